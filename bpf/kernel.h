@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The few kernel structures the BPF programs look at. Declared here so that building
+ * needs no kernel with BTF; offsets are relocated against the running kernel's BTF at
+ * load (CO-RE), so only names and types must be right (kernels 5.10 to 7.x).
+ */
+#ifndef BPF_KERNEL_H
+#define BPF_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
+enum { BPF_F_USER_STACK = 1 << 8 };
+enum { BPF_RB_NO_WAKEUP = 1 };
+enum bpf_map_type {
+    BPF_MAP_TYPE_HASH = 1,
+    BPF_MAP_TYPE_ARRAY = 2,
+    BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+    BPF_MAP_TYPE_LRU_HASH = 9,
+    BPF_MAP_TYPE_RINGBUF = 27,
+};
+/* Only what is asked for with bpf_core_enum_value_exists(). */
+enum bpf_func_id {
+    BPF_FUNC_task_pt_regs = 175,
+};
+
+/* x86-64, as the sampler's context has it (uapi/linux/bpf_perf_event.h, asm/ptrace.h). */
+struct pt_regs {
+    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+struct bpf_perf_event_data {
+    struct pt_regs regs;
+    __u64 sample_period, addr;
+};
+struct bpf_raw_tracepoint_args {
+    __u64 args[0];
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct mm_struct {
+    unsigned long start_stack;
+};
+struct thread_struct {
+    unsigned long fsbase;
+};
+struct task_struct {
+    void *stack;
+    unsigned int flags;
+    int pid, tgid;
+    struct task_struct *group_leader;
+    __u64 start_boottime;
+    __u64 self_exec_id;
+    struct mm_struct *mm;
+    struct thread_struct thread;
+};
+#pragma clang attribute pop
+
+#define PF_KTHREAD 0x00200000
+/* Where the user registers lie on a kernel stack, for kernels without bpf_task_pt_regs(). x86-64 without KASAN. */
+#define KERNEL_STACK_BYTES 16384
+
+#endif

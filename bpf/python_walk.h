@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The Python frame walk: from a thread's state to a list of (code object, instruction).
+ *
+ * One piece of code for the BPF program and for the host (tests over recorded
+ * address spaces, the capture backend without BPF); what differs is how memory is
+ * read. All state lies in struct py_walk, in a map's value under BPF, so that each
+ * step is a function the verifier looks at once.
+ *
+ * How frames are chained differs per version (formats/cpython/layout.h):
+ * - 3.11: thread state -> _PyCFrame (on the native stack, one per activation of the
+ *   eval loop) -> newest frame -> previous … NULL. `is_entry` marks the outermost frame
+ *   of an activation's run.
+ * - 3.12: the same start; a run ends with a shim frame (owner 3) on the native stack.
+ * - 3.13: thread state -> newest frame; runs end with a shim.
+ * Frames of ordinary calls lie side by side in the thread's data stack, older ones
+ * lower, so one read from the start of the page up to the frame serves many.
+ *
+ * For each frame the code object's header is read and a fingerprint made, because
+ * addresses of code objects are reused. A code object met before in the same
+ * sample is looked up in a small table instead.
+ *
+ * A walk is complete when it reached the root: 3.11 the last frame is an entry and
+ * the _PyCFrame chain is at the one embedded in the thread state; 3.12+ the last
+ * element is a shim without a predecessor. Everything else is torn and says so.
+ * Just after 3.11 and 3.12 enter an activation, its _PyCFrame is published before its
+ * current_frame is set: then the walk starts again from the _PyCFrame before it.
+ */
+#ifndef BPF_PYTHON_WALK_H
+#define BPF_PYTHON_WALK_H
+
+#include "bpf/wire.h"
+
+/* Reasons, as in formats/trace/losses.def. */
+#ifdef __bpf__
+enum loss_reason {
+#define LOSS(number, name, meaning) LOSS_##name = number,
+#include "formats/trace/losses.def"
+#undef LOSS
+};
+#define WALK_INLINE static __attribute__((always_inline)) inline
+/* An offset into a buffer of `mask` + 1 bytes (and slack), in a form that neither the compiler can lose nor the verifier miss. */
+#define WALK_BOUND(offset, mask) asm volatile("%0 &= %1" : "+r"(offset) : "i"(mask))
+#define WALK_READ(walk, out, len_bytes, address) bpf_probe_read_user((out), (len_bytes), (const void *)(address))
+#else
+#include <string.h>
+
+#include "formats/trace/trace.h"
+#define WALK_INLINE static inline
+#define WALK_BOUND(offset, mask) ((offset) &= (mask))
+/* Reads another process's memory, or a recording of it; 0 when all of it could be read. */
+struct walk_memory {
+    int (*read)(void *ctx, void *out, uint32_t len_bytes, uint64_t address);
+    void *ctx;
+};
+#define WALK_READ(walk, out, len_bytes, address) \
+    (walk)->memory.read((walk)->memory.ctx, (out), (uint32_t)(len_bytes), (address))
+#endif
+
+#define WALK_PAGE 4096
+#define WALK_WINDOW_MASK 8191
+#define WALK_FRAME_MAX 120 /* bytes of a frame that are looked at */
+#define WALK_HEADER_MASK 255
+#define WALK_SEEN 64
+/* Frames of the innermost run lie within this many bytes above the stack pointer when they are shims. */
+#define WALK_NATIVE_STACK_BYTES (64ull << 20)
+
+enum { PY_OWNER_GENERATOR = 1, PY_OWNER_SHIM = 3, PY_OWNER_MAX = 4 };
+
+/* What was found out about a code object earlier in the same sample. */
+struct walk_seen {
+    PY_U64 code;
+    PY_U32 sample; /* number of the sample it is valid for */
+    PY_U32 fingerprint;
+    PY_U32 first_traceable_bytes;
+    PY_U32 state; /* 0, or the loss reason: it is no code object, or could not be read */
+};
+
+struct py_walk {
+    struct py_layout layout;
+    struct wire_process process;
+    PY_U64 thread_pointer;
+    PY_U64 stack_pointer; /* user; 0 unknown */
+    PY_U64 tstate;
+    PY_U64 frame;  /* next to look at */
+    PY_U64 cframe; /* of the run being walked, 3.11 and 3.12 */
+    PY_U64 window_start, window_len;
+    PY_U32 sample; /* counts up; names the entries of `seen` that are valid */
+    PY_U32 count;  /* entries made */
+    PY_U32 frame_count;
+    PY_U32 end;       /* loss reason that ended it; LOSS_complete */
+    PY_U32 open_run;  /* frames since the last end of a run */
+    PY_U32 last_shim; /* the last element was a shim or an entry frame */
+    PY_U32 retried;
+    PY_U32 window_hits;
+    /* The code object of the newest entry that was not in `seen`: to be copied if it is new. */
+    PY_U64 new_code;
+    PY_U32 new_fingerprint;
+    PY_U32 list_left; /* thread states still to look at */
+    PY_U64 list_interp, list_tstate;
+    PY_U64 small[16];
+    struct walk_seen seen[WALK_SEEN];
+    PY_U8 header[WALK_HEADER_MASK + 1 + 8];
+    PY_U8 direct[WALK_FRAME_MAX + 8 + 128];
+    PY_U8 window[WALK_WINDOW_MASK + 1 + 8];
+#ifndef __bpf__
+    struct walk_memory memory;
+#endif
+};
+
+/* A value at an offset that only the run knows; buffers have 8 bytes of slack behind the mask. */
+#define WALK_U64(buffer, offset, mask)                           \
+    ({                                                           \
+        PY_U64 at_ = (offset), value_;                           \
+        WALK_BOUND(at_, mask);                                   \
+        __builtin_memcpy(&value_, (buffer) + at_, sizeof value_); \
+        value_;                                                  \
+    })
+#define WALK_U32(buffer, offset, mask) ((PY_U32)WALK_U64(buffer, offset, mask))
+
+WALK_INLINE int walk_read_u64(struct py_walk *w, PY_U64 address, PY_U64 *out)
+{
+    if (WALK_READ(w, &w->small[0], 8, address))
+        return 1;
+    *out = w->small[0];
+    return 0;
+}
+
+/* A thread state is the thread's own when it names the thread's pthread handle, which is its thread pointer. */
+WALK_INLINE int walk_is_own(struct py_walk *w, PY_U64 tstate)
+{
+    PY_U64 id;
+
+    return tstate && !walk_read_u64(w, tstate + w->layout.tstate_thread_id, &id) && id == w->thread_pointer;
+}
+
+/*
+ * The current thread's state by the ways that cost a read or two: the thread-local variable (3.12+; null while the
+ * GIL is released), the runtime's current state (3.11; another thread's when this one has released the GIL), the
+ * pthread key. Leaves w->tstate. Returns 1 when it is settled: found, or sure that there is none.
+ */
+WALK_INLINE int walk_find_tstate(struct py_walk *w)
+{
+    PY_U64 value = 0, key = 0;
+
+    w->tstate = 0;
+    if (w->process.tls_kind == 1 /* PY_TLS_LOCAL_EXEC */) {
+        if (!walk_read_u64(w, w->thread_pointer + w->process.tls_offset, &value) && walk_is_own(w, value)) {
+            w->tstate = value;
+            return 1;
+        }
+    } else if (w->process.tls_kind == 2 /* PY_TLS_MODULE */) {
+        PY_U64 module = 0, dtv = 0, block = 0;
+        /* glibc: the thread control block's second word is the DTV, an array of 16-byte entries by module number. */
+        if (!walk_read_u64(w, w->process.tls_module, &module) && module && module < 4096 &&
+            !walk_read_u64(w, w->thread_pointer + 8, &dtv) && !walk_read_u64(w, dtv + 16 * module, &block) &&
+            block + 1 > 1 && !walk_read_u64(w, block + w->process.tls_offset, &value) && walk_is_own(w, value)) {
+            w->tstate = value;
+            return 1;
+        }
+    } else if (w->layout.runtime_tstate_current != PY_NONE) {
+        if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tstate_current, &value) && walk_is_own(w, value)) {
+            w->tstate = value;
+            return 1;
+        }
+    }
+    if (w->process.key_slots && w->layout.runtime_tss_key != PY_NONE) {
+        /* The key's number is an int behind an int that says whether it was created. */
+        if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tss_key - 4, &key) && (PY_U32)key) {
+            key >>= 32;
+            if (key < 32 && !walk_read_u64(w, w->thread_pointer + w->process.key_slots + 16 * key, &value)) {
+                if (!value)
+                    return 1;
+                if (walk_is_own(w, value)) {
+                    w->tstate = value;
+                    return 1;
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+/* Begins the walk over the lists of interpreters and their thread states: for libcs and builds where nothing else serves. */
+WALK_INLINE int walk_list_begin(struct py_walk *w, PY_U32 limit)
+{
+    w->list_tstate = 0;
+    w->list_left = limit;
+    return walk_read_u64(w, w->process.runtime + w->layout.runtime_interpreters_head, &w->list_interp) || !w->list_interp;
+}
+
+/* One thread state. 1: ended, w->tstate is set when found; w->list_left is 0 when the limit ended it. */
+WALK_INLINE int walk_list_step(struct py_walk *w)
+{
+    if (!w->list_left)
+        return 1;
+    w->list_left--;
+    if (!w->list_tstate) {
+        if (!w->list_interp || walk_read_u64(w, w->list_interp + w->layout.interp_threads_head, &w->list_tstate) ||
+            walk_read_u64(w, w->list_interp + w->layout.interp_next, &w->list_interp))
+            return 1;
+        return !w->list_tstate && !w->list_interp;
+    }
+    if (walk_is_own(w, w->list_tstate)) {
+        w->tstate = w->list_tstate;
+        return 1;
+    }
+    return walk_read_u64(w, w->list_tstate + w->layout.tstate_next, &w->list_tstate);
+}
+
+WALK_INLINE PY_U64 walk_mix(PY_U64 hash, PY_U64 value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+    return hash ^ (hash >> 29);
+}
+
+/*
+ * Reads a code object's header into w->header and makes its fingerprint. `known` is where it was found in this
+ * sample, or will be remembered. Returns 0, or the loss reason.
+ */
+WALK_INLINE PY_U32 walk_code(struct py_walk *w, PY_U64 code, struct walk_seen *known)
+{
+    PY_U64 len = w->layout.code_len_bytes, hash = 0, version;
+    const PY_U8 *h = w->header;
+
+    known->code = code;
+    known->sample = w->sample;
+    known->fingerprint = 0;
+    known->first_traceable_bytes = 0;
+    WALK_BOUND(len, WALK_HEADER_MASK);
+    if (WALK_READ(w, w->header, len, code)) {
+        known->state = LOSS_code_fault;
+        return LOSS_code_fault;
+    }
+    if (WALK_U64(h, w->layout.code_type, WALK_HEADER_MASK) != w->process.code_type) {
+        known->state = LOSS_bad_code;
+        return LOSS_bad_code;
+    }
+    PY_U64 name = WALK_U64(h, w->layout.code_name, WALK_HEADER_MASK);
+    if (w->layout.code_version != PY_NONE) {
+        version = WALK_U32(h, w->layout.code_version, WALK_HEADER_MASK);
+    } else {
+        /* No version counter: the name's cached hash tells functions apart that got the same addresses. */
+        version = 0;
+        walk_read_u64(w, name + w->layout.str_hash, &version);
+    }
+    hash = walk_mix(hash, name);
+    hash = walk_mix(hash, version);
+    hash = walk_mix(hash, WALK_U64(h, w->layout.code_filename, WALK_HEADER_MASK));
+    if (w->layout.code_qualname != PY_NONE)
+        hash = walk_mix(hash, WALK_U64(h, w->layout.code_qualname, WALK_HEADER_MASK));
+    hash = walk_mix(hash, WALK_U64(h, w->layout.code_line_table, WALK_HEADER_MASK));
+    hash = walk_mix(hash, WALK_U64(h, w->layout.code_size, WALK_HEADER_MASK));
+    hash = walk_mix(hash, ((PY_U64)WALK_U32(h, w->layout.code_first_line, WALK_HEADER_MASK) << 32) |
+                              WALK_U32(h, w->layout.code_flags, WALK_HEADER_MASK));
+    known->fingerprint = (PY_U32)(hash ^ (hash >> 32));
+    if (w->layout.code_first_traceable != PY_NONE)
+        known->first_traceable_bytes = 2 * WALK_U32(h, w->layout.code_first_traceable, WALK_HEADER_MASK);
+    known->state = 0;
+    w->new_code = code;
+    w->new_fingerprint = known->fingerprint;
+    return 0;
+}
+
+/* Where the walk begins, from w->tstate. 0 when there is a frame to look at; else w->end says why not. */
+WALK_INLINE int walk_begin(struct py_walk *w)
+{
+    PY_U64 frame = 0;
+
+    w->count = w->frame_count = w->open_run = w->retried = w->window_hits = 0;
+    w->window_start = w->window_len = 0;
+    w->cframe = 0;
+    w->last_shim = 0;
+    w->end = LOSS_thread_state_fault;
+    w->sample++;
+    if (walk_read_u64(w, w->tstate + w->layout.tstate_frame, &frame))
+        return 1;
+    if (w->layout.tstate_root_cframe != PY_NONE) {
+        w->cframe = frame;
+        if (walk_read_u64(w, w->cframe + w->layout.cframe_current_frame, &frame))
+            return 1;
+    }
+    w->frame = frame;
+    w->end = frame ? 0 : LOSS_complete; /* a thread that runs no Python code has no frames */
+    return w->end != 0;
+}
+
+/* The chain broke: once, start again from the activation before the newest, whose record is sound. */
+WALK_INLINE int walk_broken(struct py_walk *w, PY_U32 reason)
+{
+    PY_U64 cframe, frame = 0;
+
+    /* Only the newest activation can be half made: a chain that breaks further out is torn. */
+    if (w->layout.tstate_root_cframe != PY_NONE && !w->retried && w->frame_count == 0 && w->cframe) {
+        w->retried = 1;
+        if (!walk_read_u64(w, w->cframe + w->layout.cframe_previous, &cframe) && cframe &&
+            !walk_read_u64(w, cframe + w->layout.cframe_current_frame, &frame) && frame) {
+            w->cframe = cframe;
+            w->frame = frame;
+            w->count = w->open_run = 0;
+            w->window_start = w->window_len = 0;
+            return 0;
+        }
+    }
+    w->end = reason;
+    return 1;
+}
+
+/* Ends the run: `record` is the address of its record on the native stack. */
+#define WALK_PUT(entries, w, word, print, bytes)                       \
+    do {                                                               \
+        PY_U64 put_ = (w)->count;                                      \
+        WALK_BOUND(put_, WIRE_PYTHON_MAX - 1);                         \
+        (entries)[put_].address = (word);                              \
+        (entries)[put_].fingerprint = (print);                         \
+        (entries)[put_].offset = (bytes);                              \
+        (w)->count++;                                                  \
+    } while (0)
+
+/*
+ * One frame. Returns 1 when the walk has ended (w->end says how). Sets w->new_code when the frame's code object
+ * was not met earlier in this sample. `entries` has room for WIRE_PYTHON_MAX.
+ */
+WALK_INLINE int walk_step(struct py_walk *w, struct wire_python *entries)
+{
+    const struct py_layout *l = &w->layout;
+    PY_U64 frame = w->frame, code, previous, instr, fields;
+    PY_U64 len = l->frame_len_bytes;
+    PY_U64 at;
+    PY_U32 owner, entry = 0;
+
+    w->new_code = 0;
+    if (w->count >= WIRE_PYTHON_MAX - 2) {
+        w->end = LOSS_python_too_deep;
+        return 1;
+    }
+    if (len > WALK_FRAME_MAX)
+        len = WALK_FRAME_MAX;
+    at = frame - w->window_start;
+    if (frame < w->window_start || at + len > w->window_len) {
+        /* A shim lies on the native stack; it must not cost the window over the data stack. */
+        PY_U64 above = frame - w->stack_pointer;
+        PY_U64 in_page = frame & (WALK_PAGE - 1);
+        PY_U64 want;
+        if (above >= WALK_NATIVE_STACK_BYTES && in_page >= 64) {
+            /* The first time a little, for a frame in a generator has no neighbours; then to the page's start. */
+            want = w->window_hits ? in_page : (in_page > 1024 ? 1024 : in_page);
+            want += len;
+            WALK_BOUND(want, WALK_WINDOW_MASK);
+            w->window_start = frame + len - want;
+            w->window_len = 0;
+            if (!WALK_READ(w, w->window, want, w->window_start)) {
+                w->window_len = want;
+                at = frame - w->window_start;
+            }
+        }
+        if (frame < w->window_start || at + len > w->window_len) {
+            PY_U64 want_direct = len;
+            WALK_BOUND(want_direct, 127);
+            if (WALK_READ(w, w->direct, want_direct, frame))
+                return walk_broken(w, LOSS_python_fault);
+            code = WALK_U64(w->direct, l->frame_code, 127);
+            previous = WALK_U64(w->direct, l->frame_previous, 127);
+            instr = WALK_U64(w->direct, l->frame_instr, 127);
+            fields = WALK_U64(w->direct, l->frame_owner, 127);
+            if (l->frame_is_entry != PY_NONE)
+                entry = (PY_U8)WALK_U64(w->direct, l->frame_is_entry, 127);
+            goto have;
+        }
+    } else {
+        w->window_hits++;
+    }
+    code = WALK_U64(w->window, at + l->frame_code, WALK_WINDOW_MASK);
+    previous = WALK_U64(w->window, at + l->frame_previous, WALK_WINDOW_MASK);
+    instr = WALK_U64(w->window, at + l->frame_instr, WALK_WINDOW_MASK);
+    fields = WALK_U64(w->window, at + l->frame_owner, WALK_WINDOW_MASK);
+    if (l->frame_is_entry != PY_NONE)
+        entry = (PY_U8)WALK_U64(w->window, at + l->frame_is_entry, WALK_WINDOW_MASK);
+have:
+    owner = (PY_U8)fields;
+    if (owner > PY_OWNER_MAX)
+        return walk_broken(w, LOSS_python_torn);
+    code &= ~(PY_U64)l->code_tag_mask;
+    if (l->frame_kind == PY_FRAMES_SHIM && owner >= PY_OWNER_SHIM) {
+        /* A shim is a local variable of its activation: its own address is the record. */
+        if (w->open_run) {
+            WALK_PUT(entries, w, frame | WIRE_RUN, 0, 0);
+            w->open_run = 0;
+        }
+        w->last_shim = 1;
+    } else {
+        PY_U64 slot = (code >> 4) ^ (code >> 12);
+        struct walk_seen *known;
+        PY_U32 state, traceable;
+        PY_U64 start;
+        PY_S64 offset;
+
+        WALK_BOUND(slot, WALK_SEEN - 1);
+        known = &w->seen[slot];
+        if (known->code == code && known->sample == w->sample)
+            state = known->state;
+        else
+            state = walk_code(w, code, known);
+        if (state == LOSS_bad_code)
+            return walk_broken(w, LOSS_bad_code);
+        if (state) {
+            /* Not resident perhaps: the frame stays, and user space tries again. */
+            if (w->frame_count == 0 && !w->retried && l->tstate_root_cframe != PY_NONE)
+                return walk_broken(w, state);
+            WALK_PUT(entries, w, code | WIRE_UNREAD, 0, 0);
+            w->frame_count++;
+            w->open_run++;
+        } else {
+            traceable = known->first_traceable_bytes;
+            start = code + l->code_bytecode;
+            offset = (PY_S64)(instr - start);
+            /* A frame that is still being set up is not shown by Python either. */
+            if (owner == PY_OWNER_GENERATOR || offset >= (PY_S64)traceable) {
+                PY_U64 word = code;
+                if (owner == PY_OWNER_GENERATOR)
+                    word |= WIRE_GENERATOR;
+                if (offset > 0x7fffffff || offset < -0x7fffffff)
+                    return walk_broken(w, LOSS_python_torn);
+                WALK_PUT(entries, w, word, known->fingerprint, (int)offset);
+                w->frame_count++;
+                w->open_run++;
+            }
+        }
+        w->last_shim = 0;
+        if (l->frame_kind == PY_FRAMES_ENTRY && entry) {
+            if (w->open_run) {
+                WALK_PUT(entries, w, w->cframe | WIRE_RUN, 0, 0);
+                w->open_run = 0;
+            }
+            w->last_shim = 1;
+            if (walk_read_u64(w, w->cframe + l->cframe_previous, &w->cframe)) {
+                w->end = LOSS_python_torn;
+                return 1;
+            }
+        }
+    }
+    if (!previous) {
+        w->end = LOSS_complete;
+        if (!w->last_shim || (l->frame_kind == PY_FRAMES_ENTRY && w->cframe != w->tstate + l->tstate_root_cframe))
+            w->end = LOSS_python_torn;
+        return 1;
+    }
+    w->frame = previous;
+    return 0;
+}
+
+#endif

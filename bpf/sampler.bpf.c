@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The sampler: runs at each tick of a perf event on every CPU.
+ *
+ * For a process that user space has configured it takes the kernel stack, the user
+ * registers, the Python frames (bpf/python_walk.h) and, where asked for, a copy of the
+ * live part of the user stack, and puts them into one ring buffer without waking
+ * anybody. A code object that was not met before in this address space is copied into
+ * the ring just before the sample that refers to it. The parts are independent of
+ * each other; what fails is counted by reason and costs nothing else.
+ *
+ * Loops: each step is a function of its own (global, so that the verifier looks at it
+ * once, on every kernel since 5.10), called from a bounded loop. State and buffers lie
+ * in an ordinary array map with an element per CPU, since per-CPU maps end at 32 KiB.
+ */
+#include "bpf/kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/code_copy.h"
+#include "bpf/python_walk.h"
+#include "bpf/wire.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of the user stack; 0: none */
+const volatile __u32 sample_kernel = 1;
+const volatile __u32 sample_python = 1;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 8 << 20); /* user space sets it */
+} ring SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, __u32);
+    __type(value, struct wire_process);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 64);
+    __type(key, __u32);
+    __type(value, struct py_layout);
+} layouts SEC(".maps");
+
+/* Code objects that were sent. */
+struct code_key {
+    __u64 code;
+    __u32 fingerprint;
+    __u32 space; /* of the address space: pid, start time and image, mixed */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 131072);
+    __type(key, struct code_key);
+    __type(value, __u32);
+} codes SEC(".maps");
+
+/* Thread states that only the list had: per thread, the state (0: none) and when that was found out. */
+struct thread_key {
+    __u32 tid, space;
+};
+struct thread_value {
+    __u64 tstate, time_ns;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct thread_key);
+    __type(value, struct thread_value);
+} threads SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, WIRE_LOSS_COUNT);
+    __type(key, __u32);
+    __type(value, __u64);
+} losses SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, WIRE_STAT_COUNT);
+    __type(key, __u32);
+    __type(value, __u64);
+} stats SEC(".maps");
+
+#define SAMPLE_BUFFER_MASK 131071
+struct scratch {
+    struct py_walk walk;
+    struct code_copy copy;
+    struct wire_python python[WIRE_PYTHON_MAX];
+    __u32 space;
+    __u32 steps;
+    __u64 snapshot_at; /* where the next page of the user stack goes */
+    __u64 snapshot_address;
+    __u64 snapshot_left;
+    struct pt_regs regs;
+    union {
+        struct wire_sample sample;
+        __u8 message[SAMPLE_BUFFER_MASK + 1 + WIRE_STACK_MAX + 4096];
+    };
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1); /* user space sets it to the number of possible CPUs */
+    __type(key, __u32);
+    __type(value, struct scratch);
+} scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch_get(void)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+
+    return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline void count_loss(__u32 reason)
+{
+    __u64 *n = bpf_map_lookup_elem(&losses, &reason);
+
+    if (n)
+        ++*n;
+}
+
+static __always_inline void count_stat(__u32 stat)
+{
+    __u64 *n = bpf_map_lookup_elem(&stats, &stat);
+
+    if (n)
+        ++*n;
+}
+
+/* Sends the code object that the walk has just met, unless it was sent before. */
+static __always_inline void code_met(struct scratch *s)
+{
+    struct code_key key = {.code = s->walk.new_code, .fingerprint = s->walk.new_fingerprint, .space = s->space};
+    __u32 one = 1;
+
+    if (bpf_map_lookup_elem(&codes, &key))
+        return;
+    s->copy.event.type = WIRE_CODE;
+    s->copy.event.fingerprint = key.fingerprint;
+    s->copy.event.time_ns = s->sample.time_ns;
+    s->copy.event.tgid = s->sample.tgid;
+    s->copy.event.layout = s->walk.process.layout;
+    s->copy.event.start_boottime_ns = s->sample.start_boottime_ns;
+    s->copy.event.exec_generation = s->sample.exec_generation;
+    s->copy.event.address = key.code;
+    __u64 len = copy_code(&s->walk, &s->copy);
+    if (len > sizeof s->copy.event + COPY_BUFFER_MASK)
+        len = sizeof s->copy.event + COPY_BUFFER_MASK;
+    if (bpf_ringbuf_output(&ring, &s->copy.event, len, BPF_RB_NO_WAKEUP)) {
+        count_loss(LOSS_code_ring_full);
+        return;
+    }
+    bpf_map_update_elem(&codes, &key, &one, BPF_ANY);
+    count_stat(WIRE_STAT_CODES);
+}
+
+/* A few frames. 1: the walk has ended. */
+__attribute__((noinline)) int python_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    for (int i = 0; i < 4; i++) {
+        int ended = walk_step(&s->walk, s->python);
+        if (s->walk.new_code)
+            code_met(s);
+        if (ended)
+            return 1;
+    }
+    return 0;
+}
+
+__attribute__((noinline)) int list_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    for (int i = 0; i < 8; i++) {
+        if (walk_list_step(&s->walk))
+            return 1;
+    }
+    return 0;
+}
+
+#define LIST_LIMIT 4096
+#define LIST_RETRY_NS 1000000000ull
+
+/* The way over the list of thread states, for where the quick ways do not serve; remembers what it found. */
+__attribute__((noinline)) int list_find(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    struct thread_key key = {.tid = s->sample.tid, .space = s->space};
+    struct thread_value *known = bpf_map_lookup_elem(&threads, &key);
+    if (known) {
+        if (known->tstate && walk_is_own(&s->walk, known->tstate)) {
+            s->walk.tstate = known->tstate;
+            return 0;
+        }
+        if (!known->tstate && s->sample.time_ns - known->time_ns < LIST_RETRY_NS)
+            return 0;
+    }
+    count_stat(WIRE_STAT_LISTS);
+    if (!walk_list_begin(&s->walk, LIST_LIMIT)) {
+        for (int i = 0; i < LIST_LIMIT / 8; i++) {
+            if (list_steps())
+                break;
+        }
+        if (!s->walk.list_left)
+            count_loss(LOSS_thread_state_walk);
+    }
+    struct thread_value found = {.tstate = s->walk.tstate, .time_ns = s->sample.time_ns};
+    bpf_map_update_elem(&threads, &key, &found, BPF_ANY);
+    return 0;
+}
+
+/* Python frames into s->python; how it ended into s->sample.python_end. */
+__attribute__((noinline)) int walk_python(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    if (!walk_find_tstate(&s->walk))
+        list_find();
+    if (!s->walk.tstate)
+        return 0; /* a thread that Python does not know */
+    if (!walk_begin(&s->walk)) {
+        for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
+            if (python_steps())
+                break;
+        }
+        if (!s->walk.end)
+            s->walk.end = LOSS_python_too_deep;
+    }
+    s->sample.python_end = s->walk.end;
+    if (s->walk.end != LOSS_complete)
+        count_loss(s->walk.end);
+    if (s->walk.retried)
+        count_stat(WIRE_STAT_RETRIES);
+    return 0;
+}
+
+/* Appends the Python entries to the message at `at`. */
+__attribute__((noinline)) int append_python(__u32 at)
+{
+    struct scratch *s = scratch_get();
+    __u64 to = at, len;
+
+    if (!s)
+        return 0;
+    len = (__u64)s->walk.count * sizeof(struct wire_python);
+    if (len > sizeof s->python)
+        len = sizeof s->python;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, SAMPLE_BUFFER_MASK);
+    if (!len || len > sizeof s->python)
+        return 0;
+    return bpf_probe_read_kernel(s->message + to, len, s->python) ? 0 : (int)len;
+}
+
+/* One page of the user stack. 1: no more. */
+__attribute__((noinline)) int snapshot_step(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s || !s->snapshot_left)
+        return 1;
+    __u64 to = s->snapshot_at, len = 4096 - (s->snapshot_address & 4095);
+    if (len > s->snapshot_left)
+        len = s->snapshot_left;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, 8191);
+    if (len > 4096 || bpf_probe_read_user(s->message + to, len, (void *)s->snapshot_address))
+        return 1;
+    s->snapshot_at += len;
+    s->snapshot_address += len;
+    s->snapshot_left -= len;
+    s->sample.stack_len_bytes += len;
+    return 0;
+}
+
+/* Appends the live part of the user stack at `at`. */
+__attribute__((noinline)) int append_stack(__u32 at)
+{
+    struct scratch *s = scratch_get();
+    __u64 to = at, len, sp;
+
+    if (!s)
+        return 0;
+    sp = s->sample.registers[7];
+    len = s->sample.stack_size;
+    if (!len || len > sample_native_stack_bytes) {
+        if (len)
+            count_loss(LOSS_stack_cut);
+        len = sample_native_stack_bytes;
+    } else {
+        s->sample.flags |= WIRE_STACK_WHOLE;
+    }
+    if (len > WIRE_STACK_MAX)
+        len = WIRE_STACK_MAX;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, WIRE_STACK_MAX * 2 - 1);
+    if (!len || len > WIRE_STACK_MAX)
+        return 0;
+    if (!bpf_probe_read_user(s->message + to, len, (void *)sp)) {
+        s->sample.stack_len_bytes = len;
+        return 0;
+    }
+    /* Some of it is not there: page by page as far as it goes. */
+    s->snapshot_at = to;
+    s->snapshot_address = sp;
+    s->snapshot_left = len;
+    for (int i = 0; i < WIRE_STACK_MAX / 4096 + 1; i++) {
+        if (snapshot_step())
+            break;
+    }
+    if (s->sample.stack_len_bytes < len) {
+        s->sample.flags &= ~WIRE_STACK_WHOLE;
+        if (s->sample.stack_size)
+            count_loss(LOSS_stack_fault);
+    }
+    return 0;
+}
+
+static __always_inline void registers_from(struct wire_sample *m, const struct pt_regs *r)
+{
+    m->registers[0] = r->ax;
+    m->registers[1] = r->dx;
+    m->registers[2] = r->cx;
+    m->registers[3] = r->bx;
+    m->registers[4] = r->si;
+    m->registers[5] = r->di;
+    m->registers[6] = r->bp;
+    m->registers[7] = r->sp;
+    m->registers[8] = r->r8;
+    m->registers[9] = r->r9;
+    m->registers[10] = r->r10;
+    m->registers[11] = r->r11;
+    m->registers[12] = r->r12;
+    m->registers[13] = r->r13;
+    m->registers[14] = r->r14;
+    m->registers[15] = r->r15;
+    m->registers[16] = r->ip;
+}
+
+/* The user registers as they were when the task entered the kernel. */
+static __always_inline int registers_of_task(struct scratch *s, struct task_struct *task)
+{
+    void *at;
+
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+        at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    else
+        at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof s->regs;
+    if (bpf_probe_read_kernel(&s->regs, sizeof s->regs, at) || (s->regs.cs & 3) != 3)
+        return 1;
+    registers_from(&s->sample, &s->regs);
+    return 0;
+}
+
+/*
+ * How far the user stack reaches. A thread that pthread_create() made has its control block, which the thread
+ * pointer names, at the upper end of its stack; the first thread's stack ends where the kernel put the arguments.
+ */
+static __always_inline __u64 stack_size_of(struct task_struct *task, __u64 sp, __u64 thread_pointer)
+{
+    __u64 start = BPF_CORE_READ(task, mm, start_stack);
+
+    if (thread_pointer > sp && thread_pointer - sp < WALK_NATIVE_STACK_BYTES)
+        return thread_pointer - sp;
+    if (start > sp && start - sp < WALK_NATIVE_STACK_BYTES)
+        return start - sp;
+    return 0;
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+    __u64 id = bpf_get_current_pid_tgid();
+    __u32 tgid = id >> 32;
+
+    count_stat(WIRE_STAT_TICKS);
+    struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
+    if (!process || process->flags & WIRE_PROCESS_IGNORE)
+        return 0;
+    struct scratch *s = scratch_get();
+    if (!s)
+        return 0;
+    count_stat(WIRE_STAT_SAMPLES);
+
+    struct task_struct *task = (void *)bpf_get_current_task();
+    struct wire_sample *m = &s->sample;
+    m->type = WIRE_SAMPLE;
+    m->flags = 0;
+    m->time_ns = bpf_ktime_get_ns();
+    m->tgid = tgid;
+    m->tid = id;
+    m->cpu = bpf_get_smp_processor_id();
+    m->event = 0;
+    m->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+    m->exec_generation = BPF_CORE_READ(task, self_exec_id);
+    m->period = ctx->sample_period;
+    m->stack_size = 0;
+    m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
+
+    /* The first sample after user space named the process says which image was meant. */
+    if (!process->exec_generation_1) {
+        process->start_boottime_ns = m->start_boottime_ns;
+        process->exec_generation_1 = m->exec_generation + 1;
+    } else if (process->exec_generation_1 != m->exec_generation + 1 ||
+               process->start_boottime_ns != m->start_boottime_ns) {
+        m->flags |= WIRE_STALE;
+    }
+
+    s->walk.thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+    s->walk.stack_pointer = 0;
+    if ((*(volatile unsigned long *)&ctx->regs.cs & 3) == 3) {
+        registers_from(m, &ctx->regs);
+        m->flags |= WIRE_REGISTERS_OK;
+    } else {
+        m->flags |= WIRE_IN_KERNEL;
+        if (!registers_of_task(s, task))
+            m->flags |= WIRE_REGISTERS_OK;
+        else
+            count_loss(LOSS_no_user_registers);
+    }
+    if (m->flags & WIRE_REGISTERS_OK)
+        s->walk.stack_pointer = m->registers[7];
+
+    __u64 at = sizeof *m;
+    if (sample_kernel && m->flags & WIRE_IN_KERNEL) {
+        long len = bpf_get_stack(ctx, s->message + sizeof *m, WIRE_KERNEL_MAX * 8, 0);
+        if (len > 0) {
+            m->kernel_count = (__u64)len / 8;
+            at += (__u64)m->kernel_count * 8;
+        } else {
+            count_loss(LOSS_kernel_stack_fault);
+        }
+    }
+
+    s->walk.count = 0;
+    if (m->flags & WIRE_STALE) {
+        count_loss(LOSS_stale_config);
+    } else if (sample_python && process->runtime) {
+        __u32 index = process->layout;
+        struct py_layout *layout = bpf_map_lookup_elem(&layouts, &index);
+        if (layout) {
+            s->walk.layout = *layout;
+            s->walk.process = *process;
+            s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^
+                       tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u;
+            walk_python();
+            m->python_count = s->walk.count;
+            at += append_python(at);
+        }
+    }
+    if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE)) {
+        m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
+        append_stack(at);
+        at += m->stack_len_bytes;
+    }
+    if (at > sizeof s->message)
+        return 0;
+    if (bpf_ringbuf_output(&ring, s->message, at, BPF_RB_NO_WAKEUP))
+        count_loss(LOSS_ring_full);
+    return 0;
+}
+
+/*
+ * A forked child runs the same image at the same addresses: it is sampled from its first tick on, before user
+ * space has heard of it. Its own start time binds it at the first sample.
+ */
+SEC("raw_tracepoint/sched_process_fork")
+int forked(struct bpf_raw_tracepoint_args *ctx)
+{
+    struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+    __u32 tgid = BPF_CORE_READ(parent, tgid), child_tgid = BPF_CORE_READ(child, tgid);
+    struct wire_process copy, *process;
+
+    if (tgid == child_tgid)
+        return 0; /* a thread */
+    process = bpf_map_lookup_elem(&processes, &tgid);
+    if (!process)
+        return 0;
+    /* A parent that has a newer image than its configuration hands nothing on. */
+    if (process->exec_generation_1 && process->exec_generation_1 != BPF_CORE_READ(parent, self_exec_id) + 1)
+        return 0;
+    copy = *process;
+    copy.start_boottime_ns = BPF_CORE_READ(child, start_boottime);
+    copy.exec_generation_1 = BPF_CORE_READ(child, self_exec_id) + 1;
+    copy.flags |= WIRE_PROCESS_INHERITED;
+    bpf_map_update_elem(&processes, &child_tgid, &copy, BPF_ANY);
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the BPF programs and pycap hand to each other: the configuration of a
+ * process (a map's value), and the messages in the ring buffer. One definition for
+ * both sides: fixed-width integers, sizes asserted.
+ */
+#ifndef BPF_WIRE_H
+#define BPF_WIRE_H
+
+#include "formats/cpython/layout.h"
+
+/* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
+#define WIRE_PYTHON_MAX 4096
+#define WIRE_KERNEL_MAX 127
+#define WIRE_STACK_MAX 65536
+#define WIRE_REGISTERS 17
+
+enum wire_type {
+    WIRE_SAMPLE = 1,
+    WIRE_CODE = 2,
+};
+
+/*
+ * One process to sample: value of the `processes` map, key tgid. start_boottime_ns and exec_generation
+ * (+1) bind it to one program image; 0 means that the first sample binds it.
+ */
+struct wire_process {
+    PY_U64 start_boottime_ns;
+    PY_U64 exec_generation_1;
+    PY_U64 runtime;     /* address of _PyRuntime; 0: no Python */
+    PY_U64 code_type;   /* address of PyCode_Type */
+    PY_U64 tls_offset;  /* of the current thread state */
+    PY_U64 tls_module;  /* enum py_tls_kind PY_TLS_MODULE: address of the module number */
+    PY_U32 tls_kind;
+    PY_U32 layout;      /* index into the `layouts` map */
+    PY_U32 key_slots;   /* offset of pthread key 0's value from the thread pointer; 0: unknown libc */
+    PY_U32 flags;       /* WIRE_PROCESS_* */
+};
+enum {
+    WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
+    WIRE_PROCESS_IGNORE = 2,    /* known, not to be sampled */
+};
+
+/*
+ * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the
+ * instruction, bytes from the start of the bytecode. Or, with WIRE_RUN set, the end of a run: the address of the
+ * record that the activation of the eval loop keeps on its native stack; the frames before it ran there.
+ */
+struct wire_python {
+    PY_U64 address;     /* with WIRE_* bits on top */
+    PY_U32 fingerprint; /* of the code object */
+    int offset;
+};
+#define WIRE_RUN (1ull << 63)
+#define WIRE_GENERATOR (1ull << 62)
+#define WIRE_UNREAD (1ull << 61) /* the code object could not be read */
+#define WIRE_ADDRESS ((1ull << 61) - 1)
+
+enum {
+    WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
+    WIRE_STALE = 2,     /* the process has a newer image than its configuration */
+    WIRE_REGISTERS_OK = 4,
+    WIRE_STACK_WHOLE = 8, /* the snapshot reaches the stack's start */
+};
+
+/* Followed by kernel addresses (8 bytes each), Python entries (16 each), stack bytes. */
+struct wire_sample {
+    PY_U32 type;
+    PY_U32 flags;
+    PY_U64 time_ns; /* CLOCK_MONOTONIC */
+    PY_U32 tgid, tid;
+    PY_U32 cpu;
+    PY_U32 event;
+    PY_U64 start_boottime_ns;
+    PY_U64 exec_generation;
+    PY_U64 period;
+    PY_U64 stack_size; /* bytes from the stack pointer to the stack's start, 0 unknown */
+    PY_U32 kernel_count;
+    PY_U32 python_count;
+    PY_U32 stack_len_bytes;
+    PY_U32 python_end; /* loss reason; 1 complete, 0 no Python */
+    PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
+};
+
+/* Followed by the pieces' bytes, in order. */
+#define WIRE_CODE_PIECES 5 /* code object, name, qualified name, file name, line table */
+struct wire_piece {
+    PY_U64 address;
+    PY_U32 len_bytes;
+    PY_U32 reserved;
+};
+struct wire_code {
+    PY_U32 type;
+    PY_U32 fingerprint;
+    PY_U64 time_ns;
+    PY_U32 tgid;
+    PY_U32 layout;
+    PY_U64 start_boottime_ns;
+    PY_U64 exec_generation;
+    PY_U64 address;
+    struct wire_piece pieces[WIRE_CODE_PIECES];
+};
+
+/* Keys of the `stats` map (per CPU). Losses have a map of their own, by the numbers of losses.def. */
+enum wire_stat {
+    WIRE_STAT_TICKS,   /* the sampler ran */
+    WIRE_STAT_SAMPLES, /* for a process to be sampled */
+    WIRE_STAT_CODES,   /* code objects sent */
+    WIRE_STAT_RETRIES, /* torn chains recovered */
+    WIRE_STAT_LISTS,   /* thread-state lists walked */
+    WIRE_STAT_COUNT = 8,
+};
+#define WIRE_LOSS_COUNT 64
+
+#ifndef __bpf__
+static_assert(sizeof(struct wire_process) == 64, "a map's value");
+static_assert(sizeof(struct wire_python) == 16, "an entry");
+static_assert(sizeof(struct wire_sample) == 88 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
+#endif
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buf_deinit(struct buf *b)
+{
+    free(b->data);
+    *b = (struct buf){0};
+}
+
+uint8_t *buf_reserve(struct buf *b, size_t len_bytes)
+{
+    if (b->bad)
+        return NULL;
+    if (len_bytes > b->cap_bytes - b->len_bytes) {
+        size_t cap = b->cap_bytes ? b->cap_bytes : 256;
+        while (cap - b->len_bytes < len_bytes) {
+            if (cap > SIZE_MAX / 2) {
+                b->bad = true;
+                return NULL;
+            }
+            cap *= 2;
+        }
+        uint8_t *data = realloc(b->data, cap);
+        if (!data) {
+            b->bad = true;
+            return NULL;
+        }
+        b->data = data;
+        b->cap_bytes = cap;
+    }
+    return b->data + b->len_bytes;
+}
+
+void buf_put(struct buf *b, const void *data, size_t len_bytes)
+{
+    uint8_t *p = buf_reserve(b, len_bytes);
+
+    if (!p || !len_bytes)
+        return;
+    memcpy(p, data, len_bytes);
+    b->len_bytes += len_bytes;
+}
+
+void buf_put_u8(struct buf *b, uint8_t v)
+{
+    buf_put(b, &v, sizeof v);
+}
+
+void buf_put_u16(struct buf *b, uint16_t v)
+{
+    buf_put(b, &v, sizeof v);
+}
+
+void buf_put_u32(struct buf *b, uint32_t v)
+{
+    buf_put(b, &v, sizeof v);
+}
+
+void buf_put_u64(struct buf *b, uint64_t v)
+{
+    buf_put(b, &v, sizeof v);
+}
+
+void buf_put_uleb(struct buf *b, uint64_t v)
+{
+    uint8_t *p = buf_reserve(b, 10);
+    size_t n = 0;
+
+    if (!p)
+        return;
+    while (v >= 0x80) {
+        p[n++] = (uint8_t)v | 0x80;
+        v >>= 7;
+    }
+    p[n++] = (uint8_t)v;
+    b->len_bytes += n;
+}
+
+void buf_put_zigzag(struct buf *b, int64_t v)
+{
+    buf_put_uleb(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
+}
+
+void buf_put_str(struct buf *b, const char *s)
+{
+    buf_put(b, s, strlen(s));
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    char small[256];
+
+    va_start(ap, fmt);
+    int n = vsnprintf(small, sizeof small, fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        b->bad = true;
+        return;
+    }
+    if ((size_t)n < sizeof small) {
+        buf_put(b, small, (size_t)n);
+        return;
+    }
+    char *p = (char *)buf_reserve(b, (size_t)n + 1);
+    if (!p)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(p, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    b->len_bytes += (size_t)n;
+}
+
+const char *buf_cstr(struct buf *b)
+{
+    uint8_t *p = buf_reserve(b, 1);
+
+    if (!p)
+        return "";
+    *p = 0;
+    return (const char *)b->data;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growing byte buffer, for encoding and for text.
+ *
+ * Appending never fails visibly: when memory runs out the buffer becomes `bad`
+ * and stays so, and the owner checks once, where the result is used. {0} is an
+ * empty buffer; buf_deinit() frees it.
+ */
+#ifndef FORMATS_BASE_BUF_H
+#define FORMATS_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+    uint8_t *data;
+    size_t len_bytes, cap_bytes;
+    bool bad;
+};
+
+void buf_deinit(struct buf *b);
+static inline void buf_clear(struct buf *b)
+{
+    b->len_bytes = 0;
+}
+/* Room for `len_bytes` more at the end; NULL when memory ran out. Does not change the length. */
+uint8_t *buf_reserve(struct buf *b, size_t len_bytes);
+void buf_put(struct buf *b, const void *data, size_t len_bytes);
+void buf_put_u8(struct buf *b, uint8_t v);
+void buf_put_u16(struct buf *b, uint16_t v);
+void buf_put_u32(struct buf *b, uint32_t v);
+void buf_put_u64(struct buf *b, uint64_t v);
+void buf_put_uleb(struct buf *b, uint64_t v);
+void buf_put_zigzag(struct buf *b, int64_t v);
+void buf_put_str(struct buf *b, const char *s);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The content as a C string, valid until the next change; "" when bad. */
+const char *buf_cstr(struct buf *b);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The one error that must not need memory. */
+static struct error no_memory = {.code = ERROR_NO_MEMORY, .os_errno = ENOMEM};
+
+struct error *error_no_memory(void)
+{
+    return &no_memory;
+}
+
+static struct error *create(enum error_code code, int os_errno, const char *path, bool has_offset, uint64_t offset,
+                            const char *fmt, va_list ap)
+{
+    struct error *err = calloc(1, sizeof *err);
+    char *text = NULL;
+
+    if (!err || vasprintf(&text, fmt, ap) < 0) {
+        free(err);
+        return &no_memory;
+    }
+    err->code = code;
+    err->os_errno = os_errno;
+    err->has_offset = has_offset;
+    err->offset = offset;
+    if (path)
+        err->path = strdup(path);
+    if (os_errno) {
+        if (asprintf(&err->message, "%s: %s", text, strerror(os_errno)) < 0)
+            err->message = NULL;
+        free(text);
+    } else {
+        err->message = text;
+    }
+    if (!err->message || (path && !err->path)) {
+        error_destroy(err);
+        return &no_memory;
+    }
+    return err;
+}
+
+static enum error_code code_of_errno(int os_errno)
+{
+    switch (os_errno) {
+    case EACCES:
+    case EPERM:
+        return ERROR_PERMISSION;
+    case ENOENT:
+    case ESRCH:
+        return ERROR_NOT_FOUND;
+    case ENOMEM:
+        return ERROR_NO_MEMORY;
+    default:
+        return ERROR_IO;
+    }
+}
+
+struct error *error_create(enum error_code code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    struct error *err = create(code, 0, NULL, false, 0, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+struct error *error_os(int os_errno, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    struct error *err = create(code_of_errno(os_errno), os_errno, NULL, false, 0, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+struct error *error_file(int os_errno, const char *path, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    struct error *err = create(code_of_errno(os_errno), os_errno, path, false, 0, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+struct error *error_at(enum error_code code, const char *path, uint64_t offset, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    struct error *err = create(code, 0, path, true, offset, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+const char *error_text(struct error *err)
+{
+    char *full = NULL;
+    int n;
+
+    if (err == &no_memory)
+        return "out of memory";
+    if (!err->path)
+        return err->message;
+    if (err->has_offset)
+        n = asprintf(&full, "%s: offset %llu: %s", err->path, (unsigned long long)err->offset, err->message);
+    else
+        n = asprintf(&full, "%s: %s", err->path, err->message);
+    if (n < 0)
+        return err->message;
+    /* Fold place and text into the message, so that the error keeps owning it. */
+    free(err->message);
+    free(err->path);
+    err->message = full;
+    err->path = NULL;
+    err->has_offset = false;
+    return full;
+}
+
+void error_destroy(struct error *err)
+{
+    if (!err || err == &no_memory)
+        return;
+    free(err->path);
+    free(err->message);
+    free(err);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A typed growing array: VEC(struct thing) things = {0}; VEC_PUSH(&things, t).
+ * VEC_PUSH gives false when memory ran out; the array then stays as it was.
+ */
+#ifndef FORMATS_BASE_VEC_H
+#define FORMATS_BASE_VEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define VEC(type)           \
+    struct {                \
+        type *data;         \
+        size_t count, cap;  \
+    }
+
+static inline bool vec_grow_(void **data, size_t *cap, size_t need, size_t size_bytes)
+{
+    size_t cap_new = *cap ? *cap : 8;
+
+    while (cap_new < need) {
+        if (cap_new > SIZE_MAX / 2 / size_bytes)
+            return false;
+        cap_new *= 2;
+    }
+    void *p = realloc(*data, cap_new * size_bytes);
+    if (!p)
+        return false;
+    *data = p;
+    *cap = cap_new;
+    return true;
+}
+
+#define VEC_RESERVE(v, need) \
+    ((size_t)(need) <= (v)->cap || vec_grow_((void **)&(v)->data, &(v)->cap, (need), sizeof *(v)->data))
+#define VEC_PUSH(v, item) (VEC_RESERVE(v, (v)->count + 1) ? ((v)->data[(v)->count++] = (item), true) : false)
+#define VEC_DEINIT(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->cap = 0)
+
+#endif
