@@ -115,7 +115,7 @@ enum wire_stat {
 #ifndef __bpf__
 static_assert(sizeof(struct wire_process) == 64, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_sample) == 88 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 80 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

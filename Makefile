@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+# pycap and pysym. `make help` lists what can be asked for.
+#
+# One makefile, not recursive. Objects go to build/obj (build/asan/obj under
+# SANITIZE=1), each with its own list of headers, so touching a shared header
+# rebuilds both sides and the BPF program.
+
+VERSION := 0.1.0
+prefix  ?= /usr/local
+DESTDIR ?=
+CC      ?= cc
+CLANG   ?= $(firstword $(shell command -v clang clang-14 clang-16 clang-19 2>/dev/null) clang-14)
+LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip-16 llvm-strip-19 2>/dev/null) llvm-strip-14)
+BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
+PYTHON  ?= /usr/bin/python3
+CFLAGS  ?= -O2 -g
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
+
+ifeq ($(SANITIZE),1)
+OUT := build/asan
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else
+OUT := build
+SAN :=
+endif
+OBJ := $(OUT)/obj
+
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Werror
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(CFLAGS) $(SAN)
+LDLIBS_CAPTURE   = -lbpf -lelf -lz -lzstd -lpthread
+LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -ljansson -lzstd -liberty
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+# ---- what is built ----
+FORMATS_SRC   := $(sort $(wildcard formats/*/*.c))
+CAPTURE_SRC   := $(sort $(filter-out capture/main.c,$(wildcard capture/*.c)))
+SYMBOLIZE_SRC := $(sort $(filter-out symbolize/main.c,$(wildcard symbolize/*.c)))
+FORMATS_LIB   := $(OBJ)/formats.a
+CAPTURE_LIB   := $(OBJ)/capture.a
+SYMBOLIZE_LIB := $(OBJ)/symbolize.a
+UNIT_SRC      := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_BIN      := $(UNIT_SRC:tests/unit/%.c=$(OUT)/tests/%)
+SKELETON      := $(OBJ)/bpf/sampler.skel.h
+obj = $(1:%.c=$(OBJ)/%.o)
+
+.PHONY: all
+all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan
+
+$(OUT)/pycap: $(OBJ)/capture/main.o $(CAPTURE_LIB) $(FORMATS_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_CAPTURE)
+
+$(OUT)/pysym: $(OBJ)/symbolize/main.o $(SYMBOLIZE_LIB) $(FORMATS_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_SYMBOLIZE)
+
+$(FORMATS_LIB): $(call obj,$(FORMATS_SRC))
+$(CAPTURE_LIB): $(call obj,$(CAPTURE_SRC))
+$(SYMBOLIZE_LIB): $(call obj,$(SYMBOLIZE_SRC))
+%.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(OBJ)/%.o: %.c | deps
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(OBJ)/capture/%.o: $(SKELETON)
+
+$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror -D__TARGET_ARCH_x86 -I. -idirafter /usr/include/x86_64-linux-gnu -MMD -MP -MF $@.d -MT $@ -c -o $@ $<
+	$(Q)$(LLVM_STRIP) -g $@
+
+$(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
+
+# ---- dependencies: Debian's packages, installed where missing ----
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
+DEB_TEST  := libcmocka-dev python3 python3-pytest
+DEB_DEMO  := python3 python3-dev
+DEB_BENCH := python3 linux-perf
+.PHONY: deps deps-test
+deps: build/.deps-build ## install the Debian packages that building needs
+deps-test: build/.deps-test
+build/.deps-%: Makefile tests/deps.sh
+	@mkdir -p build
+	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH))
+	$(Q)touch $@
+
+# ---- tests ----
+$(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
+$(OBJ)/tests/unit/%.o: | build/.deps-test
+# A made-up profile in every output format, to feed their consumers.
+$(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson
+
+KERNELS ?= 5.10 newest
+.PHONY: check check-unit check-asan check-kernels
+check: all $(UNIT_BIN) | build/.deps-test ## unit, golden and live tests
+	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
+check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
+	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
+check-asan: ## the same tests under ASan and UBSan
+	$(Q)$(MAKE) --no-print-directory SANITIZE=1 check
+check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 6.1 6.12 newest"
+	$(Q)tests/kernels/check.sh $(KERNELS)
+
+# ---- to look at ----
+.PHONY: demo bench
+demo: all | build/.deps-demo ## record and symbolize a small program
+	$(Q)CC="$(CC)" sh tests/demo.sh $(OUT)
+bench: all | build/.deps-bench ## measure beside perf; takes minutes, see docs/benchmarks.md
+	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
+
+.PHONY: install clean help
+MAN := $(sort $(wildcard docs/*.1))
+install: all ## install to $(DESTDIR)$(prefix)
+	$(Q)install -d "$(DESTDIR)$(prefix)/bin" "$(DESTDIR)$(prefix)/share/man/man1"
+	$(Q)install -m 755 $(OUT)/pycap $(OUT)/pysym "$(DESTDIR)$(prefix)/bin"
+	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+clean: ## remove all that was built
+	$(Q)rm -rf build
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

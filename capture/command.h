@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command that is started to be sampled: forked first, held until everything is
+ * set up, then let go. It keeps its input, output and exit status.
+ */
+#ifndef CAPTURE_COMMAND_H
+#define CAPTURE_COMMAND_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "formats/base/err.h"
+
+struct command {
+    pid_t pid;
+    int go_fd;    /* written to let it go */
+    int error_fd; /* the errno of a failed exec comes here */
+    bool exited;
+    int status;   /* of waitpid() */
+};
+
+struct error *command_fork(char *const argv[], struct command *c);
+/* Lets it go; an error when it cannot be executed. */
+struct error *command_go(struct command *c, const char *name);
+/* True when it has ended; does not wait. */
+bool command_poll(struct command *c);
+/* What a shell would give: exit status, or 128 + signal. */
+int command_exit_code(const struct command *c);
+/* Sends a signal if it runs, closes what is open. Does not wait for it to end unless it was never let go. */
+void command_deinit(struct command *c);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/info.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/host.h"
+#include "capture/modules.h"
+#include "capture/processes.h"
+#include "capture/procfs.h"
+#include "capture/sampler.h"
+#include "formats/base/buf.h"
+
+static const char *yes_no(bool yes)
+{
+    return yes ? "yes" : "no";
+}
+
+static void print_host(const struct host *h, FILE *out)
+{
+    fprintf(out, "host            %s, %s, %u CPUs\n", h->hostname, h->machine, h->cpu_count);
+    fprintf(out, "kernel          %s (%s)\n", h->release, h->version);
+    fprintf(out, "type info (BTF) %s\n", yes_no(h->has_btf));
+    fprintf(out, "lockdown        %s\n", h->lockdown[0] ? h->lockdown : "not known");
+    fprintf(out, "perf            paranoid %d, at most %llu Hz; kptr_restrict %d\n", h->perf_event_paranoid,
+            (unsigned long long)h->perf_max_sample_rate, h->kptr_restrict);
+    fprintf(out, "capabilities    bpf %s, perfmon %s, sys_ptrace %s, checkpoint_restore %s, syslog %s, dac_read_search %s\n",
+            yes_no(h->cap_bpf), yes_no(h->cap_perfmon), yes_no(h->cap_sys_ptrace), yes_no(h->cap_checkpoint_restore),
+            yes_no(h->cap_syslog), yes_no(h->cap_dac_read_search));
+}
+
+/* Loads the sampler and lets it go again: the only sure answer. */
+static struct error *try_sampler(const struct host *h)
+{
+    struct sampler_options options = {
+        .event = "cpu-clock",
+        .frequency_hz = 99,
+        .cpus = h->cpus,
+        .cpu_count = h->cpu_count,
+        .stack_bytes = 65536,
+        .kernel = true,
+        .python = true,
+        .ring_bytes = 1 << 20,
+    };
+    struct sampler *s;
+
+    TRY(host_check(h));
+    TRY(sampler_open(&options, &s));
+    sampler_close(s);
+    return NULL;
+}
+
+/* How the interpreter's thread states will be found, in a word. */
+static const char *tls_text(const struct process *p)
+{
+    switch (p->python->python.tls_tstate.kind) {
+    case PY_TLS_LOCAL_EXEC:
+        return "thread-local";
+    case PY_TLS_MODULE:
+        return "thread-local (shared)";
+    default:
+        return p->glibc ? "pthread key" : "thread list";
+    }
+}
+
+static void print_process(const struct process *p, uint64_t own_mount_namespace, FILE *out)
+{
+    const struct py_image *image = &p->python->python;
+    uint64_t mount = procfs_namespace((pid_t)p->tgid, "mnt");
+    char version[32];
+    struct buf flavour = {0};
+
+    if (image->layout.debug_build)
+        buf_put_str(&flavour, " debug");
+    if (image->layout.free_threaded)
+        buf_put_str(&flavour, " free-threaded");
+    fprintf(out, "%8u  %-16s  %-8s%s  %-6s  %s  %s\n", p->tgid, p->comm, py_version_text(image->version_hex, version),
+            buf_cstr(&flavour), p->glibc ? "glibc" : "other", p->python->path,
+            mount && mount != own_mount_namespace ? "(own mount namespace)" : "");
+    if (image->refused)
+        fprintf(out, "%8s  cannot be recorded: %s\n", "", image->refused);
+    else
+        fprintf(out, "%8s  thread states by %s\n", "", tls_text(p));
+    buf_deinit(&flavour);
+}
+
+struct error *info_print(FILE *out)
+{
+    struct host host;
+    struct modules *modules = NULL;
+    struct processes *processes = NULL;
+    struct processes_options options = {.all = true};
+    uint64_t own_mount = procfs_namespace(getpid(), "mnt");
+    uint32_t cursor = 0, found = 0;
+
+    TRY(host_read(&host));
+    print_host(&host, out);
+    struct error *why = try_sampler(&host);
+    if (why)
+        fprintf(out, "sampling        no: %s\n", error_text(why));
+    else
+        fprintf(out, "sampling        yes\n");
+    error_destroy(why);
+    fprintf(out, "interpreters    CPython %s\n\n", py_versions_known());
+
+    struct error *err = modules_create(&modules);
+    if (!err)
+        err = processes_create(&options, modules, &processes);
+    if (!err)
+        err = processes_scan(processes, NULL, 0);
+    if (!err) {
+        fprintf(out, "%8s  %-16s  %-8s  %-6s  %s\n", "PID", "NAME", "CPYTHON", "LIBC", "INTERPRETER");
+        for (struct process *p; (p = processes_next(processes, &cursor));) {
+            if (p->python) {
+                print_process(p, own_mount, out);
+                found++;
+            }
+        }
+        if (!found)
+            fprintf(out, "No Python process is visible%s.\n",
+                    host.cap_sys_ptrace ? "" : " without CAP_SYS_PTRACE: run as root to see those of other users");
+    }
+    processes_destroy(processes);
+    modules_destroy(modules);
+    host_deinit(&host);
+    return err;
+}

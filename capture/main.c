@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pycap: the command line. Parses, calls, prints errors, gives the exit code.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/host.h"
+#include "capture/info.h"
+#include "capture/record.h"
+#include "formats/base/vec.h"
+#include "formats/cpython/layout.h"
+
+enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static const char usage_text[] =
+    "usage: pycap record [OPTIONS] [-o FILE] [-- COMMAND [ARG...]]\n"
+    "       pycap info\n"
+    "\n"
+    "Samples CPython processes with eBPF and writes raw facts to FILE; pysym makes stacks of them\n"
+    "later and elsewhere. Without -p and COMMAND every Python process of the host is sampled.\n"
+    "\n"
+    "  -o, --output FILE     the trace (trace.bin); - for standard output\n"
+    "  -F, --rate HZ         samples a second and CPU (99)\n"
+    "  -p, --pid PID,...     only these processes (and their children)\n"
+    "  -C, --cpu LIST        only these CPUs, like 0-3,8\n"
+    "  -e, --event EVENT     cpu-clock (default), cycles, instructions\n"
+    "  -d, --duration SECS   stop after that time; else at Ctrl-C, or when what is sampled has ended\n"
+    "  -i, --no-inherit      not the children of the processes asked for\n"
+    "  -s, --subprocesses    the children too (the default)\n"
+    "  -n, --native          native frames, too (the default); --no-native: none, no stack is copied\n"
+    "      --stack-size N    copy at most N bytes of a user stack (65536, which is the most)\n"
+    "      --no-kernel       no kernel frames\n"
+    "  -m, --ring-size N     bytes of buffer for the sampler, a power of two (by rate and CPUs)\n"
+    "  -a, --all             all Python processes of the host (the default)\n"
+    "  -g                    accepted: stacks are always recorded\n"
+    "  -q, --quiet           no status line and no summary\n"
+    "  -h, --help            this; --version\n"
+    "\n"
+    "CPython %s on x86-64 Linux 5.10 or later. See pycap(1).\n";
+
+static int fail(struct error *err)
+{
+    int code = err->code == ERROR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+
+    fprintf(stderr, "pycap: %s\n", error_text(err));
+    error_destroy(err);
+    return code;
+}
+
+static int usage_error(const char *fmt, const char *what)
+{
+    fputs("pycap: ", stderr);
+    fprintf(stderr, fmt, what);
+    fputs("\nTry 'pycap --help'.\n", stderr);
+    return EXIT_USAGE;
+}
+
+static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    char *rest;
+
+    errno = 0;
+    unsigned long long v = strtoull(text, &rest, 10);
+    if (errno || rest == text || *rest || text[0] == '-' || v < min || v > max)
+        return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_size(const char *text, uint64_t max, uint64_t *out)
+{
+    char *rest;
+    unsigned shift = 0;
+
+    errno = 0;
+    unsigned long long v = strtoull(text, &rest, 10);
+    if (errno || rest == text || text[0] == '-')
+        return false;
+    if (*rest == 'k' || *rest == 'K')
+        shift = 10;
+    else if (*rest == 'm' || *rest == 'M')
+        shift = 20;
+    if ((shift && rest[1]) || (!shift && *rest) || v > max >> shift)
+        return false;
+    *out = v << shift;
+    return true;
+}
+
+struct pids {
+    VEC(uint32_t) list;
+};
+
+static bool parse_pids(const char *text, struct pids *pids)
+{
+    for (const char *p = text;;) {
+        char *rest;
+        errno = 0;
+        unsigned long v = strtoul(p, &rest, 10);
+        if (errno || rest == p || *p == '-' || !v || v > 1u << 22 || !VEC_PUSH(&pids->list, (uint32_t)v))
+            return false;
+        if (!*rest)
+            return true;
+        if (*rest != ',')
+            return false;
+        p = rest + 1;
+    }
+}
+
+/* Options that belong to what does not exist yet, with the reason. */
+static int refuse_idle(const char *name)
+{
+    fprintf(stderr,
+            "pycap: %s needs off-CPU capture, which does not exist yet: only threads that run on a CPU are sampled\n",
+            name);
+    return EXIT_USAGE;
+}
+
+static int cmd_record(int argc, char **argv)
+{
+    enum { OPT_NO_NATIVE = 256, OPT_STACK, OPT_NO_KERNEL, OPT_IDLE, OPT_WALL, OPT_GIL };
+    static const struct option longs[] = {
+        {"output", required_argument, NULL, 'o'},
+        {"rate", required_argument, NULL, 'F'},
+        {"frequency", required_argument, NULL, 'F'},
+        {"pid", required_argument, NULL, 'p'},
+        {"cpu", required_argument, NULL, 'C'},
+        {"event", required_argument, NULL, 'e'},
+        {"duration", required_argument, NULL, 'd'},
+        {"no-inherit", no_argument, NULL, 'i'},
+        {"subprocesses", no_argument, NULL, 's'},
+        {"native", no_argument, NULL, 'n'},
+        {"no-native", no_argument, NULL, OPT_NO_NATIVE},
+        {"stack-size", required_argument, NULL, OPT_STACK},
+        {"no-kernel", no_argument, NULL, OPT_NO_KERNEL},
+        {"ring-size", required_argument, NULL, 'm'},
+        {"all", no_argument, NULL, 'a'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {"idle", no_argument, NULL, OPT_IDLE},
+        {"wall", no_argument, NULL, OPT_WALL},
+        {"gil", no_argument, NULL, OPT_GIL},
+        {0},
+    };
+    struct record_options o = {
+        .output = "trace.bin",
+        .event = "cpu-clock",
+        .frequency_hz = 99,
+        .stack_bytes = 65536,
+        .kernel = true,
+        .follow = true,
+        .messages = stderr,
+    };
+    struct pids pids = {0};
+    int *cpus = NULL, option, code = EXIT_GOOD;
+    uint64_t n;
+    struct error *err;
+
+    while ((option = getopt_long(argc, argv, "+o:F:p:C:e:d:isnm:agqh", longs, NULL)) != -1) {
+        switch (option) {
+        case 'o':
+            o.output = optarg;
+            break;
+        case 'F':
+            if (!parse_number(optarg, 1, 1000000, &o.frequency_hz))
+                return usage_error("'%s' is no rate: samples a second, 1 to 1000000", optarg);
+            break;
+        case 'p':
+            if (!parse_pids(optarg, &pids))
+                return usage_error("'%s' is no list of process ids (like 123,456)", optarg);
+            break;
+        case 'C':
+            err = host_parse_cpus(optarg, &cpus, &o.cpu_count);
+            if (err)
+                return fail(err);
+            o.cpus = cpus;
+            break;
+        case 'e':
+            o.event = optarg;
+            break;
+        case 'd': {
+            char *rest;
+            double seconds = strtod(optarg, &rest);
+            if (rest == optarg || *rest || !(seconds > 0) || seconds > 1e9)
+                return usage_error("'%s' is no duration: seconds, more than 0", optarg);
+            o.duration_ns = (uint64_t)(seconds * 1e9);
+            break;
+        }
+        case 'i':
+            o.follow = false;
+            break;
+        case OPT_NO_NATIVE:
+            o.stack_bytes = 0;
+            break;
+        case OPT_STACK:
+            if (!parse_size(optarg, 65536, &n))
+                return usage_error("'%s' is no stack size: bytes, at most 65536", optarg);
+            o.stack_bytes = (uint32_t)n;
+            break;
+        case OPT_NO_KERNEL:
+            o.kernel = false;
+            break;
+        case 'm':
+            if (!parse_size(optarg, 1u << 30, &n) || n < 4096 || n & (n - 1))
+                return usage_error("'%s' is no ring size: a power of two, 4096 to 1G", optarg);
+            o.ring_bytes = (uint32_t)n;
+            break;
+        case 's':
+        case 'n':
+        case 'a':
+        case 'g':
+            break; /* the defaults, spelled out */
+        case 'q':
+            o.quiet = true;
+            break;
+        case 'h':
+            printf(usage_text, py_versions_known());
+            return EXIT_GOOD;
+        case OPT_IDLE:
+            return refuse_idle("--idle");
+        case OPT_WALL:
+            return refuse_idle("--wall");
+        case OPT_GIL:
+            return usage_error("%s is a filter of pysym: everything is recorded here", "--gil");
+        default:
+            return usage_error("%s", "the options are not understood");
+        }
+    }
+    if (optind < argc) {
+        if (pids.list.count)
+            return usage_error("%s", "either -p or a command");
+        if (strcmp(argv[optind - 1], "--"))
+            return usage_error("'%s' is too much: a command stands behind --", argv[optind]);
+        o.command = argv + optind;
+    }
+    o.pids = pids.list.data;
+    o.pid_count = (uint32_t)pids.list.count;
+    err = record_run(&o, &code);
+    VEC_DEINIT(&pids.list);
+    free(cpus);
+    return err ? fail(err) : code;
+}
+
+static int cmd_info(int argc)
+{
+    if (argc > 1)
+        return usage_error("%s", "info takes no arguments");
+    struct error *err = info_print(stdout);
+    if (!err && (fflush(stdout) || ferror(stdout)))
+        err = error_os(errno, "standard output cannot be written");
+    return err ? fail(err) : EXIT_GOOD;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+
+    if (!strcmp(verb, "record"))
+        return cmd_record(argc - 1, argv + 1);
+    if (!strcmp(verb, "info"))
+        return cmd_info(argc - 1);
+    if (!strcmp(verb, "-h") || !strcmp(verb, "--help") || !strcmp(verb, "help")) {
+        printf(usage_text, py_versions_known());
+        return EXIT_GOOD;
+    }
+    if (!strcmp(verb, "--version") || !strcmp(verb, "version")) {
+        printf("pycap %s\n", TOOL_VERSION);
+        return EXIT_GOOD;
+    }
+    if (!*verb)
+        return usage_error("%s", "say what to do: record or info");
+    return usage_error("'%s' is not known: record or info", verb);
+}

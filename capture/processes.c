@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/processes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "capture/procfs.h"
+
+/* pthread_setspecific()'s first 32 values lie in glibc's thread descriptor on x86-64: {sequence, value} from 0x310 on (2.17 to 2.43). */
+#define GLIBC_KEY_VALUES 0x318
+
+struct processes {
+    struct processes_options options;
+    struct processes_events events;
+    struct modules *modules;
+    struct map by_tgid; /* -> index of live */
+    VEC(struct process *) live;
+    struct processes_counts counts;
+};
+
+static void no_ended(void *ctx, struct process *p, uint64_t time_ns)
+{
+    (void)ctx, (void)p, (void)time_ns;
+}
+
+static void no_mapped(void *ctx, struct process *p, struct mapping *m)
+{
+    (void)ctx, (void)p, (void)m;
+}
+
+static void no_renamed(void *ctx, struct process *p, struct thread *t, uint64_t time_ns)
+{
+    (void)ctx, (void)p, (void)t, (void)time_ns;
+}
+
+struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out)
+{
+    struct processes *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return error_no_memory();
+    p->options = *options;
+    p->modules = modules;
+    p->events = (struct processes_events){.mapped = no_mapped, .ended = no_ended, .renamed = no_renamed};
+    *out = p;
+    return NULL;
+}
+
+void processes_set_events(struct processes *p, const struct processes_events *events)
+{
+    p->events = *events;
+}
+
+static void clear_mappings(struct process *p)
+{
+    for (size_t i = 0; i < p->mappings.count; i++)
+        free(p->mappings.data[i].path);
+    VEC_DEINIT(&p->mappings);
+}
+
+static void process_destroy(struct process *p)
+{
+    if (!p)
+        return;
+    clear_mappings(p);
+    map_deinit(&p->thread_index);
+    VEC_DEINIT(&p->threads);
+    intern_deinit(&p->codes.keys);
+    VEC_DEINIT(&p->codes.index);
+    intern_deinit(&p->stacks.keys);
+    VEC_DEINIT(&p->stacks.stack);
+    free(p->exe);
+    free(p);
+}
+
+void processes_destroy(struct processes *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->live.count; i++)
+        process_destroy(p->live.data[i]);
+    VEC_DEINIT(&p->live);
+    map_deinit(&p->by_tgid);
+    free(p);
+}
+
+struct processes_counts processes_counts(const struct processes *p)
+{
+    return p->counts;
+}
+
+struct process *processes_find(struct processes *p, uint32_t tgid)
+{
+    uint64_t *index = map_get(&p->by_tgid, tgid);
+
+    return index ? p->live.data[*index] : NULL;
+}
+
+struct process *processes_next(struct processes *p, uint32_t *cursor)
+{
+    return *cursor < p->live.count ? p->live.data[(*cursor)++] : NULL;
+}
+
+/* Takes it out of the table; the last one moves into its place. */
+static void drop(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    uint64_t *index = map_get(&p->by_tgid, process->tgid);
+
+    if (!index || p->live.data[*index] != process)
+        return;
+    uint64_t at = *index;
+    process->ended = true;
+    p->events.ended(p->events.ctx, process, time_ns);
+    if (process->configured) {
+        p->counts.python--;
+        if (p->options.sampler)
+            sampler_remove_process(p->options.sampler, process->tgid);
+    }
+    map_remove(&p->by_tgid, process->tgid);
+    struct process *last = p->live.data[--p->live.count];
+    if (last != process) {
+        p->live.data[at] = last;
+        map_set(&p->by_tgid, last->tgid, at);
+    }
+    process_destroy(process);
+}
+
+static struct error *add(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out)
+{
+    struct process *old = processes_find(p, tgid);
+
+    if (old)
+        drop(p, old, time_ns);
+    struct process *process = calloc(1, sizeof *process);
+    if (!process)
+        return error_no_memory();
+    process->tgid = tgid;
+    process->selected = p->options.all;
+    if (!VEC_PUSH(&p->live, process)) {
+        free(process);
+        return error_no_memory();
+    }
+    if (!map_set(&p->by_tgid, tgid, p->live.count - 1)) {
+        p->live.count--;
+        free(process);
+        return error_no_memory();
+    }
+    *out = process;
+    return NULL;
+}
+
+struct thread *process_thread(struct process *p, uint32_t tid)
+{
+    uint64_t *index = map_get(&p->thread_index, tid);
+
+    if (index)
+        return &p->threads.data[*index];
+    struct thread t = {.tid = tid};
+    if (!procfs_comm((pid_t)p->tgid, (pid_t)tid, t.name))
+        memcpy(t.name, p->comm, sizeof t.name);
+    if (!map_set(&p->thread_index, tid, p->threads.count) || !VEC_PUSH(&p->threads, t))
+        return NULL;
+    return &p->threads.data[p->threads.count - 1];
+}
+
+/* Hands the process to the sampler, as far as it is known. */
+static struct error *configure(struct processes *p, struct process *process)
+{
+    const struct py_image *image = &process->python->python;
+    struct wire_process wire = {0}, now;
+
+    if (!p->options.sampler || !process->selected)
+        return NULL;
+    /* What the sampler has learnt of the image stays, also what it inherited at a fork. */
+    if (sampler_get_process(p->options.sampler, process->tgid, &now) &&
+        (process->configured || now.flags & WIRE_PROCESS_INHERITED)) {
+        wire.start_boottime_ns = now.start_boottime_ns;
+        wire.exec_generation_1 = now.exec_generation_1;
+    }
+    TRY(sampler_layout(p->options.sampler, &image->layout, &process->layout_index));
+    wire.runtime = image->runtime_vaddr + process->python_bias;
+    wire.code_type = image->code_type_vaddr + process->python_bias;
+    wire.tls_kind = image->tls_tstate.kind;
+    wire.tls_offset = (uint64_t)image->tls_tstate.offset;
+    if (wire.tls_kind == PY_TLS_MODULE) {
+        if (image->tls_tstate.module_id_vaddr)
+            wire.tls_module = image->tls_tstate.module_id_vaddr + process->python_bias;
+        else
+            wire.tls_kind = PY_TLS_NONE;
+    }
+    wire.layout = process->layout_index;
+    wire.key_slots = process->glibc ? GLIBC_KEY_VALUES : 0;
+    TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
+    if (!process->configured) {
+        process->configured = true;
+        p->counts.python++;
+        p->counts.seen_python++;
+    }
+    return NULL;
+}
+
+/* Finds the module behind a mapping, and whether it makes the process one to sample. */
+static struct error *look_at(struct processes *p, struct process *process, struct mapping *m)
+{
+    struct module_mapping key = {
+        .pid = (pid_t)process->tgid,
+        .address = m->address,
+        .length = m->length,
+        .path = m->path,
+        .build_id = m->build_id,
+        .build_id_len = m->build_id_len,
+    };
+
+    m->looked_up = true;
+    TRY(modules_find(p->modules, &key, &m->module));
+    if (!m->module)
+        return NULL;
+    if (m->module->is_glibc && !process->glibc) {
+        process->glibc = true;
+        if (process->python && !process->python->python.refused)
+            TRY(configure(p, process));
+    }
+    if (m->module->python.is_python && !process->python) {
+        if (!m->module->python.refused && !module_bias(m->module, m->address, m->file_offset, &process->python_bias))
+            return NULL;
+        process->python = m->module;
+        if (m->module->python.refused)
+            p->counts.refused++;
+        else
+            TRY(configure(p, process));
+    }
+    return NULL;
+}
+
+/* The first mapping that ends behind `address`. */
+static size_t first_behind(const struct process *process, uint64_t address)
+{
+    size_t low = 0, high = process->mappings.count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (process->mappings.data[mid].address + process->mappings.data[mid].length <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Puts a mapping (taking its path over) into the list at `at`. */
+static bool insert_mapping(struct process *process, size_t at, const struct mapping *m)
+{
+    if (!VEC_RESERVE(&process->mappings, process->mappings.count + 1))
+        return false;
+    struct mapping *list = process->mappings.data;
+    memmove(list + at + 1, list + at, (process->mappings.count - at) * sizeof *list);
+    list[at] = *m;
+    process->mappings.count++;
+    return true;
+}
+
+/* What is mapped over is gone: cut out of the list. */
+static bool cut_mappings(struct process *process, uint64_t start, uint64_t end)
+{
+    size_t at = first_behind(process, start), keep = at;
+    struct mapping *list = process->mappings.data;
+
+    if (at < process->mappings.count && list[at].address < start) {
+        struct mapping *m = &list[at];
+        uint64_t m_end = m->address + m->length;
+        m->length = start - m->address;
+        keep = ++at;
+        if (m_end > end) {
+            struct mapping right = *m;
+            right.path = strdup(m->path);
+            right.address = end;
+            right.length = m_end - end;
+            right.file_offset += end - m->address;
+            if (!right.path || !insert_mapping(process, at, &right)) {
+                free(right.path);
+                return false;
+            }
+            return true;
+        }
+    }
+    while (at < process->mappings.count && list[at].address + list[at].length <= end)
+        free(list[at++].path);
+    if (at < process->mappings.count && list[at].address < end) {
+        uint64_t cut = end - list[at].address;
+        list[at].address += cut;
+        list[at].length -= cut;
+        list[at].file_offset += cut;
+    }
+    memmove(list + keep, list + at, (process->mappings.count - at) * sizeof *list);
+    process->mappings.count -= at - keep;
+    return true;
+}
+
+static struct error *add_mapping(struct processes *p, struct process *process, const struct mapping *m)
+{
+    struct mapping copy = *m;
+
+    if (!m->length || m->address + m->length < m->address)
+        return NULL;
+    copy.path = strdup(m->path);
+    if (!copy.path || !cut_mappings(process, m->address, m->address + m->length)) {
+        free(copy.path);
+        return error_no_memory();
+    }
+    size_t at = first_behind(process, m->address);
+    if (!insert_mapping(process, at, &copy)) {
+        free(copy.path);
+        return error_no_memory();
+    }
+    /* Processes that will not be sampled cost no looking at files. */
+    if (process->selected)
+        TRY(look_at(p, process, &process->mappings.data[at]));
+    p->events.mapped(p->events.ctx, process, &process->mappings.data[at]);
+    return NULL;
+}
+
+/* A process that is there already, from /proc. One that goes meanwhile is none. */
+static struct error *read_process(struct processes *p, uint32_t tgid, bool selected, uint64_t time_ns, struct process **out)
+{
+    struct procfs_status status;
+    struct procfs_mappings maps = {0};
+    struct process *process;
+
+    *out = NULL;
+    struct error *err = procfs_status((pid_t)tgid, &status);
+    if (!err)
+        err = procfs_mappings((pid_t)tgid, &maps);
+    if (err) {
+        if (err->code == ERROR_NO_MEMORY)
+            return err;
+        if (err->code == ERROR_NOT_FOUND)
+            p->counts.gone++;
+        error_destroy(err);
+        return NULL;
+    }
+    err = add(p, tgid, time_ns, &process);
+    if (!err) {
+        process->selected = selected;
+        process->parent_tgid = status.parent_tgid;
+        process->ns_tgid = status.ns_tgid;
+        memcpy(process->comm, status.comm, sizeof process->comm);
+    }
+    for (size_t i = 0; !err && i < maps.list.count; i++) {
+        const struct procfs_mapping *m = &maps.list.data[i];
+        if (!(m->protection & PROT_EXEC))
+            continue;
+        struct mapping mapping = {
+            .time_ns = time_ns,
+            .address = m->start,
+            .length = m->end - m->start,
+            .file_offset = m->file_offset,
+            .protection = m->protection,
+            .map_flags = m->shared ? MAP_SHARED : MAP_PRIVATE,
+            .device_major = m->device_major,
+            .device_minor = m->device_minor,
+            .inode = m->inode,
+            .path = m->path,
+        };
+        err = add_mapping(p, process, &mapping);
+    }
+    procfs_mappings_deinit(&maps);
+    if (!err)
+        *out = process;
+    return err;
+}
+
+struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count)
+{
+    struct process *process;
+
+    for (uint32_t i = 0; i < pid_count; i++)
+        TRY(read_process(p, pids[i], true, 0, &process));
+    struct procfs_pids all;
+    TRY(procfs_pids(&all));
+    struct error *err = NULL;
+    for (size_t i = 0; !err && i < all.list.count; i++) {
+        if (!processes_find(p, (uint32_t)all.list.data[i]))
+            err = read_process(p, (uint32_t)all.list.data[i], p->options.all, 0, &process);
+    }
+    VEC_DEINIT(&all.list);
+    return err;
+}
+
+static struct error *on_fork(struct processes *p, const struct sideband_event *e)
+{
+    if (e->tgid == e->parent_tgid)
+        return NULL; /* a thread: made when it is sampled */
+    struct process *parent = processes_find(p, e->parent_tgid), *child;
+    TRY(add(p, e->tgid, e->time_ns, &child));
+    child->parent_tgid = e->parent_tgid;
+    child->selected = p->options.all || (parent && parent->selected && p->options.follow);
+    if (!parent)
+        return NULL;
+    memcpy(child->comm, parent->comm, sizeof child->comm);
+    if (parent->exe)
+        child->exe = strdup(parent->exe);
+    child->glibc = parent->glibc;
+    child->python = parent->python;
+    child->python_bias = parent->python_bias;
+    for (size_t i = 0; i < parent->mappings.count; i++) {
+        struct mapping m = parent->mappings.data[i];
+        m.time_ns = e->time_ns;
+        m.path = strdup(m.path);
+        if (!m.path || !VEC_PUSH(&child->mappings, m)) {
+            free(m.path);
+            return error_no_memory();
+        }
+    }
+    if (child->python && !child->python->python.refused) {
+        if (child->selected)
+            return configure(p, child);
+        /* The BPF side has handed the configuration on: it is not wanted. */
+        if (p->options.sampler)
+            sampler_remove_process(p->options.sampler, child->tgid);
+    }
+    return NULL;
+}
+
+static struct error *on_exec(struct processes *p, const struct sideband_event *e)
+{
+    struct process *old = processes_find(p, e->tgid), *process;
+    bool selected = old ? old->selected : p->options.all;
+    uint32_t parent = old ? old->parent_tgid : 0;
+
+    TRY(add(p, e->tgid, e->time_ns, &process));
+    process->selected = selected;
+    process->parent_tgid = parent;
+    snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
+    return NULL;
+}
+
+static struct error *on_mmap(struct processes *p, const struct sideband_event *e)
+{
+    struct process *process = processes_find(p, e->tgid);
+
+    if (!(e->protection & PROT_EXEC))
+        return NULL;
+    if (!process) {
+        struct process *found;
+        return read_process(p, e->tgid, p->options.all, e->time_ns, &found);
+    }
+    struct mapping mapping = {
+        .time_ns = e->time_ns,
+        .address = e->address,
+        .length = e->length,
+        .file_offset = e->file_offset,
+        .protection = e->protection,
+        .map_flags = e->map_flags,
+        .device_major = e->device_major,
+        .device_minor = e->device_minor,
+        .inode = e->inode,
+        .inode_generation = e->inode_generation,
+        .build_id_len = e->build_id_len,
+        .path = (char *)e->text,
+    };
+    memcpy(mapping.build_id, e->build_id, sizeof mapping.build_id);
+    size_t at = first_behind(process, mapping.address);
+    if (at < process->mappings.count) {
+        const struct mapping *m = &process->mappings.data[at];
+        if (m->address == mapping.address && m->length == mapping.length && m->file_offset == mapping.file_offset &&
+            !strcmp(m->path, mapping.path))
+            return NULL; /* told twice: by /proc and by the side-band */
+    }
+    return add_mapping(p, process, &mapping);
+}
+
+static void on_comm(struct processes *p, const struct sideband_event *e)
+{
+    struct process *process = processes_find(p, e->tgid);
+
+    if (!process)
+        return;
+    if (e->tid == e->tgid)
+        snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
+    uint64_t *index = map_get(&process->thread_index, e->tid);
+    struct thread *t = index ? &process->threads.data[*index] : NULL;
+    if (t)
+        snprintf(t->name, sizeof t->name, "%.16s", e->text);
+    p->events.renamed(p->events.ctx, process, t, e->time_ns);
+}
+
+/* Whether any thread but a dead leader is left. */
+static bool has_gone(uint32_t tgid)
+{
+    struct procfs_pids threads;
+    bool gone = false;
+
+    struct error *err = procfs_threads((pid_t)tgid, &threads);
+    if (err) {
+        gone = err->code == ERROR_NOT_FOUND;
+        error_destroy(err);
+        return gone;
+    }
+    gone = threads.list.count == 0 || (threads.list.count == 1 && threads.list.data[0] == (pid_t)tgid);
+    VEC_DEINIT(&threads.list);
+    return gone;
+}
+
+static void on_exit_event(struct processes *p, const struct sideband_event *e)
+{
+    struct process *process = processes_find(p, e->tgid);
+
+    if (!process)
+        return;
+    if (e->tid == e->tgid)
+        process->leader_exited = true;
+    if (process->leader_exited && has_gone(e->tgid))
+        drop(p, process, e->time_ns);
+}
+
+struct error *processes_apply(struct processes *p, const struct sideband_event *e)
+{
+    switch (e->kind) {
+    case SIDEBAND_FORK:
+        return on_fork(p, e);
+    case SIDEBAND_EXEC:
+        return on_exec(p, e);
+    case SIDEBAND_MMAP:
+        return on_mmap(p, e);
+    case SIDEBAND_COMM:
+        on_comm(p, e);
+        return NULL;
+    case SIDEBAND_EXIT:
+        on_exit_event(p, e);
+        return NULL;
+    case SIDEBAND_LOST:
+        p->counts.lost += e->lost;
+        return NULL;
+    }
+    return NULL;
+}
+
+struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out)
+{
+    struct process *process = processes_find(p, s->tgid);
+
+    *out = NULL;
+    if (process && process->bound &&
+        (process->start_boottime_ns != s->start_boottime_ns || process->exec_generation != s->exec_generation)) {
+        /* An exec, or a new process with this number, that the side-band did not tell of. */
+        bool selected = process->selected;
+        TRY(read_process(p, s->tgid, selected, s->time_ns, &process));
+    } else if (!process) {
+        TRY(read_process(p, s->tgid, p->options.all, s->time_ns, &process));
+    }
+    if (process && !process->bound) {
+        process->bound = true;
+        process->start_boottime_ns = s->start_boottime_ns;
+        process->exec_generation = s->exec_generation;
+    }
+    *out = process;
+    return NULL;
+}
+
+struct error *processes_reap(struct processes *p, uint64_t time_ns)
+{
+    for (uint32_t i = 0; i < p->live.count;) {
+        struct process *process = p->live.data[i];
+        if (process->leader_exited && has_gone(process->tgid))
+            drop(p, process, time_ns);
+        else
+            i++;
+    }
+    return NULL;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of the host as the side-band tells of them, and which of them are
+ * sampled. A process here is an address space: an exec makes a new one. Events are
+ * applied in order of time; /proc is read at the start, and again when something was
+ * missed.
+ */
+#ifndef CAPTURE_PROCESSES_H
+#define CAPTURE_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/modules.h"
+#include "capture/sampler.h"
+#include "capture/sideband.h"
+#include "formats/base/intern.h"
+#include "formats/base/map.h"
+#include "formats/base/vec.h"
+
+struct mapping {
+    uint64_t time_ns; /* 0: before the capture began */
+    uint64_t address, length, file_offset;
+    uint32_t protection, map_flags, device_major, device_minor;
+    uint64_t inode, inode_generation;
+    struct module *module; /* NULL: none */
+    bool looked_up;        /* module was looked for */
+    uint8_t build_id[20];
+    uint32_t build_id_len;
+    char *path;
+};
+
+struct thread {
+    uint32_t tid;
+    char name[17];
+    bool renamed; /* since it was written into the trace */
+    uint64_t trace_epoch_1;
+    uint32_t trace_id;
+};
+
+/* What the recorder keeps with a process; it is emptied when the process goes. */
+struct process_codes {
+    struct intern keys; /* {address, fingerprint} */
+    VEC(uint32_t) index; /* by key's id: index in struct codes, or CODES_NONE */
+};
+struct process_stacks {
+    uint64_t epoch_1;    /* the epoch the ids below belong to */
+    struct intern keys;  /* Python entries of a stack */
+    VEC(uint32_t) stack; /* by key's id: stack id in the trace */
+};
+
+struct process {
+    uint32_t tgid, parent_tgid, ns_tgid;
+    uint64_t start_boottime_ns; /* 0: not known yet */
+    uint64_t exec_generation;
+    bool bound;                 /* the two above come from a sample */
+    char comm[17];
+    char *exe;
+    bool selected;              /* to be sampled if it is Python */
+    bool leader_exited, ended;
+    VEC(struct mapping) mappings; /* executable ones as they are now: by address, not overlapping */
+    struct map thread_index;      /* tid -> index */
+    VEC(struct thread) threads;
+    /* the interpreter, when one was found */
+    struct module *python;
+    uint64_t python_bias;
+    bool glibc;
+    bool configured;            /* the sampler has it */
+    uint32_t layout_index;
+    uint64_t sample_count;
+    uint64_t trace_epoch_1;
+    uint32_t trace_id;
+    struct process_codes codes;
+    struct process_stacks stacks;
+};
+
+struct processes_options {
+    struct sampler *sampler; /* NULL: only look, configure nothing (pycap info) */
+    bool all;                /* every Python process; else those selected */
+    bool follow;             /* children of selected processes too */
+};
+
+/* Told before a process is dropped (end, or exec), at renames and new mappings: the recorder writes it into the trace. */
+struct processes_events {
+    void (*mapped)(void *ctx, struct process *p, struct mapping *m);
+    void (*ended)(void *ctx, struct process *p, uint64_t time_ns);
+    void (*renamed)(void *ctx, struct process *p, struct thread *t, uint64_t time_ns);
+    void *ctx;
+};
+
+struct processes;
+struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out);
+void processes_destroy(struct processes *p);
+void processes_set_events(struct processes *p, const struct processes_events *events);
+/* Reads all processes of the host from /proc (all: false: only `pids`, which become selected). */
+struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count);
+/* Applies a side-band event. */
+struct error *processes_apply(struct processes *p, const struct sideband_event *e);
+/*
+ * The process a sample belongs to: binds its identity, or starts a new one when the sample's shows that an exec or a
+ * reuse of the pid was missed. NULL when it cannot be known any more.
+ */
+struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
+struct process *processes_find(struct processes *p, uint32_t tgid);
+/* The thread; made on first sight. NULL: out of memory. */
+struct thread *process_thread(struct process *p, uint32_t tid);
+/* Finds out which followed processes have gone without their last event having said so. Call now and then. */
+struct error *processes_reap(struct processes *p, uint64_t time_ns);
+/* Live processes, for iteration: NULL at the end. */
+struct process *processes_next(struct processes *p, uint32_t *cursor);
+
+struct processes_counts {
+    uint32_t python;      /* configured now */
+    uint64_t seen_python; /* ever */
+    uint64_t refused;     /* interpreters that cannot be served */
+    uint64_t gone;        /* vanished while being read */
+    uint64_t lost;        /* side-band events the kernel dropped */
+};
+struct processes_counts processes_counts(const struct processes *p);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What /proc tells of a process: read at the start for the processes that are there,
+ * and again only for what the side-band missed.
+ */
+#ifndef CAPTURE_PROCFS_H
+#define CAPTURE_PROCFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+
+struct procfs_mapping {
+    uint64_t start, end, file_offset;
+    uint32_t protection; /* PROT_ */
+    bool shared;
+    uint32_t device_major, device_minor;
+    uint64_t inode;
+    char *path; /* as /proc prints it, without " (deleted)"; owned; "" when anonymous */
+    bool deleted;
+};
+struct procfs_mappings {
+    VEC(struct procfs_mapping) list;
+};
+void procfs_mappings_deinit(struct procfs_mappings *m);
+/* Parses the text of a maps file; lines that do not parse are counted in *bad (may be NULL) and left out. */
+struct error *procfs_parse_mappings(const char *text, size_t len_bytes, struct procfs_mappings *out, uint32_t *bad);
+/* /proc/PID/maps; by way of another thread when the first one has exited. A process that is gone: ERROR_NOT_FOUND. */
+struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out);
+
+/* All process ids. */
+struct procfs_pids {
+    VEC(pid_t) list;
+};
+struct error *procfs_pids(struct procfs_pids *out);
+/* Thread ids of a process. */
+struct error *procfs_threads(pid_t pid, struct procfs_pids *out);
+
+struct procfs_status {
+    char comm[17];
+    uint32_t parent_tgid;
+    uint32_t ns_tgid;      /* in the process's own pid namespace */
+    uint64_t start_ticks;  /* since boot, in the reader's time namespace */
+};
+struct error *procfs_status(pid_t pid, struct procfs_status *out);
+/* Name of a thread; false when it is gone. */
+bool procfs_comm(pid_t pid, pid_t tid, char out[17]);
+/* Inode number of a namespace ("pid", "mnt"), 0 when it cannot be read. */
+uint64_t procfs_namespace(pid_t pid, const char *name);
+/* Path in the unified cgroup hierarchy, malloc'd; NULL when unknown. */
+char *procfs_cgroup(pid_t pid);
+/* Where /proc/PID/exe points, malloc'd; NULL when unknown. */
+char *procfs_exe(pid_t pid);
+/* Reads a whole small file; malloc'd, NUL behind it. */
+struct error *procfs_read(const char *path, char **text, size_t *len_bytes);
+/*
+ * Opens the file behind a mapping: through map_files, which works for deleted files and other mount namespaces,
+ * else through the process's root, else by its path. -1 when it cannot be had.
+ */
+int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path);
+
+#endif

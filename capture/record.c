@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/codes.h"
+#include "capture/command.h"
+#include "capture/host.h"
+#include "capture/kallsyms.h"
+#include "capture/modules.h"
+#include "capture/processes.h"
+#include "capture/queue.h"
+#include "capture/recorder.h"
+#include "capture/sampler.h"
+#include "capture/sideband.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+/* Between two drainings of the ring. Nothing is woken for a sample. */
+#define DRAIN_NS (100 * MS)
+/* After news from the side-band (an exec, a library mapped) not sooner than this. */
+#define NEWS_NS (2 * MS)
+/* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
+#define SETTLE_NS (1 * MS)
+/* Blocks are written at least so often: what a kill -9 can cost. */
+#define FLUSH_NS SECOND
+#define SIDEBAND_PAGES 128
+
+enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
+enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR };
+
+struct record {
+    const struct record_options *o;
+    struct host host;
+    struct modules *modules;
+    struct sampler *sampler;
+    struct sideband *sideband;
+    struct processes *processes;
+    struct codes *codes;
+    struct kallsyms *kallsyms;
+    struct trace_writer *writer;
+    struct recorder *recorder;
+    struct queue *queue;
+    struct command command;
+    struct sampler_ticks *ticks;
+    const int *cpus;
+    uint32_t cpu_count;
+    int out_fd, signal_fd, command_fd;
+    uint64_t start_ns, flushed_ns, status_ns;
+    bool stop, stopping_command;
+    enum end_reason reason;
+    uint64_t losses[LOSS_LIMIT];
+    char frequency_text[32], stack_text[32];
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* ---- what comes in ---- */
+
+static struct error *on_message(void *ctx, const void *message, uint32_t len)
+{
+    struct record *r = ctx;
+    uint64_t time_ns;
+
+    if (len >= sizeof(struct wire_sample) && ((const struct wire_sample *)message)->type == WIRE_SAMPLE)
+        time_ns = ((const struct wire_sample *)message)->time_ns;
+    else if (len >= sizeof(struct wire_code) && ((const struct wire_code *)message)->type == WIRE_CODE)
+        time_ns = ((const struct wire_code *)message)->time_ns;
+    else
+        return error_create(ERROR_FORMAT, "the sampler sent a message of an unknown kind");
+    return queue_add(r->queue, time_ns, QUEUED_MESSAGE, message, len);
+}
+
+static struct error *on_sideband(void *ctx, const struct sideband_event *event)
+{
+    struct record *r = ctx;
+    /* The text is the last member: what is behind its end need not be copied. */
+    uint32_t len = (uint32_t)(offsetof(struct sideband_event, text) + strlen(event->text) + 1);
+
+    return queue_add(r->queue, event->time_ns, QUEUED_SIDEBAND, event, len);
+}
+
+static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const void *data, uint32_t len)
+{
+    struct record *r = ctx;
+
+    if (trace_writer_epoch_due(r->writer, time_ns))
+        TRY(recorder_begin_epoch(r->recorder, time_ns));
+    if (kind == QUEUED_SIDEBAND) {
+        struct sideband_event event;
+        memset(&event, 0, sizeof event);
+        memcpy(&event, data, len);
+        return processes_apply(r->processes, &event);
+    }
+    if (((const struct wire_sample *)data)->type == WIRE_SAMPLE)
+        return recorder_sample(r->recorder, data, len);
+    return recorder_code(r->recorder, data, len);
+}
+
+static void sum_losses(struct record *r)
+{
+    uint64_t bpf[WIRE_LOSS_COUNT];
+    const uint64_t *own = recorder_loss_counts(r->recorder);
+
+    sampler_losses(r->sampler, bpf);
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++)
+        r->losses[i] = bpf[i] + own[i];
+    r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
+    r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
+    r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
+}
+
+/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
+static uint64_t lost_samples(const struct record *r)
+{
+    return r->losses[LOSS_ring_full] + r->losses[LOSS_tick_skipped] + r->losses[LOSS_nested] +
+           r->losses[LOSS_process_gone];
+}
+
+static struct error *drain(struct record *r, uint64_t until_ns)
+{
+    TRY(sideband_drain(r->sideband, on_sideband, r));
+    TRY(sampler_drain(r->sampler, on_message, r));
+    return queue_run(r->queue, until_ns, on_queued, r);
+}
+
+static void flush(struct record *r, uint64_t time_ns)
+{
+    sum_losses(r);
+    recorder_losses(r->recorder, time_ns, r->losses);
+    trace_writer_flush(r->writer);
+    r->flushed_ns = time_ns;
+}
+
+/* ---- what the user sees ---- */
+
+static void format_bytes(uint64_t bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int unit = 0;
+
+    while (v >= 1024 && unit < 4) {
+        v /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
+}
+
+static void status_line(struct record *r, uint64_t time_ns)
+{
+    char size[32];
+
+    r->status_ns = time_ns;
+    sum_losses(r);
+    format_bytes(trace_writer_bytes(r->writer), size);
+    fprintf(r->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
+            (double)(time_ns - r->start_ns) / 1e9, processes_counts(r->processes).python,
+            recorder_counts(r->recorder).samples, lost_samples(r), size);
+    fflush(r->o->messages);
+}
+
+static void summary(struct record *r, uint64_t end_ns)
+{
+    FILE *f = r->o->messages;
+    struct recorder_counts c = recorder_counts(r->recorder);
+    uint64_t bytes = trace_writer_bytes(r->writer);
+    double seconds = (double)(end_ns - r->start_ns) / 1e9;
+    char size[32];
+
+    format_bytes(bytes, size);
+    fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
+            seconds, r->o->output, size);
+    if (c.samples)
+        fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
+    fprintf(f, ").\n");
+    uint64_t with_python = c.python_complete + c.python_cut;
+    if (with_python)
+        fprintf(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
+                100.0 * (double)c.python_complete / (double)with_python, with_python);
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        if (i != LOSS_complete && r->losses[i])
+            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
+    }
+    uint64_t run_ns, run_count;
+    sampler_run_time(r->sampler, &run_ns, &run_count);
+    if (run_ns && run_count) {
+        struct rusage usage;
+        uint64_t stats[WIRE_STAT_COUNT];
+        getrusage(RUSAGE_SELF, &usage);
+        sampler_stats(r->sampler, stats);
+        fprintf(f, "Cost: %.2f us of BPF a tick (%" PRIu64 " ticks, %" PRIu64 " of them samples), %.2f s of CPU in pycap, "
+                   "%ld KiB resident at most.\n",
+                (double)run_ns / (double)run_count / 1000, run_count, stats[WIRE_STAT_SAMPLES],
+                (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+                usage.ru_maxrss);
+    }
+    if (c.samples && strcmp(r->o->output, "-"))
+        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", r->o->output);
+    else if (!c.samples)
+        fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
+}
+
+/* ---- setting up ---- */
+
+static struct error *open_output(struct record *r)
+{
+    const char *path = r->o->output;
+
+    if (!strcmp(path, "-")) {
+        if (isatty(STDOUT_FILENO))
+            return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
+        r->out_fd = dup(STDOUT_FILENO);
+        return r->out_fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
+    }
+    r->out_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+    if (r->out_fd < 0)
+        return error_file(errno, path, "cannot be opened for writing");
+    struct stat st;
+    if (fstat(r->out_fd, &st))
+        return error_file(errno, path, "cannot be looked at");
+    if (!S_ISREG(st.st_mode))
+        return NULL; /* a pipe or a device stays as it is */
+    if (fchmod(r->out_fd, 0600)) /* also when it was there already */
+        return error_file(errno, path, "cannot be made private");
+    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+    if (uid && gid && !geteuid() && fchown(r->out_fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
+        return error_file(errno, path, "cannot be given to the user who called sudo");
+    return NULL;
+}
+
+/* Those asked for must be there and be something that can be recorded. */
+static struct error *check_pids(struct record *r)
+{
+    const struct record_options *o = r->o;
+    uint32_t usable = 0;
+    struct error *last = NULL;
+
+    for (uint32_t i = 0; i < o->pid_count; i++) {
+        struct process *p = processes_find(r->processes, o->pids[i]);
+        char version[32];
+        struct error *err = NULL;
+        if (!p)
+            err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
+        else if (!p->python)
+            err = error_create(ERROR_UNSUPPORTED, "process %u (%s) is not a CPython: nothing it maps holds an interpreter",
+                               o->pids[i], p->comm);
+        else if (p->python->python.refused)
+            err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
+                               py_version_text(p->python->python.version_hex, version), p->python->python.refused);
+        else
+            usable++;
+        if (err) {
+            if (o->pid_count > 1)
+                fprintf(o->messages, "pycap: %s\n", error_text(err));
+            error_destroy(last);
+            last = err;
+        }
+    }
+    if (usable) {
+        error_destroy(last);
+        return NULL;
+    }
+    return last;
+}
+
+static struct error *set_up(struct record *r)
+{
+    const struct record_options *o = r->o;
+    sigset_t signals;
+
+    TRY(host_read(&r->host));
+    TRY(host_check(&r->host));
+    r->cpus = o->cpus ? o->cpus : r->host.cpus;
+    r->cpu_count = o->cpus ? o->cpu_count : r->host.cpu_count;
+    for (uint32_t i = 0; i < r->cpu_count; i++) {
+        bool online = false;
+        for (uint32_t k = 0; k < r->host.cpu_count; k++)
+            online |= r->host.cpus[k] == r->cpus[i];
+        if (!online)
+            return error_create(ERROR_USAGE, "there is no CPU %d online", r->cpus[i]);
+    }
+    r->ticks = calloc(r->cpu_count, sizeof *r->ticks);
+    if (!r->ticks)
+        return error_no_memory();
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL))
+        return error_os(errno, "signals cannot be blocked");
+    signal(SIGPIPE, SIG_IGN);
+    r->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (r->signal_fd < 0)
+        return error_os(errno, "signals cannot be read");
+
+    TRY(modules_create(&r->modules));
+    struct sampler_options sampler = {
+        .event = o->event,
+        .frequency_hz = o->frequency_hz,
+        .cpus = r->cpus,
+        .cpu_count = r->cpu_count,
+        .stack_bytes = o->stack_bytes,
+        .kernel = o->kernel,
+        .python = true,
+        .ring_bytes = o->ring_bytes,
+    };
+    TRY(sampler_open(&sampler, &r->sampler));
+    TRY(sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband));
+    struct processes_options processes = {
+        .sampler = r->sampler,
+        .all = !o->pid_count && !o->command,
+        .follow = o->follow,
+    };
+    TRY(processes_create(&processes, r->modules, &r->processes));
+    TRY(codes_create(&r->codes));
+    TRY(kallsyms_create(&r->kallsyms));
+    TRY(queue_create(&r->queue));
+    if (o->command)
+        TRY(command_fork(o->command, &r->command));
+
+    /* The side-band first: what starts while /proc is being read is told of by one or the other. */
+    TRY(sideband_enable(r->sideband));
+    uint32_t command_pid = (uint32_t)r->command.pid;
+    if (o->command)
+        TRY(processes_scan(r->processes, &command_pid, 1));
+    else
+        TRY(processes_scan(r->processes, o->pids, o->pid_count));
+    if (o->pid_count)
+        TRY(check_pids(r));
+
+    TRY(open_output(r));
+    r->start_ns = r->flushed_ns = r->status_ns = now_ns();
+    struct trace_writer_options writer = {0};
+    TRY(trace_writer_create(r->out_fd, o->output, &writer, r->start_ns, &r->writer));
+    snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
+    snprintf(r->stack_text, sizeof r->stack_text, "%u", o->stack_bytes);
+    struct recorder_options recorder = {
+        .writer = r->writer,
+        .host = &r->host,
+        .modules = r->modules,
+        .processes = r->processes,
+        .codes = r->codes,
+        .kallsyms = r->kallsyms,
+        .event = sampler_event(r->sampler),
+        .frequency_hz = o->frequency_hz,
+        .meta = {
+            {"scope", o->command ? "command" : o->pid_count ? "pids" : "all"},
+            {"frequency", r->frequency_text},
+            {"unwind", o->stack_bytes ? "snapshot" : "none"},
+            {"stack-size", r->stack_text},
+            {"kernel", o->kernel ? "yes" : "no"},
+        },
+    };
+    TRY(recorder_create(&recorder, &r->recorder));
+    struct processes_events events = recorder_process_events(r->recorder);
+    processes_set_events(r->processes, &events);
+    return recorder_begin_epoch(r->recorder, r->start_ns);
+}
+
+static void tear_down(struct record *r)
+{
+    recorder_destroy(r->recorder);
+    trace_writer_destroy(r->writer);
+    queue_destroy(r->queue);
+    kallsyms_destroy(r->kallsyms);
+    codes_destroy(r->codes);
+    processes_destroy(r->processes);
+    sideband_close(r->sideband);
+    sampler_close(r->sampler);
+    modules_destroy(r->modules);
+    command_deinit(&r->command);
+    free(r->ticks);
+    if (r->command_fd >= 0)
+        close(r->command_fd);
+    if (r->out_fd >= 0)
+        close(r->out_fd);
+    if (r->signal_fd >= 0)
+        close(r->signal_fd);
+    host_deinit(&r->host);
+}
+
+/* ---- the loop ---- */
+
+static void end_with(struct record *r, enum end_reason reason)
+{
+    if (!r->stop) {
+        r->stop = true;
+        r->reason = reason;
+    }
+}
+
+static void read_signals(struct record *r)
+{
+    struct signalfd_siginfo info;
+
+    while (read(r->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        /* Ctrl-C at the terminal went to the command too: its end is still recorded. A second one is for us. */
+        if (info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL && r->command.pid > 0 && !r->command.exited &&
+            !r->stopping_command) {
+            r->stopping_command = true;
+            continue;
+        }
+        end_with(r, END_SIGNAL);
+    }
+}
+
+static bool any_pid_left(struct record *r)
+{
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(r->processes, &cursor));) {
+        if (p->selected)
+            return true;
+    }
+    return false;
+}
+
+static struct error *loop(struct record *r)
+{
+    const struct record_options *o = r->o;
+    const int *sideband_fd;
+    uint32_t sideband_count = sideband_fds(r->sideband, &sideband_fd);
+    struct pollfd fds[2 + sideband_count];
+    uint64_t last = now_ns();
+    bool terminal = !o->quiet && isatty(fileno(o->messages));
+
+    fds[0] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = r->command_fd, .events = POLLIN};
+    for (uint32_t i = 0; i < sideband_count; i++)
+        fds[2 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
+    while (!r->stop) {
+        uint64_t now = now_ns(), due = last + DRAIN_NS;
+        /* News that have not settled yet wait only a moment. */
+        if (queue_count(r->queue) && due > last + NEWS_NS)
+            due = last + NEWS_NS;
+        if (o->duration_ns && due > r->start_ns + o->duration_ns)
+            due = r->start_ns + o->duration_ns;
+        struct timespec wait = {0};
+        if (due > now)
+            wait = (struct timespec){.tv_sec = (time_t)((due - now) / SECOND), .tv_nsec = (long)((due - now) % SECOND)};
+        if (ppoll(fds, 2 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
+            return error_os(errno, "waiting failed");
+        now = now_ns();
+        if (now < last + NEWS_NS) {
+            struct timespec rest = {.tv_nsec = (long)(last + NEWS_NS - now)};
+            nanosleep(&rest, NULL);
+            now = now_ns();
+        }
+        read_signals(r);
+        if (r->command.pid > 0 && command_poll(&r->command))
+            end_with(r, END_COMMAND);
+        if (o->duration_ns && now >= r->start_ns + o->duration_ns)
+            end_with(r, END_DURATION);
+        last = now;
+        TRY(drain(r, now - SETTLE_NS));
+        if (now - r->flushed_ns >= FLUSH_NS) {
+            TRY(processes_reap(r->processes, now));
+            flush(r, now);
+        }
+        if (trace_writer_failed(r->writer)) {
+            end_with(r, END_ERROR);
+            return NULL;
+        }
+        if (o->pid_count && !any_pid_left(r))
+            end_with(r, END_PROCESSES);
+        if (terminal && now - r->status_ns >= SECOND / 2)
+            status_line(r, now);
+    }
+    if (terminal)
+        fprintf(o->messages, "\r\033[K");
+    return NULL;
+}
+
+/* Ticks that the event counted and the sampler did not see: known for clocks, whose period is fixed. */
+static void count_skipped(struct record *r)
+{
+    struct sampler_event_info event = sampler_event(r->sampler);
+    uint64_t expected = 0, seen = 0;
+
+    if (!event.is_time)
+        return;
+    for (uint32_t i = 0; i < r->cpu_count; i++) {
+        expected += r->ticks[i].count / event.period;
+        seen += r->ticks[i].seen;
+    }
+    /* A tick at either end of the capture may fall on either side. */
+    if (expected > seen + r->cpu_count)
+        r->losses[LOSS_tick_skipped] = expected - seen;
+}
+
+static struct error *finish(struct record *r)
+{
+    uint64_t end_ns;
+
+    TRY(sampler_disable(r->sampler));
+    end_ns = now_ns();
+    TRY(drain(r, UINT64_MAX));
+    TRY(sampler_ticks(r->sampler, r->ticks));
+    sum_losses(r);
+    count_skipped(r);
+    recorder_losses(r->recorder, end_ns, r->losses);
+    recorder_ticks(r->recorder, end_ns, r->ticks, r->cpu_count);
+    recorder_end(r->recorder, end_ns, r->reason, lost_samples(r));
+    struct error *err = trace_writer_finish(r->writer);
+    if (!r->o->quiet)
+        summary(r, end_ns);
+    return err;
+}
+
+struct error *record_run(const struct record_options *options, int *exit_code)
+{
+    struct record *r = calloc(1, sizeof *r);
+    struct error *err;
+
+    *exit_code = 0;
+    if (!r)
+        return error_no_memory();
+    r->o = options;
+    r->out_fd = r->signal_fd = r->command_fd = -1;
+    r->command.go_fd = r->command.error_fd = -1;
+    err = set_up(r);
+    if (!err)
+        err = sampler_enable(r->sampler);
+    if (!err && options->command) {
+        r->command_fd = (int)syscall(SYS_pidfd_open, r->command.pid, 0);
+        err = command_go(&r->command, options->command[0]);
+    }
+    if (!err) {
+        err = loop(r);
+        struct error *end = err ? NULL : finish(r);
+        if (!err)
+            err = end;
+    }
+    if (r->command.pid > 0 && r->command.go_fd < 0 && !r->command.exited) {
+        /* We end before the command does: it is told, and its end is waited for. */
+        kill(r->command.pid, SIGTERM);
+        while (!command_poll(&r->command))
+            poll(&(struct pollfd){.fd = r->command_fd, .events = POLLIN}, 1, 1000);
+    }
+    if (!err && r->command.exited)
+        *exit_code = command_exit_code(&r->command);
+    tear_down(r);
+    free(r);
+    return err;
+}

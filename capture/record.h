@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `pycap record`: sets everything up, drains on a timer, writes, ends in good order.
+ */
+#ifndef CAPTURE_RECORD_H
+#define CAPTURE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+
+struct record_options {
+    const char *output;      /* "-": standard output */
+    const char *event;
+    uint64_t frequency_hz;
+    uint64_t duration_ns;    /* 0: until a signal, or the end of what is recorded */
+    const uint32_t *pids;    /* NULL with pid_count 0: every Python process, or the command */
+    uint32_t pid_count;
+    const int *cpus;         /* NULL: all that are online */
+    uint32_t cpu_count;
+    uint32_t stack_bytes;    /* of user stack a sample, at most; 0: no native frames */
+    bool kernel;             /* kernel frames */
+    bool follow;             /* children of the processes asked for */
+    uint32_t ring_bytes;     /* 0: by rate */
+    char *const *command;    /* NULL-terminated, or NULL */
+    bool quiet;
+    FILE *messages;          /* where status and summary go */
+};
+
+/* Records. `*exit_code` is the command's when there was one and all went well. */
+struct error *record_run(const struct record_options *options, int *exit_code);
+
+#endif

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/procfs.h"
+
+struct python_key {
+    uint64_t address;
+    uint32_t fingerprint;
+    uint32_t reserved;
+};
+
+/* A Python stack as it is compared with others: innermost frame first. */
+struct python_entry {
+    uint64_t address; /* with WIRE_GENERATOR and WIRE_UNREAD; WIRE_RUN: outermost frame of its run */
+    uint32_t fingerprint;
+    int32_t offset;
+};
+
+struct recorder {
+    struct recorder_options o;
+    uint64_t epoch_1;
+    uint32_t event;
+    struct map kernel_frames; /* address -> frame id, of this epoch */
+    uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
+    struct recorder_counts counts;
+    /* scratch, one sample at a time */
+    struct python_entry entries[WIRE_PYTHON_MAX];
+    uint32_t frames[WIRE_PYTHON_MAX];
+    uint64_t runs[WIRE_PYTHON_MAX * 2];
+};
+
+struct error *recorder_create(const struct recorder_options *options, struct recorder **out)
+{
+    struct recorder *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return error_no_memory();
+    r->o = *options;
+    *out = r;
+    return NULL;
+}
+
+void recorder_destroy(struct recorder *r)
+{
+    if (!r)
+        return;
+    map_deinit(&r->kernel_frames);
+    free(r);
+}
+
+const uint64_t *recorder_loss_counts(const struct recorder *r)
+{
+    return r->losses;
+}
+
+struct recorder_counts recorder_counts(const struct recorder *r)
+{
+    return r->counts;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void put_clock(struct recorder *r)
+{
+    struct trace_clock c = {
+        .monotonic_ns = clock_ns(CLOCK_MONOTONIC),
+        .realtime_ns = clock_ns(CLOCK_REALTIME),
+        .boottime_ns = clock_ns(CLOCK_BOOTTIME),
+    };
+
+    trace_writer_put(r->o.writer, TRACE_clock, &c);
+}
+
+struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
+{
+    struct trace_writer *w = r->o.writer;
+    const struct host *h = r->o.host;
+
+    if (r->epoch_1) {
+        put_clock(r);
+        trace_writer_new_epoch(w, time_ns);
+    }
+    r->epoch_1 = trace_writer_epoch(w) + 1;
+    map_clear(&r->kernel_frames);
+    put_clock(r);
+    struct trace_host host = {
+        .hostname = trace_writer_cstr(w, h->hostname),
+        .kernel_release = trace_writer_cstr(w, h->release),
+        .kernel_version = trace_writer_cstr(w, h->version),
+        .machine = trace_writer_cstr(w, h->machine),
+        .boot_id = {h->boot_id, h->has_boot_id ? sizeof h->boot_id : 0},
+        .kernel_build_id = {h->kernel_build_id, h->kernel_build_id_len},
+        .cpu_count = h->cpu_count,
+        .page_size = (uint32_t)sysconf(_SC_PAGESIZE),
+        .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
+    };
+    trace_writer_put(w, TRACE_host, &host);
+    for (int i = 0; i < 8 && r->o.meta[i].key; i++) {
+        struct trace_meta meta = {.key = trace_writer_cstr(w, r->o.meta[i].key),
+                                  .value = trace_writer_cstr(w, r->o.meta[i].value)};
+        trace_writer_put(w, TRACE_meta, &meta);
+    }
+    struct trace_event event = {
+        .name = trace_writer_cstr(w, r->o.event.name),
+        .unit = trace_writer_cstr(w, r->o.event.unit),
+        .frequency_hz = r->o.frequency_hz,
+        .period = r->o.event.period,
+    };
+    trace_writer_put(w, TRACE_event, &event);
+    r->event = event.id;
+    return NULL;
+}
+
+static uint32_t define_module(struct recorder *r, struct module *m)
+{
+    struct trace_writer *w = r->o.writer;
+    uint64_t segments[5 * 64], ranges[2 * 8];
+    uint64_t segment_count = 0;
+
+    if (!m)
+        return 0;
+    if (m->trace_epoch_1 == r->epoch_1)
+        return m->trace_id;
+    for (size_t i = 0; i < m->identity.segments.count && segment_count < 64; i++, segment_count++) {
+        const struct elf_segment *s = &m->identity.segments.data[i];
+        memcpy(&segments[5 * segment_count],
+               ((uint64_t[]){s->vaddr, s->offset, s->file_size, s->mem_size, s->flags}), 5 * sizeof *segments);
+    }
+    for (uint32_t i = 0; i < m->python.eval_range_count; i++) {
+        ranges[2 * i] = m->python.eval_ranges[i].start;
+        ranges[2 * i + 1] = m->python.eval_ranges[i].end;
+    }
+    struct trace_module record = {
+        .kind = m->kind,
+        .id_kind = m->identity.id_kind,
+        .build_id = {m->identity.build_id, m->identity.build_id_len},
+        .path = trace_writer_cstr(w, m->path),
+        .file_size = m->kind == MODULE_VDSO ? 0 : m->identity.file_size,
+        .segments = {segments, segment_count},
+        .eval_ranges = {ranges, m->python.eval_range_count},
+    };
+    trace_writer_put(w, TRACE_module, &record);
+    m->trace_epoch_1 = r->epoch_1;
+    m->trace_id = record.id;
+    if (m->image) {
+        struct trace_image image = {
+            .module = record.id,
+            .address = m->image_address,
+            .data = {m->image, m->image_len_bytes},
+        };
+        trace_writer_put(w, TRACE_image, &image);
+    }
+    return m->trace_id;
+}
+
+static void put_mapping(struct recorder *r, const struct process *p, struct mapping *m)
+{
+    struct trace_mapping record = {
+        .process = p->trace_id,
+        .time_ns = m->time_ns,
+        .address = m->address,
+        .length = m->length,
+        .file_offset = m->file_offset,
+        .protection = m->protection,
+        .map_flags = m->map_flags,
+        .device_major = m->device_major,
+        .device_minor = m->device_minor,
+        .inode = m->inode,
+        .inode_generation = m->inode_generation,
+        .module = define_module(r, m->module),
+        .path = trace_writer_cstr(r->o.writer, m->path),
+    };
+
+    trace_writer_put(r->o.writer, TRACE_mapping, &record);
+}
+
+static uint32_t define_process(struct recorder *r, struct process *p)
+{
+    struct trace_writer *w = r->o.writer;
+
+    if (p->trace_epoch_1 == r->epoch_1)
+        return p->trace_id;
+    if (!p->exe)
+        p->exe = procfs_exe((pid_t)p->tgid);
+    if (!p->ns_tgid || !p->parent_tgid) {
+        struct procfs_status status;
+        struct error *err = procfs_status((pid_t)p->tgid, &status);
+        if (!err) {
+            p->ns_tgid = status.ns_tgid;
+            p->parent_tgid = status.parent_tgid;
+        }
+        error_destroy(err);
+    }
+    char *cgroup = procfs_cgroup((pid_t)p->tgid);
+    struct trace_process record = {
+        .tgid = p->tgid,
+        .start_boottime_ns = p->start_boottime_ns,
+        .exec_generation = p->exec_generation,
+        .parent_tgid = p->parent_tgid,
+        .comm = trace_writer_cstr(w, p->comm),
+        .exe = trace_writer_cstr(w, p->exe),
+        .ns_tgid = p->ns_tgid,
+        .pid_namespace = procfs_namespace((pid_t)p->tgid, "pid"),
+        .mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt"),
+        .cgroup = trace_writer_cstr(w, cgroup),
+    };
+    free(cgroup);
+    if (p->python) {
+        const struct py_layout *l = &p->python->python.layout;
+        record.python_version = p->python->python.version_hex;
+        record.python_flags = (l->debug_build ? TRACE_CODE_DEBUG : 0) |
+                              (l->free_threaded ? TRACE_CODE_FREE_THREADED : 0);
+    }
+    trace_writer_put(w, TRACE_process, &record);
+    p->trace_epoch_1 = r->epoch_1;
+    p->trace_id = record.id;
+    if (!p->sample_count)
+        r->counts.processes++;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        put_mapping(r, p, &p->mappings.data[i]);
+    return p->trace_id;
+}
+
+static uint32_t define_thread(struct recorder *r, struct process *p, struct thread *t)
+{
+    if (t->trace_epoch_1 == r->epoch_1)
+        return t->trace_id;
+    struct trace_thread record = {
+        .process = p->trace_id,
+        .tid = t->tid,
+        .name = trace_writer_cstr(r->o.writer, t->name),
+    };
+    trace_writer_put(r->o.writer, TRACE_thread, &record);
+    t->trace_epoch_1 = r->epoch_1;
+    t->trace_id = record.id;
+    return t->trace_id;
+}
+
+static void on_mapped(void *ctx, struct process *p, struct mapping *m)
+{
+    struct recorder *r = ctx;
+
+    if (r->epoch_1 && p->trace_epoch_1 == r->epoch_1)
+        put_mapping(r, p, m);
+}
+
+static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
+{
+    struct recorder *r = ctx;
+
+    if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
+        return;
+    struct trace_process_exit record = {.process = p->trace_id, .time_ns = time_ns};
+    trace_writer_put(r->o.writer, TRACE_process_exit, &record);
+}
+
+static void on_renamed(void *ctx, struct process *p, struct thread *t, uint64_t time_ns)
+{
+    struct recorder *r = ctx;
+
+    if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
+        return;
+    if (!t || t->tid == p->tgid) {
+        struct trace_process_name record = {
+            .process = p->trace_id, .time_ns = time_ns, .comm = trace_writer_cstr(r->o.writer, p->comm)};
+        trace_writer_put(r->o.writer, TRACE_process_name, &record);
+    }
+    if (t && t->trace_epoch_1 == r->epoch_1) {
+        struct trace_thread_name record = {
+            .thread = t->trace_id, .time_ns = time_ns, .name = trace_writer_cstr(r->o.writer, t->name)};
+        trace_writer_put(r->o.writer, TRACE_thread_name, &record);
+    }
+}
+
+struct processes_events recorder_process_events(struct recorder *r)
+{
+    return (struct processes_events){.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .ctx = r};
+}
+
+/* ---- Python ---- */
+
+/* The contents of a frame's code object: known from a message, else read now. CODES_NONE when it cannot be known. */
+static struct error *code_of(struct recorder *r, struct process *p, uint64_t address, uint32_t fingerprint, uint32_t *index)
+{
+    struct python_key key = {.address = address, .fingerprint = fingerprint};
+    uint32_t id = intern_find(&p->codes.keys, &key, sizeof key);
+
+    *index = CODES_NONE;
+    if (id != INTERN_NONE) {
+        *index = p->codes.index.data[id];
+        return NULL;
+    }
+    if (!p->python || p->python->python.refused)
+        return NULL;
+    TRY(codes_add_live(r->o.codes, (pid_t)p->tgid, address, fingerprint, &p->python->python.layout,
+                       p->python->python.code_type_vaddr + p->python_bias, index));
+    if (*index == CODES_NONE)
+        return NULL; /* perhaps the next sample's page is there */
+    if (!fingerprint)
+        return NULL; /* not identified by the sample: good for this once */
+    id = intern_id(&p->codes.keys, &key, sizeof key, NULL);
+    if (id == INTERN_NONE || !VEC_PUSH(&p->codes.index, *index))
+        return error_no_memory();
+    return NULL;
+}
+
+struct error *recorder_code(struct recorder *r, const struct wire_code *message, uint32_t len_bytes)
+{
+    struct wire_sample identity = {
+        .tgid = message->tgid,
+        .start_boottime_ns = message->start_boottime_ns,
+        .exec_generation = message->exec_generation,
+        .time_ns = message->time_ns,
+    };
+    struct python_key key = {.address = message->address, .fingerprint = message->fingerprint};
+    struct process *p;
+    uint32_t index;
+    bool added;
+
+    TRY(processes_of_sample(r->o.processes, &identity, &p));
+    if (!p || !p->python || p->python->python.refused)
+        return NULL;
+    TRY(codes_add_message(r->o.codes, message, len_bytes, &p->python->python.layout,
+                          p->python->python.code_type_vaddr + p->python_bias, &index));
+    if (index == CODES_NONE)
+        return NULL;
+    uint32_t id = intern_id(&p->codes.keys, &key, sizeof key, &added);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&p->codes.index, index)))
+        return error_no_memory();
+    p->codes.index.data[id] = index;
+    return NULL;
+}
+
+static uint32_t define_code(struct recorder *r, uint32_t index)
+{
+    struct code_place *place = codes_place(r->o.codes, index);
+
+    if (place->epoch_1 != r->epoch_1) {
+        struct trace_code record;
+        codes_record(r->o.codes, index, &record);
+        trace_writer_put(r->o.writer, TRACE_code, &record);
+        place->epoch_1 = r->epoch_1;
+        place->id = record.id;
+    }
+    return place->id;
+}
+
+/* Splits the sampler's entries into frames (r->entries, innermost first) and runs (r->runs, outermost first). */
+static uint32_t split_entries(struct recorder *r, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count)
+{
+    uint32_t count = 0, runs = 0;
+    bool open = false;
+
+    for (uint32_t i = 0; i < wire_count; i++) {
+        if (wire[i].address & WIRE_RUN) {
+            if (!open)
+                continue;
+            r->entries[count - 1].address |= WIRE_RUN;
+            r->runs[2 * runs] = wire[i].address & WIRE_ADDRESS;
+            r->runs[2 * runs + 1] = 0;
+            runs++;
+            open = false;
+        } else {
+            r->entries[count++] = (struct python_entry){wire[i].address, wire[i].fingerprint, wire[i].offset};
+            open = true;
+        }
+    }
+    if (open) {
+        /* The chain broke off before the end of the run. */
+        r->entries[count - 1].address |= WIRE_RUN;
+        r->runs[2 * runs] = 0;
+        r->runs[2 * runs + 1] = LOSS_join_no_record;
+        runs++;
+    }
+    for (uint32_t i = 0; i < runs / 2; i++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            uint64_t swap = r->runs[2 * i + k];
+            r->runs[2 * i + k] = r->runs[2 * (runs - 1 - i) + k];
+            r->runs[2 * (runs - 1 - i) + k] = swap;
+        }
+    }
+    *run_count = runs;
+    return count;
+}
+
+/* The stack's id in the trace. Most samples have a stack that was met before. */
+static struct error *python_stack(struct recorder *r, struct process *p, uint32_t count, uint32_t *stack)
+{
+    bool added, certain = true;
+
+    *stack = 0;
+    if (!count)
+        return NULL;
+    if (p->stacks.epoch_1 != r->epoch_1) {
+        intern_clear(&p->stacks.keys);
+        p->stacks.stack.count = 0;
+        p->stacks.epoch_1 = r->epoch_1;
+    }
+    uint32_t known = intern_find(&p->stacks.keys, r->entries, count * (uint32_t)sizeof *r->entries);
+    if (known != INTERN_NONE) {
+        *stack = p->stacks.stack.data[known];
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct python_entry *e = &r->entries[i];
+        struct trace_python_frame frame = {
+            .offset = e->offset,
+            .flags = (e->address & WIRE_RUN ? TRACE_FRAME_RUN_END : 0) |
+                     (e->address & WIRE_GENERATOR ? TRACE_FRAME_GENERATOR : 0),
+        };
+        uint32_t index;
+        TRY(code_of(r, p, e->address & WIRE_ADDRESS, e->address & WIRE_UNREAD ? 0 : e->fingerprint, &index));
+        if (index != CODES_NONE) {
+            frame.code = define_code(r, index);
+            if (e->address & WIRE_UNREAD)
+                frame.offset = -1; /* the instruction was not read: the first line stands for it */
+        } else {
+            r->losses[LOSS_code_unknown]++;
+            certain = false;
+        }
+        if (e->address & WIRE_UNREAD)
+            certain = false;
+        r->frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_python_frame, &frame);
+    }
+    *stack = trace_writer_stack(r->o.writer, r->frames, count);
+    /* What could not be known now may be known next time. */
+    if (!certain)
+        return NULL;
+    uint32_t id = intern_id(&p->stacks.keys, r->entries, count * (uint32_t)sizeof *r->entries, &added);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&p->stacks.stack, *stack)))
+        return error_no_memory();
+    return NULL;
+}
+
+/* ---- kernel ---- */
+
+static struct error *kernel_stack(struct recorder *r, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
+                                  uint32_t *stack)
+{
+    uint32_t frames[WIRE_KERNEL_MAX];
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *known = map_get(&r->kernel_frames, addresses[i]);
+        uint32_t id = known ? (uint32_t)*known : 0;
+        if (!known) {
+            struct kernel_symbol symbol;
+            struct trace_kernel_frame frame = {.address = addresses[i]};
+            bool found;
+            TRY(kallsyms_lookup(r->o.kallsyms, addresses[i], time_ns, &symbol, &found));
+            if (found) {
+                struct trace_kernel_symbol record = {
+                    .address = symbol.address,
+                    .name = trace_writer_cstr(r->o.writer, symbol.name),
+                    .module = trace_writer_cstr(r->o.writer, symbol.module),
+                };
+                frame.symbol = trace_writer_intern(r->o.writer, TRACE_kernel_symbol, &record);
+            }
+            id = trace_writer_intern(r->o.writer, TRACE_kernel_frame, &frame);
+            if (!map_set(&r->kernel_frames, addresses[i], id))
+                return error_no_memory();
+        }
+        frames[count - 1 - i] = id;
+    }
+    *stack = trace_writer_stack(r->o.writer, frames, count);
+    return NULL;
+}
+
+/* ---- samples ---- */
+
+struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, uint32_t len_bytes)
+{
+    struct trace_writer *w = r->o.writer;
+    const uint8_t *at = (const uint8_t *)(m + 1);
+    struct process *p;
+    uint32_t run_count = 0;
+
+    if (len_bytes < sizeof *m || m->kernel_count > WIRE_KERNEL_MAX || m->python_count > WIRE_PYTHON_MAX ||
+        len_bytes - sizeof *m <
+            m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) + (uint64_t)m->stack_len_bytes)
+        return error_create(ERROR_FORMAT, "the sampler sent a message that breaks its own form");
+    const uint64_t *kernel = (const uint64_t *)at;
+    at += m->kernel_count * 8;
+    const struct wire_python *python = (const struct wire_python *)at;
+    at += m->python_count * sizeof *python;
+
+    TRY(processes_of_sample(r->o.processes, m, &p));
+    if (!p) {
+        r->losses[LOSS_process_gone]++;
+        return NULL;
+    }
+    /* The new image of a process whose old one was Python: it is sampled when it turns out to be Python too. */
+    if (!p->python)
+        return NULL;
+    struct thread *t = process_thread(p, m->tid);
+    if (!t)
+        return error_no_memory();
+    define_process(r, p);
+    struct trace_tuple tuple = {.python_end = m->python_end};
+    if (m->kernel_count)
+        TRY(kernel_stack(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
+    uint32_t frame_count = split_entries(r, python, m->python_count, &run_count);
+    TRY(python_stack(r, p, frame_count, &tuple.python_stack));
+    if (m->stack_len_bytes) {
+        uint64_t registers[WIRE_REGISTERS];
+        memcpy(registers, m->registers, sizeof registers);
+        struct trace_snapshot snapshot = {
+            .process = p->trace_id,
+            .stack_address = m->registers[7],
+            .stack_size = m->stack_size,
+            .registers = {registers, WIRE_REGISTERS},
+            .stack = {at, m->stack_len_bytes},
+        };
+        trace_writer_put(w, TRACE_snapshot, &snapshot);
+        tuple.snapshot = snapshot.id;
+        if (run_count) {
+            struct trace_join join = {.kind = 1, .runs = {r->runs, run_count}};
+            tuple.join = trace_writer_intern(w, TRACE_join, &join);
+        }
+    }
+    /* A snapshot is never met again, and so is the tuple that holds it: not worth remembering. */
+    if (tuple.snapshot)
+        trace_writer_put(w, TRACE_tuple, &tuple);
+    else
+        tuple.id = trace_writer_intern(w, TRACE_tuple, &tuple);
+    struct trace_sample sample = {
+        .time_ns = m->time_ns,
+        .thread = define_thread(r, p, t),
+        .tuple = tuple.id,
+        .cpu = m->cpu,
+        .flags = m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0,
+    };
+    if (m->period != r->o.event.period) {
+        sample.flags |= TRACE_SAMPLE_VALUE;
+        sample.value = m->period;
+    }
+    trace_writer_sample(w, r->event, &sample);
+    p->sample_count++;
+    r->counts.samples++;
+    if (m->python_end == LOSS_complete)
+        r->counts.python_complete++;
+    else if (m->python_end)
+        r->counts.python_cut++;
+    else
+        r->counts.no_python++;
+    return NULL;
+}
+
+void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT])
+{
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        if (i == LOSS_complete || losses[i] <= r->written[i])
+            continue;
+        struct trace_loss record = {
+            .time_ns = time_ns,
+            .reason = i,
+            .name = trace_writer_cstr(r->o.writer, trace_loss_name(i)),
+            .count = losses[i] - r->written[i],
+        };
+        trace_writer_put(r->o.writer, TRACE_loss, &record);
+        r->written[i] = losses[i];
+    }
+}
+
+void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct trace_ticks record = {
+            .event = r->event,
+            .cpu = (uint32_t)ticks[i].cpu,
+            .time_ns = time_ns,
+            .count = ticks[i].count,
+            .enabled_ns = ticks[i].enabled_ns,
+            .running_ns = ticks[i].running_ns,
+            .seen = ticks[i].seen,
+        };
+        trace_writer_put(r->o.writer, TRACE_ticks, &record);
+    }
+}
+
+void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost)
+{
+    put_clock(r);
+    struct trace_end record = {
+        .time_ns = time_ns,
+        .reason = reason,
+        .sample_count = r->counts.samples,
+        .lost_count = lost,
+    };
+    trace_writer_put(r->o.writer, TRACE_end, &record);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns samples into records of the trace: interns frames and stacks, computes the
+ * join, defines processes, threads and modules where they are first referred to in an
+ * epoch. Resolves nothing.
+ */
+#ifndef CAPTURE_RECORDER_H
+#define CAPTURE_RECORDER_H
+
+#include <stdint.h>
+
+#include "capture/codes.h"
+#include "capture/host.h"
+#include "capture/kallsyms.h"
+#include "capture/modules.h"
+#include "capture/processes.h"
+#include "capture/sampler.h"
+#include "formats/trace/trace.h"
+
+struct recorder_options {
+    struct trace_writer *writer;
+    const struct host *host;
+    struct modules *modules;
+    struct processes *processes;
+    struct codes *codes;
+    struct kallsyms *kallsyms;
+    struct sampler_event_info event;
+    uint64_t frequency_hz;
+    struct recorder_meta {
+        const char *key, *value;
+    } meta[8]; /* ends with a NULL key; borrowed */
+};
+
+struct recorder;
+struct error *recorder_create(const struct recorder_options *options, struct recorder **out);
+void recorder_destroy(struct recorder *r);
+/* What stands at the beginning of an epoch: clocks, host, options, events. Also begins the next epoch when one is due. */
+struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns);
+/* How the table of processes is to tell of changes. */
+struct processes_events recorder_process_events(struct recorder *r);
+struct error *recorder_code(struct recorder *r, const struct wire_code *message, uint32_t len_bytes);
+struct error *recorder_sample(struct recorder *r, const struct wire_sample *sample, uint32_t len_bytes);
+/* Losses so far, by reason: what has come since the call before is written. */
+void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
+void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count);
+void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost);
+
+/* Losses that were noticed in user space; add the sampler's own. */
+const uint64_t *recorder_loss_counts(const struct recorder *r);
+
+struct recorder_counts {
+    uint64_t samples, python_complete, python_cut, no_python, processes;
+};
+struct recorder_counts recorder_counts(const struct recorder *r);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "bpf/sampler.skel.h"
+#include "capture/host.h"
+
+struct sampler {
+    struct sampler_options options;
+    struct sampler_bpf *skel;
+    struct ring_buffer *ring;
+    int *events;            /* perf events, one per CPU */
+    struct bpf_link **links;
+    uint32_t event_count;
+    int possible_cpus;
+    uint32_t layout_count;
+    struct py_layout layouts[64];
+    uint64_t *per_cpu;      /* room for one value per possible CPU */
+    uint32_t ring_bytes;
+    const struct event_kind *kind;
+    /* during a drain */
+    sampler_fn fn;
+    void *ctx;
+    struct error *err;
+};
+
+struct event_kind {
+    const char *name, *unit;
+    uint32_t type;
+    uint64_t config;
+    bool is_time;
+};
+
+static const struct event_kind event_kinds[] = {
+    {"cpu-clock", "ns", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+    {"cycles", "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+    {"instructions", "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+};
+
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+    (void)level;
+    if (getenv("PYCAP_LIBBPF_DEBUG"))
+        return vfprintf(stderr, fmt, ap);
+    return 0;
+}
+
+static struct error *find_event(const char *name, const struct event_kind **out)
+{
+    for (size_t i = 0; i < sizeof event_kinds / sizeof *event_kinds; i++) {
+        if (!strcmp(event_kinds[i].name, name)) {
+            *out = &event_kinds[i];
+            return NULL;
+        }
+    }
+    return error_create(ERROR_USAGE, "event '%s' is not known (known: cpu-clock, cycles, instructions)", name);
+}
+
+/* Room for what comes between two drains, ten times over: 100 ms of samples of a generous size on every CPU. */
+static uint32_t ring_size(const struct sampler_options *o)
+{
+    uint64_t sample_bytes = 2048 + o->stack_bytes / 4;
+    uint64_t want = o->frequency_hz * o->cpu_count * sample_bytes;
+    uint32_t size = 4 << 20;
+
+    while (size < want && size < 256u << 20)
+        size *= 2;
+    return size;
+}
+
+static struct error *open_event(struct sampler *s, int cpu, int *fd)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = s->kind->type,
+        .config = s->kind->config,
+        .freq = 1,
+        .sample_freq = s->options.frequency_hz,
+        .disabled = 1,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+    };
+
+    *fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (*fd >= 0)
+        return NULL;
+    if (errno == ENOENT || errno == EOPNOTSUPP)
+        return error_create(ERROR_UNSUPPORTED, "this host has no hardware counter for '%s'; -e cpu-clock works everywhere",
+                            s->kind->name);
+    if (errno == EINVAL)
+        return error_create(ERROR_USAGE,
+                            "the kernel does not sample at %llu Hz; the limit is in "
+                            "/proc/sys/kernel/perf_event_max_sample_rate",
+                            (unsigned long long)s->options.frequency_hz);
+    return error_os(errno, "the kernel does not open the event '%s' on CPU %d", s->kind->name, cpu);
+}
+
+static struct error *load(struct sampler *s)
+{
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+
+    libbpf_set_print(quiet);
+    /* Before 5.11 maps are charged to RLIMIT_MEMLOCK. Newer kernels do not care. */
+    setrlimit(RLIMIT_MEMLOCK, &unlimited);
+    s->possible_cpus = libbpf_num_possible_cpus();
+    if (s->possible_cpus < 1)
+        return error_create(ERROR_UNSUPPORTED, "the number of CPUs is not to be had");
+    s->per_cpu = calloc((size_t)s->possible_cpus, sizeof *s->per_cpu);
+    s->skel = sampler_bpf__open();
+    if (!s->per_cpu || !s->skel)
+        return error_no_memory();
+    s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
+    s->skel->rodata->sample_kernel = s->options.kernel;
+    s->skel->rodata->sample_python = s->options.python;
+    s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
+    int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
+    if (!e)
+        e = sampler_bpf__load(s->skel);
+    if (e)
+        return error_os(-e, "the kernel does not load the sampler (PYCAP_LIBBPF_DEBUG=1 shows its reasons)");
+    return NULL;
+}
+
+static int on_message(void *ctx, void *data, size_t len)
+{
+    struct sampler *s = ctx;
+
+    s->err = s->fn(s->ctx, data, (uint32_t)len);
+    return s->err ? -1 : 0;
+}
+
+struct error *sampler_open(const struct sampler_options *options, struct sampler **out)
+{
+    struct sampler *s = calloc(1, sizeof *s);
+    struct error *err;
+
+    if (!s)
+        return error_no_memory();
+    s->options = *options;
+    err = find_event(options->event, &s->kind);
+    if (!err)
+        err = load(s);
+    if (!err) {
+        s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
+        s->events = calloc(options->cpu_count, sizeof *s->events);
+        s->links = calloc(options->cpu_count, sizeof *s->links);
+        if (!s->ring || !s->events || !s->links)
+            err = error_os(errno, "the ring buffer cannot be mapped");
+    }
+    for (uint32_t i = 0; !err && i < options->cpu_count; i++) {
+        err = open_event(s, options->cpus[i], &s->events[i]);
+        if (err)
+            break;
+        s->event_count = i + 1;
+        s->links[i] = bpf_program__attach_perf_event(s->skel->progs.sample, s->events[i]);
+        if (!s->links[i])
+            err = error_os(errno, "the sampler cannot be attached on CPU %d", options->cpus[i]);
+        else
+            ioctl(s->events[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching switches it on */
+    }
+    if (!err) {
+        s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
+        if (!s->skel->links.forked)
+            err = error_os(errno, "forks cannot be followed");
+    }
+    if (err) {
+        sampler_close(s);
+        return err;
+    }
+    *out = s;
+    return NULL;
+}
+
+void sampler_close(struct sampler *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        if (s->links[i])
+            bpf_link__destroy(s->links[i]); /* closes the event too */
+        else
+            close(s->events[i]);
+    }
+    ring_buffer__free(s->ring);
+    sampler_bpf__destroy(s->skel);
+    free(s->links);
+    free(s->events);
+    free(s->per_cpu);
+    free(s);
+}
+
+static struct error *control(struct sampler *s, unsigned long request)
+{
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        if (ioctl(s->events[i], request, 0))
+            return error_os(errno, "the event of CPU %d cannot be switched", s->options.cpus[i]);
+    }
+    return NULL;
+}
+
+struct error *sampler_enable(struct sampler *s)
+{
+    return control(s, PERF_EVENT_IOC_ENABLE);
+}
+
+struct error *sampler_disable(struct sampler *s)
+{
+    return control(s, PERF_EVENT_IOC_DISABLE);
+}
+
+struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index)
+{
+    for (uint32_t i = 0; i < s->layout_count; i++) {
+        if (!memcmp(&s->layouts[i], layout, sizeof *layout)) {
+            *index = i;
+            return NULL;
+        }
+    }
+    if (s->layout_count == sizeof s->layouts / sizeof *s->layouts)
+        return error_create(ERROR_LIMIT, "more than %u kinds of interpreter on one host", s->layout_count);
+    uint32_t i = s->layout_count;
+    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.layouts), &i, layout, BPF_ANY))
+        return error_os(errno, "a layout cannot be handed to the sampler");
+    s->layouts[i] = *layout;
+    s->layout_count++;
+    *index = i;
+    return NULL;
+}
+
+struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process)
+{
+    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process, BPF_ANY))
+        return error_os(errno, "process %u cannot be handed to the sampler", tgid);
+    return NULL;
+}
+
+bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process)
+{
+    return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process);
+}
+
+void sampler_remove_process(struct sampler *s, uint32_t tgid)
+{
+    bpf_map_delete_elem(bpf_map__fd(s->skel->maps.processes), &tgid);
+}
+
+struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
+{
+    s->fn = fn;
+    s->ctx = ctx;
+    s->err = NULL;
+    int n = ring_buffer__consume(s->ring);
+    if (s->err)
+        return s->err;
+    return n < 0 ? error_os(-n, "the ring buffer cannot be read") : NULL;
+}
+
+static uint64_t sum_of(struct sampler *s, int map, uint32_t key)
+{
+    uint64_t sum = 0;
+
+    if (bpf_map_lookup_elem(map, &key, s->per_cpu))
+        return 0;
+    for (int i = 0; i < s->possible_cpus; i++)
+        sum += s->per_cpu[i];
+    return sum;
+}
+
+void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT])
+{
+    for (uint32_t i = 0; i < WIRE_LOSS_COUNT; i++)
+        losses[i] = sum_of(s, bpf_map__fd(s->skel->maps.losses), i);
+}
+
+void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT])
+{
+    for (uint32_t i = 0; i < WIRE_STAT_COUNT; i++)
+        stats[i] = sum_of(s, bpf_map__fd(s->skel->maps.stats), i);
+}
+
+struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks)
+{
+    uint32_t key = WIRE_STAT_TICKS;
+
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), key);
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        uint64_t values[3];
+        if (read(s->events[i], values, sizeof values) != sizeof values)
+            return error_os(errno, "the event of CPU %d cannot be read", s->options.cpus[i]);
+        ticks[i] = (struct sampler_ticks){
+            .cpu = s->options.cpus[i],
+            .count = values[0],
+            .enabled_ns = values[1],
+            .running_ns = values[2],
+            .seen = s->options.cpus[i] < s->possible_cpus ? s->per_cpu[s->options.cpus[i]] : 0,
+        };
+    }
+    return NULL;
+}
+
+void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count)
+{
+    struct bpf_prog_info info = {0};
+    uint32_t len = sizeof info;
+
+    *run_ns = *run_count = 0;
+    if (!bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.sample), &info, &len)) {
+        *run_ns = info.run_time_ns;
+        *run_count = info.run_cnt;
+    }
+}
+
+struct sampler_event_info sampler_event(const struct sampler *s)
+{
+    return (struct sampler_event_info){
+        .name = s->kind->name,
+        .unit = s->kind->unit,
+        .is_time = s->kind->is_time,
+        .period = s->kind->is_time ? UINT64_C(1000000000) / s->options.frequency_hz : 1,
+    };
+}
+
+uint32_t sampler_ring_bytes(const struct sampler *s)
+{
+    return s->ring_bytes;
+}

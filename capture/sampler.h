@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The BPF side as seen from user space: loading, attaching to a perf event on every
+ * CPU, configuring processes, draining the ring, reading counters. Only this file's
+ * implementation knows libbpf.
+ */
+#ifndef CAPTURE_SAMPLER_H
+#define CAPTURE_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/wire.h"
+#include "formats/base/err.h"
+
+struct sampler_options {
+    const char *event;          /* "cpu-clock", "task-clock", "cycles", "instructions" */
+    uint64_t frequency_hz;
+    const int *cpus;            /* online CPUs to sample */
+    uint32_t cpu_count;
+    uint32_t stack_bytes;       /* of the user stack, at most; 0: no snapshots */
+    bool kernel, python;
+    uint32_t ring_bytes;        /* a power of two of pages; 0: by rate and CPUs */
+};
+
+struct sampler;
+/* Loads the programs and opens the events, disabled. An error says what this host lacks. */
+struct error *sampler_open(const struct sampler_options *options, struct sampler **out);
+void sampler_close(struct sampler *s);
+struct error *sampler_enable(struct sampler *s);
+struct error *sampler_disable(struct sampler *s);
+
+/* The index of a layout, stored once. */
+struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index);
+struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process);
+/* What the BPF side has for it now (bound, perhaps inherited at fork); false when nothing. */
+bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process);
+void sampler_remove_process(struct sampler *s, uint32_t tgid);
+
+/* Hands over the messages that have come (struct wire_*, valid during the call), in the order they were made per CPU. */
+typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
+struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
+
+/* Sums over CPUs since the start. */
+void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT]);
+void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT]);
+
+struct sampler_ticks {
+    int cpu;
+    uint64_t count;      /* the event's own, in its unit */
+    uint64_t enabled_ns, running_ns;
+    uint64_t seen;       /* times the program ran */
+};
+struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks); /* cpu_count of them */
+/* Run time of the sampling program, where the kernel counts it (kernel.bpf_stats_enabled). */
+void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
+
+struct sampler_event_info {
+    const char *name, *unit;
+    bool is_time;
+    uint64_t period; /* counts per sample at the start */
+};
+struct sampler_event_info sampler_event(const struct sampler *s);
+uint32_t sampler_ring_bytes(const struct sampler *s);
+
+
+#endif

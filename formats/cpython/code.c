@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads code objects out of a target's memory, and turns their strings into UTF-8.
+ *
+ * A str of 3.3 and later stores its characters in 1, 2 or 4 bytes each, whichever suffices for
+ * all of them, right behind its header; which header (the ASCII or the longer one) and how wide
+ * is told by bits in `state`. Bytes objects, and names in 2.7, are a length and bytes. The
+ * target runs while we read, so any of it may be garbage: lengths are checked against what
+ * such objects can sensibly have before anything is allocated.
+ */
+#include "formats/cpython/code.h"
+
+#include <string.h>
+
+#include "formats/base/bytes.h"
+
+/* No name, line table or bytecode is longer; a longer one is garbage. */
+#define SANE_MAX (1u << 28)
+#define HEADER_MAX_BYTES 512
+
+static uint64_t field_u64(const uint8_t *object, uint16_t offset)
+{
+    uint64_t v;
+
+    memcpy(&v, object + offset, sizeof v);
+    return v;
+}
+
+static uint32_t field_u32(const uint8_t *object, uint16_t offset)
+{
+    uint32_t v;
+
+    memcpy(&v, object + offset, sizeof v);
+    return v;
+}
+
+/* A part of a code object: where its bytes lie in the storage until that stops moving. */
+struct part {
+    uint32_t form;
+    uint64_t len; /* characters, or bytes of a line table */
+    size_t start, len_bytes;
+};
+
+struct reader {
+    const struct py_layout *layout;
+    py_read_fn read;
+    void *ctx;
+    struct buf *storage;
+};
+
+static struct part read_part(struct reader *r, uint32_t form, uint32_t char_bytes, uint64_t len, uint64_t data,
+                             uint64_t max_bytes)
+{
+    struct part p = {form, len, r->storage->len_bytes, len * char_bytes};
+
+    if (p.len_bytes > max_bytes)
+        p.len_bytes = max_bytes - max_bytes % char_bytes;
+    uint8_t *to = buf_reserve(r->storage, p.len_bytes);
+    if (!to || (p.len_bytes && !r->read(r->ctx, data, to, p.len_bytes)))
+        return (struct part){0};
+    r->storage->len_bytes += p.len_bytes;
+    return p;
+}
+
+static struct part read_bytes(struct reader *r, uint32_t form, uint64_t address, uint64_t max_bytes)
+{
+    const struct py_layout *l = r->layout;
+    uint64_t len;
+
+    if (!address || !r->read(r->ctx, address + l->bytes_size, &len, sizeof len) || len > SANE_MAX)
+        return (struct part){0};
+    return read_part(r, form, 1, len, address + l->bytes_data, max_bytes);
+}
+
+static struct part read_string(struct reader *r, uint64_t address, uint64_t max_bytes)
+{
+    const struct py_layout *l = r->layout;
+    uint8_t header[128];
+    uint64_t data;
+
+    if (l->str_state == PY_NONE)
+        return read_bytes(r, 8, address, max_bytes);
+    size_t header_bytes = (size_t)(l->str_state > l->str_length + 4 ? l->str_state + 4 : l->str_length + 8);
+    if (!address || header_bytes > sizeof header || !r->read(r->ctx, address, header, header_bytes))
+        return (struct part){0};
+    uint64_t len = field_u64(header, l->str_length);
+    uint32_t state = field_u32(header, l->str_state), kind = state >> l->str_kind_shift & 7;
+    bool compact = state >> l->str_compact_shift & 1, ascii = state >> l->str_ascii_shift & 1;
+    if ((kind != 1 && kind != 2 && kind != 4) || len > SANE_MAX || (ascii && kind != 1))
+        return (struct part){0};
+    if (compact)
+        data = address + (ascii ? l->str_ascii_data : l->str_compact_data);
+    else if (!r->read(r->ctx, address + l->str_compact_data, &data, sizeof data) || !data)
+        return (struct part){0};
+    return read_part(r, kind, kind, len, data, max_bytes);
+}
+
+static struct trace_bytes bytes_of_part(const struct reader *r, const struct part *p)
+{
+    return (struct trace_bytes){p->len_bytes ? r->storage->data + p->start : NULL, p->len_bytes};
+}
+
+bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address,
+                  const struct py_code_limits *limits, struct buf *storage, struct trace_code *out)
+{
+    struct reader r = {layout, read, ctx, storage};
+    uint8_t header[HEADER_MAX_BYTES];
+
+    *out = (struct trace_code){
+        .python_version = layout->version,
+        .python_flags = (layout->debug_build ? TRACE_CODE_DEBUG : 0) |
+                        (layout->free_threaded ? TRACE_CODE_FREE_THREADED : 0),
+    };
+    buf_clear(storage);
+    if (layout->code_len_bytes > sizeof header || !read(ctx, address, header, layout->code_len_bytes))
+        return false;
+    out->first_line = (int32_t)field_u32(header, layout->code_first_line);
+    out->co_flags = field_u32(header, layout->code_flags);
+    if (layout->code_size != PY_NONE) {
+        uint64_t units = field_u64(header, layout->code_size);
+        out->code_len_bytes = units <= SANE_MAX ? (uint32_t)units * 2 : 0;
+    }
+    uint32_t string_max = limits->string_max_bytes;
+    struct part name = read_string(&r, field_u64(header, layout->code_name), string_max);
+    struct part filename = read_string(&r, field_u64(header, layout->code_filename), string_max);
+    struct part table =
+        read_bytes(&r, 1, field_u64(header, layout->code_line_table), limits->line_table_max_bytes);
+    struct part qualname = {0};
+    if (layout->code_qualname != PY_NONE)
+        qualname = read_string(&r, field_u64(header, layout->code_qualname), string_max);
+    if (storage->bad)
+        name = qualname = filename = table = (struct part){0};
+    out->name_form = name.form;
+    out->name_len = name.len;
+    out->name = bytes_of_part(&r, &name);
+    out->qualname_form = qualname.form;
+    out->qualname_len = qualname.len;
+    out->qualname = bytes_of_part(&r, &qualname);
+    out->filename_form = filename.form;
+    out->filename_len = filename.len;
+    out->filename = bytes_of_part(&r, &filename);
+    out->line_table_form = table.form;
+    out->line_table_len = table.len;
+    out->line_table = bytes_of_part(&r, &table);
+    return true;
+}
+
+/* Bytes of a character; 0 for a form that is none. */
+static uint32_t char_bytes_of(uint32_t form)
+{
+    return form == 1 || form == 2 || form == 4 ? form : form == 8 ? 1 : 0;
+}
+
+static bool string_complete(uint32_t form, uint64_t len_chars, struct trace_bytes data)
+{
+    uint32_t n = char_bytes_of(form);
+
+    return n && data.len_bytes % n == 0 && data.len_bytes / n == len_chars;
+}
+
+bool py_code_complete(const struct trace_code *code)
+{
+    bool has_qualname = code->python_version >= 0x030b0000;
+
+    return string_complete(code->name_form, code->name_len, code->name) &&
+           string_complete(code->filename_form, code->filename_len, code->filename) &&
+           (!has_qualname || string_complete(code->qualname_form, code->qualname_len, code->qualname)) &&
+           code->line_table_form == 1 && code->line_table.len_bytes == code->line_table_len;
+}
+
+#define REPLACEMENT 0xfffd
+
+static void put_char(struct buf *out, uint32_t c)
+{
+    uint8_t u[4];
+    size_t n;
+
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        c = REPLACEMENT;
+    if (c < 0x80) {
+        u[0] = (uint8_t)c;
+        n = 1;
+    } else if (c < 0x800) {
+        u[0] = (uint8_t)(0xc0 | c >> 6);
+        u[1] = (uint8_t)(0x80 | (c & 0x3f));
+        n = 2;
+    } else if (c < 0x10000) {
+        u[0] = (uint8_t)(0xe0 | c >> 12);
+        u[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+        u[2] = (uint8_t)(0x80 | (c & 0x3f));
+        n = 3;
+    } else {
+        u[0] = (uint8_t)(0xf0 | c >> 18);
+        u[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+        u[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+        u[3] = (uint8_t)(0x80 | (c & 0x3f));
+        n = 4;
+    }
+    buf_put(out, u, n);
+}
+
+/*
+ * Bytes that are UTF-8 more often than not: what is valid stays, every other byte becomes U+FFFD. A character
+ * that the end cuts through is dropped when the string was `cut` there.
+ */
+static void put_utf8(const uint8_t *p, uint64_t len, bool cut, struct buf *out)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+
+    for (uint64_t i = 0; i < len;) {
+        uint8_t lead = p[i];
+        uint32_t n = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3
+                     : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+        uint32_t c = n == 1 ? lead : n ? lead & (0x7f >> n) : REPLACEMENT, have = 1;
+        while (have < n && i + have < len && (p[i + have] & 0xc0) == 0x80)
+            c = c << 6 | (p[i + have++] & 0x3f);
+        if (cut && have < n && i + have == len)
+            return;
+        if (have < n || c < least[n] || (c >= 0xd800 && c < 0xe000)) {
+            c = REPLACEMENT;
+            n = 1;
+        }
+        put_char(out, c);
+        i += n ? n : 1;
+    }
+}
+
+void py_string_text(uint32_t form, uint64_t len_chars, struct trace_bytes data, struct buf *out)
+{
+    uint32_t char_bytes = char_bytes_of(form);
+    struct bytes b = bytes_of(data.data, data.len_bytes);
+
+    if (!char_bytes) {
+        buf_put_str(out, "?");
+        return;
+    }
+    uint64_t chars = data.len_bytes / char_bytes;
+    bool cut = chars < len_chars;
+    if (form == 8) {
+        put_utf8(data.data, data.len_bytes, cut, out);
+    } else {
+        for (uint64_t i = 0; i < chars; i++)
+            put_char(out, form == 1 ? bytes_u8(&b) : form == 2 ? bytes_u16(&b) : bytes_u32(&b));
+    }
+    if (cut)
+        buf_put_str(out, "…");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Code objects: from raw memory to facts (pycap), from facts to text (pysym).
+ */
+#ifndef FORMATS_CPYTHON_CODE_H
+#define FORMATS_CPYTHON_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/buf.h"
+#include "formats/base/err.h"
+#include "formats/cpython/layout.h"
+#include "formats/trace/trace.h"
+
+/*
+ * Reads `len_bytes` of the target's memory at `address`; false when any of it cannot be read.
+ * The same shape serves BPF-copied memory, process_vm_readv and recorded address spaces.
+ */
+typedef bool (*py_read_fn)(void *ctx, uint64_t address, void *out, uint64_t len_bytes);
+
+struct py_code_limits {
+    uint32_t string_max_bytes;     /* longer names are cut (and counted by the caller) */
+    uint32_t line_table_max_bytes;
+};
+
+/*
+ * Reads a code object through `read` into the fields of a CODE record. Everything variable lies in `storage`
+ * (cleared first). What cannot be read is left as form 0; false only when the header itself cannot be read.
+ * A string or table longer than the limit is cut, its full length kept.
+ */
+bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address,
+                  const struct py_code_limits *limits, struct buf *storage, struct trace_code *out);
+/* Every part is there in full length. */
+bool py_code_complete(const struct trace_code *code);
+
+/* A name in UTF-8 (lone surrogates as U+FFFD), appended to `out`; "…" appended where it was cut; "?" when unread. */
+void py_string_text(uint32_t form, uint64_t len_chars, struct trace_bytes data, struct buf *out);
+
+struct py_position {
+    bool has_line, has_columns;
+    int32_t line, end_line;      /* 1-based */
+    int32_t column, end_column;  /* 0-based UTF-8 byte offsets, as CPython has them */
+};
+/*
+ * The source position of the instruction at byte `offset`, by the encoding of code->python_version. Before the
+ * first instruction (negative offset), with no line for the instruction, or where the table is missing or
+ * cut before it: the nearest line before it in the table, else co_firstlineno; then `exact` is false.
+ */
+struct py_position py_code_position(const struct trace_code *code, int64_t offset, bool *exact);
+
+#endif

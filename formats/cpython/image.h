@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Does this ELF file hold a CPython interpreter, and where are its parts?
+ *
+ * Decided by symbols and sections alone (`_PyRuntime`, `.PyRuntime`, `Py_Version`,
+ * `PyCode_Type` …), never by the file's name. Addresses are virtual addresses of the
+ * file (add the load bias).
+ */
+#ifndef FORMATS_CPYTHON_IMAGE_H
+#define FORMATS_CPYTHON_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "formats/cpython/layout.h"
+
+/* How a thread finds one of its thread-local variables. */
+enum py_tls_kind {
+    PY_TLS_NONE = 0,
+    PY_TLS_LOCAL_EXEC = 1, /* at thread pointer + offset (offset is negative on x86-64) */
+    PY_TLS_MODULE = 2,     /* in a shared library: DTV entry of the module + offset */
+    PY_TLS_SLOT = 3,       /* at thread pointer + the signed number at slot_vaddr, once the library is loaded */
+    PY_TLS_DESCRIPTOR = 4, /* TLS descriptor at slot_vaddr: its second word, when negative, is the offset as in SLOT;
+                              else it points to {module number, offset} as in MODULE */
+};
+
+struct py_tls {
+    uint32_t kind; /* enum py_tls_kind */
+    int64_t offset;
+    union {
+        uint64_t module_id_vaddr; /* PY_TLS_MODULE: where the dynamic linker stored the module number (GOT), 0 unknown */
+        uint64_t slot_vaddr;      /* PY_TLS_SLOT, PY_TLS_DESCRIPTOR */
+    };
+};
+
+struct py_range {
+    uint64_t start, end; /* vaddr */
+};
+
+struct py_image {
+    bool is_python;
+    uint32_t version_hex;
+    struct py_layout layout;  /* valid when `refused` is NULL */
+    uint64_t runtime_vaddr;   /* _PyRuntime */
+    uint64_t code_type_vaddr; /* PyCode_Type */
+    struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+ */
+    uint32_t eval_range_count;
+    struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault, its cold part */
+    char *refused; /* why it cannot be profiled, or NULL; owned */
+};
+
+/*
+ * Inspects an open ELF file (`path` is for messages). A file that is no ELF or holds no interpreter is no
+ * error: is_python is false. An interpreter we cannot serve has is_python set and `refused`.
+ */
+struct error *py_image_read(int fd, const char *path, struct py_image *out);
+void py_image_deinit(struct py_image *img);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chooses the row of versions.def that fits an interpreter, and from 3.13 on puts the
+ * interpreter's own numbers in their places.
+ *
+ * The table of debug offsets does not have every field we need (nothing says where
+ * _co_firsttraceable or the pthread key are). Those stay as the row has them, which holds only
+ * as long as their structure is the one that the row describes; so where a structure has such
+ * fields, the table must agree with the row, or the interpreter is refused.
+ */
+#include "formats/cpython/layout.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/base/bytes.h"
+
+struct row {
+    uint8_t major, minor, since_patch, free_threaded;
+    struct py_layout layout;
+};
+
+#define NONE PY_NONE
+#define FRAMES(kind, tag_mask, unit) .frame_kind = kind, .code_tag_mask = tag_mask, .instr_unit_bytes = unit,
+#define RUNTIME(head, current, key) \
+    .runtime_interpreters_head = head, .runtime_tstate_current = current, .runtime_tss_key = key,
+#define INTERP(next, threads, id) .interp_next = next, .interp_threads_head = threads, .interp_id = id,
+#define TSTATE(next, interp, frame, thread, native, root)                                              \
+    .tstate_next = next, .tstate_interp = interp, .tstate_frame = frame, .tstate_thread_id = thread, \
+    .tstate_native_thread_id = native, .tstate_root_cframe = root,
+#define CFRAME(current, previous) .cframe_current_frame = current, .cframe_previous = previous,
+#define FRAME(code, previous, instr, owner, entry)                                                   \
+    .frame_code = code, .frame_previous = previous, .frame_instr = instr, .frame_owner = owner, \
+    .frame_is_entry = entry,
+#define CODE(type, size, line, flags, filename, name, qualname, table, version, traceable, bytecode)            \
+    .code_type = type, .code_size = size, .code_first_line = line, .code_flags = flags,                         \
+    .code_filename = filename, .code_name = name, .code_qualname = qualname, .code_line_table = table, \
+    .code_version = version, .code_first_traceable = traceable, .code_bytecode = bytecode,
+#define STR(length, hash, state, ascii, compact, kind_bit, compact_bit, ascii_bit)                              \
+    .str_length = length, .str_hash = hash, .str_state = state, .str_ascii_data = ascii,                        \
+    .str_compact_data = compact, .str_kind_shift = kind_bit, .str_compact_shift = compact_bit, \
+    .str_ascii_shift = ascii_bit,
+#define BYTES(size, data) .bytes_size = size, .bytes_data = data,
+
+static const struct row rows[] = {
+#define PYTHON(ma, mi, ...) {ma, mi, 0, 0, {__VA_ARGS__}},
+#define VARIANT(ma, mi, patch, threads, ...) {ma, mi, patch, threads, {__VA_ARGS__}},
+#define DEBUG_TABLE(...)
+#include "formats/cpython/versions.def"
+#undef PYTHON
+#undef VARIANT
+#undef DEBUG_TABLE
+};
+
+const char *py_versions_known(void)
+{
+    static const char known[] =
+#define PYTHON(ma, mi, ...) " " #ma "." #mi
+#define VARIANT(...)
+#define DEBUG_TABLE(...)
+#include "formats/cpython/versions.def"
+#undef PYTHON
+#undef VARIANT
+#undef DEBUG_TABLE
+        ;
+    return known + 1;
+}
+
+#undef RUNTIME
+#undef INTERP
+#undef TSTATE
+#undef FRAME
+#undef CODE
+
+/* What a field lies in; the first five have their size in the table. */
+enum owner { RUNTIME, INTERP, TSTATE, FRAME, CODE, OBJECT, OWNER_COUNT };
+#define OBJECT_MAX_BYTES 128
+
+struct debug_field {
+    uint16_t layout_offset, table_offset;
+    uint8_t len_bytes, owner;
+};
+struct debug_table {
+    uint8_t major, minor;
+    uint16_t len_bytes;
+    uint16_t sizes[OBJECT];
+    const struct debug_field *fields;
+    uint32_t field_count;
+};
+
+#define AT(field, len, table, owner) {offsetof(struct py_layout, field), table, len, owner},
+#define SIZES(...) {__VA_ARGS__}
+#define PYTHON(...)
+#define VARIANT(...)
+#define DEBUG_TABLE(ma, mi, len, sizes, ...) static const struct debug_field debug_fields_##ma##_##mi[] = {__VA_ARGS__};
+#include "formats/cpython/versions.def"
+#undef DEBUG_TABLE
+
+static const struct debug_table debug_tables[] = {
+#define DEBUG_TABLE(ma, mi, len, sizes, ...) \
+    {ma, mi, len, sizes, debug_fields_##ma##_##mi, sizeof debug_fields_##ma##_##mi / sizeof(struct debug_field)},
+#include "formats/cpython/versions.def"
+#undef DEBUG_TABLE
+};
+
+static uint16_t *field_of(struct py_layout *layout, const struct debug_field *f)
+{
+    return (uint16_t *)((char *)layout + f->layout_offset);
+}
+
+static uint64_t number_at(const void *table, uint32_t offset)
+{
+    struct bytes b = bytes_of((const uint8_t *)table + offset, 8);
+
+    return bytes_u64(&b);
+}
+
+static struct error *apply_debug_offsets(const struct debug_table *t, const void *table, uint32_t len_bytes,
+                                         struct py_layout *layout)
+{
+    const struct py_layout row = *layout;
+    char text[32];
+
+    py_version_text(layout->version, text);
+    if (len_bytes < t->len_bytes)
+        return error_create(ERROR_VERSION, "CPython %s: its debug offsets end at byte %u of %u", text,
+                            (unsigned)len_bytes, (unsigned)t->len_bytes);
+    for (uint32_t i = 0; i < t->field_count; i++) {
+        const struct debug_field *f = &t->fields[i];
+        uint64_t size = f->owner == OBJECT ? OBJECT_MAX_BYTES : number_at(table, t->sizes[f->owner]);
+        uint64_t value = number_at(table, f->table_offset);
+        uint16_t *field = field_of(layout, f);
+        if (value >= PY_NONE || value + f->len_bytes > size || value % f->len_bytes)
+            return error_create(ERROR_VERSION, "CPython %s: debug offset %llu at byte %u makes no sense", text,
+                                (unsigned long long)value, (unsigned)f->table_offset);
+        if ((f->owner == CODE || f->owner == OBJECT) && value != *field)
+            return error_create(ERROR_VERSION,
+                                "CPython %s: debug offset at byte %u is %llu, not %u as in every %u.%u known", text,
+                                (unsigned)f->table_offset, (unsigned long long)value, (unsigned)*field,
+                                (unsigned)t->major, (unsigned)t->minor);
+        *field = (uint16_t)value;
+    }
+    if (layout->runtime_interpreters_head != row.runtime_interpreters_head)
+        layout->runtime_tss_key = PY_NONE;
+    return NULL;
+}
+
+static void cover(uint16_t *len_bytes, uint16_t field, uint16_t field_bytes)
+{
+    if (field != PY_NONE && field + field_bytes > *len_bytes)
+        *len_bytes = (uint16_t)(field + field_bytes);
+}
+
+/* How much one read of a frame and of a code object takes: whole words up to the last field. */
+static void set_lengths(struct py_layout *l)
+{
+    uint16_t frame = 0, code = 0;
+
+    cover(&frame, l->frame_code, 8);
+    cover(&frame, l->frame_previous, 8);
+    cover(&frame, l->frame_instr, l->frame_kind == PY_FRAMES_OBJECT ? 4 : 8);
+    cover(&frame, l->frame_owner, 1);
+    cover(&frame, l->frame_is_entry, 1);
+    cover(&code, l->code_type, 8);
+    cover(&code, l->code_size, 8);
+    cover(&code, l->code_first_line, 4);
+    cover(&code, l->code_flags, 4);
+    cover(&code, l->code_filename, 8);
+    cover(&code, l->code_name, 8);
+    cover(&code, l->code_qualname, 8);
+    cover(&code, l->code_line_table, 8);
+    cover(&code, l->code_version, 4);
+    cover(&code, l->code_first_traceable, 4);
+    l->frame_len_bytes = (frame + 7) & ~7;
+    l->code_len_bytes = (code + 7) & ~7;
+}
+
+struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void *debug_offsets,
+                             uint32_t debug_offsets_len, struct py_layout *out)
+{
+    uint8_t major = version_hex >> 24, minor = version_hex >> 16, patch = version_hex >> 8;
+    const struct row *row = NULL;
+    const struct debug_table *table = NULL;
+    bool free_threaded = false;
+    char text[32];
+
+    memset(out, 0, sizeof *out);
+    py_version_text(version_hex, text);
+    for (size_t i = 0; i < sizeof debug_tables / sizeof *debug_tables; i++) {
+        if (debug_tables[i].major == major && debug_tables[i].minor == minor)
+            table = &debug_tables[i];
+    }
+    /* Cookie, version and flavour stand at the same place in every version that has the table. */
+    if (debug_offsets && debug_offsets_len >= 24 && memcmp(debug_offsets, "xdebugpy", 8) == 0) {
+        uint64_t flag = number_at(debug_offsets, 16), version = number_at(debug_offsets, 8);
+        if (version != version_hex || flag > 1)
+            return error_create(ERROR_VERSION, "CPython %s: its debug offsets are of version 0x%llx, flavour %llu",
+                                text, (unsigned long long)version, (unsigned long long)flag);
+        free_threaded = flag;
+    } else if (table) {
+        return error_create(ERROR_VERSION, "CPython %s: _PyRuntime does not begin with the debug offsets", text);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].major != major || rows[i].minor != minor)
+            continue;
+        if (rows[i].since_patch <= patch && rows[i].free_threaded == free_threaded)
+            row = &rows[i];
+    }
+    if (!row)
+        return error_create(ERROR_VERSION, "CPython %s%s is not supported (known: %s)", text,
+                            free_threaded ? " free-threaded" : "", py_versions_known());
+    if ((version_hex & 0xf0) != 0xf0)
+        return error_create(ERROR_VERSION, "CPython %s is a pre-release and not supported (known: %s)", text,
+                            py_versions_known());
+    *out = row->layout;
+    out->version = version_hex;
+    out->debug_build = debug_build;
+    out->free_threaded = free_threaded;
+    if (table)
+        TRY(apply_debug_offsets(table, debug_offsets, debug_offsets_len, out));
+    set_lengths(out);
+    return NULL;
+}
+
+const char *py_version_text(uint32_t version_hex, char buf[32])
+{
+    unsigned level = version_hex >> 4 & 0xf, serial = version_hex & 0xf;
+    const char *name = level == 0xa ? "a" : level == 0xb ? "b" : level == 0xc ? "rc" : level == 0xf ? "" : "?";
+    int n = snprintf(buf, 32, "%u.%u.%u%s", version_hex >> 24, version_hex >> 16 & 0xff, version_hex >> 8 & 0xff, name);
+
+    if (level != 0xf)
+        snprintf(buf + n, 32 - (size_t)n, "%u", serial);
+    return buf;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Where the fields of CPython's structures lie in memory, per version.
+ *
+ * The frame walk (bpf/python_walk.h) is one piece of code for all versions; what
+ * differs stands here, as numbers. Compiled into the BPF program and into user
+ * space, so: fixed-width integers only, no padding by accident. Offsets are bytes.
+ * PY_NONE marks a field that the version does not have.
+ */
+#ifndef FORMATS_CPYTHON_LAYOUT_H
+#define FORMATS_CPYTHON_LAYOUT_H
+
+#ifndef __bpf__
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#define PY_U16 uint16_t
+#define PY_U32 uint32_t
+#define PY_U64 uint64_t
+#define PY_U8 uint8_t
+#define PY_S64 int64_t
+#else
+#define PY_U16 unsigned short
+#define PY_U32 unsigned int
+#define PY_U64 unsigned long long
+#define PY_U8 unsigned char
+#define PY_S64 long long
+#endif
+
+#define PY_NONE 0xffff
+
+/* How frames are chained and where runs (activations of the eval loop) end. */
+enum py_frame_kind {
+    PY_FRAMES_OBJECT = 1, /* <= 3.10: PyFrameObject, one activation per frame */
+    PY_FRAMES_ENTRY = 2,  /* 3.11: _PyInterpreterFrame with is_entry, _PyCFrame chain */
+    PY_FRAMES_SHIM = 3,   /* 3.12+: a shim frame on the C stack ends each run */
+};
+
+struct py_layout {
+    PY_U32 version;    /* PY_VERSION_HEX of the interpreter, e.g. 0x030b07f0 */
+    PY_U8 frame_kind;  /* enum py_frame_kind */
+    PY_U8 free_threaded;
+    PY_U8 debug_build;
+    PY_U8 code_tag_mask;  /* low bits of f_executable that are a tag (3.14+) */
+    /* _PyRuntime */
+    PY_U16 runtime_interpreters_head;
+    PY_U16 runtime_tstate_current; /* <= 3.11 */
+    PY_U16 runtime_tss_key;        /* the 4-byte pthread key, <= 3.14 */
+    /* interpreter state */
+    PY_U16 interp_next;
+    PY_U16 interp_threads_head;
+    PY_U16 interp_id;
+    /* thread state */
+    PY_U16 tstate_next;
+    PY_U16 tstate_interp;
+    PY_U16 tstate_frame;        /* frame, cframe or current_frame */
+    PY_U16 tstate_thread_id;    /* pthread_self() */
+    PY_U16 tstate_native_thread_id;
+    PY_U16 tstate_root_cframe;  /* where the embedded _PyCFrame lies, 3.10 to 3.12 */
+    /* _PyCFrame */
+    PY_U16 cframe_current_frame;
+    PY_U16 cframe_previous;
+    /* frame */
+    PY_U16 frame_code;
+    PY_U16 frame_previous;
+    PY_U16 frame_instr;  /* prev_instr, instr_ptr (addresses) or f_lasti (number) */
+    PY_U16 frame_owner;
+    PY_U16 frame_is_entry;
+    PY_U16 frame_len_bytes; /* enough to cover the fields above */
+    /* code object */
+    PY_U16 code_type;       /* ob_type */
+    PY_U16 code_size;       /* ob_size: code units in 3.11+ */
+    PY_U16 code_first_line;
+    PY_U16 code_flags;
+    PY_U16 code_filename;
+    PY_U16 code_name;
+    PY_U16 code_qualname;
+    PY_U16 code_line_table;
+    PY_U16 code_version;         /* co_version, 3.12+ */
+    PY_U16 code_first_traceable; /* 3.11+ */
+    PY_U16 code_bytecode;        /* co_code_adaptive: the bytecode itself, 3.11+ */
+    PY_U16 code_len_bytes;       /* enough to cover the fields above, co_code_adaptive excluded */
+    /* str */
+    PY_U16 str_length;
+    PY_U16 str_hash;
+    PY_U16 str_state;
+    PY_U16 str_ascii_data;   /* sizeof PyASCIIObject */
+    PY_U16 str_compact_data; /* sizeof PyCompactUnicodeObject */
+    PY_U8 str_kind_shift;    /* within the 4 bytes at str_state */
+    PY_U8 str_compact_shift;
+    PY_U8 str_ascii_shift;
+    PY_U8 instr_unit_bytes;  /* what frame_instr counts where it is a number */
+    /* bytes */
+    PY_U16 bytes_size;
+    PY_U16 bytes_data;
+    PY_U16 reserved;
+};
+
+#ifndef __bpf__
+static_assert(sizeof(struct py_layout) == 92, "shared with the BPF program");
+
+#include "formats/base/err.h"
+
+/*
+ * The layout of an interpreter. `version_hex` is PY_VERSION_HEX; `debug_offsets` (may be NULL before 3.13) are
+ * the first `debug_offsets_len` bytes of _PyRuntime, from memory or from the file. A version that is not in
+ * versions.def, or debug offsets that do not fit it, is ERROR_VERSION with the version in its text.
+ */
+struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void *debug_offsets,
+                             uint32_t debug_offsets_len, struct py_layout *out);
+/* "3.11.7", "3.13.0rc2"; into buf. */
+const char *py_version_text(uint32_t version_hex, char buf[32]);
+/* Versions known, for --help and pycap info: "3.11 3.12 3.13". Static. */
+const char *py_versions_known(void);
+#endif
+
+#endif

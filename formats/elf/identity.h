@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What names an ELF file and how it is laid out: GNU build ID, else a hash of its
+ * contents, and its loadable segments. Reading trusts nothing in the file.
+ */
+#ifndef FORMATS_ELF_IDENTITY_H
+#define FORMATS_ELF_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+
+/* As in the MODULE record of the trace. */
+enum elf_id_kind {
+    ELF_ID_NONE = 0,
+    ELF_ID_BUILD_ID = 1,
+    ELF_ID_CONTENT_HASH = 2, /* xxh3-128 of the whole file, canonical (big endian) byte order */
+};
+#define ELF_BUILD_ID_MAX 64
+
+struct elf_segment {
+    uint64_t vaddr, offset, file_size, mem_size;
+    uint32_t flags; /* PF_X 1, PF_W 2, PF_R 4 */
+};
+
+struct elf_identity {
+    bool is_elf;        /* a 64-bit little-endian ELF file with program headers that hold */
+    uint32_t id_kind;   /* enum elf_id_kind */
+    uint8_t build_id[ELF_BUILD_ID_MAX];
+    uint32_t build_id_len;
+    uint64_t file_size; /* bytes */
+    VEC(struct elf_segment) segments; /* PT_LOAD, in the order of the file */
+};
+
+/*
+ * Reads an open file. One that is no ELF file is no error: is_elf is false then, and the identity is the hash of
+ * its contents. `path` is for messages. The caller deinits `out`, also after an error.
+ */
+struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out);
+/* The same of an image in memory (the vdso); never hashed. */
+struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path, struct elf_identity *out);
+void elf_identity_deinit(struct elf_identity *id);
+
+/* Whether the file's dynamic symbols define `symbol`. A file that is no ELF file defines nothing. */
+struct error *elf_defines(int fd, const char *path, const char *symbol, bool *defined);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace file: what pycap writes and pysym reads.
+ *
+ * docs/trace-format.md is the specification. A file is a header and then blocks,
+ * each checksummed and compressed; blocks are grouped into epochs. Inside a block
+ * stand records; records.def lists them. Ids are defined by a record and count up
+ * from 1 for each kind within an epoch; nothing refers out of its epoch.
+ */
+#ifndef FORMATS_TRACE_TRACE_H
+#define FORMATS_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+
+#define TRACE_VERSION 1      /* of what this code writes, and the newest it reads whole */
+#define TRACE_LEAST_READER 1 /* the oldest reader that understands what this code writes */
+
+enum trace_type {
+#define F(...)
+#define RECORD(number, name, meaning, ...) TRACE_##name = number,
+#include "formats/trace/records.def"
+#undef RECORD
+#undef F
+    TRACE_TYPE_LIMIT,
+};
+
+/* Kinds of ids. */
+enum trace_kind {
+    TRACE_KIND_string, TRACE_KIND_event, TRACE_KIND_process, TRACE_KIND_thread, TRACE_KIND_module,
+    TRACE_KIND_code, TRACE_KIND_frame, TRACE_KIND_kernel_symbol, TRACE_KIND_stack, TRACE_KIND_snapshot,
+    TRACE_KIND_join, TRACE_KIND_tuple, TRACE_KIND_label_set,
+    TRACE_KIND_COUNT,
+};
+
+enum loss_reason {
+#define LOSS(number, name, meaning) LOSS_##name = number,
+#include "formats/trace/losses.def"
+#undef LOSS
+    LOSS_LIMIT,
+};
+/* "ring_full", "sample lost: …"; NULL for a number this version does not know. */
+const char *trace_loss_name(uint32_t reason);
+const char *trace_loss_meaning(uint32_t reason);
+
+/* Borrowed bytes: in a decoded record they lie in the reader's block, valid until the next record. */
+struct trace_bytes {
+    const uint8_t *data;
+    uint64_t len_bytes;
+};
+/* `count` rows of a fixed number of values each, row after row. Borrowed likewise. */
+struct trace_list {
+    const uint64_t *values;
+    uint64_t count; /* rows */
+};
+
+#define TRACE_C_DEF uint32_t
+#define TRACE_C_DEFS uint32_t
+#define TRACE_C_REF uint32_t
+#define TRACE_C_ID uint32_t
+#define TRACE_C_STR uint32_t
+#define TRACE_C_U32 uint32_t
+#define TRACE_C_U64 uint64_t
+#define TRACE_C_S64 int64_t
+#define TRACE_C_BYTES struct trace_bytes
+#define TRACE_C_LIST struct trace_list
+#define F(type, name, argument, meaning) TRACE_C_##type name;
+#define RECORD(number, name, meaning, ...) \
+    struct trace_##name {                  \
+        __VA_ARGS__                        \
+    };
+#include "formats/trace/records.def"
+#undef RECORD
+#undef F
+
+enum {
+    TRACE_FRAME_RUN_END = 1,   /* python_frame.flags: outermost of its run */
+    TRACE_FRAME_GENERATOR = 2,
+    TRACE_FRAME_RETURN = 1,    /* native_frame.flags: a return address */
+    TRACE_CODE_DEBUG = 1,      /* python_flags */
+    TRACE_CODE_FREE_THREADED = 2,
+};
+
+/* One sample of a SAMPLES record. */
+struct trace_sample {
+    uint64_t time_ns;
+    uint32_t thread, tuple, cpu;
+    uint32_t flags;     /* TRACE_SAMPLE_* */
+    uint64_t value;     /* counts; the event's period unless TRACE_SAMPLE_VALUE is set */
+    uint32_t label_set; /* 0 for none */
+};
+enum {
+    TRACE_SAMPLE_VALUE = 1,       /* `value` stands in the file */
+    TRACE_SAMPLE_LABELS = 2,      /* `label_set` stands in the file */
+    TRACE_SAMPLE_KERNEL = 4,      /* the CPU was in kernel mode */
+    TRACE_SAMPLE_GIL_KNOWN = 8,   /* the next bit says something */
+    TRACE_SAMPLE_GIL = 16,        /* the thread held the GIL */
+    TRACE_SAMPLE_FLAGS = 31,      /* all known; others are rejected */
+};
+
+/* ---- writing ---- */
+
+struct trace_writer;
+struct trace_writer_options {
+    uint64_t epoch_max_bytes; /* uncompressed; a new epoch is due past it; 0: 64 MiB */
+    uint64_t epoch_max_ns;    /* 0: one minute */
+    uint32_t block_max_bytes; /* uncompressed; 0: 1 MiB */
+    int zstd_level;           /* 0: 1 */
+};
+
+/*
+ * Starts a trace at the current end of `fd` (kept by the caller; may be a pipe) and writes the
+ * file header. `path` is for messages. `time_ns` begins epoch 0.
+ */
+struct error *trace_writer_create(int fd, const char *path, const struct trace_writer_options *options,
+                                  uint64_t time_ns, struct trace_writer **out);
+/* Does not flush: call trace_writer_finish() first. Accepts NULL. */
+void trace_writer_destroy(struct trace_writer *w);
+
+/*
+ * Appends a record (a pointer to its struct trace_NAME). A DEF field is filled in with the id given.
+ * Errors of writing are sticky: every later call returns at once, and trace_writer_error() gives it.
+ */
+void trace_writer_put(struct trace_writer *w, enum trace_type type, void *record);
+/*
+ * The same for a record with a DEF field that depends on its contents alone (frames, symbols, joins,
+ * tuples, label sets, code): one that was written in this epoch already is not written again. Gives its id.
+ */
+uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type type, void *record);
+/* The id of a string; 0 for the empty one. */
+uint32_t trace_writer_string(struct trace_writer *w, const void *data, uint64_t len_bytes);
+uint32_t trace_writer_cstr(struct trace_writer *w, const char *s); /* NULL: 0 */
+/* The id of the stack of these frames, outermost first; 0 for none. */
+uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint32_t count);
+/* Adds a sample. Samples of one event should come in order of time; others are accepted and cost more bytes. */
+void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct trace_sample *sample);
+/* Writes out what is buffered as a block. */
+void trace_writer_flush(struct trace_writer *w);
+
+/* True when an epoch's bound of time or size is reached. */
+bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns);
+/* Ends the epoch: all ids are void from here on, and the caller defines anew what it refers to. */
+void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns);
+uint64_t trace_writer_epoch(const struct trace_writer *w);
+
+uint64_t trace_writer_bytes(const struct trace_writer *w);        /* written to the file so far */
+uint64_t trace_writer_sample_count(const struct trace_writer *w);
+bool trace_writer_failed(const struct trace_writer *w);
+/* The sticky error, given once to the caller, who owns it; NULL when all is well. */
+struct error *trace_writer_error(struct trace_writer *w);
+/* Ends the epoch, flushes and fsyncs (where the file can be synced). Nothing can be written after it. */
+struct error *trace_writer_finish(struct trace_writer *w);
+
+/* ---- reading ---- */
+
+struct trace_reader;
+
+struct trace_record {
+    enum trace_type type;
+    uint64_t epoch_number;
+    uint64_t file_offset; /* of the block it stands in */
+    union {
+#define F(...)
+#define RECORD(number, name, meaning, ...) struct trace_##name name;
+#include "formats/trace/records.def"
+#undef RECORD
+#undef F
+    };
+};
+
+/* What a reader met besides records. */
+struct trace_damage {
+    uint64_t file_offset, len_bytes; /* the part that was skipped */
+    char reason[160];
+};
+struct trace_reader_stats {
+    uint16_t version, least_reader;
+    uint64_t file_bytes, raw_bytes, block_count, record_count, epoch_count, unknown_record_count;
+    uint64_t damaged_bytes, damage_count, epochs_damaged;
+    uint64_t skipped_sample_count; /* that the blocks given up or skipped say they held; not of blocks that are damaged themselves */
+    bool ended; /* an END record was met */
+};
+
+/* Opens a trace ("-": standard input) and checks its header. Reads sequentially: pipes will do. */
+struct error *trace_reader_open(const char *path, struct trace_reader **out);
+/* The same from an open file, which the caller keeps; `path` is for messages. */
+struct error *trace_reader_open_fd(int fd, const char *path, struct trace_reader **out);
+void trace_reader_close(struct trace_reader *r);
+/*
+ * The next record; `*more` is false at the end. All of it was checked: ids refer to what this epoch
+ * defined, lists and bytes lie inside. Damage is no error: the rest of the damaged epoch is skipped, and
+ * what was skipped is told by trace_reader_damage(). Only what makes the whole file unreadable is an error.
+ */
+struct error *trace_reader_next(struct trace_reader *r, struct trace_record *rec, bool *more);
+const struct trace_reader_stats *trace_reader_stats(const struct trace_reader *r);
+/* The damages met so far; the array is the reader's. At most 64 are kept, all are counted. */
+const struct trace_damage *trace_reader_damage(const struct trace_reader *r, uint32_t *count);
+
+/* Iterates over a SAMPLES record; `period` is what a sample without a value stands for. False at the end. */
+struct trace_sample_iter {
+    const uint8_t *pos, *end;
+    uint64_t time_ns, period;
+    uint32_t left;
+};
+void trace_samples_begin(struct trace_sample_iter *it, const struct trace_samples *samples, uint64_t period);
+bool trace_samples_next(struct trace_sample_iter *it, struct trace_sample *sample);
+
+/* ---- for dump and for tests ---- */
+
+enum trace_field_type { TRACE_F_DEF, TRACE_F_DEFS, TRACE_F_REF, TRACE_F_STR, TRACE_F_U32, TRACE_F_U64, TRACE_F_S64, TRACE_F_BYTES, TRACE_F_LIST, TRACE_F_ID };
+struct trace_field {
+    const char *name, *meaning;
+    enum trace_field_type type;
+    int argument; /* kind of DEF, DEFS, REF, ID, STR; row width of LIST */
+    uint32_t struct_offset;
+};
+struct trace_record_type {
+    uint32_t number;
+    const char *name, *meaning;
+    const struct trace_field *fields;
+    uint32_t field_count, struct_size;
+};
+/* NULL for an unknown number. */
+const struct trace_record_type *trace_record_type(uint32_t number);
+/* One line of text (and, for bytes, a short hex or text excerpt) to `out`. */
+void trace_record_print(const struct trace_record *rec, FILE *out);
+
+#endif

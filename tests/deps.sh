@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages named that are missing. Nothing to do: says nothing.
+set -eu
+missing=
+for package; do
+    case $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true) in
+    installed) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+if ! command -v apt-get >/dev/null; then
+    echo "These packages are missing and there is no apt-get to install them:$missing" >&2
+    exit 1
+fi
+if [ "$(id -u)" != 0 ]; then
+    sudo=sudo
+    command -v sudo >/dev/null || { echo "Run as root, or install:$missing" >&2; exit 1; }
+else
+    sudo=
+fi
+echo "  APT    $missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install() {
+    # shellcheck disable=SC2086
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $missing >"$log" 2>&1
+}
+install && exit 0
+$sudo apt-get update >/dev/null 2>&1 || true
+install && exit 0
+tail -5 "$log" >&2
+echo "Could not install:$missing" >&2
+exit 1
