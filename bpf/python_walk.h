@@ -241,8 +241,10 @@ WALK_INLINE PY_U32 walk_code(struct py_walk *w, PY_U64 code, struct walk_seen *k
         version = WALK_U32(h, w->layout.code_version, WALK_HEADER_MASK);
     } else {
         /* No version counter: the name's cached hash tells functions apart that got the same addresses. */
-        version = 0;
-        walk_read_u64(w, name + w->layout.str_hash, &version);
+        if (walk_read_u64(w, name + w->layout.str_hash, &version)) {
+            known->state = LOSS_code_fault;
+            return LOSS_code_fault;
+        }
     }
     hash = walk_mix(hash, name);
     hash = walk_mix(hash, version);

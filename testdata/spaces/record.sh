@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Records the address spaces kept here: record.sh NAME PYTHON (as root; needs build/tools/record_space).
+# Fails when the walk differs from what the interpreter says of itself; look at NAME.expected before committing it.
+set -eu
+name=$1 python=$2
+here=$(dirname "$0")
+tmp=$(mktemp -d)
+trap 'kill $pid $feeder 2>/dev/null || true; rm -rf "$tmp"' EXIT
+mkfifo "$tmp/in"
+sleep 30 >"$tmp/in" &
+feeder=$!
+# A fixed file name, so that recordings do not tell where they were made.
+cp "$here/chain.py" "$tmp/chain.py"
+(cd "$tmp" && exec "$python" chain.py <in >said) &
+pid=$!
+while ! grep -q END "$tmp/said" 2>/dev/null; do sleep 0.1; done
+sleep 0.3
+"$here/../../build/tools/record_space" "$pid" "$here/$name.space" >"$here/$name.expected"
+grep -v END "$tmp/said" >"$tmp/a"
+grep -vE '^(--|#)' "$here/$name.expected" >"$tmp/b"
+diff "$tmp/a" "$tmp/b"
+echo "$name: $(wc -l <"$tmp/a") frames as the interpreter has them"

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Python frame walk, built for the host, over recorded address spaces of every
+ * CPython version (testdata/spaces), and with a fault at every read in turn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <glob.h>
+
+#include "bpf/python_walk.h"
+#include "formats/base/buf.h"
+#include "formats/cpython/code.h"
+#include "tests/tools/space.h"
+
+#define SPACES "testdata/spaces/"
+
+struct played {
+    struct space *space;
+    uint32_t reads, fail_at; /* the read of that number fails; 0: none */
+};
+
+static int play(void *ctx, void *out, uint32_t len, uint64_t address)
+{
+    struct played *p = ctx;
+
+    if (++p->reads == p->fail_at)
+        return 1;
+    return !space_read(p->space, address, out, len);
+}
+
+static bool play_code(void *ctx, uint64_t address, void *out, uint64_t len)
+{
+    return space_read(ctx, address, out, len);
+}
+
+static struct py_walk walk;
+static struct wire_python entries[WIRE_PYTHON_MAX], truth[WIRE_PYTHON_MAX];
+
+static void configure(struct played *p)
+{
+    memset(&walk, 0, sizeof walk);
+    walk.layout = p->space->layout;
+    walk.process = p->space->process;
+    walk.thread_pointer = p->space->thread_pointer;
+    walk.stack_pointer = p->space->stack_pointer;
+    walk.memory = (struct walk_memory){.read = play, .ctx = p};
+    p->reads = 0;
+}
+
+/* As the sampler does it. Returns the loss reason, 0 when no thread state was found. */
+static uint32_t run(struct played *p)
+{
+    configure(p);
+    if (!walk_find_tstate(&walk) && !walk_list_begin(&walk, 4096)) {
+        while (!walk_list_step(&walk)) {
+        }
+    }
+    if (!walk.tstate)
+        return 0;
+    if (!walk_begin(&walk)) {
+        while (!walk_step(&walk, entries)) {
+        }
+    }
+    return walk.end;
+}
+
+static void load(const char *name, struct space *space)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s", name);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    *space = (struct space){0};
+    assert_true(space_load(space, f));
+    fclose(f);
+}
+
+static void for_each(void (*check)(const char *path, struct space *space))
+{
+    glob_t found;
+
+    assert_int_equal(glob(SPACES "*.space", 0, NULL, &found), 0);
+    assert_true(found.gl_pathc >= 4);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct space space;
+        load(found.gl_pathv[i], &space);
+        check(found.gl_pathv[i], &space);
+        space_deinit(&space);
+    }
+    globfree(&found);
+}
+
+/* ---- frames as the interpreter itself had them ---- */
+
+static void check_frames(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    struct py_code_limits limits = {.string_max_bytes = 65536, .line_table_max_bytes = 1 << 20};
+    struct buf text = {0}, storage = {0};
+    char expected_path[512], *expected;
+
+    buf_printf(&text, "# thread state found quickly; list agrees\n");
+    assert_int_equal(run(&p), LOSS_complete);
+    for (uint32_t i = 0; i < walk.count; i++) {
+        struct trace_code code;
+        bool exact;
+        if (entries[i].address & WIRE_RUN) {
+            buf_put_str(&text, "--\n");
+            continue;
+        }
+        assert_true(py_code_read(&walk.layout, play_code, space, entries[i].address & WIRE_ADDRESS, &limits, &storage, &code));
+        assert_true(py_code_complete(&code));
+        py_string_text(code.qualname_form, code.qualname_len, code.qualname, &text);
+        buf_printf(&text, "\t%d\n", py_code_position(&code, entries[i].offset, &exact).line);
+    }
+    buf_put_str(&text, "# complete\n");
+    snprintf(expected_path, sizeof expected_path, "%.*s.expected", (int)(strlen(path) - strlen(".space")), path);
+    FILE *f = fopen(expected_path, "rb");
+    assert_non_null(f);
+    expected = calloc(1, 65536);
+    assert_true(fread(expected, 1, 65535, f) > 0);
+    fclose(f);
+    assert_string_equal(buf_cstr(&text), expected);
+    free(expected);
+    buf_deinit(&text);
+    buf_deinit(&storage);
+}
+
+static void test_frames(void **state)
+{
+    (void)state;
+    for_each(check_frames);
+}
+
+/* ---- the list of thread states finds the same one as the quick ways ---- */
+
+static void check_list(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+
+    (void)path;
+    configure(&p);
+    assert_int_equal(walk_find_tstate(&walk), 1);
+    uint64_t quick = walk.tstate;
+    assert_true(quick != 0);
+    walk.tstate = 0;
+    assert_int_equal(walk_list_begin(&walk, 4096), 0);
+    while (!walk_list_step(&walk)) {
+    }
+    assert_int_equal(walk.tstate, quick);
+    /* Another thread's pointer: never somebody else's state. */
+    walk.thread_pointer += 64;
+    walk.tstate = 0;
+    walk_find_tstate(&walk);
+    assert_int_equal(walk.tstate, 0);
+    assert_int_equal(walk_list_begin(&walk, 4096), 0);
+    while (!walk_list_step(&walk)) {
+    }
+    assert_int_equal(walk.tstate, 0);
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    for_each(check_list);
+}
+
+/* ---- a fault at every read in turn ---- */
+
+static void check_faults(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    uint32_t count, reads, unread = 0, cut = 0, same = 0;
+
+    (void)path;
+    assert_int_equal(run(&p), LOSS_complete);
+    count = walk.count;
+    reads = p.reads;
+    memcpy(truth, entries, count * sizeof *truth);
+    for (uint32_t n = 1; n <= reads; n++) {
+        p.fail_at = n;
+        uint32_t end = run(&p);
+        bool whole = true;
+        uint32_t skipped = 0;
+        /* Taken for an activation that is half made: what is shown begins with the one before it. */
+        if (walk.retried && end == LOSS_complete)
+            skipped = count - walk.count;
+        for (uint32_t i = 0; i < walk.count && end; i++) {
+            const struct wire_python *expected = &truth[skipped + i];
+            /* What is there is true and in its place, or says that it could not be read. */
+            assert_int_equal(entries[i].address & ~WIRE_UNREAD & ~WIRE_GENERATOR, expected->address & ~WIRE_GENERATOR);
+            if (entries[i].address & WIRE_UNREAD) {
+                whole = false;
+                unread++;
+            } else {
+                assert_memory_equal(&entries[i], expected, sizeof *expected);
+            }
+        }
+        if (walk.retried && end == LOSS_complete) {
+            assert_true(skipped > 0 && truth[skipped - 1].address & WIRE_RUN);
+        } else if (end == LOSS_complete) {
+            assert_int_equal(walk.count, count);
+            same += whole;
+        } else {
+            assert_true(walk.count <= count);
+            cut += walk.count < count;
+        }
+    }
+    /* All three happen: a fault that another way makes good, one that costs a name, one that costs the rest. */
+    assert_true(same > 0);
+    assert_true(unread > 0);
+    assert_true(cut > 0);
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    for_each(check_faults);
+}
+
+/* ---- an activation that is half made (3.11, 3.12) ---- */
+
+static void check_torn(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    struct py_layout *l = &space->layout;
+    const uint64_t fresh = 0x7fff00001000;
+    uint8_t record[64] = {0};
+    uint64_t garbage = 0x123456789a, old = 0;
+
+    (void)path;
+    assert_int_equal(run(&p), LOSS_complete);
+    uint64_t tstate = walk.tstate;
+    uint32_t count = walk.count;
+    memcpy(truth, entries, count * sizeof *truth);
+    if (l->tstate_root_cframe == PY_NONE)
+        return;
+    assert_true(space_read(space, tstate + l->tstate_frame, &old, 8));
+    memcpy(record + l->cframe_current_frame, &garbage, 8);
+    memcpy(record + l->cframe_previous, &old, 8);
+    assert_true(space_add(space, fresh, record, sizeof record));
+    assert_true(space_add(space, tstate + l->tstate_frame, &fresh, 8));
+    assert_int_equal(run(&p), LOSS_complete);
+    assert_int_equal(walk.retried, 1);
+    assert_int_equal(walk.count, count);
+    assert_memory_equal(entries, truth, count * sizeof *truth);
+}
+
+static void test_torn(void **state)
+{
+    (void)state;
+    for_each(check_torn);
+}
+
+/* ---- a chain that is a ring, and one that ends too early ---- */
+
+static void check_ring(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    uint64_t frame;
+
+    (void)path;
+    run(&p);
+    uint32_t count = walk.count;
+    configure(&p);
+    walk_find_tstate(&walk);
+    assert_int_equal(walk_begin(&walk), 0);
+    frame = walk.frame;
+    uint64_t previous, nothing = 0;
+    assert_true(space_read(space, frame + space->layout.frame_previous, &previous, 8));
+    assert_true(space_add(space, frame + space->layout.frame_previous, &frame, 8));
+    assert_int_equal(run(&p), LOSS_python_too_deep);
+    assert_true(walk.count <= WIRE_PYTHON_MAX);
+    assert_true(walk.frame_count >= 2048);
+    assert_true(space_add(space, frame + space->layout.frame_previous, &nothing, 8));
+    assert_int_equal(run(&p), LOSS_python_torn);
+    assert_true(walk.count < count);
+}
+
+static void test_ring(void **state)
+{
+    (void)state;
+    for_each(check_ring);
+}
+
+/* ---- a code object that is another one now ---- */
+
+static void check_fingerprint(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    struct py_layout *l = &space->layout;
+    static const char *const fields[] = {"name", "filename", "line table", "first line", "flags", "version or hash"};
+
+    (void)path;
+    run(&p);
+    uint64_t code = entries[0].address & WIRE_ADDRESS, name = 0;
+    uint32_t fingerprint = entries[0].fingerprint;
+    assert_true(space_read(space, code + l->code_name, &name, 8));
+    const uint64_t at[] = {code + l->code_name, code + l->code_filename, code + l->code_line_table,
+                           code + l->code_first_line, code + l->code_flags,
+                           l->code_version != PY_NONE ? code + l->code_version : name + l->str_hash};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        uint8_t byte, other;
+        assert_true(space_read(space, at[i], &byte, 1));
+        other = byte ^ 0x10;
+        space_add(space, at[i], &other, 1);
+        /* The name's hash is read through the name, which may now lead nowhere. */
+        uint32_t end = run(&p);
+        if (end == LOSS_complete && !(entries[0].address & WIRE_UNREAD) && entries[0].fingerprint == fingerprint)
+            fail_msg("%s: a change of the %s goes unnoticed", path, fields[i]);
+        space_add(space, at[i], &byte, 1);
+    }
+    run(&p);
+    assert_int_equal(entries[0].fingerprint, fingerprint);
+}
+
+static void test_fingerprint(void **state)
+{
+    (void)state;
+    for_each(check_fingerprint);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frames), cmocka_unit_test(test_list), cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_torn),   cmocka_unit_test(test_ring), cmocka_unit_test(test_fingerprint),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
