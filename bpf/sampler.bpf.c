@@ -392,6 +392,10 @@ int sample(struct bpf_perf_event_data *ctx)
     __u32 tgid = id >> 32;
 
     count_stat(WIRE_STAT_TICKS);
+    if (!tgid) {
+        count_stat(WIRE_STAT_IDLE);
+        return 0;
+    }
     struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
     if (!process || process->flags & WIRE_PROCESS_IGNORE)
         return 0;

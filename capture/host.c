@@ -230,3 +230,21 @@ struct error *host_check(const struct host *h)
                             "known: run pycap on the host, or the container with the host's pid namespace (--pid=host)");
     return NULL;
 }
+
+uint64_t host_idle_ns(int cpu)
+{
+    char *text, name[32];
+    unsigned long long idle = 0, wait = 0;
+
+    struct error *err = procfs_read("/proc/stat", &text, NULL);
+    if (err) {
+        error_destroy(err);
+        return 0;
+    }
+    snprintf(name, sizeof name, "\ncpu%d ", cpu);
+    const char *line = strstr(text, name);
+    if (line && sscanf(line + strlen(name), "%*u %*u %*u %llu %llu", &idle, &wait) != 2)
+        idle = wait = 0;
+    free(text);
+    return (idle + wait) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}

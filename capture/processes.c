@@ -14,6 +14,9 @@
 /* pthread_setspecific()'s first 32 values lie in glibc's thread descriptor on x86-64: {sequence, value} from 0x310 on (2.17 to 2.43). */
 #define GLIBC_KEY_VALUES 0x318
 
+/* A process is kept for a while after its end: the kernel still works for it, and is sampled. */
+#define LINGER_NS UINT64_C(1000000000)
+
 struct processes {
     struct processes_options options;
     struct processes_events events;
@@ -114,7 +117,6 @@ static void drop(struct processes *p, struct process *process, uint64_t time_ns)
     if (!index || p->live.data[*index] != process)
         return;
     uint64_t at = *index;
-    process->ended = true;
     p->events.ended(p->events.ctx, process, time_ns);
     if (process->configured) {
         p->counts.python--;
@@ -135,7 +137,7 @@ static struct error *add(struct processes *p, uint32_t tgid, uint64_t time_ns, s
     struct process *old = processes_find(p, tgid);
 
     if (old)
-        drop(p, old, time_ns);
+        drop(p, old, old->ended_ns ? old->ended_ns : time_ns);
     struct process *process = calloc(1, sizeof *process);
     if (!process)
         return error_no_memory();
@@ -514,8 +516,8 @@ static void on_exit_event(struct processes *p, const struct sideband_event *e)
         return;
     if (e->tid == e->tgid)
         process->leader_exited = true;
-    if (process->leader_exited && has_gone(e->tgid))
-        drop(p, process, e->time_ns);
+    if (process->leader_exited && !process->ended_ns && has_gone(e->tgid))
+        process->ended_ns = e->time_ns;
 }
 
 struct error *processes_apply(struct processes *p, const struct sideband_event *e)
@@ -562,14 +564,15 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
-struct error *processes_reap(struct processes *p, uint64_t time_ns)
+void processes_reap(struct processes *p, uint64_t time_ns)
 {
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];
-        if (process->leader_exited && has_gone(process->tgid))
-            drop(p, process, time_ns);
+        if (process->leader_exited && !process->ended_ns && has_gone(process->tgid))
+            process->ended_ns = time_ns;
+        if (process->ended_ns && time_ns - process->ended_ns > LINGER_NS)
+            drop(p, process, process->ended_ns);
         else
             i++;
     }
-    return NULL;
 }

@@ -57,7 +57,8 @@ struct process {
     char comm[17];
     char *exe;
     bool selected;              /* to be sampled if it is Python */
-    bool leader_exited, ended;
+    bool leader_exited;         /* its first thread is gone; others may run */
+    uint64_t ended_ns;          /* 0: it lives */
     VEC(struct mapping) mappings; /* executable ones as they are now: by address, not overlapping */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
@@ -105,8 +106,8 @@ struct process *processes_find(struct processes *p, uint32_t tgid);
 /* The thread; made on first sight. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);
 /* Finds out which followed processes have gone without their last event having said so. Call now and then. */
-struct error *processes_reap(struct processes *p, uint64_t time_ns);
-/* Live processes, for iteration: NULL at the end. */
+void processes_reap(struct processes *p, uint64_t time_ns);
+/* All processes, for iteration: NULL at the end. Those that have ended a moment ago are among them. */
 struct process *processes_next(struct processes *p, uint32_t *cursor);
 
 struct processes_counts {

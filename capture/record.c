@@ -37,6 +37,8 @@
 /* Blocks are written at least so often: what a kill -9 can cost. */
 #define FLUSH_NS SECOND
 #define SIDEBAND_PAGES 128
+/* /proc/stat counts in these (USER_HZ). */
+#define IDLE_GRAIN_NS (10 * MS)
 
 enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
 enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR };
@@ -55,6 +57,7 @@ struct record {
     struct queue *queue;
     struct command command;
     struct sampler_ticks *ticks;
+    uint64_t *idle_ns; /* of each CPU when the capture began */
     const int *cpus;
     uint32_t cpu_count;
     int out_fd, signal_fd, command_fd;
@@ -300,7 +303,8 @@ static struct error *set_up(struct record *r)
             return error_create(ERROR_USAGE, "there is no CPU %d online", r->cpus[i]);
     }
     r->ticks = calloc(r->cpu_count, sizeof *r->ticks);
-    if (!r->ticks)
+    r->idle_ns = calloc(r->cpu_count, sizeof *r->idle_ns);
+    if (!r->ticks || !r->idle_ns)
         return error_no_memory();
 
     sigemptyset(&signals);
@@ -351,6 +355,8 @@ static struct error *set_up(struct record *r)
         TRY(check_pids(r));
 
     TRY(open_output(r));
+    for (uint32_t i = 0; i < r->cpu_count; i++)
+        r->idle_ns[i] = host_idle_ns(r->cpus[i]);
     r->start_ns = r->flushed_ns = r->status_ns = now_ns();
     struct trace_writer_options writer = {0};
     TRY(trace_writer_create(r->out_fd, o->output, &writer, r->start_ns, &r->writer));
@@ -392,6 +398,7 @@ static void tear_down(struct record *r)
     modules_destroy(r->modules);
     command_deinit(&r->command);
     free(r->ticks);
+    free(r->idle_ns);
     if (r->command_fd >= 0)
         close(r->command_fd);
     if (r->out_fd >= 0)
@@ -433,7 +440,7 @@ static bool any_pid_left(struct record *r)
     uint32_t cursor = 0;
 
     for (struct process *p; (p = processes_next(r->processes, &cursor));) {
-        if (p->selected)
+        if (p->selected && !p->ended_ns)
             return true;
     }
     return false;
@@ -478,7 +485,7 @@ static struct error *loop(struct record *r)
         last = now;
         TRY(drain(r, now - SETTLE_NS));
         if (now - r->flushed_ns >= FLUSH_NS) {
-            TRY(processes_reap(r->processes, now));
+            processes_reap(r->processes, now);
             flush(r, now);
         }
         if (trace_writer_failed(r->writer)) {
@@ -495,21 +502,26 @@ static struct error *loop(struct record *r)
     return NULL;
 }
 
-/* Ticks that the event counted and the sampler did not see: known for clocks, whose period is fixed. */
+/*
+ * Ticks that should have come and did not: known for clocks, whose period is fixed. An idle CPU may sleep through
+ * its ticks, which loses nothing: time that the kernel accounts as idle is left out on both sides.
+ */
 static void count_skipped(struct record *r)
 {
     struct sampler_event_info event = sampler_event(r->sampler);
-    uint64_t expected = 0, seen = 0;
 
     if (!event.is_time)
         return;
     for (uint32_t i = 0; i < r->cpu_count; i++) {
-        expected += r->ticks[i].count / event.period;
-        seen += r->ticks[i].seen;
+        uint64_t idle = host_idle_ns(r->cpus[i]);
+        idle = idle > r->idle_ns[i] ? idle - r->idle_ns[i] : 0;
+        uint64_t busy = r->ticks[i].count > idle ? r->ticks[i].count - idle : 0;
+        uint64_t seen = r->ticks[i].seen - r->ticks[i].seen_idle;
+        /* Idle time is accounted in hundredths of a second, at either end of the capture. */
+        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / event.period : 0;
+        if (expected > seen)
+            r->losses[LOSS_tick_skipped] += expected - seen;
     }
-    /* A tick at either end of the capture may fall on either side. */
-    if (expected > seen + r->cpu_count)
-        r->losses[LOSS_tick_skipped] = expected - seen;
 }
 
 static struct error *finish(struct record *r)

@@ -70,12 +70,15 @@ static struct error *find_event(const char *name, const struct event_kind **out)
     return error_create(ERROR_USAGE, "event '%s' is not known (known: cpu-clock, cycles, instructions)", name);
 }
 
-/* Room for what comes between two drains, ten times over: 100 ms of samples of a generous size on every CPU. */
+/*
+ * Room for three times what comes between two drainings, at a generous size of a sample; the ring's pages count as
+ * resident twice, so not more than that.
+ */
 static uint32_t ring_size(const struct sampler_options *o)
 {
-    uint64_t sample_bytes = 2048 + o->stack_bytes / 4;
-    uint64_t want = o->frequency_hz * o->cpu_count * sample_bytes;
-    uint32_t size = 4 << 20;
+    uint64_t sample_bytes = 2048 + o->stack_bytes / 8;
+    uint64_t want = o->frequency_hz * o->cpu_count * sample_bytes * 3 / 10;
+    uint32_t size = 2 << 20;
 
     while (size < want && size < 256u << 20)
         size *= 2;
@@ -293,11 +296,14 @@ void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT])
         stats[i] = sum_of(s, bpf_map__fd(s->skel->maps.stats), i);
 }
 
+/* A counter's value on each CPU that is sampled. */
+static uint64_t on_cpu(const struct sampler *s, uint32_t i)
+{
+    return s->options.cpus[i] < s->possible_cpus ? s->per_cpu[s->options.cpus[i]] : 0;
+}
+
 struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks)
 {
-    uint32_t key = WIRE_STAT_TICKS;
-
-    sum_of(s, bpf_map__fd(s->skel->maps.stats), key);
     for (uint32_t i = 0; i < s->event_count; i++) {
         uint64_t values[3];
         if (read(s->events[i], values, sizeof values) != sizeof values)
@@ -307,9 +313,14 @@ struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks)
             .count = values[0],
             .enabled_ns = values[1],
             .running_ns = values[2],
-            .seen = s->options.cpus[i] < s->possible_cpus ? s->per_cpu[s->options.cpus[i]] : 0,
         };
     }
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_TICKS);
+    for (uint32_t i = 0; i < s->event_count; i++)
+        ticks[i].seen = on_cpu(s, i);
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_IDLE);
+    for (uint32_t i = 0; i < s->event_count; i++)
+        ticks[i].seen_idle = on_cpu(s, i);
     return NULL;
 }
 

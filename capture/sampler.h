@@ -50,6 +50,7 @@ struct sampler_ticks {
     uint64_t count;      /* the event's own, in its unit */
     uint64_t enabled_ns, running_ns;
     uint64_t seen;       /* times the program ran */
+    uint64_t seen_idle;  /* of them, for the idle task */
 };
 struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks); /* cpu_count of them */
 /* Run time of the sampling program, where the kernel counts it (kernel.bpf_stats_enabled). */
