@@ -30,7 +30,7 @@ OBJ := $(OUT)/obj
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Werror
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(CFLAGS) $(SAN)
 LDLIBS_CAPTURE   = -lbpf -lelf -lz -lzstd -lpthread
-LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -ljansson -lzstd -liberty
+LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -ljansson -lzstd -llzma -liberty
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -71,7 +71,7 @@ $(OBJ)/%.o: %.c | deps
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(OBJ)/capture/%.o: $(SKELETON)
+$(call obj,$(CAPTURE_SRC) capture/main.c): $(SKELETON)
 
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
 	@mkdir -p $(@D)
@@ -108,9 +108,21 @@ $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/ba
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson
 
+# Made-up traces, for tests of pysym and for measuring it.
+$(OUT)/tools/make_trace: $(OBJ)/tests/tools/make_trace.o $(FORMATS_LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -lz -lzstd -ljansson
+
+# Tools for making test data, run by hand or by tests.
+$(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
+
 KERNELS ?= 5.10 newest
 .PHONY: check check-unit check-asan check-kernels
-check: all $(UNIT_BIN) | build/.deps-test ## unit, golden and live tests
+check: all $(UNIT_BIN) $(OUT)/tools/make_trace | build/.deps-test ## unit, golden and live tests
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)

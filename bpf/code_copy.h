@@ -12,8 +12,8 @@
 #include "bpf/python_walk.h"
 
 #define COPY_STRING_MAX 512      /* bytes of a string object, header included */
-#define COPY_LINE_TABLE_MAX 4096 /* likewise */
-#define COPY_BUFFER_MASK 8191
+#define COPY_LINE_TABLE_MAX 16384 /* likewise */
+#define COPY_BUFFER_MASK 32767
 
 struct code_copy {
     struct wire_code event;

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folded stacks, for flamegraph.pl, inferno, speedscope and many others: one line per distinct stack, outermost frame
+ * first, and the count of its samples. Always a count, since readers make that many samples of it.
+ *
+ * Samples are counted by process (or thread) and stack. At the end the stacks become a tree of names: stacks that
+ * differ but read alike fall together there. Walking the tree in the order of its texts gives the lines in the order
+ * that `LC_ALL=C sort` would give, without holding them all in memory.
+ */
+#include "formats/emit/counts.h"
+#include "formats/emit/emit.h"
+#include "formats/emit/names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct node {
+    uint32_t name; /* in texts */
+    uint32_t first_child, next_sibling;
+    uint64_t samples; /* that end here */
+};
+#define NODE_ROOT 0 /* also: no node, since the root is nobody's child */
+
+struct folded {
+    const struct emit_model *model;
+    struct emit_options options;
+    FILE *out;
+    struct counts counts;
+    struct intern texts;
+    VEC(struct node) nodes;
+    struct map children; /* parent node << 32 | name -> node */
+};
+
+static struct error *folded_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
+                                  void **state)
+{
+    struct folded *f = calloc(1, sizeof *f);
+
+    if (!f)
+        return error_no_memory();
+    *f = (struct folded){.model = model, .options = *options, .out = out};
+    *state = f;
+    return NULL;
+}
+
+static struct error *folded_sample(void *state, const struct emit_sample *s)
+{
+    struct folded *f = state;
+    uint32_t owner = f->options.threads ? s->thread : f->model->threads[s->thread].process;
+
+    return counts_add(&f->counts, s->event, owner, s->stack) ? NULL : error_no_memory();
+}
+
+/* NODE_ROOT when memory ran out. */
+static uint32_t child_of(struct folded *f, uint32_t parent, uint32_t name)
+{
+    uint64_t key = (uint64_t)parent << 32 | name;
+    uint64_t *known = map_get(&f->children, key);
+
+    if (known)
+        return (uint32_t)*known;
+    uint32_t id = (uint32_t)f->nodes.count;
+    if (name == INTERN_NONE || f->nodes.count == UINT32_MAX || !map_set(&f->children, key, id) ||
+        !VEC_PUSH(&f->nodes, ((struct node){.name = name, .next_sibling = f->nodes.data[parent].first_child})))
+        return NODE_ROOT;
+    f->nodes.data[parent].first_child = id;
+    return id;
+}
+
+static uint32_t child_of_text(struct folded *f, uint32_t parent, const struct buf *text)
+{
+    return text->bad ? NODE_ROOT
+                     : child_of(f, parent, intern_id(&f->texts, text->data, (uint32_t)text->len_bytes, NULL));
+}
+
+/* The node that stands for an owner: [event;]comm-pid[;thread]. */
+static uint32_t owner_node(struct folded *f, uint32_t event, uint32_t owner)
+{
+    const struct emit_model *m = f->model;
+    struct buf text = {0};
+    uint32_t node = NODE_ROOT, process = f->options.threads ? m->threads[owner].process : owner;
+    bool ok = true;
+
+    if (counts_events(&f->counts) > 1) {
+        name_word(m->events[event].name, &text);
+        ok = (node = child_of_text(f, node, &text)) != NODE_ROOT;
+        buf_clear(&text);
+    }
+    if (ok) {
+        name_process(&m->processes[process], &text);
+        ok = (node = child_of_text(f, node, &text)) != NODE_ROOT;
+    }
+    if (ok && f->options.threads) {
+        buf_clear(&text);
+        name_thread(&m->threads[owner], &text);
+        node = child_of_text(f, node, &text);
+    }
+    buf_deinit(&text);
+    return node;
+}
+
+/* Adds the stacks of one event to the tree. */
+static struct error *plant(struct folded *f, uint32_t event, const uint32_t *names)
+{
+    const struct emit_model *m = f->model;
+    const struct map *counts = &f->counts.events.data[event];
+    struct map known = {0}; /* owner << 32 | stack (or EMIT_NO_STACK, for the owner itself) -> node */
+    VEC(uint32_t) todo = {0};
+    bool ok = true;
+
+    for (uint64_t i = 0; ok && i < counts->slot_count; i++) {
+        const struct map_slot *slot = &counts->slots[i];
+        if (!slot->used)
+            continue;
+        uint64_t owner = slot->key >> 32 << 32;
+        uint32_t node = NODE_ROOT;
+        /* Outwards until a part that is in the tree already, then inwards again. */
+        todo.count = 0;
+        for (uint32_t stack = (uint32_t)slot->key; ok; stack = m->stacks[stack].parent) {
+            uint64_t *v = map_get(&known, owner | stack);
+            if (v) {
+                node = (uint32_t)*v;
+                break;
+            }
+            if (stack == EMIT_NO_STACK) {
+                node = owner_node(f, event, (uint32_t)(owner >> 32));
+                ok = node != NODE_ROOT && map_set(&known, owner | stack, node);
+                break;
+            }
+            ok = VEC_PUSH(&todo, stack);
+        }
+        while (ok && todo.count) {
+            uint32_t stack = todo.data[--todo.count];
+            node = child_of(f, node, names[m->stacks[stack].frame]);
+            ok = node != NODE_ROOT && map_set(&known, owner | stack, node);
+        }
+        if (ok && (uint32_t)slot->key == EMIT_NO_STACK)
+            ok = (node = child_of(f, node, names[m->frame_count])) != NODE_ROOT;
+        if (ok)
+            f->nodes.data[node].samples += slot->value;
+    }
+    VEC_DEINIT(&todo);
+    map_deinit(&known);
+    return ok ? NULL : error_no_memory();
+}
+
+/* A node's own line, or the lines of all below it: they may lie apart in the order of lines. */
+struct item {
+    uint32_t node;
+    uint32_t prefix_bytes; /* of the line, before the node's name */
+    bool below;
+};
+
+/* What follows the name on the line. */
+static void item_tail(const struct folded *f, const struct item *it, char tail[24])
+{
+    if (it->below)
+        strcpy(tail, ";");
+    else
+        snprintf(tail, 24, " %" PRIu64, f->nodes.data[it->node].samples);
+}
+
+static uint8_t item_byte(const struct intern_entry *name, const char *tail, size_t i)
+{
+    return i < name->len_bytes ? name->data[i] : (uint8_t)tail[i - name->len_bytes];
+}
+
+/* Later lines first: the last one pushed is the first one taken. */
+static int compare_items(const void *a, const void *b, void *arg)
+{
+    const struct folded *f = arg;
+    const struct intern_entry *na = intern_get(&f->texts, f->nodes.data[((const struct item *)a)->node].name);
+    const struct intern_entry *nb = intern_get(&f->texts, f->nodes.data[((const struct item *)b)->node].name);
+    size_t i = na->len_bytes < nb->len_bytes ? na->len_bytes : nb->len_bytes;
+    int order = memcmp(nb->data, na->data, i);
+    char ta[24], tb[24];
+
+    if (order)
+        return order;
+    item_tail(f, a, ta);
+    item_tail(f, b, tb);
+    for (;; i++) {
+        uint8_t ca = item_byte(na, ta, i), cb = item_byte(nb, tb, i);
+        if (ca != cb || !ca)
+            return (int)cb - (int)ca;
+    }
+}
+
+static struct error *write_lines(struct folded *f)
+{
+    VEC(struct item) items = {0};
+    struct buf line = {0};
+    struct error *err = NULL;
+    struct item at = {.node = NODE_ROOT, .below = true};
+
+    for (;;) {
+        const struct node *node = &f->nodes.data[at.node];
+        line.len_bytes = at.prefix_bytes;
+        if (at.node != NODE_ROOT) {
+            const struct intern_entry *name = intern_get(&f->texts, node->name);
+            buf_put(&line, name->data, name->len_bytes);
+        }
+        if (!at.below) {
+            buf_printf(&line, " %" PRIu64 "\n", node->samples);
+            if (!line.bad && fwrite(line.data, line.len_bytes, 1, f->out) != 1)
+                err = error_os(errno, "cannot write the folded stacks");
+        } else {
+            if (at.node != NODE_ROOT)
+                buf_put_u8(&line, ';');
+            size_t from = items.count;
+            for (uint32_t c = node->first_child; c != NODE_ROOT && !err; c = f->nodes.data[c].next_sibling) {
+                struct item it = {.node = c, .prefix_bytes = (uint32_t)line.len_bytes};
+                if (f->nodes.data[c].samples && !VEC_PUSH(&items, it))
+                    err = error_no_memory();
+                it.below = true;
+                if (f->nodes.data[c].first_child != NODE_ROOT && !VEC_PUSH(&items, it))
+                    err = error_no_memory();
+            }
+            if (items.count > from)
+                qsort_r(items.data + from, items.count - from, sizeof *items.data, compare_items, f);
+        }
+        if (!err && line.bad)
+            err = error_no_memory();
+        if (err || !items.count)
+            break;
+        at = items.data[--items.count];
+    }
+    VEC_DEINIT(&items);
+    buf_deinit(&line);
+    return err;
+}
+
+static struct error *folded_end(void *state)
+{
+    struct folded *f = state;
+    struct names names;
+    uint32_t *ids = NULL;
+
+    struct error *err = names_init(&names, f->model, &f->options);
+    if (!err)
+        err = names_spell(&names, NAME_AS_ASKED, &f->texts, &ids);
+    if (!err && !VEC_PUSH(&f->nodes, ((struct node){0})))
+        err = error_no_memory();
+    for (uint32_t event = 0; !err && event < f->counts.events.count; event++)
+        err = plant(f, event, ids);
+    if (!err)
+        err = write_lines(f);
+    free(ids);
+    names_deinit(&names);
+    return err;
+}
+
+static void folded_destroy(void *state)
+{
+    struct folded *f = state;
+
+    if (!f)
+        return;
+    counts_deinit(&f->counts);
+    intern_deinit(&f->texts);
+    VEC_DEINIT(&f->nodes);
+    map_deinit(&f->children);
+    free(f);
+}
+
+const struct emitter emitter_folded = {
+    .name = "folded",
+    .description = "one line per stack with its count of samples, for flamegraph.pl, inferno, speedscope",
+    .extension = ".folded",
+    .begin = folded_begin,
+    .sample = folded_sample,
+    .end = folded_end,
+    .destroy = folded_destroy,
+};

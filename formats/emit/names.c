@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames, threads and processes as text.
+ *
+ * Names come from other people's processes, so each passes put_clean(), which decodes UTF-8 and replaces what the
+ * consumers would stumble over; which characters those are depends on where the text goes.
+ */
+#include "formats/emit/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define UNKNOWN "[unknown]"
+
+enum {
+    CLEAN_SEPARATOR = 1 << 0, /* ';' parts frames in folded stacks */
+    CLEAN_SPACE = 1 << 1,     /* white space of any script */
+    CLEAN_PAREN = 1 << 2,     /* '(' is where stackcollapse-perf.pl cuts a symbol */
+    CLEAN_ARROW = 1 << 3,     /* "->" is where it splits one, taking the rest for an inlined function */
+};
+
+/* The length of the UTF-8 sequence at `s`, or 0 when it is not one; its code point to *code. */
+static size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code)
+{
+    size_t need = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+
+    if (!need || need > len)
+        return 0;
+    *code = need == 1 ? s[0] : s[0] & (0x7fu >> need);
+    for (size_t i = 1; i < need; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (s[i] & 0x3f);
+    }
+    if (*code < least[need] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
+        return 0;
+    return need;
+}
+
+/* Line ends and terminal control; U+2028 and U+2029 end a line for JavaScript's regular expressions. */
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
+}
+
+static bool is_space(uint32_t c)
+{
+    return c == ' ' || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x202f || c == 0x205f ||
+           c == 0x3000 || c == 0xfeff;
+}
+
+static void put_clean(struct buf *out, const char *text, size_t len, unsigned flags)
+{
+    const uint8_t *s = (const uint8_t *)text;
+
+    while (len && *s == ' ')
+        s++, len--;
+    while (len && s[len - 1] == ' ')
+        len--;
+    for (size_t i = 0; i < len;) {
+        uint32_t c = 0;
+        size_t n = utf8_decode(s + i, len - i, &c);
+        if (!n) {
+            buf_put_str(out, "\xef\xbf\xbd"); /* U+FFFD */
+            i++;
+            continue;
+        }
+        if (is_control(c) || ((flags & CLEAN_SPACE) && is_space(c)))
+            buf_put_u8(out, '_');
+        else if (c == ';' && (flags & CLEAN_SEPARATOR))
+            buf_put_u8(out, ':');
+        else if (c == '(' && (flags & CLEAN_PAREN))
+            buf_put_u8(out, '[');
+        else if (c == ')' && (flags & CLEAN_PAREN))
+            buf_put_u8(out, ']');
+        else if (c == '-' && (flags & CLEAN_ARROW) && i + 1 < len && s[i + 1] == '>')
+            buf_put_str(out, "\xe2\x86\x92"), n = 2; /* U+2192, an arrow */
+        else
+            buf_put(out, s + i, n);
+        i += n;
+    }
+}
+
+static void put_clean_str(struct buf *out, const char *text, unsigned flags)
+{
+    put_clean(out, text, strlen(text), flags);
+}
+
+/* Parts a number at the end of what was written since `from` from the word before it. */
+static void guard_count(struct buf *out, size_t from)
+{
+    if (out->bad)
+        return;
+    size_t i = out->len_bytes;
+    while (i > from && (out->data[i - 1] == '.' || (out->data[i - 1] >= '0' && out->data[i - 1] <= '9')))
+        i--;
+    if (i < out->len_bytes && i > from && out->data[i - 1] == ' ')
+        out->data[i - 1] = '_';
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* ---- short file names ---- */
+
+/* Whether `s` names a folder of the standard library: python3.12, python3.13t, pypy3.10, python312.zip. */
+static bool is_library_folder(const char *s, size_t len)
+{
+    size_t i;
+
+    if (len > 6 && !memcmp(s, "python", 6))
+        i = 6;
+    else if (len > 4 && !memcmp(s, "pypy", 4))
+        i = 4;
+    else
+        return false;
+    size_t digits = i;
+    bool dot = false;
+    while (i < len && ((s[i] >= '0' && s[i] <= '9') || (s[i] == '.' && !dot && len - i > 1 && s[i + 1] != 'z')))
+        dot |= s[i++] == '.';
+    if (i == digits)
+        return false;
+    if (len - i == 4 && !memcmp(s + i, ".zip", 4))
+        return true;
+    return dot && (i == len || (i + 1 == len && (s[i] == 't' || s[i] == 'd')));
+}
+
+/* Where the name starts that an import would give the file, as far as its path shows that; else its last component. */
+static size_t module_start(const char *path)
+{
+    const char *start = NULL;
+
+    if (path[0] == '<') /* <string>, <frozen importlib._bootstrap> */
+        return 0;
+    for (const char *s = path, *slash; (slash = strchr(s, '/')); s = slash + 1) {
+        size_t len = (size_t)(slash - s);
+        if (slash[1] && ((len == 13 && (!memcmp(s, "site-packages", 13) || !memcmp(s, "dist-packages", 13))) ||
+                         is_library_folder(s, len)))
+            start = slash + 1;
+    }
+    if (start)
+        return (size_t)(start - path);
+    start = base_name(path);
+    /* These say nothing by themselves: keep the package. */
+    if (!strcmp(start, "__init__.py") || !strcmp(start, "__main__.py")) {
+        while (start > path && start[-1] == '/')
+            start--;
+        while (start > path && start[-1] != '/')
+            start--;
+    }
+    return (size_t)(start - path);
+}
+
+/* One component more to the left. */
+static uint32_t start_earlier(const char *path, uint32_t start)
+{
+    while (start && path[start - 1] == '/')
+        start--;
+    while (start && path[start - 1] != '/')
+        start--;
+    return start;
+}
+
+static const char *path_of(const struct names *n, uint32_t id)
+{
+    return (const char *)intern_get(&n->paths, id)->data;
+}
+
+/* Lengthens short names until no two files share one. All that share one grow, so their order does not matter. */
+static struct error *tell_apart(struct names *n)
+{
+    uint32_t count = n->paths.count;
+    uint32_t *first = malloc((count + 1) * sizeof *first); /* by short name: the first path that has it */
+    bool *shared = malloc(count + 1);
+    struct error *err = first && shared ? NULL : error_no_memory();
+
+    for (bool again = true; again && !err;) {
+        struct intern shorts = {0};
+        again = false;
+        memset(shared, 0, count + 1);
+        for (uint32_t id = 0; id < count && !err; id++) {
+            const char *s = path_of(n, id) + n->starts[id];
+            bool added;
+            uint32_t sid = intern_id(&shorts, s, (uint32_t)strlen(s), &added);
+            if (sid == INTERN_NONE)
+                err = error_no_memory();
+            else if (added)
+                first[sid] = id;
+            else
+                shared[id] = shared[first[sid]] = true;
+        }
+        for (uint32_t id = 0; id < count && !err; id++) {
+            if (shared[id] && n->starts[id]) {
+                n->starts[id] = start_earlier(path_of(n, id), n->starts[id]);
+                again = true;
+            }
+        }
+        intern_deinit(&shorts);
+    }
+    free(first);
+    free(shared);
+    return err;
+}
+
+struct error *names_init(struct names *n, const struct emit_model *model, const struct emit_options *options)
+{
+    *n = (struct names){.model = model, .options = options};
+    if (options->full_paths)
+        return NULL;
+    for (uint32_t i = 0; i < model->frame_count; i++) {
+        const struct emit_frame *f = &model->frames[i];
+        /* With the NUL, so that the table's bytes are strings. */
+        if (f->kind == EMIT_PYTHON && intern_id(&n->paths, f->file, (uint32_t)strlen(f->file) + 1, NULL) == INTERN_NONE)
+            return error_no_memory();
+    }
+    n->starts = malloc((n->paths.count + 1) * sizeof *n->starts);
+    if (!n->starts)
+        return error_no_memory();
+    for (uint32_t id = 0; id < n->paths.count; id++)
+        n->starts[id] = (uint32_t)module_start(path_of(n, id));
+    return tell_apart(n);
+}
+
+void names_deinit(struct names *n)
+{
+    intern_deinit(&n->paths);
+    free(n->starts);
+    *n = (struct names){0};
+}
+
+static const char *shown_file(const struct names *n, const struct emit_frame *f)
+{
+    if (n->options->full_paths)
+        return f->file;
+    if (f->kind != EMIT_PYTHON)
+        return base_name(f->file);
+    return f->file + n->starts[intern_find(&n->paths, f->file, (uint32_t)strlen(f->file) + 1)];
+}
+
+/* ---- the shown spelling ---- */
+
+void name_position(const struct emit_frame *f, const struct emit_options *options, enum name_detail detail,
+                   uint32_t *line, uint32_t *column)
+{
+    bool by_function = detail == NAME_FUNCTION || (detail == NAME_AS_ASKED && options->by_function);
+
+    *line = *column = 0;
+    if (options->no_lines || (f->kind != EMIT_PYTHON && detail != NAME_LINE))
+        return;
+    *line = by_function ? f->function_line : f->line;
+    if (options->columns && !by_function && *line)
+        *column = f->column;
+}
+
+static void put_module(struct buf *out, const char *module, unsigned flags)
+{
+    if (!*module) {
+        buf_put_str(out, UNKNOWN);
+    } else if (*module == '[') { /* [vdso] */
+        put_clean_str(out, module, flags);
+    } else {
+        buf_put_u8(out, '[');
+        put_clean_str(out, base_name(module), flags);
+        buf_put_u8(out, ']');
+    }
+}
+
+static void put_shown(const struct names *n, const struct emit_frame *f, enum name_detail detail, struct buf *out)
+{
+    uint32_t line, column;
+    size_t from = out->len_bytes;
+
+    name_position(f, n->options, detail, &line, &column);
+    put_clean_str(out, f->function, CLEAN_SEPARATOR);
+    if (out->len_bytes == from) {
+        if (f->kind == EMIT_NATIVE || f->kind == EMIT_KERNEL)
+            put_module(out, f->module, CLEAN_SEPARATOR);
+        else
+            buf_put_str(out, UNKNOWN);
+    }
+    if (f->kind == EMIT_KERNEL)
+        buf_put_str(out, "_[k]");
+    if (*f->file && (f->kind == EMIT_PYTHON || line)) {
+        buf_put_str(out, " (");
+        put_clean_str(out, shown_file(n, f), CLEAN_SEPARATOR);
+        if (line)
+            buf_printf(out, ":%u", line);
+        if (column)
+            buf_printf(out, ":%u", column);
+        buf_put_u8(out, ')');
+    }
+    guard_count(out, from);
+}
+
+struct error *names_spell(const struct names *n, enum name_detail detail, struct intern *texts, uint32_t **ids)
+{
+    uint32_t count = n->model->frame_count;
+    struct buf text = {0};
+    bool ok = true;
+
+    *ids = malloc((count + 1) * sizeof **ids);
+    if (!*ids)
+        return error_no_memory();
+    for (uint32_t i = 0; ok && i < count; i++) {
+        buf_clear(&text);
+        put_shown(n, &n->model->frames[i], detail, &text);
+        (*ids)[i] = text.bad ? INTERN_NONE : intern_id(texts, text.data, (uint32_t)text.len_bytes, NULL);
+        ok = (*ids)[i] != INTERN_NONE;
+    }
+    buf_deinit(&text);
+    (*ids)[count] = intern_id(texts, NAME_NO_FRAMES, sizeof NAME_NO_FRAMES - 1, NULL);
+    if (ok && (*ids)[count] != INTERN_NONE)
+        return NULL;
+    free(*ids);
+    *ids = NULL;
+    return error_no_memory();
+}
+
+/* ---- processes and threads ---- */
+
+void name_word(const char *name, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    put_clean_str(out, name, CLEAN_SEPARATOR | CLEAN_SPACE);
+    if (out->bad)
+        return;
+    if (out->len_bytes == from)
+        buf_put_str(out, "unknown");
+    else if (strchr("#{[", out->data[from])) /* starts a comment, or looks like JSON at the start of the file */
+        out->data[from] = '_';
+}
+
+void name_plain(const char *name, struct buf *out)
+{
+    put_clean_str(out, name, CLEAN_SEPARATOR);
+}
+
+void name_process(const struct emit_process *process, struct buf *out)
+{
+    name_word(process->comm, out);
+    buf_printf(out, "-%u", process->pid);
+}
+
+void name_thread(const struct emit_thread *thread, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    name_plain(thread->name, out);
+    if (out->len_bytes == from)
+        buf_put_str(out, "thread");
+    buf_printf(out, "-%u", thread->tid);
+}
+
+/* ---- the perf spelling ---- */
+
+static void put_native_symbol(const struct emit_frame *f, struct buf *out)
+{
+    static const char anonymous[] = "(anonymous namespace)";
+    const char *s = f->function;
+    size_t from = out->len_bytes;
+
+    /* A symbol that starts with '(' is skipped by stackcollapse-perf.pl and the Firefox Profiler: as GCC prints it. */
+    for (const char *hit; (hit = strstr(s, anonymous)); s = hit + sizeof anonymous - 1) {
+        put_clean(out, s, (size_t)(hit - s), CLEAN_ARROW);
+        buf_put_str(out, "{anonymous}");
+    }
+    put_clean_str(out, s, CLEAN_ARROW);
+    if (!out->bad && out->len_bytes > from && out->data[from] == '(')
+        out->data[from] = '{';
+    if (out->len_bytes == from)
+        buf_put_str(out, UNKNOWN);
+    guard_count(out, from);
+    if (*f->function && !f->inlined)
+        buf_printf(out, "+0x%llx", (unsigned long long)f->symbol_offset);
+}
+
+static void put_python_symbol(const struct emit_frame *f, const struct emit_options *options, struct buf *out)
+{
+    const unsigned flags = CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW;
+    uint32_t line, column;
+
+    name_position(f, options, NAME_AS_ASKED, &line, &column);
+    buf_put_str(out, "py::");
+    put_clean_str(out, *f->function ? f->function : UNKNOWN, flags);
+    if (!*f->file)
+        return;
+    buf_put_u8(out, ':');
+    put_clean_str(out, f->file, flags);
+    if (line)
+        buf_printf(out, ":%u", line);
+    if (column)
+        buf_printf(out, ":%u", column);
+}
+
+/* The binary, in which readers stop at a space or at ')'. */
+static void put_binary(const struct emit_frame *f, struct buf *out)
+{
+    const unsigned flags = CLEAN_SPACE | CLEAN_PAREN;
+    static const char deleted[] = " (deleted)";
+    const char *module = f->module;
+    size_t len = strlen(module);
+
+    if (len > sizeof deleted - 1 && !strcmp(module + len - (sizeof deleted - 1), deleted))
+        len -= sizeof deleted - 1;
+    if (f->kind == EMIT_MARK || !len) {
+        buf_put_str(out, f->kind == EMIT_KERNEL ? "[kernel.kallsyms]" : UNKNOWN);
+        return;
+    }
+    bool bracketed = len > 2 && module[0] == '[' && module[len - 1] == ']';
+    if (f->kind != EMIT_KERNEL) {
+        /* A bracket says kernel to stackcollapse-perf.pl, so [vdso] goes without. */
+        put_clean(out, module + bracketed, len - 2 * bracketed, flags);
+    } else if (strstr(module, "kallsyms")) {
+        put_clean(out, module, len, flags);
+    } else {
+        /* A kernel module: the Firefox Profiler knows kernel frames by this word only. */
+        buf_put_str(out, "[kernel.kallsyms:");
+        put_clean(out, module + bracketed, len - 2 * bracketed, flags);
+        buf_put_u8(out, ']');
+    }
+}
+
+void name_perf(const struct emit_frame *f, const struct emit_options *options, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    switch (f->kind) {
+    case EMIT_PYTHON:
+        put_python_symbol(f, options, out);
+        break;
+    case EMIT_NATIVE:
+    case EMIT_KERNEL:
+        put_native_symbol(f, out);
+        break;
+    case EMIT_MARK:
+        put_clean_str(out, *f->function ? f->function : UNKNOWN, CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW);
+        break;
+    }
+    guard_count(out, from);
+    buf_put_str(out, " (");
+    if (f->inlined)
+        buf_put_str(out, "inlined");
+    else
+        put_binary(f, out);
+    buf_put_u8(out, ')');
+}

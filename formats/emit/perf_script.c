@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text that `perf script` prints, for stackcollapse-perf.pl, inferno, speedscope and the Firefox Profiler:
+ *
+ *     python3      100/101     [003]    10.000001:          1 cpu-clock:
+ *     <tab>    7f0000001000 py::C.run:/srv/x.py:42 (/usr/bin/python3.12)
+ *     <tab>ffffffff81000000 do_syscall_64+0x5c ([kernel.kallsyms])
+ *     <an empty line>
+ *
+ * Written as samples come, nothing is kept but the text of each frame. What its shape owes to its readers:
+ *
+ *  - Two spaces after comm, and no white space in it: they look for a name of two characters and then for a number.
+ *  - The empty line ends a sample, the last one too: stackcollapse-perf.pl drops a sample without one.
+ *  - The period is always 1: stackcollapse-perf.pl adds it up as the count.
+ *  - The header line has a space behind the event's colon, as perf's own.
+ *  - Python functions are spelled as in the maps that CPython writes for perf; `(inlined)` is perf's own mark.
+ *  - No other lines: a comment at the start hides the file's format from the Firefox Profiler.
+ *
+ * Readers keep the first event's samples only. With --threads the comm is the thread's name, as perf has it for
+ * native threads; else the process's, so that a process stays one tower.
+ */
+#include "formats/base/arena.h"
+#include "formats/base/vec.h"
+#include "formats/emit/emit.h"
+#include "formats/emit/names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text {
+    const char *data; /* NULL: not spelled yet */
+    size_t len_bytes;
+};
+
+struct perf_script {
+    const struct emit_model *model;
+    struct emit_options options;
+    FILE *out;
+    struct arena arena;
+    VEC(struct text) frames, comms, events;
+    struct buf scratch;
+};
+
+static struct error *perf_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
+                                void **state)
+{
+    struct perf_script *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return error_no_memory();
+    *p = (struct perf_script){.model = model, .options = *options, .out = out};
+    *state = p;
+    return NULL;
+}
+
+static bool keep_text(struct perf_script *p, struct text *t)
+{
+    t->data = p->scratch.bad ? NULL : arena_dup(&p->arena, p->scratch.data, p->scratch.len_bytes);
+    t->len_bytes = p->scratch.len_bytes;
+    buf_clear(&p->scratch);
+    return t->data;
+}
+
+/* NULL when memory ran out, as below. */
+static const struct text *frame_text(struct perf_script *p, uint32_t id)
+{
+    while (id >= p->frames.count) {
+        if (!VEC_PUSH(&p->frames, ((struct text){0})))
+            return NULL;
+    }
+    struct text *t = &p->frames.data[id];
+    if (t->data)
+        return t;
+    buf_printf(&p->scratch, "\t%16" PRIx64 " ", p->model->frames[id].address);
+    name_perf(&p->model->frames[id], &p->options, &p->scratch);
+    buf_put_u8(&p->scratch, '\n');
+    return keep_text(p, t) ? t : NULL;
+}
+
+/* comm, pid and tid */
+static const struct text *comm_text(struct perf_script *p, uint32_t id)
+{
+    const struct emit_thread *thread = &p->model->threads[id];
+    const struct emit_process *process = &p->model->processes[thread->process];
+
+    while (id >= p->comms.count) {
+        if (!VEC_PUSH(&p->comms, ((struct text){0})))
+            return NULL;
+    }
+    struct text *t = &p->comms.data[id];
+    if (t->data)
+        return t;
+    name_word(p->options.threads && *thread->name ? thread->name : process->comm, &p->scratch);
+    buf_printf(&p->scratch, "  %7u/%-7u ", process->pid, thread->tid);
+    return keep_text(p, t) ? t : NULL;
+}
+
+static const struct text *event_text(struct perf_script *p, uint32_t id)
+{
+    while (id >= p->events.count) {
+        if (!VEC_PUSH(&p->events, ((struct text){0})))
+            return NULL;
+    }
+    struct text *t = &p->events.data[id];
+    if (t->data)
+        return t;
+    buf_put_str(&p->scratch, "          1 ");
+    name_word(p->model->events[id].name, &p->scratch);
+    buf_put_str(&p->scratch, ": \n");
+    return keep_text(p, t) ? t : NULL;
+}
+
+static void put_text(struct perf_script *p, const struct text *t)
+{
+    fwrite(t->data, t->len_bytes, 1, p->out);
+}
+
+static struct error *perf_sample(void *state, const struct emit_sample *s)
+{
+    struct perf_script *p = state;
+    const struct text *comm = comm_text(p, s->thread), *event = event_text(p, s->event);
+
+    if (!comm || !event)
+        return error_no_memory();
+    put_text(p, comm);
+    fprintf(p->out, "[%03u] %5" PRIu64 ".%06" PRIu64 ":", s->cpu, s->time_ns / 1000000000, s->time_ns / 1000 % 1000000);
+    put_text(p, event);
+    for (uint32_t stack = s->stack; stack != EMIT_NO_STACK; stack = p->model->stacks[stack].parent) {
+        const struct text *frame = frame_text(p, p->model->stacks[stack].frame);
+        if (!frame)
+            return error_no_memory();
+        put_text(p, frame);
+    }
+    if (s->stack == EMIT_NO_STACK)
+        fprintf(p->out, "\t%16x " NAME_NO_FRAMES " ([unknown])\n", 0);
+    putc('\n', p->out);
+    return ferror(p->out) ? error_os(errno, "cannot write the samples") : NULL;
+}
+
+static struct error *perf_end(void *state)
+{
+    (void)state;
+    return NULL;
+}
+
+static void perf_destroy(void *state)
+{
+    struct perf_script *p = state;
+
+    if (!p)
+        return;
+    arena_deinit(&p->arena);
+    VEC_DEINIT(&p->frames);
+    VEC_DEINIT(&p->comms);
+    VEC_DEINIT(&p->events);
+    buf_deinit(&p->scratch);
+    free(p);
+}
+
+const struct emitter emitter_perf_script = {
+    .name = "perf-script",
+    .description = "every sample as `perf script` prints it, for the Firefox Profiler and stackcollapse-perf",
+    .extension = ".perf.txt",
+    .time_order = true,
+    .begin = perf_begin,
+    .sample = perf_sample,
+    .end = perf_end,
+    .destroy = perf_destroy,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many growing lists in one temporary file, so that memory and open files do not grow with what is recorded.
+ *
+ * Each list fills a small block in memory; a full one goes to the end of the file, and the block before it gets a
+ * link to it. Reading a list follows its links. The file has no name from the start and is gone with the process.
+ */
+#ifndef FORMATS_EMIT_SPOOL_H
+#define FORMATS_EMIT_SPOOL_H
+
+#include <stdint.h>
+
+#include "formats/base/err.h"
+
+#define SPOOL_BLOCK_RUNS 255
+
+/* Neighbouring samples of one thread that have the same stack. */
+struct spool_run {
+    uint64_t weight;
+    uint32_t stack;
+    uint32_t unused;
+};
+
+struct spool {
+    int fd; /* made at the first full block; -1 before */
+    char *folder;
+    uint64_t end;
+};
+
+struct spool_list {
+    uint64_t first, last;   /* offsets of its blocks in the file + 1; 0: none */
+    struct spool_run *runs; /* those that are not in the file yet */
+    uint32_t run_count, run_cap;
+};
+
+void spool_init(struct spool *s);
+void spool_deinit(struct spool *s);
+void spool_list_deinit(struct spool_list *l);
+struct error *spool_add(struct spool *s, struct spool_list *l, uint32_t stack, uint64_t weight);
+
+/* Reads a list from its start. {.spool, .list} is a reader; spool_reader_deinit() frees its block. */
+struct spool_reader {
+    const struct spool *spool;
+    const struct spool_list *list;
+    struct spool_block *block;
+    uint64_t next; /* block, as in spool_list */
+    uint32_t pos;
+    int state;
+};
+void spool_reader_deinit(struct spool_reader *r);
+/* *run is NULL behind the last one. */
+struct error *spool_next(struct spool_reader *r, const struct spool_run **run);
+
+#endif

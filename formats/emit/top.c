@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hottest functions and the hottest lines as two tables, for a terminal. Self are the samples in which it is the
+ * innermost frame, total those in which it is anywhere on the stack, counted once per sample however often it
+ * recurs. Both are found per distinct stack, at the end.
+ */
+#include "formats/emit/counts.h"
+#include "formats/emit/emit.h"
+#include "formats/emit/names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct top {
+    const struct emit_model *model;
+    struct emit_options options;
+    FILE *out;
+    struct counts counts; /* by stack alone */
+};
+
+struct row {
+    uint32_t name;
+    uint64_t self, total;
+    uint64_t last_stack; /* the last one counted: a serial number */
+};
+
+static struct error *top_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
+                               void **state)
+{
+    struct top *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return error_no_memory();
+    *t = (struct top){.model = model, .options = *options, .out = out};
+    *state = t;
+    return NULL;
+}
+
+static struct error *top_sample(void *state, const struct emit_sample *s)
+{
+    struct top *t = state;
+
+    return counts_add(&t->counts, s->event, 0, s->stack) ? NULL : error_no_memory();
+}
+
+/* `rows` has one row per text, `ids` the text of each frame. */
+static uint64_t count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
+{
+    const struct emit_model *m = t->model;
+    const struct map *counts = &t->counts.events.data[event];
+    uint64_t all = 0, serial = 0;
+
+    for (uint64_t i = 0; i < counts->slot_count; i++) {
+        const struct map_slot *slot = &counts->slots[i];
+        uint32_t stack = (uint32_t)slot->key;
+        if (!slot->used)
+            continue;
+        serial++;
+        all += slot->value;
+        if (stack == EMIT_NO_STACK) {
+            rows[ids[m->frame_count]].self += slot->value;
+            rows[ids[m->frame_count]].total += slot->value;
+            continue;
+        }
+        rows[ids[m->stacks[stack].frame]].self += slot->value;
+        for (; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
+            struct row *row = &rows[ids[m->stacks[stack].frame]];
+            if (row->last_stack != serial)
+                row->total += slot->value;
+            row->last_stack = serial;
+        }
+    }
+    return all;
+}
+
+static int compare_rows(const void *a, const void *b, void *arg)
+{
+    const struct intern *texts = arg;
+    const struct row *ra = a, *rb = b;
+
+    if (ra->self != rb->self)
+        return ra->self < rb->self ? 1 : -1;
+    if (ra->total != rb->total)
+        return ra->total < rb->total ? 1 : -1;
+    const struct intern_entry *na = intern_get(texts, ra->name), *nb = intern_get(texts, rb->name);
+    int order = memcmp(na->data, nb->data, na->len_bytes < nb->len_bytes ? na->len_bytes : nb->len_bytes);
+    return order ? order : (na->len_bytes > nb->len_bytes) - (na->len_bytes < nb->len_bytes);
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+    return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static struct error *write_table(const struct top *t, const struct names *names, uint32_t event,
+                                 enum name_detail detail)
+{
+    struct intern texts = {0};
+    uint32_t *ids = NULL;
+    struct row *rows = NULL;
+
+    struct error *err = names_spell(names, detail, &texts, &ids);
+    if (!err && !(rows = calloc(texts.count, sizeof *rows)))
+        err = error_no_memory();
+    if (!err) {
+        uint64_t all = count_rows(t, event, ids, rows);
+        for (uint32_t i = 0; i < texts.count; i++)
+            rows[i].name = i;
+        qsort_r(rows, texts.count, sizeof *rows, compare_rows, &texts);
+        fprintf(t->out, "\n%7s %10s %7s %10s  %s\n", "self", "samples", "total", "samples",
+                detail == NAME_FUNCTION ? "function" : "line");
+        for (uint32_t i = 0; i < texts.count && rows[i].total; i++) {
+            const struct intern_entry *name = intern_get(&texts, rows[i].name);
+            if (t->options.top_count && i == t->options.top_count)
+                break;
+            fprintf(t->out, "%6.2f%% %10" PRIu64 " %6.2f%% %10" PRIu64 "  %.*s\n", percent(rows[i].self, all),
+                    rows[i].self, percent(rows[i].total, all), rows[i].total, (int)name->len_bytes,
+                    (const char *)name->data);
+        }
+    }
+    free(rows);
+    free(ids);
+    intern_deinit(&texts);
+    return err;
+}
+
+static struct error *write_event(const struct top *t, const struct names *names, uint32_t event)
+{
+    const struct map *counts = &t->counts.events.data[event];
+    struct buf name = {0};
+    uint64_t all = 0;
+
+    for (uint64_t i = 0; i < counts->slot_count; i++)
+        all += counts->slots[i].used ? counts->slots[i].value : 0;
+    name_word(t->model->events[event].name, &name);
+    fprintf(t->out, "%" PRIu64 " sample%s of %s\n", all, all == 1 ? "" : "s", buf_cstr(&name));
+    buf_deinit(&name);
+    TRY(write_table(t, names, event, NAME_FUNCTION));
+    if (!t->options.no_lines && !t->options.by_function)
+        TRY(write_table(t, names, event, NAME_LINE));
+    return NULL;
+}
+
+static struct error *top_end(void *state)
+{
+    struct top *t = state;
+    struct names names;
+    bool first = true;
+
+    struct error *err = names_init(&names, t->model, &t->options);
+    for (uint32_t event = 0; !err && event < t->counts.events.count; event++) {
+        if (!t->counts.events.data[event].count)
+            continue;
+        if (!first)
+            putc('\n', t->out);
+        first = false;
+        err = write_event(t, &names, event);
+    }
+    if (!err && first)
+        fputs("0 samples\n", t->out);
+    names_deinit(&names);
+    if (!err && ferror(t->out))
+        err = error_os(errno, "cannot write the tables");
+    return err;
+}
+
+static void top_destroy(void *state)
+{
+    struct top *t = state;
+
+    if (!t)
+        return;
+    counts_deinit(&t->counts);
+    free(t);
+}
+
+const struct emitter emitter_top = {
+    .name = "top",
+    .description = "the hottest functions and lines, as tables for a terminal",
+    .extension = ".txt",
+    .begin = top_begin,
+    .sample = top_sample,
+    .end = top_end,
+    .destroy = top_destroy,
+};

@@ -1,0 +1,18 @@
+"""Functions that come and go, so that their code objects get the same addresses again.
+
+Name, file and first line of function N all say N: a sample in which they disagree
+shows another function's name. usage: reuse.py SECONDS
+"""
+import sys
+import time
+
+end = time.time() + float(sys.argv[1])
+n = 0
+while time.time() < end:
+    n += 1
+    lines = "\n" * (n % 50000)
+    scope = {}
+    exec(compile(f"{lines}def f_{n}():\n    for i in range(30): i * i\n", f"<file {n}>", "exec"), scope)
+    for _ in range(20):
+        scope[f"f_{n}"]()
+print(n)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The output formats, read by the programs they are made for.
+
+build/tools/emit_demo writes a made-up profile with the names that have tripped consumers; each consumer has to show
+all of its samples, thread by thread. Consumers come from their package registries, at the versions below, into
+build/consumers; one that cannot be had is skipped with the reason.
+
+  speedscope    its JSON schema, and the program itself in headless Chromium (a Debian package; not installed from here)
+  Firefox       @firefox-devtools/profiler-cli, which has the Profiler's own importers inside
+  inferno       the maintained port of stackcollapse-perf.pl and flamegraph.pl
+  *.pl          Perl's originals are in no registry: used where they are on PATH
+"""
+
+import base64
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONSUMERS = ROOT / "build" / "consumers"
+NPM = {"speedscope": "1.25.0", "ajv": "8.17.1", "@firefox-devtools/profiler-cli": "0.10.0"}
+INFERNO = "0.12.8"
+SAMPLES = 4000
+KERNEL = {"do_syscall_64", "ext4_file_read_iter"}
+
+
+def run(*command, timeout=120, **kw):
+    return subprocess.run(
+        [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=True, **kw
+    )
+
+
+def obtain(what, *command, timeout=900):
+    """Runs a package client; a test that needs what it could not get is skipped."""
+    if not shutil.which(command[0]):
+        pytest.skip(f"{what}: no {command[0]} on this machine")
+    try:
+        run(*command, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{what}: {command[0]} took longer than {timeout} s")
+    except subprocess.CalledProcessError as e:
+        lines = e.stderr.decode(errors="replace").strip().splitlines()
+        pytest.skip(f"{what}: {command[0]} failed: {lines[-1] if lines else e.returncode}")
+
+
+def npm_package(name):
+    folder = CONSUMERS / "npm" / "node_modules" / name
+    if not shutil.which("node"):
+        pytest.skip(f"{name}: no node on this machine")
+    if not (folder / "package.json").exists():
+        prefix = CONSUMERS / "npm"
+        prefix.mkdir(parents=True, exist_ok=True)
+        packages = [f"{n}@{v}" for n, v in NPM.items()]
+        obtain(name, "npm", "install", "--prefix", prefix, "--ignore-scripts", "--no-audit", "--no-fund", *packages)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo():
+    run("make", "-s", "build/tools/emit_demo", cwd=ROOT, timeout=600)
+
+    def write(out_format, *options):
+        return run(ROOT / "build/tools/emit_demo", out_format, *options, f"samples={SAMPLES}").stdout
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def truth(demo):
+    """tid -> (samples, nanoseconds)"""
+    rows = [line.split() for line in demo("totals").decode().splitlines()]
+    return {int(tid): (int(samples), int(ns)) for tid, samples, ns in rows}
+
+
+@pytest.fixture(scope="session")
+def inferno():
+    found = shutil.which("inferno-collapse-perf")
+    if found:
+        return pathlib.Path(found).parent
+    folder = CONSUMERS / "cargo"
+    if not (folder / "bin" / "inferno-collapse-perf").exists():
+        features = ("--no-default-features", "--features", "cli")
+        obtain(
+            "inferno", "cargo", "install", "-q", "-j1", "--locked", "--root", folder, "--version", INFERNO, *features,
+            "inferno",
+        )  # fmt: skip
+    return folder / "bin"
+
+
+def folded_lines(text):
+    for line in text.decode().splitlines():
+        stack, count = line.rsplit(" ", 1)
+        yield stack.split(";"), int(count)
+
+
+# ---- the formats among themselves ----
+
+
+def test_formats_agree(demo, truth):
+    samples = {tid: n for tid, (n, _) in truth.items()}
+    assert sum(samples.values()) == SAMPLES
+
+    folded = collections.Counter()
+    for frames, count in folded_lines(demo("folded", "threads")):
+        folded[int(frames[1].rsplit("-", 1)[1])] += count
+    assert folded == samples
+
+    headers = [line for line in demo("perf-script").decode().split("\n") if line and not line.startswith("\t")]
+    assert collections.Counter(int(re.search(r"/(\d+)", line)[1]) for line in headers) == samples
+
+    profiles = json.loads(demo("speedscope"))["profiles"]
+    assert {int(p["name"].rsplit(" ", 1)[1]): sum(p["weights"]) for p in profiles} == {
+        tid: ns for tid, (_, ns) in truth.items()
+    }
+
+
+def test_folded_is_sorted(demo):
+    lines = demo("folded").splitlines()
+    assert lines == sorted(lines)
+
+
+# ---- speedscope ----
+
+VALIDATE = """
+const Ajv = require(process.argv[1]), fs = require('fs')
+const validate = new Ajv({strict: false}).compile(JSON.parse(fs.readFileSync(process.argv[2])))
+if (!validate(JSON.parse(fs.readFileSync(process.argv[3])))) {
+    console.error(JSON.stringify(validate.errors.slice(0, 5)))
+    process.exit(1)
+}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("columns", "full_paths"), ("no_lines",), ("by_function",)])
+def test_speedscope_schema(demo, tmp_path, options):
+    schema = npm_package("speedscope") / "dist/release/file-format-schema.json"
+    profile = tmp_path / "demo.speedscope.json"
+    profile.write_bytes(demo("speedscope", *options))
+    run("node", "-e", VALIDATE, npm_package("ajv"), schema, profile)
+
+
+def speedscope_shows(tmp_path, name, content):
+    """The words on speedscope's page once it has opened the file."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("speedscope's importer runs in a browser only, and there is no chromium on this machine")
+    app = tmp_path / "app"
+    shutil.copytree(npm_package("speedscope") / "dist/release", app)
+    data = json.dumps(base64.b64encode(content).decode())
+    (app / "load.js").write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {data})")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    page = run(
+        chromium, "--headless", *sandbox, "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+        "--allow-file-access-from-files", "--virtual-time-budget=20000", f"--user-data-dir={tmp_path / 'chromium'}",
+        "--dump-dom", f"file://{app}/index.html#localProfilePath={app}/load.js&view=sandwich",
+    ).stdout.decode()  # fmt: skip
+    page = re.sub(r"<style.*?</style>", "", page, flags=re.S)
+    words = re.sub(r"<[^>]*>", "\n", page).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return [w.strip() for w in words.split("\n") if w.strip()]
+
+
+def test_speedscope_opens_speedscope(demo, truth, tmp_path):
+    words = speedscope_shows(tmp_path, "x.json", demo("speedscope"))
+    for tid, (_, ns) in truth.items():
+        at = next(i for i, w in enumerate(words) if w.endswith(f" {tid}") and re.match(r"\d", words[i + 1]))
+        assert words[at + 1] == f"{ns / 1e9:.2f}s"
+    assert "Server.serve (server.py:42)" in words
+    assert "do_syscall_64_[k]" in words
+
+
+def test_speedscope_opens_perf_script(demo, truth, tmp_path):
+    words = speedscope_shows(tmp_path, "x.txt", demo("perf-script"))
+    for tid in truth:
+        assert any(w.endswith(f"tid: {tid}") for w in words)
+    assert "py::Server.serve:/srv/app/server.py:42" in words
+    # speedscope drops a frame whose binary has a space in it
+    assert "std::unique_ptr<A>::operator→() const" in words
+
+
+def test_speedscope_opens_folded(demo, tmp_path):
+    words = speedscope_shows(tmp_path, "x.folded", demo("folded"))
+    assert "Server.serve (server.py:42)" in words
+    assert "ext4_file_read_iter_[k]" in words
+
+
+# ---- stackcollapse-perf and flame graphs ----
+
+
+def check_collapsed(text, truth):
+    threads, kernel = collections.Counter(), set()
+    for frames, count in folded_lines(text):
+        tid = int(frames[0].rsplit("/", 1)[1])
+        threads[tid] += count
+        kernel |= {f[: -len("_[k]")] for f in frames if f.endswith("_[k]")}
+        assert not any(f.endswith("_[i]") for f in frames)
+    assert threads == {tid: n for tid, (n, _) in truth.items()}
+    assert kernel == KERNEL
+    for name in ("py::Server.serve:/srv/app/server.py:42", "[libodd.so]", "[vdso]", "{anonymous}::work", "[no frames]"):
+        assert name.encode() in text
+
+
+def check_flame_graph(svg):
+    if isinstance(svg, bytes):
+        svg = svg.decode()
+    assert re.search(r"<title>all \(%s samples, 100%%\)" % f"{SAMPLES:,}", svg)
+    assert "Server.serve (server.py:42)" in svg
+
+
+def test_inferno_collapse_perf(demo, truth, inferno):
+    done = run(inferno / "inferno-collapse-perf", "--all", "--pid", "--tid", input=demo("perf-script"))
+    assert b"weird" not in done.stderr.lower()
+    check_collapsed(done.stdout, truth)
+
+
+def test_inferno_flamegraph(demo, inferno):
+    done = run(inferno / "inferno-flamegraph", input=demo("folded"))
+    assert done.stderr == b""
+    check_flame_graph(done.stdout)
+
+
+def script_on_path(name):
+    found = shutil.which(name)
+    if not found:
+        pytest.skip(f"{name} is in no package registry, and not on PATH")
+    return found
+
+
+def test_stackcollapse_perf_pl(demo, truth):
+    script = script_on_path("stackcollapse-perf.pl")
+    done = run(script, "--all", "--pid", "--tid", input=demo("perf-script"))
+    assert done.stderr == b""
+    check_collapsed(done.stdout, truth)
+
+
+def test_flamegraph_pl(demo):
+    done = run(script_on_path("flamegraph.pl"), input=demo("folded"))
+    assert done.stderr == b""
+    check_flame_graph(done.stdout)
+
+
+# ---- Firefox Profiler ----
+
+
+def test_firefox_profiler(demo, truth, tmp_path):
+    cli = npm_package("@firefox-devtools/profiler-cli") / "dist/profiler-cli.js"
+    profile = tmp_path / "demo.txt"
+    profile.write_bytes(demo("perf-script"))
+    env = {**os.environ, "HOME": str(tmp_path)}
+    session = ("--session", "pysym-test")
+
+    def ask(*words):
+        return json.loads(run("node", cli, *words, "--json", *session, env=env).stdout)
+
+    run("node", cli, "load", profile, *session, env=env)
+    try:
+        threads = {t["tid"]: t["threadHandle"] for t in ask("thread", "list")["threads"]}
+        counts = {tid: ask("thread", "info", "--thread", handle)["sampleCount"] for tid, handle in threads.items()}
+        functions = ask("thread", "functions", "--thread", threads[100])["functions"]
+    finally:
+        run("node", cli, "stop", "pysym-test", env=env)
+    assert counts == {tid: n for tid, (n, _) in truth.items()}
+    names = {f["name"] for f in functions}
+    assert {"py::Server.serve:/srv/app/server.py:42", "{anonymous}::work(int, char*)", "[torn]"} <= names
+    # What the Profiler takes for the kernel's it knows by this word in the binary's name.
+    assert {f["name"] for f in functions if "kallsyms" in f.get("library", "")} == KERNEL

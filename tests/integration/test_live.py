@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples real interpreters with the real kernel, and compares with what the interpreter says of itself."""
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import PYCAP, ROOT, why_no_bpf
+
+PROGRAMS = ROOT / "testdata/programs"
+
+Frame = collections.namedtuple("Frame", "name file line")
+FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
+
+
+@pytest.fixture
+def profile(pysym, tmp_path):
+    """A trace as [(profile's name, [frames outermost first], nanoseconds)], from the speedscope output."""
+    def run(trace, *options):
+        out = tmp_path / "profile.speedscope.json"
+        done = pysym(trace, "--format", "speedscope", "--full-filenames", "-o", out, *options)
+        assert done.returncode == 0, done.stderr
+        data = json.loads(out.read_text())
+        frames = data["shared"]["frames"]
+        rows = []
+        for one in data["profiles"]:
+            assert len(one["samples"]) == len(one["weights"])
+            for stack, weight in zip(one["samples"], one["weights"]):
+                rows.append((one["name"], [frames[i] for i in stack], weight))
+        return rows
+    return run
+
+
+def python_only(frames):
+    """Frames of Python code: (qualified name, file, line)."""
+    out = []
+    for frame in frames:
+        match = FRAME.match(frame["name"])
+        if match and frame.get("line") and int(match[3]) == frame["line"]:
+            out.append(Frame(match[1], frame.get("file", ""), frame["line"]))
+    return out
+
+
+def summary(pysym, trace):
+    done = pysym(trace, "--format", "summary")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---- what the stacks say ----
+
+def test_proportions(python, pycap, profile, tmp_path):
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "499", "-o", trace, "--", python.path, PROGRAMS / "proportions.py", "6")
+    assert done.returncode == 0, done.stderr
+    spent = json.loads(done.stdout)
+    weights = collections.Counter()
+    lines = collections.defaultdict(set)
+    for _, frames, weight in profile(trace):
+        for frame in python_only(frames):
+            if frame.name in spent:
+                weights[frame.name] += weight
+                lines[frame.name].add(frame.line)
+    total = sum(weights.values())
+    samples = total / (1e9 / 499)
+    text = (PROGRAMS / "proportions.py").read_text().splitlines()
+    for name, seconds in spent.items():
+        share, truth = weights[name] / total, seconds / sum(spent.values())
+        # four standard deviations of a share of that many samples, and what 10 ms of clock are worth
+        bound = 4 * (truth * (1 - truth) / samples) ** 0.5 + 0.005
+        assert abs(share - truth) < bound, f"{name}: {share:.4f} sampled, {truth:.4f} spent"
+        expected = next(i for i, line in enumerate(text, 1) if line.startswith(f"def {name}"))
+        assert lines[name] == {expected + 1}
+
+
+def test_chains(python, pycap, pysym, profile, tmp_path):
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "499", "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
+    assert done.returncode == 0, done.stderr
+    chains = {c["name"]: [Frame(*f) for f in c["frames"]] for c in json.loads(done.stdout)}
+    seen, wrong, torn = collections.Counter(), [], 0
+    for _, frames, weight in profile(trace):
+        if any(f["name"].startswith("[") for f in frames):
+            torn += 1
+            continue
+        got = python_only(frames)
+        at = next((i for i, f in enumerate(got) if f.name.startswith("spin_")), None)
+        if at is None or at + 1 != len(got):
+            continue  # between two chains, or in tell()
+        name = got[at].name[len("spin_"):]
+        expected = chains[name]
+        seen[name] += 1
+        if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 3 <= got[at].line <= 6:
+            wrong.append((name, got, expected))
+    assert not wrong, f"{len(wrong)} wrong, the first: {wrong[0]}"
+    missing = set(chains) - set(seen)
+    assert not missing, f"chains never sampled: {missing}"
+    share = torn / max(1, torn + sum(seen.values()))
+    assert share <= (0.01 if python.version == (3, 12) else 0.001) + 1 / max(1, sum(seen.values()))
+
+
+# The C functions that must stand between two Python frames, by chain; any name of a row will do.
+BETWEEN = {
+    "sorted": ("builtin_sorted", "list_sort_impl", "list_sort", "PyList_Sort"),
+    "reduce": ("functools_reduce",),
+    "map": ("map_next",),
+    "resub": ("pattern_subx", "_sre_SRE_Pattern_sub", "_sre_SRE_Pattern_sub_impl"),
+}
+
+
+def test_native_between(python, pycap, profile, tmp_path):
+    """A callback through C: the C function stands between the Python frames, in true order."""
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    if python.name.endswith("debian"):
+        pytest.skip("Debian's interpreter is stripped: the C functions have no names to look for")
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "499", "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
+    assert done.returncode == 0, done.stderr
+    found, samples = collections.Counter(), collections.Counter()
+    for _, frames, _ in profile(trace):
+        names = [f["name"] for f in frames]
+        for chain, functions in BETWEEN.items():
+            leaf = next((i for i, n in enumerate(names) if n.startswith(f"spin_{chain} (")), None)
+            if leaf is None:
+                continue
+            caller = max(i for i in range(leaf) if FRAME.match(names[i]) and python_only([frames[i]]))
+            between = [re.sub(r" \(.*", "", n).split(".")[0] for n in names[caller + 1:leaf]]
+            samples[chain] += 1
+            found[chain] += any(f in between for f in functions)
+            assert not any("EvalFrame" in n or "Vectorcall" in n for n in names), names
+    for chain in BETWEEN:
+        assert samples[chain] > 10
+        assert found[chain] >= 0.99 * samples[chain], f"{chain}: {found[chain]} of {samples[chain]}"
+
+
+def test_threads(python, record, profile):
+    trace = record(python.path, PROGRAMS / "threads.py", "5", options=("-F", "499"))
+    by_function = collections.defaultdict(set)
+    for name, frames, _ in profile(trace):
+        for frame in python_only(frames):
+            if frame.name.startswith("only_in_"):
+                by_function[frame.name].add(name)
+                assert frame.file == f"<thread {frame.name[len('only_in_'):]}>"
+    assert len(by_function) == 64
+    assert all(len(threads) == 1 for threads in by_function.values())
+    assert len({next(iter(t)) for t in by_function.values()}) == 64
+
+
+def test_kernel(python, record, profile):
+    trace = record(python.path, "-c", "import time\nend = time.time() + 2\nf = open('/dev/zero', 'rb', buffering=0)\n"
+                   "while time.time() < end:\n    f.read(1 << 20)\n", options=("-F", "499"))
+    under = total = 0
+    for _, frames, weight in profile(trace):
+        python_frames = python_only(frames)
+        if not python_frames or python_frames[-1].line != 5:
+            continue
+        total += weight
+        names = [f["name"] for f in frames]
+        last = max(i for i, f in enumerate(frames) if python_only([f]))
+        under += weight if any(re.search(r"(read|clear)", n) and "_[k]" in n or "[kernel" in str(frames[i].get("file"))
+                               or re.match(r"(vfs_read|ksys_read|read_iter_zero|read_zero)", n)
+                               for i, n in enumerate(names) if i > last) else 0
+    assert total > 0
+    assert under > 0.5 * total
+
+
+def test_reuse(python, record, profile):
+    """A code object's address is used again and again: never another function's name."""
+    trace = record(python.path, PROGRAMS / "reuse.py", "6", options=("-F", "1999", "--no-native"))
+    right = unknown = 0
+    for _, frames, _ in profile(trace):
+        for frame in frames:
+            match = re.match(r"f_(\d+) \(", frame["name"])
+            if match:
+                n = int(match[1])
+                assert frame["file"] == f"<file {n}>", frame
+                assert frame["line"] - n % 50000 in (1, 2), frame
+                right += 1
+            elif frame["name"].startswith("?"):
+                unknown += 1
+    assert right > 200
+    assert unknown <= 0.01 * right
+
+
+def test_large(python, record, profile, pysym):
+    trace = record(python.path, PROGRAMS / "large.py", "1", options=("-F", "499"))
+    names = collections.Counter()
+    for _, frames, _ in profile(trace):
+        for frame in python_only(frames):
+            names[frame] += 1
+    long = [f for f in names if f.name == "long_" + "n" * 700]
+    assert long and all(f.file == "<" + "f" * 700 + ">" for f in long)
+    assert {f.line for f in long} <= {10002, 10003, 10004}
+    assert any(f.name == "Ünïcödé.名前" for f in names)
+    assert any(f.name == "Ünïcödé.名前.<locals>.inner_𐐷" for f in names)
+
+
+def test_completeness(python, record, pysym):
+    """Shares that must hold, printed by the summary."""
+    trace = record(python.path, PROGRAMS / "chains.py", "0.2", options=("-F", "999"))
+    text = summary(pysym, trace)
+    print(text)
+    share = {k: float(v) for k, v in re.findall(r"^ *(Python|native|joins?)[^\n]*?([\d.]+) ?%", text, re.M)}
+    assert share.get("Python", 0) >= (99.0 if python.version == (3, 12) else 99.9) - 0.05, text
+    assert share.get("native", 0) >= 99.0, text
+
+
+# ---- how recording behaves ----
+
+def needs_bpf():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+
+
+SPIN = "while True: sum(range(1000))"
+
+
+def start(trace, *options, command=("/usr/bin/python3", "-c", SPIN)):
+    process = subprocess.Popen([PYCAP, "record", "-F", "199", "-o", str(trace), *options, "--", *command],
+                               stderr=subprocess.PIPE, text=True)
+    deadline = time.time() + 20
+    while not (trace.exists() and trace.stat().st_size > 600):
+        assert process.poll() is None and time.time() < deadline, process.stderr.read()
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal(number, pysym, tmp_path):
+    needs_bpf()
+    trace = tmp_path / "t.bin"
+    process = start(trace)
+    time.sleep(1.5)
+    process.send_signal(number)
+    _, message = process.communicate(timeout=20)
+    assert "Recorded" in message
+    done = pysym(trace, "--format", "summary", "--strict")
+    assert "good order" in done.stdout or "ended" in done.stdout, done.stdout
+
+
+def test_kill_9(pysym, tmp_path):
+    needs_bpf()
+    trace = tmp_path / "t.bin"
+    process = start(trace)
+    time.sleep(3)
+    process.kill()
+    process.communicate(timeout=20)
+    subprocess.run(["pkill", "-f", "sum(range(1000))"], check=False)
+    done = pysym(trace, "--format", "folded")
+    assert done.returncode == 0, done.stderr
+    samples = sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines())
+    assert samples > 199 * 1.5  # at most the last second is missing
+
+
+def test_exit_status_and_output(pycap, tmp_path):
+    needs_bpf()
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-o", trace, "--", "/usr/bin/python3", "-c", "print('said'); raise SystemExit(7)")
+    assert done.returncode == 7
+    assert done.stdout == "said\n"
+    assert trace.stat().st_mode & 0o777 == 0o600
+    missing = pycap("record", "-o", trace, "--", tmp_path / "no-such-program")
+    assert missing.returncode == 1 and "no-such-program" in missing.stderr
+
+
+def test_owner(pycap, tmp_path):
+    needs_bpf()
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-o", trace, "-d", "0.3", env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"})
+    assert done.returncode == 0, done.stderr
+    assert (trace.stat().st_uid, trace.stat().st_gid) == (65534, 65534)
+
+
+def test_pids(pycap, pysym, tmp_path):
+    needs_bpf()
+    spinners = [subprocess.Popen(["/usr/bin/python3", "-c", SPIN + f" # {i}"]) for i in range(3)]
+    other = subprocess.Popen(["/bin/sleep", "60"])
+    try:
+        time.sleep(0.3)
+        trace = tmp_path / "t.bin"
+        done = pycap("record", "-F", "199", "-o", trace, "-d", "2", "-p", f"{spinners[0].pid},{spinners[1].pid}")
+        assert done.returncode == 0, done.stderr
+        text = pysym(trace, "--format", "folded").stdout
+        pids = {int(re.match(r"\S+?-(\d+);", line)[1]) for line in text.splitlines()}
+        assert pids == {spinners[0].pid, spinners[1].pid}
+        done = pycap("record", "-o", tmp_path / "u.bin", "-d", "1", "-p", other.pid)
+        assert done.returncode == 1 and "not a CPython" in done.stderr
+        assert not (tmp_path / "u.bin").exists()
+        done = pycap("record", "-o", tmp_path / "u.bin", "-d", "1", "-p", "4194300")
+        assert done.returncode == 1 and "no process" in done.stderr
+        # the end of what is followed ends the recording
+        late = subprocess.Popen([PYCAP, "record", "-o", str(tmp_path / "v.bin"), "-p", str(spinners[2].pid)],
+                                stderr=subprocess.PIPE, text=True)
+        time.sleep(1.5)
+        spinners[2].kill()
+        spinners[2].wait()
+        assert late.wait(timeout=20) == 0
+    finally:
+        for process in [*spinners, other]:
+            process.kill()
+            process.wait()
+
+
+def test_new_processes(pycap, pysym, tmp_path):
+    """Fork, exec and programs that start later are followed."""
+    needs_bpf()
+    program = ("import os, subprocess, sys, time\n"
+               "def burn(seconds):\n"
+               "    end = time.time() + seconds\n"
+               "    while time.time() < end: sum(range(1000))\n"
+               "def forked(): burn(1)\n"
+               "if len(sys.argv) > 1:\n"
+               "    def executed(): burn(1)\n"
+               "    executed()\n"
+               "    raise SystemExit\n"
+               "child = os.fork()\n"
+               "if not child:\n"
+               "    forked()\n"
+               "    os._exit(0)\n"
+               "os.waitpid(child, 0)\n"
+               "subprocess.run([sys.executable, sys.argv[0], 'x'], check=True)\n")
+    script = tmp_path / "p.py"
+    script.write_text(program)
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "199", "-o", trace, "--", "/usr/bin/python3", script)
+    assert done.returncode == 0, done.stderr
+    counts = collections.Counter()
+    for line in pysym(trace, "--format", "folded").stdout.splitlines():
+        for name in ("forked", "executed"):
+            if f";{name} (" in line:
+                counts[name] += int(line.rsplit(" ", 1)[1])
+    assert counts["forked"] > 150 and counts["executed"] > 150, counts
+
+
+def test_full_disk(pysym, tmp_path):
+    needs_bpf()
+    if os.geteuid():
+        pytest.skip("mounting a small file system needs root")
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+    try:
+        trace = small / "t.bin"
+        done = subprocess.run([PYCAP, "record", "-F", "999", "-o", trace, "--", "/usr/bin/python3",
+                               PROGRAMS / "chains.py", "0.4"], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 1
+        assert "t.bin" in done.stderr and "space" in done.stderr
+        assert pysym(trace, "--format", "folded").stdout.count("\n") > 0
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_without_privilege(tmp_path):
+    needs_bpf()
+    if os.geteuid():
+        pytest.skip("dropping privilege needs root")
+    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", PYCAP, "record",
+                           "-o", "/tmp/never.bin", "-d", "1"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done
+    assert "root" in done.stderr and "CAP_BPF" in done.stderr
+    assert not os.path.exists("/tmp/never.bin")
