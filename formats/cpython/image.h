@@ -29,7 +29,7 @@ struct py_tls {
     uint32_t kind; /* enum py_tls_kind */
     int64_t offset;
     union {
-        uint64_t module_id_vaddr; /* PY_TLS_MODULE: where the dynamic linker stored the module number (GOT), 0 unknown */
+        uint64_t module_id_vaddr; /* PY_TLS_MODULE: where the dynamic linker stores the module number; 0 unknown */
         uint64_t slot_vaddr;      /* PY_TLS_SLOT, PY_TLS_DESCRIPTOR */
     };
 };
@@ -44,9 +44,9 @@ struct py_image {
     struct py_layout layout;  /* valid when `refused` is NULL */
     uint64_t runtime_vaddr;   /* _PyRuntime */
     uint64_t code_type_vaddr; /* PyCode_Type */
-    struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+ */
+    struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+; x86-64 only */
     uint32_t eval_range_count;
-    struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault, its cold part */
+    struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault; its cold parts where there is a symbol table */
     char *refused; /* why it cannot be profiled, or NULL; owned */
 };
 

@@ -45,7 +45,7 @@ struct py_layout {
     /* _PyRuntime */
     PY_U16 runtime_interpreters_head;
     PY_U16 runtime_tstate_current; /* <= 3.11 */
-    PY_U16 runtime_tss_key;        /* the 4-byte pthread key, <= 3.14 */
+    PY_U16 runtime_tss_key;        /* the 4-byte pthread key, <= 3.14; PY_NONE too where the table moved _PyRuntime */
     /* interpreter state */
     PY_U16 interp_next;
     PY_U16 interp_threads_head;
@@ -89,7 +89,7 @@ struct py_layout {
     PY_U8 str_kind_shift;    /* within the 4 bytes at str_state */
     PY_U8 str_compact_shift;
     PY_U8 str_ascii_shift;
-    PY_U8 instr_unit_bytes;  /* what frame_instr counts where it is a number */
+    PY_U8 instr_unit_bytes;  /* what frame_instr counts where it is a number; 0 where it is an address */
     /* bytes */
     PY_U16 bytes_size;
     PY_U16 bytes_data;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a thread finds a thread-local variable of an ELF file, told from its code and its symbols. */
+#ifndef FORMATS_CPYTHON_TLS_H
+#define FORMATS_CPYTHON_TLS_H
+
+#include "formats/cpython/elf_file.h"
+#include "formats/cpython/image.h"
+
+/*
+ * `getters` are functions that return the variable, `variable` is its own symbol; those whose st_shndx is
+ * SHN_UNDEF are not known. tls->kind is PY_TLS_NONE when it cannot be told.
+ */
+void py_tls_find(const struct elf_file *f, const Elf64_Sym *getters, uint32_t getter_count, const Elf64_Sym *variable,
+                 struct py_tls *tls);
+
+#endif

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares formats/cpython/versions.def with where an interpreter's own DWARF, or a table, has the fields.
+
+usage: check-offsets.py BINARY [X.Y]      a python or libpython with DWARF, through gdb
+       check-offsets.py --tsv FILE X.Y.Z  a table of version, struct, field, offset, size, bits
+       check-offsets.py --tsv FILE --expected X.Y.Z...  prints rows for tests/unit/layout_expected.def
+By hand, when a row is added. Exit code 1 when anything differs.
+"""
+import os
+import re
+import subprocess
+import sys
+
+NONE = 0xFFFF
+DEF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../formats/cpython/versions.def")
+
+# Group of versions.def: for each number the structs and fields that may be meant, the first that exists counts.
+RT, IS, TS = "_PyRuntimeState", "PyInterpreterState", "PyThreadState"
+FR, CO, STR = "_PyInterpreterFrame", "PyCodeObject", "PyASCIIObject"
+GROUPS = {
+    "RUNTIME": [("runtime_interpreters_head", [(RT, "interpreters.head")]),
+                ("runtime_tstate_current", [(RT, "gilstate.tstate_current")]),
+                ("runtime_tss_key", [(RT, "autoTSSkey._key"), (RT, "gilstate.autoTSSkey._key")])],
+    "INTERP": [("interp_next", [(IS, "next")]),
+               ("interp_threads_head", [(IS, "threads.head"), (IS, "tstate_head")]),
+               ("interp_id", [(IS, "id")])],
+    "TSTATE": [("tstate_next", [(TS, "next")]), ("tstate_interp", [(TS, "interp")]),
+               ("tstate_frame", [(TS, "current_frame"), (TS, "cframe"), (TS, "frame")]),
+               ("tstate_thread_id", [(TS, "thread_id")]),
+               ("tstate_native_thread_id", [(TS, "native_thread_id")]),
+               ("tstate_root_cframe", [(TS, "root_cframe")])],
+    "CFRAME": [("cframe_current_frame", [("_PyCFrame", "current_frame")]),
+               ("cframe_previous", [("_PyCFrame", "previous")])],
+    "FRAME": [("frame_code", [(FR, "f_executable"), (FR, "f_code"), ("PyFrameObject", "f_code")]),
+              ("frame_previous", [(FR, "previous"), ("PyFrameObject", "f_back")]),
+              ("frame_instr", [(FR, "instr_ptr"), (FR, "prev_instr"), ("PyFrameObject", "f_lasti")]),
+              ("frame_owner", [(FR, "owner")]),
+              ("frame_is_entry", [(FR, "is_entry")])],
+    "CODE": [("code_type", [("PyObject", "ob_type")]),
+             ("code_size", [(CO, "ob_base.ob_size")]),
+             ("code_first_line", [(CO, "co_firstlineno")]), ("code_flags", [(CO, "co_flags")]),
+             ("code_filename", [(CO, "co_filename")]), ("code_name", [(CO, "co_name")]),
+             ("code_qualname", [(CO, "co_qualname")]),
+             ("code_line_table", [(CO, "co_linetable"), (CO, "co_lnotab")]),
+             ("code_version", [(CO, "co_version")]),
+             ("code_first_traceable", [(CO, "_co_firsttraceable")]),
+             ("code_bytecode", [(CO, "co_code_adaptive")])],
+    "STR": [("str_length", [(STR, "length")]), ("str_hash", [(STR, "hash")]), ("str_state", [(STR, "state")]),
+            ("str_ascii_data", [(STR, "sizeof")]), ("str_compact_data", [("PyCompactUnicodeObject", "sizeof")]),
+            ("str_kind_shift", [(STR, "state.kind:")]), ("str_compact_shift", [(STR, "state.compact:")]),
+            ("str_ascii_shift", [(STR, "state.ascii:")])],
+    "BYTES": [("bytes_size", [("PyBytesObject", "ob_base.ob_size"), ("PyStringObject", "ob_size")]),
+              ("bytes_data", [("PyBytesObject", "ob_sval"), ("PyStringObject", "ob_sval")])],
+}
+
+
+def rows():
+    """{(major, minor): {field: number}}"""
+    text = re.sub(r"/\*.*?\*/", "", open(DEF).read(), flags=re.S)
+    out = {}
+    for m in re.finditer(r"^PYTHON\((\d+), (\d+),(.*?)\)\)$", text, re.S | re.M):
+        row = {}
+        for group, fields in GROUPS.items():
+            numbers = re.search(r"\b%s\(([^)]*)" % group, m[3])[1].split(",")
+            assert len(numbers) == len(fields), (m[1], m[2], group)
+            for (field, _), number in zip(fields, numbers):
+                row[field] = NONE if number.strip() == "NONE" else int(number)
+        out[int(m[1]), int(m[2])] = row
+    return out
+
+
+def from_tsv(path, version):
+    known = {}
+    for line in open(path):
+        v, struct, field, offset, _, bits = line.rstrip("\n").split("\t")
+        if v == version:
+            known[struct, field] = int(offset)
+            if bits:
+                known[struct, field + ":"] = int(bits.split(":")[0])
+            if field == "__sizeof__":
+                known[struct, "sizeof"] = int(line.split("\t")[4])
+    if not known:
+        raise SystemExit("%s: no %s" % (path, version))
+    return lambda struct, field: known.get((struct, field))
+
+
+def from_dwarf(binary):
+    wanted = sorted({x for fields in GROUPS.values() for _, places in fields for x in places})
+    commands = []
+    for struct, field in wanted:
+        if field == "sizeof":
+            expression = "sizeof(%s)" % struct
+        elif field.endswith(":"):
+            continue
+        else:
+            expression = "(long)&((%s *)0)->%s" % (struct, field)
+        commands += ["-ex", "echo @%s %s=" % (struct, field), "-ex", "output " + expression, "-ex", "echo \\n"]
+    commands += ["-ex", "ptype /o " + STR]
+    text = subprocess.run(["gdb", "-batch", "-nx", "-ex", "set max-value-size unlimited"] + commands + [binary],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
+    known = {(m[1], m[2]): int(m[3]) for m in re.finditer(r"^@(\S+) ([^\s=]+)=(-?\d+)$", text, re.M)}
+    for m in re.finditer(r"(\d+): *(\d+) *\|.*\b(kind|compact|ascii) : \d+;", text):
+        start = int(m[1]) * 8 + int(m[2]) - known[STR, "state"] * 8
+        known[STR, "state.%s:" % m[3]] = start
+    if (CO, "co_name") not in known:
+        raise SystemExit("%s: gdb finds no debug information on PyCodeObject" % binary)
+    version = re.search(r"python(\d)\.(\d+)", os.path.basename(binary))
+    return (lambda struct, field: known.get((struct, field))), version and (int(version[1]), int(version[2]))
+
+
+def truth(lookup):
+    out = {}
+    for fields in GROUPS.values():
+        for field, places in fields:
+            found = [lookup(*p) for p in places if lookup(*p) is not None]
+            out[field] = found[0] if found else NONE
+    return out
+
+
+def compare(name, row, real):
+    bad = 0
+    for field, value in real.items():
+        if row[field] != value:
+            print("%s: %s is %s in versions.def, really %s" % (name, field, row[field], value))
+            bad += 1
+    print("%s: %d of %d fields agree" % (name, len(real) - bad, len(real)))
+    return bad
+
+
+def main(args):
+    if args[:1] == ["--tsv"] and args[2:3] == ["--expected"]:
+        for version in args[3:]:
+            hexversion = "0x%02x%02x%02xf0" % tuple(int(x) for x in version.split("."))
+            real = truth(from_tsv(args[1], version))
+            print("EXPECTED(%s, \"%s\"," % (hexversion, version))
+            print("    " + "\n    ".join("IS(%s, %s)" % (f, "PY_NONE" if v == NONE else v) for f, v in real.items()) + ")")
+        return 0
+    if args[:1] == ["--tsv"]:
+        minor = tuple(int(x) for x in args[2].split(".")[:2])
+        return compare(args[2], rows()[minor], truth(from_tsv(args[1], args[2]))) != 0
+    if not args:
+        raise SystemExit(__doc__)
+    lookup, minor = from_dwarf(args[0])
+    if len(args) > 1:
+        minor = tuple(int(x) for x in args[1].split("."))
+    return compare(args[0], rows()[minor], truth(lookup)) != 0
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes a made-up trace through the real writer, for tests of pysym and for measuring it.
+ *
+ *     make_trace OUT [NAME=NUMBER...]
+ *
+ *     samples=1000        in all
+ *     stacks=4            distinct Python stacks
+ *     depth=5             Python frames in each
+ *     processes=1 threads=2   threads are of the processes in turn
+ *     native=1            with native frames, a C callback between two runs, and the kernel's (0: Python only)
+ *     interval_us=10000   between samples of one CPU; a sample stands for that time
+ *     cpus=1              each with samples of its own
+ *     epoch_samples=0     begin an epoch after so many (0: when the writer says it is due)
+ *     second_event=0      also "page-faults", of value 1, between the samples of the first; so many
+ *     torn=0              every so many samples have a Python stack that broke off
+ *     unjoined=0          every so many samples have a join without native frames
+ *     gil=0               say who held the GIL: thread 1 alone
+ *     losses=0            so many samples lost because the ring was full
+ *     end=1               end in good order
+ *     pid=1000            of the first process
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/base/buf.h"
+#include "formats/trace/trace.h"
+
+enum { PYTHON_3_11 = 0x030b02f0, LINE_STEP_BYTES = 16, START_S = 1000 };
+#define NS_PER_US UINT64_C(1000)
+
+struct setting {
+    const char *name;
+    uint64_t value;
+};
+enum {
+    SAMPLES, STACKS, DEPTH, PROCESSES, THREADS, NATIVE, INTERVAL_US, CPUS, EPOCH_SAMPLES, SECOND_EVENT, TORN, UNJOINED,
+    GIL, LOSSES, END, PID, SETTING_COUNT,
+};
+
+struct maker {
+    struct trace_writer *w;
+    struct setting settings[SETTING_COUNT];
+    uint64_t sample_count;
+    uint32_t event, second_event;
+    uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples;
+};
+
+static uint64_t get(const struct maker *m, int setting)
+{
+    return m->settings[setting].value;
+}
+
+static uint32_t str(struct maker *m, const char *s)
+{
+    return trace_writer_cstr(m->w, s);
+}
+
+static struct trace_bytes bytes(const char *s)
+{
+    return (struct trace_bytes){.data = (const uint8_t *)s, .len_bytes = strlen(s)};
+}
+
+/* A function whose every LINE_STEP_BYTES of bytecode are the next line. */
+static uint32_t put_code(struct maker *m, const char *name, const char *file, int64_t first_line)
+{
+    /* Entries of code 13 (no columns) over 8 code units, with line deltas +0, then +1. */
+    static const uint8_t table[] = {0xef, 0, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2};
+    struct trace_code code = {
+        .python_version = PYTHON_3_11, .first_line = first_line, .code_len_bytes = 8 * LINE_STEP_BYTES,
+        .name_form = 1, .name_len = strlen(name), .name = bytes(name),
+        .qualname_form = 1, .qualname_len = strlen(name), .qualname = bytes(name),
+        .filename_form = 1, .filename_len = strlen(file), .filename = bytes(file),
+        .line_table_form = 1, .line_table_len = sizeof table,
+        .line_table = {.data = table, .len_bytes = sizeof table},
+    };
+    return trace_writer_intern(m->w, TRACE_code, &code);
+}
+
+static uint32_t put_python(struct maker *m, uint32_t code, int64_t line, bool run_start)
+{
+    struct trace_python_frame f = {.code = code, .offset = line * LINE_STEP_BYTES,
+                                   .flags = run_start ? TRACE_FRAME_RUN_END : 0};
+    return trace_writer_intern(m->w, TRACE_python_frame, &f);
+}
+
+static uint32_t put_native(struct maker *m, uint32_t module, uint64_t offset, bool return_address)
+{
+    struct trace_native_frame f = {.module = module, .offset = offset,
+                                   .flags = return_address ? TRACE_FRAME_RETURN : 0};
+    return trace_writer_intern(m->w, TRACE_native_frame, &f);
+}
+
+static uint32_t put_kernel_stack(struct maker *m)
+{
+    static const char *const names[] = {"entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ksys_read"};
+    uint32_t frames[3];
+
+    for (uint32_t i = 0; i < 3; i++) {
+        struct trace_kernel_symbol symbol = {.address = UINT64_C(0xffffffff81000000) + i * 4096,
+                                             .name = str(m, names[i])};
+        struct trace_kernel_frame frame = {.address = symbol.address + 92};
+        frame.symbol = trace_writer_intern(m->w, TRACE_kernel_symbol, &symbol);
+        frames[i] = trace_writer_intern(m->w, TRACE_kernel_frame, &frame);
+    }
+    return trace_writer_stack(m->w, frames, 3);
+}
+
+/* main, eval loop, a function of C that calls back, eval loop; the runs are joined to frames 2 and 4. */
+static uint32_t put_native_stack(struct maker *m)
+{
+    const uint64_t segment[] = {0x400000, 0, 0x100000, 0x100000, 5};
+    const uint64_t eval_range[] = {0x402000, 0x403000};
+    struct trace_module module = {
+        .path = str(m, "/opt/made-up/python3.11"), .file_size = 0x100000,
+        .segments = {.values = segment, .count = 1}, .eval_ranges = {.values = eval_range, .count = 1},
+    };
+    uint32_t frames[4];
+
+    trace_writer_put(m->w, TRACE_module, &module);
+    for (uint32_t p = 1; p <= get(m, PROCESSES); p++) {
+        struct trace_mapping mapping = {
+            .process = p, .address = 0x400000, .length = 0x100000, .protection = 5, .module = module.id,
+            .path = module.path,
+        };
+        trace_writer_put(m->w, TRACE_mapping, &mapping);
+    }
+    frames[0] = put_native(m, module.id, 0x1000, true);
+    frames[1] = put_native(m, module.id, 0x2100, true);
+    frames[2] = put_native(m, module.id, 0x5000, true);
+    frames[3] = put_native(m, module.id, 0x2200, false);
+    return trace_writer_stack(m->w, frames, 4);
+}
+
+static uint32_t put_join(struct maker *m, bool joined)
+{
+    const uint64_t runs[] = {joined ? 2 : 0, joined ? 0 : LOSS_join_outside, joined ? 4 : 0,
+                             joined ? 0 : LOSS_join_outside};
+    struct trace_join join = {.runs = {.values = runs, .count = 2}};
+
+    return trace_writer_intern(m->w, TRACE_join, &join);
+}
+
+static void put_tuples(struct maker *m)
+{
+    bool native = get(m, NATIVE);
+    uint64_t depth = get(m, DEPTH), stacks = get(m, STACKS);
+    uint32_t *frames = calloc(depth + 1, sizeof *frames);
+    uint32_t native_stack = native ? put_native_stack(m) : 0;
+    uint32_t kernel_stack = native ? put_kernel_stack(m) : 0;
+
+    for (uint64_t s = 0; s < stacks; s++) {
+        struct trace_tuple tuple = {.native_stack = native_stack, .kernel_stack = s % 2 ? kernel_stack : 0,
+                                    .python_end = LOSS_complete, .native_end = native ? LOSS_complete : 0};
+        for (uint64_t d = 0; d < depth; d++) {
+            char name[64], file[64];
+            /* The outer half is common to all stacks; the leaf tells them apart. */
+            uint64_t which = d < depth / 2 ? 0 : d + 1 == depth ? s : s % 7;
+            snprintf(name, sizeof name, "Work.level%" PRIu64 "_%" PRIu64, d, which);
+            snprintf(file, sizeof file, "/srv/app/part%" PRIu64 ".py", d % 3);
+            bool run_start = !d || (native && d == depth - 1);
+            frames[d] = put_python(m, put_code(m, name, file, (int64_t)(10 * d + 1)), (int64_t)(which % 7), run_start);
+        }
+        tuple.python_stack = trace_writer_stack(m->w, frames, (uint32_t)depth);
+        tuple.join = native ? put_join(m, true) : 0;
+        m->tuples[s] = trace_writer_intern(m->w, TRACE_tuple, &tuple);
+        struct trace_tuple torn = tuple;
+        torn.python_end = LOSS_python_torn;
+        m->torn_tuples[s] = get(m, TORN) ? trace_writer_intern(m->w, TRACE_tuple, &torn) : 0;
+        tuple.join = native && get(m, UNJOINED) ? put_join(m, false) : 0;
+        m->unjoined_tuples[s] = get(m, UNJOINED) ? trace_writer_intern(m->w, TRACE_tuple, &tuple) : 0;
+    }
+    free(frames);
+}
+
+static void put_host(struct maker *m)
+{
+    static const uint8_t boot_id[16] = "made-up boot id";
+    struct trace_host host = {
+        .hostname = str(m, "testhost"), .kernel_release = str(m, "6.1.0-test"), .kernel_version = str(m, "#1 SMP"),
+        .machine = str(m, "x86_64"), .boot_id = {.data = boot_id, .len_bytes = sizeof boot_id}, .cpu_count = 2,
+        .page_size = 4096, .tool = str(m, "make_trace"),
+    };
+    struct trace_clock clock = {.monotonic_ns = START_S * NS_PER_US * 1000000,
+                                .realtime_ns = UINT64_C(1700000000000000000)};
+
+    trace_writer_put(m->w, TRACE_host, &host);
+    trace_writer_put(m->w, TRACE_clock, &clock);
+}
+
+/* Everything that samples refer to: once in each epoch. */
+static void define(struct maker *m)
+{
+    struct trace_event event = {.name = str(m, "cpu-clock"), .unit = str(m, "ns"),
+                                .period = get(m, INTERVAL_US) * NS_PER_US};
+    struct trace_event second = {.name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = 2};
+    char name[32];
+
+    put_host(m);
+    trace_writer_put(m->w, TRACE_event, &event);
+    m->event = event.id;
+    if (get(m, SECOND_EVENT)) {
+        trace_writer_put(m->w, TRACE_event, &second);
+        m->second_event = second.id;
+    }
+    for (uint32_t i = 0; i < get(m, PROCESSES); i++) {
+        struct trace_process process = {
+            .tgid = (uint32_t)get(m, PID) + 100 * i, .start_boottime_ns = 5000 + i, .comm = str(m, "python3.11"),
+            .exe = str(m, "/opt/made-up/python3.11"), .python_version = PYTHON_3_11,
+        };
+        trace_writer_put(m->w, TRACE_process, &process);
+    }
+    for (uint32_t i = 0; i < get(m, THREADS); i++) {
+        uint32_t process = i % (uint32_t)get(m, PROCESSES);
+        struct trace_thread thread = {.process = process + 1, .tid = (uint32_t)get(m, PID) + 100 * process + i};
+        snprintf(name, sizeof name, "worker-%u", i);
+        thread.name = str(m, i ? name : "python3.11");
+        trace_writer_put(m->w, TRACE_thread, &thread);
+        m->threads[i] = thread.id;
+    }
+    put_tuples(m);
+}
+
+static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
+{
+    uint64_t thread = i % get(m, THREADS), stack = i * 31 % get(m, STACKS);
+    struct trace_sample sample = {.time_ns = time_ns, .thread = m->threads[thread], .tuple = m->tuples[stack],
+                                  .cpu = (uint32_t)(i % get(m, CPUS))};
+
+    if (get(m, TORN) && i % get(m, TORN) == 0)
+        sample.tuple = m->torn_tuples[stack];
+    if (get(m, UNJOINED) && i % get(m, UNJOINED) == 0)
+        sample.tuple = m->unjoined_tuples[stack];
+    if (get(m, GIL))
+        sample.flags = TRACE_SAMPLE_GIL_KNOWN | (thread ? 0 : TRACE_SAMPLE_GIL);
+    trace_writer_sample(m->w, m->event, &sample);
+    m->sample_count++;
+    if (m->second_event && i < get(m, SECOND_EVENT)) {
+        sample.time_ns += get(m, INTERVAL_US) * NS_PER_US / 2;
+        sample.tuple = m->tuples[(stack + 1) % get(m, STACKS)];
+        trace_writer_sample(m->w, m->second_event, &sample);
+        m->sample_count++;
+    }
+}
+
+static void make(struct maker *m)
+{
+    uint64_t time_ns = START_S * NS_PER_US * 1000000, flushed_ns = time_ns;
+
+    define(m);
+    for (uint64_t i = 0; i < get(m, SAMPLES); i++) {
+        if (i % get(m, CPUS) == 0)
+            time_ns += get(m, INTERVAL_US) * NS_PER_US;
+        if ((get(m, EPOCH_SAMPLES) && i && i % get(m, EPOCH_SAMPLES) == 0) || trace_writer_epoch_due(m->w, time_ns)) {
+            trace_writer_new_epoch(m->w, time_ns);
+            define(m);
+        }
+        put_sample(m, i, time_ns);
+        if (time_ns - flushed_ns > NS_PER_US * 1000000) {
+            trace_writer_flush(m->w);
+            flushed_ns = time_ns;
+        }
+    }
+    if (get(m, LOSSES)) {
+        struct trace_loss loss = {.time_ns = time_ns, .reason = LOSS_ring_full,
+                                  .name = str(m, trace_loss_name(LOSS_ring_full)), .count = get(m, LOSSES)};
+        trace_writer_put(m->w, TRACE_loss, &loss);
+    }
+    if (get(m, END)) {
+        trace_writer_flush(m->w);
+        struct trace_end end = {.time_ns = time_ns, .reason = 1, .sample_count = m->sample_count,
+                                .lost_count = get(m, LOSSES)};
+        trace_writer_put(m->w, TRACE_end, &end);
+    }
+}
+
+static bool set(struct maker *m, const char *text)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        size_t len = strlen(m->settings[i].name);
+        if (!strncmp(text, m->settings[i].name, len) && text[len] == '=') {
+            m->settings[i].value = strtoull(text + len + 1, NULL, 10);
+            return true;
+        }
+    }
+    fprintf(stderr, "make_trace: unknown setting %s\n", text);
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct maker m = {.settings = {
+        [SAMPLES] = {"samples", 1000}, [STACKS] = {"stacks", 4}, [DEPTH] = {"depth", 5}, [PROCESSES] = {"processes", 1},
+        [THREADS] = {"threads", 2}, [NATIVE] = {"native", 1}, [INTERVAL_US] = {"interval_us", 10000},
+        [CPUS] = {"cpus", 1}, [EPOCH_SAMPLES] = {"epoch_samples", 0}, [SECOND_EVENT] = {"second_event", 0},
+        [TORN] = {"torn", 0}, [UNJOINED] = {"unjoined", 0}, [GIL] = {"gil", 0}, [LOSSES] = {"losses", 0},
+        [END] = {"end", 1}, [PID] = {"pid", 1000},
+    }};
+    struct error *err;
+
+    if (argc < 2) {
+        fprintf(stderr, "usage: make_trace OUT [NAME=NUMBER...]; names are in make_trace.c\n");
+        return 2;
+    }
+    for (int i = 2; i < argc; i++) {
+        if (!set(&m, argv[i]))
+            return 2;
+    }
+    m.threads = calloc(get(&m, THREADS), sizeof *m.threads);
+    m.tuples = calloc(3 * get(&m, STACKS), sizeof *m.tuples);
+    m.torn_tuples = m.tuples + get(&m, STACKS);
+    m.unjoined_tuples = m.torn_tuples + get(&m, STACKS);
+    int fd = strcmp(argv[1], "-") ? open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : 1;
+    if (fd < 0) {
+        perror(argv[1]);
+        return 1;
+    }
+    err = trace_writer_create(fd, argv[1], NULL, START_S * NS_PER_US * 1000000, &m.w);
+    if (!err) {
+        make(&m);
+        err = trace_writer_finish(m.w);
+    }
+    if (err)
+        fprintf(stderr, "make_trace: %s\n", error_text(err));
+    int status = err ? 1 : 0;
+    error_destroy(err);
+    trace_writer_destroy(m.w);
+    free(m.threads);
+    free(m.tuples);
+    return status;
+}

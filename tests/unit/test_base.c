@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* formats/base: the cursor, buffers, containers and errors that everything else rests on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/base/arena.h"
+#include "formats/base/buf.h"
+#include "formats/base/bytes.h"
+#include "formats/base/err.h"
+#include "formats/base/intern.h"
+#include "formats/base/map.h"
+#include "formats/base/vec.h"
+
+static void test_cursor_stops_at_the_end(void **state)
+{
+    static const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct bytes b = bytes_of(data, sizeof data);
+
+    (void)state;
+    assert_int_equal(bytes_u8(&b), 1);
+    assert_int_equal(bytes_u64(&b), 0x0908070605040302);
+    assert_int_equal(bytes_left(&b), 0);
+    assert_false(b.bad);
+    assert_int_equal(bytes_u8(&b), 0);
+    assert_true(b.bad);
+    /* It stays bad, and hands out nothing. */
+    bytes_seek(&b, 0);
+    assert_int_equal(bytes_u8(&b), 0);
+    assert_int_equal(bytes_left(&b), 0);
+    assert_null(bytes_take(&b, 0));
+
+    for (size_t len = 0; len < 8; len++) {
+        b = bytes_of(data, len);
+        assert_int_equal(bytes_u64(&b), 0);
+        assert_true(b.bad);
+    }
+    b = bytes_of(data, sizeof data);
+    assert_null(bytes_take(&b, UINT64_MAX));
+    assert_true(b.bad);
+    b = bytes_of(data, sizeof data);
+    bytes_skip(&b, 4);
+    assert_int_equal(bytes_offset(&b), 4);
+    assert_int_equal(bytes_u32(&b), 0x08070605);
+    bytes_seek(&b, 1);
+    assert_int_equal(bytes_u16(&b), 0x0302);
+    bytes_seek(&b, sizeof data);
+    assert_false(b.bad);
+    bytes_seek(&b, sizeof data + 1);
+    assert_true(b.bad);
+    b = bytes_of(NULL, 0);
+    assert_int_equal(bytes_left(&b), 0);
+    assert_false(b.bad);
+    assert_int_equal(bytes_u8(&b), 0);
+    assert_true(b.bad);
+}
+
+static void test_cursor_strings(void **state)
+{
+    struct bytes b = bytes_of("ab\0cd", 5);
+
+    (void)state;
+    assert_string_equal(bytes_cstr(&b), "ab");
+    assert_null(bytes_cstr(&b));
+    assert_true(b.bad);
+    b = bytes_of("x", 1);
+    bytes_skip(&b, 1);
+    assert_null(bytes_cstr(&b));
+}
+
+static void test_varints_come_back(void **state)
+{
+    struct buf b = {0};
+
+    (void)state;
+    for (int shift = 0; shift < 64; shift++) {
+        for (int delta = -1; delta <= 1; delta++) {
+            uint64_t v = (UINT64_C(1) << shift) + (uint64_t)delta;
+            buf_clear(&b);
+            buf_put_uleb(&b, v);
+            buf_put_zigzag(&b, (int64_t)v);
+            buf_put_zigzag(&b, -(int64_t)(v & INT64_MAX));
+            struct bytes in = bytes_of(b.data, b.len_bytes);
+            assert_int_equal(bytes_uleb(&in), v);
+            assert_int_equal(bytes_zigzag(&in), (int64_t)v);
+            assert_int_equal(bytes_zigzag(&in), -(int64_t)(v & INT64_MAX));
+            assert_false(in.bad);
+            assert_int_equal(bytes_left(&in), 0);
+        }
+    }
+    buf_clear(&b);
+    buf_put_zigzag(&b, INT64_MIN);
+    buf_put_zigzag(&b, INT64_MAX);
+    struct bytes in = bytes_of(b.data, b.len_bytes);
+    assert_true(bytes_zigzag(&in) == INT64_MIN);
+    assert_true(bytes_zigzag(&in) == INT64_MAX);
+    buf_deinit(&b);
+}
+
+static void test_bad_varints(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t len_bytes;
+    } cases[] = {
+        {"", 0},
+        {"\x80", 1},
+        {"\xff\xff\xff", 3},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10}, /* 65 bits */
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bytes b = bytes_of(cases[i].data, cases[i].len_bytes);
+        assert_int_equal(bytes_uleb(&b), 0);
+        assert_true(b.bad);
+    }
+    struct bytes b = bytes_of("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10);
+    assert_true(bytes_uleb(&b) == UINT64_MAX);
+    assert_false(b.bad);
+}
+
+static void test_signed_leb(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t len_bytes;
+        int64_t value;
+        bool bad;
+    } cases[] = {
+        {"\x02", 1, 2, false},
+        {"\x7e", 1, -2, false},
+        {"\xff\x00", 2, 127, false},
+        {"\x81\x7f", 2, -127, false},
+        {"\x80\x7f", 2, -128, false},
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x7f", 10, INT64_MIN, false},
+        {"\x80", 1, 0, true},
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11, 0, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bytes b = bytes_of(cases[i].data, cases[i].len_bytes);
+        assert_true(bytes_sleb(&b) == cases[i].value);
+        assert_int_equal(b.bad, cases[i].bad);
+    }
+}
+
+static void test_buf(void **state)
+{
+    struct buf b = {0};
+    char expected[2000];
+
+    (void)state;
+    assert_string_equal(buf_cstr(&b), "");
+    buf_put(&b, NULL, 0);
+    buf_put_u8(&b, 1);
+    buf_put_u16(&b, 0x0302);
+    buf_put_u32(&b, 0x07060504);
+    buf_put_u64(&b, 0x0f0e0d0c0b0a0908);
+    assert_int_equal(b.len_bytes, 15);
+    for (uint8_t i = 0; i < 15; i++)
+        assert_int_equal(b.data[i], i + 1);
+    buf_clear(&b);
+    buf_put_str(&b, "a");
+    buf_printf(&b, "%d-%s", 5, "b");
+    assert_string_equal(buf_cstr(&b), "a5-b");
+    assert_int_equal(b.len_bytes, 4);
+    /* Longer than what printf tries first. */
+    memset(expected, 'y', sizeof expected);
+    expected[sizeof expected - 1] = 0;
+    buf_clear(&b);
+    buf_printf(&b, "%s", expected);
+    assert_string_equal(buf_cstr(&b), expected);
+    /* More than there is: bad, and stays so. */
+    assert_null(buf_reserve(&b, SIZE_MAX / 2));
+    assert_true(b.bad);
+    buf_put_u8(&b, 1);
+    buf_printf(&b, "%s", expected);
+    buf_put_uleb(&b, 1);
+    assert_int_equal(b.len_bytes, sizeof expected - 1);
+    assert_string_equal(buf_cstr(&b), "");
+    buf_deinit(&b);
+    assert_false(b.bad);
+}
+
+static void test_intern(void **state)
+{
+    enum { COUNT = 5000 };
+    struct intern t = {0};
+    bool added;
+
+    (void)state;
+    assert_int_equal(intern_find(&t, "a", 1), INTERN_NONE);
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            char key[32];
+            uint32_t len = (uint32_t)snprintf(key, sizeof key, "%*u", (int)(i % 20), i);
+            assert_int_equal(intern_id(&t, key, len, &added), i);
+            assert_int_equal(added, round != 1);
+            assert_int_equal(intern_find(&t, key, len), i);
+            assert_memory_equal(intern_get(&t, i)->data, key, len);
+            assert_int_equal(intern_get(&t, i)->len_bytes, len);
+        }
+        assert_int_equal(intern_id(&t, "", 0, &added), COUNT);
+        assert_int_equal(intern_id(&t, "\0", 1, NULL), COUNT + 1);
+        assert_int_equal(t.count, COUNT + 2);
+        if (round == 1)
+            intern_clear(&t);
+    }
+    intern_deinit(&t);
+    assert_int_equal(t.count, 0);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+/* Against an array that says what should be there. */
+static void test_map(void **state)
+{
+    enum { KEYS = 300, STEPS = 100000 };
+    static uint64_t model[KEYS];
+    static bool there[KEYS];
+    struct map m = {0};
+    uint64_t random = 1, count = 0;
+
+    (void)state;
+    assert_null(map_get(&m, 0));
+    map_remove(&m, 0);
+    map_clear(&m);
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t k = next_random(&random) % KEYS, key = k << 32 | (k & 3);
+        if (next_random(&random) % 3) {
+            assert_true(map_set(&m, key, (uint64_t)step));
+            count += !there[k];
+            there[k] = true;
+            model[k] = (uint64_t)step;
+        } else {
+            map_remove(&m, key);
+            count -= there[k];
+            there[k] = false;
+        }
+        assert_int_equal(m.count, count);
+        if (step % 1000)
+            continue;
+        for (k = 0; k < KEYS; k++) {
+            const uint64_t *v = map_get(&m, k << 32 | (k & 3));
+            assert_int_equal(v != NULL, there[k]);
+            assert_true(!v || *v == model[k]);
+        }
+    }
+    map_clear(&m);
+    assert_int_equal(m.count, 0);
+    assert_null(map_get(&m, 0));
+    assert_true(map_set(&m, UINT64_MAX, 1));
+    assert_int_equal(*map_get(&m, UINT64_MAX), 1);
+    map_deinit(&m);
+}
+
+static void test_arena(void **state)
+{
+    static const size_t lengths[] = {0, 1, 15, 16, 17, 1000, 65535, 65536, 65537, 1 << 20};
+    struct arena a = {0};
+    uint8_t *pieces[10];
+
+    (void)state;
+    for (size_t i = 0; i < 10; i++) {
+        pieces[i] = arena_alloc(&a, lengths[i]);
+        assert_non_null(pieces[i]);
+        assert_int_equal((uintptr_t)pieces[i] % 16, 0);
+        memset(pieces[i], (int)i, lengths[i]);
+    }
+    for (size_t i = 0; i < 10; i++)
+        for (size_t k = 0; k < lengths[i]; k++)
+            assert_int_equal(pieces[i][k], i);
+    const uint64_t *zeros = arena_calloc(&a, 100, 8);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(zeros[i], 0);
+    assert_null(arena_calloc(&a, SIZE_MAX / 2, 8));
+    assert_null(arena_alloc(&a, SIZE_MAX));
+    assert_string_equal(arena_strndup(&a, "hello", 4), "hell");
+    assert_string_equal(arena_strndup(&a, NULL, 0), "");
+    assert_memory_equal(arena_dup(&a, "abc", 3), "abc", 3);
+    assert_true(a.total_bytes >= 1 << 20);
+    arena_deinit(&a);
+    arena_deinit(&a);
+}
+
+static void test_vec(void **state)
+{
+    VEC(uint32_t) v = {0};
+
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_true(VEC_PUSH(&v, i * 3));
+    assert_int_equal(v.count, 1000);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(v.data[i], i * 3);
+    assert_false(VEC_RESERVE(&v, SIZE_MAX));
+    assert_int_equal(v.data[999], 999 * 3);
+    VEC_DEINIT(&v);
+    assert_int_equal(v.cap, 0);
+}
+
+static void assert_error(struct error *err, enum error_code code, const char *text)
+{
+    assert_non_null(err);
+    assert_int_equal(err->code, code);
+    assert_string_equal(error_text(err), text);
+    assert_string_equal(error_text(err), text);
+    error_destroy(err);
+}
+
+static struct error *passes_on(struct error *err)
+{
+    TRY(err);
+    return error_create(ERROR_LIMIT, "reached");
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    assert_error(error_create(ERROR_USAGE, "bad %d", 7), ERROR_USAGE, "bad 7");
+    assert_error(error_os(EACCES, "open"), ERROR_PERMISSION, "open: Permission denied");
+    assert_error(error_os(ENOENT, "open"), ERROR_NOT_FOUND, "open: No such file or directory");
+    assert_error(error_file(ENOSPC, "/a/b", "cannot write"), ERROR_IO, "/a/b: cannot write: No space left on device");
+    assert_error(error_path(ERROR_FORMAT, "/a/b", "is %s", "odd"), ERROR_FORMAT, "/a/b: is odd");
+    assert_error(error_at(ERROR_FORMAT, "f", 12, "odd"), ERROR_FORMAT, "f: offset 12: odd");
+    assert_error(error_no_memory(), ERROR_NO_MEMORY, "out of memory");
+    assert_error(error_no_memory(), ERROR_NO_MEMORY, "out of memory");
+    assert_error(passes_on(NULL), ERROR_LIMIT, "reached");
+    assert_error(passes_on(error_create(ERROR_IO, "first")), ERROR_IO, "first");
+    error_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cursor_stops_at_the_end),
+        cmocka_unit_test(test_cursor_strings),
+        cmocka_unit_test(test_varints_come_back),
+        cmocka_unit_test(test_bad_varints),
+        cmocka_unit_test(test_signed_leb),
+        cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_intern),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_vec),
+        cmocka_unit_test(test_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interpreters among ELF files: the real ones of this machine (and of PYCAP_TEST_IMAGES, a
+ * colon-separated list), compared with what they say of themselves; made-up ones with every
+ * way to reach a thread-local variable; and both damaged in every way.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/cpython/image.h"
+
+#define FILE_BYTES 0x2000
+#define BASE 0x10000
+#define AT_DYNAMIC 0x200
+#define AT_SYMBOLS 0x400
+#define AT_STRINGS 0x800
+#define AT_HASH 0xa00
+#define AT_GNU_HASH 0xb00
+#define AT_RELOCS 0xc00
+#define AT_SECTIONS 0xd00
+#define AT_SECTION_NAMES 0xf00
+#define AT_CODE 0x1000
+#define AT_VERSION 0x1100
+#define AT_CODE_TYPE 0x1180
+#define AT_RUNTIME 0x1200
+#define AT_SLOT 0x1800
+#define TLS_BYTES 0x29
+
+/* A file that looks like an interpreter, as far as we look. */
+struct fake {
+    uint8_t file[FILE_BYTES];
+    uint32_t symbol_count, string_bytes, reloc_count;
+};
+
+static void fake_symbol(struct fake *f, const char *name, uint64_t value, uint64_t size, unsigned char type)
+{
+    Elf64_Sym sym = {.st_name = f->string_bytes, .st_info = ELF64_ST_INFO(STB_GLOBAL, type), .st_shndx = 1,
+                     .st_value = value, .st_size = size};
+
+    memcpy(f->file + AT_SYMBOLS + f->symbol_count++ * sizeof sym, &sym, sizeof sym);
+    strcpy((char *)f->file + AT_STRINGS + f->string_bytes, name);
+    f->string_bytes += (uint32_t)strlen(name) + 1;
+}
+
+static void fake_reloc(struct fake *f, uint64_t at, uint32_t type, uint32_t symbol, int64_t addend)
+{
+    Elf64_Rela rela = {.r_offset = at, .r_info = ELF64_R_INFO((uint64_t)symbol, type), .r_addend = addend};
+
+    memcpy(f->file + AT_RELOCS + f->reloc_count++ * sizeof rela, &rela, sizeof rela);
+}
+
+/* One chain with everything in it, for both kinds of hash table. */
+static void fake_hashes(struct fake *f)
+{
+    uint32_t head[] = {1, f->symbol_count, 1}, gnu[] = {1, 1, 1, 5, UINT32_MAX, UINT32_MAX, 1};
+
+    memcpy(f->file + AT_HASH, head, sizeof head);
+    memcpy(f->file + AT_GNU_HASH, gnu, sizeof gnu);
+    for (uint32_t i = 1; i < f->symbol_count; i++) {
+        Elf64_Sym sym;
+        uint32_t next = i + 1 < f->symbol_count ? i + 1 : 0, hash = 5381;
+        memcpy(&sym, f->file + AT_SYMBOLS + i * sizeof sym, sizeof sym);
+        for (const uint8_t *c = f->file + AT_STRINGS + sym.st_name; *c; c++)
+            hash = hash * 33 + *c;
+        hash = next ? hash & ~1u : hash | 1;
+        memcpy(f->file + AT_HASH + sizeof head + i * 4, &next, 4);
+        memcpy(f->file + AT_GNU_HASH + sizeof gnu + (i - 1) * 4, &hash, 4);
+    }
+}
+
+static void fake_headers(struct fake *f, bool executable, bool gnu_hash)
+{
+    Elf64_Ehdr eh = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                     .e_type = executable ? ET_EXEC : ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
+                     .e_phoff = 0x40, .e_ehsize = sizeof eh, .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 3,
+                     .e_shoff = AT_SECTIONS, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2};
+    Elf64_Phdr ph[] = {{PT_LOAD, PF_R | PF_W | PF_X, 0, BASE, BASE, FILE_BYTES, FILE_BYTES, 0x1000},
+                       {PT_TLS, PF_R, AT_SLOT, BASE + AT_SLOT, BASE + AT_SLOT, 8, TLS_BYTES, 8},
+                       {PT_DYNAMIC, PF_R, AT_DYNAMIC, BASE + AT_DYNAMIC, BASE + AT_DYNAMIC, 0x100, 0x100, 8}};
+    Elf64_Dyn dyn[] = {{gnu_hash ? DT_GNU_HASH : DT_HASH, {BASE + (gnu_hash ? AT_GNU_HASH : AT_HASH)}},
+                       {DT_SYMTAB, {BASE + AT_SYMBOLS}}, {DT_STRTAB, {BASE + AT_STRINGS}}, {DT_STRSZ, {0x200}},
+                       {DT_RELA, {BASE + AT_RELOCS}}, {DT_RELASZ, {f->reloc_count * sizeof(Elf64_Rela)}}};
+    Elf64_Shdr sh[] = {{0},
+                       {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_WRITE | SHF_ALLOC,
+                        .sh_addr = BASE + AT_RUNTIME, .sh_offset = AT_RUNTIME, .sh_size = 0x400},
+                       {.sh_name = 12, .sh_type = SHT_STRTAB, .sh_offset = AT_SECTION_NAMES, .sh_size = 22}};
+
+    memcpy(f->file, &eh, sizeof eh);
+    memcpy(f->file + 0x40, ph, sizeof ph);
+    memcpy(f->file + AT_DYNAMIC, dyn, sizeof dyn);
+    memcpy(f->file + AT_SECTIONS, sh, sizeof sh);
+    memcpy(f->file + AT_SECTION_NAMES, "\0.PyRuntime\0.shstrtab", 22);
+}
+
+/* `code` is the body of the function that gives the current thread state. */
+static void fake_make(struct fake *f, uint32_t version, const void *code, size_t code_len, bool executable,
+                      bool gnu_hash)
+{
+    memset(f, 0, sizeof *f);
+    f->string_bytes = 1;
+    f->symbol_count = 1;
+    fake_symbol(f, "Py_Something", BASE, 8, STT_OBJECT);
+    fake_symbol(f, "_PyRuntime", BASE + AT_RUNTIME, 0x400, STT_OBJECT);
+    fake_symbol(f, "PyCode_Type", BASE + AT_CODE_TYPE, 8, STT_OBJECT);
+    fake_symbol(f, "Py_Version", BASE + AT_VERSION, 8, STT_OBJECT);
+    fake_symbol(f, "_PyEval_EvalFrameDefault", BASE + AT_CODE, 0x40, STT_FUNC);
+    fake_symbol(f, "_PyThreadState_GetCurrent", BASE + AT_CODE, code_len, STT_FUNC);
+    memcpy(f->file + AT_VERSION, &version, 4);
+    memcpy(f->file + AT_CODE, code, code_len);
+    fake_hashes(f);
+    fake_headers(f, executable, gnu_hash);
+}
+
+static int open_bytes(const void *data, size_t len_bytes)
+{
+    int fd = memfd_create("image", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, data, len_bytes), len_bytes);
+    return fd;
+}
+
+/* Headers are made again by the caller where relocations were added. */
+static void fake_read(const struct fake *f, struct py_image *img)
+{
+    int fd = open_bytes(f->file, sizeof f->file);
+    struct error *err = py_image_read(fd, "fake", img);
+
+    if (err)
+        fail_msg("%s", error_text(err));
+    close(fd);
+}
+
+#define LOCAL_EXEC "\xf3\x0f\x1e\xfa\x64\x48\x8b\x04\x25\xe8\xff\xff\xff\xc3"
+
+static void test_symbols(void **state)
+{
+    static struct fake f;
+    struct py_image img;
+
+    (void)state;
+    for (int gnu_hash = 0; gnu_hash < 2; gnu_hash++) {
+        fake_make(&f, 0x030c03f0, LOCAL_EXEC, 14, true, gnu_hash);
+        fake_read(&f, &img);
+        assert_true(img.is_python);
+        assert_null(img.refused);
+        assert_int_equal(img.version_hex, 0x030c03f0);
+        assert_int_equal(img.layout.version, 0x030c03f0);
+        assert_int_equal(img.runtime_vaddr, BASE + AT_RUNTIME);
+        assert_int_equal(img.code_type_vaddr, BASE + AT_CODE_TYPE);
+        assert_int_equal(img.eval_range_count, 1);
+        assert_int_equal(img.eval_ranges[0].end, BASE + AT_CODE + 0x40);
+        py_image_deinit(&img);
+    }
+}
+
+#define SLOT32(at) ((uint32_t)(AT_SLOT - AT_CODE - (at))) /* displacement from the end of an instruction at `at` */
+
+static void check_tls(const char *code, size_t len, int32_t displacement_at, bool executable, uint32_t kind,
+                      int64_t offset)
+{
+    static struct fake f;
+    struct py_image img;
+
+    fake_make(&f, 0x030c03f0, code, len, executable, true);
+    if (displacement_at) {
+        uint32_t d = SLOT32((uint32_t)displacement_at + 4);
+        memcpy(f.file + AT_CODE + displacement_at, &d, 4);
+    }
+    f.file[AT_SLOT + 8] = 16; /* what the file has as the offset in the block */
+    fake_reloc(&f, BASE + AT_SLOT + 64, R_X86_64_DTPMOD64, 0, 0);
+    fake_reloc(&f, BASE + AT_SLOT, R_X86_64_DTPMOD64, 0, 0);
+    fake_headers(&f, executable, true);
+    fake_read(&f, &img);
+    assert_null(img.refused);
+    assert_int_equal(img.tls_tstate.kind, kind);
+    assert_int_equal(img.tls_tstate.offset, offset);
+    assert_int_equal(img.tls_tstate.slot_vaddr, displacement_at && kind ? BASE + AT_SLOT : 0);
+    py_image_deinit(&img);
+}
+
+#define TLS(code, displacement_at, executable, kind, offset) \
+    check_tls(code, sizeof(code) - 1, displacement_at, executable, kind, offset)
+
+static void test_tls_models(void **state)
+{
+    (void)state;
+    /* Local exec, and what a linker makes of the others in an executable. */
+    TLS(LOCAL_EXEC, 0, true, PY_TLS_LOCAL_EXEC, -24);
+    TLS("\x64\x48\x8b\x0c\x25\xf0\xff\xff\xff\x48\x89\xc8\xc3", 0, true, PY_TLS_LOCAL_EXEC, -16);
+    TLS("\x64\x48\x8b\x04\x25\0\0\0\0\x48\x8d\x80\xe8\xff\xff\xff\x48\x8b\0\xc3", 0, true, PY_TLS_LOCAL_EXEC, -24);
+    TLS("\x64\x48\x8b\x04\x25\0\0\0\0\x48\x8b\x80\xe8\xff\xff\xff\xc3", 0, true, PY_TLS_LOCAL_EXEC, -24);
+    TLS("\x48\xc7\xc0\xe0\xff\xff\xff\x64\x48\x8b\0\xc3", 0, true, PY_TLS_LOCAL_EXEC, -32);
+    TLS("\x48\xc7\xc0\xe0\xff\xff\xff\x66\x90\x64\x48\x8b\0\xc3", 0, true, PY_TLS_LOCAL_EXEC, -32);
+    /* Not within the block, which ends at the thread pointer. */
+    TLS("\x64\x48\x8b\x04\x25\x28\0\0\0\xc3", 0, true, PY_TLS_NONE, 0);
+    TLS("\x64\x48\x8b\x04\x25\0\xff\xff\xff\xc3", 0, true, PY_TLS_NONE, 0);
+    /* General dynamic, local dynamic, initial exec (two shapes), descriptor. */
+    TLS("\x48\x83\xec\x08\x66\x48\x8d\x3d\0\0\0\0\x66\x66\x48\xe8\0\0\0\0\x48\x8b\0\x48\x83\xc4\x08\xc3", 8, false,
+        PY_TLS_MODULE, 16);
+    TLS("\x50\x48\x8d\x3d\0\0\0\0\xe8\0\0\0\0\x48\x8b\x80\x08\0\0\0\x5a\xc3", 4, false, PY_TLS_MODULE, 24);
+    TLS("\x50\x48\x8d\x3d\0\0\0\0\xe8\0\0\0\0\x48\x8b\x40\x18\x5a\xc3", 4, false, PY_TLS_MODULE, 40);
+    TLS("\x48\x8b\x05\0\0\0\0\x64\x48\x8b\0\xc3", 3, false, PY_TLS_SLOT, 0);
+    TLS("\x64\x48\x8b\x04\x25\0\0\0\0\x48\x03\x05\0\0\0\0\x48\x8b\0\xc3", 12, false, PY_TLS_SLOT, 0);
+    TLS("\x50\x48\x8d\x05\0\0\0\0\xff\x10\x64\x48\x8b\0\x5a\xc3", 4, false, PY_TLS_DESCRIPTOR, 0);
+    /* Past the block's end; something else. */
+    TLS("\x50\x48\x8d\x3d\0\0\0\0\xe8\0\0\0\0\x48\x8b\x40\x28\x5a\xc3", 4, false, PY_TLS_NONE, 0);
+    TLS("\x48\x31\xc0\xc3", 0, true, PY_TLS_NONE, 0);
+}
+
+/* The offset in the block may come by a relocation, with or without a symbol. */
+static void test_tls_relocated(void **state)
+{
+    static const char code[] = "\x66\x48\x8d\x3d\0\0\0\0\x66\x66\x48\xe8\0\0\0\0\x48\x8b\0\xc3";
+    static struct fake f;
+    struct py_image img;
+    uint32_t d = SLOT32(8);
+
+    (void)state;
+    for (int with_symbol = 0; with_symbol < 2; with_symbol++) {
+        fake_make(&f, 0x030c03f0, code, sizeof code - 1, false, true);
+        memcpy(f.file + AT_CODE + 4, &d, 4);
+        fake_symbol(&f, "tls", 8, 8, STT_TLS);
+        fake_reloc(&f, BASE + AT_SLOT, R_X86_64_DTPMOD64, 7, 0);
+        fake_reloc(&f, BASE + AT_SLOT + 8, R_X86_64_DTPOFF64, with_symbol ? 7 : 0, with_symbol ? 0 : 32);
+        fake_headers(&f, false, true);
+        fake_read(&f, &img);
+        assert_int_equal(img.tls_tstate.kind, PY_TLS_MODULE);
+        assert_int_equal(img.tls_tstate.offset, with_symbol ? 8 : 32);
+        assert_int_equal(img.tls_tstate.module_id_vaddr, BASE + AT_SLOT);
+        py_image_deinit(&img);
+    }
+    /* A tls_index without a relocation is none. */
+    fake_make(&f, 0x030c03f0, code, sizeof code - 1, false, true);
+    memcpy(f.file + AT_CODE + 4, &d, 4);
+    fake_read(&f, &img);
+    assert_int_equal(img.tls_tstate.kind, PY_TLS_NONE);
+    py_image_deinit(&img);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        uint32_t version;
+        const char *text;
+    } cases[] = {
+        {0x030e0af0, "CPython 3.14.10 is not supported (known: 3.11 3.12 3.13)"},
+        {0x030c00b4, "CPython 3.12.0b4 is a pre-release and not supported (known: 3.11 3.12 3.13)"},
+        {0x030d00f0, "CPython 3.13.0: _PyRuntime does not begin with the debug offsets"},
+        {0, "CPython 3.10 is not supported (known: 3.11 3.12 3.13)"},
+    };
+    static struct fake f;
+    struct py_image img;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_make(&f, cases[i].version, LOCAL_EXEC, 14, true, true);
+        fake_read(&f, &img);
+        assert_true(img.is_python);
+        assert_non_null(img.refused);
+        assert_string_equal(img.refused, cases[i].text);
+        py_image_deinit(&img);
+    }
+    /* No symbols: the section alone tells, and that is too little to go on. */
+    fake_make(&f, 0x030c00f0, LOCAL_EXEC, 14, true, true);
+    memset(f.file + AT_DYNAMIC, 0, 0x100);
+    fake_read(&f, &img);
+    assert_true(img.is_python);
+    assert_non_null(img.refused);
+    py_image_deinit(&img);
+}
+
+static void test_not_python(void **state)
+{
+    struct py_image img;
+    static struct fake f;
+    char text[] = "#!/bin/sh\n";
+    int fd = open_bytes(text, sizeof text);
+
+    (void)state;
+    assert_null(py_image_read(fd, "script", &img));
+    assert_false(img.is_python);
+    close(fd);
+    fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_null(py_image_read(fd, "this test", &img));
+    assert_false(img.is_python);
+    close(fd);
+    fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    assert_null(py_image_read(fd, "/dev/zero", &img));
+    assert_false(img.is_python);
+    close(fd);
+    fake_make(&f, 0x030c03f0, LOCAL_EXEC, 14, true, true);
+    memset(f.file + AT_STRINGS, 'x', 0x1f0);
+    f.file[AT_SECTION_NAMES + 3] = 'x';
+    fake_read(&f, &img);
+    assert_false(img.is_python);
+}
+
+static void read_any(const void *data, size_t len_bytes)
+{
+    struct py_image img;
+    int fd = open_bytes(data, len_bytes);
+    struct error *err = py_image_read(fd, "damaged", &img);
+
+    if (!err)
+        py_image_deinit(&img);
+    error_destroy(err);
+    close(fd);
+}
+
+static void test_damaged(void **state)
+{
+    static struct fake f;
+    static uint8_t bad[FILE_BYTES];
+    static const uint64_t values[] = {0,   1, 0x7fffffff, 0xffffffff, 0x8000000000000000, UINT64_MAX, UINT64_MAX - 7,
+                                      BASE};
+
+    (void)state;
+    fake_make(&f, 0x030c03f0, "\x66\x48\x8d\x3d\xf8\x07\0\0\x66\x66\x48\xe8", 12, false, true);
+    fake_reloc(&f, BASE + AT_SLOT, R_X86_64_DTPMOD64, 0, 0);
+    fake_headers(&f, false, true);
+    for (size_t len = 0; len < FILE_BYTES; len += 16)
+        read_any(f.file, len);
+    for (int gnu_hash = 0; gnu_hash < 2; gnu_hash++) {
+        fake_headers(&f, false, gnu_hash);
+        for (size_t at = 0; at < AT_RUNTIME; at += 8) {
+            for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+                memcpy(bad, f.file, sizeof bad);
+                memcpy(bad + at, &values[v], 8);
+                read_any(bad, sizeof bad);
+                memcpy(bad + at, f.file + at, 8);
+                memcpy(bad + at + 4, &values[v], 4);
+                read_any(bad, sizeof bad);
+            }
+        }
+    }
+    srand(1);
+    for (int round = 0; round < 5000; round++) {
+        memcpy(bad, f.file, sizeof bad);
+        for (int i = 0; i < 4; i++)
+            bad[rand() % AT_RUNTIME] = (uint8_t)rand();
+        read_any(bad, sizeof bad);
+    }
+}
+
+/* ---- the real ones ---- */
+
+/* Libraries of the same version as the file's name says, and what is known of it. */
+static void check_real(const char *path, uint32_t *checked)
+{
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *digits = name + strcspn(name, "0123456789");
+    unsigned major, minor;
+    struct py_image img;
+    struct stat st;
+
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0 || sscanf(digits, "%u.%u", &major, &minor) != 2) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    struct error *err = py_image_read(fd, path, &img);
+    close(fd);
+    if (err)
+        fail_msg("%s", error_text(err));
+    if (!img.is_python)
+        return; /* a launcher of libpython, or a script */
+    if (major < 3 || minor < 11) {
+        assert_non_null(img.refused);
+    } else {
+        assert_int_equal(img.version_hex >> 16, major << 8 | minor);
+        if (minor > 13) {
+            assert_non_null(img.refused);
+        } else {
+            if (img.refused)
+                fail_msg("%s: %s", path, img.refused);
+            assert_true(img.runtime_vaddr && img.code_type_vaddr && img.eval_range_count);
+            assert_true(minor == 11 || img.tls_tstate.kind != PY_TLS_NONE);
+        }
+    }
+    printf("  %s: %x%s%s\n", path, img.version_hex, img.refused ? " " : "", img.refused ? img.refused : "");
+    py_image_deinit(&img);
+    ++*checked;
+}
+
+/* Calls `use` for every interpreter of this machine. */
+static void each_real(void (*use)(const char *path, uint32_t *count), uint32_t *count)
+{
+    const char *home = getenv("HOME"), *listed = getenv("PYCAP_TEST_IMAGES");
+    char pattern[512];
+    glob_t found = {0};
+
+    glob("/usr/bin/python[23].*[0-9]", 0, NULL, &found);
+    glob("/usr/lib/*/libpython[23]*.so.1.0", GLOB_APPEND, NULL, &found);
+    snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/*/lib/libpython[23]*.so.1.0", home ? home : "");
+    glob(pattern, GLOB_APPEND, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        use(found.gl_pathv[i], count);
+    globfree(&found);
+    char *copy = strdup(listed ? listed : ""), *rest = copy;
+    for (char *path; (path = strsep(&rest, ":"));) {
+        if (*path)
+            use(path, count);
+    }
+    free(copy);
+}
+
+static void test_real(void **state)
+{
+    uint32_t checked = 0;
+
+    (void)state;
+    each_real(check_real, &checked);
+    if (!checked) {
+        print_message("skipped: no CPython on this machine\n");
+        skip();
+    }
+}
+
+/* Cut at every 64 bytes of its first pages, coarsely further on. */
+static void cut_real(const char *path, uint32_t *count)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    assert_int_equal(fstat(fd, &st), 0);
+    size_t len = (size_t)st.st_size;
+    void *data = *count || len < 1 << 20 ? MAP_FAILED : mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (data == MAP_FAILED)
+        return;
+    int copy = open_bytes(data, len);
+    for (size_t cut = len; cut > 64; cut = cut <= 16384              ? cut - 64
+                                           : cut - len / 200 > 16384 ? cut - len / 200
+                                                                     : 16384) {
+        struct py_image img;
+        assert_int_equal(ftruncate(copy, (off_t)cut), 0);
+        struct error *err = py_image_read(copy, path, &img);
+        assert_null(err);
+        py_image_deinit(&img);
+    }
+    close(copy);
+    munmap(data, len);
+    ++*count;
+}
+
+static void test_real_cut(void **state)
+{
+    uint32_t count = 0;
+
+    (void)state;
+    each_real(cut_real, &count);
+    if (!count) {
+        print_message("skipped: no CPython on this machine\n");
+        skip();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_symbols),       cmocka_unit_test(test_tls_models), cmocka_unit_test(test_tls_relocated),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_real),          cmocka_unit_test(test_real_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

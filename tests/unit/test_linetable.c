@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Line tables against what CPython itself says of them (testdata/linetable, made by
+ * tests/tools/make-linetable-golden.py), cut at every byte, and made of random bytes.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/cpython/code.h"
+
+struct golden {
+    struct trace_code code;
+    uint8_t *table;
+    uint64_t checked;
+};
+
+static void set_table(struct golden *g, const char *hex)
+{
+    size_t len = strcmp(hex, "-") == 0 ? 0 : strlen(hex) / 2;
+
+    free(g->table);
+    g->table = malloc(len + 1);
+    for (size_t i = 0; i < len; i++)
+        assert_int_equal(sscanf(hex + 2 * i, "%2hhx", &g->table[i]), 1);
+    g->code.line_table_form = 1;
+    g->code.line_table_len = len;
+    g->code.line_table = (struct trace_bytes){g->table, len};
+}
+
+static bool is_same(const char *text, bool has, int32_t value)
+{
+    return strcmp(text, "-") == 0 ? !has : has && atoi(text) == value;
+}
+
+static void check_stretch(struct golden *g, const char *line)
+{
+    char text[4][16];
+    int64_t start, end;
+
+    assert_int_equal(sscanf(line, "at %" SCNd64 " %" SCNd64 " %15s %15s %15s %15s", &start, &end, text[0], text[1],
+                            text[2], text[3]),
+                     6);
+    for (int64_t offset = start; offset < end; offset++) {
+        bool exact;
+        struct py_position p = py_code_position(&g->code, offset, &exact);
+        if (!is_same(text[0], exact, p.line) || (exact && !is_same(text[1], exact, p.end_line)) ||
+            !is_same(text[2], p.has_columns, p.column) || !is_same(text[3], p.has_columns, p.end_column) || !p.has_line)
+            fail_msg("offset %d: %d-%d:%d-%d exact %d, but CPython says %s", (int)offset, (int)p.line, (int)p.end_line,
+                     (int)p.column, (int)p.end_column, exact, line);
+        g->checked++;
+    }
+}
+
+static void check_golden(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    struct golden g = {0};
+    char *line = NULL;
+    size_t cap = 0;
+
+    if (!f)
+        fail_msg("%s: cannot be opened", path);
+    while (getline(&line, &cap, f) > 0) {
+        char name[256], hex[32768];
+        if (sscanf(line, "python %x", &g.code.python_version) == 1 || line[0] == '#')
+            continue;
+        if (sscanf(line, "code %255s %" SCNd64 " %u %32767s", name, &g.code.first_line, &g.code.code_len_bytes, hex) ==
+            4)
+            set_table(&g, hex);
+        else
+            check_stretch(&g, line);
+    }
+    assert_true(g.checked > 2000);
+    free(line);
+    free(g.table);
+    fclose(f);
+}
+
+#define GOLDEN(version, name)                              \
+    static void test_##name(void **state)                  \
+    {                                                      \
+        (void)state;                                       \
+        check_golden("testdata/linetable/" version ".txt"); \
+    }
+GOLDEN("2.7", python_2_7)
+GOLDEN("3.6", python_3_6)
+GOLDEN("3.9", python_3_9)
+GOLDEN("3.10", python_3_10)
+GOLDEN("3.11", python_3_11)
+GOLDEN("3.12", python_3_12)
+GOLDEN("3.13", python_3_13)
+
+static const uint32_t versions[] = {0x020712f0, 0x03060ff0, 0x030912f0, 0x030a0df0, 0x030b07f0, 0x030d00f0};
+#define VERSION_COUNT (sizeof versions / sizeof *versions)
+
+static struct trace_code code_of(uint32_t version, const uint8_t *table, uint64_t len)
+{
+    return (struct trace_code){.python_version = version, .first_line = 10, .line_table_form = 1,
+                               .line_table_len = len, .line_table = {table, len}};
+}
+
+static void assert_inexact(const struct trace_code *code, int64_t offset, int32_t line)
+{
+    bool exact = true;
+    struct py_position p = py_code_position(code, offset, &exact);
+
+    assert_false(exact);
+    assert_true(p.has_line);
+    assert_false(p.has_columns);
+    assert_int_equal(p.line, line);
+    assert_int_equal(p.end_line, line);
+}
+
+static void test_before_first_instruction(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VERSION_COUNT; i++) {
+        struct trace_code code = code_of(versions[i], (const uint8_t *)"\2\1\2\1", 4);
+        assert_inexact(&code, -1, 10);
+        assert_inexact(&code, -2, 10);
+        assert_inexact(&code, INT64_MIN, 10);
+    }
+}
+
+static void test_missing_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VERSION_COUNT; i++) {
+        struct trace_code code = {.python_version = versions[i], .first_line = 10};
+        assert_inexact(&code, 0, 10);
+        assert_inexact(&code, INT64_MAX, 10);
+    }
+}
+
+/* Cut: what the rest still says is exact, what lay behind gets the nearest line before. */
+static void test_cut_table(void **state)
+{
+    static const uint8_t locations[] = {0xe8, 0x02, 0xe8, 0x04, 0xe8, 0x06}; /* one unit each, +1 +2 +3 */
+    static const uint8_t pairs[] = {2, 1, 2, 2, 2, 3};
+    struct trace_code code = code_of(0x030b07f0, locations, sizeof locations);
+    bool exact;
+
+    (void)state;
+    code.line_table.len_bytes = 5;
+    assert_int_equal(py_code_position(&code, 2, &exact).line, 13);
+    assert_true(exact);
+    assert_inexact(&code, 4, 13);
+    code = code_of(0x030a0df0, pairs, sizeof pairs);
+    code.line_table.len_bytes = 5;
+    assert_int_equal(py_code_position(&code, 2, &exact).line, 13);
+    assert_true(exact);
+    assert_inexact(&code, 4, 13);
+    code = code_of(0x030912f0, pairs, sizeof pairs);
+    code.line_table.len_bytes = 4;
+    assert_int_equal(py_code_position(&code, 3, &exact).line, 11);
+    assert_true(exact);
+    assert_inexact(&code, 4, 13);
+    code.line_table_len = 4;
+    assert_int_equal(py_code_position(&code, 4, &exact).line, 13);
+    assert_true(exact);
+    code.code_len_bytes = 6;
+    assert_inexact(&code, 6, 13);
+}
+
+static void test_no_line(void **state)
+{
+    static const uint8_t locations[] = {0xe8, 0x02, 0xf8, 0xe8, 0x02};
+    static const uint8_t pairs[] = {2, 1, 2, 0x80, 2, 1};
+    struct trace_code code = code_of(0x030b07f0, locations, sizeof locations);
+    bool exact;
+
+    (void)state;
+    assert_inexact(&code, 2, 11);
+    assert_int_equal(py_code_position(&code, 4, &exact).line, 12);
+    code = code_of(0x030a0df0, pairs, sizeof pairs);
+    assert_inexact(&code, 2, 11);
+    assert_int_equal(py_code_position(&code, 4, &exact).line, 12);
+}
+
+/* Numbers that no table of CPython has: the answer is inexact, not undefined. */
+static void test_absurd_numbers(void **state)
+{
+    uint8_t table[4000];
+    struct trace_code code = code_of(0x030b07f0, table, sizeof table);
+    bool exact;
+
+    (void)state;
+    for (size_t i = 0; i + 8 <= sizeof table; i += 8)
+        memcpy(table + i, "\xef\x7e\x7f\x7f\x7f\x7f\x03\xf8", 8); /* line += 2^31 - 1 */
+    struct py_position p = py_code_position(&code, 7000, &exact);
+    assert_false(exact);
+    assert_int_equal(p.line, 10);
+    memcpy(table, "\xf0\x00\x7f\x7f\x7f\x7f\x7f\x03\x7f\x7f\x7f\x7f\x7f\x03\x01",
+           15); /* end line and column 2^32 - 1 */
+    p = py_code_position(&code, 0, &exact);
+    assert_true(exact);
+    assert_int_equal(p.end_line, 10);
+    assert_false(p.has_columns);
+    code.first_line = INT64_MAX;
+    p = py_code_position(&code, 0, &exact);
+    assert_false(exact);
+    assert_false(p.has_line);
+}
+
+static void test_random_bytes(void **state)
+{
+    uint8_t table[64];
+    bool exact;
+
+    (void)state;
+    srand(1);
+    for (int round = 0; round < 20000; round++) {
+        for (size_t i = 0; i < sizeof table; i++)
+            table[i] = (uint8_t)(rand() >> 7);
+        /* On the heap, so that a step past the end is seen. */
+        size_t len = (size_t)rand() % sizeof table;
+        uint8_t *copy = malloc(len + 1);
+        memcpy(copy, table, len);
+        uint8_t *tight = realloc(copy, len ? len : 1);
+        struct trace_code code = code_of(versions[round % VERSION_COUNT], tight, len);
+        code.first_line = (int64_t)rand() << 20;
+        py_code_position(&code, rand() % 1000, &exact);
+        free(tight);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_python_2_7),
+        cmocka_unit_test(test_python_3_6),
+        cmocka_unit_test(test_python_3_9),
+        cmocka_unit_test(test_python_3_10),
+        cmocka_unit_test(test_python_3_11),
+        cmocka_unit_test(test_python_3_12),
+        cmocka_unit_test(test_python_3_13),
+        cmocka_unit_test(test_before_first_instruction),
+        cmocka_unit_test(test_missing_table),
+        cmocka_unit_test(test_cut_table),
+        cmocka_unit_test(test_no_line),
+        cmocka_unit_test(test_absurd_numbers),
+        cmocka_unit_test(test_random_bytes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

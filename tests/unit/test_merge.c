@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of mixed stacks, by hand-written cases. Each names its frames, outermost first:
+ * native frames by letters (capital: call machinery by name; a digit before them begins another
+ * module), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "symbolize/merge.h"
+
+enum { MOST = 64 };
+
+struct scene {
+    const char *native, *python, *joins, *kernel;
+    uint32_t python_end, native_end; /* 0: complete where there is such a stack */
+    bool show_interpreter;
+    uint32_t reason; /* of joins that are "?" */
+    /* What came of it. */
+    uint32_t joined, unjoined, join_end;
+};
+
+static void lay_out(struct scene *s, char *text)
+{
+    struct merge_native native[MOST] = {0};
+    bool run_start[MOST] = {0};
+    struct merge_run runs[MOST] = {0};
+    char native_names[MOST], python_names[MOST];
+    struct merge_input in = {.native = native, .run_start = run_start, .runs = runs,
+                             .show_interpreter = s->show_interpreter,
+                             .kernel_count = s->kernel ? (uint32_t)strlen(s->kernel) : 0};
+    struct merge_output out = {0};
+    uint32_t module = 1;
+
+    for (const char *p = s->native ? s->native : ""; *p; p++) {
+        if (isdigit((unsigned char)*p)) {
+            module = (uint32_t)(*p - '0');
+            continue;
+        }
+        native_names[in.native_count] = *p;
+        native[in.native_count++] = (struct merge_native){.module = module, .call_machinery = isupper((unsigned char)*p)};
+    }
+    bool start = true;
+    for (const char *p = s->python ? s->python : ""; *p; p++) {
+        if (*p == ' ') {
+            start = true;
+            continue;
+        }
+        python_names[in.python_count] = *p;
+        run_start[in.python_count++] = start;
+        start = false;
+    }
+    for (const char *p = s->joins ? s->joins : ""; *p; p++) {
+        struct merge_run *run = &runs[in.run_count++];
+        run->reason = s->reason ? s->reason : LOSS_join_no_record;
+        for (uint32_t i = 0; i < in.native_count; i++) {
+            if (native_names[i] == *p)
+                *run = (struct merge_run){.native = i + 1};
+        }
+    }
+    in.python_end = s->python_end ? s->python_end : in.python_count ? LOSS_complete : 0;
+    in.native_end = s->native_end ? s->native_end : in.native_count ? LOSS_complete : 0;
+    assert_true(merge_layout(&in, &out));
+    for (size_t i = 0; i < out.slots.count; i++) {
+        struct merge_slot slot = out.slots.data[i];
+        switch (slot.kind) {
+        case MERGE_KERNEL:
+            *text++ = s->kernel[slot.index];
+            break;
+        case MERGE_NATIVE:
+            *text++ = native_names[slot.index];
+            break;
+        case MERGE_PYTHON:
+            *text++ = python_names[slot.index];
+            break;
+        case MERGE_TORN:
+            *text++ = '!';
+            break;
+        case MERGE_TRUNCATED:
+            *text++ = '/';
+            break;
+        }
+    }
+    *text = 0;
+    s->joined = out.joined_count;
+    s->unjoined = out.unjoined_count;
+    s->join_end = out.join_end;
+    merge_output_deinit(&out);
+}
+
+#define EXPECT(golden, ...)                        \
+    do {                                           \
+        struct scene scene_ = {__VA_ARGS__};       \
+        char text_[4 * MOST];                      \
+        lay_out(&scene_, text_);                   \
+        assert_string_equal(text_, golden);        \
+    } while (0)
+
+/* The joined frames `e` and `f` are the eval loop. */
+
+static void test_one_run(void **state)
+{
+    (void)state;
+    EXPECT("mabc", .native = "me", .python = "abc", .joins = "e");
+    /* C called by the Python leaf, and the kernel below. */
+    EXPECT("mabcrsK", .native = "mers", .python = "abc", .joins = "e", .kernel = "K");
+    EXPECT("mabcrsKL", .native = "mers", .python = "abc", .joins = "e", .kernel = "KL");
+}
+
+static void test_callback_between_two_runs(void **state)
+{
+    struct scene s = {.native = "melf", .python = "ab k", .joins = "ef"};
+    char text[MOST];
+
+    (void)state;
+    lay_out(&s, text);
+    assert_string_equal(text, "mablk");
+    assert_int_equal(s.joined, 2);
+    assert_int_equal(s.unjoined, 0);
+    assert_int_equal(s.join_end, LOSS_complete);
+    /* Functions of C that do work stay between any number of runs. */
+    EXPECT("malbmcnd", .native = "melfmgnh", .python = "a b c d", .joins = "efgh");
+}
+
+static void test_machinery_is_hidden_where_it_adjoins(void **state)
+{
+    (void)state;
+    /* V calls the eval loop, W is called by it. */
+    EXPECT("mablk", .native = "mVeWlVf", .python = "ab k", .joins = "ef");
+    /* A chain of it. */
+    EXPECT("mak", .native = "mVWeXYZf", .python = "a k", .joins = "ef");
+    EXPECT("mablk", .native = "mABeCDlEFf", .python = "ab k", .joins = "ef");
+    /* At the leaf. */
+    EXPECT("ma", .native = "meV", .python = "a", .joins = "e");
+}
+
+static void test_machinery_stays_elsewhere(void **state)
+{
+    (void)state;
+    /* Between two functions of C it passes no call of Python on. */
+    EXPECT("maxVy", .native = "mexVy", .python = "a", .joins = "e");
+    /* Another module has a function of the same name. */
+    EXPECT("maVx", .native = "1me2V1x", .python = "a", .joins = "e");
+    EXPECT("Vax", .native = "2V1ex", .python = "a", .joins = "e");
+    /* No run, no machinery. */
+    EXPECT("mVex", .native = "mVex");
+}
+
+static void test_show_interpreter(void **state)
+{
+    (void)state;
+    EXPECT("mVeabWlVfk", .native = "mVeWlVf", .python = "ab k", .joins = "ef", .show_interpreter = true);
+    EXPECT("eaK", .native = "e", .python = "a", .joins = "e", .kernel = "K", .show_interpreter = true);
+}
+
+static void test_unknown_runs_stand_above(void **state)
+{
+    struct scene s = {.native = "melf", .python = "ab k", .joins = "??", .reason = LOSS_join_outside};
+    char text[MOST];
+
+    (void)state;
+    lay_out(&s, text);
+    assert_string_equal(text, "abkmelf");
+    assert_int_equal(s.unjoined, 2);
+    assert_int_equal(s.join_end, LOSS_join_outside);
+    /* Known ones keep their place; the unknown go to the outer end of the gap they lie in. */
+    EXPECT("ambxcy", .native = "mexfy", .python = "a b c", .joins = "?ef");
+    EXPECT("mabxcy", .native = "mexfy", .python = "a b c", .joins = "e?f");
+    EXPECT("maxbcy", .native = "mexfy", .python = "a b c", .joins = "ef?");
+    EXPECT("mabcdx", .native = "mex", .python = "a b c d", .joins = "e???");
+    EXPECT("abcmdx", .native = "mex", .python = "a b c d", .joins = "???e");
+}
+
+static void test_impossible_join_is_not_believed(void **state)
+{
+    struct scene s = {.native = "melf", .python = "a b", .joins = "fe"};
+    char text[MOST];
+
+    (void)state;
+    lay_out(&s, text);
+    assert_string_equal(text, "abmelf");
+    assert_int_equal(s.join_end, LOSS_join_mismatch);
+    /* More or fewer runs than the Python stack has. */
+    EXPECT("abmelf", .native = "melf", .python = "a b", .joins = "e");
+    EXPECT("abmelf", .native = "melf", .python = "a b", .joins = "eff");
+    EXPECT("abmelf", .native = "melf", .python = "a b");
+    /* Two records in one frame, as when the unwinder skipped one, do keep their order. */
+    EXPECT("mabl", .native = "mel", .python = "a b", .joins = "ee");
+}
+
+static void test_index_outside(void **state)
+{
+    const struct merge_native native[2] = {{0}};
+    const bool run_start[1] = {true};
+    const struct merge_run run = {.native = 3};
+    struct merge_input in = {.native = native, .native_count = 2, .run_start = run_start, .python_count = 1,
+                             .runs = &run, .run_count = 1, .python_end = LOSS_complete, .native_end = LOSS_complete};
+    struct merge_output out = {0};
+
+    (void)state;
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, 3);
+    assert_int_equal(out.slots.data[0].kind, MERGE_PYTHON);
+    assert_int_equal(out.join_end, LOSS_join_mismatch);
+    merge_output_deinit(&out);
+}
+
+static void test_parts_missing(void **state)
+{
+    struct scene python_only = {.python = "ab c", .joins = "??", .kernel = "K"};
+    struct scene failed = {.python = "ab", .joins = "?", .native_end = LOSS_no_user_registers};
+    char text[MOST];
+
+    (void)state;
+    lay_out(&python_only, text);
+    assert_string_equal(text, "abcK");
+    assert_int_equal(python_only.join_end, 0); /* nothing was asked for, so nothing is missing */
+    lay_out(&failed, text);
+    assert_string_equal(text, "ab");
+    assert_int_equal(failed.join_end, LOSS_join_no_native);
+    EXPECT("", .native = NULL);
+    EXPECT("KL", .kernel = "KL");
+    EXPECT("mxK", .native = "mx", .kernel = "K");
+}
+
+static void test_marks_of_python(void **state)
+{
+    (void)state;
+    EXPECT("!ab", .python = "ab", .python_end = LOSS_python_torn);
+    EXPECT("/ab", .python = "ab", .python_end = LOSS_python_too_deep);
+    /* The mark stands where frames are missing: before the outermost run, inside what is known to call it. */
+    EXPECT("m!abx", .native = "mex", .python = "ab", .joins = "e", .python_end = LOSS_python_fault);
+    EXPECT("mex!abl", .native = "mexfl", .python = "ab", .joins = "f", .python_end = LOSS_python_torn);
+    EXPECT("!abmex", .native = "mex", .python = "ab", .joins = "?", .python_end = LOSS_python_torn);
+    /* Nothing was read at all. */
+    EXPECT("!mex", .native = "mex", .python_end = LOSS_python_torn);
+    EXPECT("!", .python_end = LOSS_thread_state_fault);
+    /* A thread without Python is whole as it is. */
+    EXPECT("mx", .native = "mx", .python_end = LOSS_no_thread_state);
+}
+
+static void test_marks_of_native(void **state)
+{
+    (void)state;
+    EXPECT("/xy", .native = "xy", .native_end = LOSS_no_unwind_info);
+    EXPECT("/xy", .native = "xy", .native_end = LOSS_no_unwind_info, .python_end = LOSS_no_thread_state);
+    /* With Python from its root on the way is known. */
+    EXPECT("ax", .native = "ex", .python = "a", .joins = "e", .native_end = LOSS_native_too_deep);
+    EXPECT("abx", .native = "ex", .python = "a b", .joins = "?e", .native_end = LOSS_native_too_deep);
+    /* One mark is enough at one place; two places have two. */
+    EXPECT("!ax", .native = "x", .python = "a", .joins = "?", .native_end = LOSS_native_fault, .python_end = LOSS_python_torn);
+    EXPECT("/w!ax", .native = "wex", .python = "a", .joins = "e", .native_end = LOSS_native_fault,
+           .python_end = LOSS_python_torn);
+}
+
+static void test_cut_run_at_the_outer_end(void **state)
+{
+    /* The outermost run lost its outermost frame, and with it the flag that begins a run. */
+    const struct merge_native native[4] = {{0}};
+    const bool run_start[3] = {false, false, true};
+    const struct merge_run runs[2] = {{.native = 2}, {.native = 4}};
+    struct merge_input in = {.native = native, .native_count = 4, .run_start = run_start, .python_count = 3,
+                             .runs = runs, .run_count = 2, .python_end = LOSS_python_too_deep,
+                             .native_end = LOSS_complete};
+    const enum merge_kind kinds[] = {MERGE_NATIVE, MERGE_TRUNCATED, MERGE_PYTHON, MERGE_PYTHON, MERGE_NATIVE, MERGE_PYTHON};
+    struct merge_output out = {0};
+
+    (void)state;
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(out.slots.data[i].kind, kinds[i]);
+    assert_int_equal(out.join_end, LOSS_complete);
+    merge_output_deinit(&out);
+}
+
+/* 1,000 activations, each with a C function in between: what a recursive sort does. */
+static void test_deep(void **state)
+{
+    enum { RUNS = 1000, NATIVE = 2 * RUNS, PYTHON = 3 * RUNS };
+    struct merge_native *native = calloc(NATIVE, sizeof *native);
+    bool *run_start = calloc(PYTHON, sizeof *run_start);
+    struct merge_run *runs = calloc(RUNS, sizeof *runs);
+    struct merge_input in = {.native = native, .native_count = NATIVE, .run_start = run_start, .python_count = PYTHON,
+                             .runs = runs, .run_count = RUNS, .python_end = LOSS_complete,
+                             .native_end = LOSS_complete};
+    struct merge_output out = {0};
+
+    (void)state;
+    for (uint32_t i = 0; i < RUNS; i++) {
+        runs[i].native = 2 * i + 2;
+        run_start[3 * i] = true;
+    }
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, RUNS * 4);
+    for (uint32_t i = 0; i < out.slots.count; i++) {
+        assert_int_equal(out.slots.data[i].kind, i % 4 ? MERGE_PYTHON : MERGE_NATIVE);
+        assert_int_equal(out.slots.data[i].index, i % 4 ? i / 4 * 3 + i % 4 - 1 : i / 4 * 2);
+    }
+    /* The same output serves the next stack. */
+    in.python_count = in.run_count = 0;
+    in.python_end = 0;
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, NATIVE);
+    merge_output_deinit(&out);
+    free(native);
+    free(run_start);
+    free(runs);
+}
+
+static void test_names_of_machinery(void **state)
+{
+    static const char *const yes[] = {"_PyEval_Vector", "_PyFunction_Vectorcall", "_PyObject_Vectorcall",
+                                      "PyObject_Vectorcall", "PyEval_EvalCode", "run_mod", "run_eval_code_obj",
+                                      "method_vectorcall", "_PyObject_MakeTpCall", "cfunction_vectorcall_FASTCALL",
+                                      "_PyEval_Vector.constprop.0", "_PyEval_EvalFrame.part.0.cold", "vectorcall_method",
+                                      "PyCFunction_Call"};
+    static const char *const no[] = {"", "list_sort_impl", "functools_reduce", "_PyEval_EvalFrameDefault", "type_call",
+                                     "slot_tp_call", "map_next", "main", "_PyEval_Vecto", "_PyEval_Vectors", ".cold",
+                                     "builtin_exec", "a_name_that_is_longer_than_any_in_the_list_of_call_machinery_functions"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true(merge_is_call_machinery(yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(merge_is_call_machinery(no[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_run),
+        cmocka_unit_test(test_callback_between_two_runs),
+        cmocka_unit_test(test_machinery_is_hidden_where_it_adjoins),
+        cmocka_unit_test(test_machinery_stays_elsewhere),
+        cmocka_unit_test(test_show_interpreter),
+        cmocka_unit_test(test_unknown_runs_stand_above),
+        cmocka_unit_test(test_impossible_join_is_not_believed),
+        cmocka_unit_test(test_index_outside),
+        cmocka_unit_test(test_parts_missing),
+        cmocka_unit_test(test_marks_of_python),
+        cmocka_unit_test(test_marks_of_native),
+        cmocka_unit_test(test_cut_run_at_the_outer_end),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_names_of_machinery),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
