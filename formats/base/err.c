@@ -91,6 +91,16 @@ struct error *error_file(int os_errno, const char *path, const char *fmt, ...)
     return err;
 }
 
+struct error *error_path(enum error_code code, const char *path, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    struct error *err = create(code, 0, path, false, 0, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
 struct error *error_at(enum error_code code, const char *path, uint64_t offset, const char *fmt, ...)
 {
     va_list ap;

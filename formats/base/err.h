@@ -42,6 +42,8 @@ struct error *error_create(enum error_code code, const char *fmt, ...) ERR_PRINT
 struct error *error_os(int os_errno, const char *fmt, ...) ERR_PRINTF(2, 3);
 /* The same about a file; `path` is copied. */
 struct error *error_file(int os_errno, const char *path, const char *fmt, ...) ERR_PRINTF(3, 4);
+/* About `path` as a whole, where no system call failed. */
+struct error *error_path(enum error_code code, const char *path, const char *fmt, ...) ERR_PRINTF(3, 4);
 /* About bytes at `offset` of `path`. */
 struct error *error_at(enum error_code code, const char *path, uint64_t offset, const char *fmt, ...) ERR_PRINTF(4, 5);
 struct error *error_no_memory(void);

@@ -180,7 +180,7 @@ struct trace_reader_stats {
     uint16_t version, least_reader;
     uint64_t file_bytes, raw_bytes, block_count, record_count, epoch_count, unknown_record_count;
     uint64_t damaged_bytes, damage_count, epochs_damaged;
-    uint64_t skipped_sample_count; /* that the blocks given up or skipped say they held; not of blocks that are damaged themselves */
+    uint64_t skipped_sample_count; /* lost with whole blocks; what a damaged block held is not known */
     bool ended; /* an END record was met */
 };
 
@@ -210,7 +210,10 @@ bool trace_samples_next(struct trace_sample_iter *it, struct trace_sample *sampl
 
 /* ---- for dump and for tests ---- */
 
-enum trace_field_type { TRACE_F_DEF, TRACE_F_DEFS, TRACE_F_REF, TRACE_F_STR, TRACE_F_U32, TRACE_F_U64, TRACE_F_S64, TRACE_F_BYTES, TRACE_F_LIST, TRACE_F_ID };
+enum trace_field_type {
+    TRACE_F_DEF, TRACE_F_DEFS, TRACE_F_REF, TRACE_F_STR, TRACE_F_U32, TRACE_F_U64, TRACE_F_S64, TRACE_F_BYTES, TRACE_F_LIST,
+    TRACE_F_ID,
+};
 struct trace_field {
     const char *name, *meaning;
     enum trace_field_type type;

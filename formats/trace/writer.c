@@ -133,7 +133,9 @@ static void write_block(struct trace_writer *w, uint8_t flags)
     }
     /* Less room than the raw bytes need: what does not shrink is stored as it is. */
     uint8_t *payload = out + TRACE_BLOCK_HEADER_BYTES;
-    size_t n = raw_len ? ZSTD_compressCCtx(w->zstd, payload, raw_len - 1, w->block.data, raw_len, w->options.zstd_level) : 0;
+    size_t n = 0;
+    if (raw_len)
+        n = ZSTD_compressCCtx(w->zstd, payload, raw_len - 1, w->block.data, raw_len, w->options.zstd_level);
     if (!raw_len || ZSTD_isError(n)) {
         h.codec = TRACE_CODEC_RAW;
         n = raw_len;
@@ -241,7 +243,8 @@ static size_t encode(struct trace_writer *w, const struct trace_record_type *typ
     return payload_at;
 }
 
-static bool append_defining(struct trace_writer *w, const struct trace_record_type *type, size_t payload_at, void *record)
+static bool append_defining(struct trace_writer *w, const struct trace_record_type *type, size_t payload_at,
+                            void *record)
 {
     struct trace_fault fault;
 

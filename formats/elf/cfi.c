@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/elf/cfi.h"
+
+#include <string.h>
+
+#include "formats/base/bytes.h"
+
+/* DW_EH_PE_*: the low half says how a pointer is stored, the high half what it is relative to. */
+enum {
+    PE_absptr = 0x00, PE_uleb128 = 0x01, PE_udata2 = 0x02, PE_udata4 = 0x03, PE_udata8 = 0x04,
+    PE_sleb128 = 0x09, PE_sdata2 = 0x0a, PE_sdata4 = 0x0b, PE_sdata8 = 0x0c,
+    PE_pcrel = 0x10, PE_datarel = 0x30, PE_relative = 0x70, PE_indirect = 0x80, PE_omit = 0xff,
+};
+
+struct cie {
+    uint64_t code_align, return_column;
+    int64_t data_align;
+    uint8_t pointer_encoding, version;
+    bool sized, signal_frame;
+    const uint8_t *program;
+    uint64_t program_len;
+};
+
+/* `vaddr` is that of b->start. */
+static uint64_t read_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base)
+{
+    uint64_t at = vaddr + bytes_offset(b), v;
+
+    switch (encoding & 0x0f) {
+    case PE_absptr:
+    case PE_udata8:
+    case PE_sdata8:
+        v = bytes_u64(b);
+        break;
+    case PE_uleb128:
+        v = bytes_uleb(b);
+        break;
+    case PE_sleb128:
+        v = (uint64_t)bytes_sleb(b);
+        break;
+    case PE_udata2:
+        v = bytes_u16(b);
+        break;
+    case PE_sdata2:
+        v = (uint64_t)(int16_t)bytes_u16(b);
+        break;
+    case PE_udata4:
+        v = bytes_u32(b);
+        break;
+    case PE_sdata4:
+        v = (uint64_t)(int32_t)bytes_u32(b);
+        break;
+    default:
+        b->bad = true;
+        return 0;
+    }
+    switch (encoding & PE_relative) {
+    case 0:
+        return v;
+    case PE_pcrel:
+        return v + at;
+    case PE_datarel:
+        return v + data_base;
+    default:
+        b->bad = true;
+        return 0;
+    }
+}
+
+/* The bytes of the entry at `offset` behind its length; `*wide`: of the 64-bit format. */
+static bool read_entry(const struct cfi_section *s, uint64_t offset, struct bytes *out, bool *wide, uint64_t *next)
+{
+    struct bytes b = bytes_of(s->data, s->len_bytes);
+
+    bytes_seek(&b, offset);
+    uint64_t len = bytes_u32(&b);
+    *wide = len == UINT32_MAX;
+    if (*wide)
+        len = bytes_u64(&b);
+    if (b.bad || len > bytes_left(&b))
+        return false;
+    *out = b;
+    out->end = b.pos + len;
+    *next = bytes_offset(&b) + len;
+    return true;
+}
+
+static bool read_augmentation(struct bytes *b, const char *augmentation, const struct cfi_section *s, struct cie *out)
+{
+    if (!*augmentation)
+        return true;
+    if (*augmentation != 'z')
+        return false; /* without a size what follows cannot be passed over */
+    out->sized = true;
+    uint64_t len = bytes_uleb(b);
+    const uint8_t *end = bytes_take(b, len) ? b->pos : NULL;
+    if (!end)
+        return false;
+    struct bytes data = {.start = b->start, .pos = end - len, .end = end};
+    for (const char *c = augmentation + 1; *c; c++) {
+        uint8_t encoding;
+        switch (*c) {
+        case 'R':
+            out->pointer_encoding = bytes_u8(&data);
+            break;
+        case 'L':
+            bytes_u8(&data);
+            break;
+        case 'P':
+            encoding = bytes_u8(&data);
+            read_pointer(&data, encoding & 0x7f, s->vaddr, s->hdr_vaddr);
+            break;
+        case 'S':
+            out->signal_frame = true;
+            break;
+        case 'B':
+            break;
+        default:
+            return !data.bad; /* sized: the rest can be passed over */
+        }
+    }
+    return !data.bad;
+}
+
+static bool read_cie(const struct cfi_section *s, uint64_t offset, struct cie *out)
+{
+    struct bytes b;
+    bool wide;
+    uint64_t next;
+
+    *out = (struct cie){.pointer_encoding = PE_absptr};
+    if (!read_entry(s, offset, &b, &wide, &next))
+        return false;
+    uint64_t id = wide ? bytes_u64(&b) : bytes_u32(&b);
+    uint64_t expected = !s->debug_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;
+    out->version = bytes_u8(&b);
+    const char *augmentation = bytes_cstr(&b);
+    if (id != expected || !augmentation || (out->version != 1 && out->version != 3 && out->version != 4))
+        return false;
+    if (out->version == 4 && (bytes_u8(&b) != 8 || bytes_u8(&b) != 0))
+        return false; /* address and segment size */
+    out->code_align = bytes_uleb(&b);
+    out->data_align = bytes_sleb(&b);
+    out->return_column = out->version == 1 ? bytes_u8(&b) : bytes_uleb(&b);
+    if (b.bad || !read_augmentation(&b, augmentation, s, out))
+        return false;
+    out->program = b.pos;
+    out->program_len = bytes_left(&b);
+    return !b.bad;
+}
+
+/* An FDE whose bytes are `b`, at `offset`; false also for a CIE. */
+static bool read_fde(const struct cfi_section *s, uint64_t offset, struct bytes b, bool wide, struct cfi_fde *out)
+{
+    struct cie cie;
+    uint64_t id_at = bytes_offset(&b);
+    uint64_t id = wide ? bytes_u64(&b) : bytes_u32(&b);
+
+    if (b.bad || id == (!s->debug_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX))
+        return false;
+    if (!s->debug_frame && id > id_at)
+        return false;
+    if (!read_cie(s, s->debug_frame ? id : id_at - id, &cie) || (cie.pointer_encoding & PE_indirect))
+        return false;
+    uint64_t start = read_pointer(&b, cie.pointer_encoding, s->vaddr, s->hdr_vaddr);
+    uint64_t len = read_pointer(&b, cie.pointer_encoding & 0x0f, s->vaddr, s->hdr_vaddr);
+    if (cie.sized)
+        bytes_skip(&b, bytes_uleb(&b));
+    if (b.bad || !len || start + len < start)
+        return false;
+    *out = (struct cfi_fde){
+        .offset = offset, .start = start, .end = start + len, .code_align = cie.code_align,
+        .data_align = cie.data_align, .return_column = cie.return_column, .signal_frame = cie.signal_frame,
+        .cie_program = cie.program, .cie_program_len = cie.program_len, .fde_program = b.pos,
+        .fde_program_len = bytes_left(&b),
+    };
+    return true;
+}
+
+bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out)
+{
+    struct bytes b;
+    bool wide;
+    uint64_t next;
+
+    return read_entry(s, offset, &b, &wide, &next) && bytes_left(&b) && read_fde(s, offset, b, wide, out);
+}
+
+bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out)
+{
+    struct bytes b;
+    bool wide;
+    uint64_t next;
+
+    while (*offset < s->len_bytes && read_entry(s, *offset, &b, &wide, &next)) {
+        uint64_t at = *offset;
+        *offset = next;
+        /* A length of 0 ends what one object file brought; crtend.o's may stand in the middle. */
+        if (bytes_left(&b) && read_fde(s, at, b, wide, out))
+            return true;
+    }
+    return false;
+}
+
+bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, struct cfi_table *out)
+{
+    struct bytes b = bytes_of(hdr, len_bytes);
+    uint8_t version = bytes_u8(&b), frame_encoding = bytes_u8(&b), count_encoding = bytes_u8(&b),
+            table_encoding = bytes_u8(&b);
+
+    *out = (struct cfi_table){.hdr_vaddr = hdr_vaddr};
+    if (b.bad || version != 1 || frame_encoding == PE_omit || (frame_encoding & PE_indirect))
+        return false;
+    out->eh_frame_vaddr = read_pointer(&b, frame_encoding, hdr_vaddr, hdr_vaddr);
+    if (b.bad)
+        return false;
+    if (count_encoding == PE_omit || table_encoding != (PE_datarel | PE_sdata4))
+        return true; /* no table, but it says where .eh_frame is */
+    uint64_t count = read_pointer(&b, count_encoding, hdr_vaddr, hdr_vaddr);
+    if (b.bad || count > bytes_left(&b) / 8)
+        return true;
+    out->rows = b.pos;
+    out->count = count;
+    return true;
+}
+
+bool cfi_table_find(const struct cfi_table *t, uint64_t vaddr, uint64_t *fde_vaddr)
+{
+    int64_t wanted = (int64_t)(vaddr - t->hdr_vaddr);
+    uint64_t low = 0, high = t->count;
+    int32_t row[2];
+
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        memcpy(row, t->rows + middle * 8, sizeof row);
+        if (wanted < row[0])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (!low)
+        return false;
+    memcpy(row, t->rows + (low - 1) * 8, sizeof row);
+    *fde_vaddr = t->hdr_vaddr + (uint64_t)(int64_t)row[1];
+    return true;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call frame information: the CIEs and FDEs of .eh_frame and .debug_frame (LSB Core
+ * 5.0, chapter 10.6; DWARF 5, section 6.4). Reading only: what the programs in them
+ * mean is for whoever unwinds. Every length and pointer is checked.
+ */
+#ifndef FORMATS_ELF_CFI_H
+#define FORMATS_ELF_CFI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cfi_section {
+    const uint8_t *data;
+    uint64_t len_bytes;
+    uint64_t vaddr;     /* of data[0] */
+    uint64_t hdr_vaddr; /* of .eh_frame_hdr, the base of data-relative pointers; 0: there is none */
+    bool debug_frame;   /* .debug_frame: other CIE ids and pointers, plain addresses */
+};
+
+/* An FDE with what it needs of its CIE. Borrowed from the section. */
+struct cfi_fde {
+    uint64_t offset;     /* in the section, bytes */
+    uint64_t start, end; /* virtual addresses; end is exclusive */
+    uint64_t code_align;
+    int64_t data_align;
+    uint64_t return_column;
+    bool signal_frame;
+    const uint8_t *cie_program, *fde_program;
+    uint64_t cie_program_len, fde_program_len; /* bytes */
+};
+
+/* Reads the FDE at `offset`. False where there is none, or one that breaks the format. */
+bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out);
+/*
+ * Walks all FDEs: start with *offset 0. Entries that cannot be understood are passed over; false at the end, or
+ * where a length leads out of the section.
+ */
+bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out);
+
+/* The sorted table of .eh_frame_hdr. */
+struct cfi_table {
+    const uint8_t *rows; /* pairs of int32: start of the function, address of its FDE, both relative to hdr_vaddr */
+    uint64_t count;
+    uint64_t hdr_vaddr;
+    uint64_t eh_frame_vaddr;
+};
+/* False when it is damaged, or of an encoding other than the one that linkers write. */
+bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, struct cfi_table *out);
+/* The virtual address of the FDE that would hold `vaddr`; false when the table starts behind it. */
+bool cfi_table_find(const struct cfi_table *t, uint64_t vaddr, uint64_t *fde_vaddr);
+
+#endif
