@@ -135,7 +135,11 @@ uint32_t trace_writer_string(struct trace_writer *w, const void *data, uint64_t 
 uint32_t trace_writer_cstr(struct trace_writer *w, const char *s); /* NULL: 0 */
 /* The id of the stack of these frames, outermost first; 0 for none. */
 uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint32_t count);
-/* Adds a sample. Samples of one event should come in order of time; others are accepted and cost more bytes. */
+/*
+ * Adds a sample. Samples of one event should come in order of time; others are accepted and cost more bytes.
+ * Readers put samples of different events in order within two seconds: flush at least every second, and add no
+ * sample that is older than the newest one by more than a second.
+ */
 void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct trace_sample *sample);
 /* Writes out what is buffered as a block. */
 void trace_writer_flush(struct trace_writer *w);

@@ -3,12 +3,15 @@ import sys
 import threading
 import time
 
-END = time.time() + float(sys.argv[1])
+SECONDS = float(sys.argv[1])
+ready = threading.Barrier(64)
 
 
 def work(n):
-    scope = {"time": time, "END": END}
-    exec(compile(f"def only_in_{n}():\n    while time.time() < END: sum(range(300))\n", f"<thread {n}>", "exec"), scope)
+    scope = {"time": time, "SECONDS": SECONDS}
+    exec(compile(f"def only_in_{n}():\n    end = time.time() + SECONDS\n"
+                 f"    while time.time() < end: sum(range(300))\n", f"<thread {n}>", "exec"), scope)
+    ready.wait()
     scope[f"only_in_{n}"]()
 
 

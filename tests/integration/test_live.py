@@ -4,13 +4,14 @@ import collections
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import PYCAP, ROOT, why_no_bpf
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -34,6 +35,10 @@ def profile(pysym, tmp_path):
                 rows.append((one["name"], [frames[i] for i in stack], weight))
         return rows
     return run
+
+
+# Frames that say that others are missing. "[libfoo.so]" is a native function without a name.
+MARKS = {"[torn]", "[truncated]", "[no frames]"}
 
 
 def python_only(frames):
@@ -91,7 +96,7 @@ def test_chains(python, pycap, pysym, profile, tmp_path):
     chains = {c["name"]: [Frame(*f) for f in c["frames"]] for c in json.loads(done.stdout)}
     seen, wrong, torn = collections.Counter(), [], 0
     for _, frames, weight in profile(trace):
-        if any(f["name"].startswith("[") for f in frames):
+        if any(f["name"] in MARKS for f in frames):
             torn += 1
             continue
         got = python_only(frames)
@@ -136,11 +141,13 @@ def test_native_between(python, pycap, profile, tmp_path):
             leaf = next((i for i, n in enumerate(names) if n.startswith(f"spin_{chain} (")), None)
             if leaf is None:
                 continue
-            caller = max(i for i in range(leaf) if FRAME.match(names[i]) and python_only([frames[i]]))
+            caller = max(i for i in range(leaf) if names[i].startswith("main ("))
             between = [re.sub(r" \(.*", "", n).split(".")[0] for n in names[caller + 1:leaf]]
             samples[chain] += 1
             found[chain] += any(f in between for f in functions)
-            assert not any("EvalFrame" in n or "Vectorcall" in n for n in names), names
+            # the eval loop never shows, nor a call shim next to the Python code that it calls
+            assert not any("EvalFrame" in n for n in names), names
+            assert not re.match(r"_?PyObject_Vectorcall$|_PyFunction_Vectorcall|_PyEval_Vector", names[leaf - 1]), names
     for chain in BETWEEN:
         assert samples[chain] > 10
         assert found[chain] >= 0.99 * samples[chain], f"{chain}: {found[chain]} of {samples[chain]}"
@@ -258,8 +265,8 @@ def test_kill_9(pysym, tmp_path):
     process = start(trace)
     time.sleep(3)
     process.kill()
+    subprocess.run(["pkill", "-f", "^/usr/bin/python3 -c while True: sum"], check=False)
     process.communicate(timeout=20)
-    subprocess.run(["pkill", "-f", "sum(range(1000))"], check=False)
     done = pysym(trace, "--format", "folded")
     assert done.returncode == 0, done.stderr
     samples = sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines())
@@ -320,8 +327,8 @@ def test_new_processes(pycap, pysym, tmp_path):
     needs_bpf()
     program = ("import os, subprocess, sys, time\n"
                "def burn(seconds):\n"
-               "    end = time.time() + seconds\n"
-               "    while time.time() < end: sum(range(1000))\n"
+               "    end = time.thread_time() + seconds\n"
+               "    while time.thread_time() < end: sum(range(1000))\n"
                "def forked(): burn(1)\n"
                "if len(sys.argv) > 1:\n"
                "    def executed(): burn(1)\n"
@@ -373,3 +380,53 @@ def test_without_privilege(tmp_path):
     assert done.returncode == 1, done
     assert "root" in done.stderr and "CAP_BPF" in done.stderr
     assert not os.path.exists("/tmp/never.bin")
+
+
+# ---- elsewhere ----
+
+def modules_of(pysym, trace):
+    """[(path, build ID)] of a trace's modules, as the summary lists them."""
+    return re.findall(r"^ +[\d,]+ +[\d,]+  (/.*)\n +build ID ([0-9a-f]+)", summary(pysym, trace), re.M)
+
+
+def copy_into(root, path):
+    target = root / str(path).lstrip("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(os.path.realpath(path), target)
+
+
+def test_empty_root(python, record, pysym, tmp_path):
+    """The trace and the binaries it names, in a root without the original paths, without privilege: the same output."""
+    if os.geteuid():
+        pytest.skip("a root of its own needs root")
+    if "asan" in PYSYM:
+        pytest.skip("the sanitizers want /proc")
+    trace = record(python.path, PROGRAMS / "chains.py", "0.05", options=("-F", "499"))
+    root = tmp_path / "root"
+    (root / "symbols").mkdir(parents=True)
+    (root / "tmp").mkdir(mode=0o777)
+    shutil.copy(PYSYM, root / "pysym")
+    for library in re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", PYSYM], capture_output=True, text=True, check=True).stdout):
+        copy_into(root, library)
+    shutil.copy(trace, root / "t.bin")
+    os.chmod(root / "t.bin", 0o644)
+    copied = 0
+    for path, build_id in modules_of(pysym, trace):
+        if os.path.exists(path):
+            (root / f"symbols/.build-id/{build_id[:2]}").mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, root / f"symbols/.build-id/{build_id[:2]}/{build_id[2:]}")
+            copied += 1
+        debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+        if os.path.exists(debug):
+            shutil.copy(debug, root / f"symbols/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+    assert copied >= 2
+    for directory in [tmp_path, *tmp_path.parents]:
+        if str(directory).startswith("/tmp/"):
+            os.chmod(directory, 0o755)
+    os.chmod(root / "tmp", 0o777)
+    for name in ("folded", "speedscope", "perf-script", "top"):
+        here = pysym("t.bin", "--format", name, cwd=trace.parent if trace.name == "t.bin" else root)
+        there = subprocess.run(["chroot", "--userspec=65534:65534", root, "/pysym", "t.bin", "--format", name,
+                                "--symfs", "/symbols"], capture_output=True, text=True, timeout=300, check=False)
+        assert there.returncode == 0, there.stderr
+        assert there.stdout == here.stdout, name

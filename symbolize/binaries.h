@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the files of a module by build ID: the binary itself and its separate debug file.
+ * A file whose build ID differs from the one in the trace is never used.
+ */
+#ifndef SYMBOLIZE_BINARIES_H
+#define SYMBOLIZE_BINARIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+
+struct binaries_options {
+    const char *const *symfs; /* directories searched like perf's --symfs, NULL-terminated, may be NULL */
+    const char *sysroot;      /* prefix of the recorded paths and of /usr/lib/debug; NULL: "/" */
+    bool no_host;             /* do not look at this host's own paths */
+    bool debuginfod;          /* ask the servers of DEBUGINFOD_URLS */
+};
+
+struct binaries;
+struct error *binaries_create(const struct binaries_options *options, struct binaries **out);
+void binaries_destroy(struct binaries *b);
+
+/* What is known of a module from the trace. Borrowed. */
+struct binary_key {
+    const uint8_t *build_id;
+    uint32_t build_id_len;
+    uint32_t id_kind;  /* 1 GNU build ID, 2 content hash, 0 none: then nothing is ever found */
+    const char *path;  /* as recorded */
+};
+
+struct binary_files {
+    char *binary;     /* path of the file with the code and .eh_frame, or NULL; owned */
+    char *debug;      /* path of the file with DWARF or symbols (may equal binary), or NULL; owned */
+    char *source;     /* how it was found, for the summary: "recorded path", "symfs", "build-id folder" …; owned */
+    char *problem;    /* why there is none, or what is wrong with it ("build ID differs: …"), or NULL; owned */
+};
+/* Looks a module up. Not finding it is no error: see files->problem. */
+struct error *binaries_find(struct binaries *b, const struct binary_key *key, struct binary_files *files);
+void binary_files_deinit(struct binary_files *files);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/convert.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "formats/base/vec.h"
+#include "formats/trace/trace.h"
+#include "symbolize/epoch.h"
+#include "symbolize/reorder.h"
+#include "symbolize/resolve.h"
+#include "symbolize/summary.h"
+
+struct convert {
+    const struct options *options;
+    FILE *out;
+    struct epoch epoch;
+    struct resolver *resolver;
+    struct summary *summary;
+    const struct emitter *emitter; /* NULL: only the summary is asked for */
+    void *emitter_state;
+    struct reorder reorder;
+    bool has_start;
+    uint64_t start_ns; /* of the file */
+    VEC(uint8_t) threads; /* by the epoch's id: enum choice */
+    uint64_t gil_known_count, gil_unknown_count;
+};
+
+/* Does the thread's process or number make its samples wanted? */
+enum choice { CHOICE_OPEN, CHOICE_WANTED, CHOICE_UNWANTED };
+
+static void deinit(struct convert *c)
+{
+    if (c->emitter)
+        c->emitter->destroy(c->emitter_state);
+    reorder_deinit(&c->reorder);
+    summary_destroy(c->summary);
+    resolver_destroy(c->resolver);
+    epoch_deinit(&c->epoch);
+    VEC_DEINIT(&c->threads);
+}
+
+static bool listed(const struct options_ids *ids, uint32_t id)
+{
+    bool found = !ids->count;
+
+    for (size_t i = 0; i < ids->count && !found; i++)
+        found = ids->data[i] == id;
+    return found;
+}
+
+static struct error *choose_thread(struct convert *c, uint32_t thread)
+{
+    const struct trace_thread *def = &c->epoch.threads.data[thread].def;
+    uint32_t tgid = c->epoch.processes.data[def->process].def.tgid;
+
+    while (c->threads.count <= thread) {
+        if (!VEC_PUSH(&c->threads, CHOICE_OPEN))
+            return error_no_memory();
+    }
+    bool wanted = listed(&c->options->pids, tgid) && listed(&c->options->tids, def->tid);
+    c->threads.data[thread] = wanted ? CHOICE_WANTED : CHOICE_UNWANTED;
+    return NULL;
+}
+
+static bool in_time(const struct convert *c, uint64_t time_ns)
+{
+    uint64_t since_ns = time_ns > c->start_ns ? time_ns - c->start_ns : 0;
+
+    return since_ns >= c->options->from_ns && since_ns < c->options->to_ns;
+}
+
+static struct error *convert_sample(struct convert *c, uint32_t event, const struct trace_sample *sample)
+{
+    struct emit_sample shown;
+
+    if (sample->thread >= c->threads.count || c->threads.data[sample->thread] == CHOICE_OPEN)
+        TRY(choose_thread(c, sample->thread));
+    if (c->threads.data[sample->thread] != CHOICE_WANTED || !in_time(c, sample->time_ns))
+        return NULL;
+    if (c->options->gil) {
+        bool known = sample->flags & TRACE_SAMPLE_GIL_KNOWN;
+        c->gil_known_count += known;
+        c->gil_unknown_count += !known;
+        if (!known || !(sample->flags & TRACE_SAMPLE_GIL))
+            return NULL;
+    }
+    TRY(resolver_sample(c->resolver, &c->epoch, event, sample, &shown));
+    const struct summary_sample counted = {.event = event, .thread = sample->thread, .time_ns = sample->time_ns,
+                                           .value = sample->value};
+    TRY(summary_sample(c->summary, &c->epoch, &counted));
+    if (!c->emitter)
+        return NULL;
+    return c->emitter->time_order ? reorder_sample(&c->reorder, &shown) : c->emitter->sample(c->emitter_state, &shown);
+}
+
+static struct error *convert_samples(struct convert *c, const struct trace_samples *samples)
+{
+    bool changes = c->epoch.events.data[samples->event].changes.count != 0;
+    struct trace_sample_iter it;
+    struct trace_sample sample;
+
+    trace_samples_begin(&it, samples, epoch_period_at(&c->epoch, samples->event, samples->time_ns));
+    while (trace_samples_next(&it, &sample)) {
+        if (changes && !(sample.flags & TRACE_SAMPLE_VALUE))
+            sample.value = epoch_period_at(&c->epoch, samples->event, sample.time_ns);
+        TRY(convert_sample(c, samples->event, &sample));
+    }
+    return NULL;
+}
+
+static struct error *end_epoch(struct convert *c)
+{
+    TRY(summary_end_epoch(c->summary, &c->epoch));
+    resolver_end_epoch(c->resolver);
+    c->threads.count = 0;
+    return NULL;
+}
+
+static struct error *convert_record(struct convert *c, const struct trace_record *rec)
+{
+    if (rec->type == TRACE_epoch) {
+        TRY(end_epoch(c));
+        if (!c->has_start)
+            c->start_ns = rec->epoch.time_ns;
+        c->has_start = true;
+    }
+    TRY(epoch_load(&c->epoch, rec));
+    TRY(summary_record(c->summary, &c->epoch, rec));
+    if (rec->type == TRACE_samples)
+        return convert_samples(c, &rec->samples);
+    return resolver_rename(c->resolver, &c->epoch, rec);
+}
+
+static struct error *convert_records(struct convert *c, struct trace_reader *reader)
+{
+    struct trace_record rec;
+    bool more;
+
+    for (;;) {
+        TRY(trace_reader_next(reader, &rec, &more));
+        if (!more)
+            break;
+        TRY(convert_record(c, &rec));
+    }
+    TRY(end_epoch(c));
+    epoch_deinit(&c->epoch);
+    if (c->emitter && c->emitter->time_order)
+        TRY(reorder_flush(&c->reorder));
+    return summary_end_file(c->summary, reader);
+}
+
+static struct error *convert_file(struct convert *c, const char *path)
+{
+    struct trace_reader *reader;
+
+    c->has_start = false;
+    TRY(trace_reader_open(path, &reader));
+    struct error *err = summary_begin_file(c->summary, path);
+    resolver_begin_file(c->resolver);
+    if (!err)
+        err = convert_records(c, reader);
+    trace_reader_close(reader);
+    return err;
+}
+
+static struct error *convert_files(struct convert *c)
+{
+    for (size_t i = 0; i < c->options->inputs.count; i++)
+        TRY(convert_file(c, c->options->inputs.data[i]));
+    summary_late(c->summary, c->reorder.late_count);
+    if (c->gil_unknown_count && !c->gil_known_count)
+        return error_create(ERROR_UNSUPPORTED, "--gil: the trace does not say which thread held the GIL");
+    if (c->emitter)
+        return c->emitter->end(c->emitter_state);
+    return summary_print(c->summary, c->resolver, c->out);
+}
+
+static struct error *start(struct convert *c)
+{
+    const struct options *o = c->options;
+    const struct resolver_options resolver_options = {
+        .binaries = {.symfs = o->symfs.data, .sysroot = o->sysroot, .debuginfod = o->debuginfod},
+        .show_interpreter = o->show_interpreter,
+        .python_only = o->python_only,
+    };
+
+    TRY(resolver_create(&resolver_options, &c->resolver));
+    TRY(summary_create(&c->summary));
+    if (o->kind != OUTPUT_EMITTER)
+        return NULL;
+    c->emitter = o->emitter;
+    TRY(c->emitter->begin(resolver_model(c->resolver), &o->emit, c->out, &c->emitter_state));
+    c->reorder.emitter = c->emitter;
+    c->reorder.state = c->emitter_state;
+    return NULL;
+}
+
+static struct error *run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome)
+{
+    struct convert c = {.options = o, .out = out};
+    struct error *err = start(&c);
+
+    if (!err)
+        err = convert_files(&c);
+    if (!err) {
+        summary_print_trouble(c.summary, trouble);
+        outcome->incomplete = !summary_is_complete(c.summary, c.resolver);
+    }
+    deinit(&c);
+    return err;
+}
+
+/* ---- dump ---- */
+
+static void dump_samples(const struct trace_samples *samples, FILE *out)
+{
+    struct trace_sample_iter it;
+    struct trace_sample s;
+
+    trace_samples_begin(&it, samples, 0);
+    while (trace_samples_next(&it, &s)) {
+        fprintf(out, "  sample time_ns=%" PRIu64 " thread=%" PRIu32 " tuple=%" PRIu32 " cpu=%" PRIu32 " flags=%#" PRIx32,
+                s.time_ns, s.thread, s.tuple, s.cpu, s.flags);
+        if (s.flags & TRACE_SAMPLE_VALUE)
+            fprintf(out, " value=%" PRIu64, s.value);
+        if (s.flags & TRACE_SAMPLE_LABELS)
+            fprintf(out, " label_set=%" PRIu32, s.label_set);
+        fputc('\n', out);
+    }
+}
+
+static struct error *dump_file(const char *path, FILE *out, struct summary *summary)
+{
+    struct trace_reader *reader;
+    struct trace_record rec;
+    struct error *err = NULL;
+    bool more = true;
+
+    TRY(trace_reader_open(path, &reader));
+    while (more && !err && !ferror(out)) {
+        err = trace_reader_next(reader, &rec, &more);
+        if (err || !more)
+            break;
+        trace_record_print(&rec, out);
+        if (rec.type == TRACE_samples)
+            dump_samples(&rec.samples, out);
+    }
+    if (!err)
+        err = summary_begin_file(summary, path);
+    if (!err)
+        err = summary_end_file(summary, reader);
+    trace_reader_close(reader);
+    return err;
+}
+
+static struct error *dump(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome)
+{
+    struct summary *summary;
+    struct error *err = NULL;
+
+    TRY(summary_create(&summary));
+    for (size_t i = 0; i < o->inputs.count && !err; i++)
+        err = dump_file(o->inputs.data[i], out, summary);
+    if (!err) {
+        summary_print_trouble(summary, trouble);
+        outcome->incomplete = !summary_is_complete(summary, NULL);
+    }
+    summary_destroy(summary);
+    return err;
+}
+
+struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome)
+{
+    *outcome = (struct convert_outcome){0};
+    return o->kind == OUTPUT_DUMP ? dump(o, out, trouble, outcome) : run(o, out, trouble, outcome);
+}

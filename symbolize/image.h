@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file's bytes, mapped for reading. */
+#ifndef SYMBOLIZE_IMAGE_H
+#define SYMBOLIZE_IMAGE_H
+
+#include <stdint.h>
+
+#include "formats/base/err.h"
+
+struct image {
+    const uint8_t *data; /* NULL when empty */
+    uint64_t len_bytes;
+};
+
+/* Regular files only. */
+struct error *image_map(const char *path, struct image *out);
+void image_unmap(struct image *image);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pysym: turns traces of pycap into stacks that a person can read.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "symbolize/convert.h"
+#include "symbolize/options.h"
+#include "symbolize/output.h"
+
+enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
+
+static int fail(struct error *err)
+{
+    int status = err->code == ERROR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+
+    fprintf(stderr, "pysym: %s\n", error_text(err));
+    error_destroy(err);
+    return status;
+}
+
+static int inform(const struct options *o)
+{
+    if (o->help)
+        options_help(stdout);
+    else
+        printf("pysym " TOOL_VERSION "\n");
+    return fflush(stdout) == 0 ? EXIT_GOOD : fail(error_file(errno, "standard output", "could not be written"));
+}
+
+/* Writing over an input would lose it. */
+static struct error *check_output(const struct options *o)
+{
+    struct stat out, in;
+
+    if (!o->output || stat(o->output, &out) < 0 || !S_ISREG(out.st_mode))
+        return NULL;
+    for (size_t i = 0; i < o->inputs.count; i++) {
+        if (stat(o->inputs.data[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return error_create(ERROR_USAGE, "%s is an input and cannot be the output too", o->output);
+    }
+    return NULL;
+}
+
+static struct error *run(struct options *o, struct convert_outcome *outcome)
+{
+    struct output output;
+
+    TRY(check_output(o));
+    TRY(output_open(o->output, &output));
+    struct error *err = output_blame(&output, convert_run(o, output.file, stderr, outcome));
+    if (!err)
+        err = output_finish(&output);
+    output_deinit(&output);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    struct convert_outcome outcome = {0};
+    struct error *err = options_parse(argc, argv, &o);
+    int status = EXIT_GOOD;
+
+    if (err) {
+        status = fail(err);
+    } else if (o.help || o.version) {
+        status = inform(&o);
+    } else {
+        /* libdwfl asks the network by itself when this is set; only on request. */
+        if (!o.debuginfod)
+            unsetenv("DEBUGINFOD_URLS");
+        o.emit.name = o.inputs.data[0];
+        o.emit.exporter = "pysym " TOOL_VERSION;
+        err = run(&o, &outcome);
+        if (err)
+            status = fail(err);
+        else if (o.strict && outcome.incomplete) {
+            fprintf(stderr, "pysym: incomplete: something was lost, damaged or left without a name; "
+                            "--format summary tells what\n");
+            status = EXIT_INCOMPLETE;
+        }
+    }
+    options_deinit(&o);
+    return status;
+}

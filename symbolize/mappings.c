@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/mappings.h"
+
+#include <string.h>
+
+void mappings_deinit(struct mappings *m)
+{
+    VEC_DEINIT(&m->changes);
+    VEC_DEINIT(&m->now);
+    *m = (struct mappings){0};
+}
+
+bool mappings_add(struct mappings *m, const struct mapping_change *change)
+{
+    if (change->mapping.end <= change->mapping.address)
+        return true;
+    if (m->changes.count && change->time_ns < m->changes.data[m->changes.count - 1].time_ns)
+        m->changes_unsorted = true;
+    return VEC_PUSH(&m->changes, *change);
+}
+
+/* Stable, as the order in the file decides between changes of one moment. Bottom-up merges. */
+static bool sort_changes(struct mappings *m)
+{
+    size_t count = m->changes.count;
+    struct mapping_change *from = m->changes.data;
+    struct mapping_change *spare = malloc(count * sizeof *spare);
+    struct mapping_change *to = spare;
+
+    if (!spare)
+        return false;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t start = 0; start < count; start += 2 * width) {
+            size_t mid = start + width < count ? start + width : count;
+            size_t end = start + 2 * width < count ? start + 2 * width : count;
+            size_t a = start, b = mid;
+            for (size_t i = start; i < end; i++)
+                to[i] = a < mid && (b == end || from[a].time_ns <= from[b].time_ns) ? from[a++] : from[b++];
+        }
+        struct mapping_change *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != m->changes.data)
+        memcpy(m->changes.data, from, count * sizeof *from);
+    free(spare);
+    m->changes_unsorted = false;
+    return true;
+}
+
+/* The first mapping that ends after the address. */
+static size_t first_after(const struct mappings *m, uint64_t address)
+{
+    size_t lo = 0, hi = m->now.count;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (m->now.data[mid].end <= address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Takes what the change covers out of `now` (splitting a mapping it lies inside of) and puts the new one there. */
+static bool apply(struct mappings *m, const struct mapping_change *change)
+{
+    const struct mapping *new = &change->mapping;
+    size_t first = first_after(m, new->address), last = first;
+    struct mapping parts[3];
+    size_t part_count = 0;
+
+    while (last < m->now.count && m->now.data[last].address < new->end)
+        last++;
+    if (first < last && m->now.data[first].address < new->address) {
+        parts[part_count] = m->now.data[first];
+        parts[part_count++].end = new->address;
+    }
+    if (!change->unmapped)
+        parts[part_count++] = *new;
+    if (first < last && m->now.data[last - 1].end > new->end) {
+        struct mapping right = m->now.data[last - 1];
+        right.file_offset += new->end - right.address;
+        right.address = new->end;
+        parts[part_count++] = right;
+    }
+    size_t tail = m->now.count - last;
+    if (!VEC_RESERVE(&m->now, first + part_count + tail))
+        return false;
+    struct mapping *at = m->now.data + first;
+    if (tail)
+        memmove(at + part_count, m->now.data + last, tail * sizeof *at);
+    if (part_count)
+        memcpy(at, parts, part_count * sizeof *at);
+    m->now.count = first + part_count + tail;
+    return true;
+}
+
+bool mappings_move(struct mappings *m, uint64_t time_ns)
+{
+    bool over = m->changes_unsorted;
+
+    if (over && !sort_changes(m))
+        return false;
+    if (over || (m->applied && m->changes.data[m->applied - 1].time_ns > time_ns)) {
+        m->applied = 0;
+        m->now.count = 0;
+        m->version++;
+    }
+    size_t applied = m->applied;
+    while (m->applied < m->changes.count && m->changes.data[m->applied].time_ns <= time_ns) {
+        if (!apply(m, &m->changes.data[m->applied]))
+            return false;
+        m->applied++;
+    }
+    if (m->applied != applied)
+        m->version++;
+    return true;
+}
+
+const struct mapping *mappings_find(const struct mappings *m, uint64_t address)
+{
+    size_t i = first_after(m, address);
+
+    return i < m->now.count && m->now.data[i].address <= address ? &m->now.data[i] : NULL;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Functions of CPython 2.7 to 3.15 that pass a call on: vectorcall shims, adapters between calling
+ * conventions, the way from "run this file" to the eval loop. Sorted for bsearch. Not in it, on
+ * purpose: the eval loop itself, as only the join says which activation a run replaces, and anything
+ * that does work of its own, such as slot_tp_call, type_call, map_next or list_sort_impl.
+ */
+static const char *const call_machinery[] = {
+    "PyCFunction_Call",
+    "PyEval_CallObjectWithKeywords",
+    "PyEval_EvalCode",
+    "PyEval_EvalCodeEx",
+    "PyEval_EvalFrame",
+    "PyEval_EvalFrameEx",
+    "PyFunction_Vectorcall",
+    "PyObject_Call",
+    "PyObject_CallFunction",
+    "PyObject_CallFunctionObjArgs",
+    "PyObject_CallMethod",
+    "PyObject_CallMethodObjArgs",
+    "PyObject_CallNoArgs",
+    "PyObject_CallObject",
+    "PyObject_CallOneArg",
+    "PyObject_Vectorcall",
+    "PyObject_VectorcallDict",
+    "PyObject_VectorcallMethod",
+    "PyRun_AnyFileExFlags",
+    "PyRun_FileExFlags",
+    "PyRun_SimpleFileExFlags",
+    "PyRun_StringFlags",
+    "PyVectorcall_Call",
+    "_PyCFunction_FastCallDict",
+    "_PyCFunction_FastCallKeywords",
+    "_PyCFunction_Vectorcall",
+    "_PyEval_EvalCodeWithName",
+    "_PyEval_EvalFrame",
+    "_PyEval_Vector",
+    "_PyFunction_FastCall",
+    "_PyFunction_FastCallDict",
+    "_PyFunction_FastCallKeywords",
+    "_PyFunction_Vectorcall",
+    "_PyMethodDef_RawFastCallDict",
+    "_PyMethodDef_RawFastCallKeywords",
+    "_PyMethodDescr_FastCallKeywords",
+    "_PyMethodDescr_Vectorcall",
+    "_PyObject_Call",
+    "_PyObject_CallFunctionVa",
+    "_PyObject_CallFunction_SizeT",
+    "_PyObject_CallMethod",
+    "_PyObject_CallMethodIdObjArgs",
+    "_PyObject_CallNoArgs",
+    "_PyObject_CallNoArgsTstate",
+    "_PyObject_Call_Prepend",
+    "_PyObject_FastCall",
+    "_PyObject_FastCallDict",
+    "_PyObject_FastCallDictTstate",
+    "_PyObject_FastCallKeywords",
+    "_PyObject_FastCallTstate",
+    "_PyObject_MakeTpCall",
+    "_PyObject_Vectorcall",
+    "_PyObject_VectorcallDictTstate",
+    "_PyObject_VectorcallMethodId",
+    "_PyObject_VectorcallTstate",
+    "_PyRun_AnyFileObject",
+    "_PyRun_SimpleFileObject",
+    "_PyVectorcall_Call",
+    "call_function",
+    "call_method",
+    "cfunction_call",
+    "cfunction_call_varargs",
+    "cfunction_vectorcall_FASTCALL",
+    "cfunction_vectorcall_FASTCALL_KEYWORDS",
+    "cfunction_vectorcall_FASTCALL_KEYWORDS_METHOD",
+    "cfunction_vectorcall_NOARGS",
+    "cfunction_vectorcall_O",
+    "do_call",
+    "do_call_core",
+    "fast_function",
+    "function_call",
+    "function_code_fastcall",
+    "instancemethod_call",
+    "method_call",
+    "method_vectorcall",
+    "method_vectorcall_FASTCALL",
+    "method_vectorcall_FASTCALL_KEYWORDS",
+    "method_vectorcall_FASTCALL_KEYWORDS_METHOD",
+    "method_vectorcall_NOARGS",
+    "method_vectorcall_O",
+    "method_vectorcall_VARARGS",
+    "method_vectorcall_VARARGS_KEYWORDS",
+    "methoddescr_call",
+    "object_vacall",
+    "pymain_run_file",
+    "pymain_run_file_obj",
+    "pyrun_file",
+    "pyrun_simple_file",
+    "run_eval_code_obj",
+    "run_mod",
+    "trampoline_call",
+    "vectorcall_method",
+    "vectorcall_unbound",
+};
+
+static int compare_name(const void *key, const void *entry)
+{
+    return strcmp(key, *(const char *const *)entry);
+}
+
+bool merge_is_call_machinery(const char *function)
+{
+    char name[64];
+    size_t len = strcspn(function, ".");
+
+    if (!len || len >= sizeof name)
+        return false;
+    memcpy(name, function, len);
+    name[len] = 0;
+    return bsearch(name, call_machinery, sizeof call_machinery / sizeof *call_machinery, sizeof *call_machinery,
+                   compare_name);
+}
+
+void merge_output_deinit(struct merge_output *out)
+{
+    VEC_DEINIT(&out->slots);
+    VEC_DEINIT(&out->starts);
+    VEC_DEINIT(&out->joins);
+    VEC_DEINIT(&out->states);
+}
+
+/* Of a native frame. */
+enum { SHOWN, HIDDEN };
+
+/* Where the runs begin; the first frame begins one in any case, as a cut stack lacks the start of its outermost run. */
+static bool find_runs(const struct merge_input *in, struct merge_output *out)
+{
+    out->starts.count = 0;
+    for (uint32_t i = 0; i < in->python_count; i++) {
+        if ((!i || in->run_start[i]) && !VEC_PUSH(&out->starts, i))
+            return false;
+    }
+    return VEC_PUSH(&out->starts, in->python_count);
+}
+
+/* The join is believed as a whole or not at all. */
+static bool join_fits(const struct merge_input *in, uint32_t run_count)
+{
+    uint32_t before = 0;
+
+    if (in->run_count != run_count)
+        return false;
+    for (uint32_t i = 0; i < run_count; i++) {
+        uint32_t native = in->runs[i].native;
+        if (native > in->native_count || (native && native < before))
+            return false;
+        if (native)
+            before = native;
+    }
+    return true;
+}
+
+/* Fills out->joins with what is to be believed, and the account of it. */
+static bool check_join(const struct merge_input *in, struct merge_output *out)
+{
+    uint32_t run_count = (uint32_t)out->starts.count - 1;
+    bool has_native = in->native_count != 0 || in->native_end != 0;
+    uint32_t why = !in->native_count ? LOSS_join_no_native : !join_fits(in, run_count) ? LOSS_join_mismatch : 0;
+
+    out->joined_count = out->unjoined_count = out->join_end = 0;
+    out->joins.count = 0;
+    if (!VEC_RESERVE(&out->joins, run_count))
+        return false;
+    for (uint32_t i = 0; i < run_count; i++) {
+        struct merge_run run = why ? (struct merge_run){.reason = why} : in->runs[i];
+        out->joins.data[out->joins.count++] = run;
+        if (run.native)
+            out->joined_count++;
+        else if (!out->unjoined_count++)
+            out->join_end = run.reason > LOSS_complete ? run.reason : LOSS_join_mismatch;
+    }
+    if (!has_native)
+        out->join_end = 0;
+    else if (run_count && !out->unjoined_count)
+        out->join_end = LOSS_complete;
+    return true;
+}
+
+static bool adjoins(const struct merge_input *in, const uint8_t *states, uint32_t i, uint32_t neighbour)
+{
+    return states[neighbour] == HIDDEN && in->native[i].call_machinery &&
+           in->native[i].module == in->native[neighbour].module;
+}
+
+/* Joined frames are hidden, and call machinery that adjoins them; a chain of it counts as one. */
+static bool classify(const struct merge_input *in, struct merge_output *out)
+{
+    if (!VEC_RESERVE(&out->states, in->native_count + 1))
+        return false;
+    uint8_t *states = out->states.data;
+    memset(states, SHOWN, in->native_count);
+    if (in->show_interpreter || !out->joined_count)
+        return true;
+    for (size_t i = 0; i < out->joins.count; i++) {
+        if (out->joins.data[i].native)
+            states[out->joins.data[i].native - 1] = HIDDEN;
+    }
+    for (uint32_t i = 1; i < in->native_count; i++) {
+        if (adjoins(in, states, i, i - 1))
+            states[i] = HIDDEN;
+    }
+    for (uint32_t i = in->native_count; i-- > 1;) {
+        if (adjoins(in, states, i - 1, i))
+            states[i - 1] = HIDDEN;
+    }
+    return true;
+}
+
+static void put(struct merge_output *out, enum merge_kind kind, uint32_t index)
+{
+    out->slots.data[out->slots.count++] = (struct merge_slot){.kind = kind, .index = index};
+}
+
+static void put_run(struct merge_output *out, size_t run)
+{
+    for (uint32_t i = out->starts.data[run]; i < out->starts.data[run + 1]; i++)
+        put(out, MERGE_PYTHON, i);
+}
+
+static bool python_mark(const struct merge_input *in, enum merge_kind *kind)
+{
+    if (in->python_end <= LOSS_complete)
+        return false;
+    if (!in->python_count &&
+        (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config))
+        return false;
+    *kind = in->python_end == LOSS_python_too_deep ? MERGE_TRUNCATED : MERGE_TORN;
+    return true;
+}
+
+bool merge_layout(const struct merge_input *in, struct merge_output *out)
+{
+    size_t most = (size_t)in->kernel_count + in->native_count + in->python_count + 2;
+    enum merge_kind mark = MERGE_TORN;
+    size_t run = 0;
+
+    out->slots.count = 0;
+    if (!VEC_RESERVE(&out->slots, most) || !find_runs(in, out) || !check_join(in, out) || !classify(in, out))
+        return false;
+
+    size_t run_count = out->joins.count;
+    bool has_mark = python_mark(in, &mark);
+    /* The mark stands before the outermost run, wherever that is: at the very outside unless it is joined. */
+    bool mark_outside = has_mark && (!run_count || !out->joins.data[0].native);
+    if (mark_outside)
+        put(out, mark, 0);
+    else if (in->native_count && in->native_end > LOSS_complete && in->python_end != LOSS_complete)
+        put(out, MERGE_TRUNCATED, 0);
+    for (; run < run_count && !out->joins.data[run].native; run++)
+        put_run(out, run);
+    for (uint32_t i = 0; i < in->native_count; i++) {
+        if (out->states.data[i] != HIDDEN)
+            put(out, MERGE_NATIVE, i);
+        if (run >= run_count || out->joins.data[run].native != i + 1)
+            continue;
+        if (!run && has_mark)
+            put(out, mark, 0);
+        /* Its runs, and those that follow without a frame of their own: above what comes next. */
+        do
+            put_run(out, run++);
+        while (run < run_count && (!out->joins.data[run].native || out->joins.data[run].native == i + 1));
+    }
+    for (uint32_t i = 0; i < in->kernel_count; i++)
+        put(out, MERGE_KERNEL, i);
+    return true;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lays out the order of a mixed stack: kernel, native and Python frames as one chain of
+ * calls. This is the only place that knows how; table stacks and snapshots both come here.
+ *
+ * A Python run is the Python frames that one activation of the interpreter's eval loop has
+ * executed, and that activation is one native frame. The join names that frame for each run,
+ * so the run goes exactly there:
+ *
+ *     native    main   [eval 1]     list_sort   [eval 2]          (outermost first)
+ *     Python            outer  mid               key
+ *     shown     main    outer  mid  list_sort    key     , then the kernel's frames
+ *
+ * The rules, in full (tests/unit/test_merge.c shows each):
+ *
+ * 1. Order is never made up. Python runs keep their order, native frames keep theirs, kernel
+ *    frames come innermost. Only the join says how runs and native frames interleave.
+ * 2. A native frame that a run is joined to is machinery: the run is shown instead of it. So are
+ *    functions of the interpreter that do nothing but pass a call on (merge_is_call_machinery()),
+ *    where they adjoin such a frame directly or through others of their kind. They belong to the
+ *    interpreter when they lie in the same module as that frame: no name of a file is asked. C functions that do work of their own are never hidden. With
+ *    show_interpreter nothing is hidden, and a run stands just inside its eval frame.
+ * 3. A run without a native frame (the join says why) stands above the native frames that it may
+ *    have called: at the outer end of the gap between its neighbours that are joined, and so above
+ *    the whole native stack when no run is. Native eval frames without a run stay visible.
+ * 4. A join that cannot be (another number of runs than the Python stack has, an index outside the
+ *    native stack, or an inner run joined further out than an outer one) is not believed at all:
+ *    every run counts as unknown, by LOSS_join_mismatch.
+ * 5. Without native frames: Python, then the kernel's.
+ * 6. A Python stack that did not reach its root has a mark at its outer end: [truncated] when the
+ *    limit of depth cut it, else [torn]. A thread that has no Python frames and for which no
+ *    thread state was found gets no mark: most such threads never run Python.
+ * 7. A native stack that did not reach the thread's start has the mark [truncated] at the very
+ *    outside, unless the Python stack reached its root (then the way from the root is known, and
+ *    what is missing is start-up code or call machinery) or has a mark there already.
+ */
+#ifndef SYMBOLIZE_MERGE_H
+#define SYMBOLIZE_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/vec.h"
+#include "formats/trace/trace.h"
+
+struct merge_native {
+    uint32_t module;     /* any number that tells modules apart */
+    bool call_machinery; /* all its functions (inlined ones too) are call machinery by name */
+};
+
+struct merge_run {
+    uint32_t native; /* index + 1, from the outermost native frame; 0 for none */
+    uint32_t reason; /* why there is none (a loss reason) */
+};
+
+/* All lists outermost first. */
+struct merge_input {
+    uint32_t kernel_count;
+    const struct merge_native *native;
+    uint32_t native_count;
+    const bool *run_start; /* by Python frame: the outermost frame of its run */
+    uint32_t python_count;
+    const struct merge_run *runs;
+    uint32_t run_count;
+    uint32_t python_end, native_end; /* as in TUPLE; native_end of a snapshot from its unwinding */
+    bool show_interpreter;
+};
+
+enum merge_kind { MERGE_KERNEL, MERGE_NATIVE, MERGE_PYTHON, MERGE_TORN, MERGE_TRUNCATED };
+struct merge_slot {
+    enum merge_kind kind;
+    uint32_t index; /* into the list of that kind */
+};
+
+/* {0} to begin with; used again and again for one stack after the other. */
+struct merge_output {
+    VEC(struct merge_slot) slots; /* outermost first */
+    uint32_t joined_count, unjoined_count; /* runs */
+    uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
+    /* Scratch. */
+    VEC(uint32_t) starts;    /* first Python frame of each run, and the end */
+    VEC(struct merge_run) joins;
+    VEC(uint8_t) states;     /* by native frame */
+};
+
+void merge_output_deinit(struct merge_output *out);
+/* False when memory ran out. */
+bool merge_layout(const struct merge_input *in, struct merge_output *out);
+
+/* Is it the name of an interpreter function that only passes a call on? Suffixes of compilers (.cold, .part.0) do not matter. */
+bool merge_is_call_machinery(const char *function);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The binaries that a trace speaks of, each found and opened once, however many epochs,
+ * processes and paths it appears under. What tells binaries apart is the build ID; one
+ * without a build ID is told apart by its path, and an image in memory by its contents.
+ */
+#ifndef SYMBOLIZE_MODCACHE_H
+#define SYMBOLIZE_MODCACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "symbolize/binaries.h"
+#include "symbolize/epoch.h"
+#include "symbolize/symbols.h"
+#include "symbolize/unwind.h"
+
+struct modcache_entry {
+    uint32_t kind, id_kind; /* as in MODULE */
+    const uint8_t *build_id;
+    uint32_t build_id_len;
+    const char *path;       /* the first one it was recorded under */
+    const uint8_t *image;
+    uint64_t image_len;
+    /* What became of it. */
+    bool looked_up;
+    struct binary_files files;
+    char *trouble;          /* why a file that was found is of no use, or NULL */
+    struct symbols *symbols;
+    struct unwind_module *unwind;
+    /* Counted by the resolver: samples with a frame of it that is shown, and with one that has no name. */
+    uint64_t sample_count, unresolved_count;
+};
+
+struct modcache;
+struct error *modcache_create(const struct binaries_options *options, struct modcache **out);
+void modcache_destroy(struct modcache *c);
+/* The number of an epoch's module. Opens nothing. */
+struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index);
+uint32_t modcache_count(const struct modcache *c);
+struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);
+/* Its symbols, opened at the first call; what can have none opens empty. A broken file is noted, not an error. */
+struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out);
+/* The same for unwinding. */
+struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_module **out);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of pysym.
+ */
+#ifndef SYMBOLIZE_OPTIONS_H
+#define SYMBOLIZE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+#include "formats/emit/emit.h"
+
+enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP };
+
+struct options_ids {
+    uint32_t *data;
+    size_t count, cap;
+};
+
+/* Texts are borrowed from argv. */
+struct options {
+    bool help, version;
+    VEC(const char *) inputs; /* "-" is standard input */
+    const char *output;       /* NULL: standard output */
+    enum output_kind kind;
+    const struct emitter *emitter; /* of OUTPUT_EMITTER */
+    VEC(const char *) symfs;  /* ends with NULL */
+    const char *sysroot;
+    bool debuginfod, show_interpreter, python_only, strict;
+    struct emit_options emit;
+    /* Which samples. */
+    bool gil;
+    struct options_ids pids, tids; /* empty: all */
+    uint64_t from_ns, to_ns;  /* since the start of each file; to_ns is exclusive */
+};
+
+/* An error of ERROR_USAGE says what is wrong with the command line. */
+struct error *options_parse(int argc, char **argv, struct options *o);
+void options_deinit(struct options *o);
+void options_help(FILE *out);
+
+#endif

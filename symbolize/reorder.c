@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/reorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void reorder_deinit(struct reorder *o)
+{
+    VEC_DEINIT(&o->held);
+    VEC_DEINIT(&o->last_ns);
+}
+
+/* Stable merges from the bottom up: what came first stays first among equals. */
+static bool sort_held(struct reorder *o)
+{
+    size_t count = o->held.count;
+    struct emit_sample *from = o->held.data, *spare = malloc(count * sizeof *spare), *to = spare;
+
+    if (!spare)
+        return false;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t start = 0; start < count; start += 2 * width) {
+            size_t mid = start + width < count ? start + width : count;
+            size_t end = start + 2 * width < count ? start + 2 * width : count;
+            size_t a = start, b = mid;
+            for (size_t i = start; i < end; i++)
+                to[i] = a < mid && (b == end || from[a].time_ns <= from[b].time_ns) ? from[a++] : from[b++];
+        }
+        struct emit_sample *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != o->held.data)
+        memcpy(o->held.data, from, count * sizeof *from);
+    free(spare);
+    o->unsorted = false;
+    return true;
+}
+
+static struct error *put(struct reorder *o, struct emit_sample *sample)
+{
+    while (o->last_ns.count <= sample->thread) {
+        if (!VEC_PUSH(&o->last_ns, 0))
+            return error_no_memory();
+    }
+    uint64_t *last = &o->last_ns.data[sample->thread];
+    if (sample->time_ns < *last) {
+        sample->time_ns = *last;
+        o->late_count++;
+    }
+    *last = sample->time_ns;
+    return o->emitter->sample(o->state, sample);
+}
+
+/* Lets go of everything up to that time. */
+static struct error *release(struct reorder *o, uint64_t until_ns)
+{
+    size_t out = 0;
+
+    if (o->unsorted && !sort_held(o))
+        return error_no_memory();
+    for (; out < o->held.count && o->held.data[out].time_ns <= until_ns; out++)
+        TRY(put(o, &o->held.data[out]));
+    o->held.count -= out;
+    if (out && o->held.count)
+        memmove(o->held.data, o->held.data + out, o->held.count * sizeof *o->held.data);
+    return NULL;
+}
+
+struct error *reorder_sample(struct reorder *o, const struct emit_sample *sample)
+{
+    if (o->held.count && sample->time_ns < o->held.data[o->held.count - 1].time_ns)
+        o->unsorted = true;
+    if (sample->time_ns > o->newest_ns)
+        o->newest_ns = sample->time_ns;
+    if (!VEC_PUSH(&o->held, *sample))
+        return error_no_memory();
+    if (o->held.count >= REORDER_MAX_SAMPLES) {
+        /* More than memory is meant to hold: the older half goes. */
+        if (o->unsorted && !sort_held(o))
+            return error_no_memory();
+        return release(o, o->held.data[o->held.count / 2].time_ns);
+    }
+    /* Twice the window is let grow, so that each sample is moved but a few times. */
+    if (o->newest_ns - o->held.data[0].time_ns > 2 * REORDER_WINDOW_NS && o->newest_ns > REORDER_WINDOW_NS)
+        return release(o, o->newest_ns - REORDER_WINDOW_NS);
+    return NULL;
+}
+
+struct error *reorder_flush(struct reorder *o)
+{
+    struct error *err = release(o, UINT64_MAX);
+
+    o->newest_ns = 0;
+    return err;
+}

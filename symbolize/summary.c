@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/summary.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "formats/base/arena.h"
+#include "formats/base/buf.h"
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
+#include "symbolize/model.h"
+
+enum { DAMAGES_KEPT = 16 };
+#define NS_PER_S UINT64_C(1000000000)
+
+struct pair {
+    const char *key, *value;
+};
+
+struct summary_file {
+    const char *path;
+    const char *hostname, *kernel, *machine, *tool; /* NULL until a HOST record came */
+    uint32_t cpu_count;
+    bool has_clock, has_start;
+    uint64_t start_ns, last_ns;        /* CLOCK_MONOTONIC */
+    uint64_t clock_monotonic_ns, clock_realtime_ns;
+    uint64_t sample_count;             /* that passed the filters */
+    VEC(struct pair) meta;
+    bool has_end;
+    struct trace_end end;
+    struct trace_reader_stats stats;
+    VEC(struct trace_damage) damages;
+};
+
+struct event_row {
+    const char *name, *unit;
+    uint64_t frequency_hz, period;
+    uint64_t sample_count, value;
+};
+struct process_row {
+    uint32_t pid, version, flags;
+    const char *comm;
+    uint64_t sample_count;
+};
+struct loss_row {
+    uint32_t reason;
+    const char *name;
+    uint64_t count;
+};
+
+struct summary {
+    struct arena arena;
+    struct intern texts, event_keys, process_keys, loss_keys;
+    VEC(struct summary_file) files;
+    VEC(struct event_row) events;
+    VEC(struct process_row) processes;
+    VEC(struct loss_row) losses;
+    uint64_t late_count;
+    /* Of the epoch: by its ids. */
+    VEC(uint32_t) event_of;       /* row + 1 */
+    VEC(uint64_t) thread_samples;
+};
+
+struct error *summary_create(struct summary **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? NULL : error_no_memory();
+}
+
+void summary_destroy(struct summary *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->files.count; i++) {
+        VEC_DEINIT(&s->files.data[i].meta);
+        VEC_DEINIT(&s->files.data[i].damages);
+    }
+    VEC_DEINIT(&s->files);
+    VEC_DEINIT(&s->events);
+    VEC_DEINIT(&s->processes);
+    VEC_DEINIT(&s->losses);
+    VEC_DEINIT(&s->event_of);
+    VEC_DEINIT(&s->thread_samples);
+    intern_deinit(&s->texts);
+    intern_deinit(&s->event_keys);
+    intern_deinit(&s->process_keys);
+    intern_deinit(&s->loss_keys);
+    arena_deinit(&s->arena);
+    free(s);
+}
+
+/* ---- listening ---- */
+
+static struct summary_file *current(struct summary *s)
+{
+    return &s->files.data[s->files.count - 1];
+}
+
+/* A text that lives as long as the summary, with nothing in it that could drive a terminal or end the line. */
+static const char *keep(struct summary *s, const char *text)
+{
+    struct buf clean = {0};
+    const char *kept = NULL;
+
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            buf_printf(&clean, "\\x%02x", (unsigned char)*text);
+        else
+            buf_put_u8(&clean, (uint8_t)*text);
+    }
+    buf_put_u8(&clean, 0);
+    uint32_t id = clean.bad ? INTERN_NONE : intern_id(&s->texts, clean.data, (uint32_t)clean.len_bytes, NULL);
+    if (id != INTERN_NONE)
+        kept = (const char *)intern_get(&s->texts, id)->data;
+    buf_deinit(&clean);
+    return kept;
+}
+
+struct error *summary_begin_file(struct summary *s, const char *path)
+{
+    struct summary_file file = {.path = keep(s, path)};
+
+    return file.path && VEC_PUSH(&s->files, file) ? NULL : error_no_memory();
+}
+
+static void saw_time(struct summary_file *f, uint64_t time_ns)
+{
+    if (time_ns > f->last_ns)
+        f->last_ns = time_ns;
+}
+
+static bool load_host(struct summary *s, const struct epoch *e, const struct trace_host *host)
+{
+    struct summary_file *f = current(s);
+
+    f->hostname = keep(s, epoch_text(e, host->hostname));
+    f->kernel = keep(s, epoch_text(e, host->kernel_release));
+    f->machine = keep(s, epoch_text(e, host->machine));
+    f->tool = keep(s, epoch_text(e, host->tool));
+    f->cpu_count = host->cpu_count;
+    return f->hostname && f->kernel && f->machine && f->tool;
+}
+
+static bool load_meta(struct summary *s, const struct epoch *e, const struct trace_meta *meta)
+{
+    struct pair pair = {keep(s, epoch_text(e, meta->key)), keep(s, epoch_text(e, meta->value))};
+    struct summary_file *f = current(s);
+
+    if (!pair.key || !pair.value)
+        return false;
+    for (size_t i = 0; i < f->meta.count; i++) {
+        if (f->meta.data[i].key == pair.key) {
+            f->meta.data[i].value = pair.value;
+            return true;
+        }
+    }
+    return VEC_PUSH(&f->meta, pair);
+}
+
+static bool load_loss(struct summary *s, const struct epoch *e, const struct trace_loss *loss)
+{
+    const char *name = trace_loss_name(loss->reason);
+    bool added;
+
+    if (!loss->count || loss->reason == LOSS_complete)
+        return true;
+    name = keep(s, name ? name : epoch_text(e, loss->name));
+    uint32_t row = intern_id(&s->loss_keys, &loss->reason, sizeof loss->reason, &added);
+    if (!name || row == INTERN_NONE)
+        return false;
+    if (added && !VEC_PUSH(&s->losses, ((struct loss_row){.reason = loss->reason, .name = name})))
+        return false;
+    s->losses.data[row].count += loss->count;
+    return true;
+}
+
+static bool listen(struct summary *s, const struct epoch *e, const struct trace_record *rec)
+{
+    struct summary_file *f = current(s);
+
+    switch (rec->type) {
+    case TRACE_epoch:
+        if (!f->has_start)
+            f->start_ns = f->last_ns = rec->epoch.time_ns;
+        f->has_start = true;
+        saw_time(f, rec->epoch.time_ns);
+        return true;
+    case TRACE_clock:
+        if (!f->has_clock) {
+            f->clock_monotonic_ns = rec->clock.monotonic_ns;
+            f->clock_realtime_ns = rec->clock.realtime_ns;
+        }
+        f->has_clock = true;
+        return true;
+    case TRACE_host:
+        return load_host(s, e, &rec->host);
+    case TRACE_meta:
+        return load_meta(s, e, &rec->meta);
+    case TRACE_loss:
+        return load_loss(s, e, &rec->loss);
+    case TRACE_end:
+        f->has_end = true;
+        f->end = rec->end;
+        saw_time(f, rec->end.time_ns);
+        return true;
+    default:
+        return true;
+    }
+}
+
+struct error *summary_record(struct summary *s, const struct epoch *e, const struct trace_record *rec)
+{
+    return listen(s, e, rec) ? NULL : error_no_memory();
+}
+
+static bool find_event(struct summary *s, const struct epoch *e, uint32_t event)
+{
+    const struct trace_event *def = &e->events.data[event].def;
+    struct event_row row = {.name = keep(s, epoch_text(e, def->name)), .unit = keep(s, epoch_text(e, def->unit)),
+                            .frequency_hz = def->frequency_hz, .period = def->period};
+    const void *key[2] = {row.name, row.unit};
+    bool added;
+
+    if (!row.name || !row.unit)
+        return false;
+    uint32_t number = intern_id(&s->event_keys, key, sizeof key, &added);
+    if (number == INTERN_NONE || (added && !VEC_PUSH(&s->events, row)))
+        return false;
+    while (s->event_of.count <= event) {
+        if (!VEC_PUSH(&s->event_of, 0))
+            return false;
+    }
+    s->event_of.data[event] = number + 1;
+    return true;
+}
+
+struct error *summary_sample(struct summary *s, const struct epoch *e, const struct summary_sample *sample)
+{
+    if ((sample->event >= s->event_of.count || !s->event_of.data[sample->event]) && !find_event(s, e, sample->event))
+        return error_no_memory();
+    struct event_row *row = &s->events.data[s->event_of.data[sample->event] - 1];
+    row->sample_count++;
+    row->value += sample->value;
+    while (s->thread_samples.count <= sample->thread) {
+        if (!VEC_PUSH(&s->thread_samples, 0))
+            return error_no_memory();
+    }
+    s->thread_samples.data[sample->thread]++;
+    saw_time(current(s), sample->time_ns);
+    return NULL;
+}
+
+static bool load_process(struct summary *s, const struct epoch *e, uint32_t process, uint64_t samples)
+{
+    const struct epoch_process *p = &e->processes.data[process];
+    static const uint8_t no_boot_id[16];
+    struct model_process_key key = {.start_boottime_ns = p->def.start_boottime_ns,
+                                    .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
+    bool added;
+
+    memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);
+    if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
+        key.file = (uint32_t)s->files.count;
+    uint32_t row = intern_id(&s->process_keys, &key, sizeof key, &added);
+    if (row == INTERN_NONE || (added && !VEC_PUSH(&s->processes, ((struct process_row){.pid = p->def.tgid}))))
+        return false;
+    struct process_row *to = &s->processes.data[row];
+    to->comm = keep(s, epoch_text(e, p->comm));
+    if (p->def.python_version) {
+        to->version = p->def.python_version;
+        to->flags = p->def.python_flags;
+    }
+    to->sample_count += samples;
+    return to->comm != NULL;
+}
+
+struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
+{
+    if (!e->begun)
+        return NULL;
+    for (uint32_t i = 1; i < e->processes.count; i++) {
+        if (!load_process(s, e, i, 0))
+            return error_no_memory();
+    }
+    for (uint32_t i = 0; i < s->thread_samples.count; i++) {
+        uint64_t samples = s->thread_samples.data[i];
+        current(s)->sample_count += samples;
+        if (samples && !load_process(s, e, e->threads.data[i].def.process, samples))
+            return error_no_memory();
+    }
+    s->event_of.count = s->thread_samples.count = 0;
+    return NULL;
+}
+
+struct error *summary_end_file(struct summary *s, const struct trace_reader *reader)
+{
+    struct summary_file *f = current(s);
+    uint32_t count;
+    const struct trace_damage *damages = trace_reader_damage(reader, &count);
+
+    f->stats = *trace_reader_stats(reader);
+    for (uint32_t i = 0; i < count && i < DAMAGES_KEPT; i++) {
+        if (!VEC_PUSH(&f->damages, damages[i]))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+void summary_late(struct summary *s, uint64_t count)
+{
+    s->late_count += count;
+}
+
+/* ---- judging ---- */
+
+static uint64_t ends_total(const struct resolver_ends *ends)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = LOSS_complete; i <= LOSS_LIMIT; i++)
+        total += ends->count[i];
+    return total;
+}
+
+static bool ends_whole(const struct resolver_ends *ends)
+{
+    return ends_total(ends) == ends->count[LOSS_complete];
+}
+
+bool summary_is_complete(const struct summary *s, const struct resolver *r)
+{
+    for (size_t i = 0; i < s->files.count; i++) {
+        const struct summary_file *f = &s->files.data[i];
+        if (!f->stats.ended || f->stats.damage_count || f->stats.unknown_record_count || f->end.lost_count)
+            return false;
+    }
+    if (s->losses.count || s->late_count)
+        return false;
+    if (!r)
+        return true;
+    const struct resolver_stats *stats = resolver_stats(r);
+    return !stats->unresolved_count && ends_whole(&stats->python) && ends_whole(&stats->native) &&
+           ends_whole(&stats->join);
+}
+
+/* ---- printing ---- */
+
+/* 1234567 as 1,234,567, in a buffer of the caller. */
+struct number {
+    char text[32];
+};
+static const char *grouped(uint64_t v, struct number *n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, v), to = 0;
+
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            n->text[to++] = ',';
+        n->text[to++] = digits[i];
+    }
+    n->text[to] = 0;
+    return n->text;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    double share = whole ? 100.0 * (double)part / (double)whole : 0;
+
+    /* Nearly all is not all. */
+    return part < whole && share > 99.99 ? 99.99 : share;
+}
+
+static const char *counted(uint64_t count, const char *one, const char *many, struct number *n, char *out, size_t size)
+{
+    snprintf(out, size, "%s %s", grouped(count, n), count == 1 ? one : many);
+    return out;
+}
+
+static const char *end_reason(uint32_t reason)
+{
+    static const char *const texts[] = {"ended by a signal", "ended when its duration was over",
+                                        "ended with the command", "ended with its processes", "ended by an error"};
+
+    return reason < sizeof texts / sizeof *texts ? texts[reason] : "ended for a reason unknown to this version";
+}
+
+static void print_time(const struct summary_file *f, FILE *out)
+{
+    struct tm tm;
+    char text[32];
+    /* The clocks' difference dates the start; both are unsigned, so it may wrap and come back. */
+    time_t start = (time_t)((f->clock_realtime_ns - f->clock_monotonic_ns + f->start_ns) / NS_PER_S);
+
+    if (f->has_clock && gmtime_r(&start, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm))
+        fprintf(out, "  %-14s%s\n", "recorded", text);
+}
+
+static void print_file(const struct summary_file *f, FILE *out)
+{
+    struct number n;
+    char text[64];
+
+    fprintf(out, "%s\n", f->path);
+    print_time(f, out);
+    if (f->hostname)
+        fprintf(out, "  %-14s%s, Linux %s %s, %s\n  %-14s%s\n", "host", f->hostname, f->kernel, f->machine,
+                counted(f->cpu_count, "CPU", "CPUs", &n, text, sizeof text), "recorder", f->tool);
+    for (size_t i = 0; i < f->meta.count; i++)
+        fprintf(out, "  %-14s%s\n", f->meta.data[i].key, f->meta.data[i].value);
+    fprintf(out, "  %-14s%.3f s, %s\n", "duration", (double)(f->last_ns - f->start_ns) / 1e9,
+            f->has_end ? end_reason(f->end.reason) : "NOT ended in good order: the recorder died or the file was cut");
+    fprintf(out, "  %-14s%s bytes", "size", grouped(f->stats.file_bytes, &n));
+    if (f->sample_count)
+        fprintf(out, ", %.1f for each sample", (double)f->stats.file_bytes / (double)f->sample_count);
+    fprintf(out, ", %s", counted(f->stats.epoch_count, "epoch", "epochs", &n, text, sizeof text));
+    fprintf(out, ", format %u\n", f->stats.version);
+    if (f->stats.unknown_record_count)
+        fprintf(out, "  %-14s%s of a newer format\n", "not read",
+                counted(f->stats.unknown_record_count, "record", "records", &n, text, sizeof text));
+    if (f->stats.damage_count) {
+        fprintf(out, "  %-14s%s", "damaged", counted(f->stats.damaged_bytes, "byte", "bytes", &n, text, sizeof text));
+        fprintf(out, " skipped in %s", counted(f->stats.damage_count, "place", "places", &n, text, sizeof text));
+        if (f->stats.skipped_sample_count)
+            fprintf(out, ", %s lost",
+                    counted(f->stats.skipped_sample_count, "sample", "samples", &n, text, sizeof text));
+        fprintf(out, "\n");
+        for (size_t i = 0; i < f->damages.count; i++)
+            fprintf(out, "  %-14soffset %" PRIu64 ": %s\n", "", f->damages.data[i].file_offset,
+                    f->damages.data[i].reason);
+    }
+    fprintf(out, "\n");
+}
+
+static void print_events(const struct summary *s, FILE *out)
+{
+    struct number n;
+
+    fprintf(out, "Events\n");
+    for (size_t i = 0; i < s->events.count; i++) {
+        const struct event_row *row = &s->events.data[i];
+        fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
+        if (row->frequency_hz)
+            fprintf(out, " at %s Hz", grouped(row->frequency_hz, &n));
+        else if (row->period)
+            fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
+        if (!strcmp(row->unit, "ns"))
+            fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
+        else
+            fprintf(out, ", %s %s in all\n", grouped(row->value, &n), row->unit);
+    }
+    if (!s->events.count)
+        fprintf(out, "  no samples\n");
+    fprintf(out, "\n");
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+    const struct process_row *x = a, *y = b;
+
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return strcmp(x->comm, y->comm);
+}
+
+static void print_version(const struct process_row *row, char *text, size_t size)
+{
+    uint32_t v = row->version;
+
+    if (!v)
+        snprintf(text, size, "-");
+    else
+        snprintf(text, size, "%u.%u.%u%s%s", v >> 24, v >> 16 & 255, v >> 8 & 255,
+                 row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
+}
+
+static struct error *print_processes(const struct summary *s, FILE *out)
+{
+    struct process_row *rows = malloc((s->processes.count + 1) * sizeof *rows);
+    struct number n;
+    char version[32];
+    uint64_t idle = 0;
+
+    if (!rows)
+        return error_no_memory();
+    if (s->processes.count)
+        memcpy(rows, s->processes.data, s->processes.count * sizeof *rows);
+    qsort(rows, s->processes.count, sizeof *rows, compare_processes);
+    fprintf(out, "Processes\n  %8s  %-16s%-10s%12s\n", "pid", "name", "Python", "samples");
+    for (size_t i = 0; i < s->processes.count; i++) {
+        if (!rows[i].sample_count) {
+            idle++;
+            continue;
+        }
+        print_version(&rows[i], version, sizeof version);
+        fprintf(out, "  %8u  %-16s%-10s%12s\n", rows[i].pid, rows[i].comm, version, grouped(rows[i].sample_count, &n));
+    }
+    if (idle)
+        fprintf(out, "  and %s without a sample\n", grouped(idle, &n));
+    fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
+static void print_ends(const char *title, const struct resolver_ends *ends, FILE *out)
+{
+    uint64_t total = ends_total(ends);
+    struct number n;
+
+    if (!total)
+        return;
+    fprintf(out, "  %-46s%7.2f %%%12s\n", title, percent(ends->count[LOSS_complete], total),
+            grouped(ends->count[LOSS_complete], &n));
+    for (uint32_t i = LOSS_complete + 1; i <= LOSS_LIMIT; i++) {
+        const char *name = i < LOSS_LIMIT ? trace_loss_name(i) : "for a reason unknown to this version";
+        if (ends->count[i])
+            fprintf(out, "    %-44s%7.2f %%%12s\n", name ? name : "?", percent(ends->count[i], total),
+                    grouped(ends->count[i], &n));
+    }
+}
+
+static void print_completeness(const struct summary *s, const struct resolver *r, FILE *out)
+{
+    const struct resolver_stats *stats = resolver_stats(r);
+    struct number n;
+
+    if (!stats->sample_count)
+        return;
+    fprintf(out, "Completeness\n");
+    print_ends("Python stacks that reached their root", &stats->python, out);
+    print_ends("native stacks that reached the thread's start", &stats->native, out);
+    print_ends("joins of Python runs with native frames", &stats->join, out);
+    if (stats->snapshot_count)
+        fprintf(out, "  %-46s%9s%12s\n", "unwound from snapshots", "", grouped(stats->snapshot_count, &n));
+    fprintf(out, "  %-46s%7.2f %%%12s\n", "samples with a name for every native frame",
+            percent(stats->sample_count - stats->unresolved_count, stats->sample_count),
+            grouped(stats->sample_count - stats->unresolved_count, &n));
+    if (s->late_count)
+        fprintf(out, "  %-46s%9s%12s\n", "samples out of order, moved", "", grouped(s->late_count, &n));
+    fprintf(out, "\n");
+}
+
+static int compare_losses(const void *a, const void *b)
+{
+    const struct loss_row *x = a, *y = b;
+
+    return x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+static struct error *print_losses(const struct summary *s, FILE *out)
+{
+    struct loss_row *rows = malloc((s->losses.count + 1) * sizeof *rows);
+    struct number n;
+
+    if (!rows)
+        return error_no_memory();
+    if (s->losses.count)
+        memcpy(rows, s->losses.data, s->losses.count * sizeof *rows);
+    qsort(rows, s->losses.count, sizeof *rows, compare_losses);
+    fprintf(out, "Losses\n");
+    for (size_t i = 0; i < s->losses.count; i++) {
+        const char *meaning = trace_loss_meaning(rows[i].reason);
+        fprintf(out, "  %-22s%12s  %s\n", rows[i].name, grouped(rows[i].count, &n), meaning ? meaning : "");
+    }
+    if (!s->losses.count)
+        fprintf(out, "  none\n");
+    fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const struct modcache_entry *x = *(const struct modcache_entry *const *)a;
+    const struct modcache_entry *y = *(const struct modcache_entry *const *)b;
+
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+static struct error *print_module(const struct modcache_entry *m, FILE *out)
+{
+    struct buf line = {0};
+    struct number n;
+
+    buf_printf(&line, "  %12s", grouped(m->sample_count, &n));
+    buf_printf(&line, "%12s  ", grouped(m->unresolved_count, &n));
+    for (const char *p = m->path; *p; p++)
+        buf_put_u8(&line, (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : (uint8_t)*p);
+    if (m->build_id_len) {
+        buf_put_str(&line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
+        for (uint32_t i = 0; i < m->build_id_len; i++)
+            buf_printf(&line, "%02x", m->build_id[i]);
+    } else {
+        buf_put_str(&line, "\n      no build ID");
+    }
+    buf_printf(&line, "; %s", m->symbols ? symbols_quality(m->symbols) : "not opened");
+    if (m->files.source)
+        buf_printf(&line, "; %s", m->files.source);
+    if (m->files.problem)
+        buf_printf(&line, "; %s", m->files.problem);
+    if (m->trouble)
+        buf_printf(&line, "; %s", m->trouble);
+    if (line.bad) {
+        buf_deinit(&line);
+        return error_no_memory();
+    }
+    fprintf(out, "%s\n", buf_cstr(&line));
+    buf_deinit(&line);
+    return NULL;
+}
+
+static struct error *print_modules(const struct resolver *r, FILE *out)
+{
+    struct modcache *modules = resolver_modules(r);
+    uint32_t count = modcache_count(modules), shown = 0;
+    const struct modcache_entry **rows = malloc((count + 1) * sizeof *rows);
+    struct error *err = NULL;
+
+    if (!rows)
+        return error_no_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        rows[shown] = modcache_get(modules, i);
+        shown += rows[shown]->sample_count != 0 || rows[shown]->trouble != NULL;
+    }
+    qsort(rows, shown, sizeof *rows, compare_modules);
+    if (shown)
+        fprintf(out, "Modules\n  %12s%12s  %s\n", "samples", "unresolved", "path");
+    for (uint32_t i = 0; i < shown && !err; i++)
+        err = print_module(rows[i], out);
+    free(rows);
+    return err;
+}
+
+struct error *summary_print(const struct summary *s, const struct resolver *r, FILE *out)
+{
+    for (size_t i = 0; i < s->files.count; i++)
+        print_file(&s->files.data[i], out);
+    print_events(s, out);
+    TRY(print_processes(s, out));
+    print_completeness(s, r, out);
+    TRY(print_losses(s, out));
+    return print_modules(r, out);
+}
+
+void summary_print_trouble(const struct summary *s, FILE *out)
+{
+    struct number n;
+
+    for (size_t i = 0; i < s->files.count; i++) {
+        const struct summary_file *f = &s->files.data[i];
+        if (f->stats.damage_count) {
+            fprintf(out, "pysym: %s: %s bytes damaged and skipped", f->path, grouped(f->stats.damaged_bytes, &n));
+            if (f->damages.count)
+                fprintf(out, "; first at offset %" PRIu64 ": %s", f->damages.data[0].file_offset,
+                        f->damages.data[0].reason);
+            fputc('\n', out);
+        } else if (!f->stats.ended) {
+            fprintf(out, "pysym: %s: does not end in good order: the recorder died or the file was cut\n", f->path);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the scripts that take kernels and interpreters from Debian's archive.
+# Everything they leave on disk lies in the cache, outside the checkout. The archive
+# is the one this machine's own apt uses; its configuration and lists are not touched:
+# each suite gets lists of its own in the cache, checked against Debian's keyring.
+# shellcheck shell=bash
+
+cache=${PYCAP_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pycap-tests}
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+checkout=$(dirname "$tests")
+mkdir -p "$cache"
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+
+say() { printf '%s\n' "$*" >&2; }
+
+# The reason why a test can't run: callers count exit code 77 as skipped.
+skip() {
+    say "SKIP: $*"
+    exit 77
+}
+
+# Two make targets may ask for the same kernel or tree at once.
+cache_lock() { # NAME
+    exec {cache_lock_fd}>"$cache/$1.lock"
+    flock "$cache_lock_fd"
+}
+
+debian_mirror() {
+    # /debian/, also with a component path before it, but none of the other archives
+    apt-get indextargets --format "\$(REPO_URI)" 'Created-By: Packages' 2>/dev/null |
+        grep -E '/debian/?$' | sed 's,/*$,,' | sort -u | head -n 1
+}
+
+# suite_apt SUITE TOOL ARGS...: apt-get or apt-cache with the lists of one suite.
+suite_apt() {
+    local suite=$1 tool=$2 dir=$cache/apt/$1 mirror
+    shift 2
+    local options=(-oDir::Etc::SourceList="$dir/sources.list" -oDir::Etc::SourceParts=/nonexistent
+        -oDir::State::Lists="$dir/lists" -oDir::Cache="$dir/cache" -oDir::State::status=/dev/null
+        -oAPT::Architecture=amd64 -oAPT::Architectures=amd64 -oAPT::Sandbox::User=root
+        -oAPT::Update::Post-Invoke-Success= -oAcquire::Languages=none -oAcquire::Retries=3)
+    if [ ! -e "$dir/updated" ] || [ -n "$(find "$dir/updated" -mmin +1440)" ]; then
+        mirror=$(debian_mirror)
+        [ -n "$mirror" ] || { say "apt on this machine names no Debian archive"; return 1; }
+        mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+        echo "deb $mirror $suite main" >"$dir/sources.list"
+        nice apt-get -qq "${options[@]}" update >"$dir/update.log" 2>&1 ||
+            { tail -n 5 "$dir/update.log" >&2; return 1; }
+        touch "$dir/updated"
+    fi
+    nice "$tool" "${options[@]}" "$@"
+}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the golden and the live tests share: the two programs, the interpreters, and one
+recording of a command. A test that needs what this machine lacks is skipped with the reason.
+
+Environment: PYCAP and PYSYM (default build/pycap, build/pysym), PYTHONS (interpreters to
+record, separated by spaces or colons; default: those on the PATH and pyenv's).
+"""
+import collections
+import functools
+import glob
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
+PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
+
+# `name` says version and origin ("3.11-debian"); `version` is (3, 11).
+Interpreter = collections.namedtuple("Interpreter", "path name version")
+
+
+def supported_versions():
+    """The minor versions that have a row in versions.def: a new row brings its own tests."""
+    text = (ROOT / "formats/cpython/versions.def").read_text()
+    return sorted({(int(a), int(b)) for a, b in re.findall(r"^PYTHON\((\d+), *(\d+)", text, re.M)})
+
+
+def candidates():
+    named = os.environ.get("PYTHONS")
+    if named:
+        return named.replace(":", " ").split()
+    found = []
+    for major, minor in supported_versions():
+        on_path = shutil.which(f"python{major}.{minor}", path=os.environ.get("PATH", "") + ":/usr/bin")
+        if on_path and "shims" not in on_path:
+            found.append(on_path)
+        # A shim of pyenv on the PATH hides Debian's interpreter behind it.
+        found.append(f"/usr/bin/python{major}.{minor}")
+        root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+        found += sorted(glob.glob(f"{root}/versions/*/bin/python{major}.{minor}"))
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def interpreters():
+    seen, out = set(), []
+    for path in candidates():
+        real = os.path.realpath(path)
+        if real in seen or not os.access(real, os.X_OK):
+            continue
+        seen.add(real)
+        try:
+            text = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True,
+                                  text=True, timeout=60, check=True).stdout
+        except (OSError, subprocess.SubprocessError):
+            continue
+        version = tuple(map(int, text.split()))
+        origin = "pyenv" if "/versions/" in real else "debian" if real.startswith("/usr/bin/") else "other"
+        out.append(Interpreter(path, f"{version[0]}.{version[1]}-{origin}", version))
+    return out
+
+
+def pytest_generate_tests(metafunc):
+    """A test with the argument `python` runs once for each interpreter."""
+    if "python" in metafunc.fixturenames:
+        found = interpreters()
+        metafunc.parametrize("python", found or [pytest.param(None, marks=pytest.mark.skip("no interpreter to record"))],
+                             ids=[i.name for i in found] or ["none"])
+
+
+@functools.lru_cache(maxsize=None)
+def why_no_bpf():
+    """Why pycap cannot record here, or None."""
+    if not os.access(PYCAP, os.X_OK):
+        return f"{PYCAP} is not built"
+    text = subprocess.run([PYCAP, "info"], capture_output=True, text=True, timeout=60, check=False).stdout
+    answer = re.search(r"^sampling +(.*)", text, re.M)
+    if answer and answer[1] == "yes":
+        return None
+    return "pycap cannot record here: " + (answer[1] if answer else "pycap info does not say")
+
+
+@pytest.fixture
+def pysym():
+    """Runs pysym; returns the CompletedProcess. Keywords go to subprocess.run."""
+    def run(*arguments, **keywords):
+        keywords = {"capture_output": True, "text": True, "timeout": 300, **keywords}
+        return subprocess.run([PYSYM, *map(str, arguments)], check=False, **keywords)
+    return run
+
+
+@pytest.fixture
+def pycap():
+    """Runs pycap; returns the CompletedProcess."""
+    def run(*arguments, **keywords):
+        keywords = {"capture_output": True, "text": True, "timeout": 300, **keywords}
+        return subprocess.run([PYCAP, *map(str, arguments)], check=False, **keywords)
+    return run
+
+
+@pytest.fixture
+def record(pycap, tmp_path):
+    """Records a command and returns the trace's path; the test is skipped where BPF isn't allowed."""
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    count = 0
+
+    def run(*command, options=("-F", "199"), **keywords):
+        nonlocal count
+        count += 1
+        trace = tmp_path / f"trace{count}.bin"
+        done = pycap("record", "-o", trace, *options, "--", *map(str, command), **keywords)
+        assert done.returncode == 0, done.stderr
+        return trace
+    return run
+
+
+@pytest.fixture
+def folded(pysym):
+    """Symbolizes a trace; returns [(frames, count)], frames outermost first, comm-pid left out."""
+    def run(trace, *options):
+        done = pysym(trace, "--format", "folded", *options)
+        assert done.returncode in (0, 3), done.stderr
+        rows = []
+        for line in done.stdout.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            rows.append((stack.split(";")[1:], int(count)))
+        return rows
+    return run

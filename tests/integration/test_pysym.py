@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pysym over made-up traces (build/tools/make_trace), from the command line to each format."""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import PYSYM
+
+MAKE_TRACE = pathlib.Path(os.environ.get("MAKE_TRACE", pathlib.Path(PYSYM).parent / "tools/make_trace"))
+FORMATS = ["speedscope", "folded", "perf-script", "top", "summary", "dump"]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Writes a trace; keywords are make_trace's settings."""
+    if not os.access(MAKE_TRACE, os.X_OK):
+        pytest.skip(f"{MAKE_TRACE} is not built")
+    count = 0
+
+    def run(**settings):
+        nonlocal count
+        count += 1
+        path = tmp_path / f"made{count}.bin"
+        subprocess.run([MAKE_TRACE, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
+        return path
+    return run
+
+
+def good(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---- what comes out ----
+
+def test_folded(make, pysym):
+    """Runs stand in place of their eval frames, the C callback between them, the kernel innermost."""
+    out = good(pysym(make(samples=8, stacks=2, depth=3), "-f", "folded"))
+    assert out.splitlines() == [
+        "python3.11-1000;[python3.11];Work.level0_0 (part0.py:1);Work.level1_0 (part1.py:11);[python3.11];"
+        "Work.level2_0 (part2.py:21) 4",
+        "python3.11-1000;[python3.11];Work.level0_0 (part0.py:1);Work.level1_1 (part1.py:12);[python3.11];"
+        "Work.level2_1 (part2.py:22);entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];ksys_read_[k] 4",
+    ]
+
+
+def test_views(make, pysym):
+    trace = make(samples=8, stacks=1, depth=2, threads=2)
+
+    def stack(*options):
+        lines = good(pysym(trace, "-f", "folded", *options)).splitlines()
+        assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == 8
+        return lines[0].rsplit(" ", 1)[0].split(";")[1:]
+
+    native = "[python3.11]"
+    assert stack() == [native, "Work.level0_0 (part0.py:1)", native, "Work.level1_0 (part1.py:11)"]
+    assert stack("--python-only") == ["Work.level0_0 (part0.py:1)", "Work.level1_0 (part1.py:11)"]
+    assert stack("--show-interpreter") == [native, native, "Work.level0_0 (part0.py:1)", native, native,
+                                           "Work.level1_0 (part1.py:11)"]
+    assert stack("--nolineno")[1] == "Work.level0_0 (part0.py)"
+    assert stack("--full-filenames")[1] == "Work.level0_0 (/srv/app/part0.py:1)"
+    assert len(good(pysym(trace, "-f", "folded", "--threads")).splitlines()) == 2
+
+
+def test_marks_and_losses(make, pysym):
+    trace = make(samples=100, stacks=1, depth=2, torn=10, losses=7)
+    out = good(pysym(trace, "-f", "folded"))
+    torn = [line for line in out.splitlines() if "[torn]" in line]
+    assert len(torn) == 1 and torn[0].endswith(" 10")
+    assert ";[python3.11];[torn];Work.level0_0" in torn[0]
+    text = good(pysym(trace, "-f", "summary"))
+    assert re.search(r"python_torn +10\.00 % +10\n", text), text
+    assert re.search(r"ring_full +7  sample lost: the ring buffer was full", text), text
+
+    out = good(pysym(make(samples=10, stacks=1, depth=2, unjoined=2), "-f", "folded"))
+    above = [line for line in out.splitlines() if line.split(";")[1].startswith("Work")]
+    assert len(above) == 1 and above[0].endswith(" 5")
+    assert above[0].split(";")[1:3] == ["Work.level0_0 (part0.py:1)", "Work.level1_0 (part1.py:11)"]
+
+
+def weights_of_speedscope(text):
+    data = json.loads(text)
+    assert data["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    out = collections.Counter()
+    for profile in data["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"])
+        tid = int(re.search(r"(\d+)\D*$", profile["name"])[1])
+        out[tid] += sum(profile["weights"])
+    return out
+
+
+def weights_of_folded(text):
+    out = collections.Counter()
+    for line in text.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        out[int(stack.split(";")[1].rsplit("-", 1)[1])] += int(count)
+    return out
+
+
+def weights_of_perf_script(text):
+    out = collections.Counter()
+    for match in re.finditer(r"^\S+ +(\d+)/(\d+) +\[\d+\] +[\d.]+: +(\d+) \S+: *$", text, re.M):
+        out[int(match[2])] += int(match[3])
+    return out
+
+
+@pytest.mark.parametrize("settings", [
+    {"samples": 2003, "threads": 5, "stacks": 11},
+    {"samples": 2003, "threads": 3, "stacks": 7, "native": 0, "epoch_samples": 300},
+    {"samples": 2003, "threads": 4, "processes": 2, "cpus": 2, "interval_us": 3000},
+])
+def test_formats_agree_on_weight(make, pysym, settings):
+    trace = make(**settings)
+    speedscope = weights_of_speedscope(good(pysym(trace, "-f", "speedscope")))
+    folded = weights_of_folded(good(pysym(trace, "-f", "folded", "--threads")))
+    script = weights_of_perf_script(good(pysym(trace, "-f", "perf-script")))
+    ns = settings.get("interval_us", 10000) * 1000
+    assert sum(script.values()) == settings["samples"]
+    assert sum(folded.values()) == settings["samples"]
+    assert speedscope == collections.Counter({tid: n * ns for tid, n in script.items()})
+    assert len(script) == settings["threads"]
+    assert folded == script
+
+
+def test_epochs_change_nothing(make, pysym):
+    """Ids start over with each epoch; what is shown does not."""
+    one, many = make(samples=1000), make(samples=1000, epoch_samples=77)
+    for name in ("folded", "perf-script", "top"):
+        assert good(pysym(one, "-f", name)) == good(pysym(many, "-f", name))
+
+
+def test_several_files(make, pysym):
+    """Parts of one capture are one process; another pid is another."""
+    a, b, c = make(samples=10), make(samples=10), make(samples=10, pid=2000)
+    out = good(pysym(a, b, c, "-f", "folded"))
+    total = collections.Counter()
+    for line in out.splitlines():
+        total[line.split(";")[0]] += int(line.rsplit(" ", 1)[1])
+    assert total == {"python3.11-1000": 20, "python3.11-2000": 10}
+    text = good(pysym(a, c, "-f", "summary"))
+    assert str(a) in text and str(c) in text
+
+
+def test_events_side_by_side_come_in_order_of_time(make, pysym):
+    """Each event has records of its own; a thread's samples must not go back in time."""
+    trace = make(samples=500, second_event=500, threads=3, interval_us=1000)
+    last = collections.defaultdict(float)
+    count = 0
+    for match in re.finditer(r"^\S+ +\d+/(\d+) +\[\d+\] +([\d.]+):", good(pysym(trace, "-f", "perf-script")), re.M):
+        assert float(match[2]) >= last[match[1]]
+        last[match[1]] = float(match[2])
+        count += 1
+    assert count == 1000
+    json.loads(good(pysym(trace, "-f", "speedscope")))
+
+
+def test_output_is_the_same_each_time(make, pysym):
+    trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9, unjoined=11)
+    for name in FORMATS:
+        assert good(pysym(trace, "-f", name)) == good(pysym(trace, "-f", name))
+
+
+def test_summary(make, pysym):
+    text = good(pysym(make(samples=100, processes=2), "-f", "summary"))
+    for part in ["testhost", "6.1.0-test", "2023-11-14 22:13:20 UTC", "make_trace", "3.11.2", "cpu-clock",
+                 "ended when its duration was over", "/opt/made-up/python3.11", "no build ID"]:
+        assert part in text, text
+    assert re.search(r"^ +Python stacks that reached their root +100.00 % +100$", text, re.M), text
+    assert re.search(r"Losses\n  none\n", text), text
+
+
+def test_dump_has_every_sample_and_record(make, pysym):
+    text = good(pysym(make(samples=50), "-f", "dump"))
+    assert len(re.findall(r"^  sample ", text, re.M)) == 50
+    for name in ("epoch", "host", "event", "process", "thread", "module", "mapping", "code", "python_frame",
+                 "native_frame", "kernel_frame", "stack", "join", "tuple", "samples", "end"):
+        assert re.search(rf"^{name} ", text, re.M), name
+
+
+# ---- which samples ----
+
+def count(text):
+    return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+
+
+def test_filters(make, pysym):
+    trace = make(samples=100, processes=2, threads=4, gil=1)
+
+    def chosen(*options):
+        return count(good(pysym(trace, "-f", "folded", *options)))
+
+    assert chosen() == 100
+    assert chosen("--pid", "1000") == 50
+    assert chosen("--pid", "1000,1100") == 100
+    assert chosen("--pid", "1000", "--pid", "1100") == 100
+    assert chosen("--pid", "4") == 0
+    assert chosen("--tid", "1000") == 25
+    assert chosen("--gil") == 25
+    assert chosen("--time", "0,0.5") == 49
+    assert chosen("--time", "0.5,") == 51
+    assert chosen("--time", ",0.5") == 49
+
+
+def test_gil_needs_to_be_known(make, pysym):
+    done = pysym(make(samples=10), "-f", "folded", "--gil")
+    assert done.returncode == 1
+    assert "GIL" in done.stderr
+
+
+# ---- in and out ----
+
+def test_stdin_and_stdout(make, pysym, tmp_path):
+    trace = make(samples=300, threads=3)
+    for name in FORMATS:
+        plain = good(pysym(trace, "-f", name))
+        with open(trace, "rb") as file:
+            piped = good(pysym("-", "-f", name, "-o", "-", stdin=file))
+        assert piped.replace("\n-\n", f"\n{trace}\n") == plain or name in ("speedscope", "summary")
+        out = tmp_path / "out"
+        assert good(pysym(trace, "-f", name, "-o", out)) == ""
+        assert out.read_text() == plain
+        out.unlink()
+
+
+def test_format_by_extension(make, pysym, tmp_path):
+    trace = make(samples=10)
+    for name, begin in [("x.speedscope.json", "{"), ("x.json", "{"), ("x.folded", "python3.11-1000;"),
+                        ("x.txt", "python3.11-1000;")]:
+        good(pysym(trace, "-o", tmp_path / name))
+        assert (tmp_path / name).read_text().startswith(begin)
+    done = pysym(trace, "-o", tmp_path / "x.unknown")
+    assert done.returncode == 2
+    assert "formats are: speedscope folded perf-script top summary dump" in done.stderr
+    assert not (tmp_path / "x.unknown").exists()
+
+
+def test_output_is_whole_or_not_there(make, pysym, tmp_path):
+    out = tmp_path / "keep.folded"
+    out.write_text("before\n")
+    out.chmod(0o640)
+    assert pysym(tmp_path / "none.bin", "-o", out).returncode == 1
+    assert out.read_text() == "before\n"
+    link = tmp_path / "link.folded"
+    link.symlink_to(out)
+    good(pysym(make(samples=10), "-o", link))
+    assert link.is_symlink() and count(out.read_text()) == 10
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert sorted(p.name for p in tmp_path.iterdir() if "folded" in p.name) == ["keep.folded", "link.folded"]
+
+
+def test_input_is_not_overwritten(make, pysym):
+    trace = make(samples=10)
+    before = trace.read_bytes()
+    done = pysym(trace, "-f", "folded", "-o", trace)
+    assert done.returncode == 2 and "input" in done.stderr
+    assert trace.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_full_disk(make, pysym, name):
+    done = pysym(make(samples=5000, stacks=500, native=0), "-f", name, "-o", "/dev/full")
+    assert done.returncode == 1
+    assert "/dev/full" in done.stderr and "No space left" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_full_disk_on_stdout(make, pysym, name):
+    with open("/dev/full", "wb") as full:
+        done = pysym(make(samples=100), "-f", name, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert "standard output" in done.stderr, done.stderr
+
+
+# ---- bad input ----
+
+def test_usage(make, pysym, tmp_path):
+    trace = make(samples=1)
+    for arguments, message in [
+            ([], "name a trace"), ([trace], "say which --format"), ([trace, "-f", "svg"], "unknown format svg"),
+            ([trace, "--frobnicate"], "unknown option --frobnicate"), ([trace, "-z"], "unknown option -z"),
+            ([trace, "-f"], "wants an argument"), ([trace, "-f", "folded", "--pid", "x"], "--pid wants numbers"),
+            ([trace, "-f", "folded", "--pid", "1,"], "--pid wants numbers"),
+            ([trace, "-f", "folded", "--time", "5"], "--time wants"),
+            ([trace, "-f", "folded", "--time", "5,2"], "--time wants"),
+            ([trace, "-f", "folded", "--top", "many"], "--top wants"), (["-", "-", "-f", "folded"], "standard input")]:
+        done = pysym(*arguments)
+        assert done.returncode == 2, arguments
+        assert message in done.stderr, done.stderr
+        assert done.stdout == ""
+
+
+def test_help_lists_all_formats(pysym):
+    text = good(pysym("--help"))
+    for name in FORMATS:
+        assert re.search(rf"^  {name} ", text, re.M), name
+    assert re.match(r"pysym \d+\.\d+\.\d+\n$", good(pysym("--version")))
+
+
+def test_files_that_are_no_trace(make, pysym, tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "text").write_text("no trace at all, just a text that is long enough to be mistaken\n" * 9)
+    for name, message in [("missing", "No such file"), ("empty", ""), ("text", ""), (".", "")]:
+        done = pysym(tmp_path / name, "-f", "folded")
+        assert done.returncode == 1, name
+        assert str(tmp_path / name) in done.stderr and message in done.stderr, done.stderr
+        assert done.stdout == "" and done.stderr.count("\n") == 1
+
+
+def test_newer_version(make, pysym, tmp_path):
+    """The header's version fields stand behind its magic; a checksum covers them or not, it is refused in any case."""
+    data = bytearray(make(samples=10).read_bytes())
+    for at in range(4, 16):
+        data[at] = 99
+    path = tmp_path / "newer.bin"
+    path.write_bytes(data)
+    done = pysym(path, "-f", "folded")
+    assert done.returncode == 1
+    assert str(path) in done.stderr
+
+
+def test_truncated(make, pysym, tmp_path):
+    """What is whole is read; what is not is told."""
+    data = make(samples=3000, interval_us=5000, native=0).read_bytes()
+    path = tmp_path / "cut.bin"
+    counts = []
+    for share in (0.3, 0.6, 0.99):
+        path.write_bytes(data[:int(len(data) * share)])
+        done = pysym(path, "-f", "folded")
+        assert done.returncode == 0, done.stderr
+        assert str(path) in done.stderr
+        assert pysym(path, "-f", "folded", "--strict").returncode == 3
+        counts.append(count(done.stdout))
+    assert counts == sorted(counts) and 0 < counts[0] < counts[1] < 3000
+    assert "NOT ended in good order" in pysym(path, "-f", "summary").stdout
+
+
+def test_flipped_bits(make, pysym, tmp_path):
+    """Whatever bit flips: an answer, no crash, and damage is told."""
+    data = make(samples=400, interval_us=50000, epoch_samples=50).read_bytes()
+    path = tmp_path / "flipped.bin"
+    for at in range(0, len(data), max(1, len(data) // 60)):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        done = pysym(path, "-f", "folded", "--strict")
+        assert done.returncode in (1, 3), (at, done.stderr)
+        assert str(path) in done.stderr or done.returncode == 3
+        if done.returncode == 3:
+            assert count(done.stdout) >= 300 or at < 100, at
+            assert pysym(path, "-f", "dump").returncode == 0
+
+
+def test_strict(make, pysym):
+    whole = {"samples": 10, "native": 0}
+    assert pysym(make(**whole), "-f", "folded", "--strict").returncode == 0
+    for flaw in ({"torn": 5}, {"losses": 1}, {"end": 0}, {"native": 1}):
+        trace = make(**{**whole, **flaw})
+        done = pysym(trace, "-f", "folded", "--strict")
+        assert done.returncode == 3, flaw
+        assert "incomplete" in done.stderr
+        assert count(done.stdout) == 10
+        assert pysym(trace, "-f", "folded").returncode == 0

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From records to the model that emitters see: epochs, mappings over time, interning,
+ * tuples, snapshots (this program unwinds itself), order of time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "formats/base/buf.h"
+#include "symbolize/epoch.h"
+#include "symbolize/mappings.h"
+#include "symbolize/model.h"
+#include "symbolize/reorder.h"
+#include "symbolize/resolve.h"
+
+static void good(struct error *err)
+{
+    if (err)
+        fail_msg("%s", error_text(err));
+}
+
+/* ---- mappings ---- */
+
+static void change(struct mappings *m, uint64_t time_ns, uint64_t from, uint64_t to, uint32_t module)
+{
+    struct mapping_change c = {.time_ns = time_ns, .unmapped = !module,
+                               .mapping = {.address = from, .end = to, .file_offset = 0x10000, .module = module}};
+
+    assert_true(mappings_add(m, &c));
+}
+
+static uint32_t module_at(struct mappings *m, uint64_t time_ns, uint64_t address)
+{
+    assert_true(mappings_move(m, time_ns));
+    const struct mapping *found = mappings_find(m, address);
+    return found ? found->module : 0;
+}
+
+static void test_mappings_over_time(void **state)
+{
+    struct mappings m = {0};
+
+    (void)state;
+    assert_int_equal(module_at(&m, 5, 0x1000), 0);
+    change(&m, 0, 0x1000, 0x5000, 1);
+    change(&m, 10, 0x2000, 0x3000, 2); /* splits the first */
+    change(&m, 20, 0x2800, 0x4000, 0); /* takes from both */
+    change(&m, 30, 0x0, 0x9000, 3);    /* buries all */
+    assert_int_equal(module_at(&m, 9, 0x2000), 1);
+    assert_int_equal(module_at(&m, 10, 0x2000), 2);
+    assert_int_equal(module_at(&m, 10, 0x3000), 1);
+    assert_int_equal(mappings_find(&m, 0x3000)->file_offset, 0x12000);
+    assert_int_equal(module_at(&m, 20, 0x27ff), 2);
+    assert_int_equal(module_at(&m, 20, 0x2800), 0);
+    assert_int_equal(module_at(&m, 20, 0x4000), 1);
+    assert_int_equal(m.now.count, 3);
+    uint64_t version = m.version;
+    assert_int_equal(module_at(&m, 25, 0x5000), 0);
+    assert_int_equal(m.version, version); /* nothing has changed, caches stay */
+    assert_int_equal(module_at(&m, 30, 0x5000), 3);
+    assert_int_equal(m.now.count, 1);
+    /* Back, and a change that comes late. */
+    assert_int_equal(module_at(&m, 10, 0x2000), 2);
+    change(&m, 5, 0x8000, 0x9000, 4);
+    assert_int_equal(module_at(&m, 10, 0x8000), 4);
+    assert_int_equal(module_at(&m, 4, 0x8000), 0);
+    /* Ranges that are none. */
+    change(&m, 40, 0x100, 0x100, 5);
+    change(&m, 40, 0x200, 0x100, 5);
+    assert_int_equal(module_at(&m, 40, 0x100), 3);
+    mappings_deinit(&m);
+}
+
+/* ---- an epoch by hand ---- */
+
+struct scene {
+    struct epoch epoch;
+    struct resolver *resolver;
+    uint32_t strings, frames, stacks, tuples, codes;
+};
+
+static void load(struct scene *s, struct trace_record rec)
+{
+    good(epoch_load(&s->epoch, &rec));
+}
+#define LOAD(s, name_, ...) \
+    load(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
+
+static void begin_epoch(struct scene *s, uint64_t number)
+{
+    if (s->epoch.begun)
+        resolver_end_epoch(s->resolver);
+    s->strings = s->frames = s->stacks = s->tuples = s->codes = 0;
+    LOAD(s, epoch, .number = number);
+}
+
+static void setup(struct scene *s, const struct resolver_options *options)
+{
+    static const struct resolver_options none = {0};
+
+    *s = (struct scene){0};
+    good(resolver_create(options ? options : &none, &s->resolver));
+    resolver_begin_file(s->resolver);
+    begin_epoch(s, 0);
+}
+
+static void teardown(struct scene *s)
+{
+    resolver_destroy(s->resolver);
+    epoch_deinit(&s->epoch);
+}
+
+static struct trace_bytes bytes_of_text(const char *text)
+{
+    return (struct trace_bytes){.data = (const uint8_t *)text, .len_bytes = strlen(text)};
+}
+
+static uint32_t string(struct scene *s, const char *text)
+{
+    LOAD(s, string, .id = ++s->strings, .data = bytes_of_text(text));
+    return s->strings;
+}
+
+static uint32_t python(struct scene *s, const char *name, const char *file, int64_t line, uint32_t flags)
+{
+    LOAD(s, code, .id = ++s->codes, .python_version = 0x030b02f0, .first_line = line, .name_form = 1,
+         .name_len = strlen(name), .name = bytes_of_text(name), .filename_form = 1, .filename_len = strlen(file),
+         .filename = bytes_of_text(file));
+    LOAD(s, python_frame, .id = ++s->frames, .code = s->codes, .flags = flags);
+    return s->frames;
+}
+
+static uint32_t stack(struct scene *s, const uint32_t *frames, uint32_t count)
+{
+    uint64_t values[64];
+
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = frames[i];
+    LOAD(s, stack, .first_id = s->stacks + 1, .frames = {.values = values, .count = count});
+    s->stacks += count;
+    return s->stacks;
+}
+
+static uint32_t tuple(struct scene *s, struct trace_tuple t)
+{
+    t.id = ++s->tuples;
+    load(s, (struct trace_record){.type = TRACE_tuple, .tuple = t});
+    return t.id;
+}
+
+/* A process with one thread of the same number. */
+static void process(struct scene *s, uint32_t id, uint32_t pid, const char *exe)
+{
+    uint32_t exe_id = string(s, exe), comm = string(s, "python3");
+
+    LOAD(s, process, .id = id, .tgid = pid, .start_boottime_ns = 77, .exe = exe_id, .comm = comm);
+    LOAD(s, thread, .id = id, .process = id, .tid = pid, .name = comm);
+}
+
+static void event(struct scene *s)
+{
+    uint32_t name = string(s, "cpu-clock"), unit = string(s, "ns");
+
+    LOAD(s, event, .id = 1, .name = name, .unit = unit, .period = 100);
+}
+
+static struct emit_sample sample(struct scene *s, uint32_t thread, uint32_t tuple_id, uint64_t time_ns)
+{
+    struct trace_sample in = {.time_ns = time_ns, .thread = thread, .tuple = tuple_id, .value = 7};
+    struct emit_sample out;
+
+    good(resolver_sample(s->resolver, &s->epoch, 1, &in, &out));
+    return out;
+}
+
+/* The functions of a stack, outermost first, with ";" between. */
+static const char *functions(struct scene *s, uint32_t number)
+{
+    static char text[4096]; /* of the last call */
+    const struct emit_model *m = resolver_model(s->resolver);
+    uint32_t frames[256], depth = number == EMIT_NO_STACK ? 0 : m->stacks[number].depth;
+
+    for (uint32_t i = depth; i; number = m->stacks[number].parent)
+        frames[--i] = m->stacks[number].frame;
+    text[0] = 0;
+    for (uint32_t i = 0; i < depth; i++) {
+        strcat(text, i ? ";" : "");
+        strcat(text, m->frames[frames[i]].function);
+    }
+    return text;
+}
+
+static void test_python_stack(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t frames[] = {python(&s, "main", "/a.py", 1, 1), python(&s, "work", "/a.py", 9, 0)};
+    uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, frames, 2), .python_end = LOSS_complete});
+
+    struct emit_sample out = sample(&s, 1, id, 50);
+    const struct emit_model *m = resolver_model(s.resolver);
+    assert_string_equal(functions(&s, out.stack), "main;work");
+    assert_int_equal(out.value, 7);
+    assert_int_equal(m->threads[out.thread].tid, 100);
+    assert_int_equal(m->processes[m->threads[out.thread].process].pid, 100);
+    assert_string_equal(m->events[out.event].name, "cpu-clock");
+    assert_true(m->events[out.event].is_time);
+    const struct emit_frame *leaf = &m->frames[m->stacks[out.stack].frame];
+    assert_string_equal(leaf->file, "/a.py");
+    assert_string_equal(leaf->module, "/usr/bin/python3");
+    assert_int_equal(leaf->line, 9);
+    assert_int_equal(leaf->function_line, 9);
+    /* A sample without any frame. */
+    assert_int_equal(sample(&s, 1, 0, 60).stack, EMIT_NO_STACK);
+
+    /* Equal things keep their numbers in the next epoch, whatever ids they have there. */
+    begin_epoch(&s, 1);
+    string(&s, "shifts all ids of strings");
+    event(&s);
+    process(&s, 1, 200, "/usr/bin/python3");
+    process(&s, 2, 100, "/usr/bin/python3");
+    uint32_t again[] = {python(&s, "other", "/b.py", 1, 1), python(&s, "main", "/a.py", 1, 1),
+                        python(&s, "work", "/a.py", 9, 0)};
+    id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, again + 1, 2), .python_end = LOSS_complete});
+    struct emit_sample later = sample(&s, 2, id, 70);
+    assert_int_equal(later.stack, out.stack);
+    assert_int_equal(later.thread, out.thread);
+    assert_int_equal(m->thread_count, 1);
+    resolver_end_epoch(s.resolver);
+    const struct resolver_stats *stats = resolver_stats(s.resolver);
+    assert_int_equal(stats->sample_count, 3);
+    assert_int_equal(stats->python.count[LOSS_complete], 2);
+    assert_int_equal(stats->python.count[0], 1);
+    teardown(&s);
+}
+
+static void test_two_interpreters_share_a_tuple(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/opt/a/python3");
+    process(&s, 2, 200, "/opt/b/uwsgi");
+    uint32_t library = string(&s, "/opt/b/libpython.so");
+    const uint64_t eval[] = {0x100, 0x200};
+    LOAD(&s, module, .id = 1, .path = library, .eval_ranges = {.values = eval, .count = 1});
+    LOAD(&s, mapping, .process = 2, .address = 0x1000, .length = 0x1000, .protection = 5, .module = 1);
+    uint32_t frame = python(&s, "f", "/a.py", 1, 1);
+    uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, &frame, 1), .python_end = LOSS_complete});
+    uint32_t a = sample(&s, 1, id, 1).stack, b = sample(&s, 2, id, 2).stack;
+    const struct emit_model *m = resolver_model(s.resolver);
+
+    assert_string_equal(m->frames[m->stacks[a].frame].module, "/opt/a/python3");
+    assert_string_equal(m->frames[m->stacks[b].frame].module, "/opt/b/libpython.so");
+    assert_int_equal(sample(&s, 1, id, 3).stack, a);
+    assert_int_equal(sample(&s, 2, id, 4).stack, b);
+    teardown(&s);
+}
+
+static void test_names_change(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    struct emit_sample out = sample(&s, 1, 0, 1);
+    const struct emit_model *m = resolver_model(s.resolver);
+    assert_string_equal(m->threads[out.thread].name, "python3");
+
+    struct trace_record named = {.type = TRACE_thread_name, .thread_name = {.thread = 1, .python_name = string(&s, "Pool-1")}};
+    load(&s, named);
+    good(resolver_rename(s.resolver, &s.epoch, &named));
+    assert_string_equal(m->threads[out.thread].name, "Pool-1");
+    struct trace_record renamed = {.type = TRACE_process_name, .process_name = {.process = 1, .comm = string(&s, "worker")}};
+    load(&s, renamed);
+    good(resolver_rename(s.resolver, &s.epoch, &renamed));
+    assert_string_equal(m->processes[0].comm, "worker");
+    teardown(&s);
+}
+
+static void test_hosts_are_apart(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t first = sample(&s, 1, 0, 1).thread;
+    /* Another file without a boot ID may be of any host. */
+    resolver_begin_file(s.resolver);
+    begin_epoch(&s, 0);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    assert_int_not_equal(sample(&s, 1, 0, 1).thread, first);
+    for (uint32_t file = 0; file < 2; file++) {
+        resolver_begin_file(s.resolver);
+        begin_epoch(&s, 0);
+        LOAD(&s, host, .boot_id = bytes_of_text("0123456789abcdef"));
+        event(&s);
+        process(&s, 1, 100, "/usr/bin/python3");
+        assert_int_equal(sample(&s, 1, 0, 1).thread, 2); /* parts of one capture */
+    }
+    teardown(&s);
+}
+
+static void test_native_and_kernel(void **state)
+{
+    const struct resolver_options plain = {0}, python_only = {.python_only = true};
+
+    for (int only = 0; only < 2; only++) {
+        struct scene s;
+        setup(&s, only ? &python_only : &plain);
+        event(&s);
+        process(&s, 1, 100, "/usr/bin/python3");
+        uint32_t path = string(&s, "/opt/no/such/lib.so"), symbol = string(&s, "do_read"), in = string(&s, "ext4");
+        LOAD(&s, module, .id = 1, .path = path);
+        LOAD(&s, kernel_symbol, .id = 1, .address = 0xf000, .name = symbol, .module = in);
+        uint32_t frame = python(&s, "f", "/a.py", 1, 1), native[2], kernel[2];
+        LOAD(&s, native_frame, .id = native[0] = ++s.frames, .module = 1, .offset = 0x10, .flags = 1);
+        LOAD(&s, native_frame, .id = native[1] = ++s.frames, .offset = 0x7f00, .flags = 0);
+        LOAD(&s, kernel_frame, .id = kernel[0] = ++s.frames, .address = 0xf010, .symbol = 1);
+        LOAD(&s, kernel_frame, .id = kernel[1] = ++s.frames, .address = 0xdead);
+        const uint64_t runs[] = {1, 0};
+        LOAD(&s, join, .id = 1, .runs = {.values = runs, .count = 1});
+        uint32_t id = tuple(&s, (struct trace_tuple){
+            .python_stack = stack(&s, &frame, 1), .native_stack = stack(&s, native, 2),
+            .kernel_stack = stack(&s, kernel, 2), .join = 1, .python_end = LOSS_complete, .native_end = LOSS_native_fault});
+        uint32_t number = sample(&s, 1, id, 1).stack;
+        const struct emit_model *m = resolver_model(s.resolver);
+        resolver_end_epoch(s.resolver);
+        const struct resolver_stats *stats = resolver_stats(s.resolver);
+        if (only) {
+            assert_string_equal(functions(&s, number), "f");
+            assert_int_equal(modcache_count(resolver_modules(s.resolver)), 0);
+            assert_int_equal(stats->native.count[0], 1);
+        } else {
+            /* The run stands for the first native frame; the second has no name but an address. */
+            assert_string_equal(functions(&s, number), "f;;do_read;");
+            const struct emit_stack *st = &m->stacks[m->stacks[number].parent];
+            assert_string_equal(m->frames[st->frame].module, "[ext4]");
+            assert_int_equal(m->frames[st->frame].symbol_offset, 0x10);
+            assert_int_equal(m->frames[m->stacks[st->parent].frame].address, 0x7f00);
+            assert_int_equal(stats->native.count[LOSS_native_fault], 1);
+            assert_int_equal(stats->join.count[LOSS_complete], 1);
+        }
+        teardown(&s);
+    }
+    (void)state;
+}
+
+static void test_a_stack_deeper_than_any(void **state)
+{
+    struct scene s;
+    enum { DEPTH = 100000 };
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t frame = python(&s, "f", "/a.py", 1, 0);
+    uint64_t *values = malloc(DEPTH * sizeof *values);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        values[i] = frame;
+    LOAD(&s, stack, .first_id = 1, .frames = {.values = values, .count = DEPTH});
+    uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = DEPTH, .python_end = LOSS_complete});
+    struct emit_sample out = sample(&s, 1, id, 1);
+    const struct emit_model *m = resolver_model(s.resolver);
+    assert_int_equal(m->stacks[out.stack].depth, (1 << 15) + 1);
+    uint32_t root = out.stack;
+    while (m->stacks[root].parent != EMIT_NO_STACK)
+        root = m->stacks[root].parent;
+    assert_string_equal(m->frames[m->stacks[root].frame].function, "[truncated]");
+    free(values);
+    teardown(&s);
+}
+
+static void test_period_changes(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    LOAD(&s, period, .event = 1, .time_ns = 50, .period = 500);
+    LOAD(&s, period, .event = 1, .time_ns = 70, .period = 700);
+    LOAD(&s, period, .event = 1, .time_ns = 60, .period = 600); /* late */
+    assert_int_equal(epoch_period_at(&s.epoch, 1, 49), 100);
+    assert_int_equal(epoch_period_at(&s.epoch, 1, 50), 500);
+    assert_int_equal(epoch_period_at(&s.epoch, 1, 69), 600);
+    assert_int_equal(epoch_period_at(&s.epoch, 1, UINT64_MAX), 700);
+    teardown(&s);
+}
+
+/* ---- a snapshot of this very program ---- */
+
+enum { REGISTERS = 17, STACK_BYTES = 1 << 16 };
+struct shot {
+    uint64_t registers[REGISTERS];
+    uint8_t *stack;
+    uint64_t stack_address, stack_len, stack_end;
+    uint64_t records[2]; /* addresses in the frames of the two eval loops */
+};
+
+static uint64_t stack_end(void)
+{
+    char line[256];
+    unsigned long long from, to, end = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        if (strstr(line, "[stack]") && sscanf(line, "%llx-%llx", &from, &to) == 2)
+            end = to;
+    }
+    fclose(maps);
+    return end;
+}
+
+__attribute__((noinline)) static void made_up_leaf(struct shot *shot)
+{
+    static const int order[REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+                                         REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    ucontext_t context;
+
+    getcontext(&context);
+    for (int i = 0; i < REGISTERS; i++)
+        shot->registers[i] = (uint64_t)context.uc_mcontext.gregs[order[i]];
+    shot->stack_address = shot->registers[7];
+    shot->stack_len = shot->stack_end - shot->stack_address;
+    if (shot->stack_len > STACK_BYTES)
+        shot->stack_len = STACK_BYTES;
+    /* Not memcpy(): a sanitizer would object to reading other frames. */
+    for (uint64_t i = 0; i < shot->stack_len; i += 8)
+        *(volatile uint64_t *)(shot->stack + i) = __extension__({
+            uint64_t word;
+            __asm__ volatile("mov (%1), %0" : "=r"(word) : "r"(shot->stack_address + i) : "memory");
+            word;
+        });
+}
+
+__attribute__((noinline)) static void made_up_inner_eval(struct shot *shot)
+{
+    shot->records[1] = (uint64_t)__builtin_frame_address(0);
+    made_up_leaf(shot);
+    __asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
+__attribute__((noinline)) static void made_up_callback(struct shot *shot)
+{
+    made_up_inner_eval(shot);
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) static void made_up_outer_eval(struct shot *shot)
+{
+    shot->records[0] = (uint64_t)__builtin_frame_address(0);
+    made_up_callback(shot);
+    __asm__ volatile("" ::: "memory");
+}
+
+struct loader {
+    struct scene *scene;
+    uint32_t modules;
+};
+
+/* Tells the epoch of a loaded file: its path, build ID, and executable segments. */
+static int tell_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct loader *l = data;
+    char path[4096];
+    struct trace_bytes build_id = {0};
+
+    (void)size;
+    snprintf(path, sizeof path, "%s", info->dlpi_name);
+    if (!*path) {
+        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[n > 0 ? n : 0] = 0;
+    }
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        const uint8_t *note = (const uint8_t *)(info->dlpi_addr + p->p_vaddr);
+        for (size_t at = 0; p->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) <= p->p_memsz;) {
+            const ElfW(Nhdr) *n = (const ElfW(Nhdr) *)(note + at);
+            size_t desc = at + sizeof *n + ((n->n_namesz + 3) & ~3u);
+            if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4)
+                build_id = (struct trace_bytes){.data = note + desc, .len_bytes = n->n_descsz};
+            at = desc + ((n->n_descsz + 3) & ~3u);
+        }
+    }
+    uint32_t path_id = string(l->scene, path);
+    LOAD(l->scene, module, .id = ++l->modules, .path = path_id, .id_kind = 1, .build_id = build_id);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uint64_t skew = p->p_vaddr & 4095;
+        if (p->p_type == PT_LOAD && p->p_flags & PF_X)
+            LOAD(l->scene, mapping, .process = 1, .address = info->dlpi_addr + p->p_vaddr - skew,
+                 .length = p->p_memsz + skew, .file_offset = p->p_offset - skew, .protection = 5, .module = l->modules);
+    }
+    return 0;
+}
+
+static void test_snapshot(void **state)
+{
+    struct shot shot = {.stack = calloc(1, STACK_BYTES), .stack_end = stack_end()};
+    struct scene s;
+    struct loader loader = {.scene = &s};
+
+    (void)state;
+    made_up_outer_eval(&shot);
+    setup(&s, NULL);
+    uint32_t machine = string(&s, "x86_64");
+    LOAD(&s, host, .machine = machine);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    dl_iterate_phdr(tell_object, &loader);
+    uint32_t frames[] = {python(&s, "outer", "/a.py", 1, 1), python(&s, "mid", "/a.py", 5, 0),
+                         python(&s, "key", "/a.py", 9, 1)};
+    LOAD(&s, snapshot, .id = 1, .process = 1, .stack_address = shot.stack_address,
+         .registers = {.values = shot.registers, .count = REGISTERS},
+         .stack = {.data = shot.stack, .len_bytes = shot.stack_len});
+    const uint64_t runs[] = {shot.records[0], 0, shot.records[1], 0};
+    const uint64_t astray[] = {shot.records[0], 0, 8, 0};
+    LOAD(&s, join, .id = 1, .kind = 1, .runs = {.values = runs, .count = 2});
+    LOAD(&s, join, .id = 2, .kind = 1, .runs = {.values = astray, .count = 2});
+    uint32_t python_stack = stack(&s, frames, 3);
+    uint32_t id = tuple(&s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 1,
+                                                 .python_end = LOSS_complete});
+    uint32_t outside = tuple(&s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 2,
+                                                      .python_end = LOSS_complete});
+
+    const char *text = functions(&s, sample(&s, 1, id, 5).stack);
+    if (!strstr(text, ";outer;mid;made_up_callback;key;made_up_leaf") || !strstr(text, "main;") || strstr(text, "eval"))
+        fail_msg("%s", text);
+    text = functions(&s, sample(&s, 1, outside, 6).stack);
+    if (!strstr(text, ";outer;mid;key;made_up_callback;made_up_inner_eval;made_up_leaf"))
+        fail_msg("%s", text);
+    resolver_end_epoch(s.resolver);
+    const struct resolver_stats *stats = resolver_stats(s.resolver);
+    assert_int_equal(stats->snapshot_count, 2);
+    assert_int_equal(stats->native.count[LOSS_complete], 2);
+    assert_int_equal(stats->join.count[LOSS_complete], 1);
+    assert_int_equal(stats->join.count[LOSS_join_outside], 1);
+    free(shot.stack);
+    teardown(&s);
+}
+
+static void test_snapshot_that_is_useless(void **state)
+{
+    struct scene s;
+    const uint64_t registers[REGISTERS] = {[7] = 0x7000, [16] = 0x1234};
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t frame = python(&s, "f", "/a.py", 1, 1);
+    LOAD(&s, snapshot, .id = 1, .process = 1); /* no registers */
+    LOAD(&s, snapshot, .id = 2, .process = 1, .registers = {.values = registers, .count = REGISTERS});
+    const uint64_t runs[] = {0x7008, 0};
+    LOAD(&s, join, .id = 1, .kind = 1, .runs = {.values = runs, .count = 1});
+    uint32_t python_stack = stack(&s, &frame, 1);
+    for (uint32_t i = 1; i <= 2; i++) {
+        uint32_t id = tuple(&s, (struct trace_tuple){.snapshot = i, .python_stack = python_stack, .join = 1,
+                                                     .python_end = LOSS_complete});
+        /* The Python stack is whole in any case. */
+        assert_memory_equal(functions(&s, sample(&s, 1, id, i).stack), "f", 1);
+    }
+    resolver_end_epoch(s.resolver);
+    const struct resolver_stats *stats = resolver_stats(s.resolver);
+    assert_int_equal(stats->native.count[LOSS_no_user_registers], 1);
+    assert_int_equal(stats->native.count[LOSS_complete], 0);
+    assert_int_equal(stats->join.count[LOSS_complete], 0);
+    teardown(&s);
+}
+
+/* ---- order of time ---- */
+
+struct sink {
+    uint64_t times[64];
+    uint32_t count;
+};
+
+static struct error *sink_sample(void *state, const struct emit_sample *sample)
+{
+    struct sink *sink = state;
+
+    sink->times[sink->count++] = sample->time_ns;
+    return NULL;
+}
+
+static void test_reorder(void **state)
+{
+    const uint64_t second = 1000000000;
+    const uint64_t in[] = {1, 3, 5, 2, 4, 10 * second, 9 * second, 11 * second, 3 * second, 20 * second};
+    const uint64_t out[] = {1, 2, 3, 4, 5, 9 * second, 10 * second, 10 * second, 11 * second, 20 * second};
+    struct sink sink = {0};
+    const struct emitter emitter = {.sample = sink_sample};
+    struct reorder o = {.emitter = &emitter, .state = &sink};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
+        good(reorder_sample(&o, &(struct emit_sample){.time_ns = in[i]}));
+        if (i == 7)
+            good(reorder_flush(&o));
+    }
+    good(reorder_flush(&o));
+    assert_int_equal(sink.count, sizeof out / sizeof *out);
+    assert_int_equal(o.late_count, 1);
+    for (uint32_t i = 1; i < sink.count; i++)
+        assert_true(sink.times[i - 1] <= sink.times[i]);
+    assert_int_equal(sink.times[4], out[4]);
+    assert_int_equal(sink.times[8], 11 * second); /* the late one: no earlier than what had gone out */
+    reorder_deinit(&o);
+}
+
+static struct error *count_sample(void *state, const struct emit_sample *sample)
+{
+    (void)sample;
+    ++*(uint32_t *)state;
+    return NULL;
+}
+
+static void test_reorder_is_bounded(void **state)
+{
+    uint32_t count = 0;
+    const struct emitter emitter = {.sample = count_sample};
+    struct reorder o = {.emitter = &emitter, .state = &count};
+
+    (void)state;
+    /* All within the window, but more than are held back. */
+    for (uint32_t i = 0; i < REORDER_MAX_SAMPLES; i++)
+        good(reorder_sample(&o, &(struct emit_sample){.time_ns = i}));
+    assert_int_equal(count, REORDER_MAX_SAMPLES / 2 + 1);
+    good(reorder_flush(&o));
+    assert_int_equal(count, REORDER_MAX_SAMPLES);
+    assert_int_equal(o.late_count, 0);
+    reorder_deinit(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mappings_over_time),
+        cmocka_unit_test(test_python_stack),
+        cmocka_unit_test(test_two_interpreters_share_a_tuple),
+        cmocka_unit_test(test_names_change),
+        cmocka_unit_test(test_hosts_are_apart),
+        cmocka_unit_test(test_native_and_kernel),
+        cmocka_unit_test(test_a_stack_deeper_than_any),
+        cmocka_unit_test(test_period_changes),
+        cmocka_unit_test(test_snapshot),
+        cmocka_unit_test(test_snapshot_that_is_useless),
+        cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_reorder_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

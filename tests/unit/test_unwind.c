@@ -1,0 +1,785 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The unwinder against live processes. A child is stopped with ptrace at a known
+ * place, its registers and stack are copied, and the result is compared with what
+ * the place says (which functions called which, how often) and, frame by frame,
+ * with libdwfl's. ptrace is how a test looks at a process; the tools never do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <alloca.h>
+#include <elf.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "formats/trace/trace.h"
+#include "symbolize/unwind.h"
+
+enum { FRAMES_MAX = 512, MAPPINGS_MAX = 1024 };
+
+/* ---- a process as the unwinder sees it ---- */
+
+struct subject {
+    struct unwind_mapping mappings[MAPPINGS_MAX];
+    char *paths[MAPPINGS_MAX];
+    uint32_t count;
+    uint64_t registers[17];
+    uint8_t *stack, *vdso;
+    uint64_t stack_address, stack_len;
+};
+
+static void subject_deinit(struct subject *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        bool shared = false;
+        for (uint32_t j = 0; j < i; j++)
+            shared = shared || s->mappings[j].module == s->mappings[i].module;
+        if (!shared)
+            unwind_module_close(s->mappings[i].module);
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        free(s->paths[i]);
+    free(s->stack);
+    free(s->vdso);
+    *s = (struct subject){0};
+}
+
+static void must(struct error *err)
+{
+    if (err)
+        fail_msg("%s", error_text(err));
+}
+
+static void read_memory(pid_t pid, uint64_t address, void *out, size_t len_bytes)
+{
+    struct iovec local = {out, len_bytes}, remote = {(void *)(uintptr_t)address, len_bytes};
+
+    assert_int_equal(process_vm_readv(pid, &local, 1, &remote, 1, 0), (ssize_t)len_bytes);
+}
+
+/* The executable mappings, each file opened once; and the end of the mapping that `sp` is in. */
+static uint64_t read_maps(struct subject *s, pid_t pid, uint64_t sp)
+{
+    char name[64], line[4096];
+    uint64_t stack_end = 0;
+
+    snprintf(name, sizeof name, "/proc/%d/maps", pid);
+    FILE *maps = fopen(name, "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        uint64_t start, end, offset;
+        char protection[5], path[4096] = "";
+        assert_true(sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %4095[^\n]", &start, &end,
+                           protection, &offset, path) >= 4);
+        if (sp >= start && sp < end)
+            stack_end = end;
+        if (protection[2] != 'x' || !strcmp(path, "[vsyscall]"))
+            continue;
+        assert_true(s->count < MAPPINGS_MAX);
+        struct unwind_mapping *m = &s->mappings[s->count];
+        *m = (struct unwind_mapping){start, end - start, offset, NULL, s->count};
+        s->paths[s->count] = strdup(path);
+        for (uint32_t i = 0; i < s->count; i++)
+            if (!strcmp(s->paths[i], path))
+                m->module = s->mappings[i].module;
+        if (!m->module && path[0] == '/') {
+            must(unwind_module_open(path, NULL, &m->module));
+        } else if (!m->module && !strcmp(path, "[vdso]")) {
+            s->vdso = malloc(end - start);
+            read_memory(pid, start, s->vdso, end - start);
+            must(unwind_module_open_memory(s->vdso, end - start, &m->module));
+        }
+        s->count++;
+    }
+    fclose(maps);
+    return stack_end;
+}
+
+static void read_registers(pid_t tid, uint64_t out[17])
+{
+    struct user_regs_struct r;
+
+    assert_int_equal(ptrace(PTRACE_GETREGS, tid, NULL, &r), 0);
+    const uint64_t values[17] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
+                                 r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
+    memcpy(out, values, sizeof values);
+}
+
+/* Registers and stack of a thread that ptrace has stopped. */
+static void take_snapshot(struct subject *s, pid_t pid, pid_t tid)
+{
+    read_registers(tid, s->registers);
+    if (!s->count)
+        s->stack_len = 0;
+    uint64_t sp = s->registers[7], end = 0;
+    if (s->count) {
+        struct subject again = {0};
+        end = read_maps(&again, pid, sp);
+        subject_deinit(&again);
+    } else {
+        end = read_maps(s, pid, sp);
+    }
+    assert_true(end > sp);
+    free(s->stack);
+    s->stack_address = sp;
+    s->stack_len = end - sp;
+    s->stack = malloc(s->stack_len);
+    read_memory(pid, sp, s->stack, s->stack_len);
+}
+
+/* ---- the same by libdwfl ---- */
+
+struct expected_frame {
+    uint64_t ip;
+    bool exact;
+};
+struct expected {
+    struct expected_frame frames[FRAMES_MAX];
+    uint32_t count;
+};
+
+static int take_frame(Dwfl_Frame *frame, void *arg)
+{
+    struct expected *e = arg;
+    Dwarf_Addr pc;
+    bool exact;
+
+    if (!dwfl_frame_pc(frame, &pc, &exact) || e->count == FRAMES_MAX)
+        return DWARF_CB_ABORT;
+    e->frames[e->count++] = (struct expected_frame){pc, exact};
+    return DWARF_CB_OK;
+}
+
+/* Of a thread that is already stopped and traced by us. */
+static void unwind_by_dwfl(pid_t pid, pid_t tid, struct expected *out)
+{
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_linux_proc_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
+    };
+
+    out->count = 0;
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    assert_non_null(dwfl);
+    assert_int_equal(dwfl_linux_proc_report(dwfl, pid), 0);
+    assert_int_equal(dwfl_report_end(dwfl, NULL, NULL), 0);
+    assert_int_equal(dwfl_linux_proc_attach(dwfl, pid, true), 0);
+    dwfl_getthread_frames(dwfl, tid, take_frame, out);
+    dwfl_end(dwfl);
+}
+
+static void print_frames(const struct subject *s, const struct unwind_frame *frames, uint32_t count,
+                         const struct expected *expected)
+{
+    for (uint32_t i = 0; i < count || (expected && i < expected->count); i++)
+        print_message("%2u: %12" PRIx64 "%s cfa %12" PRIx64 " | dwfl %12" PRIx64 "%s  %s\n", i,
+                      i < count ? frames[i].ip : 0, i < count && !frames[i].return_address ? "!" : " ",
+                      i < count ? frames[i].cfa : 0, expected && i < expected->count ? expected->frames[i].ip : 0,
+                      expected && i < expected->count && expected->frames[i].exact ? "!" : " ",
+                      i < count && frames[i].mapping != UINT32_MAX ? s->paths[frames[i].mapping] : "");
+}
+
+/* Frames must join on to each other, and be the ones libdwfl finds. */
+static uint32_t compare(struct unwinder *u, struct subject *s, pid_t pid, pid_t tid, struct unwind_frame *frames,
+                        uint32_t *end)
+{
+    struct expected expected;
+    bool same = true;
+
+    unwinder_set_mappings(u, s->mappings, s->count, (uint64_t)pid);
+    uint32_t count = unwinder_run(u, s->registers, s->stack, s->stack_address, s->stack_len, frames, FRAMES_MAX, end);
+    unwind_by_dwfl(pid, tid, &expected);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + 1 < count)
+            same = same && frames[i].cfa == frames[i + 1].sp;
+        if (i < expected.count)
+            same = same && frames[i].ip == expected.frames[i].ip && frames[i].return_address == !expected.frames[i].exact;
+    }
+    same = same && count == expected.count;
+    if (!same) {
+        print_frames(s, frames, count, &expected);
+        print_message("end: %u\n", *end);
+    }
+    assert_true(same);
+    /* Once more, now out of the cache. */
+    struct unwind_frame again[FRAMES_MAX];
+    uint32_t again_end;
+    assert_int_equal(unwinder_run(u, s->registers, s->stack, s->stack_address, s->stack_len, again, FRAMES_MAX,
+                                  &again_end), count);
+    assert_memory_equal(frames, again, count * sizeof *frames);
+    assert_int_equal(*end, again_end);
+    return count;
+}
+
+/* ---- places to be stopped at ---- */
+
+#define PLACE __attribute__((noinline, noclone, optimize("omit-frame-pointer"), no_sanitize("address", "undefined")))
+/* Where a child ends: seen by the parent as SIGTRAP. */
+#define STOP() __asm__ volatile("int3" ::: "memory")
+
+static volatile int sink;
+
+PLACE static void place_leaf(void)
+{
+    STOP();
+    sink++;
+}
+
+PLACE static int place_recursion(int depth)
+{
+    volatile int local[7] = {depth};
+
+    if (depth > 1)
+        place_recursion(depth - 1);
+    else
+        place_leaf();
+    return local[0] + sink++;
+}
+
+/* The stack pointer is no constant distance from the CFA: rules by RBP, or an expression. */
+PLACE static int place_alloca(int len)
+{
+    volatile char *p = alloca((size_t)len);
+
+    p[0] = 1;
+    place_leaf();
+    return p[0];
+}
+
+/* Realigned stack: GCC saves the old stack pointer, and the CFA is an expression over memory. */
+PLACE static int place_aligned(int len)
+{
+    volatile char wide[64] __attribute__((aligned(64)));
+    volatile char *p = alloca((size_t)len);
+
+    wide[0] = 1, p[0] = 2;
+    place_leaf();
+    return wide[0] + p[0];
+}
+
+/* The call is the last instruction: the return address lies in the next function. */
+PLACE static __attribute__((noreturn)) void place_no_return_inner(void)
+{
+    place_leaf();
+    for (;;)
+        sink++;
+}
+PLACE static __attribute__((noreturn)) void place_no_return(void)
+{
+    place_no_return_inner();
+}
+
+PLACE static void on_signal(int signal)
+{
+    (void)signal;
+    place_leaf();
+}
+
+/* Interrupted by a signal at its first instruction, where the rules of the function before would be wrong. */
+PLACE static int place_interrupted(void)
+{
+    __asm__ volatile("ud2");
+    return sink++;
+}
+
+PLACE static void place_signal(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGILL, &action, NULL);
+    place_interrupted();
+    sink++;
+}
+
+static char other_stack[1 << 16] __attribute__((aligned(16)));
+
+PLACE static void place_signal_stack(void)
+{
+    stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+
+    sigaltstack(&stack, NULL);
+    sigaction(SIGILL, &action, NULL);
+    place_interrupted();
+    sink++;
+}
+
+static int compare_stopping(const void *a, const void *b)
+{
+    (void)a, (void)b;
+    place_leaf();
+    return 0;
+}
+
+/* Through code of libc. */
+PLACE static void place_qsort(void)
+{
+    int values[2] = {1, 2};
+
+    qsort(values, 2, sizeof values[0], compare_stopping);
+    sink++;
+}
+
+static void *thread_main(void *arg)
+{
+    (void)arg;
+    place_recursion(3);
+    return NULL;
+}
+
+static void place_thread(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, thread_main, NULL);
+    pthread_join(thread, NULL);
+}
+
+static void place_recursion_50(void)
+{
+    place_recursion(50);
+}
+static void place_alloca_1000(void)
+{
+    place_alloca(1000);
+}
+static void place_aligned_100(void)
+{
+    place_aligned(100);
+}
+
+/* Runs `place` in a child up to its STOP(). Returns the thread that stopped. */
+static pid_t start(void (*place)(void), pid_t *pid)
+{
+    int status;
+
+    *pid = fork();
+    assert_true(*pid >= 0);
+    if (!*pid) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        place();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(*pid, &status, 0), *pid);
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, *pid, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL), 0);
+    pid_t tid = *pid;
+    int deliver = 0;
+    for (;;) {
+        assert_int_equal(ptrace(PTRACE_CONT, tid, NULL, deliver), 0);
+        tid = waitpid(-1, &status, __WALL);
+        assert_true(tid > 0 && WIFSTOPPED(status));
+        bool event = status >> 16;
+        deliver = event || WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
+        if (!event && deliver == SIGTRAP)
+            return tid;
+    }
+}
+
+static void stop(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    while (waitpid(-1, NULL, __WALL) > 0)
+        ;
+}
+
+struct run {
+    pid_t pid, tid;
+    struct subject subject;
+    struct unwinder *unwinder;
+    struct unwind_frame frames[FRAMES_MAX];
+    uint32_t count, end;
+};
+
+static void run_at(struct run *r, void (*place)(void))
+{
+    *r = (struct run){0};
+    must(unwinder_create(&r->unwinder));
+    r->tid = start(place, &r->pid);
+    take_snapshot(&r->subject, r->pid, r->tid);
+    r->count = compare(r->unwinder, &r->subject, r->pid, r->tid, r->frames, &r->end);
+}
+
+static void run_deinit(struct run *r)
+{
+    if (r->pid)
+        stop(r->pid);
+    unwinder_destroy(r->unwinder);
+    subject_deinit(&r->subject);
+}
+
+/* The function that holds an address, by the test's own symbols: the child is a copy of this process. */
+static const char *function_at(uint64_t ip)
+{
+    static const struct {
+        void *start;
+        const char *name;
+    } places[] = {
+        {place_leaf, "leaf"}, {place_recursion, "recursion"}, {place_alloca, "alloca"}, {place_aligned, "aligned"},
+        {place_no_return_inner, "no_return_inner"}, {place_no_return, "no_return"}, {on_signal, "on_signal"},
+        {place_interrupted, "interrupted"}, {place_signal, "signal"}, {place_signal_stack, "signal_stack"},
+        {compare_stopping, "compare"}, {place_qsort, "qsort"}, {thread_main, "thread_main"},
+    };
+    static ElfW(Sym) none;
+    const char *found = "";
+    uint64_t best = 0;
+
+    (void)none;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        uint64_t at = (uint64_t)(uintptr_t)places[i].start;
+        if (ip >= at && at > best && ip - at < 4096) {
+            best = at;
+            found = places[i].name;
+        }
+    }
+    return found;
+}
+
+static void assert_chain(const struct run *r, const char *const *names)
+{
+    for (uint32_t i = 0; names[i]; i++) {
+        assert_true(i < r->count);
+        if (*names[i])
+            assert_string_equal(function_at(r->frames[i].ip - r->frames[i].return_address), names[i]);
+    }
+}
+#define CHAIN(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_recursion(void **state)
+{
+    struct run r;
+
+    (void)state;
+    run_at(&r, place_recursion_50);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_false(r.frames[0].return_address);
+    assert_chain(&r, CHAIN("leaf"));
+    for (uint32_t i = 1; i <= 50; i++) {
+        assert_string_equal(function_at(r.frames[i].ip - 1), "recursion");
+        assert_true(r.frames[i].return_address);
+        assert_true(r.frames[i].cfa > r.frames[i].sp);
+    }
+    assert_string_not_equal(function_at(r.frames[51].ip - 1), "recursion");
+    run_deinit(&r);
+}
+
+static void test_moving_stack_pointer(void **state)
+{
+    struct run r;
+
+    (void)state;
+    run_at(&r, place_alloca_1000);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_chain(&r, CHAIN("leaf", "alloca"));
+    assert_true(r.frames[1].cfa - r.frames[1].sp >= 1000);
+    run_deinit(&r);
+    run_at(&r, place_aligned_100);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_chain(&r, CHAIN("leaf", "aligned"));
+    run_deinit(&r);
+}
+
+static void test_call_at_the_end(void **state)
+{
+    struct run r;
+
+    (void)state;
+    run_at(&r, place_no_return);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_chain(&r, CHAIN("leaf", "no_return_inner", "no_return"));
+    run_deinit(&r);
+}
+
+static void test_signal(void **state)
+{
+    struct run r;
+
+    (void)state;
+    run_at(&r, place_signal);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_chain(&r, CHAIN("leaf", "on_signal", "", "interrupted", "signal"));
+    assert_true(r.frames[2].return_address);
+    assert_false(r.frames[3].return_address);
+    assert_int_equal(r.frames[3].ip, (uint64_t)(uintptr_t)place_interrupted);
+    run_deinit(&r);
+}
+
+/* The handler's stack lies elsewhere, and the snapshot ends with it. */
+static void test_signal_stack(void **state)
+{
+    struct run r = {0};
+
+    (void)state;
+    must(unwinder_create(&r.unwinder));
+    r.tid = start(place_signal_stack, &r.pid);
+    take_snapshot(&r.subject, r.pid, r.tid);
+    unwinder_set_mappings(r.unwinder, r.subject.mappings, r.subject.count, 1);
+    r.count = unwinder_run(r.unwinder, r.subject.registers, r.subject.stack, r.subject.stack_address,
+                           r.subject.stack_len, r.frames, FRAMES_MAX, &r.end);
+    assert_chain(&r, CHAIN("leaf", "on_signal", "", "interrupted"));
+    assert_int_equal(r.count, 4);
+    assert_int_equal(r.end, LOSS_native_fault);
+    assert_int_equal(r.frames[3].cfa, UINT64_MAX);
+    run_deinit(&r);
+}
+
+static void test_libc(void **state)
+{
+    struct run r;
+    uint32_t at = 2;
+
+    (void)state;
+    run_at(&r, place_qsort);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_chain(&r, CHAIN("leaf", "compare"));
+    while (at < r.count && strstr(r.subject.paths[r.frames[at].mapping], "libc"))
+        at++;
+    assert_true(at > 2 && at < r.count);
+    assert_string_equal(function_at(r.frames[at].ip - 1), "qsort");
+    run_deinit(&r);
+}
+
+static void test_thread(void **state)
+{
+    struct run r;
+
+    (void)state;
+    run_at(&r, place_thread);
+    assert_int_not_equal(r.tid, r.pid);
+    assert_int_equal(r.end, LOSS_complete);
+    assert_chain(&r, CHAIN("leaf", "recursion", "recursion", "recursion", "thread_main"));
+    run_deinit(&r);
+}
+
+/* Instruction by instruction through a call into libc and back: prologues, epilogues, PLT, string functions. */
+static void test_single_steps(void **state)
+{
+    struct run r;
+    int status;
+
+    (void)state;
+    run_at(&r, place_qsort);
+    for (int i = 0; i < 400; i++) {
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, r.tid, NULL, 0), 0);
+        if (waitpid(r.tid, &status, __WALL) != r.tid || !WIFSTOPPED(status))
+            break;
+        take_snapshot(&r.subject, r.pid, r.tid);
+        r.count = compare(r.unwinder, &r.subject, r.pid, r.tid, r.frames, &r.end);
+        assert_int_equal(r.end, LOSS_complete);
+    }
+    run_deinit(&r);
+}
+
+/* ---- reasons to stop ---- */
+
+static void test_losses(void **state)
+{
+    struct run r;
+    struct unwind_frame frames[FRAMES_MAX];
+    uint32_t end;
+
+    (void)state;
+    run_at(&r, place_recursion_50);
+    struct subject *s = &r.subject;
+
+    /* The snapshot is cut: everything up to the cut is as before. */
+    for (uint64_t len = 0; len < 2000; len += 200) {
+        uint32_t count = unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, len, frames, FRAMES_MAX, &end);
+        assert_int_equal(end, LOSS_native_fault);
+        assert_true(count >= 1 && count < r.count);
+        assert_int_equal(frames[count - 1].cfa, UINT64_MAX);
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(frames[i].ip, r.frames[i].ip);
+    }
+    assert_int_equal(unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, s->stack_len, frames, 10, &end), 10);
+    assert_int_equal(end, LOSS_native_too_deep);
+
+    uint64_t registers[17];
+    memcpy(registers, s->registers, sizeof registers);
+    registers[16] = 0x1234;
+    assert_int_equal(unwinder_run(r.unwinder, registers, s->stack, s->stack_address, s->stack_len, frames, FRAMES_MAX, &end), 1);
+    assert_int_equal(end, LOSS_no_mapping);
+    assert_int_equal(frames[0].mapping, UINT32_MAX);
+
+    struct unwind_mapping unknown[MAPPINGS_MAX];
+    memcpy(unknown, s->mappings, sizeof unknown);
+    for (uint32_t i = 0; i < s->count; i++)
+        unknown[i].module = NULL;
+    unwinder_set_mappings(r.unwinder, unknown, s->count, 99);
+    assert_int_equal(unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, s->stack_len, frames, FRAMES_MAX, &end), 1);
+    assert_int_equal(end, LOSS_no_module);
+    struct unwind_module *empty;
+    must(unwind_module_open(NULL, NULL, &empty));
+    for (uint32_t i = 0; i < s->count; i++)
+        unknown[i].module = empty;
+    unwinder_set_mappings(r.unwinder, unknown, s->count, 100);
+    assert_int_equal(unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, s->stack_len, frames, FRAMES_MAX, &end), 1);
+    assert_int_equal(end, LOSS_no_module);
+    unwind_module_close(empty);
+    run_deinit(&r);
+}
+
+/* Whatever lies in the snapshot: no crash, no endless loop, frames that grow. */
+static void test_hostile_stacks(void **state)
+{
+    struct run r;
+    struct unwind_frame frames[FRAMES_MAX];
+    uint32_t end;
+    uint64_t seed = 1;
+
+    (void)state;
+    run_at(&r, place_qsort);
+    struct subject *s = &r.subject;
+    uint64_t words = s->stack_len / 8;
+    for (int round = 0; round < 20000; round++) {
+        uint64_t registers[17];
+        memcpy(registers, s->registers, sizeof registers);
+        for (int i = 0; i < 8; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            uint64_t pick = seed >> 33, value = s->stack_address + (seed >> 20) % s->stack_len;
+            if (seed & 1) {
+                const struct unwind_mapping *m = &s->mappings[pick % s->count];
+                value = m->address + (seed >> 7) % m->length;
+            }
+            if (i < 2)
+                registers[pick % 17] = value;
+            else
+                memcpy(s->stack + (pick % (words < 256 ? words : 256)) * 8, &value, 8);
+        }
+        uint32_t count = unwinder_run(r.unwinder, registers, s->stack, s->stack_address, s->stack_len, frames,
+                                      FRAMES_MAX, &end);
+        assert_true(count >= 1 && count <= FRAMES_MAX && end && end < LOSS_LIMIT);
+    }
+    run_deinit(&r);
+}
+
+/* ---- whole programs ---- */
+
+static bool spawn(char *const argv[], pid_t *pid)
+{
+    int ready[2], status;
+    char byte;
+
+    if (access(argv[0], X_OK) || pipe(ready))
+        return false;
+    *pid = fork();
+    if (!*pid) {
+        dup2(ready[1], 1);
+        close(ready[0]);
+        close(ready[1]);
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    close(ready[1]);
+    bool ok = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    if (!ok)
+        waitpid(*pid, &status, 0);
+    return ok;
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void check_python(const char *python)
+{
+    static char program[] =
+        "import json, os, re, sys, functools\n"
+        "def f(n):\n"
+        "    if n: return functools.reduce(lambda a, b: f(n - 1), [1, 2])\n"
+        "    data = {str(i): [i] * 3 for i in range(50)}\n"
+        "    return sorted(json.loads(json.dumps(data)), key=lambda s: (hash(s), re.sub('1', 'x', s)))\n"
+        "os.write(1, b'x')\n"
+        "while True: f(3)\n";
+    char *argv[] = {(char *)python, "-c", program, NULL};
+    struct run r = {0};
+    int status;
+    uint32_t complete = 0, frame_count = 0, shots = 60;
+
+    if (!spawn(argv, &r.pid)) {
+        print_message("%s is not there or does not start\n", python);
+        skip();
+    }
+    must(unwinder_create(&r.unwinder));
+    assert_int_equal(ptrace(PTRACE_SEIZE, r.pid, NULL, PTRACE_O_EXITKILL), 0);
+    for (uint32_t i = 0; i < shots; i++) {
+        usleep(3000);
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, r.pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(r.pid, &status, __WALL), r.pid);
+        take_snapshot(&r.subject, r.pid, r.pid);
+        r.count = compare(r.unwinder, &r.subject, r.pid, r.pid, r.frames, &r.end);
+        complete += r.end == LOSS_complete;
+        frame_count += r.count;
+        if (i + 1 < shots)
+            assert_int_equal(ptrace(PTRACE_CONT, r.pid, NULL, 0), 0);
+    }
+    enum { ROUNDS = 2000 };
+    double begin = seconds_now();
+    for (int i = 0; i < ROUNDS; i++)
+        unwinder_run(r.unwinder, r.subject.registers, r.subject.stack, r.subject.stack_address, r.subject.stack_len,
+                     r.frames, FRAMES_MAX, &r.end);
+    print_message("%s: %u of %u stacks complete, %.0f frames each, %.2f us per frame\n", python, complete, shots,
+                  (double)frame_count / shots, (seconds_now() - begin) * 1e6 / ROUNDS / r.count);
+    assert_int_equal(complete, shots);
+    run_deinit(&r);
+}
+
+static void test_system_python(void **state)
+{
+    (void)state;
+    check_python("/usr/bin/python3");
+}
+
+static void test_pyenv_python(void **state)
+{
+    char path[4096];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/.pyenv/versions/3.11.7/bin/python3.11", getenv("HOME") ? getenv("HOME") : "");
+    check_python(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recursion),
+        cmocka_unit_test(test_moving_stack_pointer),
+        cmocka_unit_test(test_call_at_the_end),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_signal_stack),
+        cmocka_unit_test(test_libc),
+        cmocka_unit_test(test_thread),
+        cmocka_unit_test(test_single_steps),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_hostile_stacks),
+        cmocka_unit_test(test_system_python),
+        cmocka_unit_test(test_pyenv_python),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
