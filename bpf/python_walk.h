@@ -84,6 +84,7 @@ struct py_walk {
     PY_U64 tstate;
     PY_U64 frame;  /* next to look at */
     PY_U64 cframe; /* of the run being walked, 3.11 and 3.12 */
+    PY_U64 first_cframe; /* of the newest activation */
     PY_U64 window_start, window_len;
     PY_U32 sample; /* counts up; names the entries of `seen` that are valid */
     PY_U32 count;  /* entries made */
@@ -91,7 +92,7 @@ struct py_walk {
     PY_U32 end;       /* loss reason that ended it; LOSS_complete */
     PY_U32 open_run;  /* frames since the last end of a run */
     PY_U32 last_shim; /* the last element was a shim or an entry frame */
-    PY_U32 retried;
+    PY_U32 retried;   /* 1: begun again one activation further out; 2: and that broke too */
     PY_U32 window_hits;
     /* The code object of the newest entry that was not in `seen`: to be copied if it is new. */
     PY_U64 new_code;
@@ -278,7 +279,7 @@ WALK_INLINE int walk_begin(struct py_walk *w)
     if (walk_read_u64(w, w->tstate + w->layout.tstate_frame, &frame))
         return 1;
     if (w->layout.tstate_root_cframe != PY_NONE) {
-        w->cframe = frame;
+        w->cframe = w->first_cframe = frame;
         if (walk_read_u64(w, w->cframe + w->layout.cframe_current_frame, &frame))
             return 1;
     }
@@ -287,20 +288,34 @@ WALK_INLINE int walk_begin(struct py_walk *w)
     return w->end != 0;
 }
 
-/* The chain broke: once, start again from the activation before the newest, whose record is sound. */
+/* Starts over at an activation of the eval loop, given its _PyCFrame. 0 when there is a frame to look at. */
+WALK_INLINE int walk_restart(struct py_walk *w, PY_U64 cframe)
+{
+    PY_U64 frame = 0;
+
+    if (!cframe || walk_read_u64(w, cframe + w->layout.cframe_current_frame, &frame) || !frame)
+        return 1;
+    w->cframe = cframe;
+    w->frame = frame;
+    w->count = w->frame_count = w->open_run = w->last_shim = 0;
+    return 0;
+}
+
+/*
+ * The chain broke. The newest activation may be half made: what its _PyCFrame names as its frame is then what an
+ * earlier activation left on the stack. Start again from the one before it, whose record is sound. If that breaks
+ * too, the trouble lies further out: back to the newest, and what is there is torn.
+ */
 WALK_INLINE int walk_broken(struct py_walk *w, PY_U32 reason)
 {
-    PY_U64 cframe, frame = 0;
+    PY_U64 cframe;
 
-    /* Only the newest activation can be half made: a chain that breaks further out is torn. */
-    if (w->layout.tstate_root_cframe != PY_NONE && !w->retried && w->frame_count == 0 && w->cframe) {
-        w->retried = 1;
-        if (!walk_read_u64(w, w->cframe + w->layout.cframe_previous, &cframe) && cframe &&
-            !walk_read_u64(w, cframe + w->layout.cframe_current_frame, &frame) && frame) {
-            w->cframe = cframe;
-            w->frame = frame;
-            w->count = w->open_run = 0;
-            w->window_start = w->window_len = 0;
+    if (w->layout.tstate_root_cframe != PY_NONE && w->retried < 2) {
+        w->retried++;
+        if (w->retried == 2) {
+            if (!walk_restart(w, w->first_cframe))
+                return 0;
+        } else if (!walk_read_u64(w, w->first_cframe + w->layout.cframe_previous, &cframe) && !walk_restart(w, cframe)) {
             return 0;
         }
     }
@@ -407,7 +422,7 @@ have:
             return walk_broken(w, LOSS_bad_code);
         if (state) {
             /* Not resident perhaps: the frame stays, and user space tries again. */
-            if (w->frame_count == 0 && !w->retried && l->tstate_root_cframe != PY_NONE)
+            if (w->frame_count == 0 && w->retried < 2 && l->tstate_root_cframe != PY_NONE)
                 return walk_broken(w, state);
             WALK_PUT(entries, w, code | WIRE_UNREAD, 0, 0);
             w->frame_count++;
@@ -435,16 +450,14 @@ have:
                 w->open_run = 0;
             }
             w->last_shim = 1;
-            if (walk_read_u64(w, w->cframe + l->cframe_previous, &w->cframe)) {
-                w->end = LOSS_python_torn;
-                return 1;
-            }
+            if (walk_read_u64(w, w->cframe + l->cframe_previous, &w->cframe))
+                return walk_broken(w, LOSS_python_torn);
         }
     }
     if (!previous) {
-        w->end = LOSS_complete;
         if (!w->last_shim || (l->frame_kind == PY_FRAMES_ENTRY && w->cframe != w->tstate + l->tstate_root_cframe))
-            w->end = LOSS_python_torn;
+            return walk_broken(w, LOSS_python_torn);
+        w->end = LOSS_complete;
         return 1;
     }
     w->frame = previous;

@@ -6,10 +6,10 @@ once unobserved and once under each recorder, so that every ratio compares neigh
 """
 import argparse
 import contextlib
-import json
 import os
 import pathlib
 import platform
+import resource
 import shutil
 import signal
 import statistics
@@ -23,6 +23,8 @@ ROOT = HERE.parents[1]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 WORKLOADS = ["recursion", "json", "sort", "zlib", "threads64"]
+# Work in the kernel before the measured part: what a recorder does once, at its first such sample, is done then.
+WARM_SECONDS = 0.1
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 # perf's default stack dump is 8 KiB, so one row of pycap has the same limit.
 RECORDERS = {
@@ -63,6 +65,10 @@ class Workload:
         print(units or self.units, file=self.process.stdin, flush=True)
         return float(self.process.stdout.readline())
 
+    def warm(self):
+        print("warm", WARM_SECONDS, file=self.process.stdin, flush=True)
+        self.process.stdout.readline()
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -83,12 +89,18 @@ def bpf_stats():
         STATS.write_text(before)
 
 
+PERF_EVENT_PROGRAM = "7"  # BPF_PROG_TYPE_PERF_EVENT
+
+
 def bpf_time_ns(pid):
     """All time in the sampling programs of a process since they were loaded, ticks of other processes included."""
-    bpftool = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    programs = json.loads(subprocess.run([bpftool, "-j", "prog", "show"], capture_output=True, check=True).stdout)
-    mine = [p for p in programs if p["type"] == "perf_event" and any(o["pid"] == pid for o in p.get("pids", []))]
-    return sum(p.get("run_time_ns", 0) for p in mine)
+    total = 0
+    for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(OSError):
+            fields = dict(line.split(":\t", 1) for line in info.read_text().splitlines() if ":\t" in line)
+            if fields.get("prog_type") == PERF_EVENT_PROGRAM:
+                total += int(fields.get("run_time_ns", 0))
+    return total
 
 
 def cpu_seconds(pid):
@@ -100,36 +112,56 @@ def cpu_seconds(pid):
     return total / 1e9
 
 
-class Recorder:
-    """One recording, from attached to stopped."""
+def resident_bytes(pid):
+    """The most that a running process has held."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(fields["VmHWM"].split()[0]) * 1024
 
-    def __init__(self, kind, hz, pid, out):
-        self.kind, self.out = kind, out
+
+def wait_usage(process):
+    """Waits; returns the CPU seconds and the most memory held. The kernel counts into the latter what this script held
+    when it forked: then only that much is known."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+class Recorder:
+    """One recording: attached and warm when made, over when stopped."""
+
+    def __init__(self, kind, hz, workload, out):
+        self.kind = kind
         with contextlib.suppress(FileNotFoundError):
             os.remove(out)
         self.log = tempfile.TemporaryFile(mode="w+")
-        self.process = subprocess.Popen(RECORDERS[kind](out, hz, pid), stdin=subprocess.DEVNULL, stdout=self.log,
-                                        stderr=self.log, preexec_fn=lambda: pin(0))
+        self.process = subprocess.Popen(RECORDERS[kind](out, hz, workload.process.pid), stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log, preexec_fn=lambda: pin(0))
         deadline = time.monotonic() + 20
         while not os.path.exists(out) or os.path.getsize(out) == 0:
             if self.process.poll() is not None or time.monotonic() > deadline:
-                self.log.seek(0)
-                fail(f"{kind} did not start: {self.log.read().strip()}")
+                self.fail("did not start")
             time.sleep(0.02)
-        time.sleep(0.7)  # reading of tables and /proc at the start is over by then
+        time.sleep(0.5)
+        workload.warm()
+        time.sleep(0.2)  # reading of /proc and of the kernel's symbols is over by then
         self.start_cpu = cpu_seconds(self.process.pid)
 
+    def fail(self, what):
+        self.log.seek(0)
+        fail(f"{self.kind} {what}: {self.log.read().strip()}")
+
     def stop(self):
-        """Returns (CPU seconds since it was attached, resident bytes at most, BPF ns)."""
-        bpf = bpf_time_ns(self.process.pid) if self.kind.startswith("pycap") else 0
+        """Returns what it cost: CPU seconds while it recorded and besides, bytes held, BPF nanoseconds."""
+        pid = self.process.pid
+        bpf_ns, resident, recording_cpu = bpf_time_ns(pid), resident_bytes(pid), cpu_seconds(pid) - self.start_cpu
         self.process.send_signal(signal.SIGINT)
-        _, status, usage = os.wait4(self.process.pid, 0)
-        self.process.returncode = os.waitstatus_to_exitcode(status)
-        if self.kind.startswith("pycap") and self.process.returncode != 0:
-            self.log.seek(0)
-            fail(f"{self.kind}: exit code {self.process.returncode}: {self.log.read().strip()}")
+        cpu, resident_at_end = wait_usage(self.process)
+        if self.process.returncode != 0 and self.kind.startswith("pycap"):
+            self.fail(f"ended with {self.process.returncode}")
         self.log.close()
-        return usage.ru_utime + usage.ru_stime - self.start_cpu, usage.ru_maxrss * 1024, bpf
+        if resident_at_end > 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+            resident = max(resident, resident_at_end)
+        return {"cpu": recording_cpu, "other": cpu - recording_cpu, "resident": resident, "bpf": bpf_ns}
 
 
 def samples_in(kind, path):
@@ -152,16 +184,14 @@ def measure_recording(python, options, directory):
                     for hz in options.rates:
                         out = f"{directory}/{len(results)}.data"
                         idle = workload.once()
-                        recorder = Recorder(kind, hz, workload.process.pid, out)
+                        recorder = Recorder(kind, hz, workload, out)
                         busy = workload.once()
-                        start_cpu, (cpu, resident, bpf_ns) = recorder.start_cpu, recorder.stop()
-                        samples = samples_in(kind, out)
-                        size = os.path.getsize(out)
+                        run = recorder.stop()
+                        samples = max(1, samples_in(kind, out))
+                        run.update(ratio=busy / idle, samples=samples, bytes=os.path.getsize(out) / samples,
+                                   bpf=run["bpf"] / samples, cpu=run["cpu"] / max(1, samples - hz * WARM_SECONDS))
                         os.remove(out)
-                        results.setdefault((kind, hz), []).append({
-                            "ratio": busy / idle, "samples": samples, "resident": resident,
-                            "start": start_cpu, "cpu": cpu / max(samples, 1), "bytes": size / max(samples, 1),
-                            "bpf": bpf_ns / max(samples, 1)})
+                        results.setdefault((kind, hz), []).append(run)
         finally:
             workload.close()
         for (kind, hz), runs in results.items():
@@ -172,23 +202,22 @@ def measure_recording(python, options, directory):
 
 def print_recording(rows):
     print("| workload | recorder | Hz | samples | slowdown % | BPF µs/sample | recorder CPU µs/sample "
-          "| its start CPU ms | bytes/sample | resident MiB |")
+          "| CPU ms besides | bytes/sample | resident MiB |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name, kind, hz, r in rows:
         bpf = f"{r['bpf'] / 1000:.2f}" if r["bpf"] else "–"
         print(f"| {name} | {kind} | {hz} | {r['samples']:.0f} | {100 * (r['ratio'] - 1):+.1f} | {bpf} "
-              f"| {1e6 * r['cpu']:.1f} | {1e3 * r['start']:.0f} | {r['bytes']:.0f} | {r['resident'] / 2**20:.0f} |")
+              f"| {1e6 * r['cpu']:.1f} | {1e3 * r['other']:.0f} | {r['bytes']:.0f} | {r['resident'] / 2**20:.0f} |")
 
 
 def cpu_of(command):
-    """User and system seconds of a command, and its wall time."""
+    """User and system seconds of a command, its wall time, and the most memory it held."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    cpu, resident = wait_usage(process)
     if process.returncode not in (0, 3):
         fail(f"{' '.join(command)}: exit code {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, time.monotonic() - start, usage.ru_maxrss * 1024
+    return cpu, time.monotonic() - start, resident
 
 
 def measure_reading(python, options, directory):
@@ -200,7 +229,7 @@ def measure_reading(python, options, directory):
         for kind, hz in (("pycap, Python only", 9999), ("perf -g", 9999), ("pycap, 8 KiB stacks", 999),
                          ("perf --call-graph dwarf", 999)):
             out = captures[kind] = f"{directory}/long-{len(captures)}.data"
-            recorder = Recorder(kind, hz, workload.process.pid, out)
+            recorder = Recorder(kind, hz, workload, out)
             workload.once()
             recorder.stop()
     finally:

@@ -2,7 +2,8 @@
 """Workloads of the benchmark. usage: work.py NAME
 
 Prints "ready", then for each line "COUNT" on stdin does that many units of work and prints
-the seconds they took. One process serves all runs, so that memory layout and caches are the same.
+the seconds they took. "warm SECONDS" reads /dev/zero for so long. One process serves all runs,
+so that memory layout and caches are the same.
 """
 import json
 import sys
@@ -63,6 +64,14 @@ def threads64(count):
         thread.join()
 
 
+def read_zeros(seconds):
+    buffer = bytearray(1 << 20)
+    end = time.monotonic() + seconds
+    with open("/dev/zero", "rb", buffering=0) as source:
+        while time.monotonic() < end:
+            source.readinto(buffer)
+
+
 WORK = {"recursion": recursion, "json": json_round, "sort": sort_callbacks, "zlib": zlib_blocks, "threads64": threads64}
 
 
@@ -72,7 +81,10 @@ def main():
     print("ready", flush=True)
     for line in sys.stdin:
         start = time.monotonic()
-        work(int(line))
+        if line.startswith("warm "):
+            read_zeros(float(line.split()[1]))
+        else:
+            work(int(line))
         print(time.monotonic() - start, flush=True)
 
 

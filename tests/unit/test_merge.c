@@ -45,7 +45,9 @@ static void lay_out(struct scene *s, char *text)
             continue;
         }
         native_names[in.native_count] = *p;
-        native[in.native_count++] = (struct merge_native){.module = module, .call_machinery = isupper((unsigned char)*p)};
+        uint32_t machinery = isupper((unsigned char)*p) ? 1 : 0;
+        native[in.native_count++] = (struct merge_native){.module = module, .function_count = 1,
+                                                          .outer_machinery = machinery, .inner_machinery = machinery};
     }
     bool start = true;
     for (const char *p = s->python ? s->python : ""; *p; p++) {
@@ -153,6 +155,38 @@ static void test_machinery_stays_elsewhere(void **state)
     EXPECT("mVex", .native = "mVex");
 }
 
+/* The compiler inlines call machinery into functions that work, and the other way round. */
+static void test_inlined_machinery(void **state)
+{
+    const struct merge_native native[] = {
+        {.function_count = 3, .inner_machinery = 2},                       /* gen_send_ex2, with shims inlined */
+        {.function_count = 2},                                             /* joined */
+        {.function_count = 3, .outer_machinery = 1},                       /* a shim, with work inlined */
+        {.function_count = 2, .outer_machinery = 2, .inner_machinery = 2}, /* nothing but shims */
+        {.function_count = 4},                                             /* joined */
+        {.function_count = 3, .outer_machinery = 1, .inner_machinery = 1}, /* work between shims, at the leaf */
+    };
+    const bool run_start[] = {true, true};
+    const struct merge_run runs[] = {{.native = 2}, {.native = 5}};
+    struct merge_input in = {.native = native, .native_count = 6, .run_start = run_start, .python_count = 2,
+                             .runs = runs, .run_count = 2, .python_end = LOSS_complete, .native_end = LOSS_complete};
+    const struct merge_slot expected[] = {
+        {MERGE_NATIVE, 0, 0, 1}, {MERGE_PYTHON, 0, 0, 0}, {MERGE_NATIVE, 2, 1, 2}, {MERGE_PYTHON, 1, 0, 0},
+        {MERGE_NATIVE, 5, 1, 2},
+    };
+    struct merge_output out = {0};
+
+    (void)state;
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, 5);
+    assert_memory_equal(out.slots.data, expected, sizeof expected);
+    in.show_interpreter = true;
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, 8);
+    assert_int_equal(out.slots.data[0].count, 3);
+    merge_output_deinit(&out);
+}
+
 static void test_show_interpreter(void **state)
 {
     (void)state;
@@ -197,7 +231,7 @@ static void test_impossible_join_is_not_believed(void **state)
 
 static void test_index_outside(void **state)
 {
-    const struct merge_native native[2] = {{0}};
+    const struct merge_native native[2] = {{.function_count = 1}, {.function_count = 1}};
     const bool run_start[1] = {true};
     const struct merge_run run = {.native = 3};
     struct merge_input in = {.native = native, .native_count = 2, .run_start = run_start, .python_count = 1,
@@ -263,7 +297,8 @@ static void test_marks_of_native(void **state)
 static void test_cut_run_at_the_outer_end(void **state)
 {
     /* The outermost run lost its outermost frame, and with it the flag that begins a run. */
-    const struct merge_native native[4] = {{0}};
+    const struct merge_native native[4] = {{.function_count = 1}, {.function_count = 1}, {.function_count = 1},
+                                           {.function_count = 1}};
     const bool run_start[3] = {false, false, true};
     const struct merge_run runs[2] = {{.native = 2}, {.native = 4}};
     struct merge_input in = {.native = native, .native_count = 4, .run_start = run_start, .python_count = 3,
@@ -294,6 +329,8 @@ static void test_deep(void **state)
     struct merge_output out = {0};
 
     (void)state;
+    for (uint32_t i = 0; i < NATIVE; i++)
+        native[i].function_count = 1;
     for (uint32_t i = 0; i < RUNS; i++) {
         runs[i].native = 2 * i + 2;
         run_start[3 * i] = true;
@@ -340,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_callback_between_two_runs),
         cmocka_unit_test(test_machinery_is_hidden_where_it_adjoins),
         cmocka_unit_test(test_machinery_stays_elsewhere),
+        cmocka_unit_test(test_inlined_machinery),
         cmocka_unit_test(test_show_interpreter),
         cmocka_unit_test(test_unknown_runs_stand_above),
         cmocka_unit_test(test_impossible_join_is_not_believed),

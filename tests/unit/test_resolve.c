@@ -28,6 +28,8 @@ static void good(struct error *err)
         fail_msg("%s", error_text(err));
 }
 
+enum { REGISTERS = 17 };
+
 /* ---- mappings ---- */
 
 static void change(struct mappings *m, uint64_t time_ns, uint64_t from, uint64_t to, uint32_t module)
@@ -392,6 +394,76 @@ static void test_a_stack_deeper_than_any(void **state)
     teardown(&s);
 }
 
+static uint32_t pick(uint64_t *seed, uint64_t n)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)((*seed >> 33) % n);
+}
+
+/* Whatever a file may say that the reader lets pass: ids are right, the rest is made up. */
+static void test_nonsense(void **state)
+{
+    uint64_t seed = 1;
+    (void)state;
+#define PICK(n) pick(&seed, n)
+    for (int round = 0; round < 200; round++) {
+        struct scene s;
+        uint64_t list[64], registers[REGISTERS];
+        const struct resolver_options options = {.show_interpreter = round & 1, .python_only = round % 5 == 0};
+        setup(&s, &options);
+        event(&s);
+        process(&s, 1, 100, "/usr/bin/python3");
+        uint32_t path = string(&s, "/no/such");
+        for (uint32_t i = 1; i <= 3; i++)
+            LOAD(&s, module, .id = i, .path = path, .kind = PICK(4), .eval_ranges = {.values = list, .count = 0});
+        LOAD(&s, image, .module = 2, .data = bytes_of_text("no ELF file"));
+        LOAD(&s, kernel_symbol, .id = 1, .address = PICK(99), .name = path);
+        for (uint32_t i = 0; i < 4; i++)
+            LOAD(&s, mapping, .process = 1, .time_ns = PICK(9), .change = PICK(3), .address = PICK(50),
+                 .length = PICK(50), .file_offset = UINT64_MAX - PICK(50), .module = PICK(4), .protection = PICK(8));
+        LOAD(&s, code, .id = 1, .python_version = PICK(2) ? 0x030b02f0 : PICK(UINT32_MAX), .name_form = PICK(9),
+             .name_len = PICK(99), .name = bytes_of_text("name"), .line_table_form = 1, .line_table_len = PICK(99),
+             .line_table = bytes_of_text("\xf8\x80\x81 nonsense"), .first_line = -(int64_t)PICK(9));
+        for (int i = 0; i < 12; i++) {
+            uint32_t id = ++s.frames;
+            int64_t at = (int64_t)PICK(400) - 100;
+            if (i % 3 == 0)
+                LOAD(&s, python_frame, .id = id, .code = PICK(2), .offset = at, .flags = PICK(4));
+            else if (i % 3 == 1)
+                LOAD(&s, native_frame, .id = id, .module = PICK(4), .offset = (uint64_t)at, .flags = PICK(2));
+            else
+                LOAD(&s, kernel_frame, .id = id, .symbol = PICK(2), .address = (uint64_t)at);
+        }
+        for (uint32_t i = 0; i < 6; i++) {
+            uint32_t count = PICK(12);
+            for (uint32_t k = 0; k < count; k++)
+                list[k] = PICK(40);
+            LOAD(&s, stack, .first_id = s.stacks + 1, .parent = PICK(s.stacks + 1),
+                 .frames = {.values = list, .count = count});
+            s.stacks += count;
+        }
+        for (uint32_t i = 0; i < REGISTERS; i++)
+            registers[i] = PICK(4) ? PICK(99) : UINT64_MAX - PICK(99);
+        LOAD(&s, snapshot, .id = 1, .process = 1, .stack_address = PICK(99),
+             .registers = {.values = registers, .count = PICK(4) ? REGISTERS : PICK(REGISTERS)},
+             .stack = bytes_of_text("nothing that was ever a stack"));
+        for (uint32_t i = 0; i < 16; i++)
+            list[i] = PICK(3) ? PICK(12) : UINT64_MAX;
+        LOAD(&s, join, .id = 1, .kind = PICK(3), .runs = {.values = list, .count = PICK(8)});
+        for (uint64_t i = 0; i < 12; i++) {
+            uint32_t id = tuple(&s, (struct trace_tuple){
+                .kernel_stack = PICK(s.stacks + 1), .native_stack = PICK(2) ? PICK(s.stacks + 1) : 0,
+                .snapshot = PICK(2), .python_stack = PICK(s.stacks + 1), .join = PICK(2), .python_end = PICK(60),
+                .native_end = PICK(60)});
+            sample(&s, PICK(2), id, PICK(12));
+        }
+        resolver_end_epoch(s.resolver);
+        assert_int_equal(resolver_stats(s.resolver)->sample_count, 12);
+        teardown(&s);
+    }
+#undef PICK
+}
+
 static void test_period_changes(void **state)
 {
     struct scene s;
@@ -411,7 +483,7 @@ static void test_period_changes(void **state)
 
 /* ---- a snapshot of this very program ---- */
 
-enum { REGISTERS = 17, STACK_BYTES = 1 << 16 };
+enum { STACK_BYTES = 1 << 16 };
 struct shot {
     uint64_t registers[REGISTERS];
     uint8_t *stack;
@@ -665,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_hosts_are_apart),
         cmocka_unit_test(test_native_and_kernel),
         cmocka_unit_test(test_a_stack_deeper_than_any),
+        cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_period_changes),
         cmocka_unit_test(test_snapshot),
         cmocka_unit_test(test_snapshot_that_is_useless),
