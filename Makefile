@@ -101,7 +101,7 @@ $(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
-$(OBJ)/tests/unit/%.o: | build/.deps-test
+$(call obj,$(UNIT_SRC)): | build/.deps-test
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c))
 	@mkdir -p $(@D)

@@ -21,7 +21,7 @@ struct convert {
     void *emitter_state;
     struct reorder reorder;
     bool has_start;
-    uint64_t start_ns; /* of the file */
+    uint64_t start_ns;    /* of the file */
     VEC(uint8_t) threads; /* by the epoch's id: enum choice */
     uint64_t gil_known_count, gil_unknown_count;
 };
@@ -86,8 +86,8 @@ static struct error *convert_sample(struct convert *c, uint32_t event, const str
             return NULL;
     }
     TRY(resolver_sample(c->resolver, &c->epoch, event, sample, &shown));
-    const struct summary_sample counted = {.event = event, .thread = sample->thread, .time_ns = sample->time_ns,
-                                           .value = sample->value};
+    const struct summary_sample counted = {
+        .event = event, .thread = sample->thread, .time_ns = sample->time_ns, .value = sample->value};
     TRY(summary_sample(c->summary, &c->epoch, &counted));
     if (!c->emitter)
         return NULL;
@@ -155,6 +155,7 @@ static struct error *convert_file(struct convert *c, const char *path)
     struct trace_reader *reader;
 
     c->has_start = false;
+    c->epoch.no_snapshots = c->options->python_only;
     TRY(trace_reader_open(path, &reader));
     struct error *err = summary_begin_file(c->summary, path);
     resolver_begin_file(c->resolver);
@@ -220,12 +221,12 @@ static void dump_samples(const struct trace_samples *samples, FILE *out)
 
     trace_samples_begin(&it, samples, 0);
     while (trace_samples_next(&it, &s)) {
-        fprintf(out, "  sample time_ns=%" PRIu64 " thread=%" PRIu32 " tuple=%" PRIu32 " cpu=%" PRIu32 " flags=%#" PRIx32,
-                s.time_ns, s.thread, s.tuple, s.cpu, s.flags);
+        fprintf(out, "  sample time_ns=%" PRIu64 " thread=%u tuple=%u cpu=%u flags=%#x", s.time_ns, s.thread, s.tuple,
+                s.cpu, s.flags);
         if (s.flags & TRACE_SAMPLE_VALUE)
             fprintf(out, " value=%" PRIu64, s.value);
         if (s.flags & TRACE_SAMPLE_LABELS)
-            fprintf(out, " label_set=%" PRIu32, s.label_set);
+            fprintf(out, " label_set=%u", s.label_set);
         fputc('\n', out);
     }
 }

@@ -28,6 +28,7 @@ struct node {
     Dwarf_Die die;
     uint32_t parent;                   /* the node it is inlined into, or NO_NODE */
     bool named;                        /* `name` was looked for */
+    bool mangled;                      /* it is a linkage name */
     const char *name;
     uint32_t first_range, range_count; /* in unit->ranges */
 };
@@ -224,10 +225,26 @@ static const char *name_of(struct node *n)
         n->name = string_attribute(&n->die, DW_AT_linkage_name);
         if (!n->name)
             n->name = string_attribute(&n->die, DW_AT_MIPS_linkage_name);
+        n->mangled = n->name;
         if (!n->name)
             n->name = string_attribute(&n->die, DW_AT_name);
     }
     return n->name;
+}
+
+static bool language_mangles(struct unit *u)
+{
+    switch (dwarf_srclang(&u->die)) {
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14:
+    case DW_LANG_ObjC_plus_plus:
+    case DW_LANG_Rust:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static uint32_t number_attribute(Dwarf_Die *die, unsigned name)
@@ -285,11 +302,12 @@ static void source_of(struct dwarf *d, struct unit *u, uint64_t vaddr, struct sy
         frame->column = (uint32_t)column;
 }
 
-uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *frames, uint32_t max)
+uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *frames, uint32_t max, bool *bare)
 {
     const struct range *found = ranges_find(&d->index, vaddr);
     uint32_t count = 0;
 
+    *bare = false;
     if (!found || !max)
         return 0;
     struct unit *u = &d->units.data[found->value];
@@ -303,6 +321,7 @@ uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *fram
         frame.function = name_of(n);
         frame.offset = offset_in(u, n, vaddr);
         frame.inlined = n->parent != NO_NODE;
+        *bare = !frame.inlined && !n->mangled && language_mangles(u);
         frames[count++] = frame;
         /* Where the caller stands is where the call was inlined. */
         frame.file =

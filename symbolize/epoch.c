@@ -98,8 +98,8 @@ static bool load_mapping(struct epoch *e, const struct trace_mapping *m)
 
     if (!m->process || m->change > 1)
         return true;
-    change.mapping = (struct mapping){.address = m->address, .file_offset = m->file_offset, .module = m->module,
-                                      .protection = m->protection};
+    change.mapping = (struct mapping){
+        .address = m->address, .file_offset = m->file_offset, .module = m->module, .protection = m->protection};
     if (__builtin_add_overflow(m->address, m->length, &change.mapping.end))
         return true;
     if (!process->interpreter && m->change == 0 && e->modules.data[m->module].def.eval_ranges.count)
@@ -113,7 +113,8 @@ static bool load_stack(struct epoch *e, const struct trace_stack *s)
 
     for (uint64_t i = 0; i < s->frames.count; i++) {
         uint64_t frame = s->frames.values[i];
-        struct epoch_stack step = {.parent = parent, .frame = frame < e->frames.count ? (uint32_t)frame : 0,
+        struct epoch_stack step = {.parent = parent,
+                                   .frame = frame < e->frames.count ? (uint32_t)frame : 0,
                                    .depth = e->stacks.data[parent].depth + 1};
         parent = (uint32_t)e->stacks.count;
         if (!VEC_PUSH(&e->stacks, step))
@@ -210,14 +211,16 @@ static bool load(struct epoch *e, const struct trace_record *rec)
         return load_stack(e, &rec->stack);
     case TRACE_snapshot: {
         struct trace_snapshot snapshot = rec->snapshot;
+        if (e->no_snapshots)
+            return VEC_PUSH(&e->snapshots, (struct trace_snapshot){0});
         return keep_list(e, &snapshot.registers, 1) && keep_bytes(e, &snapshot.stack) &&
                VEC_PUSH(&e->snapshots, snapshot);
     }
     case TRACE_join: {
         struct trace_list runs = rec->join.runs;
-        return keep_list(e, &runs, 2) &&
-               VEC_PUSH(&e->joins, ((struct epoch_join){.kind = rec->join.kind, .run_count = (uint32_t)runs.count,
-                                                        .runs = runs.values}));
+        return keep_list(e, &runs, 2) && VEC_PUSH(&e->joins, ((struct epoch_join){.kind = rec->join.kind,
+                                                                                  .run_count = (uint32_t)runs.count,
+                                                                                  .runs = runs.values}));
     }
     case TRACE_tuple:
         return VEC_PUSH(&e->tuples, rec->tuple);

@@ -69,6 +69,7 @@ struct epoch {
     struct arena arena;
     uint64_t number, time_ns;
     bool begun;
+    bool no_snapshots; /* set by the user: their contents are not kept */
     VEC(struct epoch_string) strings;
     VEC(struct epoch_event) events;
     VEC(struct epoch_process) processes;

@@ -34,9 +34,9 @@ struct mapping_change {
 struct mappings {
     VEC(struct mapping_change) changes;
     bool changes_unsorted;
-    size_t applied;           /* changes that `now` contains */
-    VEC(struct mapping) now;  /* sorted by address, not overlapping */
-    uint64_t version;         /* changes whenever `now` does */
+    size_t applied;          /* changes that `now` contains */
+    VEC(struct mapping) now; /* sorted by address, not overlapping */
+    uint64_t version;        /* changes whenever `now` does */
 };
 
 void mappings_deinit(struct mappings *m);

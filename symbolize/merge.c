@@ -129,11 +129,8 @@ void merge_output_deinit(struct merge_output *out)
     VEC_DEINIT(&out->slots);
     VEC_DEINIT(&out->starts);
     VEC_DEINIT(&out->joins);
-    VEC_DEINIT(&out->states);
+    VEC_DEINIT(&out->native);
 }
-
-/* Of a native frame. */
-enum { SHOWN, HIDDEN };
 
 /* Where the runs begin; the first frame begins one in any case, as a cut stack lacks the start of its outermost run. */
 static bool find_runs(const struct merge_input *in, struct merge_output *out)
@@ -189,32 +186,35 @@ static bool check_join(const struct merge_input *in, struct merge_output *out)
     return true;
 }
 
-static bool adjoins(const struct merge_input *in, const uint8_t *states, uint32_t i, uint32_t neighbour)
+/* Does call machinery of `i` adjoin the neighbour, of which nothing is shown? */
+static bool adjoins(const struct merge_input *in, const struct merge_slot *shown, uint32_t i, uint32_t neighbour)
 {
-    return states[neighbour] == HIDDEN && in->native[i].call_machinery &&
-           in->native[i].module == in->native[neighbour].module;
+    return !shown[neighbour].count && shown[i].count && in->native[i].module == in->native[neighbour].module;
 }
 
 /* Joined frames are hidden, and call machinery that adjoins them; a chain of it counts as one. */
-static bool classify(const struct merge_input *in, struct merge_output *out)
+static bool hide(const struct merge_input *in, struct merge_output *out)
 {
-    if (!VEC_RESERVE(&out->states, in->native_count + 1))
+    if (!VEC_RESERVE(&out->native, in->native_count))
         return false;
-    uint8_t *states = out->states.data;
-    memset(states, SHOWN, in->native_count);
+    struct merge_slot *shown = out->native.data;
+    for (uint32_t i = 0; i < in->native_count; i++)
+        shown[i] = (struct merge_slot){.kind = MERGE_NATIVE, .index = i, .count = in->native[i].function_count};
     if (in->show_interpreter || !out->joined_count)
         return true;
     for (size_t i = 0; i < out->joins.count; i++) {
         if (out->joins.data[i].native)
-            states[out->joins.data[i].native - 1] = HIDDEN;
+            shown[out->joins.data[i].native - 1].count = 0;
     }
     for (uint32_t i = 1; i < in->native_count; i++) {
-        if (adjoins(in, states, i, i - 1))
-            states[i] = HIDDEN;
+        if (adjoins(in, shown, i, i - 1)) {
+            shown[i].first = in->native[i].outer_machinery;
+            shown[i].count -= in->native[i].outer_machinery;
+        }
     }
     for (uint32_t i = in->native_count; i-- > 1;) {
-        if (adjoins(in, states, i - 1, i))
-            states[i - 1] = HIDDEN;
+        if (adjoins(in, shown, i - 1, i))
+            shown[i - 1].count -= in->native[i - 1].inner_machinery;
     }
     return true;
 }
@@ -234,8 +234,7 @@ static bool python_mark(const struct merge_input *in, enum merge_kind *kind)
 {
     if (in->python_end <= LOSS_complete)
         return false;
-    if (!in->python_count &&
-        (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config))
+    if (!in->python_count && (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config))
         return false;
     *kind = in->python_end == LOSS_python_too_deep ? MERGE_TRUNCATED : MERGE_TORN;
     return true;
@@ -248,7 +247,7 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     size_t run = 0;
 
     out->slots.count = 0;
-    if (!VEC_RESERVE(&out->slots, most) || !find_runs(in, out) || !check_join(in, out) || !classify(in, out))
+    if (!VEC_RESERVE(&out->slots, most) || !find_runs(in, out) || !check_join(in, out) || !hide(in, out))
         return false;
 
     size_t run_count = out->joins.count;
@@ -262,8 +261,8 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     for (; run < run_count && !out->joins.data[run].native; run++)
         put_run(out, run);
     for (uint32_t i = 0; i < in->native_count; i++) {
-        if (out->states.data[i] != HIDDEN)
-            put(out, MERGE_NATIVE, i);
+        if (out->native.data[i].count)
+            out->slots.data[out->slots.count++] = out->native.data[i];
         if (run >= run_count || out->joins.data[run].native != i + 1)
             continue;
         if (!run && has_mark)

@@ -17,9 +17,10 @@
  *    frames come innermost. Only the join says how runs and native frames interleave.
  * 2. A native frame that a run is joined to is machinery: the run is shown instead of it. So are
  *    functions of the interpreter that do nothing but pass a call on (merge_is_call_machinery()),
- *    where they adjoin such a frame directly or through others of their kind. They belong to the
- *    interpreter when they lie in the same module as that frame: no name of a file is asked. C functions that do work of their own are never hidden. With
- *    show_interpreter nothing is hidden, and a run stands just inside its eval frame.
+ *    where they adjoin such a frame directly or through others of their kind, inlined or not. They
+ *    belong to the interpreter when they lie in the same module as that frame: no name of a file is
+ *    asked. C functions that do work of their own are never hidden. With show_interpreter nothing
+ *    is hidden, and a run stands just inside its eval frame.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
  *    the whole native stack when no run is. Native eval frames without a run stay visible.
@@ -43,9 +44,11 @@
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
+/* A native frame is a function and what the compiler inlined into it there. */
 struct merge_native {
-    uint32_t module;     /* any number that tells modules apart */
-    bool call_machinery; /* all its functions (inlined ones too) are call machinery by name */
+    uint32_t module; /* any number that tells modules apart */
+    uint32_t function_count;
+    uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
 };
 
 struct merge_run {
@@ -69,25 +72,26 @@ struct merge_input {
 enum merge_kind { MERGE_KERNEL, MERGE_NATIVE, MERGE_PYTHON, MERGE_TORN, MERGE_TRUNCATED };
 struct merge_slot {
     enum merge_kind kind;
-    uint32_t index; /* into the list of that kind */
+    uint32_t index;        /* into the list of that kind */
+    uint32_t first, count; /* MERGE_NATIVE: which of its functions are shown, counted from the outermost */
 };
 
 /* {0} to begin with; used again and again for one stack after the other. */
 struct merge_output {
-    VEC(struct merge_slot) slots; /* outermost first */
+    VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
     uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
     /* Scratch. */
-    VEC(uint32_t) starts;    /* first Python frame of each run, and the end */
+    VEC(uint32_t) starts; /* first Python frame of each run, and the end */
     VEC(struct merge_run) joins;
-    VEC(uint8_t) states;     /* by native frame */
+    VEC(struct merge_slot) native; /* by native frame: what is shown of it */
 };
 
 void merge_output_deinit(struct merge_output *out);
 /* False when memory ran out. */
 bool merge_layout(const struct merge_input *in, struct merge_output *out);
 
-/* Is it the name of an interpreter function that only passes a call on? Suffixes of compilers (.cold, .part.0) do not matter. */
+/* Is it the name of an interpreter function that only passes a call on? Suffixes like .cold do not matter. */
 bool merge_is_call_machinery(const char *function);
 
 #endif

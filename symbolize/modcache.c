@@ -106,8 +106,8 @@ struct modcache_entry *modcache_get(struct modcache *c, uint32_t index)
 
 static struct error *look_up(struct modcache *c, struct modcache_entry *m)
 {
-    struct binary_key key = {.build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind,
-                             .path = m->path};
+    struct binary_key key = {
+        .build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind, .path = m->path};
 
     if (m->looked_up)
         return NULL;

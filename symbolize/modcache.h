@@ -20,13 +20,13 @@ struct modcache_entry {
     uint32_t kind, id_kind; /* as in MODULE */
     const uint8_t *build_id;
     uint32_t build_id_len;
-    const char *path;       /* the first one it was recorded under */
+    const char *path; /* the first one it was recorded under */
     const uint8_t *image;
     uint64_t image_len;
     /* What became of it. */
     bool looked_up;
     struct binary_files files;
-    char *trouble;          /* why a file that was found is of no use, or NULL */
+    char *trouble; /* why a file that was found is of no use, or NULL */
     struct symbols *symbols;
     struct unwind_module *unwind;
     /* Counted by the resolver: samples with a frame of it that is shown, and with one that has no name. */

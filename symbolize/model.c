@@ -47,16 +47,20 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
     struct {
         uint64_t address, symbol_offset;
         uint32_t kind, inlined, function, file, module, line, column, function_line;
-    } key = {frame->address, frame->symbol_offset, frame->kind, frame->inlined, frame->function, frame->file,
-             frame->module, frame->line, frame->column, frame->function_line};
+    } key = {frame->address, frame->symbol_offset, frame->kind, frame->inlined, frame->function,
+             frame->file,    frame->module,        frame->line, frame->column,  frame->function_line};
     bool added;
     uint32_t id = intern_id(&m->frame_keys, &key, sizeof key, &added);
 
     if (id == INTERN_NONE || !added)
         return id;
-    struct emit_frame shown = {.kind = frame->kind, .line = frame->line, .column = frame->column,
-                               .address = frame->address, .symbol_offset = frame->symbol_offset,
-                               .inlined = frame->inlined, .function_line = frame->function_line};
+    struct emit_frame shown = {.kind = frame->kind,
+                               .line = frame->line,
+                               .column = frame->column,
+                               .address = frame->address,
+                               .symbol_offset = frame->symbol_offset,
+                               .inlined = frame->inlined,
+                               .function_line = frame->function_line};
     shown.function = model_text_get(m, frame->function);
     shown.file = model_text_get(m, frame->file);
     shown.module = model_text_get(m, frame->module);
@@ -74,8 +78,8 @@ uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame)
 
     if (known)
         return (uint32_t)*known;
-    struct emit_stack stack = {.parent = parent, .frame = frame,
-                               .depth = parent == EMIT_NO_STACK ? 1 : m->stacks.data[parent].depth + 1};
+    struct emit_stack stack = {
+        .parent = parent, .frame = frame, .depth = parent == EMIT_NO_STACK ? 1 : m->stacks.data[parent].depth + 1};
     uint32_t id = (uint32_t)m->stacks.count;
     if (m->stacks.count >= MODEL_NONE - 1 || !map_set(&m->stack_keys, key, id) || !VEC_PUSH(&m->stacks, stack))
         return MODEL_NONE;

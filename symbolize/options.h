@@ -27,14 +27,14 @@ struct options {
     const char *output;       /* NULL: standard output */
     enum output_kind kind;
     const struct emitter *emitter; /* of OUTPUT_EMITTER */
-    VEC(const char *) symfs;  /* ends with NULL */
+    VEC(const char *) symfs;       /* ends with NULL */
     const char *sysroot;
     bool debuginfod, show_interpreter, python_only, strict;
     struct emit_options emit;
     /* Which samples. */
     bool gil;
     struct options_ids pids, tids; /* empty: all */
-    uint64_t from_ns, to_ns;  /* since the start of each file; to_ns is exclusive */
+    uint64_t from_ns, to_ns;       /* since the start of each file; to_ns is exclusive */
 };
 
 /* An error of ERROR_USAGE says what is wrong with the command line. */

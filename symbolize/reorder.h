@@ -25,10 +25,10 @@
 struct reorder {
     const struct emitter *emitter;
     void *state;
-    VEC(struct emit_sample) held;  /* in the order they came */
+    VEC(struct emit_sample) held; /* in the order they came */
     bool unsorted;
     uint64_t newest_ns;
-    VEC(uint64_t) last_ns;         /* by thread: time of the last sample that went out */
+    VEC(uint64_t) last_ns; /* by thread: time of the last sample that went out */
     uint64_t late_count;
 };
 

@@ -53,8 +53,10 @@ static struct error *show_mappings(struct snapshots *s, struct snapshot_process 
     p->mappings.count = 0;
     for (size_t i = 0; i < mappings->now.count; i++) {
         const struct mapping *m = &mappings->now.data[i];
-        struct unwind_mapping shown = {.address = m->address, .length = m->end - m->address,
-                                       .file_offset = m->file_offset, .module_id = m->module};
+        struct unwind_mapping shown = {.address = m->address,
+                                       .length = m->end - m->address,
+                                       .file_offset = m->file_offset,
+                                       .module_id = m->module};
         if (!(m->protection & PROT_EXECUTE) && (m->protection & PROT_READ_WRITE))
             continue;
         if (m->module) {

@@ -23,8 +23,8 @@
 struct snapshot_process {
     struct unwinder *unwinder; /* NULL until needed, or again after it made room */
     VEC(struct unwind_mapping) mappings;
-    uint64_t version;          /* of epoch_process.mappings that `mappings` shows */
-    uint64_t used;             /* when, by the count of snapshots */
+    uint64_t version; /* of epoch_process.mappings that `mappings` shows */
+    uint64_t used;    /* when, by the count of snapshots */
 };
 
 /* {0} to begin with. */

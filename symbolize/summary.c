@@ -25,9 +25,9 @@ struct summary_file {
     const char *hostname, *kernel, *machine, *tool; /* NULL until a HOST record came */
     uint32_t cpu_count;
     bool has_clock, has_start;
-    uint64_t start_ns, last_ns;        /* CLOCK_MONOTONIC */
+    uint64_t start_ns, last_ns; /* CLOCK_MONOTONIC */
     uint64_t clock_monotonic_ns, clock_realtime_ns;
-    uint64_t sample_count;             /* that passed the filters */
+    uint64_t sample_count; /* that passed the filters */
     VEC(struct pair) meta;
     bool has_end;
     struct trace_end end;
@@ -60,7 +60,7 @@ struct summary {
     VEC(struct loss_row) losses;
     uint64_t late_count;
     /* Of the epoch: by its ids. */
-    VEC(uint32_t) event_of;       /* row + 1 */
+    VEC(uint32_t) event_of; /* row + 1 */
     VEC(uint64_t) thread_samples;
 };
 
@@ -219,8 +219,10 @@ struct error *summary_record(struct summary *s, const struct epoch *e, const str
 static bool find_event(struct summary *s, const struct epoch *e, uint32_t event)
 {
     const struct trace_event *def = &e->events.data[event].def;
-    struct event_row row = {.name = keep(s, epoch_text(e, def->name)), .unit = keep(s, epoch_text(e, def->unit)),
-                            .frequency_hz = def->frequency_hz, .period = def->period};
+    struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
+                            .unit = keep(s, epoch_text(e, def->unit)),
+                            .frequency_hz = def->frequency_hz,
+                            .period = def->period};
     const void *key[2] = {row.name, row.unit};
     bool added;
 
@@ -257,8 +259,8 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
 {
     const struct epoch_process *p = &e->processes.data[process];
     static const uint8_t no_boot_id[16];
-    struct model_process_key key = {.start_boottime_ns = p->def.start_boottime_ns,
-                                    .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
+    struct model_process_key key = {
+        .start_boottime_ns = p->def.start_boottime_ns, .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
     bool added;
 
     memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);

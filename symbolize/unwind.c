@@ -81,6 +81,7 @@ struct unwinder {
     /* Of the run at hand. */
     uint64_t registers[UNWIND_REGISTERS];
     uint32_t valid; /* bit per register */
+    uint32_t lost;  /* those not valid because the snapshot does not hold where they were saved */
     const uint8_t *stack;
     uint64_t stack_address, stack_len;
     uint32_t mapping; /* of the current address; hint for the next */
@@ -182,8 +183,13 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *valu
     struct unwinder *u = arg;
 
     (void)space;
-    if (write || reg < 0 || reg >= UNWIND_REGISTERS || !(u->valid & (1u << reg))) {
-        u->register_fault = true;
+    if (write || reg < 0 || reg >= UNWIND_REGISTERS)
+        return -UNW_EBADREG;
+    if (!(u->valid & (1u << reg))) {
+        if (u->lost & (1u << reg))
+            u->memory_fault = true;
+        else
+            u->register_fault = true;
         return -UNW_EBADREG;
     }
     *value = reg == IP ? u->code : u->registers[reg];
@@ -433,7 +439,23 @@ static uint32_t apply_sigreturn(struct unwinder *u)
     for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
         u->registers[order[i]] = gregs[i];
     u->valid = (1u << UNWIND_REGISTERS) - 1;
+    u->lost = 0;
     return 0;
+}
+
+/*
+ * In an epilogue the rules still name the place that a register was popped from, now below the stack pointer and
+ * perhaps below the snapshot. The register itself has the value by then.
+ */
+static bool popped(const struct unwinder *u, unw_cursor_t *cursor, int reg, uint64_t *value)
+{
+    unw_save_loc_t place;
+
+    if (!(u->valid & (1u << reg)) || unw_get_save_loc(cursor, reg, &place) < 0 || place.type != UNW_SLT_MEMORY ||
+        place.u.addr >= u->registers[SP])
+        return false;
+    *value = u->registers[reg];
+    return true;
 }
 
 /* 0: the registers are the caller's. LOSS_complete: there is no caller; the stack pointer is right all the same. */
@@ -449,11 +471,17 @@ static uint32_t apply_row(struct unwinder *u, uint32_t row)
         ret = unw_apply_reg_state(&cursor, (void *)intern_get(&u->rows, row)->data);
     if (ret < 0)
         return u->memory_fault ? LOSS_native_fault : u->register_fault ? LOSS_register_unsupported : LOSS_native_loop;
-    for (int i = 0; i < UNWIND_REGISTERS; i++)
-        if (unw_get_reg(&cursor, i, &caller[i]) >= 0)
+    uint32_t lost = 0;
+    for (int i = 0; i < UNWIND_REGISTERS; i++) {
+        u->memory_fault = false;
+        if (unw_get_reg(&cursor, i, &caller[i]) >= 0 || popped(u, &cursor, i, &caller[i]))
             valid |= 1u << i;
+        else if (u->memory_fault)
+            lost |= 1u << i;
+    }
     memcpy(u->registers, caller, sizeof caller);
     u->valid = valid;
+    u->lost = lost;
     return ret == 0 ? LOSS_complete : 0;
 }
 
@@ -495,6 +523,7 @@ uint32_t unwinder_run(struct unwinder *u, const uint64_t registers[17], const ui
 
     memcpy(u->registers, registers, sizeof u->registers);
     u->valid = (1u << UNWIND_REGISTERS) - 1;
+    u->lost = 0;
     u->stack = stack;
     u->stack_address = stack_address;
     u->stack_len = stack_len;
@@ -509,6 +538,8 @@ uint32_t unwinder_run(struct unwinder *u, const uint64_t registers[17], const ui
             .return_address = return_address,
         };
         uint32_t reason = step(u, at, frame, &signal_frame);
+        /* No call stands before a signal trampoline; the kernel made its start the return address. */
+        frame->return_address = return_address && !signal_frame;
         if (reason) {
             *end = reason;
             return count;

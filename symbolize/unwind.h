@@ -38,9 +38,14 @@ void unwinder_set_mappings(struct unwinder *u, const struct unwind_mapping *mapp
 
 struct unwind_frame {
     uint64_t ip;          /* absolute */
-    uint64_t sp, cfa;     /* the frame is [sp, cfa); cfa is UINT64_MAX when the last step failed */
+    /*
+     * The frame is [sp, cfa); cfa is UINT64_MAX when the last step failed. A signal trampoline's cfa is the interrupted
+     * stack pointer, which is anywhere when the handler ran on a stack of its own.
+     */
+    uint64_t sp, cfa;
     uint32_t mapping;     /* index, or UINT32_MAX */
-    bool return_address;  /* ip is where a call returns to (not the innermost frame, nor one interrupted by a signal) */
+    /* ip is where a call returns to (not the innermost frame, nor a signal trampoline, nor what a signal interrupted) */
+    bool return_address;
 };
 /*
  * Innermost frame first. `registers` are 17 values in DWARF order (rax rdx rcx rbx rsi rdi rbp rsp r8..r15 rip).

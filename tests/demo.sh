@@ -19,7 +19,7 @@ sudo=
 ${CC:-cc} -O2 -g -shared -fPIC $($python -c 'import sysconfig; print("-I" + sysconfig.get_paths()["include"])') \
     -o "$out/demo_native.so" $demo/demo_native.c
 
-trace=$out/demo.trace
+trace=$out/demo.trace archive=
 rm -f "$trace"
 echo "== pycap record: a Python program of $seconds s"
 if $sudo "$build/pycap" record -F 499 -o "$trace" -- env PYTHONPATH="$out" $python $demo/demo.py $seconds >"$out/clock" 2>"$out/log"; then
@@ -33,7 +33,7 @@ else
     echo "Recording is not possible here, for the reason above. What follows is a capture of the same program"
     echo "kept in $demo (see record.sh there). Native frames have names only where this machine's binaries have the"
     echo "same build IDs."
-    trace=$demo/demo.trace
+    trace=$demo/demo.trace archive="--symfs $demo"
     cp $demo/clock "$out/clock"
     if ! [ -e $trace ]; then
         echo "There is no kept capture: $trace is missing." >&2
@@ -42,7 +42,8 @@ else
 fi
 
 pysym() {
-    "$build/pysym" "$trace" --symfs $demo "$@"
+    # shellcheck disable=SC2086
+    "$build/pysym" "$trace" $archive "$@"
 }
 echo
 echo "== pysym --format summary"

@@ -3,29 +3,23 @@
 
 #include <string.h>
 
-#include "formats/base/bytes.h"
-
 /* DW_EH_PE_*: the low half says how a pointer is stored, the high half what it is relative to. */
 enum {
     PE_absptr = 0x00, PE_uleb128 = 0x01, PE_udata2 = 0x02, PE_udata4 = 0x03, PE_udata8 = 0x04,
     PE_sleb128 = 0x09, PE_sdata2 = 0x0a, PE_sdata4 = 0x0b, PE_sdata8 = 0x0c,
-    PE_pcrel = 0x10, PE_datarel = 0x30, PE_relative = 0x70, PE_indirect = 0x80, PE_omit = 0xff,
+    PE_pcrel = 0x10, PE_datarel = 0x30, PE_aligned = 0x50, PE_relative = 0x70, PE_indirect = 0x80, PE_omit = 0xff,
 };
 
-struct cie {
-    uint64_t code_align, return_column;
-    int64_t data_align;
-    uint8_t pointer_encoding, version;
-    bool sized, signal_frame;
-    const uint8_t *program;
-    uint64_t program_len;
-};
+enum { CIE_MAX = 4096 /* bytes; real ones have some dozens, and many FDEs may name the same */ };
 
-/* `vaddr` is that of b->start. */
-static uint64_t read_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base)
+uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base)
 {
     uint64_t at = vaddr + bytes_offset(b), v;
 
+    if (encoding == PE_aligned) {
+        bytes_skip(b, -at & 7);
+        return bytes_u64(b);
+    }
     switch (encoding & 0x0f) {
     case PE_absptr:
     case PE_udata8:
@@ -85,7 +79,7 @@ static bool read_entry(const struct cfi_section *s, uint64_t offset, struct byte
     return true;
 }
 
-static bool read_augmentation(struct bytes *b, const char *augmentation, const struct cfi_section *s, struct cie *out)
+static bool read_augmentation(struct bytes *b, const char *augmentation, const struct cfi_section *s, struct cfi_cie *out)
 {
     if (!*augmentation)
         return true;
@@ -108,7 +102,9 @@ static bool read_augmentation(struct bytes *b, const char *augmentation, const s
             break;
         case 'P':
             encoding = bytes_u8(&data);
-            read_pointer(&data, encoding & 0x7f, s->vaddr, s->hdr_vaddr);
+            if (encoding == PE_omit)
+                break;
+            cfi_pointer(&data, encoding & 0x7f, s->vaddr, s->hdr_vaddr);
             break;
         case 'S':
             out->signal_frame = true;
@@ -122,14 +118,14 @@ static bool read_augmentation(struct bytes *b, const char *augmentation, const s
     return !data.bad;
 }
 
-static bool read_cie(const struct cfi_section *s, uint64_t offset, struct cie *out)
+static bool read_cie(const struct cfi_section *s, uint64_t offset, struct cfi_cie *out)
 {
     struct bytes b;
     bool wide;
     uint64_t next;
 
-    *out = (struct cie){.pointer_encoding = PE_absptr};
-    if (!read_entry(s, offset, &b, &wide, &next))
+    *out = (struct cfi_cie){.pointer_encoding = PE_absptr, .offset = offset};
+    if (!read_entry(s, offset, &b, &wide, &next) || bytes_left(&b) > CIE_MAX)
         return false;
     uint64_t id = wide ? bytes_u64(&b) : bytes_u32(&b);
     uint64_t expected = !s->debug_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;
@@ -149,44 +145,73 @@ static bool read_cie(const struct cfi_section *s, uint64_t offset, struct cie *o
     return !b.bad;
 }
 
-/* An FDE whose bytes are `b`, at `offset`; false also for a CIE. */
-static bool read_fde(const struct cfi_section *s, uint64_t offset, struct bytes b, bool wide, struct cfi_fde *out)
+/* The CIE at `offset`, through the cache if there is one; `scratch` is for when there is none. */
+static const struct cfi_cie *find_cie(const struct cfi_section *s, uint64_t offset, struct cfi_cies *cies,
+                                      struct cfi_cie *scratch)
 {
-    struct cie cie;
+    struct cfi_cie *cie = cies ? &cies->slots[offset / 4 % CFI_CIES] : scratch;
+
+    if (cies && cie->known && cie->offset == offset)
+        return cie;
+    if (!read_cie(s, offset, cie) || (cie->pointer_encoding & PE_indirect)) {
+        cie->known = false;
+        return NULL;
+    }
+    cie->known = true;
+    return cie;
+}
+
+enum entry { ENTRY_FDE, ENTRY_CIE, ENTRY_UNREADABLE };
+
+/* What the entry at `offset` with the bytes `b` is; its contents if it is an FDE. */
+static enum entry read_fde(const struct cfi_section *s, uint64_t offset, struct bytes b, bool wide,
+                           struct cfi_cies *cies, struct cfi_fde *out)
+{
+    struct cfi_cie scratch;
     uint64_t id_at = bytes_offset(&b);
     uint64_t id = wide ? bytes_u64(&b) : bytes_u32(&b);
 
-    if (b.bad || id == (!s->debug_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX))
-        return false;
+    if (b.bad)
+        return ENTRY_UNREADABLE;
+    if (id == (!s->debug_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX))
+        return ENTRY_CIE;
     if (!s->debug_frame && id > id_at)
-        return false;
-    if (!read_cie(s, s->debug_frame ? id : id_at - id, &cie) || (cie.pointer_encoding & PE_indirect))
-        return false;
-    uint64_t start = read_pointer(&b, cie.pointer_encoding, s->vaddr, s->hdr_vaddr);
-    uint64_t len = read_pointer(&b, cie.pointer_encoding & 0x0f, s->vaddr, s->hdr_vaddr);
-    if (cie.sized)
+        return ENTRY_UNREADABLE;
+    const struct cfi_cie *cie = find_cie(s, s->debug_frame ? id : id_at - id, cies, &scratch);
+    if (!cie)
+        return ENTRY_UNREADABLE;
+    uint64_t start = cfi_pointer(&b, cie->pointer_encoding, s->vaddr, s->hdr_vaddr);
+    uint64_t len = cfi_pointer(&b, cie->pointer_encoding & 0x0f, s->vaddr, s->hdr_vaddr);
+    if (cie->sized)
         bytes_skip(&b, bytes_uleb(&b));
     if (b.bad || !len || start + len < start)
-        return false;
+        return ENTRY_UNREADABLE;
     *out = (struct cfi_fde){
-        .offset = offset, .start = start, .end = start + len, .code_align = cie.code_align,
-        .data_align = cie.data_align, .return_column = cie.return_column, .signal_frame = cie.signal_frame,
-        .cie_program = cie.program, .cie_program_len = cie.program_len, .fde_program = b.pos,
-        .fde_program_len = bytes_left(&b),
+        .offset = offset, .start = start, .end = start + len, .code_align = cie->code_align,
+        .data_align = cie->data_align, .return_column = cie->return_column, .signal_frame = cie->signal_frame,
+        .cie_program = cie->program, .cie_program_len = cie->program_len, .fde_program = b.pos,
+        .fde_program_len = bytes_left(&b), .cie_offset = cie->offset, .pointer_encoding = cie->pointer_encoding,
     };
-    return true;
+    return ENTRY_FDE;
 }
 
-bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out)
+bool cfi_read_cached(const struct cfi_section *s, uint64_t offset, struct cfi_cies *cies, struct cfi_fde *out)
 {
     struct bytes b;
     bool wide;
     uint64_t next;
 
-    return read_entry(s, offset, &b, &wide, &next) && bytes_left(&b) && read_fde(s, offset, b, wide, out);
+    return read_entry(s, offset, &b, &wide, &next) && bytes_left(&b) &&
+           read_fde(s, offset, b, wide, cies, out) == ENTRY_FDE;
 }
 
-bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out)
+bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out)
+{
+    return cfi_read_cached(s, offset, NULL, out);
+}
+
+bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_cies *cies, struct cfi_fde *out,
+                     uint64_t *unreadable)
 {
     struct bytes b;
     bool wide;
@@ -196,10 +221,20 @@ bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out
         uint64_t at = *offset;
         *offset = next;
         /* A length of 0 ends what one object file brought; crtend.o's may stand in the middle. */
-        if (bytes_left(&b) && read_fde(s, at, b, wide, out))
+        if (!bytes_left(&b))
+            continue;
+        enum entry entry = read_fde(s, at, b, wide, cies, out);
+        if (entry == ENTRY_FDE)
             return true;
+        if (entry == ENTRY_UNREADABLE && unreadable)
+            ++*unreadable;
     }
     return false;
+}
+
+bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out)
+{
+    return cfi_next_cached(s, offset, NULL, out, NULL);
 }
 
 bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, struct cfi_table *out)
@@ -211,12 +246,12 @@ bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, 
     *out = (struct cfi_table){.hdr_vaddr = hdr_vaddr};
     if (b.bad || version != 1 || frame_encoding == PE_omit || (frame_encoding & PE_indirect))
         return false;
-    out->eh_frame_vaddr = read_pointer(&b, frame_encoding, hdr_vaddr, hdr_vaddr);
+    out->eh_frame_vaddr = cfi_pointer(&b, frame_encoding, hdr_vaddr, hdr_vaddr);
     if (b.bad)
         return false;
     if (count_encoding == PE_omit || table_encoding != (PE_datarel | PE_sdata4))
         return true; /* no table, but it says where .eh_frame is */
-    uint64_t count = read_pointer(&b, count_encoding, hdr_vaddr, hdr_vaddr);
+    uint64_t count = cfi_pointer(&b, count_encoding, hdr_vaddr, hdr_vaddr);
     if (b.bad || count > bytes_left(&b) / 8)
         return true;
     out->rows = b.pos;

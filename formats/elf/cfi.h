@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/bytes.h"
+
 struct cfi_section {
     const uint8_t *data;
     uint64_t len_bytes;
@@ -28,6 +30,8 @@ struct cfi_fde {
     bool signal_frame;
     const uint8_t *cie_program, *fde_program;
     uint64_t cie_program_len, fde_program_len; /* bytes */
+    uint64_t cie_offset;      /* in the section, bytes */
+    uint8_t pointer_encoding; /* DW_EH_PE_*, for cfi_pointer() */
 };
 
 /* Reads the FDE at `offset`. False where there is none, or one that breaks the format. */
@@ -37,6 +41,32 @@ bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out)
  * where a length leads out of the section.
  */
 bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out);
+
+/* CIEs read before, for who reads many FDEs of one section. {0} is empty. */
+#define CFI_CIES 64
+struct cfi_cie {
+    bool known;
+    uint64_t offset; /* in the section, bytes */
+    uint64_t code_align, return_column;
+    int64_t data_align;
+    uint8_t pointer_encoding, version;
+    bool sized, signal_frame;
+    const uint8_t *program;
+    uint64_t program_len; /* bytes */
+};
+struct cfi_cies {
+    struct cfi_cie slots[CFI_CIES];
+};
+bool cfi_read_cached(const struct cfi_section *s, uint64_t offset, struct cfi_cies *cies, struct cfi_fde *out);
+/* As cfi_next(), and says what it passed over: *unreadable (may be NULL) counts FDEs that break the format. */
+bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_cies *cies, struct cfi_fde *out,
+                     uint64_t *unreadable);
+
+/*
+ * A pointer of the encoding `encoding` (DW_EH_PE_indirect left aside); `vaddr` is that of b->start, `data_base` what
+ * data-relative ones count from. Encodings that x86-64 has no base for make `b` bad.
+ */
+uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base);
 
 /* The sorted table of .eh_frame_hdr. */
 struct cfi_table {

@@ -210,7 +210,10 @@ def test_large(python, record, profile, pysym):
             names[frame] += 1
     long = [f for f in names if f.name == "long_" + "n" * 700]
     assert long and all(f.file == "<" + "f" * 700 + ">" for f in long)
-    assert {f.line for f in long} <= {10002, 10003, 10004}
+    # its 10,000 assignments are over in a moment; the loop behind them takes the time
+    assert {f.line for f in long} <= set(range(1, 10005))
+    looping = sum(n for f, n in names.items() if f in long and f.line >= 10002)
+    assert looping > 0.95 * sum(names[f] for f in long)
     assert any(f.name == "Ünïcödé.名前" for f in names)
     assert any(f.name == "Ünïcödé.名前.<locals>.inner_𐐷" for f in names)
 

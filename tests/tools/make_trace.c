@@ -38,8 +38,23 @@ struct setting {
     uint64_t value;
 };
 enum {
-    SAMPLES, STACKS, DEPTH, PROCESSES, THREADS, NATIVE, INTERVAL_US, CPUS, EPOCH_SAMPLES, SECOND_EVENT, TORN, UNJOINED,
-    GIL, LOSSES, END, PID, SETTING_COUNT,
+    SAMPLES,
+    STACKS,
+    DEPTH,
+    PROCESSES,
+    THREADS,
+    NATIVE,
+    INTERVAL_US,
+    CPUS,
+    EPOCH_SAMPLES,
+    SECOND_EVENT,
+    TORN,
+    UNJOINED,
+    GIL,
+    LOSSES,
+    END,
+    PID,
+    SETTING_COUNT,
 };
 
 struct maker {
@@ -71,11 +86,20 @@ static uint32_t put_code(struct maker *m, const char *name, const char *file, in
     /* Entries of code 13 (no columns) over 8 code units, with line deltas +0, then +1. */
     static const uint8_t table[] = {0xef, 0, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2};
     struct trace_code code = {
-        .python_version = PYTHON_3_11, .first_line = first_line, .code_len_bytes = 8 * LINE_STEP_BYTES,
-        .name_form = 1, .name_len = strlen(name), .name = bytes(name),
-        .qualname_form = 1, .qualname_len = strlen(name), .qualname = bytes(name),
-        .filename_form = 1, .filename_len = strlen(file), .filename = bytes(file),
-        .line_table_form = 1, .line_table_len = sizeof table,
+        .python_version = PYTHON_3_11,
+        .first_line = first_line,
+        .code_len_bytes = 8 * LINE_STEP_BYTES,
+        .name_form = 1,
+        .name_len = strlen(name),
+        .name = bytes(name),
+        .qualname_form = 1,
+        .qualname_len = strlen(name),
+        .qualname = bytes(name),
+        .filename_form = 1,
+        .filename_len = strlen(file),
+        .filename = bytes(file),
+        .line_table_form = 1,
+        .line_table_len = sizeof table,
         .line_table = {.data = table, .len_bytes = sizeof table},
     };
     return trace_writer_intern(m->w, TRACE_code, &code);
@@ -83,15 +107,15 @@ static uint32_t put_code(struct maker *m, const char *name, const char *file, in
 
 static uint32_t put_python(struct maker *m, uint32_t code, int64_t line, bool run_start)
 {
-    struct trace_python_frame f = {.code = code, .offset = line * LINE_STEP_BYTES,
-                                   .flags = run_start ? TRACE_FRAME_RUN_END : 0};
+    struct trace_python_frame f = {
+        .code = code, .offset = line * LINE_STEP_BYTES, .flags = run_start ? TRACE_FRAME_RUN_END : 0};
     return trace_writer_intern(m->w, TRACE_python_frame, &f);
 }
 
 static uint32_t put_native(struct maker *m, uint32_t module, uint64_t offset, bool return_address)
 {
-    struct trace_native_frame f = {.module = module, .offset = offset,
-                                   .flags = return_address ? TRACE_FRAME_RETURN : 0};
+    struct trace_native_frame f = {
+        .module = module, .offset = offset, .flags = return_address ? TRACE_FRAME_RETURN : 0};
     return trace_writer_intern(m->w, TRACE_native_frame, &f);
 }
 
@@ -116,15 +140,21 @@ static uint32_t put_native_stack(struct maker *m)
     const uint64_t segment[] = {0x400000, 0, 0x100000, 0x100000, 5};
     const uint64_t eval_range[] = {0x402000, 0x403000};
     struct trace_module module = {
-        .path = str(m, "/opt/made-up/python3.11"), .file_size = 0x100000,
-        .segments = {.values = segment, .count = 1}, .eval_ranges = {.values = eval_range, .count = 1},
+        .path = str(m, "/opt/made-up/python3.11"),
+        .file_size = 0x100000,
+        .segments = {.values = segment, .count = 1},
+        .eval_ranges = {.values = eval_range, .count = 1},
     };
     uint32_t frames[4];
 
     trace_writer_put(m->w, TRACE_module, &module);
     for (uint32_t p = 1; p <= get(m, PROCESSES); p++) {
         struct trace_mapping mapping = {
-            .process = p, .address = 0x400000, .length = 0x100000, .protection = 5, .module = module.id,
+            .process = p,
+            .address = 0x400000,
+            .length = 0x100000,
+            .protection = 5,
+            .module = module.id,
             .path = module.path,
         };
         trace_writer_put(m->w, TRACE_mapping, &mapping);
@@ -154,8 +184,10 @@ static void put_tuples(struct maker *m)
     uint32_t kernel_stack = native ? put_kernel_stack(m) : 0;
 
     for (uint64_t s = 0; s < stacks; s++) {
-        struct trace_tuple tuple = {.native_stack = native_stack, .kernel_stack = s % 2 ? kernel_stack : 0,
-                                    .python_end = LOSS_complete, .native_end = native ? LOSS_complete : 0};
+        struct trace_tuple tuple = {.native_stack = native_stack,
+                                    .kernel_stack = s % 2 ? kernel_stack : 0,
+                                    .python_end = LOSS_complete,
+                                    .native_end = native ? LOSS_complete : 0};
         for (uint64_t d = 0; d < depth; d++) {
             char name[64], file[64];
             /* The outer half is common to all stacks; the leaf tells them apart. */
@@ -181,9 +213,14 @@ static void put_host(struct maker *m)
 {
     static const uint8_t boot_id[16] = "made-up boot id";
     struct trace_host host = {
-        .hostname = str(m, "testhost"), .kernel_release = str(m, "6.1.0-test"), .kernel_version = str(m, "#1 SMP"),
-        .machine = str(m, "x86_64"), .boot_id = {.data = boot_id, .len_bytes = sizeof boot_id}, .cpu_count = 2,
-        .page_size = 4096, .tool = str(m, "make_trace"),
+        .hostname = str(m, "testhost"),
+        .kernel_release = str(m, "6.1.0-test"),
+        .kernel_version = str(m, "#1 SMP"),
+        .machine = str(m, "x86_64"),
+        .boot_id = {.data = boot_id, .len_bytes = sizeof boot_id},
+        .cpu_count = 2,
+        .page_size = 4096,
+        .tool = str(m, "make_trace"),
     };
     struct trace_clock clock = {.monotonic_ns = START_S * NS_PER_US * 1000000,
                                 .realtime_ns = UINT64_C(1700000000000000000)};
@@ -195,8 +232,8 @@ static void put_host(struct maker *m)
 /* Everything that samples refer to: once in each epoch. */
 static void define(struct maker *m)
 {
-    struct trace_event event = {.name = str(m, "cpu-clock"), .unit = str(m, "ns"),
-                                .period = get(m, INTERVAL_US) * NS_PER_US};
+    struct trace_event event = {
+        .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = get(m, INTERVAL_US) * NS_PER_US};
     struct trace_event second = {.name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = 2};
     char name[32];
 
@@ -209,8 +246,11 @@ static void define(struct maker *m)
     }
     for (uint32_t i = 0; i < get(m, PROCESSES); i++) {
         struct trace_process process = {
-            .tgid = (uint32_t)get(m, PID) + 100 * i, .start_boottime_ns = 5000 + i, .comm = str(m, "python3.11"),
-            .exe = str(m, "/opt/made-up/python3.11"), .python_version = PYTHON_3_11,
+            .tgid = (uint32_t)get(m, PID) + 100 * i,
+            .start_boottime_ns = 5000 + i,
+            .comm = str(m, "python3.11"),
+            .exe = str(m, "/opt/made-up/python3.11"),
+            .python_version = PYTHON_3_11,
         };
         trace_writer_put(m->w, TRACE_process, &process);
     }
@@ -228,7 +268,9 @@ static void define(struct maker *m)
 static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
 {
     uint64_t thread = i % get(m, THREADS), stack = i * 31 % get(m, STACKS);
-    struct trace_sample sample = {.time_ns = time_ns, .thread = m->threads[thread], .tuple = m->tuples[stack],
+    struct trace_sample sample = {.time_ns = time_ns,
+                                  .thread = m->threads[thread],
+                                  .tuple = m->tuples[stack],
                                   .cpu = (uint32_t)(i % get(m, CPUS))};
 
     if (get(m, TORN) && i % get(m, TORN) == 0)
@@ -266,14 +308,16 @@ static void make(struct maker *m)
         }
     }
     if (get(m, LOSSES)) {
-        struct trace_loss loss = {.time_ns = time_ns, .reason = LOSS_ring_full,
-                                  .name = str(m, trace_loss_name(LOSS_ring_full)), .count = get(m, LOSSES)};
+        struct trace_loss loss = {.time_ns = time_ns,
+                                  .reason = LOSS_ring_full,
+                                  .name = str(m, trace_loss_name(LOSS_ring_full)),
+                                  .count = get(m, LOSSES)};
         trace_writer_put(m->w, TRACE_loss, &loss);
     }
     if (get(m, END)) {
         trace_writer_flush(m->w);
-        struct trace_end end = {.time_ns = time_ns, .reason = 1, .sample_count = m->sample_count,
-                                .lost_count = get(m, LOSSES)};
+        struct trace_end end = {
+            .time_ns = time_ns, .reason = 1, .sample_count = m->sample_count, .lost_count = get(m, LOSSES)};
         trace_writer_put(m->w, TRACE_end, &end);
     }
 }
@@ -294,12 +338,23 @@ static bool set(struct maker *m, const char *text)
 int main(int argc, char **argv)
 {
     struct maker m = {.settings = {
-        [SAMPLES] = {"samples", 1000}, [STACKS] = {"stacks", 4}, [DEPTH] = {"depth", 5}, [PROCESSES] = {"processes", 1},
-        [THREADS] = {"threads", 2}, [NATIVE] = {"native", 1}, [INTERVAL_US] = {"interval_us", 10000},
-        [CPUS] = {"cpus", 1}, [EPOCH_SAMPLES] = {"epoch_samples", 0}, [SECOND_EVENT] = {"second_event", 0},
-        [TORN] = {"torn", 0}, [UNJOINED] = {"unjoined", 0}, [GIL] = {"gil", 0}, [LOSSES] = {"losses", 0},
-        [END] = {"end", 1}, [PID] = {"pid", 1000},
-    }};
+                          [SAMPLES] = {"samples", 1000},
+                          [STACKS] = {"stacks", 4},
+                          [DEPTH] = {"depth", 5},
+                          [PROCESSES] = {"processes", 1},
+                          [THREADS] = {"threads", 2},
+                          [NATIVE] = {"native", 1},
+                          [INTERVAL_US] = {"interval_us", 10000},
+                          [CPUS] = {"cpus", 1},
+                          [EPOCH_SAMPLES] = {"epoch_samples", 0},
+                          [SECOND_EVENT] = {"second_event", 0},
+                          [TORN] = {"torn", 0},
+                          [UNJOINED] = {"unjoined", 0},
+                          [GIL] = {"gil", 0},
+                          [LOSSES] = {"losses", 0},
+                          [END] = {"end", 1},
+                          [PID] = {"pid", 1000},
+                      }};
     struct error *err;
 
     if (argc < 2) {

@@ -33,7 +33,9 @@ static void lay_out(struct scene *s, char *text)
     bool run_start[MOST] = {0};
     struct merge_run runs[MOST] = {0};
     char native_names[MOST], python_names[MOST];
-    struct merge_input in = {.native = native, .run_start = run_start, .runs = runs,
+    struct merge_input in = {.native = native,
+                             .run_start = run_start,
+                             .runs = runs,
                              .show_interpreter = s->show_interpreter,
                              .kernel_count = s->kernel ? (uint32_t)strlen(s->kernel) : 0};
     struct merge_output out = {0};
@@ -46,8 +48,8 @@ static void lay_out(struct scene *s, char *text)
         }
         native_names[in.native_count] = *p;
         uint32_t machinery = isupper((unsigned char)*p) ? 1 : 0;
-        native[in.native_count++] = (struct merge_native){.module = module, .function_count = 1,
-                                                          .outer_machinery = machinery, .inner_machinery = machinery};
+        native[in.native_count++] = (struct merge_native){
+            .module = module, .function_count = 1, .outer_machinery = machinery, .inner_machinery = machinery};
     }
     bool start = true;
     for (const char *p = s->python ? s->python : ""; *p; p++) {
@@ -97,12 +99,12 @@ static void lay_out(struct scene *s, char *text)
     merge_output_deinit(&out);
 }
 
-#define EXPECT(golden, ...)                        \
-    do {                                           \
-        struct scene scene_ = {__VA_ARGS__};       \
-        char text_[4 * MOST];                      \
-        lay_out(&scene_, text_);                   \
-        assert_string_equal(text_, golden);        \
+#define EXPECT(golden, ...)                                                                                            \
+    do {                                                                                                               \
+        struct scene scene_ = {__VA_ARGS__};                                                                           \
+        char text_[4 * MOST];                                                                                          \
+        lay_out(&scene_, text_);                                                                                       \
+        assert_string_equal(text_, golden);                                                                            \
     } while (0)
 
 /* The joined frames `e` and `f` are the eval loop. */
@@ -168,11 +170,17 @@ static void test_inlined_machinery(void **state)
     };
     const bool run_start[] = {true, true};
     const struct merge_run runs[] = {{.native = 2}, {.native = 5}};
-    struct merge_input in = {.native = native, .native_count = 6, .run_start = run_start, .python_count = 2,
-                             .runs = runs, .run_count = 2, .python_end = LOSS_complete, .native_end = LOSS_complete};
+    struct merge_input in = {.native = native,
+                             .native_count = 6,
+                             .run_start = run_start,
+                             .python_count = 2,
+                             .runs = runs,
+                             .run_count = 2,
+                             .python_end = LOSS_complete,
+                             .native_end = LOSS_complete};
     const struct merge_slot expected[] = {
-        {MERGE_NATIVE, 0, 0, 1}, {MERGE_PYTHON, 0, 0, 0}, {MERGE_NATIVE, 2, 1, 2}, {MERGE_PYTHON, 1, 0, 0},
-        {MERGE_NATIVE, 5, 1, 2},
+        {MERGE_NATIVE, 0, 0, 1}, {MERGE_PYTHON, 0, 0, 0}, {MERGE_NATIVE, 2, 1, 2},
+        {MERGE_PYTHON, 1, 0, 0}, {MERGE_NATIVE, 5, 1, 2},
     };
     struct merge_output out = {0};
 
@@ -234,8 +242,14 @@ static void test_index_outside(void **state)
     const struct merge_native native[2] = {{.function_count = 1}, {.function_count = 1}};
     const bool run_start[1] = {true};
     const struct merge_run run = {.native = 3};
-    struct merge_input in = {.native = native, .native_count = 2, .run_start = run_start, .python_count = 1,
-                             .runs = &run, .run_count = 1, .python_end = LOSS_complete, .native_end = LOSS_complete};
+    struct merge_input in = {.native = native,
+                             .native_count = 2,
+                             .run_start = run_start,
+                             .python_count = 1,
+                             .runs = &run,
+                             .run_count = 1,
+                             .python_end = LOSS_complete,
+                             .native_end = LOSS_complete};
     struct merge_output out = {0};
 
     (void)state;
@@ -289,7 +303,8 @@ static void test_marks_of_native(void **state)
     EXPECT("ax", .native = "ex", .python = "a", .joins = "e", .native_end = LOSS_native_too_deep);
     EXPECT("abx", .native = "ex", .python = "a b", .joins = "?e", .native_end = LOSS_native_too_deep);
     /* One mark is enough at one place; two places have two. */
-    EXPECT("!ax", .native = "x", .python = "a", .joins = "?", .native_end = LOSS_native_fault, .python_end = LOSS_python_torn);
+    EXPECT("!ax", .native = "x", .python = "a", .joins = "?", .native_end = LOSS_native_fault,
+           .python_end = LOSS_python_torn);
     EXPECT("/w!ax", .native = "wex", .python = "a", .joins = "e", .native_end = LOSS_native_fault,
            .python_end = LOSS_python_torn);
 }
@@ -297,14 +312,20 @@ static void test_marks_of_native(void **state)
 static void test_cut_run_at_the_outer_end(void **state)
 {
     /* The outermost run lost its outermost frame, and with it the flag that begins a run. */
-    const struct merge_native native[4] = {{.function_count = 1}, {.function_count = 1}, {.function_count = 1},
-                                           {.function_count = 1}};
+    const struct merge_native native[4] = {
+        {.function_count = 1}, {.function_count = 1}, {.function_count = 1}, {.function_count = 1}};
     const bool run_start[3] = {false, false, true};
     const struct merge_run runs[2] = {{.native = 2}, {.native = 4}};
-    struct merge_input in = {.native = native, .native_count = 4, .run_start = run_start, .python_count = 3,
-                             .runs = runs, .run_count = 2, .python_end = LOSS_python_too_deep,
+    struct merge_input in = {.native = native,
+                             .native_count = 4,
+                             .run_start = run_start,
+                             .python_count = 3,
+                             .runs = runs,
+                             .run_count = 2,
+                             .python_end = LOSS_python_too_deep,
                              .native_end = LOSS_complete};
-    const enum merge_kind kinds[] = {MERGE_NATIVE, MERGE_TRUNCATED, MERGE_PYTHON, MERGE_PYTHON, MERGE_NATIVE, MERGE_PYTHON};
+    const enum merge_kind kinds[] = {MERGE_NATIVE, MERGE_TRUNCATED, MERGE_PYTHON,
+                                     MERGE_PYTHON, MERGE_NATIVE,    MERGE_PYTHON};
     struct merge_output out = {0};
 
     (void)state;
@@ -323,8 +344,13 @@ static void test_deep(void **state)
     struct merge_native *native = calloc(NATIVE, sizeof *native);
     bool *run_start = calloc(PYTHON, sizeof *run_start);
     struct merge_run *runs = calloc(RUNS, sizeof *runs);
-    struct merge_input in = {.native = native, .native_count = NATIVE, .run_start = run_start, .python_count = PYTHON,
-                             .runs = runs, .run_count = RUNS, .python_end = LOSS_complete,
+    struct merge_input in = {.native = native,
+                             .native_count = NATIVE,
+                             .run_start = run_start,
+                             .python_count = PYTHON,
+                             .runs = runs,
+                             .run_count = RUNS,
+                             .python_end = LOSS_complete,
                              .native_end = LOSS_complete};
     struct merge_output out = {0};
 
@@ -354,14 +380,33 @@ static void test_deep(void **state)
 
 static void test_names_of_machinery(void **state)
 {
-    static const char *const yes[] = {"_PyEval_Vector", "_PyFunction_Vectorcall", "_PyObject_Vectorcall",
-                                      "PyObject_Vectorcall", "PyEval_EvalCode", "run_mod", "run_eval_code_obj",
-                                      "method_vectorcall", "_PyObject_MakeTpCall", "cfunction_vectorcall_FASTCALL",
-                                      "_PyEval_Vector.constprop.0", "_PyEval_EvalFrame.part.0.cold", "vectorcall_method",
+    static const char *const yes[] = {"_PyEval_Vector",
+                                      "_PyFunction_Vectorcall",
+                                      "_PyObject_Vectorcall",
+                                      "PyObject_Vectorcall",
+                                      "PyEval_EvalCode",
+                                      "run_mod",
+                                      "run_eval_code_obj",
+                                      "method_vectorcall",
+                                      "_PyObject_MakeTpCall",
+                                      "cfunction_vectorcall_FASTCALL",
+                                      "_PyEval_Vector.constprop.0",
+                                      "_PyEval_EvalFrame.part.0.cold",
+                                      "vectorcall_method",
                                       "PyCFunction_Call"};
-    static const char *const no[] = {"", "list_sort_impl", "functools_reduce", "_PyEval_EvalFrameDefault", "type_call",
-                                     "slot_tp_call", "map_next", "main", "_PyEval_Vecto", "_PyEval_Vectors", ".cold",
-                                     "builtin_exec", "a_name_that_is_longer_than_any_in_the_list_of_call_machinery_functions"};
+    static const char *const no[] = {"",
+                                     "list_sort_impl",
+                                     "functools_reduce",
+                                     "_PyEval_EvalFrameDefault",
+                                     "type_call",
+                                     "slot_tp_call",
+                                     "map_next",
+                                     "main",
+                                     "_PyEval_Vecto",
+                                     "_PyEval_Vectors",
+                                     ".cold",
+                                     "builtin_exec",
+                                     "a_name_that_is_longer_than_any_in_the_list_of_call_machinery_functions"};
 
     (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)

@@ -34,7 +34,8 @@ enum { REGISTERS = 17 };
 
 static void change(struct mappings *m, uint64_t time_ns, uint64_t from, uint64_t to, uint32_t module)
 {
-    struct mapping_change c = {.time_ns = time_ns, .unmapped = !module,
+    struct mapping_change c = {.time_ns = time_ns,
+                               .unmapped = !module,
                                .mapping = {.address = from, .end = to, .file_offset = 0x10000, .module = module}};
 
     assert_true(mappings_add(m, &c));
@@ -94,8 +95,7 @@ static void load(struct scene *s, struct trace_record rec)
 {
     good(epoch_load(&s->epoch, &rec));
 }
-#define LOAD(s, name_, ...) \
-    load(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
+#define LOAD(s, name_, ...) load(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
 
 static void begin_epoch(struct scene *s, uint64_t number)
 {
@@ -286,11 +286,13 @@ static void test_names_change(void **state)
     const struct emit_model *m = resolver_model(s.resolver);
     assert_string_equal(m->threads[out.thread].name, "python3");
 
-    struct trace_record named = {.type = TRACE_thread_name, .thread_name = {.thread = 1, .python_name = string(&s, "Pool-1")}};
+    struct trace_record named = {.type = TRACE_thread_name,
+                                 .thread_name = {.thread = 1, .python_name = string(&s, "Pool-1")}};
     load(&s, named);
     good(resolver_rename(s.resolver, &s.epoch, &named));
     assert_string_equal(m->threads[out.thread].name, "Pool-1");
-    struct trace_record renamed = {.type = TRACE_process_name, .process_name = {.process = 1, .comm = string(&s, "worker")}};
+    struct trace_record renamed = {.type = TRACE_process_name,
+                                   .process_name = {.process = 1, .comm = string(&s, "worker")}};
     load(&s, renamed);
     good(resolver_rename(s.resolver, &s.epoch, &renamed));
     assert_string_equal(m->processes[0].comm, "worker");
@@ -342,9 +344,12 @@ static void test_native_and_kernel(void **state)
         LOAD(&s, kernel_frame, .id = kernel[1] = ++s.frames, .address = 0xdead);
         const uint64_t runs[] = {1, 0};
         LOAD(&s, join, .id = 1, .runs = {.values = runs, .count = 1});
-        uint32_t id = tuple(&s, (struct trace_tuple){
-            .python_stack = stack(&s, &frame, 1), .native_stack = stack(&s, native, 2),
-            .kernel_stack = stack(&s, kernel, 2), .join = 1, .python_end = LOSS_complete, .native_end = LOSS_native_fault});
+        uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, &frame, 1),
+                                                     .native_stack = stack(&s, native, 2),
+                                                     .kernel_stack = stack(&s, kernel, 2),
+                                                     .join = 1,
+                                                     .python_end = LOSS_complete,
+                                                     .native_end = LOSS_native_fault});
         uint32_t number = sample(&s, 1, id, 1).stack;
         const struct emit_model *m = resolver_model(s.resolver);
         resolver_end_epoch(s.resolver);
@@ -451,10 +456,13 @@ static void test_nonsense(void **state)
             list[i] = PICK(3) ? PICK(12) : UINT64_MAX;
         LOAD(&s, join, .id = 1, .kind = PICK(3), .runs = {.values = list, .count = PICK(8)});
         for (uint64_t i = 0; i < 12; i++) {
-            uint32_t id = tuple(&s, (struct trace_tuple){
-                .kernel_stack = PICK(s.stacks + 1), .native_stack = PICK(2) ? PICK(s.stacks + 1) : 0,
-                .snapshot = PICK(2), .python_stack = PICK(s.stacks + 1), .join = PICK(2), .python_end = PICK(60),
-                .native_end = PICK(60)});
+            uint32_t id = tuple(&s, (struct trace_tuple){.kernel_stack = PICK(s.stacks + 1),
+                                                         .native_stack = PICK(2) ? PICK(s.stacks + 1) : 0,
+                                                         .snapshot = PICK(2),
+                                                         .python_stack = PICK(s.stacks + 1),
+                                                         .join = PICK(2),
+                                                         .python_end = PICK(60),
+                                                         .native_end = PICK(60)});
             sample(&s, PICK(2), id, PICK(12));
         }
         resolver_end_epoch(s.resolver);
@@ -509,7 +517,7 @@ static uint64_t stack_end(void)
 __attribute__((noinline)) static void made_up_leaf(struct shot *shot)
 {
     static const int order[REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-                                         REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+                                         REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
     ucontext_t context;
 
     getcontext(&context);
@@ -613,10 +621,10 @@ static void test_snapshot(void **state)
     LOAD(&s, join, .id = 1, .kind = 1, .runs = {.values = runs, .count = 2});
     LOAD(&s, join, .id = 2, .kind = 1, .runs = {.values = astray, .count = 2});
     uint32_t python_stack = stack(&s, frames, 3);
-    uint32_t id = tuple(&s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 1,
-                                                 .python_end = LOSS_complete});
-    uint32_t outside = tuple(&s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 2,
-                                                      .python_end = LOSS_complete});
+    uint32_t id = tuple(
+        &s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 1, .python_end = LOSS_complete});
+    uint32_t outside = tuple(
+        &s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 2, .python_end = LOSS_complete});
 
     const char *text = functions(&s, sample(&s, 1, id, 5).stack);
     if (!strstr(text, ";outer;mid;made_up_callback;key;made_up_leaf") || !strstr(text, "main;") || strstr(text, "eval"))
@@ -650,8 +658,9 @@ static void test_snapshot_that_is_useless(void **state)
     LOAD(&s, join, .id = 1, .kind = 1, .runs = {.values = runs, .count = 1});
     uint32_t python_stack = stack(&s, &frame, 1);
     for (uint32_t i = 1; i <= 2; i++) {
-        uint32_t id = tuple(&s, (struct trace_tuple){.snapshot = i, .python_stack = python_stack, .join = 1,
-                                                     .python_end = LOSS_complete});
+        uint32_t id = tuple(
+            &s,
+            (struct trace_tuple){.snapshot = i, .python_stack = python_stack, .join = 1, .python_end = LOSS_complete});
         /* The Python stack is whole in any case. */
         assert_memory_equal(functions(&s, sample(&s, 1, id, i).stack), "f", 1);
     }

@@ -215,7 +215,10 @@ static uint32_t compare(struct unwinder *u, struct subject *s, pid_t pid, pid_t 
         if (i < expected.count)
             same = same && frames[i].ip == expected.frames[i].ip && frames[i].return_address == !expected.frames[i].exact;
     }
-    same = same && count == expected.count;
+    /* libdwfl takes the loader's lazy binding (_dl_runtime_resolve, whose CFA is by RBX) for the end of the stack. */
+    bool in_loader = expected.count && expected.count < count && frames[expected.count - 1].mapping != UINT32_MAX &&
+                     strstr(s->paths[frames[expected.count - 1].mapping], "/ld-linux");
+    same = same && (count == expected.count || (in_loader && *end == LOSS_complete));
     if (!same) {
         print_frames(s, frames, count, &expected);
         print_message("end: %u\n", *end);
@@ -226,7 +229,9 @@ static uint32_t compare(struct unwinder *u, struct subject *s, pid_t pid, pid_t 
     uint32_t again_end;
     assert_int_equal(unwinder_run(u, s->registers, s->stack, s->stack_address, s->stack_len, again, FRAMES_MAX,
                                   &again_end), count);
-    assert_memory_equal(frames, again, count * sizeof *frames);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(frames[i].ip == again[i].ip && frames[i].sp == again[i].sp && frames[i].cfa == again[i].cfa &&
+                    frames[i].return_address == again[i].return_address);
     assert_int_equal(*end, again_end);
     return count;
 }
@@ -293,6 +298,7 @@ PLACE static void on_signal(int signal)
 {
     (void)signal;
     place_leaf();
+    sink++;
 }
 
 /* Interrupted by a signal at its first instruction, where the rules of the function before would be wrong. */
@@ -368,6 +374,20 @@ static void place_aligned_100(void)
     place_aligned(100);
 }
 
+static pid_t running; /* also when an assertion left the test */
+
+static int stop_running(void **state)
+{
+    (void)state;
+    if (running) {
+        kill(running, SIGKILL);
+        while (waitpid(-1, NULL, __WALL) > 0)
+            ;
+    }
+    running = 0;
+    return 0;
+}
+
 /* Runs `place` in a child up to its STOP(). Returns the thread that stopped. */
 static pid_t start(void (*place)(void), pid_t *pid)
 {
@@ -375,6 +395,7 @@ static pid_t start(void (*place)(void), pid_t *pid)
 
     *pid = fork();
     assert_true(*pid >= 0);
+    running = *pid;
     if (!*pid) {
         ptrace(PTRACE_TRACEME, 0, NULL, NULL);
         raise(SIGSTOP);
@@ -396,13 +417,6 @@ static pid_t start(void (*place)(void), pid_t *pid)
     }
 }
 
-static void stop(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    while (waitpid(-1, NULL, __WALL) > 0)
-        ;
-}
-
 struct run {
     pid_t pid, tid;
     struct subject subject;
@@ -422,8 +436,7 @@ static void run_at(struct run *r, void (*place)(void))
 
 static void run_deinit(struct run *r)
 {
-    if (r->pid)
-        stop(r->pid);
+    stop_running(NULL);
     unwinder_destroy(r->unwinder);
     subject_deinit(&r->subject);
 }
@@ -518,7 +531,7 @@ static void test_signal(void **state)
     run_at(&r, place_signal);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "on_signal", "", "interrupted", "signal"));
-    assert_true(r.frames[2].return_address);
+    assert_false(r.frames[2].return_address);
     assert_false(r.frames[3].return_address);
     assert_int_equal(r.frames[3].ip, (uint64_t)(uintptr_t)place_interrupted);
     run_deinit(&r);
@@ -552,10 +565,9 @@ static void test_libc(void **state)
     run_at(&r, place_qsort);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "compare"));
-    while (at < r.count && strstr(r.subject.paths[r.frames[at].mapping], "libc"))
+    while (at < r.count && strcmp(function_at(r.frames[at].ip - 1), "qsort")) /* libc's, and a sanitizer's */
         at++;
     assert_true(at > 2 && at < r.count);
-    assert_string_equal(function_at(r.frames[at].ip - 1), "qsort");
     run_deinit(&r);
 }
 
@@ -683,6 +695,7 @@ static bool spawn(char *const argv[], pid_t *pid)
     if (access(argv[0], X_OK) || pipe(ready))
         return false;
     *pid = fork();
+    running = *pid;
     if (!*pid) {
         dup2(ready[1], 1);
         close(ready[0]);
@@ -767,18 +780,18 @@ static void test_pyenv_python(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recursion),
-        cmocka_unit_test(test_moving_stack_pointer),
-        cmocka_unit_test(test_call_at_the_end),
-        cmocka_unit_test(test_signal),
-        cmocka_unit_test(test_signal_stack),
-        cmocka_unit_test(test_libc),
-        cmocka_unit_test(test_thread),
-        cmocka_unit_test(test_single_steps),
-        cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_hostile_stacks),
-        cmocka_unit_test(test_system_python),
-        cmocka_unit_test(test_pyenv_python),
+        cmocka_unit_test_teardown(test_recursion, stop_running),
+        cmocka_unit_test_teardown(test_moving_stack_pointer, stop_running),
+        cmocka_unit_test_teardown(test_call_at_the_end, stop_running),
+        cmocka_unit_test_teardown(test_signal, stop_running),
+        cmocka_unit_test_teardown(test_signal_stack, stop_running),
+        cmocka_unit_test_teardown(test_libc, stop_running),
+        cmocka_unit_test_teardown(test_thread, stop_running),
+        cmocka_unit_test_teardown(test_single_steps, stop_running),
+        cmocka_unit_test_teardown(test_losses, stop_running),
+        cmocka_unit_test_teardown(test_hostile_stacks, stop_running),
+        cmocka_unit_test_teardown(test_system_python, stop_running),
+        cmocka_unit_test_teardown(test_pyenv_python, stop_running),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/elf/unwind_program.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+#include "formats/base/bytes.h"
+
+enum { REGISTER_RBX = 3, REGISTER_RBP = 6, REGISTER_RSP = 7, REGISTER_RIP = 16, REGISTER_MAX = 15 };
+enum { REMEMBER_MAX = 32, OPERANDS_MAX = 4 };
+
+struct run {
+    struct bytes b;
+    const struct cfi_section *section;
+    const struct cfi_fde *fde;
+    const struct unwind_rules *initial; /* NULL: this is the initial program */
+    struct unwind_rules rules, remembered[REMEMBER_MAX];
+    struct unwind_rule ignored; /* where the rules of registers go that nobody follows */
+    unsigned depth;
+    uint64_t pc;
+    bool changed, broken; /* since the last row was handed out; the program makes no sense */
+};
+
+static struct unwind_rule *rule_of(struct run *r, struct unwind_rules *rules, uint64_t number)
+{
+    switch (number) {
+    case REGISTER_RBX:
+        return &rules->wide.rbx;
+    case REGISTER_RBP:
+        return &rules->wide.rbp;
+    case REGISTER_RSP:
+        return &rules->rsp;
+    case REGISTER_RIP:
+        return &rules->wide.ra;
+    default:
+        return &r->ignored;
+    }
+}
+
+static void set_rule(struct run *r, uint64_t number, struct unwind_rule rule)
+{
+    struct unwind_rule *at = rule_of(r, &r->rules, number);
+
+    *at = rule;
+    r->changed = r->changed || at != &r->ignored;
+}
+
+static struct unwind_rule make_rule(uint8_t kind, uint64_t base, int64_t offset)
+{
+    if (offset != (int32_t)offset || (base > REGISTER_MAX && base != UNWIND_BASE_CFA))
+        return (struct unwind_rule){.kind = RULE_OTHER};
+    return (struct unwind_rule){.kind = kind, .base = (uint8_t)base, .offset = (int32_t)offset};
+}
+
+static struct unwind_rule make_factored(struct run *r, uint8_t kind, int64_t factored)
+{
+    int64_t offset;
+
+    if (__builtin_mul_overflow(factored, r->fde->data_align, &offset))
+        return (struct unwind_rule){.kind = RULE_OTHER};
+    return make_rule(kind, UNWIND_BASE_CFA, offset);
+}
+
+/* ---- expressions ---- */
+
+/* A number, or a register (plus a load) and a number. */
+struct operand {
+    bool number;
+    uint8_t kind, base;
+    int64_t value; /* or offset; of UNWIND_MEMORY what is added behind the load */
+    int64_t address_offset;
+};
+
+static bool add_operands(struct operand *left, const struct operand *right, bool minus)
+{
+    if (right->number)
+        return minus ? !__builtin_sub_overflow(left->value, right->value, &left->value)
+                     : !__builtin_add_overflow(left->value, right->value, &left->value);
+    if (!left->number || minus)
+        return false;
+    int64_t number = left->value;
+    *left = *right;
+    return !__builtin_add_overflow(left->value, number, &left->value);
+}
+
+static bool run_operation(struct bytes *e, struct operand *stack, unsigned *depth)
+{
+    uint8_t op = bytes_u8(e);
+    struct operand *top = *depth ? &stack[*depth - 1] : NULL;
+    struct operand next = {.number = true};
+
+    switch (op) {
+    case DW_OP_nop:
+        return true;
+    case DW_OP_deref:
+        if (!top || top->number || top->kind != UNWIND_VALUE)
+            return false;
+        top->kind = UNWIND_MEMORY;
+        top->address_offset = top->value;
+        top->value = 0;
+        return true;
+    case DW_OP_plus_uconst:
+        next.value = (int64_t)bytes_uleb(e);
+        return top && next.value >= 0 && add_operands(top, &next, false);
+    case DW_OP_plus:
+    case DW_OP_minus:
+        if (*depth < 2)
+            return false;
+        --*depth;
+        return add_operands(top - 1, top, op == DW_OP_minus);
+    case DW_OP_breg0 ... DW_OP_breg0 + REGISTER_MAX:
+        next = (struct operand){.kind = UNWIND_VALUE, .base = op - DW_OP_breg0, .value = bytes_sleb(e)};
+        break;
+    case DW_OP_lit0 ... DW_OP_lit31:
+        next.value = op - DW_OP_lit0;
+        break;
+    case DW_OP_const1u:
+        next.value = bytes_u8(e);
+        break;
+    case DW_OP_const1s:
+        next.value = (int8_t)bytes_u8(e);
+        break;
+    case DW_OP_const2u:
+        next.value = bytes_u16(e);
+        break;
+    case DW_OP_const2s:
+        next.value = (int16_t)bytes_u16(e);
+        break;
+    case DW_OP_const4u:
+        next.value = bytes_u32(e);
+        break;
+    case DW_OP_const4s:
+        next.value = (int32_t)bytes_u32(e);
+        break;
+    case DW_OP_constu:
+        next.value = (int64_t)bytes_uleb(e);
+        break;
+    case DW_OP_consts:
+        next.value = bytes_sleb(e);
+        break;
+    default:
+        return false;
+    }
+    if (*depth == OPERANDS_MAX)
+        return false;
+    stack[(*depth)++] = next;
+    return true;
+}
+
+/* What linkers write for a PLT: rsp + 8 + ((rip & 15) >= threshold) * 8. */
+static bool is_plt(struct bytes e, int32_t *threshold)
+{
+    static const uint8_t head[] = {DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and},
+                         tail[] = {DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus};
+
+    if (bytes_left(&e) != sizeof head + 1 + sizeof tail || memcmp(e.pos, head, sizeof head) ||
+        memcmp(e.pos + sizeof head + 1, tail, sizeof tail))
+        return false;
+    *threshold = e.pos[sizeof head] - DW_OP_lit0;
+    return *threshold >= 0 && *threshold <= 15;
+}
+
+/* The value of an expression, as a rule. `with_cfa`: it finds the CFA on its stack. */
+static struct unwind_rule take_expression(struct bytes *b, bool with_cfa)
+{
+    struct operand stack[OPERANDS_MAX] = {{.kind = UNWIND_VALUE, .base = UNWIND_BASE_CFA}};
+    unsigned depth = with_cfa;
+    struct unwind_rule rule = {.kind = RULE_OTHER};
+    uint64_t len = bytes_uleb(b);
+    const uint8_t *at = bytes_take(b, len);
+
+    if (!at)
+        return rule;
+    struct bytes e = bytes_of(at, len);
+    if (!with_cfa && is_plt(e, &rule.offset)) {
+        rule.kind = RULE_PLT;
+        return rule;
+    }
+    while (bytes_left(&e))
+        if (!run_operation(&e, stack, &depth) || e.bad)
+            return rule;
+    if (e.bad || !depth || stack[depth - 1].number)
+        return rule;
+    const struct operand *top = &stack[depth - 1];
+    if (top->kind == UNWIND_VALUE)
+        return make_rule(UNWIND_VALUE, top->base, top->value);
+    if (top->value != (int16_t)top->value)
+        return rule;
+    rule = make_rule(UNWIND_MEMORY, top->base, top->address_offset);
+    rule.add = (int16_t)(rule.kind == UNWIND_MEMORY ? top->value : 0);
+    return rule;
+}
+
+/* The expression gives the address where the register was saved. */
+static struct unwind_rule take_address(struct bytes *b)
+{
+    struct unwind_rule rule = take_expression(b, true);
+
+    rule.kind = rule.kind == UNWIND_VALUE ? UNWIND_MEMORY : RULE_OTHER;
+    return rule;
+}
+
+/* ---- instructions ---- */
+
+static void set_cfa(struct run *r, struct unwind_rule rule)
+{
+    r->rules.wide.cfa = rule;
+    r->changed = true;
+}
+
+/* The offset, or the register, of a CFA that is a register and an offset. */
+static void change_cfa(struct run *r, bool change_offset, int64_t offset, bool change_register, uint64_t number)
+{
+    struct unwind_rule *cfa = &r->rules.wide.cfa;
+
+    if (cfa->kind != UNWIND_VALUE)
+        r->broken = true;
+    else
+        set_cfa(r, make_rule(UNWIND_VALUE, change_register ? number : cfa->base, change_offset ? offset : cfa->offset));
+}
+
+static int64_t factor(struct run *r, int64_t offset)
+{
+    int64_t result;
+
+    if (__builtin_mul_overflow(offset, r->fde->data_align, &result))
+        return INT64_MAX;
+    return result;
+}
+
+static void restore_state(struct run *r)
+{
+    if (!r->depth) {
+        r->broken = true;
+        return;
+    }
+    r->rules = r->remembered[--r->depth];
+    r->changed = true;
+}
+
+static void set_location(struct run *r)
+{
+    const struct cfi_section *s = r->section;
+    uint64_t vaddr = s->vaddr + (uint64_t)(r->b.start - s->data);
+    uint64_t to = cfi_pointer(&r->b, r->fde->pointer_encoding, vaddr, s->hdr_vaddr);
+
+    if (to < r->pc)
+        r->broken = true;
+    else
+        r->pc = to;
+}
+
+static void run_extended(struct run *r, uint8_t op)
+{
+    struct bytes *b = &r->b;
+    uint64_t number, other;
+
+    switch (op) {
+    case DW_CFA_nop:
+        break;
+    case DW_CFA_offset_extended:
+        number = bytes_uleb(b);
+        set_rule(r, number, make_factored(r, UNWIND_MEMORY, (int64_t)bytes_uleb(b)));
+        break;
+    case DW_CFA_offset_extended_sf:
+        number = bytes_uleb(b);
+        set_rule(r, number, make_factored(r, UNWIND_MEMORY, bytes_sleb(b)));
+        break;
+    case DW_CFA_GNU_negative_offset_extended:
+        number = bytes_uleb(b);
+        set_rule(r, number, make_factored(r, UNWIND_MEMORY, -(int64_t)(bytes_uleb(b) & INT64_MAX)));
+        break;
+    case DW_CFA_val_offset:
+        number = bytes_uleb(b);
+        set_rule(r, number, make_factored(r, UNWIND_VALUE, (int64_t)bytes_uleb(b)));
+        break;
+    case DW_CFA_val_offset_sf:
+        number = bytes_uleb(b);
+        set_rule(r, number, make_factored(r, UNWIND_VALUE, bytes_sleb(b)));
+        break;
+    case DW_CFA_restore_extended:
+        number = bytes_uleb(b);
+        if (!r->initial)
+            r->broken = true;
+        else
+            set_rule(r, number, *rule_of(r, (struct unwind_rules *)r->initial, number));
+        break;
+    case DW_CFA_undefined:
+        set_rule(r, bytes_uleb(b), (struct unwind_rule){.kind = UNWIND_UNDEFINED});
+        break;
+    case DW_CFA_same_value:
+        set_rule(r, bytes_uleb(b), (struct unwind_rule){.kind = UNWIND_SAME});
+        break;
+    case DW_CFA_register:
+        number = bytes_uleb(b);
+        other = bytes_uleb(b);
+        set_rule(r, number, make_rule(UNWIND_VALUE, other, 0));
+        break;
+    case DW_CFA_expression:
+        number = bytes_uleb(b);
+        set_rule(r, number, take_address(b));
+        break;
+    case DW_CFA_val_expression:
+        number = bytes_uleb(b);
+        set_rule(r, number, take_expression(b, true));
+        break;
+    case DW_CFA_remember_state:
+        if (r->depth == REMEMBER_MAX)
+            r->broken = true;
+        else
+            r->remembered[r->depth++] = r->rules;
+        break;
+    case DW_CFA_restore_state:
+        restore_state(r);
+        break;
+    case DW_CFA_def_cfa:
+        number = bytes_uleb(b);
+        set_cfa(r, make_rule(UNWIND_VALUE, number, (int64_t)bytes_uleb(b)));
+        break;
+    case DW_CFA_def_cfa_sf:
+        number = bytes_uleb(b);
+        set_cfa(r, make_rule(UNWIND_VALUE, number, factor(r, bytes_sleb(b))));
+        break;
+    case DW_CFA_def_cfa_register:
+        change_cfa(r, false, 0, true, bytes_uleb(b));
+        break;
+    case DW_CFA_def_cfa_offset:
+        change_cfa(r, true, (int64_t)bytes_uleb(b), false, 0);
+        break;
+    case DW_CFA_def_cfa_offset_sf:
+        change_cfa(r, true, factor(r, bytes_sleb(b)), false, 0);
+        break;
+    case DW_CFA_def_cfa_expression:
+        set_cfa(r, take_expression(b, false));
+        break;
+    case DW_CFA_GNU_args_size:
+        bytes_uleb(b);
+        break;
+    default:
+        r->broken = true;
+        break;
+    }
+}
+
+/* One instruction. True when it moved on to a later pc, so that the rules before it held from `*from`. */
+static bool run_instruction(struct run *r)
+{
+    uint8_t op = bytes_u8(&r->b);
+    uint64_t low = op & 0x3f, delta = 0;
+
+    switch (op & 0xc0) {
+    case DW_CFA_advance_loc:
+        delta = low;
+        break;
+    case DW_CFA_offset:
+        set_rule(r, low, make_factored(r, UNWIND_MEMORY, (int64_t)bytes_uleb(&r->b)));
+        return false;
+    case DW_CFA_restore:
+        if (!r->initial)
+            r->broken = true;
+        else
+            set_rule(r, low, *rule_of(r, (struct unwind_rules *)r->initial, low));
+        return false;
+    default:
+        switch (op) {
+        case DW_CFA_advance_loc1:
+            delta = bytes_u8(&r->b);
+            break;
+        case DW_CFA_advance_loc2:
+            delta = bytes_u16(&r->b);
+            break;
+        case DW_CFA_advance_loc4:
+            delta = bytes_u32(&r->b);
+            break;
+        case DW_CFA_set_loc: {
+            uint64_t before = r->pc;
+            set_location(r);
+            return r->pc != before;
+        }
+        default:
+            run_extended(r, op);
+            return false;
+        }
+    }
+    uint64_t step;
+    if (__builtin_mul_overflow(delta, r->fde->code_align, &step) || __builtin_add_overflow(r->pc, step, &r->pc))
+        r->pc = UINT64_MAX;
+    return step != 0;
+}
+
+bool unwind_program_initial(const struct cfi_section *s, const struct cfi_fde *fde, struct unwind_rules *out)
+{
+    struct run r = {.section = s, .fde = fde, .pc = fde->start};
+
+    r.rules.wide.cfa.kind = UNWIND_UNDEFINED;
+    r.rules.wide.ra.kind = UNWIND_UNDEFINED;
+    /* The cursor starts where the section does, so that set_location() can tell addresses. */
+    r.b = bytes_of(fde->cie_program, fde->cie_program_len);
+    if (fde->return_column != REGISTER_RIP)
+        return false;
+    while (bytes_left(&r.b)) {
+        if (run_instruction(&r))
+            r.broken = true; /* there is nowhere to advance to */
+        if (r.b.bad || r.broken)
+            return false;
+    }
+    *out = r.rules;
+    return true;
+}
+
+enum unwind_program_result unwind_program_run(const struct cfi_section *s, const struct cfi_fde *fde,
+                                              const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
+                                              uint64_t *broken_pc)
+{
+    struct run r;
+    uint64_t from = fde->start;
+
+    /* Not `= {0}`: the stack of remembered rules is large and mostly unused. */
+    r.b = bytes_of(fde->fde_program, fde->fde_program_len);
+    r.section = s;
+    r.fde = fde;
+    r.initial = initial;
+    r.rules = *initial;
+    r.ignored = (struct unwind_rule){0};
+    r.depth = 0;
+    r.pc = fde->start;
+    r.changed = true;
+    r.broken = false;
+    while (bytes_left(&r.b)) {
+        struct unwind_rules before;
+        uint8_t next = *r.b.pos;
+        bool may_move = (next & 0xc0) == DW_CFA_advance_loc || (next >= DW_CFA_set_loc && next <= DW_CFA_advance_loc4);
+        if (may_move && r.changed)
+            before = r.rules;
+        bool changed = r.changed, moved = run_instruction(&r);
+        if (r.b.bad || r.broken) {
+            *broken_pc = from;
+            return UNWIND_PROGRAM_BROKEN;
+        }
+        if (!moved)
+            continue;
+        if (changed && !row(ctx, from, &before))
+            return UNWIND_PROGRAM_STOPPED;
+        r.changed = false;
+        from = r.pc;
+        if (from >= fde->end)
+            return UNWIND_PROGRAM_OK;
+    }
+    if (r.changed && !row(ctx, from, &r.rules))
+        return UNWIND_PROGRAM_STOPPED;
+    return UNWIND_PROGRAM_OK;
+}
