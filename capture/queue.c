@@ -84,7 +84,7 @@ struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *c
 
     if (!q->items.count)
         return NULL;
-    qsort(q->items.data, q->items.count, sizeof *q->items.data, by_time);
+    qsort(q->items.data, q->items.count, sizeof *q->items.data, by_time); /* no two items are equal */
     for (; done < q->items.count && !err; done++) {
         const struct item *i = &q->items.data[done];
         if (i->time_ns > until_ns)

@@ -26,7 +26,7 @@
 
 /* libdebuginfod, opened only when it is asked for: nobody needs it installed to read a trace. */
 struct debuginfod {
-    void *library, *client;
+    void *client;
     void *(*begin)(void);
     void (*end)(void *client);
     int (*find_executable)(void *client, const unsigned char *build_id, int len, char **path);
@@ -67,12 +67,11 @@ static void hex_of(const uint8_t *id, uint32_t len, char out[2 * ELF_BUILD_ID_MA
     out[2 * n] = 0;
 }
 
+/* The library stays loaded: curl, below it, has global state that unloading would leak. */
 static void debuginfod_close(struct debuginfod *d)
 {
     if (d->client)
         d->end(d->client);
-    if (d->library)
-        dlclose(d->library);
     *d = (struct debuginfod){0};
 }
 
@@ -82,15 +81,15 @@ static struct error *debuginfod_open(struct debuginfod *d)
 
     if (!urls || !*urls)
         return error_create(ERROR_USAGE, "debuginfod was asked for, but DEBUGINFOD_URLS names no server");
-    d->library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!d->library)
+    void *library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
         return error_create(ERROR_UNSUPPORTED, "debuginfod was asked for, but libdebuginfod.so.1 is not installed");
-    d->begin = (void *(*)(void))dlsym(d->library, "debuginfod_begin");
-    d->end = (void (*)(void *))dlsym(d->library, "debuginfod_end");
+    d->begin = (void *(*)(void))dlsym(library, "debuginfod_begin");
+    d->end = (void (*)(void *))dlsym(library, "debuginfod_end");
     d->find_executable = (int (*)(void *, const unsigned char *, int, char **))
-        dlsym(d->library, "debuginfod_find_executable");
+        dlsym(library, "debuginfod_find_executable");
     d->find_debuginfo = (int (*)(void *, const unsigned char *, int, char **))
-        dlsym(d->library, "debuginfod_find_debuginfo");
+        dlsym(library, "debuginfod_find_debuginfo");
     if (d->begin && d->end && d->find_executable && d->find_debuginfo && (d->client = d->begin()))
         return NULL;
     debuginfod_close(d);

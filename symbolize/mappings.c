@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "formats/base/sort.h"
+
 void mappings_deinit(struct mappings *m)
 {
     VEC_DEINIT(&m->changes);
@@ -19,33 +21,18 @@ bool mappings_add(struct mappings *m, const struct mapping_change *change)
     return VEC_PUSH(&m->changes, *change);
 }
 
-/* Stable, as the order in the file decides between changes of one moment. Bottom-up merges. */
+static int by_time(const void *a, const void *b)
+{
+    const struct mapping_change *x = a, *y = b;
+
+    return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* Stable, as the order in the file decides between changes of one moment. */
 static bool sort_changes(struct mappings *m)
 {
-    size_t count = m->changes.count;
-    struct mapping_change *from = m->changes.data;
-    struct mapping_change *spare = malloc(count * sizeof *spare);
-    struct mapping_change *to = spare;
-
-    if (!spare)
-        return false;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            size_t mid = start + width < count ? start + width : count;
-            size_t end = start + 2 * width < count ? start + 2 * width : count;
-            size_t a = start, b = mid;
-            for (size_t i = start; i < end; i++)
-                to[i] = a < mid && (b == end || from[a].time_ns <= from[b].time_ns) ? from[a++] : from[b++];
-        }
-        struct mapping_change *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != m->changes.data)
-        memcpy(m->changes.data, from, count * sizeof *from);
-    free(spare);
-    m->changes_unsorted = false;
-    return true;
+    m->changes_unsorted = !sort_stable(m->changes.data, m->changes.count, sizeof *m->changes.data, by_time);
+    return !m->changes_unsorted;
 }
 
 /* The first mapping that ends after the address. */

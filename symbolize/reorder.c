@@ -4,37 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/sort.h"
+
 void reorder_deinit(struct reorder *o)
 {
     VEC_DEINIT(&o->held);
     VEC_DEINIT(&o->last_ns);
 }
 
-/* Stable merges from the bottom up: what came first stays first among equals. */
+static int by_time(const void *a, const void *b)
+{
+    const struct emit_sample *x = a, *y = b;
+
+    return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* Stable: what came first stays first among equals. */
 static bool sort_held(struct reorder *o)
 {
-    size_t count = o->held.count;
-    struct emit_sample *from = o->held.data, *spare = malloc(count * sizeof *spare), *to = spare;
-
-    if (!spare)
-        return false;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            size_t mid = start + width < count ? start + width : count;
-            size_t end = start + 2 * width < count ? start + 2 * width : count;
-            size_t a = start, b = mid;
-            for (size_t i = start; i < end; i++)
-                to[i] = a < mid && (b == end || from[a].time_ns <= from[b].time_ns) ? from[a++] : from[b++];
-        }
-        struct emit_sample *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != o->held.data)
-        memcpy(o->held.data, from, count * sizeof *from);
-    free(spare);
-    o->unsorted = false;
-    return true;
+    o->unsorted = !sort_stable(o->held.data, o->held.count, sizeof *o->held.data, by_time);
+    return !o->unsorted;
 }
 
 static struct error *put(struct reorder *o, struct emit_sample *sample)

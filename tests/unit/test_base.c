@@ -17,6 +17,7 @@
 #include "formats/base/err.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
+#include "formats/base/sort.h"
 #include "formats/base/vec.h"
 
 static void test_cursor_stops_at_the_end(void **state)
@@ -344,6 +345,34 @@ static void test_errors(void **state)
     error_destroy(NULL);
 }
 
+/* ---- sort ---- */
+
+struct pair {
+    int key, order;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    return ((const struct pair *)a)->key - ((const struct pair *)b)->key;
+}
+
+static void test_sort_stable(void **state)
+{
+    struct pair pairs[257];
+
+    (void)state;
+    for (size_t count = 0; count <= 257; count += count < 10 ? 1 : 13) {
+        for (size_t i = 0; i < count; i++)
+            pairs[i] = (struct pair){.key = (int)(i * 7919 % 17), .order = (int)i};
+        assert_true(sort_stable(pairs, count, sizeof *pairs, by_key));
+        for (size_t i = 1; i < count; i++) {
+            assert_true(pairs[i - 1].key <= pairs[i].key);
+            if (pairs[i - 1].key == pairs[i].key)
+                assert_true(pairs[i - 1].order < pairs[i].order);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_vec),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_sort_stable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stable sort: among equals what came first stays first. (qsort() promises nothing.)
+ */
+#ifndef FORMATS_BASE_SORT_H
+#define FORMATS_BASE_SORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* `compare` as for qsort(). False when memory ran out: nothing is changed then. */
+bool sort_stable(void *data, size_t count, size_t size_bytes, int (*compare)(const void *, const void *));
+
+#endif

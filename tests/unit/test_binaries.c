@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding a module's files: every place that is searched, and that the build ID decides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "formats/elf/identity.h"
+#include "symbolize/binaries.h"
+#include "tests/unit/elf_fixture.h"
+
+static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
+static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static void must(struct error *err)
+{
+    if (err)
+        fail_msg("%s", error_text(err));
+}
+
+static uint32_t bytes_of_hex(const char *hex, uint8_t *out)
+{
+    uint32_t len = 0;
+
+    for (; hex[2 * len]; len++)
+        sscanf(hex + 2 * len, "%2hhx", &out[len]);
+    return len;
+}
+
+/* `good` with our build ID, `wrong` with another one, `plain` without any; `good.debug` split off `good`. */
+static void make_files(const struct fixture *f)
+{
+    static const char source[] = "int f(int x) { return x + 1; }\n";
+
+    fixture_write(f, "source.c", source, sizeof source - 1);
+    assert_true(fixture_run(f, "cc -g -shared -fPIC -Wl,--build-id=0x%s -o full source.c && strip -o good full &&"
+                               "objcopy --only-keep-debug full good.debug &&"
+                               "cc -g -shared -fPIC -Wl,--build-id=0x%s -o wrong source.c &&"
+                               "cc -g -shared -fPIC -Wl,--build-id=none -o plain source.c", ours, other));
+}
+
+struct look {
+    const char *symfs, *sysroot, *path, *id;
+    uint32_t id_kind;
+    bool host;
+};
+
+/* Paths are given relative to the fixture; NULL stays NULL. */
+static struct binary_files look_up(const struct fixture *f, struct look l)
+{
+    char symfs[256], sysroot[256], path[256];
+    const char *dirs[2] = {l.symfs ? symfs : NULL, NULL};
+    struct binaries_options options = {.symfs = dirs, .sysroot = l.sysroot ? sysroot : NULL, .no_host = !l.host};
+    struct binary_files files;
+    struct binaries *b;
+    uint8_t id[64];
+
+    snprintf(symfs, sizeof symfs, "%s/%s", f->dir, l.symfs ? l.symfs : "");
+    snprintf(sysroot, sizeof sysroot, "%s/%s", f->dir, l.sysroot ? l.sysroot : "");
+    snprintf(path, sizeof path, "%s", l.path ? l.path : "/gone/libf.so");
+    setenv("HOME", f->dir, 1);
+    must(binaries_create(&options, &b));
+    struct binary_key key = {.build_id = id, .build_id_len = bytes_of_hex(l.id ? l.id : ours, id),
+                             .id_kind = l.id_kind ? l.id_kind : ELF_ID_BUILD_ID, .path = path};
+    must(binaries_find(b, &key, &files));
+    binaries_destroy(b);
+    return files;
+}
+
+static void assert_path(const struct fixture *f, const char *found, const char *expected)
+{
+    char path[512];
+
+    if (!expected) {
+        assert_null(found);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/%s", f->dir, expected);
+    assert_non_null(found);
+    assert_string_equal(found, path);
+}
+
+static void assert_found(const struct fixture *f, struct look l, const char *binary, const char *debug, const char *source)
+{
+    struct binary_files files = look_up(f, l);
+
+    assert_path(f, files.binary, binary);
+    assert_path(f, files.debug, debug);
+    if (source)
+        assert_string_equal(files.source, source);
+    if (binary)
+        assert_null(files.problem);
+    else
+        assert_non_null(files.problem);
+    binary_files_deinit(&files);
+}
+
+static void test_symfs(void **state)
+{
+    struct fixture *f = *state;
+    struct look l = {.symfs = "s"};
+
+    make_files(f);
+    assert_true(fixture_run(f, "mkdir -p s/gone && cp good s/gone/libf.so"));
+    assert_found(f, l, "s/gone/libf.so", "s/gone/libf.so", "symfs");
+    assert_true(fixture_run(f, "mv s/gone/libf.so s/libf.so"));
+    assert_found(f, l, "s/libf.so", "s/libf.so", "symfs");
+    assert_true(fixture_run(f, "cp good.debug s/libf.so.debug"));
+    assert_found(f, l, "s/libf.so", "s/libf.so.debug", "symfs");
+    assert_true(fixture_run(f, "rm s/libf.so"));
+    struct binary_files files = look_up(f, l);
+    assert_null(files.binary);
+    assert_path(f, files.debug, "s/libf.so.debug");
+    assert_string_equal(files.problem, "only the debug file was found, not the binary");
+    binary_files_deinit(&files);
+}
+
+static void test_build_id_folders(void **state)
+{
+    struct fixture *f = *state;
+    struct look l = {.symfs = "s"};
+
+    make_files(f);
+    /* GNU's layout, links as distributions have them. */
+    assert_true(fixture_run(f, "mkdir -p s/.build-id/01 s/lib && cp good s/lib/libf.so.1 && cp good.debug s/lib/x &&"
+                               "ln -s ../../lib/libf.so.1 s/.build-id/01/%s &&"
+                               "ln -s ../../lib/x s/.build-id/01/%s.debug", ours + 2, ours + 2));
+    char binary[128], debug[128];
+    snprintf(binary, sizeof binary, "s/.build-id/01/%s", ours + 2);
+    snprintf(debug, sizeof debug, "s/.build-id/01/%s.debug", ours + 2);
+    assert_found(f, l, binary, debug, "symfs build-id folder");
+    /* perf's: a folder of that name. */
+    assert_true(fixture_run(f, "rm -r s/.build-id && mkdir -p s/.build-id/01/%s && cp good s/.build-id/01/%s/elf &&"
+                               "cp good.debug s/.build-id/01/%s/debug", ours + 2, ours + 2, ours + 2));
+    snprintf(binary, sizeof binary, "s/.build-id/01/%s/elf", ours + 2);
+    snprintf(debug, sizeof debug, "s/.build-id/01/%s/debug", ours + 2);
+    assert_found(f, l, binary, debug, "symfs build-id folder");
+    /* The same as perf's cache in the home folder. */
+    assert_true(fixture_run(f, "mv s .debug"));
+    l = (struct look){.host = true};
+    snprintf(binary, sizeof binary, ".debug/.build-id/01/%s/elf", ours + 2);
+    snprintf(debug, sizeof debug, ".debug/.build-id/01/%s/debug", ours + 2);
+    assert_found(f, l, binary, debug, "perf's build-id cache");
+}
+
+static void test_sysroot(void **state)
+{
+    struct fixture *f = *state;
+    struct look l = {.sysroot = "root"};
+    char debug[128];
+
+    make_files(f);
+    assert_true(fixture_run(f, "mkdir -p root/gone root/usr/lib/debug/.build-id/01 && cp good root/gone/libf.so &&"
+                               "cp good.debug root/usr/lib/debug/.build-id/01/%s.debug", ours + 2));
+    snprintf(debug, sizeof debug, "root/usr/lib/debug/.build-id/01/%s.debug", ours + 2);
+    assert_found(f, l, "root/gone/libf.so", debug, "sysroot");
+}
+
+static void test_recorded_path(void **state)
+{
+    struct fixture *f = *state;
+    char path[256];
+
+    make_files(f);
+    snprintf(path, sizeof path, "%s/full", f->dir);
+    assert_found(f, (struct look){.path = path, .host = true}, "full", "full", "recorded path");
+    assert_found(f, (struct look){.path = path}, NULL, NULL, NULL);
+    /* The process went on with a file that was deleted, and put back since. */
+    snprintf(path, sizeof path, "%s/full (deleted)", f->dir);
+    assert_found(f, (struct look){.path = path, .host = true}, "full", "full", "recorded path");
+    assert_found(f, (struct look){.path = "[vdso]", .host = true}, NULL, NULL, NULL);
+    assert_found(f, (struct look){.path = "/dev/null", .host = true}, NULL, NULL, NULL);
+    assert_found(f, (struct look){.path = "/", .host = true}, NULL, NULL, NULL);
+    snprintf(path, sizeof path, "%s", f->dir);
+    assert_found(f, (struct look){.path = path, .host = true}, NULL, NULL, NULL);
+}
+
+static void test_debuglink(void **state)
+{
+    struct fixture *f = *state;
+    char path[256];
+    struct look l = {.path = path, .host = true};
+
+    make_files(f);
+    snprintf(path, sizeof path, "%s/bin/linked", f->dir);
+    assert_true(fixture_run(f, "mkdir -p bin/.debug && objcopy --add-gnu-debuglink=good.debug good bin/linked &&"
+                               "cp good.debug bin/"));
+    assert_found(f, l, "bin/linked", "bin/good.debug", "recorded path");
+    assert_true(fixture_run(f, "mv bin/good.debug bin/.debug"));
+    assert_found(f, l, "bin/linked", "bin/.debug/good.debug", "recorded path");
+    /* Of another build. */
+    assert_true(fixture_run(f, "cp wrong bin/.debug/good.debug"));
+    assert_found(f, l, "bin/linked", "bin/linked", "recorded path");
+
+    /* Below --symfs, in the tree of debug files. */
+    assert_true(fixture_run(f, "mkdir -p s/opt s/usr/lib/debug/opt && cp bin/linked s/opt/ &&"
+                               "cp good.debug s/usr/lib/debug/opt/"));
+    assert_found(f, (struct look){.symfs = "s", .path = "/opt/linked"}, "s/opt/linked",
+                 "s/usr/lib/debug/opt/good.debug", "symfs");
+}
+
+static void hash_of(const struct fixture *f, const char *name, char hex[33])
+{
+    struct elf_identity id;
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", f->dir, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    must(elf_identity_read(fd, path, &id));
+    close(fd);
+    assert_int_equal(id.id_kind, ELF_ID_CONTENT_HASH);
+    assert_int_equal(id.build_id_len, 16);
+    for (uint32_t i = 0; i < 16; i++)
+        snprintf(hex + 2 * i, 3, "%02x", id.build_id[i]);
+    elf_identity_deinit(&id);
+}
+
+static void test_content_hash(void **state)
+{
+    struct fixture *f = *state;
+    char path[256], hash[33];
+
+    make_files(f);
+    assert_true(fixture_run(f, "objcopy --only-keep-debug plain plain.debug && strip plain &&"
+                               "objcopy --add-gnu-debuglink=plain.debug plain linked"));
+    hash_of(f, "linked", hash);
+    snprintf(path, sizeof path, "%s/linked", f->dir);
+    struct look l = {.path = path, .host = true, .id = hash, .id_kind = ELF_ID_CONTENT_HASH};
+    /* The debug file has no ID either: the CRC in the link vouches for it. */
+    assert_found(f, l, "linked", "plain.debug", "recorded path");
+    assert_true(fixture_run(f, "printf x >>plain.debug"));
+    assert_found(f, l, "linked", "linked", "recorded path");
+
+    assert_true(fixture_run(f, "printf x >>linked"));
+    struct binary_files files = look_up(f, l);
+    assert_null(files.binary);
+    assert_non_null(strstr(files.problem, "content differs"));
+    assert_non_null(strstr(files.problem, hash));
+    binary_files_deinit(&files);
+}
+
+static void test_mismatch(void **state)
+{
+    struct fixture *f = *state;
+    char path[256], expected[512];
+
+    make_files(f);
+    snprintf(path, sizeof path, "%s/wrong", f->dir);
+    struct binary_files files = look_up(f, (struct look){.path = path, .host = true});
+    assert_null(files.binary);
+    assert_null(files.debug);
+    snprintf(expected, sizeof expected, "build ID differs: %s has %s, the trace has %s", path, other, ours);
+    assert_string_equal(files.problem, expected);
+    binary_files_deinit(&files);
+
+    /* The right one elsewhere: the wrong one does not matter. */
+    assert_true(fixture_run(f, "mkdir s && cp wrong s/libf.so && mkdir -p s/.build-id/01 && cp full s/.build-id/01/%s",
+                            ours + 2));
+    char binary[128];
+    snprintf(binary, sizeof binary, "s/.build-id/01/%s", ours + 2);
+    assert_found(f, (struct look){.symfs = "s"}, binary, binary, "symfs build-id folder");
+
+    snprintf(path, sizeof path, "%s/plain", f->dir);
+    files = look_up(f, (struct look){.path = path, .host = true});
+    assert_non_null(strstr(files.problem, "has none"));
+    binary_files_deinit(&files);
+}
+
+static void test_no_id(void **state)
+{
+    struct fixture *f = *state;
+    struct binaries_options options = {0};
+    struct binary_key key = {.path = "/bin/sh"};
+    struct binary_files files;
+    struct binaries *b;
+
+    (void)f;
+    setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
+    must(binaries_create(&options, &b));
+    assert_null(getenv("DEBUGINFOD_URLS"));
+    must(binaries_find(b, &key, &files));
+    assert_null(files.binary);
+    assert_string_equal(files.problem, "the trace holds no build ID of it");
+    binary_files_deinit(&files);
+    binaries_destroy(b);
+
+    options.debuginfod = true;
+    struct error *err = binaries_create(&options, &b);
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_USAGE);
+    error_destroy(err);
+}
+
+/* A server that is not there: the file is not found, no more. */
+static void test_debuginfod(void **state)
+{
+    struct fixture *f = *state;
+    struct binaries_options options = {.debuginfod = true, .no_host = true};
+    struct binary_files files;
+    struct binaries *b;
+    uint8_t id[64];
+
+    setenv("HOME", f->dir, 1);
+    setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
+    struct error *err = binaries_create(&options, &b);
+    if (err && err->code == ERROR_UNSUPPORTED) {
+        print_message("%s\n", error_text(err));
+        error_destroy(err);
+        skip();
+    }
+    must(err);
+    struct binary_key key = {.build_id = id, .build_id_len = bytes_of_hex(ours, id), .id_kind = ELF_ID_BUILD_ID,
+                             .path = "/gone"};
+    must(binaries_find(b, &key, &files));
+    assert_null(files.binary);
+    assert_string_equal(files.problem, "not found by its path nor by its build ID");
+    binary_files_deinit(&files);
+    binaries_destroy(b);
+    unsetenv("DEBUGINFOD_URLS");
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_symfs),        WITH_FIXTURE(test_build_id_folders), WITH_FIXTURE(test_sysroot),
+        WITH_FIXTURE(test_recorded_path), WITH_FIXTURE(test_debuglink),       WITH_FIXTURE(test_content_hash),
+        WITH_FIXTURE(test_mismatch),     WITH_FIXTURE(test_no_id),            WITH_FIXTURE(test_debuginfod),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
