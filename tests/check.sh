@@ -24,6 +24,13 @@ counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1
 # shellcheck disable=SC2086
 add ${counts:-0 1 0}
 
+if sh tests/check-format-doc.sh; then
+    echo "docs/trace-format.md has every record, field and loss"
+    add 1 0 0
+else
+    add 0 1 0
+fi
+
 echo "golden and live tests:"
 report=$logs/pytest.xml
 rm -f "$report"
