@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +32,18 @@ struct error *image_map(const char *path, struct image *out)
     }
     close(fd);
     return err;
+}
+
+struct error *image_copy(const void *data, uint64_t len_bytes, struct image *out)
+{
+    *out = (struct image){0};
+    if (!len_bytes)
+        return NULL;
+    void *p = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return error_no_memory();
+    *out = (struct image){memcpy(p, data, len_bytes), len_bytes};
+    return NULL;
 }
 
 void image_unmap(struct image *image)

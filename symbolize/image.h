@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file's bytes, mapped for reading. */
+/*
+ * A file's bytes. The mapping is private and writable, because libelf writes into what it is given when it unpacks a
+ * compressed section.
+ */
 #ifndef SYMBOLIZE_IMAGE_H
 #define SYMBOLIZE_IMAGE_H
 
@@ -14,6 +17,8 @@ struct image {
 
 /* Regular files only. */
 struct error *image_map(const char *path, struct image *out);
+/* Of bytes in memory, for the same reason. */
+struct error *image_copy(const void *data, uint64_t len_bytes, struct image *out);
 void image_unmap(struct image *image);
 
 #endif

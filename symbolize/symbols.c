@@ -33,7 +33,6 @@ enum {
 /* One ELF file. */
 struct file {
     struct image image;
-    bool mapped;
     Elf *elf;
 };
 
@@ -53,22 +52,26 @@ struct symbols {
 static void file_close(struct file *f)
 {
     elf_end(f->elf);
-    if (f->mapped)
-        image_unmap(&f->image);
+    image_unmap(&f->image);
     *f = (struct file){0};
+}
+
+/* `path` is for the message; NULL: an image in memory. */
+static struct error *file_begin(struct file *f, const char *path)
+{
+    if (f->image.data)
+        f->elf = elf_memory((char *)f->image.data, f->image.len_bytes);
+    if (f->elf && elf_kind(f->elf) == ELF_K_ELF)
+        return NULL;
+    file_close(f);
+    return path ? error_at(ERROR_FORMAT, path, 0, "is no ELF file")
+                : error_create(ERROR_FORMAT, "the image is no ELF file");
 }
 
 static struct error *file_open(struct file *f, const char *path)
 {
     TRY(image_map(path, &f->image));
-    f->mapped = true;
-    if (f->image.data)
-        f->elf = elf_memory((char *)f->image.data, f->image.len_bytes);
-    if (!f->elf || elf_kind(f->elf) != ELF_K_ELF) {
-        file_close(f);
-        return error_file(0, path, "is no ELF file");
-    }
-    return NULL;
+    return file_begin(f, path);
 }
 
 void symbols_close(struct symbols *s)
@@ -79,7 +82,7 @@ void symbols_close(struct symbols *s)
     dwarf_end(s->dw);
     dwarf_end(s->alternate_dw);
     symbol_table_deinit(&s->table);
-    elf_end(s->mini);
+    elf_end(s->mini); /* its bytes are in `unpacked` */
     free(s->unpacked);
     file_close(&s->alternate);
     file_close(&s->debug);
@@ -268,11 +271,10 @@ struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct 
         return error_no_memory();
     elf_version(EV_CURRENT);
     s->quality = "none";
-    s->binary.image = (struct image){image, len_bytes};
-    s->binary.elf = elf_memory((char *)image, len_bytes);
-    if (!s->binary.elf || elf_kind(s->binary.elf) != ELF_K_ELF)
-        err = error_create(ERROR_FORMAT, "the image is no ELF file");
-    else
+    err = image_copy(image, len_bytes, &s->binary.image);
+    if (!err)
+        err = file_begin(&s->binary, NULL);
+    if (!err)
         err = read_files(s, NULL);
     if (err) {
         symbols_close(s);

@@ -16,7 +16,7 @@ struct symbols; /* one opened module */
 
 /* Opens what was found for a module; takes nothing over. A module without files opens empty. */
 struct error *symbols_open(const struct binary_files *files, struct symbols **out);
-/* From memory: the vdso's image. Bytes are borrowed and must outlive it. */
+/* From memory: the vdso's image. Copied. */
 struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct symbols **out);
 void symbols_close(struct symbols *s);
 

@@ -256,7 +256,7 @@ static void forget(struct unwinder *u)
 
 struct error *unwinder_create(struct unwinder **out)
 {
-    static unw_accessors_t accessors = {
+    unw_accessors_t accessors = {
         .find_proc_info = find_proc_info, .put_unwind_info = put_unwind_info,
         .get_dyn_info_list_addr = get_dyn_info_list_addr, .access_mem = access_mem, .access_reg = access_reg,
         .access_fpreg = access_fpreg, .resume = resume, .get_proc_name = get_proc_name,

@@ -113,7 +113,6 @@ struct error *unwind_module_open(const char *path, const char *debug, struct unw
 
     if (!m)
         return error_no_memory();
-    m->mapped = true;
     if (path) {
         err = image_map(path, &m->image);
         /* Without a debug file something may be missing; that shows where it is. */
@@ -138,14 +137,15 @@ struct error *unwind_module_open_memory(const void *image, uint64_t len_bytes, s
 
     if (!m)
         return error_no_memory();
-    m->image.data = image;
-    m->image.len_bytes = len_bytes;
-    struct error *err = elf_identity_read_memory(image, len_bytes, "[vdso]", &m->identity);
+    struct error *err = image_copy(image, len_bytes, &m->image);
+    if (!err)
+        err = elf_identity_read_memory(m->image.data, len_bytes, "[vdso]", &m->identity);
     if (err) {
         unwind_module_close(m);
         return err;
     }
-    read_image(m);
+    if (m->image.data)
+        read_image(m);
     *out = m;
     return NULL;
 }
@@ -156,8 +156,7 @@ void unwind_module_close(struct unwind_module *m)
         return;
     elf_end(m->elf);
     elf_end(m->debug_elf);
-    if (m->mapped)
-        image_unmap(&m->image);
+    image_unmap(&m->image);
     image_unmap(&m->debug_image);
     elf_identity_deinit(&m->identity);
     VEC_DEINIT(&m->eh_frame_index.rows);

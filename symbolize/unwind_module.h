@@ -20,7 +20,6 @@ struct unwind_index {
 
 struct unwind_module {
     struct image image, debug_image;
-    bool mapped;           /* the image is ours to unmap */
     void *elf, *debug_elf; /* Elf; own decompressed sections */
     struct elf_identity identity;
     uint64_t entry; /* e_entry */

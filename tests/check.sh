@@ -9,6 +9,8 @@ build=$1
 shift
 cd "$(dirname "$0")/.." || exit 1
 export PYCAP="${PYCAP:-$PWD/$build/pycap}" PYSYM="${PYSYM:-$PWD/$build/pysym}"
+# Tests that build something themselves build it plainly, also when make was told otherwise.
+unset SANITIZE MAKEFLAGS MAKEOVERRIDES MFLAGS
 logs=$build/tests
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0

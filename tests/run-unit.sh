@@ -8,10 +8,11 @@ shift
 passed=0 failed=0 skipped=0
 for test; do
     name=$(basename "$test")
-    if "$test" >"$logs/$name.log" 2>&1; then
+    if timeout -k 5 300 "$test" >"$logs/$name.log" 2>&1 </dev/null; then
         status=ok
     else
-        status=FAILED
+        rc=$? status=FAILED
+        [ $rc != 124 ] || echo "$name: stopped after 300 s" >>"$logs/$name.log"
         cat "$logs/$name.log" >&2
     fi
     p=$(grep -c '^\[       OK \]' "$logs/$name.log")

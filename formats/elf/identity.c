@@ -115,7 +115,7 @@ struct error *elf_identity_read(int fd, const char *path, struct elf_identity *o
         return error_file(errno, path, "cannot be looked at");
     out->file_size = (uint64_t)st.st_size;
     elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
     struct error *err = read_elf(elf, out);
     elf_end(elf);
     if (!err && !out->build_id_len)
@@ -140,7 +140,7 @@ struct error *elf_defines(int fd, const char *path, const char *symbol, bool *de
     (void)path;
     *defined = false;
     elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
     if (!elf)
         return NULL;
     for (Elf_Scn *scn = NULL; !*defined && (scn = elf_nextscn(elf, scn));) {

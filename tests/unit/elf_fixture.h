@@ -99,4 +99,31 @@ __attribute__((unused)) static uint64_t fixture_symbol(const struct fixture *f, 
     return value;
 }
 
+/* Where a section lies in the file. */
+__attribute__((unused)) static uint64_t fixture_section(const struct fixture *f, const char *file, const char *name,
+                                                        uint64_t *len_bytes)
+{
+    char path[512];
+    uint64_t offset = 0;
+    size_t names;
+
+    snprintf(path, sizeof path, "%s/%s", f->dir, file);
+    elf_version(EV_CURRENT);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr header;
+        if (gelf_getshdr(scn, &header) && !strcmp(elf_strptr(elf, names, header.sh_name), name)) {
+            offset = header.sh_offset;
+            *len_bytes = header.sh_size;
+        }
+    }
+    elf_end(elf);
+    close(fd);
+    assert_int_not_equal(offset, 0);
+    return offset;
+}
+
 #endif

@@ -13,20 +13,14 @@
 #include <cmocka.h>
 
 #include <alloca.h>
-#include <elf.h>
 #include <elfutils/libdwfl.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -35,6 +29,7 @@
 
 #include "formats/trace/trace.h"
 #include "symbolize/unwind.h"
+#include "tests/unit/elf_fixture.h"
 
 enum { FRAMES_MAX = 512, MAPPINGS_MAX = 1024 };
 
@@ -130,10 +125,8 @@ static void read_registers(pid_t tid, uint64_t out[17])
 static void take_snapshot(struct subject *s, pid_t pid, pid_t tid)
 {
     read_registers(tid, s->registers);
-    if (!s->count)
-        s->stack_len = 0;
-    uint64_t sp = s->registers[7], end = 0;
-    if (s->count) {
+    uint64_t sp = s->registers[7], end;
+    if (s->count) { /* the files are open; only the end of the stack is wanted */
         struct subject again = {0};
         end = read_maps(&again, pid, sp);
         subject_deinit(&again);
@@ -417,6 +410,12 @@ static pid_t start(void (*place)(void), pid_t *pid)
     }
 }
 
+static int stop_and_deinit(void **state)
+{
+    stop_running(NULL);
+    return fixture_deinit(state);
+}
+
 struct run {
     pid_t pid, tid;
     struct subject subject;
@@ -453,11 +452,9 @@ static const char *function_at(uint64_t ip)
         {place_interrupted, "interrupted"}, {place_signal, "signal"}, {place_signal_stack, "signal_stack"},
         {compare_stopping, "compare"}, {place_qsort, "qsort"}, {thread_main, "thread_main"},
     };
-    static ElfW(Sym) none;
     const char *found = "";
     uint64_t best = 0;
 
-    (void)none;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         uint64_t at = (uint64_t)(uintptr_t)places[i].start;
         if (ip >= at && at > best && ip - at < 4096) {
@@ -685,6 +682,129 @@ static void test_hostile_stacks(void **state)
     run_deinit(&r);
 }
 
+/* ---- files of other kinds ---- */
+
+/* Deep enough for saved registers; many functions, so that the compiler finds the section worth compressing. */
+static const char program_source[] =
+    "int sink;\n"
+    "#define F(n, m) __attribute__((noinline)) int f##n(int a, int b) \\\n"
+    "    { volatile int x[n + 1]; x[n] = a * b; int r = f##m(a + sink, x[n]); return r + a * b + x[0]; }\n"
+    "__attribute__((noinline)) int f0(int a, int b) { __asm__ volatile(\"int3\"); return a + b + sink; }\n"
+    "F(1, 0) F(2, 1) F(3, 2) F(4, 3) F(5, 4) F(6, 5) F(7, 6) F(8, 7) F(9, 8) F(10, 9) F(11, 10) F(12, 11)\n"
+    "F(13, 12) F(14, 13) F(15, 14) F(16, 15) F(17, 16) F(18, 17) F(19, 18) F(20, 19) F(21, 20) F(22, 21)\n"
+    "int main(int c, char **v) { (void)v; return f22(c, 2); }\n";
+
+static void run_program(struct run *r, const struct fixture *f, const char *flags)
+{
+    char path[512];
+    int status;
+
+    *r = (struct run){0};
+    fixture_write(f, "program.c", program_source, sizeof program_source - 1);
+    assert_true(fixture_run(f, "cc -O2 -fomit-frame-pointer %s -o program program.c", flags));
+    snprintf(path, sizeof path, "%s/program", f->dir);
+    r->pid = r->tid = running = fork();
+    assert_true(r->pid >= 0);
+    if (!r->pid) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execl(path, path, NULL);
+        _exit(127);
+    }
+    for (int stop = 0; stop < 2; stop++) { /* at exec, and at the place */
+        assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
+        assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+        if (!stop)
+            assert_int_equal(ptrace(PTRACE_CONT, r->pid, NULL, 0), 0);
+    }
+    must(unwinder_create(&r->unwinder));
+    take_snapshot(&r->subject, r->pid, r->pid);
+}
+
+static void test_tables(void **state)
+{
+    static const char *const flags[] = {
+        "",
+        "-Wl,--no-eh-frame-hdr",
+        "-static",
+        "-g -fno-asynchronous-unwind-tables -fno-unwind-tables",
+        "-g -fno-asynchronous-unwind-tables -fno-unwind-tables -gz",
+        "-g -gdwarf-4 -no-pie -fno-asynchronous-unwind-tables -fno-unwind-tables",
+    };
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        struct run r;
+        run_program(&r, *state, flags[i]);
+        r.count = compare(r.unwinder, &r.subject, r.pid, r.tid, r.frames, &r.end);
+        assert_int_equal(r.end, LOSS_complete);
+        assert_true(r.count >= 25);
+        run_deinit(&r);
+    }
+}
+
+/* No information at all: the stack ends at the first address without, not with a guess. */
+static void test_no_information(void **state)
+{
+    struct run r;
+
+    run_program(&r, *state, "-fno-asynchronous-unwind-tables -fno-unwind-tables");
+    unwinder_set_mappings(r.unwinder, r.subject.mappings, r.subject.count, 1);
+    r.count = unwinder_run(r.unwinder, r.subject.registers, r.subject.stack, r.subject.stack_address,
+                           r.subject.stack_len, r.frames, FRAMES_MAX, &r.end);
+    assert_int_equal(r.count, 1);
+    assert_int_equal(r.end, LOSS_no_unwind_info);
+    run_deinit(&r);
+}
+
+/* Whatever the file says: no crash, no endless loop. */
+static void test_hostile_files(void **state)
+{
+    static const char *const flags[] = {
+        "", "-Wl,--no-eh-frame-hdr", "-g -fno-asynchronous-unwind-tables -fno-unwind-tables",
+    };
+    static uint8_t good[1 << 18], bad[1 << 18];
+    struct fixture *f = *state;
+    const char *rounds_text = getenv("DAMAGE_ROUNDS");
+    int rounds = rounds_text ? atoi(rounds_text) : 2000;
+    uint64_t seed = 5;
+
+    for (size_t kind = 0; kind < sizeof flags / sizeof flags[0]; kind++) {
+        struct run r;
+        char path[512];
+        run_program(&r, f, flags[kind]);
+        snprintf(path, sizeof path, "%s/program", f->dir);
+        FILE *in = fopen(path, "re");
+        assert_non_null(in);
+        size_t len = fread(good, 1, sizeof good, in);
+        fclose(in);
+        assert_true(len > 0 && len < sizeof good);
+        uint64_t section_len = 1;
+        uint64_t from = fixture_section(f, "program", kind == 2 ? ".debug_frame" : ".eh_frame", &section_len);
+        for (int round = 0; round < rounds; round++) {
+            struct subject *s = &r.subject;
+            struct unwind_mapping mappings[MAPPINGS_MAX];
+            struct unwind_module *module;
+            memcpy(bad, good, len);
+            for (int i = 0; i < 6; i++) {
+                seed = seed * 6364136223846793005u + 1442695040888963407u;
+                uint64_t pick = seed >> 33;
+                uint64_t where = i < 5 ? from + pick % section_len : pick % len;
+                bad[where] = (uint8_t)(seed >> 24);
+            }
+            must(unwind_module_open_memory(bad, round % 16 ? len : seed % len, &module));
+            memcpy(mappings, s->mappings, sizeof mappings);
+            for (uint32_t i = 0; i < s->count; i++)
+                if (!strcmp(s->paths[i], path))
+                    mappings[i].module = module;
+            unwinder_set_mappings(r.unwinder, mappings, s->count, (uint64_t)round + 2);
+            r.count = unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, s->stack_len, r.frames,
+                                   FRAMES_MAX, &r.end);
+            assert_true(r.count >= 1 && r.end && r.end < LOSS_LIMIT);
+            unwind_module_close(module);
+        }
+        run_deinit(&r);
+    }
+}
+
 /* ---- whole programs ---- */
 
 static bool spawn(char *const argv[], pid_t *pid)
@@ -790,6 +910,9 @@ int main(void)
         cmocka_unit_test_teardown(test_single_steps, stop_running),
         cmocka_unit_test_teardown(test_losses, stop_running),
         cmocka_unit_test_teardown(test_hostile_stacks, stop_running),
+        cmocka_unit_test_setup_teardown(test_tables, fixture_init, stop_and_deinit),
+        cmocka_unit_test_setup_teardown(test_no_information, fixture_init, stop_and_deinit),
+        cmocka_unit_test_setup_teardown(test_hostile_files, fixture_init, stop_and_deinit),
         cmocka_unit_test_teardown(test_system_python, stop_running),
         cmocka_unit_test_teardown(test_pyenv_python, stop_running),
     };

@@ -81,12 +81,12 @@ static void put_row_text(struct buf *out, const struct unwind_table *t, const st
 
 /* ---- call frame information by hand ---- */
 
-enum { BASE = 0x400000, TEXT = 0x1000, TEXT_LEN = 0x3000, CFI = 0x4000, CIE_NONE = -1 };
+enum { BASE = 0x400000, TEXT = 0x1000, TEXT_LEN = 0x3000, CFI = 0x4000, ENTRY = 0x60 };
 
 /* An ELF image: text at TEXT, the section at CFI, headers behind it. */
 struct image {
     struct buf cfi, all;
-    bool debug_frame;
+    bool debug_frame, compressed;
     uint32_t cie_at;
     uint8_t encoding;
     bool sized; /* there is a 'z' in the augmentation */
@@ -171,8 +171,6 @@ static void put_cie(struct image *m, const char *augmentation, uint8_t encoding,
             } else if (*c == 'P') {
                 buf_put_u8(&m->cfi, DW_EH_PE_indirect | DW_EH_PE_sdata4 | DW_EH_PE_pcrel);
                 buf_put_u32(&m->cfi, 0x1234);
-            } else if (*c == 'A') { /* none of ours: a pointer that must be aligned, as P of old compilers */
-                buf_put_u8(&m->cfi, 0);
             }
         }
         m->cfi.data[at] = (uint8_t)(m->cfi.len_bytes - at - 1);
@@ -197,7 +195,7 @@ static void put_fde(struct image *m, uint64_t start, uint64_t len_bytes, const u
     patch_len(&m->cfi, at);
 }
 
-enum { WITH_SECTIONS = 1, WITH_HDR = 2, WITH_TABLE = 4, WITH_COMPRESSION = 8 };
+enum { WITH_SECTIONS = 1, WITH_HDR = 2, WITH_TABLE = 4, WITH_COMPRESSION = 8, WITH_LIBRARY = 16, WITH_ENTRY = 32 };
 
 /* The section's neighbour .eh_frame_hdr, with a table of the FDEs at `fdes`. */
 static void put_hdr(struct image *m, unsigned what, const uint64_t *starts, const uint32_t *fdes, uint32_t count)
@@ -230,7 +228,8 @@ static void finish(struct image *m, unsigned what, const uint64_t *starts, const
     cfi_len = m->cfi.len_bytes;
     while (b->len_bytes < CFI)
         buf_put_u8(b, 0);
-    if (what & WITH_COMPRESSION) {
+    m->compressed = what & WITH_COMPRESSION;
+    if (m->compressed) {
         uLongf packed_len = compressBound(cfi_len);
         uint8_t packed[packed_len];
         Elf64_Chdr head = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = cfi_len, .ch_addralign = 8};
@@ -249,6 +248,9 @@ static void finish(struct image *m, unsigned what, const uint64_t *starts, const
         put_hdr(m, what, starts, fdes, count);
     size_t hdr_len = b->len_bytes - HDR, names_at = b->len_bytes;
     buf_put(b, names, sizeof names);
+    size_t dynamic_at = b->len_bytes;
+    const Elf64_Dyn dynamic[2] = {{.d_tag = what & WITH_LIBRARY ? DT_NEEDED : DT_DEBUG}, {.d_tag = DT_NULL}};
+    buf_put(b, dynamic, sizeof dynamic);
     while (b->len_bytes % 8)
         buf_put_u8(b, 0);
     size_t sections_at = b->len_bytes;
@@ -263,14 +265,15 @@ static void finish(struct image *m, unsigned what, const uint64_t *starts, const
     Elf64_Ehdr ehdr = {
         .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_DYN,
         .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_phoff = sizeof ehdr, .e_ehsize = sizeof ehdr,
-        .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = what & WITH_HDR ? 3 : 2, .e_shentsize = sizeof(Elf64_Shdr),
+        .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = what & WITH_HDR ? 4 : 3, .e_shentsize = sizeof(Elf64_Shdr),
         .e_shoff = what & WITH_SECTIONS ? sections_at : 0, .e_shnum = what & WITH_SECTIONS ? 3 : 0,
-        .e_shstrndx = what & WITH_SECTIONS ? 2 : 0,
+        .e_shstrndx = what & WITH_SECTIONS ? 2 : 0, .e_entry = what & WITH_ENTRY ? BASE + TEXT + ENTRY : 0,
     };
-    Elf64_Phdr phdrs[3] = {
+    Elf64_Phdr phdrs[4] = {
         {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = BASE, .p_filesz = TEXT + TEXT_LEN, .p_memsz = TEXT + TEXT_LEN},
         {.p_type = PT_LOAD, .p_flags = PF_R, .p_offset = CFI, .p_vaddr = BASE + CFI, .p_filesz = names_at - CFI,
          .p_memsz = names_at - CFI},
+        {.p_type = PT_DYNAMIC, .p_offset = dynamic_at, .p_filesz = sizeof dynamic, .p_memsz = sizeof dynamic},
         {.p_type = PT_GNU_EH_FRAME, .p_offset = HDR, .p_vaddr = BASE + HDR, .p_filesz = hdr_len, .p_memsz = hdr_len},
     };
     assert_false(b->bad);
@@ -326,21 +329,22 @@ static struct unwind_table *image_table(struct image *m)
     struct unwind_table *t, *again;
     int fd = memfd_create("image", MFD_CLOEXEC);
 
-    must(unwind_table_build_memory(m->all.data, m->all.len_bytes, "image", &t));
     assert_true(fd >= 0 && write(fd, m->all.data, m->all.len_bytes) == (ssize_t)m->all.len_bytes);
-    must(unwind_table_build(fd, "file", &again));
+    must(unwind_table_build(fd, "file", &t));
     close(fd);
-    assert_int_equal(t->row_count, again->row_count);
-    assert_int_equal(t->wide_count, again->wide_count);
-    assert_int_equal(t->index_count, again->index_count);
-    if (t->row_count) {
+    check_table(t);
+    must(unwind_table_build_memory(m->all.data, m->all.len_bytes, "image", &again));
+    /* What is compressed is left alone in memory. */
+    assert_int_equal(again->row_count, m->compressed ? 0 : t->row_count);
+    if (again->row_count) {
+        assert_int_equal(t->wide_count, again->wide_count);
+        assert_int_equal(t->index_count, again->index_count);
         assert_memory_equal(t->rows, again->rows, t->row_count * sizeof *t->rows);
         assert_memory_equal(t->index, again->index, t->index_count * sizeof *t->index);
+        if (t->wide_count)
+            assert_memory_equal(t->wide, again->wide, t->wide_count * sizeof *t->wide);
     }
-    if (t->wide_count)
-        assert_memory_equal(t->wide, again->wide, t->wide_count * sizeof *t->wide);
     unwind_table_destroy(again);
-    check_table(t);
     return t;
 }
 
@@ -378,20 +382,22 @@ static void test_operations(void **state)
             DW_CFA_offset + 6, 2, ADVANCE(3), DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc1, 0x2c, DW_CFA_def_cfa, 7, 8);
     PROGRAM("0 rsp+8; 2 rsp+16; 6 rsp+24; 40 none", DW_CFA_advance_loc2, 2, 0, DW_CFA_def_cfa_offset, 16,
             DW_CFA_advance_loc4, 4, 0, 0, 0, DW_CFA_def_cfa_offset, 24);
-    PROGRAM("0 rsp+8; 8 rsp+16; 40 none", DW_CFA_set_loc, 0x08 - 0x15 - 0x18 + 0x10, 0xcf, 0xff, 0xff, DW_CFA_def_cfa_offset, 16);
+    PROGRAM("0 rsp+8; 8 rsp+16; 40 none", DW_CFA_set_loc, 0xda, 0xcf, 0xff, 0xff, DW_CFA_def_cfa_offset, 16);
     PROGRAM("0 rsp+16; 1 rsp+32; 2 rsp+48; 40 none", DW_CFA_def_cfa_sf, 7, 0x7e, ADVANCE(1), DW_CFA_def_cfa_offset_sf, 0x7c,
             ADVANCE(1), DW_CFA_def_cfa_offset, 48);
     /* Saved registers, by every way to say so. */
-    PROGRAM("0 rsp+8 rbp@-24; 1 rsp+8 rbp@-32; 2 rsp+8 rbp@-40; 3 rsp+8 rbp@-48; 40 none", DW_CFA_offset_extended, 6, 3,
-            ADVANCE(1), DW_CFA_offset_extended_sf, 6, 4, ADVANCE(1), DW_CFA_GNU_negative_offset_extended, 6, 0x7b + 0x80, 0x7f + 0x80, 0x7f + 0x80, 0x7f + 0x80, 0x7f + 0x80, 0x7f + 0x80, 0x7f + 0x80, 0x7f + 0x80, 0x7f + 0x80, 1,
-            ADVANCE(1), DW_CFA_expression, 6, 2, DW_OP_plus_uconst, 0, DW_CFA_offset + 6, 6);
+    PROGRAM("0 rsp+8 rbp@-24; 1 rsp+8 rbp@-32; 2 rsp+8 rbp@-16; 3 rsp+8 rbp@-48; 40 none", DW_CFA_offset_extended, 6, 3,
+            ADVANCE(1), DW_CFA_offset_extended_sf, 6, 4, ADVANCE(1), DW_CFA_expression, 6, 2, DW_OP_lit16, DW_OP_minus,
+            ADVANCE(1), DW_CFA_offset + 6, 6);
 }
 
 static void test_negative_offset(void **state)
 {
     (void)state;
-    /* The offset is taken off: -(-5 as a huge number) makes no sense, 0 with a negative factor is the CFA itself. */
-    PROGRAM("0 wide cfa=rsp+8 ra=[cfa-8] rbp=[cfa+16] rbx=same; 40 none", DW_CFA_GNU_negative_offset_extended, 6, 2);
+    /* The opposite of what the factor says; the huge number, -5 perhaps, makes no sense. */
+    PROGRAM("0 wide cfa=rsp+8 ra=[cfa-8] rbp=[cfa+16] rbx=same; "
+            "1 wide cfa=rsp+8 ra=[cfa-8] rbp=lost rbx=same; 40 none", DW_CFA_GNU_negative_offset_extended, 6, 2, ADVANCE(1),
+            DW_CFA_GNU_negative_offset_extended, 6, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1);
 }
 
 static void test_register_rules(void **state)
@@ -454,8 +460,7 @@ static void test_expressions(void **state)
     PROGRAM("0 other 2; 1 wide cfa=rsp+8 ra=[cfa+8] rbp=same rbx=same; 2 wide cfa=rsp+8 ra=[rsp+24]+2 rbp=same rbx=same; 40 none",
             DW_CFA_val_expression, 16, 1, DW_OP_lit0, ADVANCE(1), DW_CFA_expression, 16, 2, DW_OP_plus_uconst, 8, ADVANCE(1),
             DW_CFA_val_expression, 16, 5, DW_OP_breg7, 24, DW_OP_deref, DW_OP_plus_uconst, 2);
-    PROGRAM("0 wide cfa=rsp+8 ra=[cfa-8] rbp=lost rbx=same; 1 rsp+8 rbx lost; 40 none", DW_CFA_expression, 6, 2, DW_OP_breg7, 0x80, 2,
-            DW_CFA_val_expression, 6, 1, DW_OP_lit3, ADVANCE(1), DW_CFA_same_value, 6, DW_CFA_val_expression, 3, 1, DW_OP_lit3);
+    PROGRAM("0 wide cfa=rsp+8 ra=[cfa-8] rbp=lost rbx=same; 1 rsp+8 rbx lost; 40 none", DW_CFA_val_expression, 6, 1, DW_OP_lit3, ADVANCE(1), DW_CFA_same_value, 6, DW_CFA_val_expression, 3, 1, DW_OP_lit3);
     PROGRAM("0 plt 11; 10 plt 5; 20 other 1; 40 none", DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15,
             DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus, ADVANCE(16), DW_CFA_def_cfa_expression, 11,
             DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit5, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus,
@@ -554,17 +559,16 @@ static void test_encodings(void **state)
     }
     /* An aligned personality in front of the encoding that matters. */
     struct image m = {0};
-    static const uint8_t data[] = {DW_EH_PE_aligned, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, DW_EH_PE_sdata4 | DW_EH_PE_pcrel};
     buf_put_u32(&m.cfi, 0);
     buf_put_u32(&m.cfi, 0);
     buf_put(&m.cfi, "\1zPR\0\1\x78\x10", 8);
     buf_put_u8(&m.cfi, 0);
-    size_t at = m.cfi.len_bytes; /* 17: the encoding, and up to 24 nothing */
+    size_t at = m.cfi.len_bytes;
     buf_put_u8(&m.cfi, DW_EH_PE_aligned);
     while (m.cfi.len_bytes % 8)
         buf_put_u8(&m.cfi, 0xff);
     buf_put_u64(&m.cfi, 0x1234);
-    buf_put_u8(&m.cfi, data[sizeof data - 1]);
+    buf_put_u8(&m.cfi, DW_EH_PE_sdata4 | DW_EH_PE_pcrel);
     m.cfi.data[at - 1] = (uint8_t)(m.cfi.len_bytes - at);
     buf_put(&m.cfi, BYTES(USUAL));
     patch_len(&m.cfi, 0);
@@ -666,7 +670,7 @@ static void test_gaps_and_overlaps(void **state)
     put_fde(&m, BASE + TEXT + 0x1000000, 0x20, BYTES(DW_CFA_nop));
     put_fde(&m, 0, 0x20, BYTES(DW_CFA_nop));
     put_fde(&m, BASE + TEXT + TEXT_LEN - 0x10, 0x20, BYTES(ADVANCE(0x18), DW_CFA_def_cfa_offset, 16)); /* cut by the segment */
-    finish(&m, WITH_SECTIONS, NULL, NULL, 0);
+    finish(&m, WITH_SECTIONS | WITH_LIBRARY, NULL, NULL, 0);
     struct unwind_table *t = image_table(&m);
     assert_int_equal(t->stats.fde_count, 9);
     assert_int_equal(t->stats.fde_outside, 2);
@@ -676,6 +680,50 @@ static void test_gaps_and_overlaps(void **state)
     assert_rows(&m, "0 rsp+16; 20 rsp+24; 30 none; 40 rsp+32; 60 none; 100 rsp+40; 110 rsp+48; 120 none; 200 rsp+56; "
                     "210 none; 300 rsp+80; 320 none; 2ff0 rsp+8; 3000 none");
     image_deinit(&m);
+}
+
+/* What needs no library may hold a signal trampoline, of ten bytes without information. */
+static void test_padding_of_libc(void **state)
+{
+    struct image m = {0};
+
+    (void)state;
+    put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
+    put_fde(&m, BASE + TEXT, 0x18, BYTES(DW_CFA_def_cfa_offset, 16));
+    put_fde(&m, BASE + TEXT + 0x20, 0x17, BYTES(DW_CFA_def_cfa_offset, 24));
+    put_fde(&m, BASE + TEXT + 0x40, 0x10, BYTES(DW_CFA_def_cfa_offset, 32));
+    finish(&m, WITH_SECTIONS, NULL, NULL, 0);
+    assert_rows(&m, "0 rsp+16; 20 rsp+24; 37 none; 40 rsp+32; 50 none");
+    image_deinit(&m);
+}
+
+/* The program's start, where nothing else is known of it. */
+static void test_entry(void **state)
+{
+    static const struct {
+        uint64_t start, len;
+        const char *expected;
+    } cases[] = {
+        {0, 0, "60 end; a0 none"},
+        {0, 0x20, "0 rsp+8; 20 none; 60 end; a0 none"},
+        {0, 0x60, "0 rsp+8; 60 end; a0 none"},
+        {0, 0x61, "0 rsp+8; 61 none"},
+        {0x60, 0x10, "60 rsp+8; 70 none"},
+        {0x70, 0x10, "60 end; 70 rsp+8; 80 none"},
+        {0xa0, 0x10, "60 end; a0 rsp+8; b0 none"},
+        {0x100, 0x10, "60 end; a0 none; 100 rsp+8; 110 none"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct image m = {0};
+        put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
+        if (cases[i].len)
+            put_fde(&m, BASE + TEXT + cases[i].start, cases[i].len, BYTES(DW_CFA_nop));
+        finish(&m, WITH_SECTIONS | WITH_ENTRY, NULL, NULL, 0);
+        assert_rows(&m, cases[i].expected);
+        image_deinit(&m);
+    }
 }
 
 /* A full page of rows, in the order that costs most. */
@@ -754,7 +802,12 @@ static void test_damage(void **state)
                 size_t at = places[seed >> 60 & 1 ? 1 : seed >> 61 & 1 ? 2 : 0] + (seed >> 33) % 256;
                 copy[at % m.all.len_bytes] = seed >> 50 & 1 ? (uint8_t)(seed >> 40) : seed >> 51 & 1 ? 0xff : 0;
             }
-            struct error *err = unwind_table_build_memory(copy, m.all.len_bytes - (seed >> 45) % 3 * 100, "damaged", &t);
+            size_t len = m.all.len_bytes - (seed >> 45) % 3 * 100;
+            int fd = memfd_create("damaged", MFD_CLOEXEC);
+            assert_true(fd >= 0 && write(fd, copy, len) == (ssize_t)len);
+            struct error *err = round % 2 ? unwind_table_build(fd, "damaged", &t)
+                                          : unwind_table_build_memory(copy, len, "damaged", &t);
+            close(fd);
             if (!err)
                 for (uint32_t i = 1; i < t->row_count; i++)
                     assert_true(t->rows[i - 1].pc < t->rows[i].pc);
@@ -926,7 +979,7 @@ static void compare_frame(const struct unwind_table *t, const char *path, Dwarf_
                        rsp = libdw_rule(frame, 7, &rsp_known);
     if (type == UNWIND_OTHER) {
         bool named = (row.cfa8 == UNWIND_OTHER_CFA && !cfa_known) || (row.cfa8 == UNWIND_OTHER_RETURN && !ra_known) ||
-                     (row.cfa8 == UNWIND_OTHER_STACK && (!rsp_known || rsp.kind != UNWIND_VALUE || rsp.offset)) ||
+                     (row.cfa8 == UNWIND_OTHER_STACK && (!rsp_known || rsp.kind != UNWIND_VALUE || rsp.base != UNWIND_BASE_CFA || rsp.offset)) ||
                      (row.cfa8 == UNWIND_OTHER_SIGNAL && signal);
         if (!named)
             disagree(t, path, vaddr, "no reason to be other");
@@ -948,7 +1001,8 @@ static void compare_frame(const struct unwind_table *t, const char *path, Dwarf_
 }
 
 /* Every row, and within each row every range that libdw tells apart. */
-static void compare_rows(const struct unwind_table *t, const char *path, Dwarf_CFI *cfi, struct tally *tally)
+static void compare_rows(const struct unwind_table *t, const char *path, Dwarf_CFI *cfi, uint64_t entry,
+                         struct tally *tally)
 {
     for (uint32_t i = 0; i < t->row_count; i++) {
         uint64_t at = t->base_vaddr + t->rows[i].pc,
@@ -971,15 +1025,20 @@ static void compare_rows(const struct unwind_table *t, const char *path, Dwarf_C
                 free(frame);
                 break;
             }
+            if (!found && at == entry && t->rows[i].type == UNWIND_END) {
+                assert_true(end - at <= 64);
+                break;
+            }
             if (!found) {
                 /* Padding between functions belongs to the row before. */
-                if (end - at > 15)
-                    disagree(t, path, at, "libdw has nothing");
-                while (at < end && dwarf_cfi_addrframe(cfi, at, &frame) != 0) {
-                    at++;
-                    tally->padding++;
-                }
+                uint64_t gap_end = at;
+                while (gap_end < end && gap_end - at <= 15 && dwarf_cfi_addrframe(cfi, gap_end, &frame) != 0)
+                    gap_end++;
                 free(frame);
+                if (gap_end - at > 15)
+                    disagree(t, path, at, "libdw has nothing");
+                tally->padding += gap_end - at;
+                at = gap_end;
                 continue;
             }
             assert_int_equal(dwarf_frame_info(frame, &range_start, &range_end, &signal), 16);
@@ -1010,13 +1069,15 @@ static void print_tally(const char *name, const struct unwind_table *t, const st
 static void compare_elf(const struct unwind_table *t, const char *path, Elf *elf)
 {
     struct tally tally = {0};
+    GElf_Ehdr header;
 
     assert_non_null(elf);
+    assert_non_null(gelf_getehdr(elf, &header));
     Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
     assert_non_null(cfi);
     assert_true(t->row_count > 0);
     check_table(t);
-    compare_rows(t, path, cfi, &tally);
+    compare_rows(t, path, cfi, header.e_entry, &tally);
     print_tally(path, t, &tally);
     dwarf_cfi_end(cfi);
     elf_end(elf);
@@ -1128,6 +1189,8 @@ int main(void)
         cmocka_unit_test(test_encodings_refused),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_gaps_and_overlaps),
+        cmocka_unit_test(test_padding_of_libc),
+        cmocka_unit_test(test_entry),
         cmocka_unit_test(test_dense_page),
         cmocka_unit_test(test_no_information),
         cmocka_unit_test(test_damage),
