@@ -217,8 +217,14 @@ bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_c
     bool wide;
     uint64_t next;
 
-    while (*offset < s->len_bytes && read_entry(s, *offset, &b, &wide, &next)) {
+    while (*offset < s->len_bytes) {
         uint64_t at = *offset;
+        if (!read_entry(s, at, &b, &wide, &next)) {
+            *offset = s->len_bytes;
+            if (unreadable)
+                ++*unreadable;
+            return false;
+        }
         *offset = next;
         /* A length of 0 ends what one object file brought; crtend.o's may stand in the middle. */
         if (!bytes_left(&b))

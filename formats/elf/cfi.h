@@ -58,7 +58,7 @@ struct cfi_cies {
     struct cfi_cie slots[CFI_CIES];
 };
 bool cfi_read_cached(const struct cfi_section *s, uint64_t offset, struct cfi_cies *cies, struct cfi_fde *out);
-/* As cfi_next(), and says what it passed over: *unreadable (may be NULL) counts FDEs that break the format. */
+/* As cfi_next(), and says what it passed over: *unreadable (may be NULL) counts FDEs that break the format, and a length that leads out. */
 bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_cies *cies, struct cfi_fde *out,
                      uint64_t *unreadable);
 

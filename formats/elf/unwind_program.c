@@ -342,7 +342,7 @@ static void run_extended(struct run *r, uint8_t op)
     }
 }
 
-/* One instruction. True when it moved on to a later pc, so that the rules before it held from `*from`. */
+/* One instruction. True when it moved on to a later pc. */
 static bool run_instruction(struct run *r)
 {
     uint8_t op = bytes_u8(&r->b);
@@ -394,7 +394,6 @@ bool unwind_program_initial(const struct cfi_section *s, const struct cfi_fde *f
 
     r.rules.wide.cfa.kind = UNWIND_UNDEFINED;
     r.rules.wide.ra.kind = UNWIND_UNDEFINED;
-    /* The cursor starts where the section does, so that set_location() can tell addresses. */
     r.b = bytes_of(fde->cie_program, fde->cie_program_len);
     if (fde->return_column != REGISTER_RIP)
         return false;
@@ -427,19 +426,15 @@ enum unwind_program_result unwind_program_run(const struct cfi_section *s, const
     r.changed = true;
     r.broken = false;
     while (bytes_left(&r.b)) {
-        struct unwind_rules before;
-        uint8_t next = *r.b.pos;
-        bool may_move = (next & 0xc0) == DW_CFA_advance_loc || (next >= DW_CFA_set_loc && next <= DW_CFA_advance_loc4);
-        if (may_move && r.changed)
-            before = r.rules;
-        bool changed = r.changed, moved = run_instruction(&r);
+        bool moved = run_instruction(&r);
         if (r.b.bad || r.broken) {
             *broken_pc = from;
             return UNWIND_PROGRAM_BROKEN;
         }
         if (!moved)
             continue;
-        if (changed && !row(ctx, from, &before))
+        /* What moves on changes no rules: these held up to here. */
+        if (r.changed && !row(ctx, from, &r.rules))
             return UNWIND_PROGRAM_STOPPED;
         r.changed = false;
         from = r.pc;
