@@ -390,6 +390,8 @@ static bool cut_mappings(struct process *process, uint64_t start, uint64_t end)
             return true;
         }
     }
+    if (at == process->mappings.count && keep == at)
+        return true;
     while (at < process->mappings.count && list[at].address + list[at].length <= end)
         free(list[at++].path);
     if (at < process->mappings.count && list[at].address < end) {
