@@ -25,6 +25,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of the user stack; 0: none */
+const volatile __u32 sample_tables = 0;             /* unwind natively by tables */
 const volatile __u32 sample_kernel = 1;
 const volatile __u32 sample_python = 1;
 
@@ -88,11 +89,57 @@ struct {
     __type(value, __u64);
 } stats SEC(".maps");
 
+/* Unwind tables and mappings, written by user space through mmap; their sizes are user space's to set. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct unwind_row);
+} unwind_rows SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} unwind_index SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct unwind_wide);
+} unwind_wide_rows SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct wire_module);
+} modules SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct wire_mapping);
+} mappings SEC(".maps");
+
+#include "bpf/table_unwind.h"
+
 #define SAMPLE_BUFFER_MASK 131071
 struct scratch {
     struct py_walk walk;
     struct code_copy copy;
+    struct native_unwind native;
     struct wire_python python[WIRE_PYTHON_MAX];
+    __u64 native_frames[WIRE_NATIVE_MAX];
+    __u32 run_next; /* the run whose native frame is looked for */
     __u32 space;
     __u32 steps;
     __u64 snapshot_at; /* where the next page of the user stack goes */
@@ -270,6 +317,78 @@ __attribute__((noinline)) int append_python(__u32 at)
     return bpf_probe_read_kernel(s->message + to, len, s->python) ? 0 : (int)len;
 }
 
+/* Notes the native frame [sp, cfa) with the runs whose record lies in it. */
+static __always_inline void join_runs(struct scratch *s, __u64 sp, __u64 cfa)
+{
+    /* One record lies in a frame; another one may have been passed by, outside of every frame. */
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        __u64 run = s->run_next, slot;
+        if (run >= s->walk.run_count)
+            return;
+        WALK_BOUND(run, WALK_RUNS - 1);
+        slot = s->walk.runs[run];
+        WALK_BOUND(slot, WIRE_PYTHON_MAX - 1);
+        __u64 record = s->python[slot].address & WIRE_ADDRESS;
+        if (record >= cfa)
+            return;
+        if (record >= sp)
+            s->python[slot].offset = s->native.count;
+        s->run_next++;
+    }
+}
+
+/* One native frame. 1: the unwinding has ended. */
+__attribute__((noinline)) int native_frame(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    __u64 sp = s->native.sp;
+    int ended = native_step(&s->native, s->native_frames);
+    if (s->native.cfa != ~0ull)
+        join_runs(s, sp, s->native.cfa);
+    return ended;
+}
+
+/* Native frames into s->native_frames, and the join into s->python. */
+__attribute__((noinline)) int unwind_native(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    s->run_next = 0;
+    native_begin(&s->native, s->sample.registers, s->sample.stack_size);
+    for (int i = 0; i < WIRE_NATIVE_MAX + 1; i++) {
+        if (native_frame())
+            break;
+    }
+    s->sample.native_end = s->native.end;
+    s->sample.native_missing = s->native.missing;
+    s->sample.native_count = s->native.count;
+    if (s->native.end != LOSS_complete)
+        count_loss(s->native.end);
+    return 0;
+}
+
+/* Appends the native frames to the message at `at`. */
+__attribute__((noinline)) int append_native(__u32 at)
+{
+    struct scratch *s = scratch_get();
+    __u64 to = at, len;
+
+    if (!s)
+        return 0;
+    len = (__u64)s->native.count * 8;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, 16383);
+    if (!len || len > sizeof s->native_frames)
+        return 0;
+    return bpf_probe_read_kernel(s->message + to, len, s->native_frames) ? 0 : (int)len;
+}
+
 /* One page of the user stack. 1: no more. */
 __attribute__((noinline)) int snapshot_step(void)
 {
@@ -418,6 +537,8 @@ int sample(struct bpf_perf_event_data *ctx)
     m->period = ctx->sample_period;
     m->stack_size = 0;
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
+    m->native_count = m->native_end = m->reserved = 0;
+    m->native_missing = WIRE_NO_MODULE;
 
     /* The first sample after user space named the process says which image was meant. */
     if (!process->exec_generation_1) {
@@ -454,7 +575,15 @@ int sample(struct bpf_perf_event_data *ctx)
         }
     }
 
-    s->walk.count = 0;
+    s->walk.count = s->walk.run_count = 0;
+    if (m->flags & WIRE_REGISTERS_OK)
+        m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
+    int unwind = sample_tables && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE);
+    if (unwind) {
+        s->native.mapping_start = process->mapping_start;
+        s->native.mapping_count = process->mapping_count;
+        s->native.now_s = m->time_ns / 1000000000;
+    }
     if (m->flags & WIRE_STALE) {
         count_loss(LOSS_stale_config);
     } else if (sample_python && process->runtime) {
@@ -467,11 +596,15 @@ int sample(struct bpf_perf_event_data *ctx)
                        tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u;
             walk_python();
             m->python_count = s->walk.count;
-            at += append_python(at);
         }
     }
+    /* Before the Python entries are appended: the join is written into them. */
+    if (unwind)
+        unwind_native();
+    at += append_python(at);
+    if (unwind)
+        at += append_native(at);
     if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE)) {
-        m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
         append_stack(at);
         at += m->stack_len_bytes;
     }

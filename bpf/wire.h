@@ -12,6 +12,7 @@
 /* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
 #define WIRE_PYTHON_MAX 4096
 #define WIRE_KERNEL_MAX 127
+#define WIRE_NATIVE_MAX 1024
 #define WIRE_STACK_MAX 65536
 #define WIRE_REGISTERS 17
 
@@ -35,6 +36,7 @@ struct wire_process {
     PY_U32 layout;      /* index into the `layouts` map */
     PY_U32 key_slots;   /* offset of pthread key 0's value from the thread pointer; 0: unknown libc */
     PY_U32 flags;       /* WIRE_PROCESS_* */
+    PY_U32 mapping_start, mapping_count; /* in the `mappings` map */
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
@@ -42,9 +44,36 @@ enum {
 };
 
 /*
+ * An executable mapping of a process: element of the `mappings` map. A process's mappings stand together, by
+ * address, not overlapping; struct wire_process says where.
+ */
+struct wire_mapping {
+    PY_U64 start, end;
+    PY_U64 base;   /* address of the module's pc 0; 0 with no module */
+    PY_U32 module; /* index into the `modules` map, or WIRE_NO_MODULE */
+    PY_U32 flags;
+};
+#define WIRE_NO_MODULE 0xffffffffu
+enum {
+    WIRE_MAPPING_ANONYMOUS = 1, /* no file behind it: code made at run time, which is stepped by frame pointer */
+};
+
+/*
+ * Where a module's unwind table lies (formats/elf/unwind_table.h): element of the `modules` map. No rows: there is
+ * no table yet.
+ */
+struct wire_module {
+    PY_U32 row_start, row_count;
+    PY_U32 index_start, index_first, index_count;
+    PY_U32 wide_start, wide_count;
+    PY_U32 used_s; /* CLOCK_MONOTONIC seconds of the last use, written by BPF */
+};
+
+/*
  * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the
  * instruction, bytes from the start of the bytecode. Or, with WIRE_RUN set, the end of a run: the address of the
- * record that the activation of the eval loop keeps on its native stack; the frames before it ran there.
+ * record that the activation of the eval loop keeps on its native stack; the frames before it ran there. `offset` is
+ * then the number of the native frame that holds the record, counted from 1 at the innermost; 0: none does.
  */
 struct wire_python {
     PY_U64 address;     /* with WIRE_* bits on top */
@@ -55,6 +84,8 @@ struct wire_python {
 #define WIRE_GENERATOR (1ull << 62)
 #define WIRE_UNREAD (1ull << 61) /* the code object could not be read */
 #define WIRE_ADDRESS ((1ull << 61) - 1)
+/* A native frame is an address, with this bit where it is a return address. */
+#define WIRE_RETURN (1ull << 63)
 
 enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
@@ -63,7 +94,7 @@ enum {
     WIRE_STACK_WHOLE = 8, /* the snapshot reaches the stack's start */
 };
 
-/* Followed by kernel addresses (8 bytes each), Python entries (16 each), stack bytes. */
+/* Followed by kernel addresses (8 bytes each), Python entries (16 each), native frames (8 each), stack bytes. */
 struct wire_sample {
     PY_U32 type;
     PY_U32 flags;
@@ -79,6 +110,10 @@ struct wire_sample {
     PY_U32 python_count;
     PY_U32 stack_len_bytes;
     PY_U32 python_end; /* loss reason; 1 complete, 0 no Python */
+    PY_U32 native_count;
+    PY_U32 native_end; /* loss reason; 1 complete, 0 not asked for */
+    PY_U32 native_missing; /* number of the module whose table was missing, or WIRE_NO_MODULE */
+    PY_U32 reserved;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -114,9 +149,11 @@ enum wire_stat {
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 64, "a map's value");
+static_assert(sizeof(struct wire_process) == 72, "a map's value");
+static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
+static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_sample) == 80 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 96 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

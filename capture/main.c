@@ -31,8 +31,11 @@ static const char usage_text[] =
     "  -d, --duration SECS   stop after that time; else at Ctrl-C, or when what is sampled has ended\n"
     "  -i, --no-inherit      not the children of the processes asked for\n"
     "  -s, --subprocesses    the children too (the default)\n"
-    "  -n, --native          native frames, too (the default); --no-native: none, no stack is copied\n"
-    "      --stack-size N    copy at most N bytes of a user stack (65536, which is the most)\n"
+    "  -n, --native          native frames, too (the default); --no-native: none\n"
+    "      --unwind HOW      native frames by snapshot (default: a copy of the stack, unwound by pysym),\n"
+    "                        tables (in the kernel: no stack memory leaves the process), none\n"
+    "      --stack-size N    snapshot: copy at most N bytes of a user stack (65536, which is the most)\n"
+    "      --unwind-memory N tables: bytes for them (32M)\n"
     "      --no-kernel       no kernel frames\n"
     "  -m, --ring-size N     bytes of buffer for the sampler, a power of two (by rate and CPUs)\n"
     "  -a, --all             all Python processes of the host (the default)\n"
@@ -121,7 +124,7 @@ static int refuse_idle(const char *name)
 
 static int cmd_record(int argc, char **argv)
 {
-    enum { OPT_NO_NATIVE = 256, OPT_STACK, OPT_NO_KERNEL, OPT_IDLE, OPT_WALL, OPT_GIL };
+    enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_IDLE, OPT_WALL, OPT_GIL };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},
@@ -134,6 +137,8 @@ static int cmd_record(int argc, char **argv)
         {"subprocesses", no_argument, NULL, 's'},
         {"native", no_argument, NULL, 'n'},
         {"no-native", no_argument, NULL, OPT_NO_NATIVE},
+        {"unwind", required_argument, NULL, OPT_UNWIND},
+        {"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
         {"stack-size", required_argument, NULL, OPT_STACK},
         {"no-kernel", no_argument, NULL, OPT_NO_KERNEL},
         {"ring-size", required_argument, NULL, 'm'},
@@ -149,6 +154,7 @@ static int cmd_record(int argc, char **argv)
         .output = "trace.bin",
         .event = "cpu-clock",
         .frequency_hz = 99,
+        .unwind = UNWIND_SNAPSHOT,
         .stack_bytes = 65536,
         .kernel = true,
         .follow = true,
@@ -193,12 +199,28 @@ static int cmd_record(int argc, char **argv)
             o.follow = false;
             break;
         case OPT_NO_NATIVE:
-            o.stack_bytes = 0;
+            o.unwind = UNWIND_NO;
+            break;
+        case OPT_UNWIND:
+            if (!strcmp(optarg, "tables"))
+                o.unwind = UNWIND_TABLES;
+            else if (!strcmp(optarg, "snapshot"))
+                o.unwind = UNWIND_SNAPSHOT;
+            else if (!strcmp(optarg, "none"))
+                o.unwind = UNWIND_NO;
+            else
+                return usage_error("'%s' is no way to unwind: tables, snapshot or none", optarg);
+            break;
+        case OPT_UNWIND_MEMORY:
+            if (!parse_size(optarg, 1u << 30, &n) || n < 1 << 20)
+                return usage_error("'%s' is no size for unwind tables: 1M to 1024M", optarg);
+            o.table_bytes = (uint32_t)n;
             break;
         case OPT_STACK:
             if (!parse_size(optarg, 65536, &n))
                 return usage_error("'%s' is no stack size: bytes, at most 65536", optarg);
             o.stack_bytes = (uint32_t)n;
+            o.unwind = n ? UNWIND_SNAPSHOT : UNWIND_NO;
             break;
         case OPT_NO_KERNEL:
             o.kernel = false;

@@ -240,3 +240,14 @@ bool module_bias(const struct module *module, uint64_t address, uint64_t file_of
     }
     return false;
 }
+
+uint64_t module_base_vaddr(const struct module *module)
+{
+    uint64_t lowest = UINT64_MAX;
+
+    for (size_t i = 0; i < module->identity.segments.count; i++) {
+        if (module->identity.segments.data[i].vaddr < lowest)
+            lowest = module->identity.segments.data[i].vaddr;
+    }
+    return lowest == UINT64_MAX ? 0 : lowest & ~UINT64_C(4095);
+}

@@ -28,6 +28,7 @@ struct module {
     char *path;        /* as the first process that mapped it sees it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
     uint64_t image_len_bytes, image_address;
+    uint32_t table_number_1;  /* of its unwind table (capture/tables.h); 0: none was asked for */
     /* where it stands in the trace; valid within the epoch named */
     uint64_t trace_epoch_1;
     uint32_t trace_id;
@@ -57,6 +58,8 @@ struct module *modules_get(const struct modules *m, uint32_t index);
  * The load bias: what to add to the file's virtual addresses, from an executable mapping of it at `address` with
  * `file_offset`. False when no segment fits.
  */
+/* What an unwind table's pc 0 stands for: the lowest loaded address of the file, on a page. */
+uint64_t module_base_vaddr(const struct module *module);
 bool module_bias(const struct module *module, uint64_t address, uint64_t file_offset, uint64_t *bias);
 
 #endif

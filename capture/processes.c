@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "capture/extents.h"
 #include "capture/procfs.h"
 
 /* pthread_setspecific()'s first 32 values lie in glibc's thread descriptor on x86-64: {sequence, value} from 0x310 on (2.17 to 2.43). */
@@ -16,6 +18,8 @@
 
 /* A process is kept for a while after its end: the kernel still works for it, and is sampled. */
 #define LINGER_NS UINT64_C(1000000000)
+/* A sample that is being taken may read what was given back less long ago. */
+#define SETTLE_NS UINT64_C(50000000)
 
 struct processes {
     struct processes_options options;
@@ -24,6 +28,9 @@ struct processes {
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
     struct processes_counts counts;
+    struct wire_mapping *wire_mappings; /* the sampler's, NULL without tables */
+    struct extents mapping_space;
+    VEC(uint32_t) dirty; /* processes whose mappings have changed */
 };
 
 static void no_ended(void *ctx, struct process *p, uint64_t time_ns)
@@ -49,6 +56,14 @@ struct error *processes_create(const struct processes_options *options, struct m
         return error_no_memory();
     p->options = *options;
     p->modules = modules;
+    if (options->tables) {
+        uint32_t count;
+        p->wire_mappings = sampler_mappings(options->sampler, &count);
+        if (!extents_init(&p->mapping_space, count)) {
+            free(p);
+            return error_no_memory();
+        }
+    }
     p->events = (struct processes_events){.mapped = no_mapped, .ended = no_ended, .renamed = no_renamed};
     *out = p;
     return NULL;
@@ -77,6 +92,8 @@ static void process_destroy(struct process *p)
     VEC_DEINIT(&p->codes.index);
     intern_deinit(&p->stacks.keys);
     VEC_DEINIT(&p->stacks.stack);
+    intern_deinit(&p->native.keys);
+    VEC_DEINIT(&p->native.stack);
     free(p->exe);
     free(p);
 }
@@ -88,6 +105,8 @@ void processes_destroy(struct processes *p)
     for (size_t i = 0; i < p->live.count; i++)
         process_destroy(p->live.data[i]);
     VEC_DEINIT(&p->live);
+    extents_deinit(&p->mapping_space);
+    VEC_DEINIT(&p->dirty);
     map_deinit(&p->by_tgid);
     free(p);
 }
@@ -123,6 +142,7 @@ static void drop(struct processes *p, struct process *process, uint64_t time_ns)
         if (p->options.sampler)
             sampler_remove_process(p->options.sampler, process->tgid);
     }
+    extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
     map_remove(&p->by_tgid, process->tgid);
     struct process *last = p->live.data[--p->live.count];
     if (last != process) {
@@ -170,6 +190,98 @@ struct thread *process_thread(struct process *p, uint32_t tid)
     return &p->threads.data[p->threads.count - 1];
 }
 
+/* The first mapping that ends behind `address`. */
+static size_t first_behind(const struct process *process, uint64_t address)
+{
+    size_t low = 0, high = process->mappings.count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (process->mappings.data[mid].address + process->mappings.data[mid].length <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct mapping *process_mapping(const struct process *p, uint64_t address)
+{
+    size_t at = first_behind(p, address);
+
+    return at < p->mappings.count && p->mappings.data[at].address <= address ? &p->mappings.data[at] : NULL;
+}
+
+/* One mapping as the sampler is to see it; asks for its module's table. */
+static struct error *wire_mapping(struct processes *p, const struct process *process, struct mapping *m,
+                                  struct wire_mapping *out)
+{
+    struct module *module = m->module;
+    uint64_t bias;
+
+    *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
+    if (!module) {
+        if (m->path[0] != '/' || !strncmp(m->path, "//anon", 6) || !strncmp(m->path, "/memfd:", 7))
+            out->flags = WIRE_MAPPING_ANONYMOUS;
+        return NULL;
+    }
+    if (module->kind == MODULE_VDSO)
+        bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
+    else if (!module_bias(module, m->address, m->file_offset, &bias))
+        return NULL;
+    int fd = -1;
+    if (!module->table_number_1 && module->kind == MODULE_ELF)
+        fd = procfs_open_mapping((pid_t)process->tgid, m->address, m->address + m->length, m->path);
+    struct error *err = tables_want(p->options.tables, module, fd, &out->module);
+    if (fd >= 0)
+        close(fd);
+    out->base = bias + module_base_vaddr(module);
+    return err;
+}
+
+/* Lays the process's mappings into the sampler's array, in a new place: a sample may be reading the old one. */
+static struct error *lay_mappings(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    uint32_t start, count = (uint32_t)process->mappings.count;
+
+    if (!p->options.tables)
+        return NULL;
+    if (!extents_take(&p->mapping_space, count, &start)) {
+        p->counts.mappings_refused++;
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct error *err = wire_mapping(p, process, &process->mappings.data[i], &p->wire_mappings[start + i]);
+        if (err) {
+            extents_give(&p->mapping_space, start, count, time_ns);
+            return err;
+        }
+    }
+    extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
+    process->mapping_start = start;
+    process->mapping_count = count;
+    return NULL;
+}
+
+struct error *processes_want_table(struct processes *p, struct process *process, uint32_t number)
+{
+    for (size_t i = 0; p->options.tables && i < process->mappings.count; i++) {
+        struct module *module = process->mappings.data[i].module;
+        if (module && module->table_number_1 == number + 1)
+            return tables_want(p->options.tables, module, -1, &number);
+    }
+    return NULL;
+}
+
+/* The sampler's copy is made anew once all that has come is applied: libraries are mapped in droves. */
+static struct error *mappings_changed(struct processes *p, struct process *process)
+{
+    if (!p->options.tables || process->mappings_dirty)
+        return NULL;
+    process->mappings_dirty = true;
+    return VEC_PUSH(&p->dirty, process->tgid) ? NULL : error_no_memory();
+}
+
 /* Hands the process to the sampler, as far as it is known. */
 static struct error *configure(struct processes *p, struct process *process)
 {
@@ -197,11 +309,14 @@ static struct error *configure(struct processes *p, struct process *process)
     }
     wire.layout = process->layout_index;
     wire.key_slots = process->glibc ? GLIBC_KEY_VALUES : 0;
+    wire.mapping_start = process->mapping_start;
+    wire.mapping_count = process->mapping_count;
     TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
     if (!process->configured) {
         process->configured = true;
         p->counts.python++;
         p->counts.seen_python++;
+        return mappings_changed(p, process);
     }
     return NULL;
 }
@@ -237,21 +352,6 @@ static struct error *look_at(struct processes *p, struct process *process, struc
             TRY(configure(p, process));
     }
     return NULL;
-}
-
-/* The first mapping that ends behind `address`. */
-static size_t first_behind(const struct process *process, uint64_t address)
-{
-    size_t low = 0, high = process->mappings.count;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (process->mappings.data[mid].address + process->mappings.data[mid].length <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
 }
 
 /* Puts a mapping (taking its path over) into the list at `at`. */
@@ -290,6 +390,8 @@ static bool cut_mappings(struct process *process, uint64_t start, uint64_t end)
             return true;
         }
     }
+    if (at == process->mappings.count && keep == at)
+        return true;
     while (at < process->mappings.count && list[at].address + list[at].length <= end)
         free(list[at++].path);
     if (at < process->mappings.count && list[at].address < end) {
@@ -322,6 +424,8 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     /* Processes that will not be sampled cost no looking at files. */
     if (process->selected)
         TRY(look_at(p, process, &process->mappings.data[at]));
+    if (process->configured)
+        TRY(mappings_changed(p, process));
     p->events.mapped(p->events.ctx, process, &process->mappings.data[at]);
     return NULL;
 }
@@ -539,6 +643,23 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
         p->counts.lost += e->lost;
         return NULL;
     }
+    return NULL;
+}
+
+struct error *processes_settle(struct processes *p, uint64_t time_ns)
+{
+    extents_settle(&p->mapping_space, time_ns - SETTLE_NS);
+    for (size_t i = 0; i < p->dirty.count; i++) {
+        struct process *process = processes_find(p, p->dirty.data[i]);
+        if (!process || !process->mappings_dirty)
+            continue;
+        process->mappings_dirty = false;
+        if (process->configured) {
+            TRY(lay_mappings(p, process, time_ns));
+            TRY(configure(p, process));
+        }
+    }
+    p->dirty.count = 0;
     return NULL;
 }
 

@@ -14,6 +14,7 @@
 #include "capture/modules.h"
 #include "capture/sampler.h"
 #include "capture/sideband.h"
+#include "capture/tables.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
@@ -73,10 +74,14 @@ struct process {
     uint32_t trace_id;
     struct process_codes codes;
     struct process_stacks stacks;
+    struct process_stacks native; /* keys: native frames of a stack */
+    bool mappings_dirty;
+    uint32_t mapping_start, mapping_count; /* its place in the sampler's array of mappings */
 };
 
 struct processes_options {
     struct sampler *sampler; /* NULL: only look, configure nothing (pycap info) */
+    struct tables *tables;   /* NULL: no unwind tables */
     bool all;                /* every Python process; else those selected */
     bool follow;             /* children of selected processes too */
 };
@@ -102,6 +107,12 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
  * reuse of the pid was missed. NULL when it cannot be known any more.
  */
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
+/* The mapping that holds an address now, or NULL. */
+struct mapping *process_mapping(const struct process *p, uint64_t address);
+/* Asks for the table of a module once more: it was taken out, and a sample met it. */
+struct error *processes_want_table(struct processes *p, struct process *process, uint32_t number);
+/* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
+struct error *processes_settle(struct processes *p, uint64_t time_ns);
 struct process *processes_find(struct processes *p, uint32_t tgid);
 /* The thread; made on first sight. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);
@@ -116,6 +127,7 @@ struct processes_counts {
     uint64_t refused;     /* interpreters that cannot be served */
     uint64_t gone;        /* vanished while being read */
     uint64_t lost;        /* side-band events the kernel dropped */
+    uint64_t mappings_refused; /* processes whose mappings did not fit the sampler's array */
 };
 struct processes_counts processes_counts(const struct processes *p);
 

@@ -25,6 +25,7 @@
 #include "capture/recorder.h"
 #include "capture/sampler.h"
 #include "capture/sideband.h"
+#include "capture/tables.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -48,6 +49,7 @@ struct record {
     struct host host;
     struct modules *modules;
     struct sampler *sampler;
+    struct tables *tables;
     struct sideband *sideband;
     struct processes *processes;
     struct codes *codes;
@@ -142,7 +144,10 @@ static struct error *drain(struct record *r, uint64_t until_ns)
 {
     TRY(sideband_drain(r->sideband, on_sideband, r));
     TRY(sampler_drain(r->sampler, on_message, r));
-    return queue_run(r->queue, until_ns, on_queued, r);
+    TRY(queue_run(r->queue, until_ns, on_queued, r));
+    if (r->tables)
+        TRY(tables_poll(r->tables, now_ns()));
+    return processes_settle(r->processes, now_ns());
 }
 
 static void flush(struct record *r, uint64_t time_ns)
@@ -325,14 +330,22 @@ static struct error *set_up(struct record *r)
         .frequency_hz = o->frequency_hz,
         .cpus = r->cpus,
         .cpu_count = r->cpu_count,
-        .stack_bytes = o->stack_bytes,
+        .stack_bytes = o->unwind == UNWIND_SNAPSHOT ? o->stack_bytes : 0,
+        .tables = o->unwind == UNWIND_TABLES,
+        .table_bytes = o->table_bytes,
         .kernel = o->kernel,
         .python = true,
         .ring_bytes = o->ring_bytes,
     };
     TRY(sampler_open(&sampler, &r->sampler));
     TRY(sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband));
+    if (o->unwind == UNWIND_TABLES) {
+        struct tables_memory memory;
+        sampler_tables(r->sampler, &memory);
+        TRY(tables_create(&memory, &r->tables));
+    }
     struct processes_options processes = {
+        .tables = r->tables,
         .sampler = r->sampler,
         .all = !o->pid_count && !o->command,
         .follow = o->follow,
@@ -353,6 +366,7 @@ static struct error *set_up(struct record *r)
         TRY(processes_scan(r->processes, o->pids, o->pid_count));
     if (o->pid_count)
         TRY(check_pids(r));
+    TRY(processes_settle(r->processes, now_ns()));
 
     TRY(open_output(r));
     for (uint32_t i = 0; i < r->cpu_count; i++)
@@ -374,7 +388,7 @@ static struct error *set_up(struct record *r)
         .meta = {
             {"scope", o->command ? "command" : o->pid_count ? "pids" : "all"},
             {"frequency", r->frequency_text},
-            {"unwind", o->stack_bytes ? "snapshot" : "none"},
+            {"unwind", o->unwind == UNWIND_TABLES ? "tables" : o->unwind == UNWIND_SNAPSHOT ? "snapshot" : "none"},
             {"stack-size", r->stack_text},
             {"kernel", o->kernel ? "yes" : "no"},
         },
@@ -393,6 +407,7 @@ static void tear_down(struct record *r)
     kallsyms_destroy(r->kallsyms);
     codes_destroy(r->codes);
     processes_destroy(r->processes);
+    tables_destroy(r->tables);
     sideband_close(r->sideband);
     sampler_close(r->sampler);
     modules_destroy(r->modules);
@@ -451,14 +466,15 @@ static struct error *loop(struct record *r)
     const struct record_options *o = r->o;
     const int *sideband_fd;
     uint32_t sideband_count = sideband_fds(r->sideband, &sideband_fd);
-    struct pollfd fds[2 + sideband_count];
+    struct pollfd fds[3 + sideband_count];
     uint64_t last = now_ns();
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
     fds[0] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = r->command_fd, .events = POLLIN};
+    fds[2] = (struct pollfd){.fd = r->tables ? tables_fd(r->tables) : -1, .events = POLLIN};
     for (uint32_t i = 0; i < sideband_count; i++)
-        fds[2 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
+        fds[3 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!r->stop) {
         uint64_t now = now_ns(), due = last + DRAIN_NS;
         /* News that have not settled yet wait only a moment. */
@@ -469,7 +485,7 @@ static struct error *loop(struct record *r)
         struct timespec wait = {0};
         if (due > now)
             wait = (struct timespec){.tv_sec = (time_t)((due - now) / SECOND), .tv_nsec = (long)((due - now) % SECOND)};
-        if (ppoll(fds, 2 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
+        if (ppoll(fds, 3 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
             return error_os(errno, "waiting failed");
         now = now_ns();
         if (now < last + NEWS_NS) {

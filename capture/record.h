@@ -20,7 +20,9 @@ struct record_options {
     uint32_t pid_count;
     const int *cpus;         /* NULL: all that are online */
     uint32_t cpu_count;
-    uint32_t stack_bytes;    /* of user stack a sample, at most; 0: no native frames */
+    enum record_unwind { UNWIND_TABLES, UNWIND_SNAPSHOT, UNWIND_NO } unwind; /* how native frames are found */
+    uint32_t stack_bytes;    /* snapshots: of user stack a sample, at most */
+    uint32_t table_bytes;    /* memory for unwind tables; 0: 32 MiB */
     bool kernel;             /* kernel frames */
     bool follow;             /* children of the processes asked for */
     uint32_t ring_bytes;     /* 0: by rate */

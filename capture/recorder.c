@@ -32,6 +32,8 @@ struct recorder {
     struct python_entry entries[WIRE_PYTHON_MAX];
     uint32_t frames[WIRE_PYTHON_MAX];
     uint64_t runs[WIRE_PYTHON_MAX * 2];
+    uint32_t run_frames[WIRE_PYTHON_MAX]; /* native frame of each run, from 1 at the innermost; innermost run first */
+    uint64_t joined[WIRE_PYTHON_MAX * 2];
 };
 
 struct error *recorder_create(const struct recorder_options *options, struct recorder **out)
@@ -251,6 +253,8 @@ static void on_mapped(void *ctx, struct process *p, struct mapping *m)
 {
     struct recorder *r = ctx;
 
+    intern_clear(&p->native.keys); /* the same addresses may be other functions now */
+    p->native.stack.count = 0;
     if (r->epoch_1 && p->trace_epoch_1 == r->epoch_1)
         put_mapping(r, p, m);
 }
@@ -369,6 +373,7 @@ static uint32_t split_entries(struct recorder *r, const struct wire_python *wire
             r->entries[count - 1].address |= WIRE_RUN;
             r->runs[2 * runs] = wire[i].address & WIRE_ADDRESS;
             r->runs[2 * runs + 1] = 0;
+            r->run_frames[runs] = (uint32_t)wire[i].offset;
             runs++;
             open = false;
         } else {
@@ -381,6 +386,7 @@ static uint32_t split_entries(struct recorder *r, const struct wire_python *wire
         r->entries[count - 1].address |= WIRE_RUN;
         r->runs[2 * runs] = 0;
         r->runs[2 * runs + 1] = LOSS_join_no_record;
+        r->run_frames[runs] = 0;
         runs++;
     }
     for (uint32_t i = 0; i < runs / 2; i++) {
@@ -443,6 +449,69 @@ static struct error *python_stack(struct recorder *r, struct process *p, uint32_
     return NULL;
 }
 
+/* ---- native ---- */
+
+/* The stack's id in the trace: frames as module and offset in its file. */
+static struct error *native_stack(struct recorder *r, struct process *p, const uint64_t *wire, uint32_t count,
+                                  uint32_t *stack)
+{
+    uint32_t frames[WIRE_NATIVE_MAX];
+    bool added;
+
+    *stack = 0;
+    if (!count)
+        return NULL;
+    if (p->native.epoch_1 != r->epoch_1) {
+        intern_clear(&p->native.keys);
+        p->native.stack.count = 0;
+        p->native.epoch_1 = r->epoch_1;
+    }
+    uint32_t known = intern_find(&p->native.keys, wire, count * (uint32_t)sizeof *wire);
+    if (known != INTERN_NONE) {
+        *stack = p->native.stack.data[known];
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        bool returns = wire[i] & WIRE_RETURN;
+        uint64_t address = wire[i] & ~WIRE_RETURN;
+        /* The byte before a return address is inside the call; the address itself may be behind the mapping. */
+        struct mapping *m = process_mapping(p, address - returns);
+        struct trace_native_frame frame = {
+            .offset = address,
+            .flags = returns ? TRACE_FRAME_RETURN : 0,
+        };
+        if (m && m->module) {
+            frame.module = define_module(r, m->module);
+            frame.offset = address - m->address + m->file_offset;
+        }
+        frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_native_frame, &frame);
+    }
+    *stack = trace_writer_stack(r->o.writer, frames, count);
+    uint32_t id = intern_id(&p->native.keys, wire, count * (uint32_t)sizeof *wire, &added);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&p->native.stack, *stack)))
+        return error_no_memory();
+    return NULL;
+}
+
+/* The join of a stack that was unwound in the kernel: indices from the outermost native frame. */
+static uint32_t index_join(struct recorder *r, const struct wire_sample *m, uint32_t run_count)
+{
+    for (uint32_t i = 0; i < run_count; i++) {
+        uint32_t from_inner = r->run_frames[run_count - 1 - i];
+        uint64_t reason = 0, index = 0;
+        if (from_inner && from_inner <= m->native_count)
+            index = m->native_count - from_inner + 1;
+        else if (r->runs[2 * i + 1])
+            reason = r->runs[2 * i + 1];
+        else
+            reason = m->native_end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
+        r->joined[2 * i] = index;
+        r->joined[2 * i + 1] = reason;
+    }
+    struct trace_join join = {.kind = 0, .runs = {r->joined, run_count}};
+    return trace_writer_intern(r->o.writer, TRACE_join, &join);
+}
+
 /* ---- kernel ---- */
 
 static struct error *kernel_stack(struct recorder *r, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
@@ -486,13 +555,17 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     uint32_t run_count = 0;
 
     if (len_bytes < sizeof *m || m->kernel_count > WIRE_KERNEL_MAX || m->python_count > WIRE_PYTHON_MAX ||
+        m->native_count > WIRE_NATIVE_MAX ||
         len_bytes - sizeof *m <
-            m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) + (uint64_t)m->stack_len_bytes)
+            m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) +
+                m->native_count * UINT64_C(8) + (uint64_t)m->stack_len_bytes)
         return error_create(ERROR_FORMAT, "the sampler sent a message that breaks its own form");
     const uint64_t *kernel = (const uint64_t *)at;
     at += m->kernel_count * 8;
     const struct wire_python *python = (const struct wire_python *)at;
     at += m->python_count * sizeof *python;
+    const uint64_t *native = (const uint64_t *)at;
+    at += m->native_count * 8;
 
     TRY(processes_of_sample(r->o.processes, m, &p));
     if (!p) {
@@ -506,12 +579,17 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     if (!t)
         return error_no_memory();
     define_process(r, p);
-    struct trace_tuple tuple = {.python_end = m->python_end};
+    struct trace_tuple tuple = {.python_end = m->python_end, .native_end = m->native_end};
     if (m->kernel_count)
         TRY(kernel_stack(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
     uint32_t frame_count = split_entries(r, python, m->python_count, &run_count);
     TRY(python_stack(r, p, frame_count, &tuple.python_stack));
-    if (m->stack_len_bytes) {
+    TRY(native_stack(r, p, native, m->native_count, &tuple.native_stack));
+    if (m->native_count && run_count)
+        tuple.join = index_join(r, m, run_count);
+    if (m->native_missing != WIRE_NO_MODULE)
+        TRY(processes_want_table(r->o.processes, p, m->native_missing));
+    if (m->stack_len_bytes && !m->native_count) {
         uint64_t registers[WIRE_REGISTERS];
         memcpy(registers, m->registers, sizeof registers);
         struct trace_snapshot snapshot = {

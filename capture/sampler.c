@@ -18,6 +18,7 @@
 
 #include "bpf/sampler.skel.h"
 #include "capture/host.h"
+#include "capture/tables.h"
 
 struct sampler {
     struct sampler_options options;
@@ -32,6 +33,11 @@ struct sampler {
     uint64_t *per_cpu;      /* room for one value per possible CPU */
     uint32_t ring_bytes;
     const struct event_kind *kind;
+    struct shared {
+        void *data;
+        size_t len_bytes;
+        uint32_t count;
+    } rows, index, wide, modules, mappings;
     /* during a drain */
     sampler_fn fn;
     void *ctx;
@@ -111,6 +117,82 @@ static struct error *open_event(struct sampler *s, int cpu, int *fd)
     return error_os(errno, "the kernel does not open the event '%s' on CPU %d", s->kind->name, cpu);
 }
 
+/* Elements of the arrays for unwinding, of the memory allowed: an index entry for four rows is what real files need. */
+static int size_tables(struct sampler *s)
+{
+    uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 32u << 20;
+
+    if (!s->options.tables) {
+        s->rows.count = s->index.count = s->wide.count = s->modules.count = s->mappings.count = 1;
+    } else {
+        s->rows.count = (uint32_t)(bytes * 3 / 4 / sizeof(struct unwind_row));
+        s->index.count = (uint32_t)(bytes / 4 / sizeof(uint64_t));
+        s->wide.count = 65536;
+        s->modules.count = 16384;
+        s->mappings.count = 131072;
+    }
+    int e = bpf_map__set_max_entries(s->skel->maps.unwind_rows, s->rows.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unwind_index, s->index.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unwind_wide_rows, s->wide.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.modules, s->modules.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.mappings, s->mappings.count);
+    return e;
+}
+
+/* Elements of such an array stand next to each other: their sizes are multiples of 8. */
+static struct error *map_array(const struct bpf_map *map, size_t size_bytes, struct shared *out)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    out->len_bytes = (out->count * size_bytes + page - 1) & ~(page - 1);
+    void *data = mmap(NULL, out->len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+    if (data == MAP_FAILED)
+        return error_os(errno, "the arrays for unwind tables cannot be mapped");
+    out->data = data;
+    return NULL;
+}
+
+static struct error *map_arrays(struct sampler *s)
+{
+    if (!s->options.tables)
+        return NULL;
+    TRY(map_array(s->skel->maps.unwind_rows, sizeof(struct unwind_row), &s->rows));
+    TRY(map_array(s->skel->maps.unwind_index, sizeof(uint64_t), &s->index));
+    TRY(map_array(s->skel->maps.unwind_wide_rows, sizeof(struct unwind_wide), &s->wide));
+    TRY(map_array(s->skel->maps.modules, sizeof(struct wire_module), &s->modules));
+    return map_array(s->skel->maps.mappings, sizeof(struct wire_mapping), &s->mappings);
+}
+
+static void unmap_array(struct shared *a)
+{
+    if (a->data)
+        munmap(a->data, a->len_bytes);
+}
+
+void sampler_tables(const struct sampler *s, struct tables_memory *memory)
+{
+    *memory = (struct tables_memory){
+        .rows = s->rows.data,
+        .index = s->index.data,
+        .wide = s->wide.data,
+        .modules = s->modules.data,
+        .row_count = s->rows.count,
+        .index_count = s->index.count,
+        .wide_count = s->wide.count,
+        .module_count = s->modules.count,
+    };
+}
+
+struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
+{
+    *count = s->mappings.count;
+    return s->mappings.data;
+}
+
 static struct error *load(struct sampler *s)
 {
     struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
@@ -126,6 +208,7 @@ static struct error *load(struct sampler *s)
     if (!s->per_cpu || !s->skel)
         return error_no_memory();
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
+    s->skel->rodata->sample_tables = s->options.tables;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
     s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
@@ -133,10 +216,12 @@ static struct error *load(struct sampler *s)
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
     if (!e)
+        e = size_tables(s);
+    if (!e)
         e = sampler_bpf__load(s->skel);
     if (e)
         return error_os(-e, "the kernel does not load the sampler (PYCAP_LIBBPF_DEBUG=1 shows its reasons)");
-    return NULL;
+    return map_arrays(s);
 }
 
 static int on_message(void *ctx, void *data, size_t len)
@@ -199,6 +284,11 @@ void sampler_close(struct sampler *s)
         else
             close(s->events[i]);
     }
+    unmap_array(&s->rows);
+    unmap_array(&s->index);
+    unmap_array(&s->wide);
+    unmap_array(&s->modules);
+    unmap_array(&s->mappings);
     ring_buffer__free(s->ring);
     sampler_bpf__destroy(s->skel);
     free(s->links);

@@ -20,6 +20,8 @@ struct sampler_options {
     uint32_t cpu_count;
     uint32_t stack_bytes;       /* of the user stack, at most; 0: no snapshots */
     bool kernel, python;
+    bool tables;                /* unwind natively in the kernel, by tables */
+    uint32_t table_bytes;       /* memory for unwind tables; 0: 32 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: by rate and CPUs */
 };
 
@@ -29,6 +31,12 @@ struct error *sampler_open(const struct sampler_options *options, struct sampler
 void sampler_close(struct sampler *s);
 struct error *sampler_enable(struct sampler *s);
 struct error *sampler_disable(struct sampler *s);
+
+/* The arrays that unwind tables are laid into; valid while the sampler is open. All NULL without `tables`. */
+struct tables_memory;
+void sampler_tables(const struct sampler *s, struct tables_memory *memory);
+/* The array of mappings, likewise. */
+struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
 
 /* The index of a layout, stored once. */
 struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index);

@@ -87,12 +87,16 @@ def test_proportions(python, pycap, profile, tmp_path):
         assert lines[name] == {expected + 1}
 
 
-def test_chains(python, pycap, pysym, profile, tmp_path):
+UNWIND = pytest.mark.parametrize("unwind", ["snapshot", "tables"])
+
+
+@UNWIND
+def test_chains(python, unwind, pycap, pysym, profile, tmp_path):
     why = why_no_bpf()
     if why:
         pytest.skip(why)
     trace = tmp_path / "t.bin"
-    done = pycap("record", "-F", "499", "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
+    done = pycap("record", "-F", "499", "--unwind", unwind, "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
     assert done.returncode == 0, done.stderr
     chains = {c["name"]: [Frame(*f) for f in c["frames"]] for c in json.loads(done.stdout)}
     seen, wrong, torn = collections.Counter(), [], 0
@@ -125,7 +129,8 @@ BETWEEN = {
 }
 
 
-def test_native_between(python, pycap, profile, tmp_path):
+@UNWIND
+def test_native_between(python, unwind, pycap, profile, tmp_path):
     """A callback through C: the C function stands between the Python frames, in true order."""
     why = why_no_bpf()
     if why:
@@ -133,7 +138,7 @@ def test_native_between(python, pycap, profile, tmp_path):
     if python.name.endswith("debian"):
         pytest.skip("Debian's interpreter is stripped: the C functions have no names to look for")
     trace = tmp_path / "t.bin"
-    done = pycap("record", "-F", "499", "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
+    done = pycap("record", "-F", "499", "--unwind", unwind, "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
     assert done.returncode == 0, done.stderr
     found, samples = collections.Counter(), collections.Counter()
     for _, frames, _ in profile(trace):
@@ -227,6 +232,21 @@ def test_completeness(python, record, pysym):
     share = {k: float(v) for k, v in re.findall(r"^ *(Python|native|joins?)[^\n]*?([\d.]+) ?%", text, re.M)}
     assert share.get("Python", 0) >= (99.0 if python.version == (3, 12) else 99.9) - 0.05, text
     assert share.get("native", 0) >= 99.0, text
+
+
+def test_tables_complete(python, record, pysym):
+    """By tables: as soon as they are there, every stack reaches the thread's start and every run has its frame."""
+    trace = record(python.path, PROGRAMS / "chains.py", "0.2", options=("-F", "999", "--unwind", "tables"))
+    text = summary(pysym, trace)
+    print(text)
+    count = {k: int(n.replace(",", "")) for k, n in re.findall(r"^ *(\w+) +[\d.]+ % +([\d,]+)$", text, re.M)}
+    whole = int(re.search(r"^ *native stacks .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
+    cut = sum(n for k, n in count.items() if not k.startswith("join_") and k != "table_missing")
+    assert cut <= 0.005 * whole, text
+    assert count.get("join_outside", 0) <= 0.001 * whole, text
+    # what came before the tables were built: a fraction of a second, of some four
+    assert count.get("table_missing", 0) <= 0.1 * whole, text
+    assert "snapshot " not in {line.split("id=")[0] for line in pysym(trace, "--format", "dump").stdout.splitlines()}
 
 
 # ---- how recording behaves ----

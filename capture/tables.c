@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/tables.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/extents.h"
+#include "formats/base/vec.h"
+#include "formats/elf/unwind_table.h"
+
+/* What was taken out may be read until then by a sample that had begun: samples take microseconds. */
+#define SETTLE_NS UINT64_C(50000000)
+
+enum entry_state {
+    ENTRY_OUT,     /* no table, none asked for */
+    ENTRY_WAITING, /* the worker has it, or will */
+    ENTRY_IN,      /* laid in */
+    ENTRY_NONE,    /* the module has no call frame information, or cannot be read */
+};
+
+struct entry {
+    const struct module *module;
+    enum entry_state state;
+    int fd; /* kept, so that a table can be built again when the file is gone; -1: an image in memory */
+};
+
+struct job {
+    uint32_t number;
+    int fd;
+    const uint8_t *image;
+    uint64_t image_len_bytes;
+    const char *path;
+    struct unwind_table *table; /* the answer; NULL when it failed */
+};
+
+struct tables {
+    struct tables_memory memory;
+    struct extents rows, index, wide;
+    VEC(struct entry) entries; /* by number */
+    struct tables_counts counts;
+    /* shared with the worker */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t worker;
+    bool started, stop;
+    VEC(struct job) todo, done;
+    int event_fd;
+};
+
+static void *work(void *ctx)
+{
+    struct tables *t = ctx;
+
+    pthread_mutex_lock(&t->lock);
+    for (;;) {
+        while (!t->todo.count && !t->stop)
+            pthread_cond_wait(&t->wake, &t->lock);
+        if (t->stop)
+            break;
+        struct job job = t->todo.data[0];
+        memmove(t->todo.data, t->todo.data + 1, --t->todo.count * sizeof job);
+        pthread_mutex_unlock(&t->lock);
+        struct error *err = job.fd >= 0 ? unwind_table_build(job.fd, job.path, &job.table)
+                                        : unwind_table_build_memory(job.image, job.image_len_bytes, job.path, &job.table);
+        error_destroy(err); /* a file that breaks its format has no table, and its samples say so */
+        pthread_mutex_lock(&t->lock);
+        if (!VEC_PUSH(&t->done, job))
+            unwind_table_destroy(job.table);
+        else if (eventfd_write(t->event_fd, 1))
+            continue; /* the draining timer comes by anyway */
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+struct error *tables_create(const struct tables_memory *memory, struct tables **out)
+{
+    struct tables *t = calloc(1, sizeof *t);
+    int e;
+
+    if (!t)
+        return error_no_memory();
+    t->memory = *memory;
+    t->event_fd = -1;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->wake, NULL);
+    if (!extents_init(&t->rows, memory->row_count) || !extents_init(&t->index, memory->index_count) ||
+        !extents_init(&t->wide, memory->wide_count)) {
+        tables_destroy(t);
+        return error_no_memory();
+    }
+    t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (t->event_fd < 0) {
+        struct error *err = error_os(errno, "the table builder cannot be reached");
+        tables_destroy(t);
+        return err;
+    }
+    e = pthread_create(&t->worker, NULL, work, t);
+    if (e) {
+        tables_destroy(t);
+        return error_os(e, "the table builder cannot be started");
+    }
+    t->started = true;
+    *out = t;
+    return NULL;
+}
+
+void tables_destroy(struct tables *t)
+{
+    if (!t)
+        return;
+    if (t->started) {
+        pthread_mutex_lock(&t->lock);
+        t->stop = true;
+        pthread_cond_signal(&t->wake);
+        pthread_mutex_unlock(&t->lock);
+        pthread_join(t->worker, NULL);
+    }
+    for (size_t i = 0; i < t->done.count; i++)
+        unwind_table_destroy(t->done.data[i].table);
+    for (size_t i = 0; i < t->entries.count; i++) {
+        if (t->entries.data[i].fd >= 0)
+            close(t->entries.data[i].fd);
+    }
+    VEC_DEINIT(&t->todo);
+    VEC_DEINIT(&t->done);
+    VEC_DEINIT(&t->entries);
+    extents_deinit(&t->rows);
+    extents_deinit(&t->index);
+    extents_deinit(&t->wide);
+    if (t->event_fd >= 0)
+        close(t->event_fd);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+int tables_fd(const struct tables *t)
+{
+    return t->event_fd;
+}
+
+struct tables_counts tables_counts(const struct tables *t)
+{
+    return t->counts;
+}
+
+static struct error *enqueue(struct tables *t, uint32_t number)
+{
+    struct entry *e = &t->entries.data[number];
+    struct job job = {
+        .number = number,
+        .fd = e->fd,
+        .image = e->module->image,
+        .image_len_bytes = e->module->image_len_bytes,
+        .path = e->module->path,
+    };
+
+    pthread_mutex_lock(&t->lock);
+    bool ok = VEC_PUSH(&t->todo, job);
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    if (!ok)
+        return error_no_memory();
+    e->state = ENTRY_WAITING;
+    return NULL;
+}
+
+struct error *tables_want(struct tables *t, struct module *m, int fd, uint32_t *number)
+{
+    *number = WIRE_NO_MODULE;
+    if (m->kind != MODULE_ELF && m->kind != MODULE_VDSO)
+        return NULL;
+    if (m->table_number_1) {
+        *number = m->table_number_1 - 1;
+        if (t->entries.data[*number].state == ENTRY_OUT)
+            return enqueue(t, *number);
+        return NULL;
+    }
+    if (t->entries.count >= t->memory.module_count || (fd < 0 && !m->image))
+        return NULL;
+    struct entry entry = {.module = m, .fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+    if (!VEC_PUSH(&t->entries, entry))
+        return error_no_memory();
+    *number = (uint32_t)t->entries.count - 1;
+    m->table_number_1 = *number + 1;
+    return enqueue(t, *number);
+}
+
+/* Takes a table out: the sampler finds none from now on, and the space is free a little later. */
+static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
+{
+    struct wire_module *place = &t->memory.modules[number], old = *place;
+
+    __atomic_store_n(&place->row_count, 0, __ATOMIC_RELEASE);
+    t->entries.data[number].state = ENTRY_OUT;
+    t->counts.evicted++;
+    t->counts.rows -= old.row_count;
+    return extents_give(&t->rows, old.row_start, old.row_count, time_ns) &&
+           extents_give(&t->index, old.index_start, old.index_count, time_ns) &&
+           extents_give(&t->wide, old.wide_start, old.wide_count, time_ns);
+}
+
+static bool take_space(struct tables *t, const struct unwind_table *table, struct wire_module *place)
+{
+    if (extents_take(&t->rows, table->row_count, &place->row_start)) {
+        if (extents_take(&t->index, table->index_count, &place->index_start)) {
+            if (extents_take(&t->wide, table->wide_count, &place->wide_start))
+                return true;
+            extents_give(&t->index, place->index_start, table->index_count, 0);
+        }
+        extents_give(&t->rows, place->row_start, table->row_count, 0);
+        extents_settle(&t->rows, 1);
+        extents_settle(&t->index, 1);
+    }
+    return false;
+}
+
+/* The table that was used longest ago, or none. */
+static bool coldest(const struct tables *t, uint32_t *number)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        if (t->entries.data[i].state == ENTRY_IN &&
+            (!found || t->memory.modules[i].used_s < t->memory.modules[*number].used_s)) {
+            *number = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static struct error *lay_in(struct tables *t, const struct job *job, uint64_t time_ns, bool *later)
+{
+    struct entry *e = &t->entries.data[job->number];
+    const struct unwind_table *table = job->table;
+    struct wire_module place = {0}, *to = &t->memory.modules[job->number];
+    uint32_t cold = 0;
+
+    *later = false;
+    if (!table || !table->row_count) {
+        e->state = ENTRY_NONE;
+        t->counts.without++;
+        return NULL;
+    }
+    if (table->row_count > t->memory.row_count || table->index_count > t->memory.index_count ||
+        table->wide_count > t->memory.wide_count) {
+        e->state = ENTRY_NONE;
+        t->counts.refused++;
+        return NULL;
+    }
+    if (!take_space(t, table, &place)) {
+        /* Make room; it is there at one of the next draining times. */
+        *later = true;
+        if (!t->rows.waiting.count && !t->index.waiting.count && !t->wide.waiting.count && coldest(t, &cold) &&
+            !take_out(t, cold, time_ns))
+            return error_no_memory();
+        return NULL;
+    }
+    memcpy(t->memory.rows + place.row_start, table->rows, table->row_count * sizeof *table->rows);
+    memcpy(t->memory.index + place.index_start, table->index, table->index_count * sizeof *table->index);
+    if (table->wide_count)
+        memcpy(t->memory.wide + place.wide_start, table->wide, table->wide_count * sizeof *table->wide);
+    place.index_first = table->index_first;
+    place.index_count = table->index_count;
+    place.wide_count = table->wide_count;
+    place.used_s = (uint32_t)(time_ns / 1000000000);
+    *to = place;
+    /* The count last: it says that the rest is there. */
+    __atomic_store_n(&to->row_count, table->row_count, __ATOMIC_RELEASE);
+    e->state = ENTRY_IN;
+    t->counts.built++;
+    t->counts.rows += table->row_count;
+    t->counts.build_ns += table->stats.build_ns;
+    return NULL;
+}
+
+struct error *tables_poll(struct tables *t, uint64_t time_ns)
+{
+    eventfd_t count;
+    struct error *err = NULL;
+
+    (void)eventfd_read(t->event_fd, &count);
+    if (!extents_settle(&t->rows, time_ns - SETTLE_NS) || !extents_settle(&t->index, time_ns - SETTLE_NS) ||
+        !extents_settle(&t->wide, time_ns - SETTLE_NS))
+        return error_no_memory();
+    for (;;) {
+        struct job job;
+        bool later;
+        pthread_mutex_lock(&t->lock);
+        bool any = t->done.count > 0;
+        if (any) {
+            job = t->done.data[0];
+            memmove(t->done.data, t->done.data + 1, --t->done.count * sizeof job);
+        }
+        pthread_mutex_unlock(&t->lock);
+        if (!any)
+            break;
+        err = lay_in(t, &job, time_ns, &later);
+        if (!err && later) {
+            pthread_mutex_lock(&t->lock);
+            bool ok = VEC_PUSH(&t->done, job);
+            pthread_mutex_unlock(&t->lock);
+            if (!ok) {
+                unwind_table_destroy(job.table);
+                err = error_no_memory();
+            }
+            break;
+        }
+        unwind_table_destroy(job.table);
+        if (err)
+            break;
+    }
+    t->counts.bytes = (uint64_t)t->rows.used * sizeof *t->memory.rows + (uint64_t)t->index.used * sizeof *t->memory.index +
+                      (uint64_t)t->wide.used * sizeof *t->memory.wide;
+    return err;
+}

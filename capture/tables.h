@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind tables for the sampler: built once per module by a worker, off the draining
+ * path, laid into the arrays that the BPF side reads, and taken out again, coldest
+ * first, when the memory that was allowed for them is used up.
+ */
+#ifndef CAPTURE_TABLES_H
+#define CAPTURE_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/unwind_row.h"
+#include "bpf/wire.h"
+#include "capture/modules.h"
+#include "formats/base/err.h"
+
+/* The arrays, mapped into this process; the sampler owns them. */
+struct tables_memory {
+    struct unwind_row *rows;
+    uint64_t *index;
+    struct unwind_wide *wide;
+    struct wire_module *modules;
+    uint32_t row_count, index_count, wide_count, module_count;
+};
+
+struct tables;
+struct error *tables_create(const struct tables_memory *memory, struct tables **out);
+void tables_destroy(struct tables *t);
+/*
+ * Asks for a module's table, and gives the module's number for the sampler (WIRE_NO_MODULE when it never gets one).
+ * `fd`, the open file, is copied; -1 for an image in memory. Asking again costs nothing, unless the table was taken
+ * out: then it is built again.
+ */
+struct error *tables_want(struct tables *t, struct module *m, int fd, uint32_t *number);
+/* Lays in what the worker has finished. Call at each draining. */
+struct error *tables_poll(struct tables *t, uint64_t time_ns);
+/* The file descriptor that becomes readable when there is something to poll for. */
+int tables_fd(const struct tables *t);
+
+struct tables_counts {
+    uint64_t built, evicted, without; /* `without`: modules that have no call frame information */
+    uint64_t rows, bytes;             /* laid in now */
+    uint64_t build_ns;
+    uint64_t refused;                 /* did not fit into the memory */
+};
+struct tables_counts tables_counts(const struct tables *t);
+
+#endif
