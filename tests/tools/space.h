@@ -3,8 +3,9 @@
  * A recorded address space: the ranges of memory that a walk read, and what it was
  * configured with. Written by record_space, played back by test_walk.
  *
- * File: "PYSPACE1", the three structs, the two registers, then ranges {u64 address,
- * u64 length, bytes} by address. Little endian, as the machine that runs the tests.
+ * File: "PYSPACE2", the lengths of the two structs (u32 each), the structs as they were when it was recorded (both
+ * only ever grow at their ends), the two registers, then ranges {u64 address, u64 length, bytes} by address. Little
+ * endian, as the machine that runs the tests.
  */
 #ifndef TESTS_TOOLS_SPACE_H
 #define TESTS_TOOLS_SPACE_H
@@ -83,7 +84,8 @@ static inline bool space_read(const struct space *s, uint64_t address, void *out
 
 static inline bool space_write(const struct space *s, FILE *f)
 {
-    bool ok = fwrite("PYSPACE1", 8, 1, f) == 1 && fwrite(&s->layout, sizeof s->layout, 1, f) == 1 &&
+    const uint32_t lengths[2] = {sizeof s->layout, sizeof s->process};
+    bool ok = fwrite("PYSPACE2", 8, 1, f) == 1 && fwrite(lengths, sizeof lengths, 1, f) == 1 && fwrite(&s->layout, sizeof s->layout, 1, f) == 1 &&
               fwrite(&s->process, sizeof s->process, 1, f) == 1 && fwrite(&s->thread_pointer, 8, 1, f) == 1 &&
               fwrite(&s->stack_pointer, 8, 1, f) == 1;
 
@@ -97,10 +99,12 @@ static inline bool space_write(const struct space *s, FILE *f)
 static inline bool space_load(struct space *s, FILE *f)
 {
     char magic[8];
+    uint32_t lengths[2];
     uint64_t head[2];
 
-    if (fread(magic, 8, 1, f) != 1 || memcmp(magic, "PYSPACE1", 8) || fread(&s->layout, sizeof s->layout, 1, f) != 1 ||
-        fread(&s->process, sizeof s->process, 1, f) != 1 || fread(&s->thread_pointer, 8, 1, f) != 1 ||
+    if (fread(magic, 8, 1, f) != 1 || memcmp(magic, "PYSPACE2", 8) || fread(lengths, sizeof lengths, 1, f) != 1 ||
+        lengths[0] > sizeof s->layout || lengths[1] > sizeof s->process || fread(&s->layout, lengths[0], 1, f) != 1 ||
+        fread(&s->process, lengths[1], 1, f) != 1 || fread(&s->thread_pointer, 8, 1, f) != 1 ||
         fread(&s->stack_pointer, 8, 1, f) != 1)
         return false;
     while (fread(head, sizeof head, 1, f) == 1) {
