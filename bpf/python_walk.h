@@ -62,7 +62,6 @@ struct walk_memory {
 #define WALK_FRAME_MAX 120 /* bytes of a frame that are looked at */
 #define WALK_HEADER_MASK 255
 #define WALK_SEEN 64
-#define WALK_RUNS (WIRE_PYTHON_MAX / 2)
 /* Frames of the innermost run lie within this many bytes above the stack pointer when they are shims. */
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 
@@ -98,11 +97,9 @@ struct py_walk {
     /* The code object of the newest entry that was not in `seen`: to be copied if it is new. */
     PY_U64 new_code;
     PY_U32 new_fingerprint;
-    PY_U32 run_count; /* runs ended, and where in the entries */
     PY_U32 list_left; /* thread states still to look at */
     PY_U64 list_interp, list_tstate;
     PY_U64 small[16];
-    PY_U32 runs[WALK_RUNS];
     struct walk_seen seen[WALK_SEEN];
     PY_U8 header[WALK_HEADER_MASK + 1 + 8];
     PY_U8 direct[WALK_FRAME_MAX + 8 + 128];
@@ -273,7 +270,7 @@ WALK_INLINE int walk_begin(struct py_walk *w)
 {
     PY_U64 frame = 0;
 
-    w->count = w->frame_count = w->open_run = w->retried = w->window_hits = w->run_count = 0;
+    w->count = w->frame_count = w->open_run = w->retried = w->window_hits = 0;
     w->window_start = w->window_len = 0;
     w->cframe = 0;
     w->last_shim = 0;
@@ -300,7 +297,7 @@ WALK_INLINE int walk_restart(struct py_walk *w, PY_U64 cframe)
         return 1;
     w->cframe = cframe;
     w->frame = frame;
-    w->count = w->frame_count = w->open_run = w->last_shim = w->run_count = 0;
+    w->count = w->frame_count = w->open_run = w->last_shim = 0;
     return 0;
 }
 
@@ -335,15 +332,6 @@ WALK_INLINE int walk_broken(struct py_walk *w, PY_U32 reason)
         (entries)[put_].fingerprint = (print);                         \
         (entries)[put_].offset = (bytes);                              \
         (w)->count++;                                                  \
-    } while (0)
-
-#define WALK_PUT_RUN(entries, w, record)                               \
-    do {                                                               \
-        PY_U64 run_ = (w)->run_count;                                  \
-        WALK_BOUND(run_, WALK_RUNS - 1);                               \
-        (w)->runs[run_] = (w)->count;                                  \
-        (w)->run_count++;                                              \
-        WALK_PUT(entries, w, (record) | WIRE_RUN, 0, 0);               \
     } while (0)
 
 /*
@@ -413,7 +401,7 @@ have:
     if (l->frame_kind == PY_FRAMES_SHIM && owner >= PY_OWNER_SHIM) {
         /* A shim is a local variable of its activation: its own address is the record. */
         if (w->open_run) {
-            WALK_PUT_RUN(entries, w, frame);
+            WALK_PUT(entries, w, frame | WIRE_RUN, 0, 0);
             w->open_run = 0;
         }
         w->last_shim = 1;
@@ -458,7 +446,7 @@ have:
         w->last_shim = 0;
         if (l->frame_kind == PY_FRAMES_ENTRY && entry) {
             if (w->open_run) {
-                WALK_PUT_RUN(entries, w, w->cframe);
+                WALK_PUT(entries, w, w->cframe | WIRE_RUN, 0, 0);
                 w->open_run = 0;
             }
             w->last_shim = 1;

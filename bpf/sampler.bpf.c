@@ -130,7 +130,24 @@ struct {
     __type(value, struct wire_mapping);
 } mappings SEC(".maps");
 
-#include "bpf/table_unwind.h"
+struct native_unwind;
+static __always_inline __u32 native_find(struct native_unwind *u, __u64 address);
+/* Element `n` of the current module's part of an array. */
+#define NATIVE_ELEMENT(map, start, count, n)                                       \
+    ({                                                                             \
+        __u32 element_ = (n);                                                      \
+        void *found_ = 0;                                                          \
+        if (element_ < (count)) {                                                  \
+            element_ += (start);                                                   \
+            found_ = bpf_map_lookup_elem(&map, &element_);                         \
+        }                                                                          \
+        found_;                                                                    \
+    })
+#define NATIVE_MAPPING(u, address) native_find(u, address)
+#define NATIVE_ROW(u, n) NATIVE_ELEMENT(unwind_rows, (u)->mapping.row_start, (u)->mapping.row_count, n)
+#define NATIVE_INDEX(u, n) NATIVE_ELEMENT(unwind_index, (u)->mapping.index_start, (u)->mapping.index_count, n)
+#define NATIVE_WIDE(u, n) NATIVE_ELEMENT(unwind_wide_rows, (u)->mapping.wide_start, (u)->mapping.wide_count, n)
+#include "bpf/native_unwind.h"
 
 #define SAMPLE_BUFFER_MASK 131071
 struct scratch {
@@ -138,8 +155,9 @@ struct scratch {
     struct code_copy copy;
     struct native_unwind native;
     struct wire_python python[WIRE_PYTHON_MAX];
-    __u64 native_frames[WIRE_NATIVE_MAX];
-    __u32 run_next; /* the run whose native frame is looked for */
+    struct native_frame native_frames[WIRE_NATIVE_MAX];
+    __u32 mapping_start, mapping_count; /* the process's part of `mappings` */
+    __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
     __u32 steps;
     __u64 snapshot_at; /* where the next page of the user stack goes */
@@ -317,57 +335,85 @@ __attribute__((noinline)) int append_python(__u32 at)
     return bpf_probe_read_kernel(s->message + to, len, s->python) ? 0 : (int)len;
 }
 
-/* Notes the native frame [sp, cfa) with the runs whose record lies in it. */
-static __always_inline void join_runs(struct scratch *s, __u64 sp, __u64 cfa)
-{
-    /* One record lies in a frame; another one may have been passed by, outside of every frame. */
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        __u64 run = s->run_next, slot;
-        if (run >= s->walk.run_count)
-            return;
-        WALK_BOUND(run, WALK_RUNS - 1);
-        slot = s->walk.runs[run];
-        WALK_BOUND(slot, WIRE_PYTHON_MAX - 1);
-        __u64 record = s->python[slot].address & WIRE_ADDRESS;
-        if (record >= cfa)
-            return;
-        if (record >= sp)
-            s->python[slot].offset = s->native.count;
-        s->run_next++;
-    }
-}
-
-/* One native frame. 1: the unwinding has ended. */
-__attribute__((noinline)) int native_frame(void)
+/* Sets u->mapping to the mapping that holds `address`, and to where its module's table lies. 0, or the loss reason. */
+static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 {
     struct scratch *s = scratch_get();
 
     if (!s)
-        return 1;
-    __u64 sp = s->native.sp;
-    int ended = native_step(&s->native, s->native_frames);
-    if (s->native.cfa != ~0ull)
-        join_runs(s, sp, s->native.cfa);
-    return ended;
+        return LOSS_no_mapping;
+    s->mapping_low = 0;
+    s->mapping_high = s->mapping_count;
+    for (int i = 0; i < 20; i++) {
+        __u32 low = s->mapping_low, high = s->mapping_high;
+        if (low >= high)
+            break;
+        __u32 middle = low + (high - low) / 2, at = s->mapping_start + middle;
+        struct wire_mapping *m = bpf_map_lookup_elem(&mappings, &at);
+        if (!m)
+            return LOSS_no_mapping;
+        if (m->end <= address)
+            s->mapping_low = middle + 1;
+        else
+            s->mapping_high = middle;
+    }
+    if (s->mapping_low >= s->mapping_count)
+        return LOSS_no_mapping;
+    __u32 at = s->mapping_start + s->mapping_low;
+    struct wire_mapping *m = bpf_map_lookup_elem(&mappings, &at);
+    if (!m || address < m->start || address >= m->end)
+        return LOSS_no_mapping;
+    u->mapping.start = m->start;
+    u->mapping.end = m->end;
+    u->mapping.base = m->base;
+    u->mapping.flags = m->flags & WIRE_MAPPING_ANONYMOUS ? NATIVE_NO_TABLE : 0;
+    u->mapping.row_count = 0;
+    if (u->mapping.flags)
+        return 0;
+    __u32 number = m->module;
+    if (number == WIRE_NO_MODULE)
+        return LOSS_no_module;
+    struct wire_module *module = bpf_map_lookup_elem(&modules, &number);
+    if (!module || !module->row_count) {
+        s->sample.native_missing = number;
+        return LOSS_table_missing;
+    }
+    module->used_s = s->sample.time_ns / 1000000000;
+    u->mapping.row_start = module->row_start;
+    u->mapping.row_count = module->row_count;
+    u->mapping.index_start = module->index_start;
+    u->mapping.index_first = module->index_first;
+    u->mapping.index_count = module->index_count;
+    u->mapping.wide_start = module->wide_start;
+    u->mapping.wide_count = module->wide_count;
+    return 0;
 }
 
-/* Native frames into s->native_frames, and the join into s->python. */
+/* One native frame. 1: the unwinding has ended. */
+__attribute__((noinline)) int native_one(void)
+{
+    struct scratch *s = scratch_get();
+
+    return s ? native_step(&s->native, s->native_frames) : 1;
+}
+
+/* Native frames into s->native_frames. */
 __attribute__((noinline)) int unwind_native(void)
 {
     struct scratch *s = scratch_get();
 
     if (!s)
         return 0;
-    s->run_next = 0;
-    native_begin(&s->native, s->sample.registers, s->sample.stack_size);
+    for (int i = 0; i < WIRE_REGISTERS; i++)
+        s->native.registers[i] = s->sample.registers[i];
+    native_begin(&s->native);
     for (int i = 0; i < WIRE_NATIVE_MAX + 1; i++) {
-        if (native_frame())
+        if (native_one())
             break;
     }
     s->sample.native_end = s->native.end;
-    s->sample.native_missing = s->native.missing;
     s->sample.native_count = s->native.count;
+    s->sample.native_last_cfa = s->native.last_cfa;
     if (s->native.end != LOSS_complete)
         count_loss(s->native.end);
     return 0;
@@ -381,9 +427,9 @@ __attribute__((noinline)) int append_native(__u32 at)
 
     if (!s)
         return 0;
-    len = (__u64)s->native.count * 8;
+    len = (__u64)s->native.count * sizeof(struct native_frame);
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
-    WALK_BOUND(len, 16383);
+    WALK_BOUND(len, 65535);
     if (!len || len > sizeof s->native_frames)
         return 0;
     return bpf_probe_read_kernel(s->message + to, len, s->native_frames) ? 0 : (int)len;
@@ -539,6 +585,7 @@ int sample(struct bpf_perf_event_data *ctx)
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
     m->native_count = m->native_end = m->reserved = 0;
     m->native_missing = WIRE_NO_MODULE;
+    m->native_last_cfa = ~0ull;
 
     /* The first sample after user space named the process says which image was meant. */
     if (!process->exec_generation_1) {
@@ -575,14 +622,13 @@ int sample(struct bpf_perf_event_data *ctx)
         }
     }
 
-    s->walk.count = s->walk.run_count = 0;
+    s->walk.count = 0;
     if (m->flags & WIRE_REGISTERS_OK)
         m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
     int unwind = sample_tables && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE);
     if (unwind) {
-        s->native.mapping_start = process->mapping_start;
-        s->native.mapping_count = process->mapping_count;
-        s->native.now_s = m->time_ns / 1000000000;
+        s->mapping_start = process->mapping_start;
+        s->mapping_count = process->mapping_count;
     }
     if (m->flags & WIRE_STALE) {
         count_loss(LOSS_stale_config);
@@ -596,14 +642,13 @@ int sample(struct bpf_perf_event_data *ctx)
                        tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u;
             walk_python();
             m->python_count = s->walk.count;
+            at += append_python(at);
         }
     }
-    /* Before the Python entries are appended: the join is written into them. */
-    if (unwind)
+    if (unwind) {
         unwind_native();
-    at += append_python(at);
-    if (unwind)
         at += append_native(at);
+    }
     if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE)) {
         append_stack(at);
         at += m->stack_len_bytes;

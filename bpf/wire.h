@@ -12,7 +12,7 @@
 /* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
 #define WIRE_PYTHON_MAX 4096
 #define WIRE_KERNEL_MAX 127
-#define WIRE_NATIVE_MAX 1024
+#define WIRE_NATIVE_MAX 2048
 #define WIRE_STACK_MAX 65536
 #define WIRE_REGISTERS 17
 
@@ -72,8 +72,7 @@ struct wire_module {
 /*
  * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the
  * instruction, bytes from the start of the bytecode. Or, with WIRE_RUN set, the end of a run: the address of the
- * record that the activation of the eval loop keeps on its native stack; the frames before it ran there. `offset` is
- * then the number of the native frame that holds the record, counted from 1 at the innermost; 0: none does.
+ * record that the activation of the eval loop keeps on its native stack; the frames before it ran there.
  */
 struct wire_python {
     PY_U64 address;     /* with WIRE_* bits on top */
@@ -84,8 +83,6 @@ struct wire_python {
 #define WIRE_GENERATOR (1ull << 62)
 #define WIRE_UNREAD (1ull << 61) /* the code object could not be read */
 #define WIRE_ADDRESS ((1ull << 61) - 1)
-/* A native frame is an address, with this bit where it is a return address. */
-#define WIRE_RETURN (1ull << 63)
 
 enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
@@ -94,7 +91,7 @@ enum {
     WIRE_STACK_WHOLE = 8, /* the snapshot reaches the stack's start */
 };
 
-/* Followed by kernel addresses (8 bytes each), Python entries (16 each), native frames (8 each), stack bytes. */
+/* Followed by kernel addresses (8 bytes each), Python entries and native frames (16 each), stack bytes. */
 struct wire_sample {
     PY_U32 type;
     PY_U32 flags;
@@ -114,6 +111,7 @@ struct wire_sample {
     PY_U32 native_end; /* loss reason; 1 complete, 0 not asked for */
     PY_U32 native_missing; /* number of the module whose table was missing, or WIRE_NO_MODULE */
     PY_U32 reserved;
+    PY_U64 native_last_cfa; /* of the outermost native frame, all ones when unknown */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -153,7 +151,7 @@ static_assert(sizeof(struct wire_process) == 72, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_sample) == 96 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 104 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/native_unwind.h"
 #include "capture/procfs.h"
 
 struct python_key {
@@ -32,7 +33,7 @@ struct recorder {
     struct python_entry entries[WIRE_PYTHON_MAX];
     uint32_t frames[WIRE_PYTHON_MAX];
     uint64_t runs[WIRE_PYTHON_MAX * 2];
-    uint32_t run_frames[WIRE_PYTHON_MAX]; /* native frame of each run, from 1 at the innermost; innermost run first */
+    uint64_t native[WIRE_NATIVE_MAX]; /* addresses of the native frames, with NATIVE_EXACT */
     uint64_t joined[WIRE_PYTHON_MAX * 2];
 };
 
@@ -373,7 +374,6 @@ static uint32_t split_entries(struct recorder *r, const struct wire_python *wire
             r->entries[count - 1].address |= WIRE_RUN;
             r->runs[2 * runs] = wire[i].address & WIRE_ADDRESS;
             r->runs[2 * runs + 1] = 0;
-            r->run_frames[runs] = (uint32_t)wire[i].offset;
             runs++;
             open = false;
         } else {
@@ -386,7 +386,6 @@ static uint32_t split_entries(struct recorder *r, const struct wire_python *wire
         r->entries[count - 1].address |= WIRE_RUN;
         r->runs[2 * runs] = 0;
         r->runs[2 * runs + 1] = LOSS_join_no_record;
-        r->run_frames[runs] = 0;
         runs++;
     }
     for (uint32_t i = 0; i < runs / 2; i++) {
@@ -452,7 +451,7 @@ static struct error *python_stack(struct recorder *r, struct process *p, uint32_
 /* ---- native ---- */
 
 /* The stack's id in the trace: frames as module and offset in its file. */
-static struct error *native_stack(struct recorder *r, struct process *p, const uint64_t *wire, uint32_t count,
+static struct error *native_stack(struct recorder *r, struct process *p, const struct native_frame *wire, uint32_t count,
                                   uint32_t *stack)
 {
     uint32_t frames[WIRE_NATIVE_MAX];
@@ -466,14 +465,16 @@ static struct error *native_stack(struct recorder *r, struct process *p, const u
         p->native.stack.count = 0;
         p->native.epoch_1 = r->epoch_1;
     }
-    uint32_t known = intern_find(&p->native.keys, wire, count * (uint32_t)sizeof *wire);
+    for (uint32_t i = 0; i < count; i++)
+        r->native[i] = wire[i].ip & ~NATIVE_GUESSED;
+    uint32_t known = intern_find(&p->native.keys, r->native, count * (uint32_t)sizeof *r->native);
     if (known != INTERN_NONE) {
         *stack = p->native.stack.data[known];
         return NULL;
     }
     for (uint32_t i = 0; i < count; i++) {
-        bool returns = wire[i] & WIRE_RETURN;
-        uint64_t address = wire[i] & ~WIRE_RETURN;
+        bool returns = !(r->native[i] & NATIVE_EXACT);
+        uint64_t address = r->native[i] & NATIVE_ADDRESS;
         /* The byte before a return address is inside the call; the address itself may be behind the mapping. */
         struct mapping *m = process_mapping(p, address - returns);
         struct trace_native_frame frame = {
@@ -487,23 +488,35 @@ static struct error *native_stack(struct recorder *r, struct process *p, const u
         frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_native_frame, &frame);
     }
     *stack = trace_writer_stack(r->o.writer, frames, count);
-    uint32_t id = intern_id(&p->native.keys, wire, count * (uint32_t)sizeof *wire, &added);
+    uint32_t id = intern_id(&p->native.keys, r->native, count * (uint32_t)sizeof *r->native, &added);
     if (id == INTERN_NONE || (added && !VEC_PUSH(&p->native.stack, *stack)))
         return error_no_memory();
     return NULL;
 }
 
+/* The native frame, from 0 at the innermost, whose part of the stack holds `record`; `count` when none does. */
+static uint32_t frame_of_record(const struct native_frame *frames, uint32_t count, uint64_t last_cfa, uint64_t record)
+{
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        uint64_t cfa = i + 1 < count ? frames[i + 1].sp : last_cfa;
+        if (record >= frames[i].sp && record < cfa && cfa != UINT64_MAX)
+            break;
+    }
+    return i;
+}
+
 /* The join of a stack that was unwound in the kernel: indices from the outermost native frame. */
-static uint32_t index_join(struct recorder *r, const struct wire_sample *m, uint32_t run_count)
+static uint32_t index_join(struct recorder *r, const struct wire_sample *m, const struct native_frame *frames,
+                           uint32_t run_count)
 {
     for (uint32_t i = 0; i < run_count; i++) {
-        uint32_t from_inner = r->run_frames[run_count - 1 - i];
-        uint64_t reason = 0, index = 0;
-        if (from_inner && from_inner <= m->native_count)
-            index = m->native_count - from_inner + 1;
-        else if (r->runs[2 * i + 1])
-            reason = r->runs[2 * i + 1];
-        else
+        uint64_t record = r->runs[2 * i], reason = r->runs[2 * i + 1], index = 0;
+        uint32_t at = record ? frame_of_record(frames, m->native_count, m->native_last_cfa, record) : m->native_count;
+        if (at < m->native_count)
+            index = m->native_count - at;
+        else if (!reason)
             reason = m->native_end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
         r->joined[2 * i] = index;
         r->joined[2 * i + 1] = reason;
@@ -558,14 +571,14 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         m->native_count > WIRE_NATIVE_MAX ||
         len_bytes - sizeof *m <
             m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) +
-                m->native_count * UINT64_C(8) + (uint64_t)m->stack_len_bytes)
+                m->native_count * sizeof(struct native_frame) + (uint64_t)m->stack_len_bytes)
         return error_create(ERROR_FORMAT, "the sampler sent a message that breaks its own form");
     const uint64_t *kernel = (const uint64_t *)at;
     at += m->kernel_count * 8;
     const struct wire_python *python = (const struct wire_python *)at;
     at += m->python_count * sizeof *python;
-    const uint64_t *native = (const uint64_t *)at;
-    at += m->native_count * 8;
+    const struct native_frame *native = (const struct native_frame *)at;
+    at += m->native_count * sizeof *native;
 
     TRY(processes_of_sample(r->o.processes, m, &p));
     if (!p) {
@@ -586,7 +599,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     TRY(python_stack(r, p, frame_count, &tuple.python_stack));
     TRY(native_stack(r, p, native, m->native_count, &tuple.native_stack));
     if (m->native_count && run_count)
-        tuple.join = index_join(r, m, run_count);
+        tuple.join = index_join(r, m, native, run_count);
     if (m->native_missing != WIRE_NO_MODULE)
         TRY(processes_want_table(r->o.processes, p, m->native_missing));
     if (m->stack_len_bytes && !m->native_count) {

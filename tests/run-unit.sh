@@ -17,7 +17,7 @@ for test; do
     fi
     p=$(grep -c '^\[       OK \]' "$logs/$name.log")
     s=$(grep -c '^\[  SKIPPED \] [^0-9]' "$logs/$name.log")
-    f=$(grep -c '^\[  FAILED  \] [a-z]' "$logs/$name.log")
+    f=$(grep '^\[  FAILED  \] [a-z]' "$logs/$name.log" | sort -u | wc -l)
     [ $status = ok ] || [ "$f" -gt 0 ] || f=1
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     printf '  %-7s %s (%d)\n' $status "$name" "$p"

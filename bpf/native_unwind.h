@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The native unwind: from a thread's registers to a list of (address, stack pointer),
+ * over the rows of bpf/unwind_row.h.
+ *
+ * One piece of code for the BPF program and for the host, as the Python walk is; what
+ * differs is how memory is read and where the rows of a module lie. All state lies in
+ * struct native_unwind, in a map's value under BPF, so that each step is a function
+ * the verifier looks at once. One step is one frame.
+ *
+ * A frame is the stack from its stack pointer up to its CFA, and its CFA is the stack
+ * pointer of the next entry, so an entry holds the stack pointer only; that of the last
+ * frame is `last_cfa`. (Behind a signal frame the stack may go on anywhere.)
+ *
+ * The stack is read in pieces of up to 8 KiB, upwards, since frames follow each other
+ * there. Slots below the stack pointer, where an epilogue has popped a register from,
+ * are not read: the register has the value again.
+ *
+ * Executable memory without tables (code that a program made) is stepped over by what
+ * stands behind the call, where that is a known epilogue (the trampolines of CPython's
+ * -X perf), else by frame pointer, within bounds; such entries are marked.
+ *
+ * The includer says how rows are found, as macros:
+ *   NATIVE_MAPPING(u, address)  sets u->mapping; 0, or the loss reason
+ *   NATIVE_ROW(u, n), NATIVE_INDEX(u, n), NATIVE_WIDE(u, n)
+ *                               pointers to row, index entry, wide row n of u->mapping, or NULL
+ * On the host they are defined here, over struct native_host.
+ */
+#ifndef BPF_NATIVE_UNWIND_H
+#define BPF_NATIVE_UNWIND_H
+
+#include "bpf/python_walk.h"
+#include "bpf/unwind_row.h"
+
+#define NATIVE_MAX 2048 /* frames; a power of two */
+#define NATIVE_WINDOW_MASK 8191
+#define NATIVE_BELOW 256              /* bytes read below the slot wanted, for other slots of the frame */
+#define NATIVE_FP_MAX (1ull << 20)    /* a frame found by frame pointer is no larger */
+
+/* At most `limit`, in a form that the verifier sees. */
+#ifdef __bpf__
+#define NATIVE_LIMIT(len, limit)              \
+    do {                                      \
+        asm volatile("" : "+r"(len));         \
+        if ((len) > (limit))                  \
+            (len) = (limit);                  \
+    } while (0)
+#else
+#define NATIVE_LIMIT(len, limit) ((len) = (len) > (limit) ? (limit) : (len))
+#endif
+
+enum { NATIVE_RBX = 3, NATIVE_RBP = 6, NATIVE_RSP = 7, NATIVE_RIP = 16, NATIVE_REGISTERS = 17 };
+
+/* An entry: the address with these bits on top, and the frame's stack pointer. */
+#define NATIVE_EXACT (1ull << 63)   /* no return address: the innermost, interrupted by a signal, or the signal's trampoline */
+#define NATIVE_GUESSED (1ull << 62) /* found without tables */
+#define NATIVE_ADDRESS ((1ull << 62) - 1)
+struct native_frame {
+    __u64 ip, sp;
+};
+
+enum {
+    NATIVE_NO_TABLE = 1, /* executable memory that no file is behind */
+};
+
+/* An executable mapping and where its module's rows are. */
+struct native_mapping {
+    __u64 start, end; /* addresses */
+    __u64 base;       /* the address of pc 0 */
+    __u32 flags;
+    __u32 row_count, index_first, index_count, wide_count;
+    __u32 row_start, index_start, wide_start; /* the includer's: where in its maps */
+};
+
+#ifndef __bpf__
+#include "formats/elf/unwind_table.h"
+struct native_host {
+    /* Sets *mapping and *table; 0, or the loss reason. */
+    __u32 (*find)(void *ctx, __u64 address, struct native_mapping *mapping, const struct unwind_table **table);
+    void *ctx;
+    const struct unwind_table *table; /* of the current mapping */
+};
+#define NATIVE_MAPPING(u, address) (u)->host.find((u)->host.ctx, (address), &(u)->mapping, &(u)->host.table)
+#define NATIVE_ROW(u, n) ((n) < (u)->mapping.row_count ? &(u)->host.table->rows[n] : NULL)
+#define NATIVE_INDEX(u, n) ((n) < (u)->mapping.index_count ? &(u)->host.table->index[n] : NULL)
+#define NATIVE_WIDE(u, n) ((n) < (u)->mapping.wide_count ? &(u)->host.table->wide[n] : NULL)
+#endif
+
+struct native_unwind {
+    __u64 registers[NATIVE_REGISTERS]; /* DWARF order; of the frame to be looked at next */
+    __u64 last_cfa;                    /* of the outermost entry; all ones where unknown */
+    __u64 window_start, window_len;
+    __u32 exact;   /* the next frame was interrupted: all registers are known */
+    __u32 rbp_known, rbx_known;
+    __u32 guessed; /* the next frame was found without tables */
+    __u32 count;   /* entries made */
+    __u32 end;     /* loss reason that ended it; LOSS_complete */
+    __u32 other;   /* enum unwind_other, where such a row ended it */
+    __u32 guesses; /* entries marked NATIVE_GUESSED */
+    __u32 low, high; /* of the search; in memory, so that the verifier does not follow their values */
+    struct native_mapping mapping;
+    __u64 small[20];
+    __u8 window[NATIVE_WINDOW_MASK + 1 + 8];
+#ifndef __bpf__
+    struct walk_memory memory;
+    struct native_host host;
+#endif
+};
+
+/* u->registers have been set; so has, on the host, what memory and rows are. */
+WALK_INLINE void native_begin(struct native_unwind *u)
+{
+    u->exact = u->rbp_known = u->rbx_known = 1;
+    u->guessed = u->guesses = u->count = u->end = u->other = 0;
+    u->window_start = u->window_len = 0;
+    u->mapping.start = u->mapping.end = 0;
+    u->last_cfa = ~0ull;
+}
+
+WALK_INLINE int native_end(struct native_unwind *u, __u32 reason)
+{
+    u->end = reason;
+    return 1;
+}
+
+/* Eight bytes, most often of the stack. 0: read. */
+WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
+{
+    __u64 sp = u->registers[NATIVE_RSP], at = address - u->window_start;
+
+    if (address < u->window_start || at >= u->window_len || at + 8 > u->window_len) {
+        __u64 above = address - sp, start = address - (above < NATIVE_BELOW ? above : NATIVE_BELOW);
+        __u64 len = 2 * WALK_PAGE - (start & (WALK_PAGE - 1));
+        if (above < (1ull << 30)) {
+            /* 8192 would become 0 if it were masked. */
+            NATIVE_LIMIT(len, 2 * WALK_PAGE);
+            if (WALK_READ(u, u->window, len, start)) {
+                len = WALK_PAGE - (start & (WALK_PAGE - 1));
+                NATIVE_LIMIT(len, WALK_PAGE);
+                if (WALK_READ(u, u->window, len, start))
+                    len = 0;
+            }
+            u->window_start = start;
+            u->window_len = len;
+            at = address - start;
+        }
+        if (at >= u->window_len || at + 8 > u->window_len) {
+            if (WALK_READ(u, &u->small[17], 8, address))
+                return 1;
+            *out = u->small[17];
+            return 0;
+        }
+    }
+    *out = WALK_U64(u->window, at, NATIVE_WINDOW_MASK);
+    return 0;
+}
+
+/* The registers that the kernel saved for a signal handler. 0: done. */
+WALK_INLINE int native_signal(struct native_unwind *u)
+{
+    __u64 *r = u->registers, *saved = u->small;
+
+    if (WALK_READ(u, saved, 8 * NATIVE_REGISTERS, r[NATIVE_RSP] + UNWIND_SIGNAL_R8))
+        return native_end(u, LOSS_native_fault);
+    for (int i = 0; i < 8; i++)
+        r[8 + i] = saved[i];
+    r[5] = saved[8];
+    r[4] = saved[9];
+    r[NATIVE_RBP] = saved[10];
+    r[NATIVE_RBX] = saved[11];
+    r[1] = saved[12];
+    r[0] = saved[13];
+    r[2] = saved[14];
+    r[NATIVE_RSP] = saved[15];
+    r[NATIVE_RIP] = saved[16];
+    u->exact = u->rbp_known = u->rbx_known = 1;
+    u->guessed = 0;
+    u->last_cfa = r[NATIVE_RSP];
+    return 0;
+}
+
+/* To the caller: its stack pointer and return address. */
+WALK_INLINE int native_return(struct native_unwind *u, __u64 cfa, __u64 address)
+{
+    if (cfa <= u->registers[NATIVE_RSP])
+        return native_end(u, LOSS_native_loop);
+    u->registers[NATIVE_RSP] = cfa;
+    u->registers[NATIVE_RIP] = address;
+    u->last_cfa = cfa;
+    u->exact = 0;
+    /* Addresses of user space have 56 bits at most; zero is how thread starts that say nothing end. */
+    if (!address)
+        return native_end(u, LOSS_complete);
+    if (address & ~NATIVE_ADDRESS)
+        return native_end(u, LOSS_no_mapping);
+    return 0;
+}
+
+/* mov $15, %rax; syscall: what a signal handler returns to, for libcs that say nothing of it. */
+WALK_INLINE int native_is_sigreturn(struct native_unwind *u, __u64 address)
+{
+    if (WALK_READ(u, u->small, 9, address))
+        return 0;
+    return u->small[0] == 0x0f0000000fc0c748ull && (__u8)u->small[1] == 0x05;
+}
+
+/* Code that a program made. */
+WALK_INLINE int native_guess(struct native_unwind *u)
+{
+    __u64 *r = u->registers, sp = r[NATIVE_RSP], rbp = r[NATIVE_RBP], address, saved;
+
+    u->guessed = 1;
+    if (!u->exact && !WALK_READ(u, u->small, 8, r[NATIVE_RIP])) {
+        __u64 code = u->small[0];
+        int pops = (code & 0xffff) == 0xc35d; /* pop %rbp; ret: CPython 3.13 and later */
+        /* add $8, %rsp; ret: CPython 3.12 */
+        if (pops || (code & 0xffffffffffull) == 0xc308c48348ull) {
+            if (native_read(u, sp, &saved) || native_read(u, sp + 8, &address))
+                return native_end(u, LOSS_native_fault);
+            if (pops) {
+                r[NATIVE_RBP] = saved;
+                u->rbp_known = 1;
+            }
+            return native_return(u, sp + 16, address);
+        }
+    }
+    if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || (rbp & 7))
+        return native_end(u, LOSS_no_unwind_info);
+    if (native_read(u, rbp, &saved) || native_read(u, rbp + 8, &address))
+        return native_end(u, LOSS_native_fault);
+    if (saved && (saved <= rbp || saved - rbp > NATIVE_FP_MAX))
+        saved = u->rbp_known = 0;
+    r[NATIVE_RBP] = saved;
+    u->rbx_known = 0;
+    return native_return(u, rbp + 16, address);
+}
+
+/* A register's value, where it is known. */
+WALK_INLINE int native_base(struct native_unwind *u, __u32 number, __u64 cfa, __u64 *out)
+{
+    __u64 at = number;
+
+    if (number == UNWIND_BASE_CFA) {
+        *out = cfa;
+        return 0;
+    }
+    if (number > 15 || (!u->exact && number != NATIVE_RSP && (number != NATIVE_RBP || !u->rbp_known) &&
+                        (number != NATIVE_RBX || !u->rbx_known)))
+        return 1;
+    WALK_BOUND(at, 15);
+    *out = u->registers[at];
+    return 0;
+}
+
+/* What a rule of a wide row gives; 0, or the loss reason. */
+WALK_INLINE __u32 native_rule(struct native_unwind *u, const struct unwind_rule *rule, __u64 cfa, __u64 *out)
+{
+    __u64 base;
+
+    if (native_base(u, rule->base, cfa, &base))
+        return LOSS_register_unsupported;
+    base += (__u64)(__s64)rule->offset;
+    if (rule->kind == UNWIND_MEMORY) {
+        if (native_read(u, base, &base))
+            return LOSS_native_fault;
+        base += (__u64)(__s64)rule->add;
+    }
+    *out = base;
+    return 0;
+}
+
+/* The caller's value of RBP or RBX. */
+WALK_INLINE void native_saved(struct native_unwind *u, const struct unwind_rule *rule, __u64 cfa, __u64 *value,
+                              __u32 *known)
+{
+    if (rule->kind != UNWIND_SAME)
+        *known = rule->kind != UNWIND_UNDEFINED && !native_rule(u, rule, cfa, value);
+}
+
+WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
+{
+    const struct unwind_wide *wide = NATIVE_WIDE(u, number);
+    __u64 cfa = 0, address = 0, rbp = u->registers[NATIVE_RBP], rbx = u->registers[NATIVE_RBX];
+    __u32 reason, rbp_known = u->rbp_known, rbx_known = u->rbx_known;
+
+    if (!wide)
+        return native_end(u, LOSS_no_unwind_info);
+    reason = native_rule(u, &wide->cfa, 0, &cfa);
+    if (!reason)
+        reason = native_rule(u, &wide->ra, cfa, &address);
+    if (reason)
+        return native_end(u, reason);
+    native_saved(u, &wide->rbp, cfa, &rbp, &rbp_known);
+    native_saved(u, &wide->rbx, cfa, &rbx, &rbx_known);
+    u->registers[NATIVE_RBP] = rbp;
+    u->registers[NATIVE_RBX] = rbx;
+    u->rbp_known = rbp_known;
+    u->rbx_known = rbx_known;
+    return native_return(u, cfa, address);
+}
+
+/* The row in force at `pc`; its number in u->low. 0: found. */
+WALK_INLINE int native_search(struct native_unwind *u, __u32 pc)
+{
+    const struct unwind_row *row;
+    const __u64 *index;
+    __u32 page = (pc >> UNWIND_PAGE_SHIFT) - u->mapping.index_first;
+
+    if (pc >> UNWIND_PAGE_SHIFT < u->mapping.index_first || page >= u->mapping.index_count)
+        return 1;
+    index = (const __u64 *)NATIVE_INDEX(u, page);
+    if (!index)
+        return 1;
+    u->low = UNWIND_PAGE_LOW(*index);
+    u->high = UNWIND_PAGE_HIGH(*index);
+    for (int i = 0; i < UNWIND_SEARCH_STEPS; i++) {
+        __u32 low = u->low, high = u->high;
+        if (high - low <= 1 || high < low)
+            break;
+        __u32 middle = low + (high - low) / 2;
+        row = NATIVE_ROW(u, middle);
+        if (!row)
+            return 1;
+        if (row->pc <= pc)
+            u->low = middle;
+        else
+            u->high = middle;
+    }
+    return 0;
+}
+
+/* A slot below the CFA where the frame saved a register. 0: done. */
+WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value, __u32 *known)
+{
+    /* Popped already: the register has its value. */
+    if (address < u->registers[NATIVE_RSP])
+        return 0;
+    *known = 1;
+    return native_read(u, address, value);
+}
+
+/* What the row says: RSP, RBP and PLT. */
+WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *row)
+{
+    __u64 *r = u->registers, cfa, address, rbp = r[NATIVE_RBP], rbx = r[NATIVE_RBX];
+    __u32 type = UNWIND_TYPE(row->type), slot = UNWIND_RBX(row->type), rbp_known = u->rbp_known, rbx_known = u->rbx_known;
+
+    if (type == UNWIND_RSP) {
+        cfa = r[NATIVE_RSP] + 8ull * row->cfa8;
+    } else if (type == UNWIND_RBP) {
+        if (!u->rbp_known)
+            return native_end(u, LOSS_register_unsupported);
+        cfa = rbp + 8ull * row->cfa8;
+    } else {
+        cfa = r[NATIVE_RSP] + 8 + ((r[NATIVE_RIP] & 15) >= row->cfa8 ? 8 : 0);
+    }
+    /* Before anything is read from there. */
+    if (cfa <= r[NATIVE_RSP])
+        return native_end(u, LOSS_native_loop);
+    if (slot == UNWIND_RBX_LOST)
+        rbx_known = 0;
+    else if (slot && native_slot(u, cfa - 8 - 8 * slot, &rbx, &rbx_known))
+        rbx_known = 0;
+    if (row->rbp8 && native_slot(u, cfa + 8 * (__s64)row->rbp8, &rbp, &rbp_known))
+        rbp_known = 0;
+    if (native_read(u, cfa - 8, &address))
+        return native_end(u, LOSS_native_fault);
+    r[NATIVE_RBP] = rbp;
+    r[NATIVE_RBX] = rbx;
+    u->rbp_known = rbp_known;
+    u->rbx_known = rbx_known;
+    return native_return(u, cfa, address);
+}
+
+/*
+ * One frame: makes its entry, and finds its caller's registers. Returns 1 when the unwind has ended (u->end says
+ * how). `frames` has room for NATIVE_MAX.
+ */
+WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames)
+{
+    __u64 *r = u->registers, ip = r[NATIVE_RIP], at = ip - !u->exact, put = u->count;
+    const struct unwind_row *row = 0;
+    __u32 type = UNWIND_NONE;
+
+    if (u->count >= NATIVE_MAX)
+        return native_end(u, LOSS_native_too_deep);
+    WALK_BOUND(put, NATIVE_MAX - 1);
+    frames[put].ip = (ip & NATIVE_ADDRESS) | (u->exact ? NATIVE_EXACT : 0) | (u->guessed ? NATIVE_GUESSED : 0);
+    frames[put].sp = r[NATIVE_RSP];
+    u->count++;
+    u->guesses += u->guessed;
+    u->guessed = 0;
+    u->last_cfa = ~0ull;
+    if (at < u->mapping.start || at >= u->mapping.end) {
+        __u32 reason = NATIVE_MAPPING(u, at);
+        if (reason) {
+            u->mapping.start = u->mapping.end = 0;
+            return native_end(u, reason);
+        }
+    }
+    if (u->mapping.flags & NATIVE_NO_TABLE)
+        return native_guess(u);
+    if (at - u->mapping.base <= 0xffffffffull && !native_search(u, (__u32)(at - u->mapping.base)))
+        row = NATIVE_ROW(u, u->low);
+    if (row && row->pc <= (__u32)(at - u->mapping.base))
+        type = UNWIND_TYPE(row->type);
+    if (type == UNWIND_RSP || type == UNWIND_RBP || type == UNWIND_PLT)
+        return native_plain(u, row);
+    if (type == UNWIND_END)
+        return native_end(u, LOSS_complete);
+    if (type == UNWIND_WIDE)
+        return native_wide(u, row->cfa8);
+    if (type == UNWIND_NONE && (native_is_sigreturn(u, ip) || (u->exact && native_is_sigreturn(u, ip - 7))))
+        type = UNWIND_SIGNAL;
+    if (type == UNWIND_SIGNAL) {
+        frames[put].ip |= NATIVE_EXACT;
+        return native_signal(u);
+    }
+    if (type == UNWIND_OTHER) {
+        u->other = row->cfa8;
+        return native_end(u, LOSS_register_unsupported);
+    }
+    return native_end(u, LOSS_no_unwind_info);
+}
+
+#ifndef __bpf__
+static_assert(sizeof(struct native_frame) == 16, "an entry");
+static_assert(sizeof(struct native_mapping) == 56, "no holes");
+#endif
+
+#endif
