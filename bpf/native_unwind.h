@@ -32,7 +32,7 @@
 #include "bpf/python_walk.h"
 #include "bpf/unwind_row.h"
 
-#define NATIVE_MAX 2048 /* frames; a power of two */
+#define NATIVE_MAX WIRE_NATIVE_MAX
 #define NATIVE_WINDOW_MASK 8191
 #define NATIVE_BELOW 256              /* bytes read below the slot wanted, for other slots of the frame */
 #define NATIVE_FP_MAX (1ull << 20)    /* a frame found by frame pointer is no larger */

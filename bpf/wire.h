@@ -12,6 +12,7 @@
 /* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
 #define WIRE_PYTHON_MAX 4096
 #define WIRE_KERNEL_MAX 127
+/* Native frames of one sample; a power of two. */
 #define WIRE_NATIVE_MAX 2048
 #define WIRE_STACK_MAX 65536
 #define WIRE_REGISTERS 17

@@ -250,12 +250,41 @@ static uint32_t define_thread(struct recorder *r, struct process *p, struct thre
     return t->trace_id;
 }
 
+/* ---- stacks that were met before: most samples have one of them ---- */
+
+static void stacks_forget(struct process_stacks *s)
+{
+    intern_clear(&s->keys);
+    s->stack.count = 0;
+}
+
+/* The stack of these frames as the sampler had them, if it stands in this epoch of the trace already. */
+static bool stacks_find(const struct recorder *r, struct process_stacks *s, const void *frames, size_t len_bytes,
+                        uint32_t *stack)
+{
+    if (s->epoch_1 != r->epoch_1) {
+        stacks_forget(s);
+        s->epoch_1 = r->epoch_1;
+    }
+    uint32_t known = intern_find(&s->keys, frames, (uint32_t)len_bytes);
+    if (known != INTERN_NONE)
+        *stack = s->stack.data[known];
+    return known != INTERN_NONE;
+}
+
+static struct error *stacks_keep(struct process_stacks *s, const void *frames, size_t len_bytes, uint32_t stack)
+{
+    bool added;
+    uint32_t id = intern_id(&s->keys, frames, (uint32_t)len_bytes, &added);
+
+    return id == INTERN_NONE || (added && !VEC_PUSH(&s->stack, stack)) ? error_no_memory() : NULL;
+}
+
 static void on_mapped(void *ctx, struct process *p, struct mapping *m)
 {
     struct recorder *r = ctx;
 
-    intern_clear(&p->native.keys); /* the same addresses may be other functions now */
-    p->native.stack.count = 0;
+    stacks_forget(&p->native); /* the same addresses may be other functions now */
     if (r->epoch_1 && p->trace_epoch_1 == r->epoch_1)
         put_mapping(r, p, m);
 }
@@ -402,21 +431,13 @@ static uint32_t split_entries(struct recorder *r, const struct wire_python *wire
 /* The stack's id in the trace. Most samples have a stack that was met before. */
 static struct error *python_stack(struct recorder *r, struct process *p, uint32_t count, uint32_t *stack)
 {
-    bool added, certain = true;
+    bool certain = true;
 
     *stack = 0;
     if (!count)
         return NULL;
-    if (p->stacks.epoch_1 != r->epoch_1) {
-        intern_clear(&p->stacks.keys);
-        p->stacks.stack.count = 0;
-        p->stacks.epoch_1 = r->epoch_1;
-    }
-    uint32_t known = intern_find(&p->stacks.keys, r->entries, count * (uint32_t)sizeof *r->entries);
-    if (known != INTERN_NONE) {
-        *stack = p->stacks.stack.data[known];
+    if (stacks_find(r, &p->stacks, r->entries, count * sizeof *r->entries, stack))
         return NULL;
-    }
     for (uint32_t i = 0; i < count; i++) {
         const struct python_entry *e = &r->entries[i];
         struct trace_python_frame frame = {
@@ -440,12 +461,7 @@ static struct error *python_stack(struct recorder *r, struct process *p, uint32_
     }
     *stack = trace_writer_stack(r->o.writer, r->frames, count);
     /* What could not be known now may be known next time. */
-    if (!certain)
-        return NULL;
-    uint32_t id = intern_id(&p->stacks.keys, r->entries, count * (uint32_t)sizeof *r->entries, &added);
-    if (id == INTERN_NONE || (added && !VEC_PUSH(&p->stacks.stack, *stack)))
-        return error_no_memory();
-    return NULL;
+    return certain ? stacks_keep(&p->stacks, r->entries, count * sizeof *r->entries, *stack) : NULL;
 }
 
 /* ---- native ---- */
@@ -455,23 +471,14 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
                                   uint32_t *stack)
 {
     uint32_t frames[WIRE_NATIVE_MAX];
-    bool added;
 
     *stack = 0;
     if (!count)
         return NULL;
-    if (p->native.epoch_1 != r->epoch_1) {
-        intern_clear(&p->native.keys);
-        p->native.stack.count = 0;
-        p->native.epoch_1 = r->epoch_1;
-    }
     for (uint32_t i = 0; i < count; i++)
         r->native[i] = wire[i].ip & ~NATIVE_GUESSED;
-    uint32_t known = intern_find(&p->native.keys, r->native, count * (uint32_t)sizeof *r->native);
-    if (known != INTERN_NONE) {
-        *stack = p->native.stack.data[known];
+    if (stacks_find(r, &p->native, r->native, count * sizeof *r->native, stack))
         return NULL;
-    }
     for (uint32_t i = 0; i < count; i++) {
         bool returns = !(r->native[i] & NATIVE_EXACT);
         uint64_t address = r->native[i] & NATIVE_ADDRESS;
@@ -488,10 +495,7 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
         frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_native_frame, &frame);
     }
     *stack = trace_writer_stack(r->o.writer, frames, count);
-    uint32_t id = intern_id(&p->native.keys, r->native, count * (uint32_t)sizeof *r->native, &added);
-    if (id == INTERN_NONE || (added && !VEC_PUSH(&p->native.stack, *stack)))
-        return error_no_memory();
-    return NULL;
+    return stacks_keep(&p->native, r->native, count * sizeof *r->native, *stack);
 }
 
 /* The native frame, from 0 at the innermost, whose part of the stack holds `record`; `count` when none does. */
