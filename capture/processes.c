@@ -71,18 +71,11 @@ void processes_set_events(struct processes *p, const struct processes_events *ev
     p->events = *events;
 }
 
-static void clear_mappings(struct process *p)
-{
-    for (size_t i = 0; i < p->mappings.count; i++)
-        free(p->mappings.data[i].path);
-    VEC_DEINIT(&p->mappings);
-}
-
 static void process_destroy(struct process *p)
 {
     if (!p)
         return;
-    clear_mappings(p);
+    mappings_deinit(&p->mappings);
     map_deinit(&p->thread_index);
     VEC_DEINIT(&p->threads);
     intern_deinit(&p->codes.keys);
@@ -187,28 +180,6 @@ struct thread *process_thread(struct process *p, uint32_t tid)
     return &p->threads.data[p->threads.count - 1];
 }
 
-/* The first mapping that ends behind `address`. */
-static size_t first_behind(const struct process *process, uint64_t address)
-{
-    size_t low = 0, high = process->mappings.count;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (process->mappings.data[mid].address + process->mappings.data[mid].length <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-struct mapping *process_mapping(const struct process *p, uint64_t address)
-{
-    size_t at = first_behind(p, address);
-
-    return at < p->mappings.count && p->mappings.data[at].address <= address ? &p->mappings.data[at] : NULL;
-}
-
 /* One mapping as the sampler is to see it; asks for its module's table. */
 static struct error *wire_mapping(struct processes *p, const struct process *process, struct mapping *m,
                                   struct wire_mapping *out)
@@ -218,7 +189,7 @@ static struct error *wire_mapping(struct processes *p, const struct process *pro
 
     *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
     if (!module) {
-        if (m->path[0] != '/' || !strncmp(m->path, "//anon", 6) || !strncmp(m->path, "/memfd:", 7))
+        if (mapping_is_anonymous(m))
             out->flags = WIRE_MAPPING_ANONYMOUS;
         return NULL;
     }
@@ -351,73 +322,14 @@ static struct error *look_at(struct processes *p, struct process *process, struc
     return NULL;
 }
 
-/* Puts a mapping (taking its path over) into the list at `at`. */
-static bool insert_mapping(struct process *process, size_t at, const struct mapping *m)
-{
-    if (!VEC_RESERVE(&process->mappings, process->mappings.count + 1))
-        return false;
-    struct mapping *list = process->mappings.data;
-    memmove(list + at + 1, list + at, (process->mappings.count - at) * sizeof *list);
-    list[at] = *m;
-    process->mappings.count++;
-    return true;
-}
-
-/* What is mapped over is gone: cut out of the list. */
-static bool cut_mappings(struct process *process, uint64_t start, uint64_t end)
-{
-    size_t at = first_behind(process, start), keep = at;
-    struct mapping *list = process->mappings.data;
-
-    if (at < process->mappings.count && list[at].address < start) {
-        struct mapping *m = &list[at];
-        uint64_t m_end = m->address + m->length;
-        m->length = start - m->address;
-        keep = ++at;
-        if (m_end > end) {
-            struct mapping right = *m;
-            right.path = strdup(m->path);
-            right.address = end;
-            right.length = m_end - end;
-            right.file_offset += end - m->address;
-            if (!right.path || !insert_mapping(process, at, &right)) {
-                free(right.path);
-                return false;
-            }
-            return true;
-        }
-    }
-    if (at == process->mappings.count && keep == at)
-        return true;
-    while (at < process->mappings.count && list[at].address + list[at].length <= end)
-        free(list[at++].path);
-    if (at < process->mappings.count && list[at].address < end) {
-        uint64_t cut = end - list[at].address;
-        list[at].address += cut;
-        list[at].length -= cut;
-        list[at].file_offset += cut;
-    }
-    memmove(list + keep, list + at, (process->mappings.count - at) * sizeof *list);
-    process->mappings.count -= at - keep;
-    return true;
-}
-
 static struct error *add_mapping(struct processes *p, struct process *process, const struct mapping *m)
 {
-    struct mapping copy = *m;
+    size_t at;
 
     if (!m->length || m->address + m->length < m->address)
         return NULL;
-    copy.path = strdup(m->path);
-    if (!copy.path || !cut_mappings(process, m->address, m->address + m->length)) {
-        free(copy.path);
+    if (!mappings_add(&process->mappings, m, &at))
         return error_no_memory();
-    }
-    size_t at = first_behind(process, m->address);
-    if (!insert_mapping(process, at, &copy)) {
-        free(copy.path);
-        return error_no_memory();
-    }
     /* Processes that will not be sampled cost no looking at files. */
     if (process->selected)
         TRY(look_at(p, process, &process->mappings.data[at]));
@@ -510,15 +422,8 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->glibc = parent->glibc;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
-    for (size_t i = 0; i < parent->mappings.count; i++) {
-        struct mapping m = parent->mappings.data[i];
-        m.time_ns = e->time_ns;
-        m.path = strdup(m.path);
-        if (!m.path || !VEC_PUSH(&child->mappings, m)) {
-            free(m.path);
-            return error_no_memory();
-        }
-    }
+    if (!mappings_copy(&child->mappings, &parent->mappings, e->time_ns))
+        return error_no_memory();
     if (child->python && !child->python->python.refused) {
         if (child->selected)
             return configure(p, child);
@@ -567,7 +472,7 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         .path = (char *)e->text,
     };
     memcpy(mapping.build_id, e->build_id, sizeof mapping.build_id);
-    size_t at = first_behind(process, mapping.address);
+    size_t at = mappings_first_behind(&process->mappings, mapping.address);
     if (at < process->mappings.count) {
         const struct mapping *m = &process->mappings.data[at];
         if (m->address == mapping.address && m->length == mapping.length && m->file_offset == mapping.file_offset &&

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/mappings.h"
 #include "capture/modules.h"
 #include "capture/sampler.h"
 #include "capture/sideband.h"
@@ -18,18 +19,6 @@
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
-
-struct mapping {
-    uint64_t time_ns; /* 0: before the capture began */
-    uint64_t address, length, file_offset;
-    uint32_t protection, map_flags, device_major, device_minor;
-    uint64_t inode, inode_generation;
-    struct module *module; /* NULL: none */
-    bool looked_up;        /* module was looked for */
-    uint8_t build_id[20];
-    uint32_t build_id_len;
-    char *path;
-};
 
 struct thread {
     uint32_t tid;
@@ -60,7 +49,7 @@ struct process {
     bool selected;              /* to be sampled if it is Python */
     bool leader_exited;         /* its first thread is gone; others may run */
     uint64_t ended_ns;          /* 0: it lives */
-    VEC(struct mapping) mappings; /* executable ones as they are now: by address, not overlapping */
+    struct mappings mappings;   /* executable ones as they are now */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
     /* the interpreter, when one was found */
@@ -107,8 +96,6 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
  * reuse of the pid was missed. NULL when it cannot be known any more.
  */
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
-/* The mapping that holds an address now, or NULL. */
-struct mapping *process_mapping(const struct process *p, uint64_t address);
 /* Asks for the table of a module once more: it was taken out, and a sample met it. */
 struct error *processes_want_table(struct processes *p, struct process *process, uint32_t number);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */

@@ -483,7 +483,7 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
         bool returns = !(r->native[i] & NATIVE_EXACT);
         uint64_t address = r->native[i] & NATIVE_ADDRESS;
         /* The byte before a return address is inside the call; the address itself may be behind the mapping. */
-        struct mapping *m = process_mapping(p, address - returns);
+        struct mapping *m = mappings_find(&p->mappings, address - returns);
         struct trace_native_frame frame = {
             .offset = address,
             .flags = returns ? TRACE_FRAME_RETURN : 0,
