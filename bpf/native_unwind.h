@@ -60,7 +60,8 @@ struct native_frame {
 };
 
 enum {
-    NATIVE_NO_TABLE = 1, /* executable memory that no file is behind */
+    NATIVE_NO_TABLE = 1,    /* executable memory that no file is behind */
+    NATIVE_BY_POINTERS = 2, /* no tables at all: frame pointers are believed */
 };
 
 /* An executable mapping and where its module's rows are. */
@@ -224,6 +225,9 @@ WALK_INLINE int native_guess(struct native_unwind *u)
             return native_return(u, sp + 16, address);
         }
     }
+    /* Threads and programs begin with a frame pointer of 0. */
+    if (u->mapping.flags & NATIVE_BY_POINTERS && u->rbp_known && !rbp && u->count > 1)
+        return native_end(u, LOSS_complete);
     if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || (rbp & 7))
         return native_end(u, LOSS_no_unwind_info);
     if (native_read(u, rbp, &saved) || native_read(u, rbp + 8, &address))

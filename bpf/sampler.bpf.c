@@ -3,9 +3,10 @@
  * The sampler: runs at each tick of a perf event on every CPU.
  *
  * For a process that user space has configured it takes the kernel stack, the user
- * registers, the Python frames (bpf/python_walk.h) and, where asked for, a copy of the
- * live part of the user stack, and puts them into one ring buffer without waking
- * anybody. A code object that was not met before in this address space is copied into
+ * registers, the Python frames (bpf/python_walk.h), the native frames
+ * (bpf/native_unwind.h) and, where those could not be had or where it is asked for, a
+ * copy of the live part of the user stack, and puts them into one ring buffer without
+ * waking anybody. A code object that was not met before in this address space is copied into
  * the ring just before the sample that refers to it. The parts are independent of
  * each other; what fails is counted by reason and costs nothing else.
  *
@@ -25,7 +26,9 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of the user stack; 0: none */
-const volatile __u32 sample_tables = 0;             /* unwind natively by tables */
+const volatile __u32 sample_every_stack = 0;        /* copy it always, not only where the unwinder could not go on */
+const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
+const volatile __u32 sample_all = 0;                /* processes that user space has not configured, too */
 const volatile __u32 sample_kernel = 1;
 const volatile __u32 sample_python = 1;
 
@@ -342,6 +345,12 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 
     if (!s)
         return LOSS_no_mapping;
+    if (sample_native == WIRE_NATIVE_FRAME_POINTERS) {
+        u->mapping.start = 0;
+        u->mapping.end = ~0ull;
+        u->mapping.flags = NATIVE_NO_TABLE | NATIVE_BY_POINTERS;
+        return 0;
+    }
     s->mapping_low = 0;
     s->mapping_high = s->mapping_count;
     for (int i = 0; i < 20; i++) {
@@ -374,10 +383,8 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
     if (number == WIRE_NO_MODULE)
         return LOSS_no_module;
     struct wire_module *module = bpf_map_lookup_elem(&modules, &number);
-    if (!module || !module->row_count) {
-        s->sample.native_missing = number;
-        return LOSS_table_missing;
-    }
+    if (!module || !module->row_count)
+        return module && module->row_start == WIRE_NO_TABLE ? LOSS_no_unwind_info : LOSS_table_missing;
     module->used_s = s->sample.time_ns / 1000000000;
     u->mapping.row_start = module->row_start;
     u->mapping.row_count = module->row_count;
@@ -414,8 +421,6 @@ __attribute__((noinline)) int unwind_native(void)
     s->sample.native_end = s->native.end;
     s->sample.native_count = s->native.count;
     s->sample.native_last_cfa = s->native.last_cfa;
-    if (s->native.end != LOSS_complete)
-        count_loss(s->native.end);
     return 0;
 }
 
@@ -536,6 +541,15 @@ static __always_inline int registers_of_task(struct scratch *s, struct task_stru
 }
 
 /*
+ * What stopped the unwinder is something that user space can do better: it knows the mappings as they were at this
+ * very time, and can wait for a table.
+ */
+static __always_inline int native_needs_help(__u32 end)
+{
+    return end == LOSS_table_missing || end == LOSS_no_mapping || end == LOSS_no_module;
+}
+
+/*
  * How far the user stack reaches. A thread that pthread_create() made has its control block, which the thread
  * pointer names, at the upper end of its stack; the first thread's stack ends where the kernel put the arguments.
  */
@@ -562,7 +576,7 @@ int sample(struct bpf_perf_event_data *ctx)
         return 0;
     }
     struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
-    if (!process || process->flags & WIRE_PROCESS_IGNORE)
+    if (process ? process->flags & WIRE_PROCESS_IGNORE : !sample_all)
         return 0;
     struct scratch *s = scratch_get();
     if (!s)
@@ -583,12 +597,13 @@ int sample(struct bpf_perf_event_data *ctx)
     m->period = ctx->sample_period;
     m->stack_size = 0;
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
-    m->native_count = m->native_end = m->reserved = 0;
-    m->native_missing = WIRE_NO_MODULE;
+    m->native_count = m->native_end = 0;
     m->native_last_cfa = ~0ull;
 
     /* The first sample after user space named the process says which image was meant. */
-    if (!process->exec_generation_1) {
+    if (!process) {
+        /* With no configuration there is nothing that could be out of date. */
+    } else if (!process->exec_generation_1) {
         process->start_boottime_ns = m->start_boottime_ns;
         process->exec_generation_1 = m->exec_generation + 1;
     } else if (process->exec_generation_1 != m->exec_generation + 1 ||
@@ -603,7 +618,9 @@ int sample(struct bpf_perf_event_data *ctx)
         m->flags |= WIRE_REGISTERS_OK;
     } else {
         m->flags |= WIRE_IN_KERNEL;
-        if (!registers_of_task(s, task))
+        if (!BPF_CORE_READ(task, mm))
+            m->flags |= WIRE_KERNEL_THREAD;
+        else if (!registers_of_task(s, task))
             m->flags |= WIRE_REGISTERS_OK;
         else
             count_loss(LOSS_no_user_registers);
@@ -625,14 +642,14 @@ int sample(struct bpf_perf_event_data *ctx)
     s->walk.count = 0;
     if (m->flags & WIRE_REGISTERS_OK)
         m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
-    int unwind = sample_tables && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE);
+    int unwind = sample_native && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE);
     if (unwind) {
-        s->mapping_start = process->mapping_start;
-        s->mapping_count = process->mapping_count;
+        s->mapping_start = process ? process->mapping_start : 0;
+        s->mapping_count = process ? process->mapping_count : 0;
     }
     if (m->flags & WIRE_STALE) {
         count_loss(LOSS_stale_config);
-    } else if (sample_python && process->runtime) {
+    } else if (sample_python && process && process->runtime) {
         __u32 index = process->layout;
         struct py_layout *layout = bpf_map_lookup_elem(&layouts, &index);
         if (layout) {
@@ -649,7 +666,8 @@ int sample(struct bpf_perf_event_data *ctx)
         unwind_native();
         at += append_native(at);
     }
-    if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE)) {
+    if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE) &&
+        (sample_every_stack || native_needs_help(m->native_end))) {
         append_stack(at);
         at += m->stack_len_bytes;
     }

@@ -69,6 +69,7 @@ struct wire_module {
     PY_U32 wide_start, wide_count;
     PY_U32 used_s; /* CLOCK_MONOTONIC seconds of the last use, written by BPF */
 };
+#define WIRE_NO_TABLE 0xffffffffu /* row_start, without rows: the module has no table and will have none */
 
 /*
  * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the
@@ -89,8 +90,12 @@ enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
     WIRE_STALE = 2,     /* the process has a newer image than its configuration */
     WIRE_REGISTERS_OK = 4,
-    WIRE_STACK_WHOLE = 8, /* the snapshot reaches the stack's start */
+    WIRE_STACK_WHOLE = 8,    /* the snapshot reaches the stack's start */
+    WIRE_KERNEL_THREAD = 16, /* there is no user stack */
 };
+
+/* How the sampler unwinds native frames. */
+enum wire_native { WIRE_NATIVE_NONE = 0, WIRE_NATIVE_TABLES = 1, WIRE_NATIVE_FRAME_POINTERS = 2 };
 
 /* Followed by kernel addresses (8 bytes each), Python entries and native frames (16 each), stack bytes. */
 struct wire_sample {
@@ -110,8 +115,6 @@ struct wire_sample {
     PY_U32 python_end; /* loss reason; 1 complete, 0 no Python */
     PY_U32 native_count;
     PY_U32 native_end; /* loss reason; 1 complete, 0 not asked for */
-    PY_U32 native_missing; /* number of the module whose table was missing, or WIRE_NO_MODULE */
-    PY_U32 reserved;
     PY_U64 native_last_cfa; /* of the outermost native frame, all ones when unknown */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
@@ -152,7 +155,7 @@ static_assert(sizeof(struct wire_process) == 72, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_sample) == 104 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 96 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

@@ -32,13 +32,14 @@ static const char usage_text[] =
     "  -i, --no-inherit      not the children of the processes asked for\n"
     "  -s, --subprocesses    the children too (the default)\n"
     "  -n, --native          native frames, too (the default); --no-native: none\n"
-    "      --unwind HOW      native frames by snapshot (default: a copy of the stack, unwound by pysym),\n"
-    "                        tables (in the kernel: no stack memory leaves the process), none\n"
+    "      --unwind HOW      native frames by tables (the default: in the kernel, no stack memory is recorded),\n"
+    "                        snapshot (a copy of the stack, unwound by pysym), both (to compare them),\n"
+    "                        fp (frame pointers: wrong where code keeps none), none\n"
     "      --stack-size N    snapshot: copy at most N bytes of a user stack (65536, which is the most)\n"
     "      --unwind-memory N tables: bytes for them (32M)\n"
     "      --no-kernel       no kernel frames\n"
     "  -m, --ring-size N     bytes of buffer for the sampler, a power of two (by rate and CPUs)\n"
-    "  -a, --all             all Python processes of the host (the default)\n"
+    "  -a, --all             processes that are not Python, too: their native and kernel frames\n"
     "  -g                    accepted: stacks are always recorded\n"
     "  -q, --quiet           no status line and no summary\n"
     "  -h, --help            this; --version\n"
@@ -154,7 +155,7 @@ static int cmd_record(int argc, char **argv)
         .output = "trace.bin",
         .event = "cpu-clock",
         .frequency_hz = 99,
-        .unwind = UNWIND_SNAPSHOT,
+        .unwind = UNWIND_TABLES,
         .stack_bytes = 65536,
         .kernel = true,
         .follow = true,
@@ -202,14 +203,10 @@ static int cmd_record(int argc, char **argv)
             o.unwind = UNWIND_NO;
             break;
         case OPT_UNWIND:
-            if (!strcmp(optarg, "tables"))
-                o.unwind = UNWIND_TABLES;
-            else if (!strcmp(optarg, "snapshot"))
-                o.unwind = UNWIND_SNAPSHOT;
-            else if (!strcmp(optarg, "none"))
-                o.unwind = UNWIND_NO;
-            else
-                return usage_error("'%s' is no way to unwind: tables, snapshot or none", optarg);
+            for (o.unwind = 0; record_unwind_names[o.unwind] && strcmp(optarg, record_unwind_names[o.unwind]);)
+                o.unwind++;
+            if (!record_unwind_names[o.unwind])
+                return usage_error("'%s' is no way to unwind: tables, snapshot, both, fp or none", optarg);
             break;
         case OPT_UNWIND_MEMORY:
             if (!parse_size(optarg, 1u << 30, &n) || n < 1 << 20)
@@ -220,7 +217,8 @@ static int cmd_record(int argc, char **argv)
             if (!parse_size(optarg, 65536, &n))
                 return usage_error("'%s' is no stack size: bytes, at most 65536", optarg);
             o.stack_bytes = (uint32_t)n;
-            o.unwind = n ? UNWIND_SNAPSHOT : UNWIND_NO;
+            if (o.unwind == UNWIND_TABLES || o.unwind == UNWIND_NO)
+                o.unwind = n ? UNWIND_SNAPSHOT : UNWIND_NO;
             break;
         case OPT_NO_KERNEL:
             o.kernel = false;
@@ -230,9 +228,11 @@ static int cmd_record(int argc, char **argv)
                 return usage_error("'%s' is no ring size: a power of two, 4096 to 1G", optarg);
             o.ring_bytes = (uint32_t)n;
             break;
+        case 'a':
+            o.any = true;
+            break;
         case 's':
         case 'n':
-        case 'a':
         case 'g':
             break; /* the defaults, spelled out */
         case 'q':

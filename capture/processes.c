@@ -127,11 +127,10 @@ static void drop(struct processes *p, struct process *process, uint64_t time_ns)
         return;
     uint64_t at = *index;
     p->events.ended(p->events.ctx, process, time_ns);
-    if (process->configured) {
+    if (process->counted)
         p->counts.python--;
-        if (p->options.sampler)
-            sampler_remove_process(p->options.sampler, process->tgid);
-    }
+    if (process->configured && p->options.sampler)
+        sampler_remove_process(p->options.sampler, process->tgid);
     extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
     map_remove(&p->by_tgid, process->tgid);
     struct process *last = p->live.data[--p->live.count];
@@ -180,33 +179,6 @@ struct thread *process_thread(struct process *p, uint32_t tid)
     return &p->threads.data[p->threads.count - 1];
 }
 
-/* One mapping as the sampler is to see it; asks for its module's table. */
-static struct error *wire_mapping(struct processes *p, const struct process *process, struct mapping *m,
-                                  struct wire_mapping *out)
-{
-    struct module *module = m->module;
-    uint64_t bias;
-
-    *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
-    if (!module) {
-        if (mapping_is_anonymous(m))
-            out->flags = WIRE_MAPPING_ANONYMOUS;
-        return NULL;
-    }
-    if (module->kind == MODULE_VDSO)
-        bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
-    else if (!module_bias(module, m->address, m->file_offset, &bias))
-        return NULL;
-    int fd = -1;
-    if (!module->table_number_1 && module->kind == MODULE_ELF)
-        fd = procfs_open_mapping((pid_t)process->tgid, m->address, m->address + m->length, m->path);
-    struct error *err = tables_want(p->options.tables, module, fd, &out->module);
-    if (fd >= 0)
-        close(fd);
-    out->base = bias + module_base_vaddr(module);
-    return err;
-}
-
 /* Lays the process's mappings into the sampler's array, in a new place: a sample may be reading the old one. */
 static struct error *lay_mappings(struct processes *p, struct process *process, uint64_t time_ns)
 {
@@ -218,8 +190,10 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
         p->counts.mappings_refused++;
         return NULL;
     }
+    TRY(sampler_reach(p->options.sampler, p->wire_mappings + start, count * sizeof *p->wire_mappings));
     for (uint32_t i = 0; i < count; i++) {
-        struct error *err = wire_mapping(p, process, &process->mappings.data[i], &p->wire_mappings[start + i]);
+        struct error *err = tables_map(p->options.tables, (pid_t)process->tgid, &process->mappings.data[i],
+                                       process->python != NULL, &p->wire_mappings[start + i]);
         if (err) {
             extents_give(&p->mapping_space, start, count, time_ns);
             return err;
@@ -228,16 +202,6 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
     extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
     process->mapping_start = start;
     process->mapping_count = count;
-    return NULL;
-}
-
-struct error *processes_want_table(struct processes *p, struct process *process, uint32_t number)
-{
-    for (size_t i = 0; p->options.tables && i < process->mappings.count; i++) {
-        struct module *module = process->mappings.data[i].module;
-        if (module && module->table_number_1 == number + 1)
-            return tables_want(p->options.tables, module, -1, &number);
-    }
     return NULL;
 }
 
@@ -250,10 +214,36 @@ static struct error *mappings_changed(struct processes *p, struct process *proce
     return VEC_PUSH(&p->dirty, process->tgid) ? NULL : error_no_memory();
 }
 
+/* Whether the process has an interpreter whose frames can be walked. */
+static bool has_python(const struct process *process)
+{
+    return process->python && !process->python->python.refused;
+}
+
+/* What the sampler needs to walk the process's Python frames. */
+static struct error *configure_python(struct processes *p, struct process *process, struct wire_process *wire)
+{
+    const struct py_image *image = &process->python->python;
+
+    TRY(sampler_layout(p->options.sampler, &image->layout, &process->layout_index));
+    wire->runtime = image->runtime_vaddr + process->python_bias;
+    wire->code_type = image->code_type_vaddr + process->python_bias;
+    wire->tls_kind = image->tls_tstate.kind;
+    wire->tls_offset = (uint64_t)image->tls_tstate.offset;
+    if (wire->tls_kind == PY_TLS_MODULE) {
+        if (image->tls_tstate.module_id_vaddr)
+            wire->tls_module = image->tls_tstate.module_id_vaddr + process->python_bias;
+        else
+            wire->tls_kind = PY_TLS_NONE;
+    }
+    wire->layout = process->layout_index;
+    wire->key_slots = process->glibc ? GLIBC_KEY_VALUES : 0;
+    return NULL;
+}
+
 /* Hands the process to the sampler, as far as it is known. */
 static struct error *configure(struct processes *p, struct process *process)
 {
-    const struct py_image *image = &process->python->python;
     struct wire_process wire = {0}, now;
 
     if (!p->options.sampler || !process->selected)
@@ -264,29 +254,25 @@ static struct error *configure(struct processes *p, struct process *process)
         wire.start_boottime_ns = now.start_boottime_ns;
         wire.exec_generation_1 = now.exec_generation_1;
     }
-    TRY(sampler_layout(p->options.sampler, &image->layout, &process->layout_index));
-    wire.runtime = image->runtime_vaddr + process->python_bias;
-    wire.code_type = image->code_type_vaddr + process->python_bias;
-    wire.tls_kind = image->tls_tstate.kind;
-    wire.tls_offset = (uint64_t)image->tls_tstate.offset;
-    if (wire.tls_kind == PY_TLS_MODULE) {
-        if (image->tls_tstate.module_id_vaddr)
-            wire.tls_module = image->tls_tstate.module_id_vaddr + process->python_bias;
-        else
-            wire.tls_kind = PY_TLS_NONE;
-    }
-    wire.layout = process->layout_index;
-    wire.key_slots = process->glibc ? GLIBC_KEY_VALUES : 0;
+    if (has_python(process))
+        TRY(configure_python(p, process, &wire));
     wire.mapping_start = process->mapping_start;
     wire.mapping_count = process->mapping_count;
     TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
-    if (!process->configured) {
-        process->configured = true;
+    if (has_python(process) && !process->counted) {
+        process->counted = true;
         p->counts.python++;
         p->counts.seen_python++;
-        return mappings_changed(p, process);
     }
-    return NULL;
+    if (process->configured)
+        return NULL;
+    process->configured = true;
+    return mappings_changed(p, process);
+}
+
+struct error *processes_sampled(struct processes *p, struct process *process)
+{
+    return configure(p, process);
 }
 
 /* Finds the module behind a mapping, and whether it makes the process one to sample. */
@@ -307,7 +293,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
         return NULL;
     if (m->module->is_glibc && !process->glibc) {
         process->glibc = true;
-        if (process->python && !process->python->python.refused)
+        if (has_python(process))
             TRY(configure(p, process));
     }
     if (m->module->python.is_python && !process->python) {
@@ -424,13 +410,13 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->python_bias = parent->python_bias;
     if (!mappings_copy(&child->mappings, &parent->mappings, e->time_ns))
         return error_no_memory();
-    if (child->python && !child->python->python.refused) {
-        if (child->selected)
-            return configure(p, child);
-        /* The BPF side has handed the configuration on: it is not wanted. */
-        if (p->options.sampler)
-            sampler_remove_process(p->options.sampler, child->tgid);
-    }
+    if (!has_python(child) && !parent->configured)
+        return NULL;
+    if (child->selected)
+        return configure(p, child);
+    /* The BPF side has handed the configuration on: it is not wanted. */
+    if (p->options.sampler)
+        sampler_remove_process(p->options.sampler, child->tgid);
     return NULL;
 }
 

@@ -57,6 +57,7 @@ struct process {
     uint64_t python_bias;
     bool glibc;
     bool configured;            /* the sampler has it */
+    bool counted;               /* among the Python processes */
     uint32_t layout_index;
     uint64_t sample_count;
     uint64_t trace_epoch_1;
@@ -73,6 +74,7 @@ struct processes_options {
     struct tables *tables;   /* NULL: no unwind tables */
     bool all;                /* every Python process; else those selected */
     bool follow;             /* children of selected processes too */
+    bool any;                /* processes without an interpreter that can be walked, too */
 };
 
 /* Told before a process is dropped (end, or exec), at renames and new mappings: the recorder writes it into the trace. */
@@ -96,8 +98,8 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
  * reuse of the pid was missed. NULL when it cannot be known any more.
  */
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
-/* Asks for the table of a module once more: it was taken out, and a sample met it. */
-struct error *processes_want_table(struct processes *p, struct process *process, uint32_t number);
+/* A sample came of a process that the sampler has not been told of: it is now. */
+struct error *processes_sampled(struct processes *p, struct process *process);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
 struct error *processes_settle(struct processes *p, uint64_t time_ns);
 struct process *processes_find(struct processes *p, uint32_t tgid);

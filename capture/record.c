@@ -26,6 +26,7 @@
 #include "capture/sampler.h"
 #include "capture/sideband.h"
 #include "capture/tables.h"
+#include "capture/unwinder.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -44,12 +45,22 @@
 enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
 enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR };
 
+const char *const record_unwind_names[] = {
+    [UNWIND_TABLES] = "tables",
+    [UNWIND_SNAPSHOT] = "snapshot",
+    [UNWIND_BOTH] = "both",
+    [UNWIND_FRAME_POINTERS] = "fp",
+    [UNWIND_NO] = "none",
+    NULL,
+};
+
 struct record {
     const struct record_options *o;
     struct host host;
     struct modules *modules;
     struct sampler *sampler;
     struct tables *tables;
+    struct unwinder *unwinder;
     struct sideband *sideband;
     struct processes *processes;
     struct codes *codes;
@@ -269,8 +280,12 @@ static struct error *check_pids(struct record *r)
         struct error *err = NULL;
         if (!p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
+        else if (o->any)
+            usable++;
         else if (!p->python)
-            err = error_create(ERROR_UNSUPPORTED, "process %u (%s) is not a CPython: nothing it maps holds an interpreter",
+            err = error_create(ERROR_UNSUPPORTED,
+                               "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
+                               "processes too)",
                                o->pids[i], p->comm);
         else if (p->python->python.refused)
             err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
@@ -294,6 +309,8 @@ static struct error *check_pids(struct record *r)
 static struct error *set_up(struct record *r)
 {
     const struct record_options *o = r->o;
+    bool tables = o->unwind == UNWIND_TABLES || o->unwind == UNWIND_BOTH;
+    bool snapshots = o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;
     sigset_t signals;
 
     TRY(host_read(&r->host));
@@ -330,8 +347,12 @@ static struct error *set_up(struct record *r)
         .frequency_hz = o->frequency_hz,
         .cpus = r->cpus,
         .cpu_count = r->cpu_count,
-        .stack_bytes = o->unwind == UNWIND_SNAPSHOT ? o->stack_bytes : 0,
-        .tables = o->unwind == UNWIND_TABLES,
+        .stack_bytes = tables || snapshots ? o->stack_bytes : 0,
+        .every_stack = snapshots,
+        .native = tables                                  ? WIRE_NATIVE_TABLES
+                  : o->unwind == UNWIND_FRAME_POINTERS ? WIRE_NATIVE_FRAME_POINTERS
+                                                       : WIRE_NATIVE_NONE,
+        .all = o->any && !o->pid_count && !o->command,
         .table_bytes = o->table_bytes,
         .kernel = o->kernel,
         .python = true,
@@ -339,16 +360,18 @@ static struct error *set_up(struct record *r)
     };
     TRY(sampler_open(&sampler, &r->sampler));
     TRY(sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband));
-    if (o->unwind == UNWIND_TABLES) {
+    if (tables) {
         struct tables_memory memory;
         sampler_tables(r->sampler, &memory);
         TRY(tables_create(&memory, &r->tables));
+        TRY(unwinder_create(r->tables, &r->unwinder));
     }
     struct processes_options processes = {
         .tables = r->tables,
         .sampler = r->sampler,
         .all = !o->pid_count && !o->command,
         .follow = o->follow,
+        .any = o->any,
     };
     TRY(processes_create(&processes, r->modules, &r->processes));
     TRY(codes_create(&r->codes));
@@ -383,12 +406,15 @@ static struct error *set_up(struct record *r)
         .processes = r->processes,
         .codes = r->codes,
         .kallsyms = r->kallsyms,
+        .unwinder = r->unwinder,
+        .snapshots = snapshots,
+        .any = o->any,
         .event = sampler_event(r->sampler),
         .frequency_hz = o->frequency_hz,
         .meta = {
             {"scope", o->command ? "command" : o->pid_count ? "pids" : "all"},
             {"frequency", r->frequency_text},
-            {"unwind", o->unwind == UNWIND_TABLES ? "tables" : o->unwind == UNWIND_SNAPSHOT ? "snapshot" : "none"},
+            {"unwind", record_unwind_names[o->unwind]},
             {"stack-size", r->stack_text},
             {"kernel", o->kernel ? "yes" : "no"},
         },
@@ -407,6 +433,7 @@ static void tear_down(struct record *r)
     kallsyms_destroy(r->kallsyms);
     codes_destroy(r->codes);
     processes_destroy(r->processes);
+    unwinder_destroy(r->unwinder);
     tables_destroy(r->tables);
     sideband_close(r->sideband);
     sampler_close(r->sampler);

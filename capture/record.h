@@ -20,7 +20,14 @@ struct record_options {
     uint32_t pid_count;
     const int *cpus;         /* NULL: all that are online */
     uint32_t cpu_count;
-    enum record_unwind { UNWIND_TABLES, UNWIND_SNAPSHOT, UNWIND_NO } unwind; /* how native frames are found */
+    enum record_unwind {
+        UNWIND_TABLES,         /* in the kernel, by unwind tables */
+        UNWIND_SNAPSHOT,       /* later, by pysym, from a copy of the stack */
+        UNWIND_BOTH,           /* both, to compare them */
+        UNWIND_FRAME_POINTERS, /* in the kernel, by frame pointers */
+        UNWIND_NO,
+    } unwind;                /* how native frames are found */
+    bool any;                /* processes that are not Python, too */
     uint32_t stack_bytes;    /* snapshots: of user stack a sample, at most */
     uint32_t table_bytes;    /* memory for unwind tables; 0: 32 MiB */
     bool kernel;             /* kernel frames */
@@ -31,6 +38,8 @@ struct record_options {
     FILE *messages;          /* where status and summary go */
 };
 
+/* As the command line and the trace have it, by enum record_unwind; ends with NULL. */
+extern const char *const record_unwind_names[];
 /* Records. `*exit_code` is the command's when there was one and all went well. */
 struct error *record_run(const struct record_options *options, int *exit_code);
 

@@ -33,7 +33,7 @@ struct recorder {
     struct python_entry entries[WIRE_PYTHON_MAX];
     uint32_t frames[WIRE_PYTHON_MAX];
     uint64_t runs[WIRE_PYTHON_MAX * 2];
-    uint64_t native[WIRE_NATIVE_MAX]; /* addresses of the native frames, with NATIVE_EXACT */
+    uint64_t native[WIRE_NATIVE_MAX]; /* addresses of the native frames, with NATIVE_EXACT and NATIVE_GUESSED */
     uint64_t joined[WIRE_PYTHON_MAX * 2];
 };
 
@@ -476,7 +476,7 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
     if (!count)
         return NULL;
     for (uint32_t i = 0; i < count; i++)
-        r->native[i] = wire[i].ip & ~NATIVE_GUESSED;
+        r->native[i] = wire[i].ip;
     if (stacks_find(r, &p->native, r->native, count * sizeof *r->native, stack))
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
@@ -486,7 +486,7 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
         struct mapping *m = mappings_find(&p->mappings, address - returns);
         struct trace_native_frame frame = {
             .offset = address,
-            .flags = returns ? TRACE_FRAME_RETURN : 0,
+            .flags = (returns ? TRACE_FRAME_RETURN : 0) | (r->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0),
         };
         if (m && m->module) {
             frame.module = define_module(r, m->module);
@@ -511,17 +511,16 @@ static uint32_t frame_of_record(const struct native_frame *frames, uint32_t coun
     return i;
 }
 
-/* The join of a stack that was unwound in the kernel: indices from the outermost native frame. */
-static uint32_t index_join(struct recorder *r, const struct wire_sample *m, const struct native_frame *frames,
-                           uint32_t run_count)
+/* The join of a stack whose native frames are known: indices from the outermost. */
+static uint32_t index_join(struct recorder *r, const struct unwinder_result *native, uint32_t run_count)
 {
     for (uint32_t i = 0; i < run_count; i++) {
         uint64_t record = r->runs[2 * i], reason = r->runs[2 * i + 1], index = 0;
-        uint32_t at = record ? frame_of_record(frames, m->native_count, m->native_last_cfa, record) : m->native_count;
-        if (at < m->native_count)
-            index = m->native_count - at;
+        uint32_t at = record ? frame_of_record(native->frames, native->count, native->last_cfa, record) : native->count;
+        if (at < native->count)
+            index = native->count - at;
         else if (!reason)
-            reason = m->native_end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
+            reason = native->end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
         r->joined[2 * i] = index;
         r->joined[2 * i + 1] = reason;
     }
@@ -581,8 +580,8 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     at += m->kernel_count * 8;
     const struct wire_python *python = (const struct wire_python *)at;
     at += m->python_count * sizeof *python;
-    const struct native_frame *native = (const struct native_frame *)at;
-    at += m->native_count * sizeof *native;
+    struct unwinder_result native = {(const struct native_frame *)at, m->native_count, m->native_end, m->native_last_cfa};
+    at += m->native_count * sizeof *native.frames;
 
     TRY(processes_of_sample(r->o.processes, m, &p));
     if (!p) {
@@ -590,23 +589,27 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         return NULL;
     }
     /* The new image of a process whose old one was Python: it is sampled when it turns out to be Python too. */
-    if (!p->python)
+    if (!p->python && !r->o.any)
         return NULL;
+    if (!p->configured && r->o.any)
+        TRY(processes_sampled(r->o.processes, p));
     struct thread *t = process_thread(p, m->tid);
     if (!t)
         return error_no_memory();
     define_process(r, p);
-    struct trace_tuple tuple = {.python_end = m->python_end, .native_end = m->native_end};
+    if (r->o.unwinder && m->stack_len_bytes && native.end != LOSS_complete)
+        TRY(unwinder_run(r->o.unwinder, p, m, at, &native));
+    if (native.end > LOSS_complete)
+        r->losses[native.end]++;
+    struct trace_tuple tuple = {.python_end = m->python_end, .native_end = native.end};
     if (m->kernel_count)
         TRY(kernel_stack(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
     uint32_t frame_count = split_entries(r, python, m->python_count, &run_count);
     TRY(python_stack(r, p, frame_count, &tuple.python_stack));
-    TRY(native_stack(r, p, native, m->native_count, &tuple.native_stack));
-    if (m->native_count && run_count)
-        tuple.join = index_join(r, m, native, run_count);
-    if (m->native_missing != WIRE_NO_MODULE)
-        TRY(processes_want_table(r->o.processes, p, m->native_missing));
-    if (m->stack_len_bytes && !m->native_count) {
+    TRY(native_stack(r, p, native.frames, native.count, &tuple.native_stack));
+    if (native.count && run_count)
+        tuple.join = index_join(r, &native, run_count);
+    if (m->stack_len_bytes && r->o.snapshots) {
         uint64_t registers[WIRE_REGISTERS];
         memcpy(registers, m->registers, sizeof registers);
         struct trace_snapshot snapshot = {
@@ -618,7 +621,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         };
         trace_writer_put(w, TRACE_snapshot, &snapshot);
         tuple.snapshot = snapshot.id;
-        if (run_count) {
+        if (run_count && !tuple.join) {
             struct trace_join join = {.kind = 1, .runs = {r->runs, run_count}};
             tuple.join = trace_writer_intern(w, TRACE_join, &join);
         }

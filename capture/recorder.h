@@ -15,6 +15,7 @@
 #include "capture/modules.h"
 #include "capture/processes.h"
 #include "capture/sampler.h"
+#include "capture/unwinder.h"
 #include "formats/trace/trace.h"
 
 struct recorder_options {
@@ -24,6 +25,9 @@ struct recorder_options {
     struct processes *processes;
     struct codes *codes;
     struct kallsyms *kallsyms;
+    struct unwinder *unwinder; /* for what the sampler could not unwind; NULL: left as it is */
+    bool snapshots;            /* copies of stacks go into the trace */
+    bool any;                  /* processes that are not Python, too */
     struct sampler_event_info event;
     uint64_t frequency_hz;
     struct recorder_meta {

@@ -20,6 +20,8 @@
 #include "capture/host.h"
 #include "capture/tables.h"
 
+#define SHARED_PART ((size_t)256 << 10)
+
 struct sampler {
     struct sampler_options options;
     struct sampler_bpf *skel;
@@ -34,9 +36,11 @@ struct sampler {
     uint32_t ring_bytes;
     const struct event_kind *kind;
     struct shared {
-        void *data;
+        uint8_t *data;
         size_t len_bytes;
         uint32_t count;
+        int fd;
+        bool *mapped; /* by part */
     } rows, index, wide, modules, mappings;
     /* during a drain */
     sampler_fn fn;
@@ -82,7 +86,7 @@ static struct error *find_event(const char *name, const struct event_kind **out)
  */
 static uint32_t ring_size(const struct sampler_options *o)
 {
-    uint64_t sample_bytes = 2048 + o->stack_bytes / 8;
+    uint64_t sample_bytes = 2048 + (o->every_stack ? o->stack_bytes / 8 : 0);
     uint64_t want = o->frequency_hz * o->cpu_count * sample_bytes * 3 / 10;
     uint32_t size = 2 << 20;
 
@@ -122,7 +126,7 @@ static int size_tables(struct sampler *s)
 {
     uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 32u << 20;
 
-    if (!s->options.tables) {
+    if (s->options.native != WIRE_NATIVE_TABLES) {
         s->rows.count = s->index.count = s->wide.count = s->modules.count = s->mappings.count = 1;
     } else {
         s->rows.count = (uint32_t)(bytes * 3 / 4 / sizeof(struct unwind_row));
@@ -143,43 +147,80 @@ static int size_tables(struct sampler *s)
     return e;
 }
 
-/* Elements of such an array stand next to each other: their sizes are multiples of 8. */
-static struct error *map_array(const struct bpf_map *map, size_t size_bytes, struct shared *out)
+/*
+ * Elements of such an array stand next to each other: their sizes are multiples of 8. Mapping makes all pages resident,
+ * so only the address range is taken here, and parts are mapped when they are used.
+ */
+static struct error *reserve_array(const struct bpf_map *map, size_t size_bytes, struct shared *out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
     out->len_bytes = (out->count * size_bytes + page - 1) & ~(page - 1);
-    void *data = mmap(NULL, out->len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+    out->mapped = calloc(out->len_bytes / SHARED_PART + 1, sizeof *out->mapped);
+    if (!out->mapped)
+        return error_no_memory();
+    void *data = mmap(NULL, out->len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED)
-        return error_os(errno, "the arrays for unwind tables cannot be mapped");
+        return error_os(errno, "no addresses are left for the arrays of unwind tables");
     out->data = data;
+    out->fd = bpf_map__fd(map);
     return NULL;
+}
+
+static struct error *reach(struct shared *a, size_t start, size_t len_bytes)
+{
+    for (size_t part = start / SHARED_PART; len_bytes && part <= (start + len_bytes - 1) / SHARED_PART; part++) {
+        if (a->mapped[part])
+            continue;
+        size_t at = part * SHARED_PART, len = a->len_bytes - at < SHARED_PART ? a->len_bytes - at : SHARED_PART;
+        if (mmap(a->data + at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)at) == MAP_FAILED)
+            return error_os(errno, "the arrays for unwind tables cannot be mapped");
+        a->mapped[part] = true;
+    }
+    return NULL;
+}
+
+struct error *sampler_reach(void *ctx, const void *start, size_t len_bytes)
+{
+    struct sampler *s = ctx;
+    struct shared *all[] = {&s->rows, &s->index, &s->wide, &s->modules, &s->mappings};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const uint8_t *data = all[i]->data;
+        if ((const uint8_t *)start >= data && (const uint8_t *)start + len_bytes <= data + all[i]->len_bytes)
+            return reach(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
+    }
+    return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was asked for");
 }
 
 static struct error *map_arrays(struct sampler *s)
 {
-    if (!s->options.tables)
+    if (s->options.native != WIRE_NATIVE_TABLES)
         return NULL;
-    TRY(map_array(s->skel->maps.unwind_rows, sizeof(struct unwind_row), &s->rows));
-    TRY(map_array(s->skel->maps.unwind_index, sizeof(uint64_t), &s->index));
-    TRY(map_array(s->skel->maps.unwind_wide_rows, sizeof(struct unwind_wide), &s->wide));
-    TRY(map_array(s->skel->maps.modules, sizeof(struct wire_module), &s->modules));
-    return map_array(s->skel->maps.mappings, sizeof(struct wire_mapping), &s->mappings);
+    TRY(reserve_array(s->skel->maps.unwind_rows, sizeof(struct unwind_row), &s->rows));
+    TRY(reserve_array(s->skel->maps.unwind_index, sizeof(uint64_t), &s->index));
+    TRY(reserve_array(s->skel->maps.unwind_wide_rows, sizeof(struct unwind_wide), &s->wide));
+    TRY(reserve_array(s->skel->maps.modules, sizeof(struct wire_module), &s->modules));
+    TRY(reserve_array(s->skel->maps.mappings, sizeof(struct wire_mapping), &s->mappings));
+    return reach(&s->modules, 0, s->modules.len_bytes);
 }
 
 static void unmap_array(struct shared *a)
 {
     if (a->data)
         munmap(a->data, a->len_bytes);
+    free(a->mapped);
 }
 
-void sampler_tables(const struct sampler *s, struct tables_memory *memory)
+void sampler_tables(struct sampler *s, struct tables_memory *memory)
 {
     *memory = (struct tables_memory){
-        .rows = s->rows.data,
-        .index = s->index.data,
-        .wide = s->wide.data,
-        .modules = s->modules.data,
+        .rows = (void *)s->rows.data,
+        .index = (void *)s->index.data,
+        .wide = (void *)s->wide.data,
+        .modules = (void *)s->modules.data,
+        .reach = sampler_reach,
+        .ctx = s,
         .row_count = s->rows.count,
         .index_count = s->index.count,
         .wide_count = s->wide.count,
@@ -190,7 +231,7 @@ void sampler_tables(const struct sampler *s, struct tables_memory *memory)
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
 {
     *count = s->mappings.count;
-    return s->mappings.data;
+    return (void *)s->mappings.data;
 }
 
 static struct error *load(struct sampler *s)
@@ -208,7 +249,9 @@ static struct error *load(struct sampler *s)
     if (!s->per_cpu || !s->skel)
         return error_no_memory();
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
-    s->skel->rodata->sample_tables = s->options.tables;
+    s->skel->rodata->sample_every_stack = s->options.every_stack;
+    s->skel->rodata->sample_native = s->options.native;
+    s->skel->rodata->sample_all = s->options.all;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
     s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);

@@ -8,6 +8,7 @@
 #define CAPTURE_SAMPLER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/wire.h"
@@ -18,9 +19,11 @@ struct sampler_options {
     uint64_t frequency_hz;
     const int *cpus;            /* online CPUs to sample */
     uint32_t cpu_count;
-    uint32_t stack_bytes;       /* of the user stack, at most; 0: no snapshots */
+    uint32_t stack_bytes;       /* of the user stack, at most; 0: never copied */
+    bool every_stack;           /* copied for every sample, not only where the native unwind could not go on */
     bool kernel, python;
-    bool tables;                /* unwind natively in the kernel, by tables */
+    bool all;                   /* processes that were not handed over, too: kernel and native frames */
+    enum wire_native native;    /* how to unwind natively in the kernel */
     uint32_t table_bytes;       /* memory for unwind tables; 0: 32 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: by rate and CPUs */
 };
@@ -32,9 +35,11 @@ void sampler_close(struct sampler *s);
 struct error *sampler_enable(struct sampler *s);
 struct error *sampler_disable(struct sampler *s);
 
-/* The arrays that unwind tables are laid into; valid while the sampler is open. All NULL without `tables`. */
+/* The arrays that unwind tables are laid into; valid while the sampler is open. All NULL without tables. */
 struct tables_memory;
-void sampler_tables(const struct sampler *s, struct tables_memory *memory);
+void sampler_tables(struct sampler *s, struct tables_memory *memory);
+/* Has a part of one of the arrays mapped; to be called before it is touched first. `ctx` is the sampler. */
+struct error *sampler_reach(void *ctx, const void *start, size_t len_bytes);
 /* The array of mappings, likewise. */
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
 

@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "capture/extents.h"
+#include "capture/procfs.h"
 #include "formats/base/vec.h"
-#include "formats/elf/unwind_table.h"
+#include "formats/trace/trace.h"
 
 /* What was taken out may be read until then by a sample that had begun: samples take microseconds. */
 #define SETTLE_NS UINT64_C(50000000)
@@ -27,7 +28,7 @@ enum entry_state {
 struct entry {
     const struct module *module;
     enum entry_state state;
-    int fd; /* kept, so that a table can be built again when the file is gone; -1: an image in memory */
+    int fd; /* kept, so that a table can be built again when the file is gone; -1: not opened yet, or an image in memory */
 };
 
 struct job {
@@ -46,12 +47,21 @@ struct tables {
     struct tables_counts counts;
     /* shared with the worker */
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake, finished;
     pthread_t worker;
     bool started, stop;
     VEC(struct job) todo, done;
+    uint32_t building_1; /* number + 1 of the table that the worker is at */
     int event_fd;
 };
+
+static void build(struct job *job)
+{
+    struct error *err = job->fd >= 0 ? unwind_table_build(job->fd, job->path, &job->table)
+                                     : unwind_table_build_memory(job->image, job->image_len_bytes, job->path, &job->table);
+
+    error_destroy(err); /* a file that breaks its format has no table, and its samples say so */
+}
 
 static void *work(void *ctx)
 {
@@ -65,11 +75,12 @@ static void *work(void *ctx)
             break;
         struct job job = t->todo.data[0];
         memmove(t->todo.data, t->todo.data + 1, --t->todo.count * sizeof job);
+        t->building_1 = job.number + 1;
         pthread_mutex_unlock(&t->lock);
-        struct error *err = job.fd >= 0 ? unwind_table_build(job.fd, job.path, &job.table)
-                                        : unwind_table_build_memory(job.image, job.image_len_bytes, job.path, &job.table);
-        error_destroy(err); /* a file that breaks its format has no table, and its samples say so */
+        build(&job);
         pthread_mutex_lock(&t->lock);
+        t->building_1 = 0;
+        pthread_cond_signal(&t->finished);
         if (!VEC_PUSH(&t->done, job))
             unwind_table_destroy(job.table);
         else if (eventfd_write(t->event_fd, 1))
@@ -90,6 +101,7 @@ struct error *tables_create(const struct tables_memory *memory, struct tables **
     t->event_fd = -1;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
+    pthread_cond_init(&t->finished, NULL);
     if (!extents_init(&t->rows, memory->row_count) || !extents_init(&t->index, memory->index_count) ||
         !extents_init(&t->wide, memory->wide_count)) {
         tables_destroy(t);
@@ -137,6 +149,7 @@ void tables_destroy(struct tables *t)
     if (t->event_fd >= 0)
         close(t->event_fd);
     pthread_cond_destroy(&t->wake);
+    pthread_cond_destroy(&t->finished);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -151,9 +164,41 @@ struct tables_counts tables_counts(const struct tables *t)
     return t->counts;
 }
 
-static struct error *enqueue(struct tables *t, uint32_t number)
+/* The module's number; WIRE_NO_MODULE when it never gets one. */
+static struct error *number_of(struct tables *t, struct module *m, uint32_t *number)
+{
+    *number = WIRE_NO_MODULE;
+    if (m->table_number_1) {
+        *number = m->table_number_1 - 1;
+        return NULL;
+    }
+    if ((m->kind != MODULE_ELF && m->kind != MODULE_VDSO) || m->unreadable || t->entries.count >= t->memory.module_count)
+        return NULL;
+    struct entry entry = {.module = m, .fd = -1};
+    if (!VEC_PUSH(&t->entries, entry))
+        return error_no_memory();
+    *number = (uint32_t)t->entries.count - 1;
+    m->table_number_1 = *number + 1;
+    return NULL;
+}
+
+static void never(struct tables *t, uint32_t number)
+{
+    t->entries.data[number].state = ENTRY_NONE;
+    t->memory.modules[number] = (struct wire_module){.row_start = WIRE_NO_TABLE};
+}
+
+/* Has the table built, if it is neither there nor on its way. */
+static struct error *want(struct tables *t, pid_t pid, const struct mapping *m, uint32_t number)
 {
     struct entry *e = &t->entries.data[number];
+
+    if (e->state != ENTRY_OUT)
+        return NULL;
+    if (e->fd < 0 && !e->module->image)
+        e->fd = procfs_open_mapping(pid, m->address, m->address + m->length, m->path);
+    if (e->fd < 0 && !e->module->image)
+        return NULL; /* the process is gone: the next one that maps it has it opened */
     struct job job = {
         .number = number,
         .fd = e->fd,
@@ -172,25 +217,31 @@ static struct error *enqueue(struct tables *t, uint32_t number)
     return NULL;
 }
 
-struct error *tables_want(struct tables *t, struct module *m, int fd, uint32_t *number)
+/* Where a module's pc 0 lies. False when the mapping holds no code of it. */
+static bool base_of(const struct module *module, const struct mapping *m, uint64_t *base)
 {
-    *number = WIRE_NO_MODULE;
-    if (m->kind != MODULE_ELF && m->kind != MODULE_VDSO)
-        return NULL;
-    if (m->table_number_1) {
-        *number = m->table_number_1 - 1;
-        if (t->entries.data[*number].state == ENTRY_OUT)
-            return enqueue(t, *number);
+    uint64_t bias;
+
+    if (module->kind == MODULE_VDSO)
+        bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
+    else if (!module_bias(module, m->address, m->file_offset, &bias))
+        return false;
+    *base = bias + module_base_vaddr(module);
+    return true;
+}
+
+struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, bool at_once, struct wire_mapping *out)
+{
+    *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
+    if (!m->module) {
+        if (mapping_is_anonymous(m))
+            out->flags = WIRE_MAPPING_ANONYMOUS;
         return NULL;
     }
-    if (t->entries.count >= t->memory.module_count || (fd < 0 && !m->image))
+    if (!base_of(m->module, m, &out->base))
         return NULL;
-    struct entry entry = {.module = m, .fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0)};
-    if (!VEC_PUSH(&t->entries, entry))
-        return error_no_memory();
-    *number = (uint32_t)t->entries.count - 1;
-    m->table_number_1 = *number + 1;
-    return enqueue(t, *number);
+    TRY(number_of(t, m->module, &out->module));
+    return at_once && out->module != WIRE_NO_MODULE ? want(t, pid, m, out->module) : NULL;
 }
 
 /* Takes a table out: the sampler finds none from now on, and the space is free a little later. */
@@ -237,6 +288,18 @@ static bool coldest(const struct tables *t, uint32_t *number)
     return found;
 }
 
+/* Has the parts of the arrays mapped that the table is to lie in. */
+static struct error *reach(struct tables *t, const struct wire_module *place, const struct unwind_table *table)
+{
+    const struct tables_memory *m = &t->memory;
+
+    if (!m->reach)
+        return NULL;
+    TRY(m->reach(m->ctx, m->rows + place->row_start, table->row_count * sizeof *m->rows));
+    TRY(m->reach(m->ctx, m->index + place->index_start, table->index_count * sizeof *m->index));
+    return m->reach(m->ctx, m->wide + place->wide_start, table->wide_count * sizeof *m->wide);
+}
+
 static struct error *lay_in(struct tables *t, const struct job *job, uint64_t time_ns, bool *later)
 {
     struct entry *e = &t->entries.data[job->number];
@@ -246,13 +309,13 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
 
     *later = false;
     if (!table || !table->row_count) {
-        e->state = ENTRY_NONE;
+        never(t, job->number);
         t->counts.without++;
         return NULL;
     }
     if (table->row_count > t->memory.row_count || table->index_count > t->memory.index_count ||
         table->wide_count > t->memory.wide_count) {
-        e->state = ENTRY_NONE;
+        never(t, job->number);
         t->counts.refused++;
         return NULL;
     }
@@ -264,6 +327,7 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
             return error_no_memory();
         return NULL;
     }
+    TRY(reach(t, &place, table));
     memcpy(t->memory.rows + place.row_start, table->rows, table->row_count * sizeof *table->rows);
     memcpy(t->memory.index + place.index_start, table->index, table->index_count * sizeof *table->index);
     if (table->wide_count)
@@ -321,4 +385,66 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns)
     t->counts.bytes = (uint64_t)t->rows.used * sizeof *t->memory.rows + (uint64_t)t->index.used * sizeof *t->memory.index +
                       (uint64_t)t->wide.used * sizeof *t->memory.wide;
     return err;
+}
+
+/* The table is wanted now: what is waiting is built here, what the worker is at is waited for. */
+static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
+{
+    struct job job = {0};
+    bool found = false, ok = true;
+
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; !found && i < t->todo.count; i++) {
+        if (t->todo.data[i].number != number)
+            continue;
+        job = t->todo.data[i];
+        memmove(t->todo.data + i, t->todo.data + i + 1, (--t->todo.count - i) * sizeof job);
+        found = true;
+    }
+    while (!found && t->building_1 == number + 1)
+        pthread_cond_wait(&t->finished, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+    if (found) {
+        build(&job);
+        pthread_mutex_lock(&t->lock);
+        ok = VEC_PUSH(&t->done, job);
+        pthread_mutex_unlock(&t->lock);
+        if (!ok) {
+            unwind_table_destroy(job.table);
+            return error_no_memory();
+        }
+    }
+    return tables_poll(t, time_ns);
+}
+
+struct error *tables_view(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns,
+                          struct unwind_table *view, uint64_t *base, uint32_t *reason)
+{
+    uint32_t number = WIRE_NO_MODULE;
+
+    *reason = LOSS_no_module;
+    if (m->module && base_of(m->module, m, base))
+        TRY(number_of(t, m->module, &number));
+    if (number == WIRE_NO_MODULE)
+        return NULL;
+    TRY(want(t, pid, m, number));
+    if (t->entries.data[number].state == ENTRY_WAITING)
+        TRY(finish(t, number, time_ns));
+    struct wire_module *place = &t->memory.modules[number];
+    if (t->entries.data[number].state != ENTRY_IN) {
+        *reason = t->entries.data[number].state == ENTRY_NONE ? LOSS_no_unwind_info : LOSS_table_missing;
+        return NULL;
+    }
+    place->used_s = (uint32_t)(time_ns / 1000000000);
+    *view = (struct unwind_table){
+        .rows = t->memory.rows + place->row_start,
+        .wide = t->memory.wide + place->wide_start,
+        .index = t->memory.index + place->index_start,
+        .row_count = place->row_count,
+        .wide_count = place->wide_count,
+        .index_first = place->index_first,
+        .index_count = place->index_count,
+    };
+    *reason = 0;
+    return NULL;
 }

@@ -12,8 +12,10 @@
 
 #include "bpf/unwind_row.h"
 #include "bpf/wire.h"
+#include "capture/mappings.h"
 #include "capture/modules.h"
 #include "formats/base/err.h"
+#include "formats/elf/unwind_table.h"
 
 /* The arrays, mapped into this process; the sampler owns them. */
 struct tables_memory {
@@ -22,17 +24,25 @@ struct tables_memory {
     struct unwind_wide *wide;
     struct wire_module *modules;
     uint32_t row_count, index_count, wide_count, module_count;
+    /* Called before elements of the first three are touched for the first time; NULL: all are there. */
+    struct error *(*reach)(void *ctx, const void *start, size_t len_bytes);
+    void *ctx;
 };
 
 struct tables;
 struct error *tables_create(const struct tables_memory *memory, struct tables **out);
 void tables_destroy(struct tables *t);
 /*
- * Asks for a module's table, and gives the module's number for the sampler (WIRE_NO_MODULE when it never gets one).
- * `fd`, the open file, is copied; -1 for an image in memory. Asking again costs nothing, unless the table was taken
- * out: then it is built again.
+ * A mapping as the sampler is to see it. With `at_once` its module's table is asked for, else a sample has to need it.
+ * Asking again costs nothing, unless the table was taken out: then it is built again.
  */
-struct error *tables_want(struct tables *t, struct module *m, int fd, uint32_t *number);
+struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, bool at_once, struct wire_mapping *out);
+/*
+ * The table behind a mapping, for the unwinder in user space; it is built on the spot where it is not there yet.
+ * *reason is 0, or the loss reason why there is none. The view borrows the arrays: valid until the next call.
+ */
+struct error *tables_view(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns,
+                          struct unwind_table *view, uint64_t *base, uint32_t *reason);
 /* Lays in what the worker has finished. Call at each draining. */
 struct error *tables_poll(struct tables *t, uint64_t time_ns);
 /* The file descriptor that becomes readable when there is something to poll for. */

@@ -80,6 +80,7 @@ enum {
     TRACE_FRAME_RUN_END = 1,   /* python_frame.flags: outermost of its run */
     TRACE_FRAME_GENERATOR = 2,
     TRACE_FRAME_RETURN = 1,    /* native_frame.flags: a return address */
+    TRACE_FRAME_GUESSED = 2,   /* native_frame.flags: found by frame pointer */
     TRACE_CODE_DEBUG = 1,      /* python_flags */
     TRACE_CODE_FREE_THREADED = 2,
 };

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Native frames of the samples that the sampler could not unwind itself: those that
+ * fell on a module whose table had not been built, or on a mapping that it had not
+ * been told of (a process's first milliseconds, a library just loaded). Such a sample
+ * brings a copy of its stack; the sampler's own unwinder (bpf/native_unwind.h) runs
+ * over it here, with the mappings as they were at that time, and with tables that are
+ * built on the spot. The copy goes no further.
+ */
+#ifndef CAPTURE_UNWINDER_H
+#define CAPTURE_UNWINDER_H
+
+#include <stdint.h>
+
+#include "bpf/native_unwind.h"
+#include "capture/processes.h"
+#include "capture/tables.h"
+#include "formats/base/err.h"
+
+struct unwinder;
+/* `tables` is borrowed. */
+struct error *unwinder_create(struct tables *tables, struct unwinder **out);
+void unwinder_destroy(struct unwinder *u);
+
+struct unwinder_result {
+    const struct native_frame *frames; /* valid until the next call */
+    uint32_t count;
+    uint32_t end; /* loss reason; LOSS_complete */
+    uint64_t last_cfa;
+};
+/* `stack` are the sample's stack_len_bytes bytes from its stack pointer on. */
+struct error *unwinder_run(struct unwinder *u, const struct process *p, const struct wire_sample *sample,
+                           const uint8_t *stack, struct unwinder_result *out);
+
+#endif
