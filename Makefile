@@ -108,8 +108,9 @@ $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/ba
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson
 
-# Made-up traces, for tests of pysym and for measuring it.
-$(OUT)/tools/make_trace: $(OBJ)/tests/tools/make_trace.o $(FORMATS_LIB)
+# Made-up traces, for tests of pysym and for measuring it; and what there is to read in a trace.
+TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/trace_bytes
+$(TRACE_TOOLS): $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -lz -lzstd -ljansson
@@ -122,7 +123,7 @@ $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS
 
 KERNELS ?= 5.10 newest
 .PHONY: check check-unit check-asan check-kernels
-check: all $(UNIT_BIN) $(OUT)/tools/make_trace | build/.deps-test ## unit, golden and live tests
+check: all $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden and live tests
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)

@@ -370,6 +370,8 @@ static struct error *read_process(struct processes *p, uint32_t tgid, bool selec
         err = add_mapping(p, process, &mapping);
     }
     procfs_mappings_deinit(&maps);
+    if (!err && p->options.any)
+        err = configure(p, process);
     if (!err)
         *out = process;
     return err;
@@ -430,7 +432,7 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     process->selected = selected;
     process->parent_tgid = parent;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
-    return NULL;
+    return p->options.any ? configure(p, process) : NULL;
 }
 
 static struct error *on_mmap(struct processes *p, const struct sideband_event *e)
