@@ -510,7 +510,8 @@ static void on_exit_event(struct processes *p, const struct sideband_event *e)
         return;
     if (e->tid == e->tgid)
         process->leader_exited = true;
-    if (process->leader_exited && !process->ended_ns && has_gone(e->tgid))
+    /* Where nothing is sampled it does not matter whether other threads go on: what they map brings the process back. */
+    if (process->leader_exited && !process->ended_ns && (!process->configured || has_gone(e->tgid)))
         process->ended_ns = e->time_ns;
 }
 

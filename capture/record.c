@@ -30,10 +30,12 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
-/* Between two drainings of the ring. Nothing is woken for a sample. */
+/* Between two drainings of the ring. Nothing is woken for a sample; at low rates waking is what costs most. */
 #define DRAIN_NS (100 * MS)
-/* After news from the side-band (an exec, a library mapped) not sooner than this. */
-#define NEWS_NS (2 * MS)
+#define DRAIN_SLOW_NS (250 * MS)
+#define DRAIN_SLOW_HZ 300
+/* After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second. */
+#define NEWS_NS (8 * MS)
 /* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
 #define SETTLE_NS (1 * MS)
 /* Blocks are written at least so often: what a kill -9 can cost. */
@@ -494,7 +496,7 @@ static struct error *loop(struct record *r)
     const int *sideband_fd;
     uint32_t sideband_count = sideband_fds(r->sideband, &sideband_fd);
     struct pollfd fds[3 + sideband_count];
-    uint64_t last = now_ns();
+    uint64_t last = now_ns(), period = o->frequency_hz <= DRAIN_SLOW_HZ ? DRAIN_SLOW_NS : DRAIN_NS;
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
     fds[0] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
@@ -503,7 +505,7 @@ static struct error *loop(struct record *r)
     for (uint32_t i = 0; i < sideband_count; i++)
         fds[3 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!r->stop) {
-        uint64_t now = now_ns(), due = last + DRAIN_NS;
+        uint64_t now = now_ns(), due = last + period;
         /* News that have not settled yet wait only a moment. */
         if (queue_count(r->queue) && due > last + NEWS_NS)
             due = last + NEWS_NS;
@@ -515,8 +517,10 @@ static struct error *loop(struct record *r)
         if (ppoll(fds, 3 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
             return error_os(errno, "waiting failed");
         now = now_ns();
-        if (now < last + NEWS_NS) {
-            struct timespec rest = {.tv_nsec = (long)(last + NEWS_NS - now)};
+        if (now < due) {
+            /* Woken by news: they settle, and those that come with them are gathered. */
+            uint64_t until = now + SETTLE_NS > last + NEWS_NS ? now + SETTLE_NS : last + NEWS_NS;
+            struct timespec rest = {.tv_nsec = (long)(until - now)};
             nanosleep(&rest, NULL);
             now = now_ns();
         }
