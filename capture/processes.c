@@ -192,7 +192,7 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
     }
     TRY(sampler_reach(p->options.sampler, p->wire_mappings + start, count * sizeof *p->wire_mappings));
     for (uint32_t i = 0; i < count; i++) {
-        struct error *err = tables_map(p->options.tables, (pid_t)process->tgid, &process->mappings.data[i],
+        struct error *err = tables_map(p->options.tables, (pid_t)process->tgid, &process->mappings.data[i], time_ns,
                                        process->python != NULL, &p->wire_mappings[start + i]);
         if (err) {
             extents_give(&p->mapping_space, start, count, time_ns);

@@ -15,6 +15,8 @@
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
+/* A table that was used since is not taken out for another: they would take turns for ever. */
+#define COLD_S 10
 /* What was taken out may be read until then by a sample that had begun: samples take microseconds. */
 #define SETTLE_NS UINT64_C(50000000)
 
@@ -28,6 +30,7 @@ enum entry_state {
 struct entry {
     const struct module *module;
     enum entry_state state;
+    uint64_t not_before_ns; /* ENTRY_OUT: there was no room */
     int fd; /* kept, so that a table can be built again when the file is gone; -1: not opened yet, or an image in memory */
 };
 
@@ -189,11 +192,11 @@ static void never(struct tables *t, uint32_t number)
 }
 
 /* Has the table built, if it is neither there nor on its way. */
-static struct error *want(struct tables *t, pid_t pid, const struct mapping *m, uint32_t number)
+static struct error *want(struct tables *t, pid_t pid, const struct mapping *m, uint32_t number, uint64_t time_ns)
 {
     struct entry *e = &t->entries.data[number];
 
-    if (e->state != ENTRY_OUT)
+    if (e->state != ENTRY_OUT || time_ns < e->not_before_ns)
         return NULL;
     if (e->fd < 0 && !e->module->image)
         e->fd = procfs_open_mapping(pid, m->address, m->address + m->length, m->path);
@@ -230,7 +233,8 @@ static bool base_of(const struct module *module, const struct mapping *m, uint64
     return true;
 }
 
-struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, bool at_once, struct wire_mapping *out)
+struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns, bool at_once,
+                         struct wire_mapping *out)
 {
     *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
     if (!m->module) {
@@ -241,7 +245,7 @@ struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, b
     if (!base_of(m->module, m, &out->base))
         return NULL;
     TRY(number_of(t, m->module, &out->module));
-    return at_once && out->module != WIRE_NO_MODULE ? want(t, pid, m, out->module) : NULL;
+    return at_once && out->module != WIRE_NO_MODULE ? want(t, pid, m, out->module, time_ns) : NULL;
 }
 
 /* Takes a table out: the sampler finds none from now on, and the space is free a little later. */
@@ -320,11 +324,19 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
         return NULL;
     }
     if (!take_space(t, table, &place)) {
-        /* Make room; it is there at one of the next draining times. */
-        *later = true;
-        if (!t->rows.waiting.count && !t->index.waiting.count && !t->wide.waiting.count && coldest(t, &cold) &&
-            !take_out(t, cold, time_ns))
-            return error_no_memory();
+        bool coming = t->rows.waiting.count || t->index.waiting.count || t->wide.waiting.count;
+        /* Make room, which is there at one of the next draining times; or do without for a while. */
+        if (!coming && coldest(t, &cold) && t->memory.modules[cold].used_s + COLD_S <= time_ns / 1000000000) {
+            if (!take_out(t, cold, time_ns))
+                return error_no_memory();
+            coming = true;
+        }
+        *later = coming;
+        if (!coming) {
+            e->state = ENTRY_OUT;
+            e->not_before_ns = time_ns + COLD_S * UINT64_C(1000000000);
+            t->counts.crowded++;
+        }
         return NULL;
     }
     TRY(reach(t, &place, table));
@@ -427,9 +439,17 @@ struct error *tables_view(struct tables *t, pid_t pid, const struct mapping *m, 
         TRY(number_of(t, m->module, &number));
     if (number == WIRE_NO_MODULE)
         return NULL;
-    TRY(want(t, pid, m, number));
+    TRY(want(t, pid, m, number, time_ns));
     if (t->entries.data[number].state == ENTRY_WAITING)
         TRY(finish(t, number, time_ns));
+    /* One that waits for room serves meanwhile as it is. */
+    for (size_t i = 0; t->entries.data[number].state == ENTRY_WAITING && i < t->done.count; i++) {
+        if (t->done.data[i].number == number && t->done.data[i].table) {
+            *view = *t->done.data[i].table;
+            *reason = 0;
+            return NULL;
+        }
+    }
     struct wire_module *place = &t->memory.modules[number];
     if (t->entries.data[number].state != ENTRY_IN) {
         *reason = t->entries.data[number].state == ENTRY_NONE ? LOSS_no_unwind_info : LOSS_table_missing;

@@ -36,7 +36,8 @@ void tables_destroy(struct tables *t);
  * A mapping as the sampler is to see it. With `at_once` its module's table is asked for, else a sample has to need it.
  * Asking again costs nothing, unless the table was taken out: then it is built again.
  */
-struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, bool at_once, struct wire_mapping *out);
+struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns, bool at_once,
+                         struct wire_mapping *out);
 /*
  * The table behind a mapping, for the unwinder in user space; it is built on the spot where it is not there yet.
  * *reason is 0, or the loss reason why there is none. The view borrows the arrays: valid until the next call.
@@ -52,7 +53,8 @@ struct tables_counts {
     uint64_t built, evicted, without; /* `without`: modules that have no call frame information */
     uint64_t rows, bytes;             /* laid in now */
     uint64_t build_ns;
-    uint64_t refused;                 /* did not fit into the memory */
+    uint64_t refused;                 /* larger than the memory */
+    uint64_t crowded;                 /* found no room among tables that are in use, and are tried again later */
 };
 struct tables_counts tables_counts(const struct tables *t);
 

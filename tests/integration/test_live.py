@@ -239,6 +239,16 @@ def test_completeness(python, unwind, record, pysym):
     assert not count.get("table_missing", 0), text
 
 
+def test_tables_crowded(record, pysym):
+    """More tables than memory for them: native stacks are cut and say so; Python ones are as whole as ever."""
+    script = "import hashlib, ssl, sqlite3, decimal, time\nend = time.time() + 2\n" \
+             "while time.time() < end: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000); sum(range(1000))"
+    trace = record("/usr/bin/python3", "-c", script, options=("-F", "499", "--unwind-memory", "1M"))
+    text = summary(pysym, trace)
+    assert re.search(r"table_missing +[\d,]+ ", text), text
+    assert float(re.search(r"Python[^\n]*?([\d.]+) ?%", text)[1]) >= 99.9, text
+
+
 # ---- what a trace does not hold ----
 
 TRACE_BYTES = pathlib.Path(PYSYM).parent / "tools/trace_bytes"
