@@ -343,14 +343,24 @@ static int take_row(void *arg, void *state, size_t state_len, unw_word_t start, 
 }
 
 /* mov $15, %rax; syscall: where a signal handler returns to. */
-static bool is_sigreturn(const struct unwind_module *m, uint64_t vaddr)
+static bool holds_sigreturn(const struct unwind_module *m, uint64_t vaddr)
 {
     static const uint8_t code[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
     uint8_t here[sizeof code];
 
-    if (unwind_module_read(m, vaddr, here, sizeof here) && !memcmp(here, code, sizeof code))
-        return true;
-    return unwind_module_read(m, vaddr - 7, here, sizeof here) && !memcmp(here, code, sizeof code);
+    return unwind_module_read(m, vaddr, here, sizeof here) && !memcmp(here, code, sizeof code);
+}
+
+/* At its start, or at the system call. */
+static bool is_sigreturn(const struct unwind_module *m, uint64_t vaddr)
+{
+    return holds_sigreturn(m, vaddr) || holds_sigreturn(m, vaddr - 7);
+}
+
+/* Inside the system call: the address is the one behind the trampoline, where its information has ended. */
+static bool in_sigreturn(const struct unwind_module *m, uint64_t vaddr)
+{
+    return holds_sigreturn(m, vaddr - 9);
 }
 
 /* The rules at an address of a module, from its CFI. */
@@ -362,6 +372,8 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
 
     /* The byte before the trampoline may well have rules, of another function. */
     if (!(have_fde && fde.signal_frame) && is_sigreturn(m, vaddr + return_address))
+        return (struct step){.kind = STEP_SIGRETURN};
+    if (!have_fde && !return_address && in_sigreturn(m, vaddr))
         return (struct step){.kind = STEP_SIGRETURN};
     if (!have_fde)
         return m->entry && vaddr >= m->entry && vaddr - m->entry < ENTRY_LEN ? (struct step){.kind = STEP_END}
