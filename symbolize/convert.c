@@ -10,6 +10,7 @@
 #include "symbolize/reorder.h"
 #include "symbolize/resolve.h"
 #include "symbolize/summary.h"
+#include "symbolize/unwind_check.h"
 
 struct convert {
     const struct options *options;
@@ -17,7 +18,8 @@ struct convert {
     struct epoch epoch;
     struct resolver *resolver;
     struct summary *summary;
-    const struct emitter *emitter; /* NULL: only the summary is asked for */
+    struct unwind_check *check;    /* NULL unless it is asked for; then it alone sees the samples */
+    const struct emitter *emitter; /* NULL: only the summary or the check is asked for */
     void *emitter_state;
     struct reorder reorder;
     bool has_start;
@@ -34,6 +36,7 @@ static void deinit(struct convert *c)
     if (c->emitter)
         c->emitter->destroy(c->emitter_state);
     reorder_deinit(&c->reorder);
+    unwind_check_destroy(c->check);
     summary_destroy(c->summary);
     resolver_destroy(c->resolver);
     epoch_deinit(&c->epoch);
@@ -63,9 +66,14 @@ static struct error *choose_thread(struct convert *c, uint32_t thread)
     return NULL;
 }
 
+static uint64_t since_start_ns(const struct convert *c, uint64_t time_ns)
+{
+    return time_ns > c->start_ns ? time_ns - c->start_ns : 0;
+}
+
 static bool in_time(const struct convert *c, uint64_t time_ns)
 {
-    uint64_t since_ns = time_ns > c->start_ns ? time_ns - c->start_ns : 0;
+    uint64_t since_ns = since_start_ns(c, time_ns);
 
     return since_ns >= c->options->from_ns && since_ns < c->options->to_ns;
 }
@@ -85,6 +93,8 @@ static struct error *convert_sample(struct convert *c, uint32_t event, const str
         if (!known || !(sample->flags & TRACE_SAMPLE_GIL))
             return NULL;
     }
+    if (c->check)
+        return unwind_check_sample(c->check, &c->epoch, sample, since_start_ns(c, sample->time_ns));
     TRY(resolver_sample(c->resolver, &c->epoch, event, sample, &shown));
     const struct summary_sample counted = {
         .event = event, .thread = sample->thread, .time_ns = sample->time_ns, .value = sample->value};
@@ -113,6 +123,8 @@ static struct error *end_epoch(struct convert *c)
 {
     TRY(summary_end_epoch(c->summary, &c->epoch));
     resolver_end_epoch(c->resolver);
+    if (c->check)
+        unwind_check_end_epoch(c->check);
     c->threads.count = 0;
     return NULL;
 }
@@ -155,7 +167,7 @@ static struct error *convert_file(struct convert *c, const char *path)
     struct trace_reader *reader;
 
     c->has_start = false;
-    c->epoch.no_snapshots = c->options->python_only;
+    c->epoch.no_snapshots = c->options->python_only && !c->check;
     TRY(trace_reader_open(path, &reader));
     struct error *err = summary_begin_file(c->summary, path);
     resolver_begin_file(c->resolver);
@@ -174,6 +186,8 @@ static struct error *convert_files(struct convert *c)
         return error_create(ERROR_UNSUPPORTED, "--gil: the trace does not say which thread held the GIL");
     if (c->emitter)
         return c->emitter->end(c->emitter_state);
+    if (c->check)
+        return unwind_check_print(unwind_check_report(c->check), c->out);
     return summary_print(c->summary, c->resolver, c->out);
 }
 
@@ -188,6 +202,8 @@ static struct error *start(struct convert *c)
 
     TRY(resolver_create(&resolver_options, &c->resolver));
     TRY(summary_create(&c->summary));
+    if (o->kind == OUTPUT_UNWIND_CHECK)
+        TRY(unwind_check_create(resolver_modules(c->resolver), &c->check));
     if (o->kind != OUTPUT_EMITTER)
         return NULL;
     c->emitter = o->emitter;
@@ -206,7 +222,9 @@ static struct error *run(const struct options *o, FILE *out, FILE *trouble, stru
         err = convert_files(&c);
     if (!err) {
         summary_print_trouble(c.summary, trouble);
-        outcome->incomplete = !summary_is_complete(c.summary, c.resolver);
+        /* The check is about stacks, whatever else was lost. */
+        outcome->incomplete = !c.check && !summary_is_complete(c.summary, c.resolver);
+        outcome->differs = c.check && !unwind_check_agrees(c.check);
     }
     deinit(&c);
     return err;

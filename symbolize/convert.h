@@ -15,6 +15,7 @@
 
 struct convert_outcome {
     bool incomplete; /* something was lost, damaged or left without a name */
+    bool differs;    /* unwind-check: a stack is not what it should be */
 };
 
 /* Runs what the options ask for. `trouble` gets a few lines about damage; the caller closes both. */

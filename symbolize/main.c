@@ -78,7 +78,10 @@ int main(int argc, char **argv)
         err = run(&o, &outcome);
         if (err)
             status = fail(err);
-        else if (o.strict && outcome.incomplete) {
+        else if (o.strict && outcome.differs) {
+            fprintf(stderr, "pysym: stacks of the kernel and of its witnesses differ\n");
+            status = EXIT_INCOMPLETE;
+        } else if (o.strict && outcome.incomplete) {
             fprintf(stderr, "pysym: incomplete: something was lost, damaged or left without a name; "
                             "--format summary tells what\n");
             status = EXIT_INCOMPLETE;

@@ -74,6 +74,7 @@ static const char help_tail[] =
     "      --time FROM,TO    between these seconds since the start; either may be left out\n"
     "\n"
     "      --strict          exit with 3 when anything was lost, damaged or left without a name\n"
+    "                        (unwind-check: when stacks differ)\n"
     "  -h, --help            this text\n"
     "      --version         the version\n"
     "\n"
@@ -85,6 +86,7 @@ static const struct {
 } own_formats[] = {
     {OUTPUT_SUMMARY, "summary", "what the trace holds, how complete it is, what was lost"},
     {OUTPUT_DUMP, "dump", "every record of the trace as text"},
+    {OUTPUT_UNWIND_CHECK, "unwind-check", "stacks unwound in the kernel beside snapshots (pycap record --unwind both)"},
 };
 enum { OWN_FORMAT_COUNT = sizeof own_formats / sizeof *own_formats };
 

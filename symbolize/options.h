@@ -13,7 +13,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 
-enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP };
+enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP, OUTPUT_UNWIND_CHECK };
 
 struct options_ids {
     uint32_t *data;

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/dwfl_unwind.h"
+
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "formats/base/map.h"
+
+enum { REGISTER_COUNT = 17, SOME_PID = 1 };
+
+struct dwfl_space {
+    Dwfl *dwfl;
+    bool attached;
+    const struct unwind_mapping *mappings;
+    uint32_t mapping_count;
+    struct map cfi; /* address -> has call frame information */
+    /* Of the run at hand. */
+    const struct trace_snapshot *shot;
+    struct witness_stack *out;
+    bool fault;
+};
+
+/* ---- modules ---- */
+
+/* Only for those that are in memory: others are reported with their file. */
+static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+{
+    const struct modcache_entry *m = *userdata;
+
+    (void)mod, (void)name, (void)base, (void)file;
+    if (m && m->image_len)
+        *elf = elf_memory((char *)m->image, m->image_len);
+    return -1;
+}
+
+/* Where .debug_frame may be. */
+static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, const char *file,
+                          const char *link, GElf_Word checksum, char **found)
+{
+    const struct modcache_entry *m = *userdata;
+
+    (void)mod, (void)name, (void)base, (void)file, (void)link, (void)checksum, (void)found;
+    return m && m->files.debug ? open(m->files.debug, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+static const Dwfl_Callbacks module_callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
+
+/* A file or image that libdwfl does not take is one without information. */
+static void report(struct dwfl_space *s, const struct unwind_mapping *mapping, struct modcache_entry *m)
+{
+    const struct unwind_module *module = mapping->module;
+    Dwfl_Module *reported = NULL;
+    uint64_t bias, low = UINT64_MAX, high = 0;
+    void **userdata;
+
+    if (!module || !unwind_module_bias(module, mapping, &bias))
+        return;
+    for (size_t i = 0; i < module->identity.segments.count; i++) {
+        const struct elf_segment *seg = &module->identity.segments.data[i];
+        low = seg->vaddr < low ? seg->vaddr : low;
+        high = seg->vaddr + seg->mem_size > high ? seg->vaddr + seg->mem_size : high;
+    }
+    if (m->image_len) {
+        low = (low + bias) & ~(uint64_t)4095;
+        high = (high + bias + 4095) & ~(uint64_t)4095;
+        if (low < high)
+            reported = dwfl_report_module(s->dwfl, m->path, low, high);
+    } else if (m->files.binary) {
+        reported = dwfl_report_elf(s->dwfl, m->path, m->files.binary, -1, bias, true);
+    }
+    if (reported && dwfl_module_info(reported, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
+        *userdata = m;
+}
+
+/* ---- the process ---- */
+
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
+{
+    (void)dwfl;
+    if (*thread_arg)
+        return 0;
+    *thread_arg = arg;
+    return SOME_PID;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
+{
+    (void)dwfl, (void)tid;
+    *thread_arg = arg;
+    return true;
+}
+
+static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *arg)
+{
+    struct dwfl_space *s = arg;
+
+    (void)dwfl;
+    if (witness_read(s->shot, s->mappings, s->mapping_count, address, result, sizeof *result))
+        return true;
+    s->fault = true;
+    return false;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+    struct dwfl_space *s = arg;
+
+    return dwfl_thread_state_registers(thread, 0, REGISTER_COUNT, s->shot->registers.values);
+}
+
+static const Dwfl_Thread_Callbacks thread_callbacks = {
+    .next_thread = next_thread, .get_thread = get_thread, .memory_read = memory_read,
+    .set_initial_registers = set_registers,
+};
+
+static bool look_for_cfi(struct dwfl_space *s, uint64_t address)
+{
+    Dwarf_Addr bias;
+    Dwarf_Frame *frame;
+    Dwfl_Module *mod = dwfl_addrmodule(s->dwfl, address);
+
+    if (!mod)
+        return false;
+    Dwarf_CFI *cfi = dwfl_module_eh_cfi(mod, &bias);
+    if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0) {
+        cfi = dwfl_module_dwarf_cfi(mod, &bias);
+        if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+            return false;
+    }
+    free(frame);
+    return true;
+}
+
+static bool has_cfi(struct dwfl_space *s, uint64_t address)
+{
+    uint64_t *known = map_get(&s->cfi, address);
+
+    if (known)
+        return *known;
+    bool found = look_for_cfi(s, address);
+    /* Without memory it is looked for again. */
+    (void)map_set(&s->cfi, address, found);
+    return found;
+}
+
+/*
+ * libdwfl unwinds one frame ahead to say whether this one was interrupted: s->fault is of the step out of this
+ * frame. A signal's trampoline counts as interrupted, but its rules are looked up like a return address's.
+ */
+static int take_frame(Dwfl_Frame *state, void *arg)
+{
+    struct dwfl_space *s = arg;
+    struct witness_stack *out = s->out;
+    Dwarf_Addr pc;
+    bool exact;
+
+    s->fault = false;
+    if (!dwfl_frame_pc(state, &pc, &exact))
+        return DWARF_CB_ABORT;
+    if (out->count == WITNESS_FRAMES_MAX) {
+        out->end = LOSS_native_too_deep;
+        return DWARF_CB_ABORT;
+    }
+    out->frames[out->count++] = (struct witness_frame){pc, !exact};
+    if (!has_cfi(s, pc - !exact) && !(exact && out->count > 1 && has_cfi(s, pc - 1))) {
+        out->end = LOSS_no_unwind_info;
+        return DWARF_CB_ABORT;
+    }
+    return DWARF_CB_OK;
+}
+
+void dwfl_space_unwind(struct dwfl_space *s, const struct trace_snapshot *shot, struct witness_stack *out)
+{
+    out->count = out->end = 0;
+    out->trouble = NULL;
+    if (!s->attached) {
+        out->end = LOSS_no_module;
+        return;
+    }
+    s->shot = shot;
+    s->out = out;
+    s->fault = false;
+    int ret = dwfl_getthread_frames(s->dwfl, SOME_PID, take_frame, s);
+    if (out->end)
+        return;
+    /* A return address that could not be read counts with libdwfl as one that there is not. */
+    if (s->fault)
+        out->end = LOSS_native_fault;
+    else if (ret == 0)
+        out->end = LOSS_complete;
+    else
+        out->trouble = dwfl_errmsg(-1);
+}
+
+/* ---- life ---- */
+
+struct error *dwfl_space_create(struct modcache *modules, const struct epoch *e, const struct unwind_mapping *mappings,
+                                uint32_t count, struct dwfl_space **out)
+{
+    struct dwfl_space *s = calloc(1, sizeof *s);
+    uint32_t index;
+
+    if (!s || !(s->dwfl = dwfl_begin(&module_callbacks))) {
+        free(s);
+        return error_no_memory();
+    }
+    s->mappings = mappings;
+    s->mapping_count = count;
+    dwfl_report_begin(s->dwfl);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!mappings[i].module_id)
+            continue;
+        struct error *err = modcache_index(modules, e, mappings[i].module_id, &index);
+        if (err) {
+            dwfl_space_destroy(s);
+            return err;
+        }
+        report(s, &mappings[i], modcache_get(modules, index));
+    }
+    dwfl_report_end(s->dwfl, NULL, NULL);
+    s->attached = dwfl_attach_state(s->dwfl, NULL, SOME_PID, &thread_callbacks, s);
+    *out = s;
+    return NULL;
+}
+
+void dwfl_space_destroy(struct dwfl_space *s)
+{
+    if (!s)
+        return;
+    dwfl_end(s->dwfl);
+    map_deinit(&s->cfi);
+    free(s);
+}
