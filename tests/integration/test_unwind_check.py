@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks unwound while recording, beside what libunwind, libdwfl and the same tables make of a snapshot of the same sample."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+MIX = ROOT / "testdata/programs/mix.py"
+LABELS = {"identical": "same", "identical up to the snapshot's end": "cut",
+          "identical up to what the sampler knew": "pending", "different": "different"}
+WITNESSES = ("libunwind", "libdwfl", "host")
+
+
+def numbers(report):
+    """{verdict: {witness: samples}}, and the samples compared."""
+    rows = {}
+    for line in report.splitlines():
+        match = re.match(r"(.*?)((?: +\d+ +[\d.]+ %){3})$", line)
+        if match and match[1].strip() in LABELS:
+            rows[LABELS[match[1].strip()]] = dict(zip(WITNESSES, map(int, re.findall(r" (\d+) +[\d.]+ %", match[2]))))
+    compared = int(re.search(r"^with a stack and a snapshot +(\d+)", report, re.M)[1])
+    assert set(rows) == set(LABELS.values()), report
+    for witness in WITNESSES:
+        assert sum(row[witness] for row in rows.values()) == compared, report
+    return rows, compared
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    """mix.py's C library."""
+    out = tmp_path_factory.mktemp("mix") / "libmix.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-fPIC", "-shared", "-o", out,
+                    ROOT / "testdata/programs/mix_native.c"], check=True)
+    return out
+
+
+@pytest.mark.parametrize("part", ["json", "regex", "zlib", "hashes", "callbacks", "signals_c", "c_code"])
+def test_agrees(python, part, native, record, pysym, monkeypatch):
+    monkeypatch.setenv("MIX_NATIVE", str(native))
+    trace = record(python.path, MIX, part, "2", options=("-F", "499", "--unwind", "both"))
+    done = pysym(trace, "--format", "unwind-check")
+    assert done.returncode == 0, done.stderr
+    rows, compared = numbers(done.stdout)
+    assert compared > 50, done.stdout
+    for witness in WITNESSES:
+        comparable = compared - rows["pending"][witness] - rows["cut"][witness]
+        assert comparable > 0.8 * compared, done.stdout
+        # A signal that is just returning has no call frame information: its trampoline ends one byte earlier.
+        allowed = 0.01 if part == "signals_c" else 0.001
+        assert rows["different"][witness] <= allowed * comparable, done.stdout
+    strict = pysym(trace, "--format", "unwind-check", "--strict")
+    assert strict.returncode == (3 if any(rows["different"].values()) else 0)
+    assert strict.stdout == done.stdout
+    # All other formats take the stack and leave the snapshot alone.
+    assert "unwound from snapshots" not in pysym(trace, "--format", "summary").stdout
+
+
+@pytest.mark.parametrize("unwind", ["tables", "snapshot"])
+def test_nothing_to_compare(python, unwind, record, pysym):
+    trace = record(python.path, "-c", "sum(range(10**7))", options=("-F", "199", "--unwind", unwind))
+    done = pysym(trace, "--format", "unwind-check")
+    assert done.returncode == 1
+    assert "pycap record --unwind both" in done.stderr
+    assert done.stdout == ""
