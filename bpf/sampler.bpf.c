@@ -461,7 +461,10 @@ __attribute__((noinline)) int snapshot_step(void)
     return 0;
 }
 
-/* Appends the live part of the user stack at `at`. */
+/*
+ * Appends the live part of the user stack at `at`, with the red zone if it is there: OpenSSL's SHA-512 for AVX2 keeps
+ * its CFA in it.
+ */
 __attribute__((noinline)) int append_stack(__u32 at)
 {
     struct scratch *s = scratch_get();
@@ -471,6 +474,11 @@ __attribute__((noinline)) int append_stack(__u32 at)
         return 0;
     sp = s->sample.registers[7];
     len = s->sample.stack_size;
+    if (!bpf_probe_read_user(&s->snapshot_address, 8, (void *)(sp - WIRE_RED_ZONE))) {
+        s->sample.flags |= WIRE_STACK_BELOW;
+        sp -= WIRE_RED_ZONE;
+        len += len ? WIRE_RED_ZONE : 0;
+    }
     if (!len || len > sample_native_stack_bytes) {
         if (len)
             count_loss(LOSS_stack_cut);

@@ -15,6 +15,7 @@
 /* Native frames of one sample; a power of two. */
 #define WIRE_NATIVE_MAX 2048
 #define WIRE_STACK_MAX 65536
+#define WIRE_RED_ZONE 128 /* bytes below the stack pointer that a leaf function may use (System V ABI for x86-64) */
 #define WIRE_REGISTERS 17
 
 enum wire_type {
@@ -92,6 +93,7 @@ enum {
     WIRE_REGISTERS_OK = 4,
     WIRE_STACK_WHOLE = 8,    /* the snapshot reaches the stack's start */
     WIRE_KERNEL_THREAD = 16, /* there is no user stack */
+    WIRE_STACK_BELOW = 32,   /* the stack bytes begin WIRE_RED_ZONE below the stack pointer */
 };
 
 /* How the sampler unwinds native frames. */
@@ -118,6 +120,12 @@ struct wire_sample {
     PY_U64 native_last_cfa; /* of the outermost native frame, all ones when unknown */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
+
+/* How far below the stack pointer the stack bytes begin. */
+static inline PY_U64 wire_stack_below(const struct wire_sample *m)
+{
+    return m->flags & WIRE_STACK_BELOW ? WIRE_RED_ZONE : 0;
+}
 
 /* Followed by the pieces' bytes, in order. */
 #define WIRE_CODE_PIECES 5 /* code object, name, qualified name, file name, line table */

@@ -614,8 +614,8 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         memcpy(registers, m->registers, sizeof registers);
         struct trace_snapshot snapshot = {
             .process = p->trace_id,
-            .stack_address = m->registers[7],
-            .stack_size = m->stack_size,
+            .stack_address = m->registers[7] - wire_stack_below(m),
+            .stack_size = m->stack_size ? m->stack_size + wire_stack_below(m) : 0,
             .registers = {registers, WIRE_REGISTERS},
             .stack = {at, m->stack_len_bytes},
         };

@@ -88,7 +88,7 @@ struct error *unwinder_run(struct unwinder *u, const struct process *p, const st
 {
     u->process = p;
     u->stack = stack;
-    u->stack_address = sample->registers[NATIVE_RSP];
+    u->stack_address = sample->registers[NATIVE_RSP] - wire_stack_below(sample);
     u->stack_len_bytes = sample->stack_len_bytes;
     u->time_ns = sample->time_ns;
     u->err = NULL;
@@ -106,7 +106,7 @@ struct error *unwinder_run(struct unwinder *u, const struct process *p, const st
         .last_cfa = u->native.last_cfa,
     };
     /* The stack is longer than what was copied of it. */
-    if (out->end == LOSS_native_fault && sample->stack_size > sample->stack_len_bytes)
+    if (out->end == LOSS_native_fault && sample->stack_size + wire_stack_below(sample) > sample->stack_len_bytes)
         out->end = sample->flags & WIRE_STACK_WHOLE ? LOSS_stack_fault : LOSS_stack_cut;
     return u->err;
 }
