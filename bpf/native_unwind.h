@@ -14,7 +14,7 @@
  *
  * The stack is read in pieces of up to 8 KiB, upwards, since frames follow each other
  * there. Slots below the stack pointer, where an epilogue has popped a register from,
- * are not read: the register has the value again.
+ * are read in the red zone only: further down the register has the value again.
  *
  * Executable memory without tables (code that a program made) is stepped over by what
  * stands behind the call, where that is a known epilogue (the trampolines of CPython's
@@ -333,12 +333,22 @@ WALK_INLINE int native_search(struct native_unwind *u, __u32 pc)
     return 0;
 }
 
-/* A slot below the CFA where the frame saved a register. 0: done. */
+/*
+ * A slot below the CFA where the frame saved a register. 0: done. One below the stack pointer was popped already, so
+ * the register has its value; but libffi's ffi_call moves the stack pointer above a slot before it reads it, so what the
+ * red zone still holds is believed first.
+ */
 WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value, __u32 *known)
 {
-    /* Popped already: the register has its value. */
-    if (address < u->registers[NATIVE_RSP])
+    __u64 sp = u->registers[NATIVE_RSP];
+
+    if (address < sp) {
+        if (sp - address <= WIRE_RED_ZONE && !WALK_READ(u, &u->small[17], 8, address)) {
+            *value = u->small[17];
+            *known = 1;
+        }
         return 0;
+    }
     *known = 1;
     return native_read(u, address, value);
 }

@@ -186,7 +186,7 @@ static void read_registers(struct subject *s, pid_t tid)
 static void take_snapshot(struct subject *s, pid_t tid)
 {
     read_registers(s, tid);
-    uint64_t sp = s->registers[7];
+    uint64_t sp = s->registers[7] - WIRE_RED_ZONE; /* as pycap's copies begin */
     bool first = !s->count;
     if (!first && sp >= s->stack_address && sp < s->stack_address + s->stack_len) {
         s->stack_len = s->stack_address + s->stack_len - sp;
@@ -364,6 +364,35 @@ PLACE static int place_aligned(int len)
     return wide[0] + p[0];
 }
 
+/* As libffi's ffi_call: the stack pointer is above where RBP was saved, and RBP is not yet read from there. */
+void place_above_slot(void);
+__asm__(".text\n"
+        ".type place_above_slot, @function\n"
+        "place_above_slot:\n"
+        ".cfi_startproc\n"
+        "push %rbp\n"
+        ".cfi_def_cfa_offset 16\n"
+        ".cfi_offset %rbp, -16\n"
+        "mov %rsp, %rbp\n"
+        ".cfi_def_cfa_register %rbp\n"
+        "lea 8(%rbp), %rsp\n"
+        "int3\n"
+        "mov (%rbp), %rbp\n"
+        ".cfi_restore %rbp\n"
+        ".cfi_def_cfa %rsp, 8\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size place_above_slot, . - place_above_slot\n");
+
+PLACE static int place_red_zone(int len)
+{
+    volatile char *p = alloca((size_t)len);
+
+    p[0] = 1;
+    place_above_slot();
+    return p[0];
+}
+
 PLACE static void on_signal(int signal)
 {
     (void)signal;
@@ -463,6 +492,10 @@ static void place_alloca_1000(void)
 {
     place_alloca(1000);
 }
+static void place_red_zone_100(void)
+{
+    place_red_zone(100);
+}
 static void place_alloca_30000(void)
 {
     place_alloca(30000);
@@ -510,7 +543,8 @@ static void stop(pid_t pid)
 static void test_places(void **state)
 {
     static void (*const places[])(void) = {place_recursion_50, place_recursion_900, place_alloca_1000, place_alloca_30000,
-                                           place_aligned_100, place_signal, place_qsort, place_thread};
+                                           place_aligned_100, place_red_zone_100, place_signal, place_qsort,
+                                           place_thread};
     struct tally tally = {0};
 
     (void)state;
