@@ -202,6 +202,7 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
     extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
     process->mapping_start = start;
     process->mapping_count = count;
+    p->counts.laid_ns = time_ns;
     return NULL;
 }
 

@@ -116,6 +116,7 @@ struct processes_counts {
     uint64_t refused;     /* interpreters that cannot be served */
     uint64_t gone;        /* vanished while being read */
     uint64_t lost;        /* side-band events the kernel dropped */
+    uint64_t laid_ns;     /* when the sampler was last told of mappings */
     uint64_t mappings_refused; /* processes whose mappings did not fit the sampler's array */
 };
 struct processes_counts processes_counts(const struct processes *p);

@@ -26,7 +26,7 @@
 #include "capture/sampler.h"
 #include "capture/sideband.h"
 #include "capture/tables.h"
-#include "capture/unwinder.h"
+#include "capture/late_unwind.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -34,8 +34,13 @@
 #define DRAIN_NS (100 * MS)
 #define DRAIN_SLOW_NS (250 * MS)
 #define DRAIN_SLOW_HZ 300
-/* After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second. */
+/*
+ * After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second.
+ * While a process that is sampled loads its libraries, sooner.
+ */
 #define NEWS_NS (8 * MS)
+#define NEWS_LOADING_NS (2 * MS)
+#define LOADING_NS (500 * MS)
 /* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
 #define SETTLE_NS (1 * MS)
 /* Blocks are written at least so often: what a kill -9 can cost. */
@@ -62,7 +67,7 @@ struct record {
     struct modules *modules;
     struct sampler *sampler;
     struct tables *tables;
-    struct unwinder *unwinder;
+    struct late_unwind *late_unwind;
     struct sideband *sideband;
     struct processes *processes;
     struct codes *codes;
@@ -366,7 +371,7 @@ static struct error *set_up(struct record *r)
         struct tables_memory memory;
         sampler_tables(r->sampler, &memory);
         TRY(tables_create(&memory, &r->tables));
-        TRY(unwinder_create(r->tables, &r->unwinder));
+        TRY(late_unwind_create(r->tables, &r->late_unwind));
     }
     struct processes_options processes = {
         .tables = r->tables,
@@ -408,7 +413,7 @@ static struct error *set_up(struct record *r)
         .processes = r->processes,
         .codes = r->codes,
         .kallsyms = r->kallsyms,
-        .unwinder = r->unwinder,
+        .late_unwind = r->late_unwind,
         .snapshots = snapshots,
         .any = o->any,
         .event = sampler_event(r->sampler),
@@ -435,7 +440,7 @@ static void tear_down(struct record *r)
     kallsyms_destroy(r->kallsyms);
     codes_destroy(r->codes);
     processes_destroy(r->processes);
-    unwinder_destroy(r->unwinder);
+    late_unwind_destroy(r->late_unwind);
     tables_destroy(r->tables);
     sideband_close(r->sideband);
     sampler_close(r->sampler);
@@ -490,6 +495,12 @@ static bool any_pid_left(struct record *r)
     return false;
 }
 
+/* How long news are gathered. */
+static uint64_t news_ns(const struct record *r, uint64_t time_ns)
+{
+    return time_ns < processes_counts(r->processes).laid_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
+}
+
 static struct error *loop(struct record *r)
 {
     const struct record_options *o = r->o;
@@ -507,8 +518,8 @@ static struct error *loop(struct record *r)
     while (!r->stop) {
         uint64_t now = now_ns(), due = last + period;
         /* News that have not settled yet wait only a moment. */
-        if (queue_count(r->queue) && due > last + NEWS_NS)
-            due = last + NEWS_NS;
+        if (queue_count(r->queue) && due > last + news_ns(r, now))
+            due = last + news_ns(r, now);
         if (o->duration_ns && due > r->start_ns + o->duration_ns)
             due = r->start_ns + o->duration_ns;
         struct timespec wait = {0};
@@ -519,7 +530,9 @@ static struct error *loop(struct record *r)
         now = now_ns();
         if (now < due) {
             /* Woken by news: they settle, and those that come with them are gathered. */
-            uint64_t until = now + SETTLE_NS > last + NEWS_NS ? now + SETTLE_NS : last + NEWS_NS;
+            uint64_t until = last + news_ns(r, now);
+            if (until < now + SETTLE_NS)
+                until = now + SETTLE_NS;
             struct timespec rest = {.tv_nsec = (long)(until - now)};
             nanosleep(&rest, NULL);
             now = now_ns();

@@ -512,7 +512,7 @@ static uint32_t frame_of_record(const struct native_frame *frames, uint32_t coun
 }
 
 /* The join of a stack whose native frames are known: indices from the outermost. */
-static uint32_t index_join(struct recorder *r, const struct unwinder_result *native, uint32_t run_count)
+static uint32_t index_join(struct recorder *r, const struct late_unwind_result *native, uint32_t run_count)
 {
     for (uint32_t i = 0; i < run_count; i++) {
         uint64_t record = r->runs[2 * i], reason = r->runs[2 * i + 1], index = 0;
@@ -580,7 +580,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     at += m->kernel_count * 8;
     const struct wire_python *python = (const struct wire_python *)at;
     at += m->python_count * sizeof *python;
-    struct unwinder_result native = {(const struct native_frame *)at, m->native_count, m->native_end, m->native_last_cfa};
+    struct late_unwind_result native = {(const struct native_frame *)at, m->native_count, m->native_end, m->native_last_cfa};
     at += m->native_count * sizeof *native.frames;
 
     TRY(processes_of_sample(r->o.processes, m, &p));
@@ -597,8 +597,8 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     if (!t)
         return error_no_memory();
     define_process(r, p);
-    if (r->o.unwinder && m->stack_len_bytes && native.end != LOSS_complete)
-        TRY(unwinder_run(r->o.unwinder, p, m, at, &native));
+    if (r->o.late_unwind && m->stack_len_bytes && native.end != LOSS_complete)
+        TRY(late_unwind_run(r->o.late_unwind, p, m, at, &native));
     if (native.end > LOSS_complete)
         r->losses[native.end]++;
     struct trace_tuple tuple = {.python_end = m->python_end, .native_end = native.end};

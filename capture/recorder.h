@@ -15,7 +15,7 @@
 #include "capture/modules.h"
 #include "capture/processes.h"
 #include "capture/sampler.h"
-#include "capture/unwinder.h"
+#include "capture/late_unwind.h"
 #include "formats/trace/trace.h"
 
 struct recorder_options {
@@ -25,7 +25,7 @@ struct recorder_options {
     struct processes *processes;
     struct codes *codes;
     struct kallsyms *kallsyms;
-    struct unwinder *unwinder; /* for what the sampler could not unwind; NULL: left as it is */
+    struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
     bool snapshots;            /* copies of stacks go into the trace */
     bool any;                  /* processes that are not Python, too */
     struct sampler_event_info event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "capture/unwinder.h"
+#include "capture/late_unwind.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 /* Code is read for the signal trampoline and for what stands behind a call: some bytes. */
 #define CODE_READ_MAX 16
 
-struct unwinder {
+struct late_unwind {
     struct tables *tables;
     struct native_unwind native;
     struct native_frame frames[WIRE_NATIVE_MAX];
@@ -24,7 +24,7 @@ struct unwinder {
 /* The copy of the stack; code, which does not change, from the process if it is still there. */
 static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t address)
 {
-    struct unwinder *u = ctx;
+    struct late_unwind *u = ctx;
     uint64_t at = address - u->stack_address;
 
     if (address >= u->stack_address && at < u->stack_len_bytes && len_bytes <= u->stack_len_bytes - at) {
@@ -39,7 +39,7 @@ static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t addres
 
 static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, const struct unwind_table **table)
 {
-    struct unwinder *u = ctx;
+    struct late_unwind *u = ctx;
     const struct mapping *m = mappings_find(&u->process->mappings, address);
     uint64_t base;
     uint32_t reason;
@@ -65,9 +65,9 @@ static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, cons
     return 0;
 }
 
-struct error *unwinder_create(struct tables *tables, struct unwinder **out)
+struct error *late_unwind_create(struct tables *tables, struct late_unwind **out)
 {
-    struct unwinder *u = calloc(1, sizeof *u);
+    struct late_unwind *u = calloc(1, sizeof *u);
 
     if (!u)
         return error_no_memory();
@@ -78,13 +78,13 @@ struct error *unwinder_create(struct tables *tables, struct unwinder **out)
     return NULL;
 }
 
-void unwinder_destroy(struct unwinder *u)
+void late_unwind_destroy(struct late_unwind *u)
 {
     free(u);
 }
 
-struct error *unwinder_run(struct unwinder *u, const struct process *p, const struct wire_sample *sample,
-                           const uint8_t *stack, struct unwinder_result *out)
+struct error *late_unwind_run(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
+                           const uint8_t *stack, struct late_unwind_result *out)
 {
     u->process = p;
     u->stack = stack;
@@ -99,7 +99,7 @@ struct error *unwinder_run(struct unwinder *u, const struct process *p, const st
         if (native_step(&u->native, u->frames))
             break;
     }
-    *out = (struct unwinder_result){
+    *out = (struct late_unwind_result){
         .frames = u->frames,
         .count = u->native.count,
         .end = u->native.end,

@@ -7,8 +7,8 @@
  * over it here, with the mappings as they were at that time, and with tables that are
  * built on the spot. The copy goes no further.
  */
-#ifndef CAPTURE_UNWINDER_H
-#define CAPTURE_UNWINDER_H
+#ifndef CAPTURE_LATE_UNWIND_H
+#define CAPTURE_LATE_UNWIND_H
 
 #include <stdint.h>
 
@@ -17,19 +17,19 @@
 #include "capture/tables.h"
 #include "formats/base/err.h"
 
-struct unwinder;
+struct late_unwind;
 /* `tables` is borrowed. */
-struct error *unwinder_create(struct tables *tables, struct unwinder **out);
-void unwinder_destroy(struct unwinder *u);
+struct error *late_unwind_create(struct tables *tables, struct late_unwind **out);
+void late_unwind_destroy(struct late_unwind *u);
 
-struct unwinder_result {
+struct late_unwind_result {
     const struct native_frame *frames; /* valid until the next call */
     uint32_t count;
     uint32_t end; /* loss reason; LOSS_complete */
     uint64_t last_cfa;
 };
 /* `stack` are the sample's stack_len_bytes bytes from its stack pointer on. */
-struct error *unwinder_run(struct unwinder *u, const struct process *p, const struct wire_sample *sample,
-                           const uint8_t *stack, struct unwinder_result *out);
+struct error *late_unwind_run(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
+                           const uint8_t *stack, struct late_unwind_result *out);
 
 #endif
