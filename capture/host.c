@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "capture/kernel_hang.h"
 #include "capture/procfs.h"
 #include "formats/base/bytes.h"
 #include "formats/base/vec.h"
@@ -165,6 +166,7 @@ struct error *host_read(struct host *h)
     snprintf(h->version, sizeof h->version, "%s", name.version);
     snprintf(h->machine, sizeof h->machine, "%s", name.machine);
     sscanf(name.release, "%u.%u.%u", &h->kernel_major, &h->kernel_minor, &h->kernel_patch);
+    read_line("/proc/version_signature", h->version_signature, sizeof h->version_signature);
     read_boot_id(h);
     read_kernel_build_id(h);
     read_capabilities(h);
@@ -202,16 +204,8 @@ struct error *host_check(const struct host *h)
         return error_create(ERROR_UNSUPPORTED, "sampling is implemented for x86_64; this is %s", h->machine);
     if (older_than(h, 5, 10, 0))
         return error_create(ERROR_UNSUPPORTED, "Linux %s is too old: sampling needs 5.10 or later", h->release);
-    /* Reading user memory from an interrupt could wait for a page's lock and hang (fixed in 6.1.36, 6.3.10, 6.4). */
-    if (!older_than(h, 5, 19, 0) &&
-        (older_than(h, 6, 1, 0) || (h->kernel_major == 6 && h->kernel_minor == 1 && h->kernel_patch && h->kernel_patch < 36) ||
-         (h->kernel_major == 6 && h->kernel_minor == 2) ||
-         (h->kernel_major == 6 && h->kernel_minor == 3 && h->kernel_patch < 10)) &&
-        !getenv("PYCAP_IGNORE_KERNEL_BUG"))
-        return error_create(ERROR_UNSUPPORTED,
-                            "Linux %s can hang when user memory is read from an interrupt (fixed in 6.1.36, 6.3.10 and "
-                            "6.4). If yours has the fix, set PYCAP_IGNORE_KERNEL_BUG=1",
-                            h->release);
+    if (!getenv("PYCAP_IGNORE_KERNEL_BUG"))
+        TRY(kernel_hang_check(h->release, h->version, h->version_signature));
     if (!h->cap_bpf || !h->cap_perfmon)
         return error_create(ERROR_PERMISSION,
                             "sampling needs privilege: run as root (sudo pycap ...), or give it the capabilities CAP_BPF, "

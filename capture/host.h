@@ -13,6 +13,7 @@
 
 struct host {
     char hostname[256], release[256], version[256], machine[65];
+    char version_signature[256]; /* Ubuntu's; "" elsewhere */
     uint32_t kernel_major, kernel_minor, kernel_patch;
     uint8_t boot_id[16];
     bool has_boot_id;

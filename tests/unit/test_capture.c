@@ -11,6 +11,7 @@
 
 #include "capture/host.h"
 #include "capture/kallsyms.h"
+#include "capture/kernel_hang.h"
 #include "capture/modules.h"
 #include "capture/processes.h"
 #include "capture/procfs.h"
@@ -109,6 +110,66 @@ static void test_cpus(void **state)
         struct error *err = host_parse_cpus(bad[i], &cpus, &count);
         assert_non_null(err);
         assert_int_equal(err->code, ERROR_USAGE);
+        error_destroy(err);
+    }
+}
+
+/* ---- kernels that sampling can hang ---- */
+
+static void test_kernel_hang(void **state)
+{
+    /* In the forms in which uname -r, uname -v and /proc/version_signature say it; `why` is part of the refusal, NULL: allowed. */
+    static const struct {
+        const char *release, *version, *signature, *why;
+    } cases[] = {
+        /* Debian */
+        {"5.10.0-32-cloud-amd64", "#1 SMP Debian 5.10.223-1 (2024-08-10)", "", NULL},
+        {"6.1.0-9-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.27-1 (2023-05-08)", "", "6.1.0-9-amd64 (6.1.27) can hang"},
+        {"6.1.0-0.deb11.7-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.20-2~bpo11+1 (2023-04-23)", "", "(6.1.20) can hang"},
+        {"6.1.0-10-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.37-1 (2023-07-03)", "", NULL},
+        {"6.1.0-50-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.176-1 (2026-07-02)", "", NULL},
+        {"6.3.0-1-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.3.7-1 (2023-06-12)", "", "(6.3.7) can hang"},
+        {"6.12.107+deb13-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.12.107-1 (2026-07-20)", "", NULL},
+        {"7.2.13+deb14-cloud-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 7.2.13-1 (2026-10-28)", "", NULL},
+        /* Ubuntu */
+        {"5.15.0-91-generic", "#101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023", "Ubuntu 5.15.0-91.101-generic 5.15.131", NULL},
+        {"5.19.0-50-generic", "#50-Ubuntu SMP PREEMPT_DYNAMIC Mon Jul 10 18:24:29 UTC 2023",
+         "Ubuntu 5.19.0-50.50-generic 5.19.17", "(5.19.17) can hang"},
+        {"6.2.0-39-generic", "#40~22.04.1-Ubuntu SMP PREEMPT_DYNAMIC Thu Nov 16 10:53:04 UTC 2",
+         "Ubuntu 6.2.0-39.40~22.04.1-generic 6.2.16", "(6.2.16) can hang"},
+        {"6.1.0-1036-oem", "#36-Ubuntu SMP PREEMPT_DYNAMIC Wed Feb 7 16:21:02 UTC 2024", "Ubuntu 6.1.0-1036.36-oem 6.1.57", NULL},
+        {"6.1.0-1012-oem", "#12-Ubuntu SMP PREEMPT_DYNAMIC Mon May 8 09:15:22 UTC 2023",
+         "Ubuntu 6.1.0-1012.12-oem 6.1.26", "(6.1.26) can hang"},
+        {"6.8.0-40-generic", "#40-Ubuntu SMP PREEMPT_DYNAMIC Fri Jul 5 10:34:03 UTC 2024", "Ubuntu 6.8.0-40.40-generic 6.8.12", NULL},
+        /* Fedora */
+        {"5.17.12-300.fc36.x86_64", "#1 SMP PREEMPT Mon May 30 16:56:53 UTC 2022", "", NULL},
+        {"6.0.7-301.fc37.x86_64", "#1 SMP PREEMPT_DYNAMIC Fri Nov 4 18:35:48 UTC 2022", "", "6.0.7-301.fc37.x86_64 can hang"},
+        {"6.2.9-300.fc38.x86_64", "#1 SMP PREEMPT_DYNAMIC Thu Mar 30 22:32:58 UTC 2023", "", "can hang this host"},
+        {"6.3.8-200.fc38.x86_64", "#1 SMP PREEMPT_DYNAMIC Thu Jun 15 02:15:40 UTC 2023", "", "can hang this host"},
+        {"6.3.12-200.fc38.x86_64", "#1 SMP PREEMPT_DYNAMIC Thu Jul  6 04:05:18 UTC 2023", "", NULL},
+        {"6.4.4-200.fc38.x86_64", "#1 SMP PREEMPT_DYNAMIC Wed Jul 19 16:32:49 UTC 2023", "", NULL},
+        /* Red Hat and Amazon */
+        {"5.14.0-427.13.1.el9_4.x86_64", "#1 SMP PREEMPT_DYNAMIC Wed Apr 10 10:29:16 EDT 2024", "", NULL},
+        {"6.12.0-55.9.1.el10_0.x86_64", "#1 SMP PREEMPT_DYNAMIC Tue Apr 22 08:21:29 EDT 2025", "", NULL},
+        {"6.1.25-37.47.amzn2023.x86_64", "#1 SMP PREEMPT_DYNAMIC Mon Apr 24 23:20:15 UTC 2023", "", "can hang this host"},
+        {"6.1.41-63.109.amzn2023.x86_64", "#1 SMP PREEMPT_DYNAMIC Wed Aug  2 17:30:05 UTC 2023", "", NULL},
+        /* built from upstream's sources, and one whose number says nothing */
+        {"6.1.0", "#1 SMP PREEMPT_DYNAMIC", "", "Linux 6.1.0 can hang"},
+        {"6.1.36", "#1 SMP", "", NULL},
+        {"6.2.0-rc3+", "#1 SMP", "", "can hang"},
+        {"6.1.0-7-vendor", "#1 SMP PREEMPT_DYNAMIC", "", "does not tell"},
+        {"6.3.0-7-vendor", "#1 SMP PREEMPT_DYNAMIC", "", "does not tell"},
+        {"6.18.44-fc-v669", "#1 SMP PREEMPT_DYNAMIC @0", "", NULL},
+        {"nonsense", "", "", "no version"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error *err = kernel_hang_check(cases[i].release, cases[i].version, cases[i].signature);
+        if (!cases[i].why && err)
+            fail_msg("%s: %s", cases[i].release, error_text(err));
+        if (cases[i].why && (!err || !strstr(error_text(err), cases[i].why)))
+            fail_msg("%s: '%s', wanted '%s'", cases[i].release, err ? error_text(err) : "allowed", cases[i].why);
         error_destroy(err);
     }
 }
@@ -288,7 +349,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
-        cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kallsyms),     cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
+        cmocka_unit_test(test_queue),
         cmocka_unit_test(test_processes),
     };
 
