@@ -64,7 +64,7 @@ static const struct event_kind event_kinds[] = {
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
     (void)level;
-    if (getenv("PYCAP_LIBBPF_DEBUG"))
+    if (getenv("PYCAP_LIBBPF_DEBUG") || getenv("PYCAP_VERIFIER_STATS"))
         return vfprintf(stderr, fmt, ap);
     return 0;
 }
@@ -260,6 +260,12 @@ static struct error *load(struct sampler *s)
         e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
     if (!e)
         e = size_tables(s);
+    /* Instructions and time of the verifier for each program, among libbpf's messages (BPF_LOG_STATS, since 5.2). */
+    if (getenv("PYCAP_VERIFIER_STATS")) {
+        struct bpf_program *program;
+        bpf_object__for_each_program(program, s->skel->obj)
+            bpf_program__set_log_level(program, 4);
+    }
     if (!e)
         e = sampler_bpf__load(s->skel);
     if (e)
