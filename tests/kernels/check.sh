@@ -1,19 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs in-guest.sh on each kernel named and closes with one line of counts.
+# Records on each kernel named (in-guest.sh), judges that here (verify.py), and closes with one line of counts.
 # usage: check.sh KERNEL...
 set -uo pipefail
 . "$(dirname "$0")/../debian.sh"
 
 passed=0 failed=0 skipped=0
+mkdir -p "$cache/runs"
+results=$(mktemp -d "$cache/runs/results.XXXXXX")
+trap 'rm -rf "$results"' EXIT
 for kernel; do
-    lines=$("$tests/kernels/run.sh" -t 900 "$kernel" \
-        "PYTHONS='${PYTHONS:-}' sh tests/kernels/in-guest.sh") && rc=0 || rc=$?
+    dir=$results/$kernel
+    mkdir "$dir"
+    "$tests/kernels/run.sh" -t 900 -s "$dir" "$kernel" \
+        "PYTHONS='${PYTHONS:-}' sh tests/kernels/in-guest.sh $dir" && rc=0 || rc=$?
     case $rc in
-    0) ;;
+    0) lines=$(/usr/bin/python3 "$tests/kernels/verify.py" "$dir") || lines="$lines
+FAILED kernel $kernel: verify.py's exit code $?" ;;
     77) lines="SKIPPED kernel $kernel: can't run here, the reason stands above" ;;
-    *) lines="$lines
-FAILED kernel $kernel: exit code $rc" ;;
+    *) lines="FAILED kernel $kernel: exit code $rc" ;;
     esac
     while read -r verdict rest; do
         case $verdict in

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges what in-guest.sh recorded. One line a test: "ok NAME: figures", "FAILED NAME: why".
+
+usage: verify.py DIR
+Environment: PYSYM (default build/pysym).
+"""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
+FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
+HZ = 99
+ENOUGH = 20  # samples; the shortest part of the program gets some hundred
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(condition, why):
+    if not condition:
+        raise Wrong(why)
+
+
+def pysym(trace, *options):
+    done = subprocess.run([PYSYM, str(trace), *options], capture_output=True, text=True, timeout=300, check=False)
+    need(done.returncode == 0, f"pysym {' '.join(options)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def losses():
+    text = (ROOT / "formats/trace/losses.def").read_text()
+    return {name: int(number) for number, name in re.findall(r"^LOSS\((\d+), (\w+),", text, re.M)}
+
+
+def samples(trace, *options):
+    """[(pid, [(name, file, line, is Python)], how many)], outermost first, of a program without threads."""
+    data = json.loads(pysym(trace, "--format", "speedscope", "--full-filenames", *options))
+    frames = []
+    for f in data["shared"]["frames"]:
+        match = FRAME.match(f["name"])
+        python = bool(match and f.get("line") == int(match[3]))
+        frames.append((match[1] if python else f["name"], f.get("file"), f.get("line"), python))
+    out = []
+    for profile in data["profiles"]:
+        tid = int(profile["name"].split()[-1])
+        need(profile["unit"] == "nanoseconds", "the profile's unit has changed")
+        out += [(tid, [frames[i] for i in stack], round(weight * HZ / 1e9))
+                for stack, weight in zip(profile["samples"], profile["weights"])]
+    return out
+
+
+def check_info(info):
+    need(re.search(r"^sampling +yes", info, re.M), "it does not say that sampling works")
+    return "sampling yes"
+
+
+def check_load(log):
+    """The verifier's own figures for each program."""
+    found = re.findall(r"prog '(\w+)': -- BEGIN PROG LOAD LOG --.*?verification time (\d+) usec.*?processed (\d+) in",
+                       log, re.S)
+    need({name for name, _, _ in found} >= {"sample", "forked"}, "the verifier's figures of a program are missing")
+    return ", ".join(f"{name} {int(insns):,} instructions in {int(usec) / 1000:.0f} ms" for name, usec, insns in found)
+
+
+def check_chains(trace, truth, way):
+    """Every stack of a known chain is what the program says, in the forked child too; kernel frames are under it."""
+    seen, kernel, whole = collections.Counter(), 0, 0
+    parent = next(p["pid"] for p in truth if p["parent"] not in {q["pid"] for q in truth})
+    chains = {(p["pid"], name): chain for p in truth for name, chain in p["chains"].items()}
+    options, before = [], ""
+    if way == "tables":
+        seconds, early, total = after_tables(trace)
+        options = ["--time", f"{seconds:.9f},"]
+        before = f"; before, {early} of {total} met a module without its table"
+    for pid, frames, count in samples(trace, *options):
+        python = [f[:3] for f in frames if f[3]]
+        chain = chains.get((pid, python[-1][0])) if python else None
+        if not chain:
+            continue
+        expected = [tuple(f) for f in chain["frames"]]
+        need(python[:-1] == expected[:-1] and python[-1][:2] == expected[-1][:2] and python[-1][2] in chain["lines"],
+             f"the program says {expected}, the sample {python}")
+        seen[(pid, python[-1][0])] += count
+        at = [i for i, f in enumerate(frames) if f[3]]
+        if python[-1][0] == "read":
+            kernel += count * any(re.match(r"(ksys|vfs)_read", f[0]) for f in frames[at[-1] + 1:])
+        # From the thread's start; the sort in C stands between its caller and its key.
+        sorts = [i for i in at if frames[i][0] == "middle"]
+        whole += count * (frames[0][0] == "_start" and all(not frames[i + 1][3] for i in sorts))
+        if way == "none":
+            need(at == list(range(len(at))), f"native frames although none were asked for: {frames}")
+    for key in chains:
+        where = "the program" if key[0] == parent else "the forked child"
+        need(seen[key] >= ENOUGH, f"only {seen[key]} samples of {key[1]}() in {where}")
+    reads = seen[(parent, "read")]
+    need(kernel >= 0.8 * reads, f"{kernel} of {reads} samples of read() have kernel frames")
+    total = sum(seen.values())
+    child = sum(n for key, n in seen.items() if key[0] != parent)
+    text = f"{total} samples as the program says, {child} of the forked child, {kernel} with kernel frames"
+    if way == "none":
+        return text
+    need(whole >= 0.995 * total, f"{whole} of {total} stacks are whole from the thread's start, the sort in its place")
+    return f"{text}, {whole} from the thread's start, the sort in its place{before}"
+
+
+def shares(text):
+    """The summary's section on completeness: {first word: (share, samples)}."""
+    found = re.findall(r"^  (Python stacks|native stacks|joins) .*? ([\d.]+) % +([\d,]+)$", text, re.M)
+    return {name.split()[0]: float(share) for name, share, _ in found}
+
+
+def after_tables(trace):
+    """When the last sample came that met a module without its table, in seconds; how many did, of how many."""
+    missing = losses()["table_missing"]
+    tuples, start, last = set(), None, 0
+    early = total = 0
+    for line in pysym(trace, "--format", "dump").splitlines():
+        word = line.split(None, 1)
+        if not word:
+            continue
+        if word[0] == "epoch":
+            tuples.clear()
+            if start is None:
+                start = int(re.search(r"time_ns=(\d+)", line)[1])
+        elif word[0] == "tuple" and f"native_end={missing}" in line.split():
+            tuples.add(re.search(r"\bid=(\d+)", line)[1])
+        elif word[0] == "sample":
+            total += 1
+            if re.search(r"tuple=(\d+)", line)[1] in tuples:
+                early += 1
+                last = max(last, int(re.search(r"time_ns=(\d+)", line)[1]) - start + 1)
+    return last / 1e9, early, total
+
+
+def check_completeness(trace, way):
+    """
+    Of all samples, start and exit of the interpreter included. Those are not exact: _init and _fini have no unwind
+    information, and on a slow disk code objects of frozen modules are met before their pages are there.
+    """
+    records = {line.split(None, 1)[0] for line in pysym(trace, "--format", "dump").splitlines() if line.strip()}
+    share = shares(pysym(trace, "--format", "summary"))
+    need(share.get("Python", 0) >= 95, f"{share.get('Python')} % of Python stacks reach their root")
+    text = f"Python {share['Python']:.2f} %"
+    if way == "none":
+        need(not records & {"snapshot", "native_frame"}, "native stacks although none were asked for")
+        return f"{text}, no native frames"
+    need(way != "tables" or "snapshot" not in records, "stack memory in the trace")
+    need(way != "snapshot" or "snapshot" in records, "no stack memory in the trace")
+    need(share.get("native", 0) >= 95, f"{share.get('native')} % of native stacks reach the thread's start")
+    need(share.get("joins", 0) >= 95, f"{share.get('joins')} % of Python runs have their native frame")
+    return f"{text}, native {share['native']:.2f} %, joins {share['joins']:.2f} %"
+
+
+def show(name, log):
+    log = re.sub(r"^libbpf: (?!.*(LOAD LOG|failed)).*\n", "", log, flags=re.M)
+    print(f"--- {name}\n{log[-3000:]}", file=sys.stderr)
+
+
+def judge(name, log, test, *arguments):
+    try:
+        print(f"ok {name}: {test(*arguments)}")
+    except (Wrong, OSError, ValueError, KeyError, StopIteration) as error:
+        print(f"FAILED {name}: {type(error).__name__}: {error}")
+        show(name, log)
+
+
+def main(where):
+    release = (where / "release").read_text().strip()
+    info = (where / "info").read_text()
+    judge(f"info ({release})", info, check_info, info)
+    for python in sorted(where.glob("*.python")):
+        for way in "tables", "snapshot", "none":
+            run = where / f"{python.stem}-{way}"
+            name = f"--unwind {way}, {python.read_text().strip()} ({release})"
+            log = run.with_suffix(".log").read_text()
+            code = run.with_suffix(".rc").read_text().strip()
+            if code != "0":
+                print(f"FAILED record {name}: pycap's exit code {code}")
+                show(name, log)
+                continue
+            truth = [json.loads(line) for line in run.with_suffix(".truth").read_text().splitlines()]
+            trace = run.with_suffix(".trace")
+            judge(f"load {name}", log, check_load, log)
+            judge(f"chains {name}", log, check_chains, trace, truth, way)
+            judge(f"completeness {name}", log + pysym(trace, "--format", "summary"), check_completeness, trace, way)
+
+
+main(pathlib.Path(sys.argv[1]))
