@@ -174,6 +174,27 @@ static void test_kernel_hang(void **state)
     }
 }
 
+/* The check of the host goes by it, and the environment overrides it. */
+static void test_kernel_hang_override(void **state)
+{
+    struct host h = {.machine = "x86_64", .release = "6.1.0-9-amd64", .version = "#1 SMP Debian 6.1.27-1 (2023-05-08)",
+                     .kernel_major = 6, .kernel_minor = 1};
+
+    (void)state;
+    unsetenv("PYCAP_IGNORE_KERNEL_BUG");
+    struct error *err = host_check(&h);
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error_text(err), "PYCAP_IGNORE_KERNEL_BUG=1"));
+    error_destroy(err);
+    setenv("PYCAP_IGNORE_KERNEL_BUG", "1", 1);
+    err = host_check(&h);
+    unsetenv("PYCAP_IGNORE_KERNEL_BUG");
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_PERMISSION); /* the next check: this host has no capabilities */
+    error_destroy(err);
+}
+
 /* ---- kernel symbols ---- */
 
 static void test_kallsyms(void **state)
@@ -350,8 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
-        cmocka_unit_test(test_queue),
-        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_kernel_hang_override),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
