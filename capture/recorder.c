@@ -24,11 +24,13 @@ struct python_entry {
 
 struct recorder {
     struct recorder_options o;
-    uint64_t epoch_1;
+    uint64_t epoch_1; /* counts up over all files; 0: none was begun */
     uint32_t event;
+    bool begun;       /* the writer's first epoch has its head */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
     struct recorder_counts counts;
+    uint64_t file_samples; /* in the file that is being written */
     /* scratch, one sample at a time */
     struct python_entry entries[WIRE_PYTHON_MAX];
     uint32_t frames[WIRE_PYTHON_MAX];
@@ -90,11 +92,12 @@ struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
     struct trace_writer *w = r->o.writer;
     const struct host *h = r->o.host;
 
-    if (r->epoch_1) {
+    if (r->begun) {
         put_clock(r);
         trace_writer_new_epoch(w, time_ns);
     }
-    r->epoch_1 = trace_writer_epoch(w) + 1;
+    r->begun = true;
+    r->epoch_1++;
     map_clear(&r->kernel_frames);
     put_clock(r);
     struct trace_host host = {
@@ -645,6 +648,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     trace_writer_sample(w, r->event, &sample);
     p->sample_count++;
     r->counts.samples++;
+    r->file_samples++;
     if (m->python_end == LOSS_complete)
         r->counts.python_complete++;
     else if (m->python_end)
@@ -670,6 +674,14 @@ void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses
     }
 }
 
+struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns)
+{
+    r->o.writer = writer;
+    r->begun = false;
+    r->file_samples = 0;
+    return recorder_begin_epoch(r, time_ns);
+}
+
 void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -692,7 +704,7 @@ void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_
     struct trace_end record = {
         .time_ns = time_ns,
         .reason = reason,
-        .sample_count = r->counts.samples,
+        .sample_count = r->file_samples,
         .lost_count = lost,
     };
     trace_writer_put(r->o.writer, TRACE_end, &record);

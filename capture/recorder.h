@@ -40,6 +40,8 @@ struct error *recorder_create(const struct recorder_options *options, struct rec
 void recorder_destroy(struct recorder *r);
 /* What stands at the beginning of an epoch: clocks, host, options, events. Also begins the next epoch when one is due. */
 struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns);
+/* Goes on in another file, complete in itself; the one before was ended. */
+struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns);
 /* How the table of processes is to tell of changes. */
 struct processes_events recorder_process_events(struct recorder *r);
 struct error *recorder_code(struct recorder *r, const struct wire_code *message, uint32_t len_bytes);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "formats/base/buf.h"
+
+/* Names tried when one is taken: files of the same second. */
+#define TRIES 1000
+
+struct error *files_check(const char *pattern, bool rotates)
+{
+    bool time = false;
+
+    for (const char *p = strchr(pattern, '%'); p; p = strchr(p + 2, '%')) {
+        if (!p[1] || !strchr("htp%", p[1]))
+            return error_create(ERROR_USAGE, "'%s': %%%.1s is not known in a name: %%h host, %%t time, %%p pid, %%%%",
+                                pattern, p + 1);
+        time |= p[1] == 't';
+    }
+    if (rotates && !strcmp(pattern, "-"))
+        return error_create(ERROR_USAGE, "standard output cannot be rotated: name files with -o, like trace-%%t.bin");
+    if (rotates && !time)
+        return error_create(ERROR_USAGE, "'%s' gives every file the same name: put %%t into it, like trace-%%t.bin", pattern);
+    return NULL;
+}
+
+char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns)
+{
+    time_t seconds = (time_t)(realtime_ns / 1000000000);
+    struct buf name = {0};
+    struct tm tm;
+    char text[32];
+
+    for (const char *p = pattern; *p; p++) {
+        if (*p != '%') {
+            buf_put(&name, p, 1);
+            continue;
+        }
+        switch (*++p) {
+        case 'h':
+            buf_put_str(&name, hostname);
+            break;
+        case 't':
+            strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", gmtime_r(&seconds, &tm));
+            buf_put_str(&name, text);
+            break;
+        case 'p':
+            snprintf(text, sizeof text, "%ld", (long)getpid());
+            buf_put_str(&name, text);
+            break;
+        default:
+            buf_put_str(&name, "%");
+        }
+    }
+    char *result = name.bad ? NULL : strdup(buf_cstr(&name));
+    buf_deinit(&name);
+    return result;
+}
+
+void files_init(struct files *f, const struct files_options *options)
+{
+    *f = (struct files){.options = *options, .fd = -1};
+}
+
+void files_deinit(struct files *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+    for (size_t i = 0; i < f->written.count; i++)
+        free(f->written.data[i]);
+    VEC_DEINIT(&f->written);
+    f->fd = -1;
+    f->path = NULL;
+}
+
+static struct error *make_private(const struct files *f)
+{
+    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+    struct stat st;
+
+    if (fstat(f->fd, &st))
+        return error_file(errno, f->path, "cannot be looked at");
+    if (!S_ISREG(st.st_mode))
+        return NULL; /* a pipe or a device stays as it is */
+    if (fchmod(f->fd, 0600)) /* also when it was there already */
+        return error_file(errno, f->path, "cannot be made private");
+    if (uid && gid && !geteuid() && fchown(f->fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
+        return error_file(errno, f->path, "cannot be given to the user who called sudo");
+    return NULL;
+}
+
+/* Opens a new file under `name`, or `name` with .2, .3 … before its suffix where that is taken. Takes `name` over. */
+static struct error *open_new(struct files *f, char *name)
+{
+    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
+    int stem = dot ? (int)(dot - name) : (int)strlen(name);
+
+    for (int i = 1; f->fd < 0 && i <= TRIES; i++) {
+        free(f->path);
+        if (i == 1)
+            f->path = strdup(name);
+        else if (asprintf(&f->path, "%.*s.%d%s", stem, name, i, name + stem) < 0)
+            f->path = NULL;
+        if (!f->path)
+            break;
+        f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (f->fd < 0 && errno != EEXIST)
+            break;
+    }
+    free(name);
+    if (!f->path)
+        return error_no_memory();
+    return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : make_private(f);
+}
+
+struct error *files_open(struct files *f)
+{
+    struct timespec now;
+
+    if (!strcmp(f->options.pattern, "-")) {
+        if (isatty(STDOUT_FILENO))
+            return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
+        f->fd = dup(STDOUT_FILENO);
+        f->path = strdup("-");
+        if (!f->path)
+            return error_no_memory();
+        return f->fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    char *name = files_name(f->options.pattern, f->options.hostname,
+                             (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+    if (!name)
+        return error_no_memory();
+    if (f->options.rotates)
+        return open_new(f, name);
+    free(f->path);
+    f->path = name;
+    f->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+    return f->fd < 0 ? error_file(errno, name, "cannot be opened for writing") : make_private(f);
+}
+
+struct error *files_close(struct files *f)
+{
+    struct error *err = NULL;
+
+    if (f->fd >= 0 && close(f->fd))
+        err = error_file(errno, f->path, "cannot be closed");
+    f->fd = -1;
+    if (!VEC_PUSH(&f->written, f->path)) {
+        error_destroy(err);
+        return error_no_memory();
+    }
+    f->path = NULL;
+    while (f->options.keep && f->written.count > f->options.keep) {
+        if (unlink(f->written.data[0]) && errno != ENOENT && !err)
+            err = error_file(errno, f->written.data[0], "is not to be kept, and cannot be removed");
+        free(f->written.data[0]);
+        memmove(f->written.data, f->written.data + 1, --f->written.count * sizeof *f->written.data);
+    }
+    return err;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that a capture goes into: one, or one after the other, each complete in
+ * itself. Names are made of a pattern; of those that were written the newest can be
+ * kept and the others removed.
+ *
+ * A pattern may hold %h (host name), %t (UTC, 20260131T235959Z), %p (pid of pycap) and
+ * %% (a percent sign).
+ */
+#ifndef CAPTURE_FILES_H
+#define CAPTURE_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+
+struct files_options {
+    const char *pattern;     /* "-": standard output */
+    const char *hostname;
+    bool rotates;            /* more files may follow */
+    uint32_t keep;           /* of the files written, so many; 0: all */
+};
+
+struct files {
+    struct files_options options;
+    int fd;                  /* -1: none is open */
+    char *path;              /* of the open file */
+    VEC(char *) written;     /* files that were ended, oldest first */
+};
+
+/*
+ * Checks a pattern: ERROR_USAGE for an unknown %, and for one that rotates and cannot make new names (no %t) or goes
+ * to standard output.
+ */
+struct error *files_check(const char *pattern, bool rotates);
+/* The name that a pattern gives, malloc'd; NULL: out of memory. */
+char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns);
+
+/* {.fd = -1} is one without a file. Options are borrowed. */
+void files_init(struct files *f, const struct files_options *options);
+void files_deinit(struct files *f);
+/*
+ * Opens the (next) file, mode 0600, given to the user who called sudo. The first may exist and is written over; a
+ * later one gets a name that is not taken.
+ */
+struct error *files_open(struct files *f);
+/* Closes it and removes what is not to be kept. */
+struct error *files_close(struct files *f);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a capture: names, rotation, what is kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/files.h"
+
+#define OK(expr)                                       \
+    do {                                               \
+        struct error *err_ = (expr);                   \
+        if (err_)                                      \
+            fail_msg("%s: %s", #expr, error_text(err_)); \
+    } while (0)
+
+static void test_names(void **state)
+{
+    (void)state;
+    char pid[32];
+    char *name = files_name("/var/%h-%t-%p%%.bin", "box", 1767225599 * UINT64_C(1000000000) + 999999999);
+
+    snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    char expected[128];
+    snprintf(expected, sizeof expected, "/var/box-20251231T235959Z-%s%%.bin", pid);
+    assert_string_equal(name, expected);
+    free(name);
+}
+
+static void refused(const char *pattern, bool rotates, const char *word)
+{
+    struct error *err = files_check(pattern, rotates);
+
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_USAGE);
+    assert_non_null(strstr(error_text(err), word));
+    error_destroy(err);
+}
+
+static void test_patterns(void **state)
+{
+    (void)state;
+    OK(files_check("trace.bin", false));
+    OK(files_check("trace-%t.bin", true));
+    OK(files_check("100%%.bin", false));
+    OK(files_check("-", false));
+    refused("trace.bin", true, "%t");
+    refused("trace-%h-%%t.bin", true, "%t");
+    refused("-", true, "standard output");
+    refused("%q.bin", false, "%q");
+    refused("trace%", false, "not known");
+}
+
+/* Files of one second get names of their own; only the newest stay; none is readable by others. */
+static void test_rotation(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/test_files.XXXXXX", pattern[64], *paths[4];
+    struct files f;
+    struct stat st;
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(pattern, sizeof pattern, "%s/a.b/%%t.bin", dir);
+    char sub[64];
+    snprintf(sub, sizeof sub, "%s/a.b", dir);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    files_init(&f, &(struct files_options){.pattern = pattern, .hostname = "h", .rotates = true, .keep = 2});
+    for (int i = 0; i < 4; i++) {
+        OK(files_open(&f));
+        paths[i] = strdup(f.path);
+        assert_int_equal(fstat(f.fd, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(paths[i], paths[k]);
+        OK(files_close(&f));
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(access(paths[i], F_OK), i < 2 ? -1 : 0);
+        unlink(paths[i]);
+        free(paths[i]);
+    }
+    files_deinit(&f);
+    rmdir(sub);
+    rmdir(dir);
+}
+
+static void test_no_folder(void **state)
+{
+    (void)state;
+    struct files f;
+
+    files_init(&f, &(struct files_options){.pattern = "/nowhere/at/all.bin", .hostname = "h"});
+    struct error *err = files_open(&f);
+    assert_non_null(err);
+    assert_non_null(strstr(error_text(err), "/nowhere/at/all.bin"));
+    error_destroy(err);
+    files_deinit(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_no_folder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
