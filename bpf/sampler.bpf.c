@@ -152,6 +152,7 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 #define NATIVE_WIDE(u, n) NATIVE_ELEMENT(unwind_wide_rows, (u)->mapping.wide_start, (u)->mapping.wide_count, n)
 #include "bpf/native_unwind.h"
 
+#define SENT_CODES 256
 #define SAMPLE_BUFFER_MASK 131071
 struct scratch {
     struct py_walk walk;
@@ -163,6 +164,7 @@ struct scratch {
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
     __u32 steps;
+    struct code_key sent[SENT_CODES]; /* code objects that `codes` has */
     __u64 snapshot_at; /* where the next page of the user stack goes */
     __u64 snapshot_address;
     __u64 snapshot_left;
@@ -208,8 +210,16 @@ static __always_inline void code_met(struct scratch *s)
     struct code_key key = {.code = s->walk.new_code, .fingerprint = s->walk.new_fingerprint, .space = s->space};
     __u32 one = 1;
 
-    if (bpf_map_lookup_elem(&codes, &key))
+    /* What this CPU met a moment ago costs no look into the map. */
+    __u64 slot = (key.code >> 4) ^ (key.code >> 12);
+    WALK_BOUND(slot, SENT_CODES - 1);
+    struct code_key *sent = &s->sent[slot];
+    if (sent->code == key.code && sent->fingerprint == key.fingerprint && sent->space == key.space)
         return;
+    if (bpf_map_lookup_elem(&codes, &key)) {
+        *sent = key;
+        return;
+    }
     s->copy.event.type = WIRE_CODE;
     s->copy.event.fingerprint = key.fingerprint;
     s->copy.event.time_ns = s->sample.time_ns;

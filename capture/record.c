@@ -537,7 +537,8 @@ static struct error *loop(struct record *r)
             nanosleep(&rest, NULL);
             now = now_ns();
         }
-        read_signals(r);
+        if (fds[0].revents)
+            read_signals(r);
         if (r->command.pid > 0 && command_poll(&r->command))
             end_with(r, END_COMMAND);
         if (o->duration_ns && now >= r->start_ns + o->duration_ns)
