@@ -87,7 +87,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz
 DEB_DEMO  := python3 python3-dev
-DEB_BENCH := python3 linux-perf
+DEB_BENCH := python3 python3-venv linux-perf
 .PHONY: deps deps-test
 deps: build/.deps-build ## install the Debian packages that building needs
 deps-test: build/.deps-test
@@ -136,7 +136,7 @@ check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 .PHONY: demo bench
 demo: all | build/.deps-demo ## record and symbolize a small program
 	$(Q)CC="$(CC)" sh tests/demo.sh $(OUT)
-bench: all | build/.deps-bench ## measure beside perf; takes minutes, see docs/benchmarks.md
+bench: all $(OUT)/tools/empty_tick | build/.deps-bench ## measure beside perf and others; 25 minutes, see docs/benchmarks.md
 	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
 
 .PHONY: install clean help

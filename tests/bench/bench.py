@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures pycap beside `perf record`, and pysym beside `perf script`, on this machine. See docs/benchmarks.md.
+"""Measures pycap beside other profilers, and pysym beside `perf script`, on this machine. See docs/benchmarks.md.
 
-A workload is one process that does a fixed number of units of work whenever it is told to. In each round it does them
-once unobserved and once under each recorder, so that every ratio compares neighbours in time. Prints markdown tables.
+A workload is one process that does a fixed amount of work, in small chunks, whenever it is told to. Runs without and
+with a recorder come in turns, so that every ratio compares neighbours in time. Prints markdown tables.
 """
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import platform
@@ -18,30 +19,28 @@ import sys
 import tempfile
 import time
 
+import judge
+from recorders import EMPTY_TICK, KINDS, Missing, PYSYM, PYTHON_ONLY, SNAPSHOT_8K, TABLES
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
-PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
-WORKLOADS = ["recursion", "json", "sort", "zlib", "threads64"]
+WORKLOADS = ["mixed", "towers", "json"]
+PARTS = ["recording", "long", "reading"]
 # Work in the kernel before the measured part: what a recorder does once, at its first such sample, is done then.
-WARM_SECONDS = 0.1
+WARM_SECONDS = 0.2
+# Of a chunk of work: some ticks fall into each even at 99 Hz, and a neighbour's burst spoils few of them.
+CHUNK_SECONDS = 0.05
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
-# perf's default stack dump is 8 KiB, so one row of pycap has the same limit.
-RECORDERS = {
-    "pycap": lambda out, hz, pid: [PYCAP, "record", "-F", str(hz), "-o", out, "-p", str(pid)],
-    "pycap, 8 KiB stacks": lambda out, hz, pid: [PYCAP, "record", "-F", str(hz), "--stack-size", "8192", "-o", out,
-                                                 "-p", str(pid)],
-    "pycap, Python only": lambda out, hz, pid: [PYCAP, "record", "-F", str(hz), "--stack-size", "0", "-o", out,
-                                                "-p", str(pid)],
-    "perf -g": lambda out, hz, pid: ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(hz), "-g", "-o", out,
-                                     "-p", str(pid)],
-    "perf --call-graph dwarf": lambda out, hz, pid: ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(hz),
-                                                     "--call-graph", "dwarf,8192", "-o", out, "-p", str(pid)],
-}
+# Losses that leave no sample at all; after others there is one with less in it.
+LOST_SAMPLES = ("ring_full", "tick_skipped", "nested", "process_gone")
+PERF_EVENT_PROGRAM = "7"  # BPF_PROG_TYPE_PERF_EVENT
 
 
 def fail(text):
     sys.exit(f"bench: {text}")
+
+
+def say(text):
+    print(f"  {text}", file=sys.stderr, flush=True)
 
 
 def pin(cpu):
@@ -50,24 +49,35 @@ def pin(cpu):
     os.sched_setaffinity(0, {cpus[cpu]})
 
 
-class Workload:
-    def __init__(self, python, name, seconds):
-        self.process = subprocess.Popen([python, str(HERE / "work.py"), name], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, preexec_fn=lambda: pin(-1))
-        self.process.stdout.readline()
-        self.units, took = 1, self.once(1)
-        while took < 0.2:
-            self.units *= 2
-            took = self.once(self.units)
-        self.units = max(1, round(self.units * seconds / took))
+def be_recorder():
+    pin(0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job has it ignored
 
-    def once(self, units=None):
-        print(units or self.units, file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
+
+class Workload:
+    def __init__(self, command, seconds):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        preexec_fn=lambda: pin(-1))
+        self.pid = self.process.pid
+        if self.process.stdout.readline().strip() != "ready":
+            self.process.kill()
+            raise Missing(f"{' '.join(command)} does not run")
+        self.units, took = 1, self.order("run 1 1")["chunks"][0][0]
+        while took < CHUNK_SECONDS / 2:
+            self.units *= 2
+            took = min(self.order(f"run 2 {self.units}")["chunks"])[0]
+        self.units = max(1, round(self.units * CHUNK_SECONDS / took))
+        self.chunks = max(4, round(seconds / CHUNK_SECONDS))
+
+    def order(self, text):
+        print(text, file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def once(self, share=1.0):
+        return self.order(f"run {max(4, round(self.chunks * share))} {self.units}")
 
     def warm(self):
-        print("warm", WARM_SECONDS, file=self.process.stdin, flush=True)
-        self.process.stdout.readline()
+        self.order(f"warm {WARM_SECONDS}")
 
     def close(self):
         self.process.stdin.close()
@@ -80,16 +90,13 @@ def bpf_stats():
         before = STATS.read_text()
         STATS.write_text("1")
     except OSError:
-        print("No BPF times: kernel.bpf_stats_enabled can't be set here.", file=sys.stderr)
+        say("No BPF times: kernel.bpf_stats_enabled can't be set here.")
         yield
         return
     try:
         yield
     finally:
         STATS.write_text(before)
-
-
-PERF_EVENT_PROGRAM = "7"  # BPF_PROG_TYPE_PERF_EVENT
 
 
 def bpf_time_ns(pid):
@@ -104,12 +111,8 @@ def bpf_time_ns(pid):
 
 
 def cpu_seconds(pid):
-    """CPU time that a running process has used, to the nanosecond where the kernel keeps it so."""
-    total = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            total += int((task / "schedstat").read_text().split()[0])
-    return total / 1e9
+    """User and system time of all threads of a running process, those that ended included, to the nanosecond."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 def resident_bytes(pid):
@@ -118,10 +121,17 @@ def resident_bytes(pid):
     return int(fields["VmHWM"].split()[0]) * 1024
 
 
-def wait_usage(process):
+def wait_usage(process, seconds=60):
     """Waits; returns the CPU seconds and the most memory held. The kernel counts into the latter what this script held
     when it forked: then only that much is known."""
-    _, status, usage = os.wait4(process.pid, 0)
+    deadline = time.monotonic() + seconds
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() > deadline:
+            process.kill()
+        time.sleep(0.005)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
@@ -129,124 +139,334 @@ def wait_usage(process):
 class Recorder:
     """One recording: attached and warm when made, over when stopped."""
 
-    def __init__(self, kind, hz, workload, out):
-        self.kind = kind
+    def __init__(self, name, hz, workload, out):
+        self.name, self.kind = name, KINDS[name]
+        self.out = self.kind.file(out, workload)
         with contextlib.suppress(FileNotFoundError):
-            os.remove(out)
+            os.remove(self.out)
         self.log = tempfile.TemporaryFile(mode="w+")
-        self.process = subprocess.Popen(RECORDERS[kind](out, hz, workload.process.pid), stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log, preexec_fn=lambda: pin(0))
+        self.process = subprocess.Popen(self.kind.command(out, hz, workload), stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log, preexec_fn=be_recorder)
         deadline = time.monotonic() + 20
-        while not os.path.exists(out) or os.path.getsize(out) == 0:
+        while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                self.fail("did not start")
+                raise Missing(f"{name} did not start: {self.said()}")
             time.sleep(0.02)
-        time.sleep(0.5)
+        time.sleep(self.kind.settle_seconds)
         workload.warm()
-        time.sleep(0.2)  # reading of /proc and of the kernel's symbols is over by then
-        self.start_cpu = cpu_seconds(self.process.pid)
+        time.sleep(0.4)  # reading of /proc and of the kernel's symbols is over by then
+        if self.process.poll() is not None:
+            raise Missing(f"{name} ended at once: {self.said()}")
+        self.start_cpu, self.start_bpf = cpu_seconds(self.process.pid), bpf_time_ns(self.process.pid)
 
-    def fail(self, what):
+    def said(self):
         self.log.seek(0)
-        fail(f"{self.kind} {what}: {self.log.read().strip()}")
+        return (self.log.read().strip() or "it says nothing").splitlines()[-1]
+
+    def is_ready(self):
+        if self.kind.ready_text is not None:
+            self.log.seek(0)
+            return self.kind.ready_text in self.log.read()
+        return os.path.exists(self.out) and os.path.getsize(self.out) > 0
 
     def stop(self):
         """Returns what it cost: CPU seconds while it recorded and besides, bytes held, BPF nanoseconds."""
         pid = self.process.pid
-        bpf_ns, resident, recording_cpu = bpf_time_ns(pid), resident_bytes(pid), cpu_seconds(pid) - self.start_cpu
+        if self.process.poll() is not None:
+            raise Missing(f"{self.name} ended too soon: {self.said()}")
+        bpf_ns, resident = bpf_time_ns(pid) - self.start_bpf, resident_bytes(pid)
+        recording_cpu = cpu_seconds(pid) - self.start_cpu
         self.process.send_signal(signal.SIGINT)
         cpu, resident_at_end = wait_usage(self.process)
-        if self.process.returncode != 0 and self.kind.startswith("pycap"):
-            self.fail(f"ended with {self.process.returncode}")
-        self.log.close()
+        if self.process.returncode and self.kind.bpf:
+            raise Missing(f"{self.name} ended with {self.process.returncode}: {self.said()}")
         if resident_at_end > 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
             resident = max(resident, resident_at_end)
         return {"cpu": recording_cpu, "other": cpu - recording_cpu, "resident": resident, "bpf": bpf_ns}
 
+    def discard(self):
+        if self.process.returncode is None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self.out)
 
-def samples_in(kind, path):
-    if kind.startswith("pycap"):
-        text = subprocess.run([PYSYM, path, "--format", "folded"], capture_output=True, text=True, check=False).stdout
-        return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
-    text = subprocess.run(["perf", "report", "-i", path, "--stats"], capture_output=True, text=True, check=False).stdout
-    # The first such line counts all events, those that follow one event each.
-    return next(int(line.split()[2]) for line in text.splitlines() if line.split()[:2] == ["SAMPLE", "events:"])
+
+def seconds_of(run, column, pick=statistics.median):
+    return pick(chunk[column] for chunk in run["chunks"])
 
 
-def measure_recording(python, options, directory):
+def record_once(name, hz, workload, workload_name, out):
+    """One run under a recorder. Returns the costs, and the work's own account of itself under "work"."""
+    recorder = None
+    try:
+        recorder = Recorder(name, hz, workload, out)
+        work = workload.once(recorder.kind.work_share)
+        run = recorder.stop()
+        run["work"] = work
+        due = hz * seconds_of(work, 0 if recorder.kind.clock == "wall" else 1, sum)
+        stacks = recorder.kind.stacks(recorder.out, workload, (work["start"], work["end"]))
+        if stacks is None:
+            run.update(samples=due, python_complete=None, python_right=None, native_complete=None, got=None, bytes=None)
+        else:
+            run.update(judge.judge(workload_name, stacks))
+            run.update(got=run["samples"] / due, bytes=os.path.getsize(recorder.out) / max(1, run["samples"]))
+        if (name, workload_name) == (TABLES, "mixed"):
+            run["depths"] = judge.depths(recorder.out, PYSYM, (work["start"], work["end"]))
+        samples = max(1, run["samples"])
+        wall = work["end"] - work["start"]
+        run.update(recorder_share=run["cpu"] / wall, bpf=run["bpf"] / samples, cpu=run["cpu"] / samples)
+        return run
+    finally:
+        if recorder:
+            recorder.discard()
+
+
+def measure_floor(rates):
+    """CPU nanoseconds that a tick with an empty BPF program takes, by rate."""
+    floor = {}
+    cpu = sorted(os.sched_getaffinity(0))[-1]
+    for hz in rates:
+        seconds = "4" if hz > 500 else "12"
+        done = subprocess.run([EMPTY_TICK, "gaps", str(hz), seconds, str(cpu)], capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            say(f"no floor: {done.stderr.strip()}")
+            return {}
+        floor[hz] = float(done.stdout)
+    return floor
+
+
+def program(kind, python, workload_name):
+    if kind.own_program:
+        return kind.program(HERE / "work.py", workload_name)
+    return [python, str(HERE / "work.py"), workload_name]
+
+
+def measure_group(names, workload_name, workload, options, directory, results):
+    """Unobserved and observed runs in turns; an observed one is compared with both its neighbours."""
+    for _ in range(options.rounds):
+        before = workload.once(0.5)
+        for name in names:
+            for hz in options.rates:
+                try:
+                    run = record_once(name, hz, workload, workload_name, f"{directory}/run.data")
+                except (Missing, OSError, ValueError) as why:  # a peer that fails costs its own row only
+                    say(f"{name} at {hz} Hz left out of {workload_name}: {why}")
+                    continue
+                after = workload.once(0.5)
+                for key, column in (("wall", 0), ("program_cpu", 1)):
+                    idle = statistics.median(chunk[column] for chunk in before["chunks"] + after["chunks"])
+                    run[key] = seconds_of(run["work"], column) / idle - 1
+                before = after
+                results.setdefault((workload_name, name, hz), []).append(run)
+
+
+def measure_recording(names, options, directory, floor):
+    """Prints the rows of a workload when it is done: a run that is broken off is not for nothing."""
+    results = {}
+    print_recording_head()
+    for workload_name in options.workloads:
+        for own in (False, True):
+            group = [name for name in names if KINDS[name].own_program == own]
+            if not group:
+                continue
+            try:
+                workload = Workload(program(KINDS[group[0]], options.python, workload_name), options.seconds)
+            except Missing as why:
+                say(f"{', '.join(group)} left out of {workload_name}: {why}")
+                continue
+            try:
+                measure_group(group, workload_name, workload, options, directory, results)
+            finally:
+                workload.close()
+        print_recording({key: runs for key, runs in results.items() if key[0] == workload_name}, floor)
+        say(f"{workload_name} done")
+    return results
+
+
+def middle(runs, key):
+    values = [run[key] for run in runs if run[key] is not None]
+    return statistics.median(values) if values else None
+
+
+def host_share(name, hz, runs, floor):
+    """Share of one core that recording takes: in the kernel and in the recorder."""
+    kernel_us = middle(runs, "bpf") / 1000 + floor.get(hz, 0) / 1000
+    if not KINDS[name].bpf:
+        return middle(runs, "recorder_share") + max(0, middle(runs, "program_cpu"))
+    return kernel_us * hz / 1e6 + middle(runs, "recorder_share")
+
+
+def number(value, form, scale=1):
+    return "–" if value is None else format(value * scale, form)
+
+
+def spread(runs, key):
+    values = sorted(100 * run[key] for run in runs)
+    return f"{statistics.median(values):+.1f} ({values[0]:+.1f}…{values[-1]:+.1f})"
+
+
+def print_recording_head():
+    print("| workload | recorder | Hz | samples | of those due % | slowdown %, wall | slowdown %, CPU | BPF µs/sample "
+          "| recorder µs/sample | host CPU % | bytes/sample | Python complete % | Python right % | native complete % "
+          "| resident MiB |")
+    print("|---|---|" + "--:|" * 13)
+
+
+def print_recording(results, floor):
+    for (workload, name, hz), runs in results.items():
+        bpf = middle(runs, "bpf") or None
+        share = host_share(name, hz, runs, floor)
+        print(f"| {workload} | {name} | {hz} | {middle(runs, 'samples'):.0f} "
+              f"| {number(middle(runs, 'got'), '.1f', 100)} "
+              f"| {spread(runs, 'wall')} | {spread(runs, 'program_cpu')} | {number(bpf, '.2f', 1e-3)} "
+              f"| {number(middle(runs, 'cpu'), '.1f', 1e6)} | {number(share, '.2f', 100)} "
+              f"| {number(middle(runs, 'bytes'), '.0f')} | {number(middle(runs, 'python_complete'), '.2f', 100)} "
+              f"| {number(middle(runs, 'python_right'), '.2f', 100)} "
+              f"| {number(middle(runs, 'native_complete'), '.2f', 100)} | {middle(runs, 'resident') / 2**20:.0f} |",
+              flush=True)
+
+
+def print_depths(results):
+    for python, native in (run["depths"] for runs in results.values() for run in runs[:1] if "depths" in run):
+        print(f"\nA median stack of mixed has {python:.0f} Python and {native:.0f} native frames.")
+        break
+
+
+def print_floor(floor):
+    print("| Hz | µs a tick with an empty BPF program | % of a core |\n|--:|--:|--:|")
+    for hz, tick_ns in floor.items():
+        print(f"| {hz} | {tick_ns / 1000:.1f} | {tick_ns * hz / 1e7:.2f} |")
+
+
+def losses_in(path):
+    """Of a trace of pycap, by name."""
+    text = judge.text_of([PYSYM, path, "--format", "summary"])
+    lines = text.partition("\nLosses\n")[2].split("\n\n")[0].splitlines()
+    return {line.split()[0]: int(line.split()[1].replace(",", "")) for line in lines if len(line.split()) > 1}
+
+
+def measure_long(names, options, directory):
+    """A minute at each rate, and the highest rate: bytes, memory and losses settle only then."""
     rows = []
-    for name in options.workloads:
-        workload = Workload(python, name, options.seconds)
-        results = {}
+    for name, hz, seconds in ([(name, hz, options.minute) for name in (TABLES, "perf -g") for hz in options.rates] +
+                              [(TABLES, 9999, options.minute / 6)]):
+        if name not in names:
+            continue
+        workload = Workload([options.python, str(HERE / "work.py"), "mixed"], seconds)
+        recorder = None
         try:
-            for _ in range(options.rounds):
-                for kind in RECORDERS:
-                    for hz in options.rates:
-                        out = f"{directory}/{len(results)}.data"
-                        idle = workload.once()
-                        recorder = Recorder(kind, hz, workload, out)
-                        busy = workload.once()
-                        run = recorder.stop()
-                        samples = max(1, samples_in(kind, out))
-                        run.update(ratio=busy / idle, samples=samples, bytes=os.path.getsize(out) / samples,
-                                   bpf=run["bpf"] / samples, cpu=run["cpu"] / max(1, samples - hz * WARM_SECONDS))
-                        os.remove(out)
-                        results.setdefault((kind, hz), []).append(run)
+            recorder = Recorder(name, hz, workload, f"{directory}/minute.data")
+            work = workload.once()
+            run = recorder.stop()
+            run["wall"] = work["end"] - work["start"]
+            run["samples"] = sum(stack[0] for stack in
+                                 recorder.kind.stacks(recorder.out, workload, (work["start"], work["end"])))
+            run["due"] = hz * seconds_of(work, 1, sum)
+            run["size"] = os.path.getsize(recorder.out)
+            run["losses"] = losses_in(recorder.out) if name == TABLES else None
+            rows.append((name, hz, run))
+            say(f"{run['wall']:.0f} s of {name} at {hz} Hz done")
+        except Missing as why:
+            say(f"{name} at {hz} Hz left out: {why}")
         finally:
+            if recorder:
+                recorder.discard()
             workload.close()
-        for (kind, hz), runs in results.items():
-            rows.append((name, kind, hz, {key: statistics.median(run[key] for run in runs) for key in runs[0]}))
-        print(f"  {name} done", file=sys.stderr)
     return rows
 
 
-def print_recording(rows):
-    print("| workload | recorder | Hz | samples | slowdown % | BPF µs/sample | recorder CPU µs/sample "
-          "| CPU ms besides | bytes/sample | resident MiB |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for name, kind, hz, r in rows:
-        bpf = f"{r['bpf'] / 1000:.2f}" if r["bpf"] else "–"
-        print(f"| {name} | {kind} | {hz} | {r['samples']:.0f} | {100 * (r['ratio'] - 1):+.1f} | {bpf} "
-              f"| {1e6 * r['cpu']:.1f} | {1e3 * r['other']:.0f} | {r['bytes']:.0f} | {r['resident'] / 2**20:.0f} |")
+def print_long(rows):
+    print("| recorder | Hz | seconds | samples | of those due % | losses | BPF µs/sample | recorder µs/sample "
+          "| its start and end too | bytes/sample | resident MiB |")
+    print("|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|")
+    for name, hz, run in rows:
+        samples = max(1, run["samples"])
+        losses = "–" if run["losses"] is None else \
+            ", ".join(f"{count} {loss}" for loss, count in run["losses"].items()) or "none"
+        print(f"| {name} | {hz} | {run['wall']:.0f} | {samples} | {100 * samples / run['due']:.1f} | {losses} "
+              f"| {number(run['bpf'] / samples or None, '.2f', 1e-3)} | {1e6 * run['cpu'] / samples:.1f} "
+              f"| {1e6 * (run['cpu'] + run['other']) / samples:.1f} "
+              f"| {run['size'] / samples:.1f} | {run['resident'] / 2**20:.0f} |")
+
+
+def print_wanted(results, rows, floor):
+    """What issue 3 wants of stacks with 20 Python and 40 native frames, beside what this run measured."""
+    lines = []
+    for hz, most_us, most_share in ((999, 6, 1.5), (99, 15, 0.2)):
+        runs = results.get(("mixed", TABLES, hz))
+        if runs:
+            lines.append((f"BPF and user space at {hz} Hz, µs/sample", most_us,
+                          middle(runs, "bpf") / 1000 + 1e6 * middle(runs, "cpu")))
+            lines.append((f"share of a core at {hz} Hz, %", most_share, 100 * host_share(TABLES, hz, runs, floor)))
+    for name, hz, run in rows:
+        if name != TABLES:
+            continue
+        samples = max(1, run["samples"])
+        if hz < 9999:
+            lines.append((f"BPF and user space over a minute at {hz} Hz, µs/sample", 6 if hz > 99 else 15,
+                          run["bpf"] / 1000 / samples + 1e6 * run["cpu"] / samples))
+            lines.append((f"bytes/sample over a minute at {hz} Hz", 16, run["size"] / samples))
+        lines.append((f"resident at {hz} Hz, MiB", 64, run["resident"] / 2**20))
+        lines.append((f"samples lost at {hz} Hz", 0, sum(run["losses"].get(name, 0) for name in LOST_SAMPLES)))
+    print("| 20 Python and 40 native frames | at most | measured | |\n|---|--:|--:|---|")
+    for what, most, value in lines:
+        print(f"| {what} | {most} | {value:.2f} | {'yes' if value <= most else 'no'} |")
 
 
 def cpu_of(command):
     """User and system seconds of a command, its wall time, and the most memory it held."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    cpu, resident = wait_usage(process)
+    cpu, resident = wait_usage(process, 600)
     if process.returncode not in (0, 3):
         fail(f"{' '.join(command)}: exit code {process.returncode}")
     return cpu, time.monotonic() - start, resident
 
 
-def measure_reading(python, options, directory):
+def samples_in(name, path):
+    if KINDS[name].bpf:
+        text = judge.text_of([PYSYM, path, "--format", "folded"])
+        return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+    text = judge.text_of(["perf", "report", "-i", path, "--stats"])
+    # The first such line counts all events, those that follow one event each.
+    return next(int(line.split()[2]) for line in text.splitlines() if line.split()[:2] == ["SAMPLE", "events:"])
+
+
+def measure_reading(names, options, directory):
     """What one long capture costs to read: Python-only stacks beside frame-pointer stacks, snapshots beside dwarf."""
     rows = []
-    workload = Workload(python, "recursion", options.long)
+    captures = {}
+    workload = Workload([options.python, str(HERE / "work.py"), "recursion"], options.long)
     try:
-        captures = {}
-        for kind, hz in (("pycap, Python only", 9999), ("perf -g", 9999), ("pycap, 8 KiB stacks", 999),
-                         ("perf --call-graph dwarf", 999)):
-            out = captures[kind] = f"{directory}/long-{len(captures)}.data"
-            recorder = Recorder(kind, hz, workload, out)
+        for name, hz in ((PYTHON_ONLY, 9999), (TABLES, 9999), ("perf -g", 9999), (SNAPSHOT_8K, 999),
+                         ("perf dwarf 8 KiB", 999)):
+            if name not in names:
+                continue
+            captures[name] = f"{directory}/long-{len(captures)}.data"
+            recorder = Recorder(name, hz, workload, captures[name])
             workload.once()
             recorder.stop()
     finally:
         workload.close()
-    readers = [("pysym --format folded", "pycap, Python only", [PYSYM, None, "--format", "folded"]),
-               ("pysym --format speedscope", "pycap, Python only", [PYSYM, None, "--format", "speedscope"]),
-               ("perf script", "perf -g", ["perf", "script", "-i", None]),
-               ("pysym --format folded", "pycap, 8 KiB stacks", [PYSYM, None, "--format", "folded"]),
-               ("perf script --no-inline", "perf --call-graph dwarf", ["perf", "script", "--no-inline", "-i", None]),
-               ("perf script", "perf --call-graph dwarf", ["perf", "script", "-i", None])]
-    for name, kind, command in readers:
-        path = captures[kind]
-        samples = samples_in(kind, path)
+    for reader, name, command in [("pysym --format folded", PYTHON_ONLY, [PYSYM, None, "--format", "folded"]),
+                                  ("pysym --format speedscope", PYTHON_ONLY, [PYSYM, None, "--format", "speedscope"]),
+                                  ("pysym --format folded", TABLES, [PYSYM, None, "--format", "folded"]),
+                                  ("perf script", "perf -g", ["perf", "script", "-i", None]),
+                                  ("pysym --format folded", SNAPSHOT_8K, [PYSYM, None, "--format", "folded"]),
+                                  ("perf script --no-inline", "perf dwarf 8 KiB",
+                                   ["perf", "script", "--no-inline", "-i", None]),
+                                  ("perf script", "perf dwarf 8 KiB", ["perf", "script", "-i", None])]:
+        if name not in captures:
+            continue
+        path = captures[name]
+        samples = samples_in(name, path)
         runs = [cpu_of([path if word is None else word for word in command]) for _ in range(options.rounds)]
         cpu, wall, resident = (statistics.median(column) for column in zip(*runs))
-        rows.append((name, kind, samples, cpu, wall, resident))
-        print(f"  {name} on {kind} done", file=sys.stderr)
+        rows.append((reader, name, samples, cpu, wall, resident))
+        say(f"{reader} on {name} done")
     return rows
 
 
@@ -254,34 +474,69 @@ def print_reading(rows):
     print("| reader | recorded with | samples | CPU s | wall s | samples/s | resident MiB |")
     print("|---|---|--:|--:|--:|--:|--:|")
     for name, kind, samples, cpu, wall, resident in rows:
-        print(f"| {name} | {kind} | {samples} | {cpu:.2f} | {wall:.2f} | {samples / wall:,.0f} | {resident / 2**20:.0f} |")
+        print(f"| {name} | {kind} | {samples} | {cpu:.2f} | {wall:.2f} | {samples / wall:,.0f} "
+              f"| {resident / 2**20:.0f} |")
+
+
+def usable(wanted):
+    """Of the recorders asked for those that can run here; the reasons of the others are printed."""
+    names = []
+    for name, kind in KINDS.items():
+        if wanted and not any(word in name for word in wanted):
+            continue
+        try:
+            kind.prepare()
+            names.append(name)
+        except Missing as why:
+            print(f"Left out: {name}: {why}\n")
+    if not names:
+        fail("no such recorder: " + ", ".join(KINDS))
+    return names
+
+
+def words(text):
+    return text.split(",")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--python", default="/usr/bin/python3", help="interpreter of the workloads")
-    parser.add_argument("--workloads", type=lambda s: s.split(","), default=WORKLOADS)
+    parser.add_argument("--workloads", type=words, default=WORKLOADS, help="of " + ", ".join(judge.CHAINS))
+    parser.add_argument("--only", type=words, metavar="NAME,...", help="recorders with one of these in their name")
     parser.add_argument("--rates", type=lambda s: [int(x) for x in s.split(",")], default=[99, 999])
-    parser.add_argument("--rounds", type=int, default=3, help="the tables hold medians of so many")
+    parser.add_argument("--rounds", type=int, default=2, help="the tables hold medians of so many")
     parser.add_argument("--seconds", type=float, default=3, help="of work in a run")
-    parser.add_argument("--long", type=float, default=20, help="seconds of the captures that are read")
-    parser.add_argument("--part", choices=["recording", "reading", "all"], default="all")
+    parser.add_argument("--minute", type=float, default=60, help="seconds of the long recordings")
+    parser.add_argument("--long", type=float, default=10, help="seconds of the captures that are read")
+    parser.add_argument("--part", type=words, default=PARTS, help="of " + ", ".join(PARTS))
     options = parser.parse_args()
     if os.geteuid() != 0:
         fail("has to run as root")
-    if not shutil.which("perf"):
-        fail("perf is missing (Debian: linux-perf)")
-    version = subprocess.run([options.python, "-c", "import sys; print(sys.version.split()[0])"], capture_output=True,
-                             text=True, check=True).stdout.strip()
-    perf = subprocess.run(["perf", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    print(f"Linux {platform.release()}, {len(os.sched_getaffinity(0))} CPUs, Python {version}, perf {perf}; "
-          f"medians of {options.rounds} runs of {options.seconds:g} s.\n")
-    with bpf_stats(), tempfile.TemporaryDirectory() as directory:
-        if options.part != "reading":
-            print_recording(measure_recording(options.python, options, directory))
-            print()
-        if options.part != "recording":
-            print_reading(measure_reading(options.python, options, directory))
+    if set(options.workloads) - set(judge.CHAINS) or set(options.part) - set(PARTS):
+        parser.error("no such workload or part")
+    names = usable(options.only)
+    version = judge.text_of([options.python, "-c", "import sys; print(sys.version.split()[0])"]).strip()
+    perf = judge.text_of(["perf", "--version"]).split()[-1] if shutil.which("perf") else "not here"
+    print(f"Linux {platform.release()}, {len(os.sched_getaffinity(0))} CPUs, Python {version}, perf {perf}; medians of "
+          f"{options.rounds} runs of {options.seconds:g} s; load average {os.getloadavg()[0]:.1f} at the start.\n",
+          flush=True)
+    with bpf_stats(), tempfile.TemporaryDirectory(prefix="pycap-bench-") as directory:
+        results, rows, floor = {}, [], measure_floor(options.rates + [9999])
+        print_floor(floor)
+        print(flush=True)
+        if "recording" in options.part:
+            results = measure_recording(names, options, directory, floor)
+            print_depths(results)
+            print(flush=True)
+        if "long" in options.part:
+            rows = measure_long(names, options, directory)
+            print_long(rows)
+            print(flush=True)
+        if rows or ("mixed", TABLES, options.rates[0]) in results:
+            print_wanted(results, rows, floor)
+            print(flush=True)
+        if "reading" in options.part:
+            print_reading(measure_reading(names, options, directory))
 
 
 if __name__ == "__main__":
