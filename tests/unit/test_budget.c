@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rate that a budget allows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "capture/budget.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct budget start(uint64_t hz, double cpu, uint64_t bytes)
+{
+    struct budget b;
+
+    budget_init(&b, &(struct budget_options){hz, cpu, bytes}, &(struct budget_use){.time_ns = 5 * SECOND});
+    return b;
+}
+
+/* One second later. */
+static enum budget_reason second(struct budget *b, uint64_t cpu_ns, uint64_t lost, uint64_t bytes)
+{
+    struct budget_use now = {b->last.time_ns + SECOND, b->last.cpu_ns + cpu_ns, b->last.lost + lost, b->last.bytes + bytes};
+
+    return budget_step(b, &now);
+}
+
+static void test_nothing_to_do(void **state)
+{
+    (void)state;
+    struct budget b = start(999, 0, 0);
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(second(&b, SECOND, 0, 1 << 30), BUDGET_UNCHANGED);
+    assert_int_equal(b.frequency_hz, 999);
+}
+
+/* A full buffer halves the rate; ten quiet seconds bring a part of it back, and never more than was asked for. */
+static void test_lost(void **state)
+{
+    (void)state;
+    struct budget b = start(1000, 0, 0);
+
+    assert_int_equal(second(&b, 0, 7, 0), BUDGET_LOST);
+    assert_int_equal(b.frequency_hz, 500);
+    assert_int_equal(second(&b, 0, 1, 0), BUDGET_LOST);
+    assert_int_equal(b.frequency_hz, 250);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(second(&b, 0, 0, 0), BUDGET_UNCHANGED);
+    assert_int_equal(second(&b, 0, 0, 0), BUDGET_ROOM);
+    assert_int_equal(b.frequency_hz, 375);
+    for (int i = 0; i < 100; i++)
+        second(&b, 0, 0, 0);
+    assert_int_equal(b.frequency_hz, 1000);
+    assert_int_equal(b.steps, 2);
+}
+
+/* CPU use is proportional to the rate: one step brings it under the limit, where it stays. */
+static void test_cpu(void **state)
+{
+    (void)state;
+    struct budget b = start(10000, 0.01, 0);
+    int steps = 0;
+
+    for (int i = 0; i < 60; i++)
+        steps += second(&b, b.frequency_hz * 5000, 0, 0) != BUDGET_UNCHANGED;
+    assert_int_equal(steps, 1);
+    assert_in_range(b.frequency_hz, 1700, 2000);
+}
+
+static void test_never_nothing(void **state)
+{
+    (void)state;
+    struct budget b = start(3, 0.001, 0);
+
+    for (int i = 0; i < 20; i++)
+        second(&b, SECOND, 5, 0);
+    assert_int_equal(b.frequency_hz, 1);
+}
+
+/* The nearer the limit the slower; the steps stay; at the limit the capture ends. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct budget b = start(1000, 0, 1 << 20);
+    uint64_t last = 1000;
+    enum budget_reason reason = BUDGET_UNCHANGED;
+
+    for (int i = 0; i < 2000 && reason != BUDGET_END; i++) {
+        reason = second(&b, 0, 0, b.frequency_hz * 16);
+        assert_true(b.frequency_hz <= last);
+        last = b.frequency_hz;
+    }
+    assert_int_equal(last, 1000 >> 9);
+    b = start(1000, 0, 1000);
+    assert_int_equal(second(&b, 0, 0, 900), BUDGET_BYTES); /* several at once are one step */
+    assert_int_equal(b.frequency_hz, 500);
+    assert_int_equal(second(&b, 0, 0, 200), BUDGET_END);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_lost),  cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_never_nothing), cmocka_unit_test(test_bytes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
