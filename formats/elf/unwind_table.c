@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/elf/unwind_table.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +11,10 @@
 
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
-#include "formats/elf/cfi.h"
+#include "formats/elf/cfi_file.h"
 #include "formats/elf/unwind_program.h"
 
-#define CFI_BYTES_MAX (256ull << 20)
-#define NAMES_BYTES_MAX (1ull << 20)
-#define PAGE_MASK 4095ull
 enum {
-    SEGMENTS_MAX = 4096,
-    CODE_SEGMENTS_MAX = 64,
     PADDING_MAX = 15,
     PADDING_MAX_LIBC = 8, /* less than a signal trampoline */
     ENTRY_LEN = 64, /* bytes behind e_entry that count as the program's start */
@@ -43,18 +36,9 @@ struct initial {
 };
 
 struct builder {
-    const char *path;
-    uint64_t file_bytes;
-    bool in_memory; /* the caller's, not to be written to */
-    uint64_t entry; /* e_entry */
-    uint64_t padding_max; /* bytes */
+    struct cfi_file file;
     struct unwind_table *table;
-    struct cfi_section section;
-    struct cfi_table by_start; /* with UNWIND_SOURCE_HDR */
-    struct {
-        uint64_t start, end;
-    } code[CODE_SEGMENTS_MAX];
-    uint32_t code_count;
+    struct cfi_section section; /* that is being read */
     struct cfi_cies cies;
     struct initial initials[INITIALS];
     VEC(struct fde_ref) fdes;
@@ -209,26 +193,19 @@ static const struct initial *find_initial(struct builder *b, const struct cfi_fd
     return initial;
 }
 
-/* The code segment that `vaddr` is in. */
-static bool find_code(const struct builder *b, uint64_t vaddr, uint64_t *end)
-{
-    for (uint32_t i = 0; i < b->code_count; i++) {
-        if (vaddr >= b->code[i].start && vaddr < b->code[i].end) {
-            *end = b->code[i].end;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The rows of one FDE. `limit`: where the next one starts, or UINT64_MAX. */
 static void put_fde(struct builder *b, const struct cfi_fde *fde, uint64_t limit)
 {
     uint64_t base = b->table->base_vaddr, start = fde->start - base, code_end = 0, broken_pc = fde->start;
+    /*
+     * musl's signal trampoline is ten bytes without information, which must not pass for padding. Such code is in what
+     * needs no other library: musl itself, and static programs.
+     */
+    uint64_t padding_max = b->file.needs_libraries ? PADDING_MAX : PADDING_MAX_LIBC;
     const struct initial *initial = find_initial(b, fde);
     enum unwind_program_result result = UNWIND_PROGRAM_BROKEN;
 
-    find_code(b, fde->start, &code_end);
+    cfi_file_code(&b->file, fde->start, &code_end);
     b->end = (fde->end < code_end ? fde->end : code_end) - base;
     if (b->end > limit) {
         b->end = limit;
@@ -242,7 +219,7 @@ static void put_fde(struct builder *b, const struct cfi_fde *fde, uint64_t limit
     }
     if (result == UNWIND_PROGRAM_BROKEN && broken_pc - base < b->end)
         put_other(b, broken_pc == fde->start ? start : broken_pc - base, UNWIND_OTHER_PROGRAM);
-    if (limit == UINT64_MAX || limit - b->end > b->padding_max)
+    if (limit == UINT64_MAX || limit - b->end > padding_max)
         put_row(b, b->end, 0, UNWIND_NONE, 0);
 }
 
@@ -252,7 +229,7 @@ static void note_fde(struct builder *b, const struct cfi_fde *fde)
 {
     uint64_t end;
 
-    if (!find_code(b, fde->start, &end))
+    if (!cfi_file_code(&b->file, fde->start, &end))
         b->table->stats.fde_outside++;
     else if (!VEC_PUSH(&b->fdes, ((struct fde_ref){(uint32_t)(fde->start - b->table->base_vaddr), (uint32_t)fde->offset})))
         b->no_memory = true;
@@ -264,15 +241,15 @@ static void collect_fdes(struct builder *b)
     struct cfi_fde fde;
     uint64_t offset = 0;
 
-    if (stats->source != UNWIND_SOURCE_HDR) {
+    if (b->section.debug_frame || !b->file.by_table) {
         while (!b->no_memory && cfi_next_cached(&b->section, &offset, &b->cies, &fde, &stats->fde_unreadable))
             note_fde(b, &fde);
         return;
     }
-    for (uint64_t i = 0; i < b->by_start.count && !b->no_memory; i++) {
+    for (uint64_t i = 0; i < b->file.table.count && !b->no_memory; i++) {
         int32_t row[2];
-        memcpy(row, b->by_start.rows + i * 8, sizeof row);
-        offset = b->by_start.hdr_vaddr + (uint64_t)(int64_t)row[1] - b->section.vaddr;
+        memcpy(row, b->file.table.rows + i * 8, sizeof row);
+        offset = b->file.table.hdr_vaddr + (uint64_t)(int64_t)row[1] - b->section.vaddr;
         if (cfi_read_cached(&b->section, offset, &b->cies, &fde))
             note_fde(b, &fde);
         else
@@ -322,8 +299,8 @@ static struct error *build_index(struct builder *b)
         return NULL;
     t->index_first = rows[0].pc >> UNWIND_PAGE_SHIFT;
     t->index_count = (rows[t->row_count - 1].pc >> UNWIND_PAGE_SHIFT) - t->index_first + 1;
-    if ((uint64_t)t->index_count * sizeof *t->index > b->file_bytes + (1 << 20))
-        return error_path(ERROR_LIMIT, b->path, "its code is spread too widely for an unwind table");
+    if ((uint64_t)t->index_count * sizeof *t->index > b->file.len_bytes + (1 << 20))
+        return error_path(ERROR_LIMIT, b->file.path, "its code is spread too widely for an unwind table");
     t->index = malloc(t->index_count * sizeof *t->index);
     if (!t->index)
         return error_no_memory();
@@ -341,10 +318,10 @@ static struct error *build_index(struct builder *b)
 /* A program's start may be assembly without information; it is no function that returns. */
 static void put_entry(struct builder *b)
 {
-    uint64_t code_end, pc = b->entry - b->table->base_vaddr;
+    uint64_t code_end, pc = b->file.entry - b->table->base_vaddr;
     size_t next = 0, n = b->rows.count;
 
-    if (!b->entry || !find_code(b, b->entry, &code_end) || !VEC_RESERVE(&b->rows, n + 2))
+    if (!b->file.entry || !cfi_file_code(&b->file, b->file.entry, &code_end) || !VEC_RESERVE(&b->rows, n + 2))
         return;
     struct unwind_row *rows = b->rows.data;
     while (next < n && rows[next].pc <= pc)
@@ -421,178 +398,24 @@ static struct error *finish_table(struct builder *b)
     return build_index(b);
 }
 
-/* ---- where the file keeps it ---- */
-
-/* Bytes of the file, copied or in place; NULL where there are none. They live as long as `elf`. */
-static const uint8_t *take_bytes(Elf *elf, uint64_t offset, uint64_t len_bytes)
-{
-    if (!len_bytes || len_bytes > CFI_BYTES_MAX || offset > INT64_MAX - len_bytes)
-        return NULL;
-    Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)offset, len_bytes, ELF_T_BYTE);
-    return data && data->d_size == len_bytes ? data->d_buf : NULL;
-}
-
-/*
- * musl's signal trampoline is ten bytes without information, which must not pass for padding. Such code is in what
- * needs no other library: musl itself, and static programs.
- */
-static bool needs_libraries(Elf *elf, const GElf_Phdr *dynamic)
-{
-    const uint8_t *data = dynamic->p_filesz < NAMES_BYTES_MAX ? take_bytes(elf, dynamic->p_offset, dynamic->p_filesz) : NULL;
-    struct bytes all = bytes_of(data, data ? dynamic->p_filesz : 0);
-
-    while (bytes_left(&all)) {
-        if (bytes_u64(&all) == DT_NEEDED)
-            return true;
-        bytes_u64(&all);
-    }
-    return false;
-}
-
-static struct error *read_segments(struct builder *b, Elf *elf, GElf_Phdr *hdr)
-{
-    uint64_t lowest = UINT64_MAX;
-    size_t count = 0;
-    GElf_Phdr p;
-
-    *hdr = (GElf_Phdr){0};
-    b->padding_max = PADDING_MAX_LIBC;
-    if (elf_getphdrnum(elf, &count) || count > SEGMENTS_MAX)
-        return error_path(ERROR_FORMAT, b->path, "its program headers cannot be read");
-    for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &p); i++) {
-        if (p.p_type == PT_GNU_EH_FRAME)
-            *hdr = p;
-        if (p.p_type == PT_DYNAMIC && needs_libraries(elf, &p))
-            b->padding_max = PADDING_MAX;
-        if (p.p_type != PT_LOAD)
-            continue;
-        lowest = p.p_vaddr < lowest ? p.p_vaddr : lowest;
-        uint64_t len = p.p_filesz < b->file_bytes ? p.p_filesz : b->file_bytes;
-        if ((p.p_flags & PF_X) && len && p.p_vaddr <= UINT64_MAX - len && b->code_count < CODE_SEGMENTS_MAX) {
-            b->code[b->code_count].start = p.p_vaddr;
-            b->code[b->code_count++].end = p.p_vaddr + len;
-        }
-    }
-    b->table->base_vaddr = lowest & ~PAGE_MASK;
-    for (uint32_t i = 0; i < b->code_count; i++)
-        if (b->code[i].end - b->table->base_vaddr > UINT32_MAX)
-            return error_path(ERROR_LIMIT, b->path, "its code is spread over more than 4 GiB");
-    return NULL;
-}
-
-/* The bytes of the file behind `vaddr`, up to the segment's end. */
-static uint64_t bytes_behind(Elf *elf, uint64_t vaddr, uint64_t *offset)
-{
-    size_t count = 0;
-    GElf_Phdr p;
-
-    elf_getphdrnum(elf, &count);
-    for (size_t i = 0; i < count && i < SEGMENTS_MAX && gelf_getphdr(elf, (int)i, &p); i++) {
-        if (p.p_type != PT_LOAD || vaddr < p.p_vaddr || vaddr - p.p_vaddr >= p.p_filesz)
-            continue;
-        *offset = p.p_offset + (vaddr - p.p_vaddr);
-        return p.p_filesz - (vaddr - p.p_vaddr);
-    }
-    return 0;
-}
-
-static struct error *use_section(struct builder *b, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, bool debug_frame,
-                                 uint64_t hdr_vaddr)
-{
-    const uint8_t *data;
-    uint64_t len = sh->sh_size;
-    GElf_Chdr compressed;
-
-    if (sh->sh_flags & SHF_COMPRESSED) {
-        /* Sections that are loaded never are; and libelf writes to the header of one that it decompresses. */
-        if (!debug_frame || b->in_memory || !gelf_getchdr(scn, &compressed))
-            return NULL;
-        len = compressed.ch_size;
-    }
-    if (len > CFI_BYTES_MAX || sh->sh_size > CFI_BYTES_MAX)
-        return error_path(ERROR_LIMIT, b->path, "it has %llu bytes of call frame information",
-                          (unsigned long long)(len > sh->sh_size ? len : sh->sh_size));
-    if (sh->sh_flags & SHF_COMPRESSED) {
-        Elf_Data *all = elf_compress(scn, 0, 0) >= 0 ? elf_getdata(scn, NULL) : NULL;
-        data = all ? all->d_buf : NULL;
-        len = all ? all->d_size : 0;
-    } else {
-        data = take_bytes(elf, sh->sh_offset, len);
-    }
-    if (!data || !len)
-        return NULL;
-    b->section = (struct cfi_section){data, len, sh->sh_addr, hdr_vaddr, debug_frame};
-    b->table->stats.source = debug_frame ? UNWIND_SOURCE_DEBUG_FRAME : UNWIND_SOURCE_EH_FRAME;
-    return NULL;
-}
-
-static struct error *use_sections(struct builder *b, Elf *elf, const char *wanted, uint64_t hdr_vaddr)
-{
-    size_t names;
-    GElf_Shdr sh;
-
-    if (elf_getshdrstrndx(elf, &names) || !gelf_getshdr(elf_getscn(elf, names), &sh) || sh.sh_size > NAMES_BYTES_MAX)
-        return NULL;
-    for (Elf_Scn *scn = NULL; !b->table->stats.source && (scn = elf_nextscn(elf, scn));) {
-        if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS || !sh.sh_size)
-            continue;
-        const char *name = elf_strptr(elf, names, sh.sh_name);
-        if (name && !strcmp(name, wanted))
-            TRY(use_section(b, elf, scn, &sh, !strcmp(wanted, ".debug_frame"), hdr_vaddr));
-    }
-    return NULL;
-}
-
-/* Without section headers the header that the loader maps tells where .eh_frame starts, and its table where each FDE is. */
-static void use_hdr(struct builder *b, Elf *elf, const GElf_Phdr *hdr)
-{
-    uint64_t offset, len;
-    const uint8_t *data = take_bytes(elf, hdr->p_offset, hdr->p_filesz);
-
-    if (!data || !cfi_table_read(data, hdr->p_filesz, hdr->p_vaddr, &b->by_start))
-        return;
-    len = bytes_behind(elf, b->by_start.eh_frame_vaddr, &offset);
-    len = len < CFI_BYTES_MAX ? len : CFI_BYTES_MAX;
-    data = take_bytes(elf, offset, len);
-    if (!data)
-        return;
-    b->section = (struct cfi_section){data, len, b->by_start.eh_frame_vaddr, hdr->p_vaddr, false};
-    b->table->stats.source = UNWIND_SOURCE_HDR;
-    if (!b->by_start.count) {
-        /* No table either: from its start up to the terminator. */
-        struct bytes all = bytes_of(data, len);
-        for (uint64_t entry = bytes_u32(&all); entry && !all.bad; entry = bytes_u32(&all))
-            bytes_skip(&all, entry == UINT32_MAX ? bytes_u64(&all) : entry);
-        b->section.len_bytes = all.bad ? len : bytes_offset(&all);
-        b->table->stats.source = UNWIND_SOURCE_EH_FRAME;
-    }
-}
-
 static struct error *build(struct builder *b, Elf *elf)
 {
     struct unwind_stats *stats = &b->table->stats;
-    GElf_Ehdr header;
-    GElf_Phdr hdr;
 
-    if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || !gelf_getehdr(elf, &header) ||
-        header.e_ident[EI_DATA] != ELFDATA2LSB || (header.e_type != ET_EXEC && header.e_type != ET_DYN))
-        return error_path(ERROR_FORMAT, b->path, "is no 64-bit ELF executable or shared library");
-    if (header.e_machine != EM_X86_64)
-        return error_path(ERROR_UNSUPPORTED, b->path, "is for machine %u, not x86-64", header.e_machine);
-    b->entry = header.e_entry;
-    TRY(read_segments(b, elf, &hdr));
-    TRY(use_sections(b, elf, ".eh_frame", hdr.p_vaddr));
-    if (!stats->source && hdr.p_filesz)
-        use_hdr(b, elf, &hdr);
-    if (stats->source)
+    TRY(cfi_file_read(elf, &b->file));
+    b->table->base_vaddr = b->file.base_vaddr;
+    b->section = b->file.eh_frame;
+    if (b->section.data) {
+        stats->source = b->file.by_table ? UNWIND_SOURCE_HDR : UNWIND_SOURCE_EH_FRAME;
         TRY(collect_rows(b));
+    }
     if (!b->rows.count) {
-        stats->source = UNWIND_SOURCE_NONE;
         memset(&b->cies, 0, sizeof b->cies);
         memset(b->initials, 0, sizeof b->initials);
         b->fdes.count = 0;
-        TRY(use_sections(b, elf, ".debug_frame", 0));
-        if (stats->source)
+        TRY(cfi_file_debug_frame(elf, &b->file, &b->section));
+        stats->source = b->section.data ? UNWIND_SOURCE_DEBUG_FRAME : UNWIND_SOURCE_NONE;
+        if (b->section.data)
             TRY(collect_rows(b));
     }
     stats->cfi_bytes = b->section.len_bytes;
@@ -615,9 +438,9 @@ static struct error *build_from(Elf *elf, bool in_memory, const char *path, uint
     struct error *err = NULL;
 
     if (b && table) {
-        b->path = path;
-        b->in_memory = in_memory;
-        b->file_bytes = file_bytes;
+        b->file.path = path;
+        b->file.in_memory = in_memory;
+        b->file.len_bytes = file_bytes;
         b->table = table;
         err = build(b, elf);
         VEC_DEINIT(&b->fdes);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/elf/cfi_file.h"
+
+#include <elf.h>
+#include <gelf.h>
+#include <string.h>
+
+#include "formats/base/bytes.h"
+
+#define CFI_BYTES_MAX (256ull << 20)
+#define NAMES_BYTES_MAX (1ull << 20)
+#define PAGE_MASK 4095ull
+enum { SEGMENTS_MAX = 4096 };
+
+/* Bytes of the file, copied or in place; NULL where there are none. They live as long as `elf`. */
+static const uint8_t *take_bytes(Elf *elf, uint64_t offset, uint64_t len_bytes)
+{
+    if (!len_bytes || len_bytes > CFI_BYTES_MAX || offset > INT64_MAX - len_bytes)
+        return NULL;
+    Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)offset, len_bytes, ELF_T_BYTE);
+    return data && data->d_size == len_bytes ? data->d_buf : NULL;
+}
+
+static bool needs_libraries(Elf *elf, const GElf_Phdr *dynamic)
+{
+    const uint8_t *data = dynamic->p_filesz < NAMES_BYTES_MAX ? take_bytes(elf, dynamic->p_offset, dynamic->p_filesz) : NULL;
+    struct bytes all = bytes_of(data, data ? dynamic->p_filesz : 0);
+
+    while (bytes_left(&all)) {
+        if (bytes_u64(&all) == DT_NEEDED)
+            return true;
+        bytes_u64(&all);
+    }
+    return false;
+}
+
+static struct error *read_segments(struct cfi_file *f, Elf *elf, GElf_Phdr *hdr)
+{
+    uint64_t lowest = UINT64_MAX;
+    size_t count = 0;
+    GElf_Phdr p;
+
+    *hdr = (GElf_Phdr){0};
+    if (elf_getphdrnum(elf, &count) || count > SEGMENTS_MAX)
+        return error_path(ERROR_FORMAT, f->path, "its program headers cannot be read");
+    for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &p); i++) {
+        if (p.p_type == PT_GNU_EH_FRAME)
+            *hdr = p;
+        if (p.p_type == PT_DYNAMIC && needs_libraries(elf, &p))
+            f->needs_libraries = true;
+        if (p.p_type != PT_LOAD)
+            continue;
+        lowest = p.p_vaddr < lowest ? p.p_vaddr : lowest;
+        uint64_t len = p.p_filesz < f->len_bytes ? p.p_filesz : f->len_bytes;
+        if ((p.p_flags & PF_X) && len && p.p_vaddr <= UINT64_MAX - len && f->code_count < CFI_FILE_CODE_MAX) {
+            f->code[f->code_count].start = p.p_vaddr;
+            f->code[f->code_count++].end = p.p_vaddr + len;
+        }
+    }
+    f->base_vaddr = lowest & ~PAGE_MASK;
+    for (uint32_t i = 0; i < f->code_count; i++)
+        if (f->code[i].end - f->base_vaddr > UINT32_MAX)
+            return error_path(ERROR_LIMIT, f->path, "its code is spread over more than 4 GiB");
+    return NULL;
+}
+
+/* The bytes of the file behind `vaddr`, up to the segment's end. */
+static uint64_t bytes_behind(Elf *elf, uint64_t vaddr, uint64_t *offset)
+{
+    size_t count = 0;
+    GElf_Phdr p;
+
+    elf_getphdrnum(elf, &count);
+    for (size_t i = 0; i < count && i < SEGMENTS_MAX && gelf_getphdr(elf, (int)i, &p); i++) {
+        if (p.p_type != PT_LOAD || vaddr < p.p_vaddr || vaddr - p.p_vaddr >= p.p_filesz)
+            continue;
+        *offset = p.p_offset + (vaddr - p.p_vaddr);
+        return p.p_filesz - (vaddr - p.p_vaddr);
+    }
+    return 0;
+}
+
+static struct error *use_section(const struct cfi_file *f, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, bool debug_frame,
+                                 uint64_t hdr_vaddr, struct cfi_section *out)
+{
+    const uint8_t *data;
+    uint64_t len = sh->sh_size;
+    GElf_Chdr compressed;
+
+    if (sh->sh_flags & SHF_COMPRESSED) {
+        /* Sections that are loaded never are; and libelf writes to the header of one that it decompresses. */
+        if (!debug_frame || f->in_memory || !gelf_getchdr(scn, &compressed))
+            return NULL;
+        len = compressed.ch_size;
+    }
+    if (len > CFI_BYTES_MAX || sh->sh_size > CFI_BYTES_MAX)
+        return error_path(ERROR_LIMIT, f->path, "it has %llu bytes of call frame information",
+                          (unsigned long long)(len > sh->sh_size ? len : sh->sh_size));
+    if (sh->sh_flags & SHF_COMPRESSED) {
+        Elf_Data *all = elf_compress(scn, 0, 0) >= 0 ? elf_getdata(scn, NULL) : NULL;
+        data = all ? all->d_buf : NULL;
+        len = all ? all->d_size : 0;
+    } else {
+        data = take_bytes(elf, sh->sh_offset, len);
+    }
+    if (data && len)
+        *out = (struct cfi_section){data, len, sh->sh_addr, hdr_vaddr, debug_frame};
+    return NULL;
+}
+
+static struct error *use_sections(const struct cfi_file *f, Elf *elf, const char *wanted, uint64_t hdr_vaddr,
+                                  struct cfi_section *out)
+{
+    size_t names;
+    GElf_Shdr sh;
+
+    if (elf_getshdrstrndx(elf, &names) || !gelf_getshdr(elf_getscn(elf, names), &sh) || sh.sh_size > NAMES_BYTES_MAX)
+        return NULL;
+    for (Elf_Scn *scn = NULL; !out->data && (scn = elf_nextscn(elf, scn));) {
+        if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS || !sh.sh_size)
+            continue;
+        const char *name = elf_strptr(elf, names, sh.sh_name);
+        if (name && !strcmp(name, wanted))
+            TRY(use_section(f, elf, scn, &sh, !strcmp(wanted, ".debug_frame"), hdr_vaddr, out));
+    }
+    return NULL;
+}
+
+/* Without section headers the header that the loader maps tells where .eh_frame starts, and its table where each FDE is. */
+static void use_hdr(struct cfi_file *f, Elf *elf, const GElf_Phdr *hdr)
+{
+    uint64_t offset, len;
+    const uint8_t *data = take_bytes(elf, hdr->p_offset, hdr->p_filesz);
+
+    if (!data || !cfi_table_read(data, hdr->p_filesz, hdr->p_vaddr, &f->table))
+        return;
+    len = bytes_behind(elf, f->table.eh_frame_vaddr, &offset);
+    len = len < CFI_BYTES_MAX ? len : CFI_BYTES_MAX;
+    data = take_bytes(elf, offset, len);
+    if (!data)
+        return;
+    f->eh_frame = (struct cfi_section){data, len, f->table.eh_frame_vaddr, hdr->p_vaddr, false};
+    f->by_table = f->table.count;
+    if (!f->by_table) {
+        /* No table either: from its start up to the terminator. */
+        struct bytes all = bytes_of(data, len);
+        for (uint64_t entry = bytes_u32(&all); entry && !all.bad; entry = bytes_u32(&all))
+            bytes_skip(&all, entry == UINT32_MAX ? bytes_u64(&all) : entry);
+        f->eh_frame.len_bytes = all.bad ? len : bytes_offset(&all);
+    }
+}
+
+struct error *cfi_file_read(Elf *elf, struct cfi_file *f)
+{
+    GElf_Ehdr header;
+    GElf_Phdr hdr;
+
+    if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || !gelf_getehdr(elf, &header) ||
+        header.e_ident[EI_DATA] != ELFDATA2LSB || (header.e_type != ET_EXEC && header.e_type != ET_DYN))
+        return error_path(ERROR_FORMAT, f->path, "is no 64-bit ELF executable or shared library");
+    if (header.e_machine != EM_X86_64)
+        return error_path(ERROR_UNSUPPORTED, f->path, "is for machine %u, not x86-64", header.e_machine);
+    f->entry = header.e_entry;
+    TRY(read_segments(f, elf, &hdr));
+    TRY(use_sections(f, elf, ".eh_frame", hdr.p_vaddr, &f->eh_frame));
+    if (!f->eh_frame.data && hdr.p_filesz)
+        use_hdr(f, elf, &hdr);
+    return NULL;
+}
+
+struct error *cfi_file_debug_frame(Elf *elf, const struct cfi_file *f, struct cfi_section *out)
+{
+    *out = (struct cfi_section){0};
+    return use_sections(f, elf, ".debug_frame", 0, out);
+}
+
+bool cfi_file_code(const struct cfi_file *f, uint64_t vaddr, uint64_t *end)
+{
+    for (uint32_t i = 0; i < f->code_count; i++) {
+        if (vaddr >= f->code[i].start && vaddr < f->code[i].end) {
+            *end = f->code[i].end;
+            return true;
+        }
+    }
+    return false;
+}
