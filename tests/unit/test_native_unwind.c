@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table unwinder, built for the host, against libunwind over the same stopped
- * process: frame by frame, address, stack pointer and CFA. A child is stopped with
- * ptrace at a known place or stepped instruction by instruction; ptrace is how a test
- * looks at a process, the tools never do.
+ * process: frame by frame, address, stack pointer and CFA. A child is stopped at a known
+ * place or stepped instruction by instruction.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,21 +11,14 @@
 
 #include <cmocka.h>
 
-#include <alloca.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <sys/user.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,14 +26,9 @@
 #include "formats/elf/identity.h"
 #include "formats/elf/unwind_table.h"
 #include "symbolize/unwind.h"
+#include "tests/unit/stopped.h"
 
 enum { FRAMES_MAX = 1024, MAPPINGS_MAX = 1024 };
-
-static void must(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
 
 /* ---- a process as both unwinders see it ---- */
 
@@ -68,13 +55,6 @@ struct subject {
     uint64_t fail_from, fail_to; /* reading here fails */
     uint64_t reads;
 };
-
-static bool read_memory(pid_t pid, uint64_t address, void *out, size_t len_bytes)
-{
-    struct iovec local = {out, len_bytes}, remote = {(void *)(uintptr_t)address, len_bytes};
-
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)len_bytes;
-}
 
 static int read_for_unwind(void *ctx, void *out, uint32_t len_bytes, uint64_t address)
 {
@@ -173,19 +153,9 @@ static uint64_t read_maps(struct subject *s, uint64_t sp, bool add)
     return stack_end;
 }
 
-static void read_registers(struct subject *s, pid_t tid)
-{
-    struct user_regs_struct r;
-
-    assert_int_equal(ptrace(PTRACE_GETREGS, tid, NULL, &r), 0);
-    const uint64_t values[17] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
-                                 r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
-    memcpy(s->registers, values, sizeof values);
-}
-
 static void take_snapshot(struct subject *s, pid_t tid)
 {
-    read_registers(s, tid);
+    read_registers(tid, s->registers);
     uint64_t sp = s->registers[7] - WIRE_RED_ZONE; /* as pycap's copies begin */
     bool first = !s->count;
     if (!first && sp >= s->stack_address && sp < s->stack_address + s->stack_len) {
@@ -322,48 +292,6 @@ static void print_tally(const char *name, const struct tally *t)
 
 /* ---- places to be stopped at ---- */
 
-#define PLACE __attribute__((noinline, noclone, optimize("omit-frame-pointer"), no_sanitize("address", "undefined")))
-#define STOP() __asm__ volatile("int3" ::: "memory")
-
-static volatile int sink;
-
-PLACE static void place_leaf(void)
-{
-    STOP();
-    sink++;
-}
-
-PLACE static int place_recursion(int depth)
-{
-    volatile int local[7] = {depth};
-
-    if (depth > 1)
-        place_recursion(depth - 1);
-    else
-        place_leaf();
-    return local[0] + sink++;
-}
-
-PLACE static int place_alloca(int len)
-{
-    volatile char *p = alloca((size_t)len);
-
-    p[0] = 1;
-    place_leaf();
-    return p[0];
-}
-
-/* Realigned stack: the CFA is an expression over memory. */
-PLACE static int place_aligned(int len)
-{
-    volatile char wide[64] __attribute__((aligned(64)));
-    volatile char *p = alloca((size_t)len);
-
-    wide[0] = 1, p[0] = 2;
-    place_leaf();
-    return wide[0] + p[0];
-}
-
 /* As libffi's ffi_call: the stack pointer is above where RBP was saved, and RBP is not yet read from there. */
 void place_above_slot(void);
 __asm__(".text\n"
@@ -393,42 +321,6 @@ PLACE static int place_red_zone(int len)
     return p[0];
 }
 
-PLACE static void on_signal(int signal)
-{
-    (void)signal;
-    place_leaf();
-}
-
-PLACE static int place_interrupted(void)
-{
-    __asm__ volatile("ud2");
-    return sink++;
-}
-
-PLACE static void place_signal(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    sigaction(SIGILL, &action, NULL);
-    place_interrupted();
-    sink++;
-}
-
-PLACE static int compare_stopping(const void *a, const void *b)
-{
-    (void)a, (void)b;
-    place_leaf();
-    return 0;
-}
-
-PLACE static void place_qsort(void)
-{
-    int values[2] = {1, 2};
-
-    qsort(values, 2, sizeof values[0], compare_stopping);
-    sink++;
-}
-
 /* What follows the stop goes through the dynamic loader's resolver (CFA by RBX), the vdso and a vfork. */
 PLACE static void place_resolver(void)
 {
@@ -437,21 +329,6 @@ PLACE static void place_resolver(void)
     place_aligned(100);
     clock_gettime(CLOCK_MONOTONIC, &t);
     sink += ffsll(sink) + (int)lrand48() + (int)getppid() + (int)getpgrp();
-}
-
-static void *thread_main(void *arg)
-{
-    (void)arg;
-    place_recursion(3);
-    return NULL;
-}
-
-PLACE static void place_thread(void)
-{
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, thread_main, NULL);
-    pthread_join(thread, NULL);
 }
 
 /* Code that a program made: calls what rdi says. */
@@ -480,17 +357,9 @@ PLACE static void place_frame_pointer(void)
     place_made(code, sizeof code);
 }
 
-static void place_recursion_50(void)
-{
-    place_recursion(50);
-}
 static void place_recursion_900(void)
 {
     place_recursion(900);
-}
-static void place_alloca_1000(void)
-{
-    place_alloca(1000);
 }
 static void place_red_zone_100(void)
 {
@@ -500,46 +369,6 @@ static void place_alloca_30000(void)
 {
     place_alloca(30000);
 }
-static void place_aligned_100(void)
-{
-    place_aligned(100);
-}
-
-/* Runs `place` in a child up to its STOP(). Returns the thread that stopped. */
-static pid_t start(void (*place)(void), pid_t *pid)
-{
-    int status;
-
-    *pid = fork();
-    assert_true(*pid >= 0);
-    if (!*pid) {
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        raise(SIGSTOP);
-        place();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(*pid, &status, 0), *pid);
-    assert_int_equal(ptrace(PTRACE_SETOPTIONS, *pid, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL), 0);
-    pid_t tid = *pid;
-    int deliver = 0;
-    for (;;) {
-        assert_int_equal(ptrace(PTRACE_CONT, tid, NULL, deliver), 0);
-        tid = waitpid(-1, &status, __WALL);
-        assert_true(tid > 0 && WIFSTOPPED(status));
-        bool event = status >> 16;
-        deliver = event || WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
-        if (!event && deliver == SIGTRAP)
-            return tid;
-    }
-}
-
-static void stop(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    while (waitpid(-1, NULL, __WALL) > 0)
-        ;
-}
-
 static void test_places(void **state)
 {
     static void (*const places[])(void) = {place_recursion_50, place_recursion_900, place_alloca_1000, place_alloca_30000,
@@ -554,7 +383,7 @@ static void test_places(void **state)
         take_snapshot(s, tid);
         compare(s, &tally);
         subject_deinit(s);
-        stop(pid);
+        stop_running(NULL);
     }
     print_tally("places", &tally);
     assert_int_equal(tally.complete, tally.stacks);
@@ -578,7 +407,7 @@ static void step_through(const char *name, void (*place)(void), int steps)
             break;
     }
     subject_deinit(s);
-    stop(pid);
+    stop_running(NULL);
     print_tally(name, &tally);
     assert_int_equal(tally.differing, 0);
     assert_int_equal(tally.unsupported, 0);
@@ -611,7 +440,7 @@ static void test_made_code(void **state)
         for (uint32_t k = 1; k < s->native_unwind.count; k++)
             assert_true(frames[k].sp > frames[k - 1].sp);
         subject_deinit(s);
-        stop(pid);
+        stop_running(NULL);
     }
 }
 
@@ -648,7 +477,7 @@ static void test_faults(void **state)
     assert_int_equal(s->native_unwind.end, LOSS_no_mapping);
     assert_int_equal(s->native_unwind.count, 1);
     subject_deinit(s);
-    stop(pid);
+    stop_running(NULL);
 }
 
 /* Whatever the registers and the stack hold: it ends, with a reason. */
@@ -701,7 +530,7 @@ static void test_noise(void **state)
         if (ends[i])
             print_message("end %u: %u\n", i, ends[i]);
     subject_deinit(s);
-    stop(pid);
+    stop_running(NULL);
 }
 
 /* ---- whole programs ---- */
@@ -713,7 +542,7 @@ static bool spawn(char *const argv[], pid_t *pid)
 
     if (access(argv[0], X_OK) || pipe(ready))
         return false;
-    *pid = fork();
+    *pid = running = fork();
     if (!*pid) {
         dup2(ready[1], 1);
         close(ready[0]);
@@ -778,7 +607,7 @@ static void check_python(const char *python)
         assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, deliver), 0);
     }
     subject_deinit(s);
-    stop(pid);
+    stop_running(NULL);
     print_tally(python, &tally);
     assert_int_equal(tally.differing, 0);
     assert_int_equal(tally.unsupported, 0);
@@ -818,15 +647,15 @@ static void test_python_313(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_made_code),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_system_python),
-        cmocka_unit_test(test_python_38),
-        cmocka_unit_test(test_python_311),
-        cmocka_unit_test(test_python_313),
+        cmocka_unit_test_teardown(test_places, stop_running),
+        cmocka_unit_test_teardown(test_steps, stop_running),
+        cmocka_unit_test_teardown(test_made_code, stop_running),
+        cmocka_unit_test_teardown(test_faults, stop_running),
+        cmocka_unit_test_teardown(test_noise, stop_running),
+        cmocka_unit_test_teardown(test_system_python, stop_running),
+        cmocka_unit_test_teardown(test_python_38, stop_running),
+        cmocka_unit_test_teardown(test_python_311, stop_running),
+        cmocka_unit_test_teardown(test_python_313, stop_running),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
