@@ -21,6 +21,10 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 ifeq ($(SANITIZE),1)
 OUT := build/asan
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else ifeq ($(FUZZ),1)
+OUT := build/fuzz
+CC  := $(CLANG)
+SAN := -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else
 OUT := build
 SAN :=
@@ -71,7 +75,7 @@ $(OBJ)/%.o: %.c | deps
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(call obj,$(CAPTURE_SRC) capture/main.c): $(SKELETON)
+$(call obj,$(filter-out capture/procfs.c,$(CAPTURE_SRC)) capture/main.c): $(SKELETON)
 
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
 	@mkdir -p $(@D)
@@ -85,7 +89,8 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 
 # ---- dependencies: Debian's packages, installed where missing ----
 DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
-DEB_TEST  := libcmocka-dev python3 python3-pytest dwz
+DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools
+DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
 .PHONY: deps deps-test
@@ -93,7 +98,7 @@ deps: build/.deps-build ## install the Debian packages that building needs
 deps-test: build/.deps-test
 build/.deps-%: Makefile tests/deps.sh
 	@mkdir -p build
-	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH))
+	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ))
 	$(Q)touch $@
 
 # ---- tests ----
@@ -131,6 +136,22 @@ check-asan: ## the same tests under ASan and UBSan
 	$(Q)$(MAKE) --no-print-directory SANITIZE=1 check
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
+
+# libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
+$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(FORMATS_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -lelf -lz -lzstd -ljansson
+.PHONY: fuzz fuzz-long fuzz-run
+fuzz: ## every fuzz target for FUZZ_SECONDS, 8 unless told
+	$(Q)$(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),8) fuzz-run
+fuzz-long: ## the same for 300 seconds each; FUZZERS="fuzz_trace fuzz_maps" names some
+	$(Q)$(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) fuzz-run
+$(call obj,$(FUZZ_SRC)): | build/.deps-fuzz
+fuzz-run: $(FUZZ_BIN) $(OUT)/tools/make_trace
+	$(Q)PYTHON="$(PYTHON)" sh tests/fuzz/seeds.sh $(OUT)
+	$(Q)sh tests/fuzz/run.sh $(OUT) $(FUZZ_SECONDS) $(or $(FUZZERS),$(notdir $(FUZZ_BIN)))
 
 # ---- to look at ----
 .PHONY: demo bench

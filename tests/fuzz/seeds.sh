@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes what the fuzzers begin with, in BUILDDIR/seeds, of the compiler and of testdata/.
+# usage: seeds.sh BUILDDIR
+set -eu
+build=$1
+seeds=$build/seeds
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$seeds"
+for target in trace eh_frame image linetable maps native_unwind; do
+    mkdir -p "$seeds/fuzz_$target"
+done
+
+# Traces of every kind that the maker knows.
+"$build/tools/make_trace" "$seeds/fuzz_trace/plain" samples=20 >/dev/null
+"$build/tools/make_trace" "$seeds/fuzz_trace/all" samples=60 processes=2 threads=4 cpus=2 epoch_samples=20 second_event=5 \
+    torn=3 unjoined=4 gil=1 losses=3 >/dev/null
+"$build/tools/make_trace" "$seeds/fuzz_trace/unended" samples=5 native=0 end=0 >/dev/null
+head -c 8000 testdata/demo/demo.trace >"$seeds/fuzz_trace/demo"
+
+# Libraries with call frame information of every kind and place.
+cat >"$work/a.c" <<'C'
+#include <alloca.h>
+long Py_Version = 0x030c01f0;
+char _PyRuntime[256] __attribute__((section(".PyRuntime"))) = "xdebugpy";
+int leaf(volatile int *p);
+int leaf(volatile int *p) { return *p; }
+int recursion(int n) { volatile int a[9] = {n}; return n ? recursion(n - 1) + leaf(a) : leaf(a); }
+int moving(int n) { char *p = alloca(n); p[0] = 1; return leaf((int *)p); }
+int aligned(int n) { volatile char w[64] __attribute__((aligned(64))); char *p = alloca(n); w[0] = p[0] = 1; return leaf((int *)p) + w[0]; }
+C
+lib() { # NAME FLAG...
+    name=$1
+    shift
+    gcc -O1 -shared -nostdlib -fPIC "$@" -o "$work/$name" "$work/a.c"
+}
+lib plain
+lib noheader -Wl,--no-eh-frame-hdr
+lib debug -g1 -fno-asynchronous-unwind-tables
+lib debug-gz -g1 -fno-asynchronous-unwind-tables -gz
+lib debug-zgnu -g1 -fno-asynchronous-unwind-tables -gz=zlib-gnu
+# With the section where the fuzzers put it, so that its pointers lead to code.
+lib placed -fvisibility=hidden -Wl,--no-eh-frame-hdr,-z,noseparate-code,-Ttext=0x100,--section-start=.eh_frame=0x1000
+cp "$work/plain" "$work/stripped"
+strip "$work/stripped"
+for name in plain noheader debug debug-gz debug-zgnu stripped; do
+    cp "$work/$name" "$seeds/fuzz_eh_frame/$name"
+    cp "$work/$name" "$seeds/fuzz_image/$name"
+done
+objcopy -O binary --only-section=.eh_frame "$work/placed" "$seeds/fuzz_eh_frame/placed.eh_frame"
+objcopy -O binary --only-section=.debug_frame --set-section-flags .debug_frame=alloc "$work/debug" "$seeds/fuzz_eh_frame/debug.debug_frame"
+
+cat /proc/self/maps >"$seeds/fuzz_maps/self"
+printf '%s\n' '7f00-7f10 rwxs 00001000 fd:01 42 /a\012b (deleted)' '1000-2000 r--p 00000000 00:00 0' \
+    'ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]' '5-4 r--p 0 0:0 0' >"$seeds/fuzz_maps/odd"
+
+"${PYTHON:-python3}" - "$seeds" <<'PY'
+import pathlib, sys
+seeds = pathlib.Path(sys.argv[1])
+for path in sorted(pathlib.Path("testdata/linetable").glob("*.txt")):
+    version, tables = 0, []
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if words[:1] == ["python"]:
+            version = int(words[1], 16)
+        elif words[:1] == ["code"]:
+            tables.append((int(words[2]), int(words[3]), bytes.fromhex(words[4].strip("-"))))
+    for n, (first, length, table) in enumerate(tables[:12]):
+        head = bytes([version >> 24 == 3, version >> 16 & 15, first & 255, min(255, length >> 8), 7, 0])
+        (seeds / "fuzz_linetable" / f"{path.stem}-{n}").write_bytes(head + table[:2000])
+
+def word(kind, value):
+    return (kind << 14 | value).to_bytes(2, "little")
+STACK, CODE, NUMBER = 0, 1, 2
+cfi = (seeds / "fuzz_eh_frame" / "placed.eh_frame").read_bytes()
+for n, ip in enumerate((0x104, 0x120, 0x150, 0x1800, 0x2001, 0x2011, 0x2020)):
+    registers = [word(STACK, 40 + i) for i in range(17)]
+    registers[7], registers[16] = word(STACK, 8), word(CODE, ip)
+    made = bytes([0, 2]) + bytes([0, 0, 0, 0, 1, 0, 2, 0]) + bytes([0, 8, 0, 0, 0, 0, 6, 0]) + bytes([1]) + \
+        bytes([2, 7, 0, 0, 24, 0, 0, 0, 3, 17, 0, 0, 248, 255, 255, 255] + [0] * 16) + bytes([16]) + bytes([0, 2] * 16)
+    stack = b"".join(word(*(CODE, 0x110 + 16 * i) if i % 3 else (STACK, 100 + 2 * i)) for i in range(200))
+    (seeds / "fuzz_native_unwind" / str(n)).write_bytes(
+        b"".join(registers) + bytes([2 * (n & 1), 0]) + len(cfi).to_bytes(2, "little") + cfi + made + stack)
+PY
