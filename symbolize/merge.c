@@ -95,6 +95,7 @@ static const char *const call_machinery[] = {
     "method_vectorcall_VARARGS_KEYWORDS",
     "methoddescr_call",
     "object_vacall",
+    "py_trampoline_evaluator",
     "pymain_run_file",
     "pymain_run_file_obj",
     "pyrun_file",
@@ -186,10 +187,16 @@ static bool check_join(const struct merge_input *in, struct merge_output *out)
     return true;
 }
 
+/* The module that a hidden frame counts for; a trampoline's is that of the eval frame it called. */
+static uint32_t hidden_module(const struct merge_input *in, uint32_t i)
+{
+    return in->native[in->native[i].module == MERGE_NO_MODULE && i + 1 < in->native_count ? i + 1 : i].module;
+}
+
 /* Does call machinery of `i` adjoin the neighbour, of which nothing is shown? */
 static bool adjoins(const struct merge_input *in, const struct merge_slot *shown, uint32_t i, uint32_t neighbour)
 {
-    return !shown[neighbour].count && shown[i].count && in->native[i].module == in->native[neighbour].module;
+    return !shown[neighbour].count && shown[i].count && in->native[i].module == hidden_module(in, neighbour);
 }
 
 /* Joined frames are hidden, and call machinery that adjoins them; a chain of it counts as one. */
@@ -203,8 +210,11 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
     if (in->show_interpreter || !out->joined_count)
         return true;
     for (size_t i = 0; i < out->joins.count; i++) {
-        if (out->joins.data[i].native)
-            shown[out->joins.data[i].native - 1].count = 0;
+        uint32_t native = out->joins.data[i].native;
+        if (native)
+            shown[native - 1].count = 0;
+        if (native > 1 && in->native[native - 2].module == MERGE_NO_MODULE && in->native[native - 1].module != MERGE_NO_MODULE)
+            shown[native - 2].count = 0;
     }
     for (uint32_t i = 1; i < in->native_count; i++) {
         if (adjoins(in, shown, i, i - 1)) {

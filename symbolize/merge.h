@@ -20,7 +20,9 @@
  *    where they adjoin such a frame directly or through others of their kind, inlined or not. They
  *    belong to the interpreter when they lie in the same module as that frame: no name of a file is
  *    asked. C functions that do work of their own are never hidden. With show_interpreter nothing
- *    is hidden, and a run stands just inside its eval frame.
+ *    is hidden, and a run stands just inside its eval frame. A frame in memory without a file that
+ *    has called a joined frame is a trampoline of -X perf (one for each code object, whose name the
+ *    run shows already): it is hidden, and machinery adjoins through it.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
  *    the whole native stack when no run is. Native eval frames without a run stay visible.
@@ -44,9 +46,11 @@
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
+#define MERGE_NO_MODULE UINT32_MAX
+
 /* A native frame is a function and what the compiler inlined into it there. */
 struct merge_native {
-    uint32_t module; /* any number that tells modules apart */
+    uint32_t module; /* any number that tells modules apart; MERGE_NO_MODULE: memory without a file */
     uint32_t function_count;
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
 };

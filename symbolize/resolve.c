@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/resolve.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,7 @@ static struct error *list_python(struct resolver *r, const struct epoch *e, cons
 static struct error *put_native(struct resolver *r, uint32_t expansion)
 {
     const struct expansion *x = &r->frames.expansions.data[expansion];
+    static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
     struct merge_native native = {.module = x->module,
                                   .function_count = x->count,
                                   .outer_machinery = x->outer_machinery,

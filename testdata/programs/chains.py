@@ -1,6 +1,6 @@
 """Spins for a while at the inner end of known chains of frames, and prints each chain.
 
-usage: chains.py SECONDS_EACH
+usage: chains.py SECONDS_EACH [CALLS]      CALLS: of the deepest recursion, 900 unless told
 Prints a JSON list of {"name", "frames": [[qualified name, file, line], ...]}, frames
 outermost first, the spinning function last. Spinners are told apart by their names.
 """
@@ -11,6 +11,7 @@ import sys
 import time
 
 SECONDS = float(sys.argv[1])
+DEEPEST = int(sys.argv[2]) if len(sys.argv) > 2 else 900
 chains = []
 sys.setrecursionlimit(3000)
 
@@ -123,7 +124,7 @@ def multi_line(leaf):
 
 def main():
     recurse(200, spinner("recurse200"))
-    recurse(900, spinner("recurse900"))
+    recurse(DEEPEST, spinner("recurse_deepest"))
     list(delegating(spinner("generators")))
     [leaf() for leaf in [spinner("comprehension")]]
     {leaf() for leaf in [spinner("setcomp")]}

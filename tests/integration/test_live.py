@@ -90,17 +90,11 @@ def test_proportions(python, pycap, profile, tmp_path):
 UNWIND = pytest.mark.parametrize("unwind", ["tables", "snapshot"])
 
 
-@UNWIND
-def test_chains(python, unwind, pycap, pysym, profile, tmp_path):
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
-    trace = tmp_path / "t.bin"
-    done = pycap("record", "-F", "499", "--unwind", unwind, "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
-    assert done.returncode == 0, done.stderr
+def check_chains(done, samples, most_torn):
+    """Compares samples of chains.py with what it printed of itself; returns those that were in the end of a chain."""
     chains = {c["name"]: [Frame(*f) for f in c["frames"]] for c in json.loads(done.stdout)}
-    seen, wrong, torn = collections.Counter(), [], 0
-    for _, frames, weight in profile(trace):
+    seen, wrong, torn, compared = collections.Counter(), [], 0, []
+    for _, frames, weight in samples:
         if any(f["name"] in MARKS for f in frames):
             torn += 1
             continue
@@ -111,13 +105,59 @@ def test_chains(python, unwind, pycap, pysym, profile, tmp_path):
         name = got[at].name[len("spin_"):]
         expected = chains[name]
         seen[name] += 1
+        compared.append(frames)
         if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 3 <= got[at].line <= 6:
             wrong.append((name, got, expected))
     assert not wrong, f"{len(wrong)} wrong, the first: {wrong[0]}"
     missing = set(chains) - set(seen)
     assert not missing, f"chains never sampled: {missing}"
     share = torn / max(1, torn + sum(seen.values()))
-    assert share <= (0.01 if python.version == (3, 12) else 0.001) + 1 / max(1, sum(seen.values()))
+    assert share <= most_torn + 1 / max(1, sum(seen.values()))
+    return compared
+
+
+@UNWIND
+def test_chains(python, unwind, pycap, pysym, profile, tmp_path):
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "499", "--unwind", unwind, "-o", trace, "--", python.path, PROGRAMS / "chains.py", "0.1")
+    assert done.returncode == 0, done.stderr
+    check_chains(done, profile(trace), 0.01 if python.version == (3, 12) else 0.001)
+
+
+def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
+    """-X perf calls each function through made code of its own: unwound through, joined, and not shown."""
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    if python.version < (3, 12):
+        pytest.skip("-X perf came with 3.12")
+    if python.name.endswith("debian"):
+        pytest.skip("Debian's interpreter is stripped: its functions have no names to look for")
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "499", "--unwind", "tables", "-o", trace, "--", python.path, "-X", "perf",
+                 PROGRAMS / "chains.py", "0.1", "300")  # calls: 3.12 allows some 700 that way
+    text = summary(pysym, trace)
+    for pid in re.findall(r"^ +(\d+)  \S+ +3\.\d", text, re.M):
+        pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+    assert done.returncode == 0, done.stderr
+    compared = check_chains(done, profile(trace), 0.02)
+    named = [[f["name"] for f in frames] for frames in compared]
+    whole = [names for names in named if any(n in ("_start", "__libc_start_main_impl") for n in names[:3])]
+    # What came before the mappings and the tables were known is cut (stack copies stand in), and nothing else.
+    count = {k: int(n.replace(",", "")) for k, n in re.findall(r"^ *(\w+) +[\d.]+ % +([\d,]+)$", text, re.M)}
+    early = sum(count.get(k, 0) for k in ("table_missing", "no_mapping", "stack_cut", "no_module"))
+    assert len(whole) >= max(len(named) - early - 2, 0.5 * len(named)), f"{len(whole)} of {len(named)}\n{text}"
+    unjoined = sum(n for k, n in count.items() if k.startswith("join_"))
+    assert unjoined <= early + 2, text
+    def with_trampolines(stacks):
+        return [names for names in stacks if any("trampoline" in n or "EvalFrame" in n or n == "[unknown]" for n in names)]
+    shown = with_trampolines(whole)
+    assert not shown, f"{len(shown)} of {len(whole)}, the first: {shown[0][-9:]}"
+    everything = [[f["name"] for f in frames] for _, frames, _ in profile(trace, "--show-interpreter")]
+    assert len(with_trampolines(everything)) >= len(whole), "no trampolines were made"
 
 
 # The C functions that must stand between two Python frames, by chain; any name of a row will do.

@@ -2,7 +2,7 @@
 /*
  * The order of mixed stacks, by hand-written cases. Each names its frames, outermost first:
  * native frames by letters (capital: call machinery by name; a digit before them begins another
- * module), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
+ * module, 0 memory without a file), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void lay_out(struct scene *s, char *text)
 
     for (const char *p = s->native ? s->native : ""; *p; p++) {
         if (isdigit((unsigned char)*p)) {
-            module = (uint32_t)(*p - '0');
+            module = *p == '0' ? MERGE_NO_MODULE : (uint32_t)(*p - '0');
             continue;
         }
         native_names[in.native_count] = *p;
@@ -155,6 +155,21 @@ static void test_machinery_stays_elsewhere(void **state)
     EXPECT("Vax", .native = "2V1ex", .python = "a", .joins = "e");
     /* No run, no machinery. */
     EXPECT("mVex", .native = "mVex");
+}
+
+/* -X perf: t and u are code in memory without a file. */
+static void test_trampolines(void **state)
+{
+    (void)state;
+    EXPECT("mablk", .native = "1mV0t1eWlV0u1f", .python = "ab k", .joins = "ef");
+    EXPECT("mVteabWlVufk", .native = "1mV0t1eWlV0u1f", .python = "ab k", .joins = "ef", .show_interpreter = true);
+    /* What made code calls that is no eval loop, what the eval loop calls, and two in a row: shown. */
+    EXPECT("matlbux", .native = "1me0t1lf0u1x", .python = "a b", .joins = "ef");
+    EXPECT("mta", .native = "1m0tu1e", .python = "a", .joins = "e");
+    EXPECT("mtVx", .native = "1m0t1Vx");
+    EXPECT("amteV", .native = "1m0t1eV", .python = "a", .joins = "?");
+    /* The eval loop itself is made code. */
+    EXPECT("mta", .native = "1m0te", .python = "a", .joins = "e");
 }
 
 /* The compiler inlines call machinery into functions that work, and the other way round. */
@@ -422,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_callback_between_two_runs),
         cmocka_unit_test(test_machinery_is_hidden_where_it_adjoins),
         cmocka_unit_test(test_machinery_stays_elsewhere),
+        cmocka_unit_test(test_trampolines),
         cmocka_unit_test(test_inlined_machinery),
         cmocka_unit_test(test_show_interpreter),
         cmocka_unit_test(test_unknown_runs_stand_above),
