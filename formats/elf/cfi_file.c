@@ -80,36 +80,54 @@ static uint64_t bytes_behind(Elf *elf, uint64_t vaddr, uint64_t *offset)
     return 0;
 }
 
-static struct error *use_section(const struct cfi_file *f, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, bool debug_frame,
-                                 uint64_t hdr_vaddr, struct cfi_section *out)
+enum packing { PLAIN, PACKED, PACKED_GNU /* .zdebug_*: "ZLIB", the length in big endian, the data */ };
+
+/* How many bytes a packed section says it has; 0 where it cannot be read. */
+static uint64_t unpacked_len(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, enum packing packing)
+{
+    GElf_Chdr header;
+
+    if (packing == PACKED)
+        return gelf_getchdr(scn, &header) ? header.ch_size : 0;
+    const uint8_t *data = sh->sh_size > 12 ? take_bytes(elf, sh->sh_offset, 12) : NULL;
+    struct bytes b = bytes_of(data, data ? 12 : 0);
+    if (!bytes_take(&b, 4) || memcmp(data, "ZLIB", 4))
+        return 0;
+    return __builtin_bswap64(bytes_u64(&b));
+}
+
+static struct error *use_section(const struct cfi_file *f, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, enum packing packing,
+                                 struct cfi_section *out)
 {
     const uint8_t *data;
     uint64_t len = sh->sh_size;
-    GElf_Chdr compressed;
 
-    if (sh->sh_flags & SHF_COMPRESSED) {
+    if (packing != PLAIN) {
         /* Sections that are loaded never are; and libelf writes to the header of one that it decompresses. */
-        if (!debug_frame || f->in_memory || !gelf_getchdr(scn, &compressed))
+        if (!out->debug_frame || f->in_memory || !(len = unpacked_len(elf, scn, sh, packing)))
             return NULL;
-        len = compressed.ch_size;
     }
     if (len > CFI_BYTES_MAX || sh->sh_size > CFI_BYTES_MAX)
         return error_path(ERROR_LIMIT, f->path, "it has %llu bytes of call frame information",
                           (unsigned long long)(len > sh->sh_size ? len : sh->sh_size));
-    if (sh->sh_flags & SHF_COMPRESSED) {
-        Elf_Data *all = elf_compress(scn, 0, 0) >= 0 ? elf_getdata(scn, NULL) : NULL;
+    if (packing != PLAIN) {
+        int done = packing == PACKED ? elf_compress(scn, 0, 0) : elf_compress_gnu(scn, 0, 0);
+        Elf_Data *all = done >= 0 ? elf_getdata(scn, NULL) : NULL;
         data = all ? all->d_buf : NULL;
         len = all ? all->d_size : 0;
     } else {
         data = take_bytes(elf, sh->sh_offset, len);
     }
-    if (data && len)
-        *out = (struct cfi_section){data, len, sh->sh_addr, hdr_vaddr, debug_frame};
+    if (data && len) {
+        out->data = data;
+        out->len_bytes = len;
+        out->vaddr = sh->sh_addr;
+    }
     return NULL;
 }
 
-static struct error *use_sections(const struct cfi_file *f, Elf *elf, const char *wanted, uint64_t hdr_vaddr,
-                                  struct cfi_section *out)
+/* The section, by the way it is to be read; *out says which one. */
+static struct error *find_section(const struct cfi_file *f, Elf *elf, struct cfi_section *out)
 {
     size_t names;
     GElf_Shdr sh;
@@ -120,8 +138,10 @@ static struct error *use_sections(const struct cfi_file *f, Elf *elf, const char
         if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS || !sh.sh_size)
             continue;
         const char *name = elf_strptr(elf, names, sh.sh_name);
-        if (name && !strcmp(name, wanted))
-            TRY(use_section(f, elf, scn, &sh, !strcmp(wanted, ".debug_frame"), hdr_vaddr, out));
+        if (name && !strcmp(name, out->debug_frame ? ".debug_frame" : ".eh_frame"))
+            TRY(use_section(f, elf, scn, &sh, sh.sh_flags & SHF_COMPRESSED ? PACKED : PLAIN, out));
+        else if (name && out->debug_frame && !strcmp(name, ".zdebug_frame"))
+            TRY(use_section(f, elf, scn, &sh, PACKED_GNU, out));
     }
     return NULL;
 }
@@ -162,16 +182,12 @@ struct error *cfi_file_read(Elf *elf, struct cfi_file *f)
         return error_path(ERROR_UNSUPPORTED, f->path, "is for machine %u, not x86-64", header.e_machine);
     f->entry = header.e_entry;
     TRY(read_segments(f, elf, &hdr));
-    TRY(use_sections(f, elf, ".eh_frame", hdr.p_vaddr, &f->eh_frame));
+    f->eh_frame = (struct cfi_section){.hdr_vaddr = hdr.p_vaddr};
+    TRY(find_section(f, elf, &f->eh_frame));
     if (!f->eh_frame.data && hdr.p_filesz)
         use_hdr(f, elf, &hdr);
-    return NULL;
-}
-
-struct error *cfi_file_debug_frame(Elf *elf, const struct cfi_file *f, struct cfi_section *out)
-{
-    *out = (struct cfi_section){0};
-    return use_sections(f, elf, ".debug_frame", 0, out);
+    f->debug_frame = (struct cfi_section){.debug_frame = true};
+    return find_section(f, elf, &f->debug_frame);
 }
 
 bool cfi_file_code(const struct cfi_file *f, uint64_t vaddr, uint64_t *end)

@@ -28,14 +28,12 @@ struct cfi_file {
         uint64_t start, end; /* virtual addresses that the file holds code for */
     } code[CFI_FILE_CODE_MAX];
     uint32_t code_count;
-    struct cfi_section eh_frame; /* no data: there is none */
+    struct cfi_section eh_frame, debug_frame; /* no data: there is none */
     struct cfi_table table;
 };
 
 /* `path`, `len_bytes` and `in_memory` have been set. What is found lives as long as `elf`. */
 struct error *cfi_file_read(Elf *elf, struct cfi_file *f);
-/* The section .debug_frame; *out has no data where there is none. */
-struct error *cfi_file_debug_frame(Elf *elf, const struct cfi_file *f, struct cfi_section *out);
 /* The code segment that `vaddr` is in. */
 bool cfi_file_code(const struct cfi_file *f, uint64_t vaddr, uint64_t *end);
 

@@ -24,13 +24,14 @@ enum {
     INITIALS = 64,
 };
 
-/* An FDE, waiting to be sorted. `offset` is in the section. */
+/* An FDE, waiting to be sorted. `offset` is in its section, with FDE_DEBUG on top where that is .debug_frame. */
 struct fde_ref {
     uint32_t pc, offset;
 };
+#define FDE_DEBUG (1u << 31)
 
 struct initial {
-    uint64_t offset_1; /* of the CIE, plus 1; 0: unused */
+    uint64_t cie_1; /* twice the CIE's offset, plus 1 in .debug_frame, plus 1; 0: unused */
     bool good;
     struct unwind_rules rules;
 };
@@ -38,8 +39,7 @@ struct initial {
 struct builder {
     struct cfi_file file;
     struct unwind_table *table;
-    struct cfi_section section; /* that is being read */
-    struct cfi_cies cies;
+    struct cfi_cies cies[2]; /* of .eh_frame and .debug_frame */
     struct initial initials[INITIALS];
     VEC(struct fde_ref) fdes;
     VEC(struct unwind_row) rows;
@@ -181,20 +181,22 @@ static bool put_signal(void *ctx, uint64_t vaddr, const struct unwind_rules *rul
     return put_rules(ctx, vaddr, rules, true);
 }
 
-static const struct initial *find_initial(struct builder *b, const struct cfi_fde *fde)
+static const struct initial *find_initial(struct builder *b, const struct cfi_section *section, const struct cfi_fde *fde)
 {
     struct initial *initial = &b->initials[fde->cie_offset / 4 % INITIALS];
 
-    if (initial->offset_1 != fde->cie_offset + 1) {
-        initial->offset_1 = fde->cie_offset + 1;
-        initial->good = fde->cie_program_len <= b->work_left && unwind_program_initial(&b->section, fde, &initial->rules);
+    uint64_t cie_1 = 2 * fde->cie_offset + section->debug_frame + 1;
+
+    if (initial->cie_1 != cie_1) {
+        initial->cie_1 = cie_1;
+        initial->good = fde->cie_program_len <= b->work_left && unwind_program_initial(section, fde, &initial->rules);
         b->work_left -= fde->cie_program_len <= b->work_left ? fde->cie_program_len : b->work_left;
     }
     return initial;
 }
 
 /* The rows of one FDE. `limit`: where the next one starts, or UINT64_MAX. */
-static void put_fde(struct builder *b, const struct cfi_fde *fde, uint64_t limit)
+static void put_fde(struct builder *b, const struct cfi_section *section, const struct cfi_fde *fde, uint64_t limit)
 {
     uint64_t base = b->table->base_vaddr, start = fde->start - base, code_end = 0, broken_pc = fde->start;
     /*
@@ -202,7 +204,7 @@ static void put_fde(struct builder *b, const struct cfi_fde *fde, uint64_t limit
      * needs no other library: musl itself, and static programs.
      */
     uint64_t padding_max = b->file.needs_libraries ? PADDING_MAX : PADDING_MAX_LIBC;
-    const struct initial *initial = find_initial(b, fde);
+    const struct initial *initial = find_initial(b, section, fde);
     enum unwind_program_result result = UNWIND_PROGRAM_BROKEN;
 
     cfi_file_code(&b->file, fde->start, &code_end);
@@ -212,10 +214,10 @@ static void put_fde(struct builder *b, const struct cfi_fde *fde, uint64_t limit
         b->table->stats.fde_overlapping++;
     }
     b->table->stats.fde_count++;
+    b->table->stats.fde_debug += section->debug_frame;
     if (initial->good && fde->fde_program_len <= b->work_left) {
         b->work_left -= fde->fde_program_len;
-        result = unwind_program_run(&b->section, fde, &initial->rules, fde->signal_frame ? put_signal : put_code, b,
-                                    &broken_pc);
+        result = unwind_program_run(section, fde, &initial->rules, fde->signal_frame ? put_signal : put_code, b, &broken_pc);
     }
     if (result == UNWIND_PROGRAM_BROKEN && broken_pc - base < b->end)
         put_other(b, broken_pc == fde->start ? start : broken_pc - base, UNWIND_OTHER_PROGRAM);
@@ -225,35 +227,51 @@ static void put_fde(struct builder *b, const struct cfi_fde *fde, uint64_t limit
 
 /* ---- FDEs in order ---- */
 
-static void note_fde(struct builder *b, const struct cfi_fde *fde)
+static const struct cfi_section *section_of(struct builder *b, bool debug)
+{
+    return debug ? &b->file.debug_frame : &b->file.eh_frame;
+}
+
+static bool read_fde(struct builder *b, const struct fde_ref *ref, struct cfi_fde *out)
+{
+    bool debug = ref->offset & FDE_DEBUG;
+
+    return cfi_read_cached(section_of(b, debug), ref->offset & ~FDE_DEBUG, &b->cies[debug], out);
+}
+
+static void note_fde(struct builder *b, const struct cfi_fde *fde, uint32_t where)
 {
     uint64_t end;
 
     if (!cfi_file_code(&b->file, fde->start, &end))
         b->table->stats.fde_outside++;
-    else if (!VEC_PUSH(&b->fdes, ((struct fde_ref){(uint32_t)(fde->start - b->table->base_vaddr), (uint32_t)fde->offset})))
+    else if (!VEC_PUSH(&b->fdes, ((struct fde_ref){(uint32_t)(fde->start - b->table->base_vaddr), (uint32_t)fde->offset | where})))
         b->no_memory = true;
 }
 
-static void collect_fdes(struct builder *b)
+static void collect_section(struct builder *b, bool debug)
 {
-    struct unwind_stats *stats = &b->table->stats;
     struct cfi_fde fde;
     uint64_t offset = 0;
 
-    if (b->section.debug_frame || !b->file.by_table) {
-        while (!b->no_memory && cfi_next_cached(&b->section, &offset, &b->cies, &fde, &stats->fde_unreadable))
-            note_fde(b, &fde);
-        return;
-    }
-    for (uint64_t i = 0; i < b->file.table.count && !b->no_memory; i++) {
+    while (!b->no_memory &&
+           cfi_next_cached(section_of(b, debug), &offset, &b->cies[debug], &fde, &b->table->stats.fde_unreadable))
+        note_fde(b, &fde, debug ? FDE_DEBUG : 0);
+}
+
+static void collect_by_table(struct builder *b)
+{
+    const struct cfi_table *table = &b->file.table;
+    struct cfi_fde fde;
+
+    for (uint64_t i = 0; i < table->count && !b->no_memory; i++) {
         int32_t row[2];
-        memcpy(row, b->file.table.rows + i * 8, sizeof row);
-        offset = b->file.table.hdr_vaddr + (uint64_t)(int64_t)row[1] - b->section.vaddr;
-        if (cfi_read_cached(&b->section, offset, &b->cies, &fde))
-            note_fde(b, &fde);
+        memcpy(row, table->rows + i * 8, sizeof row);
+        uint64_t offset = table->hdr_vaddr + (uint64_t)(int64_t)row[1] - b->file.eh_frame.vaddr;
+        if (cfi_read_cached(&b->file.eh_frame, offset, &b->cies[0], &fde))
+            note_fde(b, &fde, 0);
         else
-            stats->fde_unreadable++;
+            b->table->stats.fde_unreadable++;
     }
 }
 
@@ -343,27 +361,62 @@ static void put_entry(struct builder *b)
     b->rows.count = n;
 }
 
-/* From FDEs to rows; none if the section turns out to have none. */
+/* .debug_frame counts only where .eh_frame is silent, as it does for those who search one and then the other. */
+static void drop_covered(struct builder *b)
+{
+    uint64_t covered = 0; /* relative, exclusive */
+    size_t kept = 0;
+    struct cfi_fde fde;
+
+    for (size_t i = 0; i < b->fdes.count; i++) {
+        const struct fde_ref ref = b->fdes.data[i];
+        bool debug = ref.offset & FDE_DEBUG;
+        if (debug && ref.pc < covered) {
+            b->table->stats.fde_covered++;
+            continue;
+        }
+        if (!debug && read_fde(b, &ref, &fde) && fde.end - b->table->base_vaddr > covered)
+            covered = fde.end - b->table->base_vaddr;
+        b->fdes.data[kept++] = ref;
+    }
+    b->fdes.count = kept;
+}
+
+/* From FDEs to rows. */
 static struct error *collect_rows(struct builder *b)
 {
     struct unwind_table *t = b->table;
     struct cfi_fde fde;
 
-    b->work_left = b->section.len_bytes * WORK_FACTOR;
-    collect_fdes(b);
+    if (b->file.by_table)
+        collect_by_table(b);
+    else if (b->file.eh_frame.data)
+        collect_section(b, false);
+    size_t of_eh_frame = b->fdes.count;
+    if (b->file.debug_frame.data)
+        collect_section(b, true);
     if (b->no_memory || !sort_fdes(b))
         return error_no_memory();
+    if (!b->fdes.count)
+        return NULL;
+    t->stats.source = !of_eh_frame ? UNWIND_SOURCE_DEBUG_FRAME : b->file.by_table ? UNWIND_SOURCE_HDR : UNWIND_SOURCE_EH_FRAME;
+    if (of_eh_frame && of_eh_frame < b->fdes.count)
+        drop_covered(b);
+    t->stats.cfi_bytes = (of_eh_frame ? b->file.eh_frame.len_bytes : 0) + b->file.debug_frame.len_bytes;
+    b->work_left = t->stats.cfi_bytes * WORK_FACTOR;
     /* Rows are about a quarter of the bytes they come from. */
-    if (b->fdes.count && !VEC_RESERVE(&b->rows, b->section.len_bytes / 4 + 16))
+    if (!VEC_RESERVE(&b->rows, t->stats.cfi_bytes / 4 + 16))
         return error_no_memory();
     for (size_t i = 0; i < b->fdes.count && !b->no_memory;) {
+        const struct fde_ref *ref = &b->fdes.data[i];
         size_t next = i + 1;
-        while (next < b->fdes.count && b->fdes.data[next].pc == b->fdes.data[i].pc)
+        while (next < b->fdes.count && b->fdes.data[next].pc == ref->pc)
             next++;
         /* Of several with one start the first counts, as it does for those who search .eh_frame. */
         t->stats.fde_repeated += next - i - 1;
-        if (cfi_read_cached(&b->section, b->fdes.data[i].offset, &b->cies, &fde))
-            put_fde(b, &fde, next < b->fdes.count ? b->fdes.data[next].pc : UINT64_MAX);
+        if (read_fde(b, ref, &fde))
+            put_fde(b, section_of(b, ref->offset & FDE_DEBUG), &fde,
+                    next < b->fdes.count ? b->fdes.data[next].pc : UINT64_MAX);
         i = next;
     }
     return b->no_memory ? error_no_memory() : NULL;
@@ -400,25 +453,9 @@ static struct error *finish_table(struct builder *b)
 
 static struct error *build(struct builder *b, Elf *elf)
 {
-    struct unwind_stats *stats = &b->table->stats;
-
     TRY(cfi_file_read(elf, &b->file));
     b->table->base_vaddr = b->file.base_vaddr;
-    b->section = b->file.eh_frame;
-    if (b->section.data) {
-        stats->source = b->file.by_table ? UNWIND_SOURCE_HDR : UNWIND_SOURCE_EH_FRAME;
-        TRY(collect_rows(b));
-    }
-    if (!b->rows.count) {
-        memset(&b->cies, 0, sizeof b->cies);
-        memset(b->initials, 0, sizeof b->initials);
-        b->fdes.count = 0;
-        TRY(cfi_file_debug_frame(elf, &b->file, &b->section));
-        stats->source = b->section.data ? UNWIND_SOURCE_DEBUG_FRAME : UNWIND_SOURCE_NONE;
-        if (b->section.data)
-            TRY(collect_rows(b));
-    }
-    stats->cfi_bytes = b->section.len_bytes;
+    TRY(collect_rows(b));
     return finish_table(b);
 }
 

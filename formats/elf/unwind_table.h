@@ -21,18 +21,19 @@
 #include "bpf/unwind_row.h"
 #include "formats/base/err.h"
 
-/* Where the information was found. */
+/* Where the information was found. .debug_frame adds what the others say nothing of. */
 enum unwind_source {
     UNWIND_SOURCE_NONE = 0,    /* there is none: no rows */
     UNWIND_SOURCE_EH_FRAME,    /* the section .eh_frame */
     UNWIND_SOURCE_HDR,         /* PT_GNU_EH_FRAME, without section headers */
-    UNWIND_SOURCE_DEBUG_FRAME, /* the section .debug_frame */
+    UNWIND_SOURCE_DEBUG_FRAME, /* nothing but the section .debug_frame, compressed or not */
 };
 
 struct unwind_stats {
     uint32_t source;     /* enum unwind_source */
-    uint64_t cfi_bytes;  /* of the section */
+    uint64_t cfi_bytes;  /* of the sections */
     uint64_t fde_count;  /* FDEs that became rows */
+    uint64_t fde_debug, fde_covered; /* of these in .debug_frame; left there, as .eh_frame has that code */
     uint64_t fde_unreadable, fde_outside, fde_repeated; /* broken; not in an executable segment; same start as another */
     uint64_t fde_overlapping; /* cut where the next one starts */
     uint64_t rows[UNWIND_TYPE_COUNT]; /* by type */

@@ -19,6 +19,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "tests/unit/elf_fixture.h"
 #include "tests/unit/table_text.h"
 
 struct tally {
@@ -200,8 +201,20 @@ static void compare_frame(const struct unwind_table *t, const char *path, Dwarf_
         disagree(t, path, vaddr, "RBX");
 }
 
+/* What libdw knows of a file: .eh_frame, and .debug_frame where that is silent. */
+struct by_libdw {
+    Dwarf_CFI *eh_frame, *debug_frame; /* may be NULL */
+    Dwarf *dwarf;
+};
+
+static bool find_frame(struct by_libdw *by, uint64_t vaddr, Dwarf_Frame **frame)
+{
+    return (by->eh_frame && dwarf_cfi_addrframe(by->eh_frame, vaddr, frame) == 0) ||
+           (by->debug_frame && dwarf_cfi_addrframe(by->debug_frame, vaddr, frame) == 0);
+}
+
 /* Every row, and within each row every range that libdw tells apart. */
-static void compare_rows(const struct unwind_table *t, const char *path, Dwarf_CFI *cfi, uint64_t entry,
+static void compare_rows(const struct unwind_table *t, const char *path, struct by_libdw *by, uint64_t entry,
                          struct tally *tally)
 {
     for (uint32_t i = 0; i < t->row_count; i++) {
@@ -213,7 +226,7 @@ static void compare_rows(const struct unwind_table *t, const char *path, Dwarf_C
             Dwarf_Frame *frame = NULL;
             Dwarf_Addr range_start, range_end;
             bool signal;
-            bool found = dwarf_cfi_addrframe(cfi, at, &frame) == 0;
+            bool found = find_frame(by, at, &frame);
             tally->ranges++;
             if (t->rows[i].type == UNWIND_NONE) {
                 if (found)
@@ -232,7 +245,7 @@ static void compare_rows(const struct unwind_table *t, const char *path, Dwarf_C
             if (!found) {
                 /* Padding between functions belongs to the row before. */
                 uint64_t gap_end = at;
-                while (gap_end < end && gap_end - at <= 15 && dwarf_cfi_addrframe(cfi, gap_end, &frame) != 0)
+                while (gap_end < end && gap_end - at <= 15 && !find_frame(by, gap_end, &frame))
                     gap_end++;
                 free(frame);
                 if (gap_end - at > 15)
@@ -273,13 +286,17 @@ static void compare_elf(const struct unwind_table *t, const char *path, Elf *elf
 
     assert_non_null(elf);
     assert_non_null(gelf_getehdr(elf, &header));
-    Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
-    assert_non_null(cfi);
+    struct by_libdw by = {.eh_frame = dwarf_getcfi_elf(elf), .dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL)};
+    by.debug_frame = by.dwarf ? dwarf_getcfi(by.dwarf) : NULL;
+    assert_true(by.eh_frame || by.debug_frame);
     assert_true(t->row_count > 0);
     check_table(t);
-    compare_rows(t, path, cfi, header.e_entry, &tally);
+    compare_rows(t, path, &by, header.e_entry, &tally);
     print_tally(path, t, &tally);
-    dwarf_cfi_end(cfi);
+    assert_true(tally.compared > 0);
+    if (by.eh_frame)
+        dwarf_cfi_end(by.eh_frame);
+    dwarf_end(by.dwarf);
     elf_end(elf);
 }
 
@@ -359,6 +376,114 @@ static void test_self(void **state)
     assert_true(compare_file("/proc/self/exe"));
 }
 
+/* ---- of what the compiler is told to make ---- */
+
+/* Functions of every shape: in a leaf, with saved registers, with a moving and with a realigned stack. */
+static const char shapes[] =
+    "#include <alloca.h>\n"
+    "#define F __attribute__((noinline, used))\n"
+    "extern volatile int sink; volatile int sink __attribute__((weak, visibility(\"hidden\")));\n"
+    "F static int leaf(int n) { return sink += n; }\n"
+    "F static int saved(int a, int b, int c) { for (int i = 0; i < a; i++) a += leaf(b) * leaf(c) + leaf(a + b) * leaf(a + c); return a; }\n"
+    "F static int moving(int n) { volatile char *p = alloca(n); p[0] = n; return leaf(p[n / 2]) + n; }\n"
+    "F static int realigned(int n) { volatile char w[64] __attribute__((aligned(64))); w[n & 63] = n; return leaf(w[3]); }\n"
+    "F static int both(int n) { volatile char w[64] __attribute__((aligned(64))); volatile char *p = alloca(n); w[n & 63] = p[0] = n; return leaf(w[3] + p[1]); }\n"
+    "F static int many(int n, int a, int b, int c, int d, int e, int f, int g) { return leaf(n) + saved(a, b, c) + saved(d, e, f) + g; }\n"
+    "int ENTRY(int n);\n"
+    "F int ENTRY(int n) { return saved(n, 2, 3) + moving(n) + realigned(n) + both(n) + many(n, 1, 2, 3, 4, 5, 6, 7); }\n";
+
+static struct unwind_table *build_table(const struct fixture *f, const char *name)
+{
+    struct unwind_table *t;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", f->dir, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    must(unwind_table_build(fd, path, &t));
+    close(fd);
+    return t;
+}
+
+static void compare_in(const struct fixture *f, const char *name)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", f->dir, name);
+    assert_true(compare_file(path));
+}
+
+#define NO_EH "-fno-asynchronous-unwind-tables -fno-unwind-tables"
+#define LIBRARY "gcc -DENTRY=entry -w -shared -fPIC -nostdlib -Wl,--build-id=none "
+
+/* The same code with its information in .debug_frame gives the same rows, packed or not. */
+static void test_debug_frame(void **state)
+{
+    static const char *const kinds[] = {"-O0", "-O1", "-O2", "-Os", "-O2 -fno-omit-frame-pointer", "-O2 -mstackrealign",
+                                        "-O3 -march=x86-64-v3"};
+    static const char *const packings[] = {"", "-gz=zlib", "-gz=zlib-gnu", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5"};
+    const struct fixture *f = *state;
+
+    fixture_write(f, "shapes.c", shapes, sizeof shapes - 1);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        assert_true(fixture_run(f, LIBRARY "%s -o eh.so shapes.c", kinds[i]));
+        struct unwind_table *eh = build_table(f, "eh.so");
+        assert_int_equal(eh->stats.source, UNWIND_SOURCE_EH_FRAME);
+        assert_true(eh->stats.fde_count >= 7);
+        compare_in(f, "eh.so");
+        for (size_t k = 0; k < sizeof packings / sizeof packings[0] && (k < 1 || i == 2); k++) {
+            assert_true(fixture_run(f, LIBRARY "%s -g " NO_EH " %s -o debug.so shapes.c", kinds[i], packings[k]));
+            if (!strcmp(packings[k], "-gz=zlib"))
+                assert_true(fixture_run(f, "readelf -SW debug.so | grep -q ' .debug_frame .* C '"));
+            if (!strcmp(packings[k], "-gz=zlib-gnu"))
+                assert_true(fixture_run(f, "readelf -SW debug.so | grep -q ' .zdebug_frame '"));
+            struct unwind_table *debug = build_table(f, "debug.so");
+            assert_int_equal(debug->stats.source, UNWIND_SOURCE_DEBUG_FRAME);
+            assert_int_equal(debug->stats.fde_debug, eh->stats.fde_count);
+            assert_int_equal(debug->row_count, eh->row_count);
+            assert_memory_equal(debug->rows, eh->rows, eh->row_count * sizeof *eh->rows);
+            assert_int_equal(debug->wide_count, eh->wide_count);
+            if (eh->wide_count)
+                assert_memory_equal(debug->wide, eh->wide, eh->wide_count * sizeof *eh->wide);
+            unwind_table_destroy(debug);
+            compare_in(f, "debug.so");
+        }
+        unwind_table_destroy(eh);
+    }
+}
+
+/* A program of parts with the one, the other, and both: each address by .eh_frame where that knows it. */
+static void test_mixed(void **state)
+{
+    const struct fixture *f = *state;
+
+    fixture_write(f, "shapes.c", shapes, sizeof shapes - 1);
+    static const char main_c[] = "int eh(int), debug(int), both_(int); int main(void) { return eh(1) + debug(2) + both_(3); }\n";
+    fixture_write(f, "main.c", main_c, sizeof main_c - 1);
+    assert_true(fixture_run(f, "gcc -O2 -w -c -DENTRY=eh -o eh.o shapes.c && gcc -O2 -w -g -c " NO_EH " -DENTRY=debug -o debug.o shapes.c && "
+                               "(echo 'asm(\".cfi_sections .eh_frame, .debug_frame\");'; cat shapes.c) >both.c && "
+                               "gcc -O2 -w -g -c -DENTRY=both_ -o both.o both.c && gcc -O2 -w " NO_EH " -c main.c && "
+                               "gcc -o mixed main.o eh.o debug.o both.o && strip -S -o stripped mixed"));
+    struct unwind_table *t = build_table(f, "mixed"), *without = build_table(f, "stripped");
+    assert_int_equal(t->stats.source, UNWIND_SOURCE_EH_FRAME);
+    assert_true(t->stats.fde_debug >= 7);
+    assert_true(t->stats.fde_covered >= 7);
+    assert_true(t->stats.fde_count > 2 * t->stats.fde_debug);
+    uint64_t debug = fixture_symbol(f, "mixed", "debug"), both = fixture_symbol(f, "mixed", "both_"),
+             main_ = fixture_symbol(f, "mixed", "main");
+    assert_int_equal(UNWIND_TYPE(unwind_table_lookup(t, debug).type), UNWIND_RSP);
+    assert_int_equal(UNWIND_TYPE(unwind_table_lookup(t, both).type), UNWIND_RSP);
+    /* Without information of any kind; never the row of the function before. */
+    assert_int_equal(unwind_table_lookup(t, main_).type, UNWIND_NONE);
+    assert_int_equal(unwind_table_lookup(t, main_ + 4).type, UNWIND_NONE);
+    assert_int_equal(unwind_table_lookup(without, debug).type, UNWIND_NONE);
+    assert_int_equal(unwind_table_lookup(without, main_).type, UNWIND_NONE);
+    unwind_table_destroy(t);
+    unwind_table_destroy(without);
+    compare_in(f, "mixed");
+    compare_in(f, "stripped");
+}
+
 static void test_vdso(void **state)
 {
     const Elf64_Ehdr *image = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
@@ -376,6 +501,8 @@ static void test_vdso(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_debug_frame, fixture_init, fixture_deinit),
+        cmocka_unit_test_setup_teardown(test_mixed, fixture_init, fixture_deinit),
         cmocka_unit_test(test_vdso),
         cmocka_unit_test(test_libc),
         cmocka_unit_test(test_loader),
