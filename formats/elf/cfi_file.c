@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <gelf.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats/base/bytes.h"
 
@@ -21,19 +22,6 @@ static const uint8_t *take_bytes(Elf *elf, uint64_t offset, uint64_t len_bytes)
     return data && data->d_size == len_bytes ? data->d_buf : NULL;
 }
 
-static bool needs_libraries(Elf *elf, const GElf_Phdr *dynamic)
-{
-    const uint8_t *data = dynamic->p_filesz < NAMES_BYTES_MAX ? take_bytes(elf, dynamic->p_offset, dynamic->p_filesz) : NULL;
-    struct bytes all = bytes_of(data, data ? dynamic->p_filesz : 0);
-
-    while (bytes_left(&all)) {
-        if (bytes_u64(&all) == DT_NEEDED)
-            return true;
-        bytes_u64(&all);
-    }
-    return false;
-}
-
 static struct error *read_segments(struct cfi_file *f, Elf *elf, GElf_Phdr *hdr)
 {
     uint64_t lowest = UINT64_MAX;
@@ -46,14 +34,13 @@ static struct error *read_segments(struct cfi_file *f, Elf *elf, GElf_Phdr *hdr)
     for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &p); i++) {
         if (p.p_type == PT_GNU_EH_FRAME)
             *hdr = p;
-        if (p.p_type == PT_DYNAMIC && needs_libraries(elf, &p))
-            f->needs_libraries = true;
         if (p.p_type != PT_LOAD)
             continue;
         lowest = p.p_vaddr < lowest ? p.p_vaddr : lowest;
         uint64_t len = p.p_filesz < f->len_bytes ? p.p_filesz : f->len_bytes;
         if ((p.p_flags & PF_X) && len && p.p_vaddr <= UINT64_MAX - len && f->code_count < CFI_FILE_CODE_MAX) {
             f->code[f->code_count].start = p.p_vaddr;
+            f->code[f->code_count].offset = p.p_offset;
             f->code[f->code_count++].end = p.p_vaddr + len;
         }
     }
@@ -104,7 +91,7 @@ static struct error *use_section(const struct cfi_file *f, Elf *elf, Elf_Scn *sc
 
     if (packing != PLAIN) {
         /* Sections that are loaded never are; and libelf writes to the header of one that it decompresses. */
-        if (!out->debug_frame || f->in_memory || !(len = unpacked_len(elf, scn, sh, packing)))
+        if (!out->debug_frame || f->image || !(len = unpacked_len(elf, scn, sh, packing)))
             return NULL;
     }
     if (len > CFI_BYTES_MAX || sh->sh_size > CFI_BYTES_MAX)
@@ -199,4 +186,59 @@ bool cfi_file_code(const struct cfi_file *f, uint64_t vaddr, uint64_t *end)
         }
     }
     return false;
+}
+
+/* Bytes of code, in ascending order for little reading; NULL where the file has none. Good until the next call. */
+static const uint8_t *code_bytes(struct cfi_file *f, uint64_t vaddr, uint64_t len_bytes)
+{
+    uint32_t i = 0;
+
+    while (i < f->code_count && (vaddr < f->code[i].start || vaddr >= f->code[i].end))
+        i++;
+    if (i == f->code_count || len_bytes > f->code[i].end - vaddr || len_bytes > sizeof f->window)
+        return NULL;
+    uint64_t into = vaddr - f->code[i].start, offset = f->code[i].offset + into;
+    if (offset < into || offset > f->len_bytes || len_bytes > f->len_bytes - offset)
+        return NULL;
+    if (f->image)
+        return f->image + offset;
+    if (offset < f->window_offset || offset + len_bytes > f->window_offset + f->window_len) {
+        ssize_t n = pread(f->fd, f->window, sizeof f->window, (off_t)offset);
+        f->window_offset = offset;
+        f->window_len = n > 0 ? (uint64_t)n : 0;
+        if (len_bytes > f->window_len)
+            return NULL;
+    }
+    return f->window + (offset - f->window_offset);
+}
+
+/* How long a NOP is (Intel's manual, volume 2, NOP: 0F 1F with an address that is not used), with its prefixes; 0: none. */
+static size_t nop_len(const uint8_t *p, size_t left)
+{
+    size_t n = 0;
+
+    while (n < left && (p[n] == 0x66 || p[n] == 0x2e))
+        n++;
+    if (n < left && p[n] == 0x90)
+        return n + 1;
+    if (left - n < 3 || p[n] != 0x0f || p[n + 1] != 0x1f)
+        return 0;
+    uint8_t mode = p[n + 2] >> 6, base = p[n + 2] & 7;
+    n += 3 + (mode != 3 && base == 4) + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
+    return n <= left ? n : 0;
+}
+
+bool cfi_file_is_padding(struct cfi_file *f, uint64_t vaddr, uint64_t len_bytes)
+{
+    const uint8_t *p = code_bytes(f, vaddr, len_bytes);
+    size_t len = 0;
+
+    if (!p)
+        return false;
+    for (size_t at = 0; at < len_bytes; at += len) {
+        len = !p[at] || p[at] == 0xcc ? 1 : nop_len(p + at, len_bytes - at);
+        if (!len)
+            return false;
+    }
+    return true;
 }

@@ -15,8 +15,7 @@
 #include "formats/elf/unwind_program.h"
 
 enum {
-    PADDING_MAX = 15,
-    PADDING_MAX_LIBC = 8, /* less than a signal trampoline */
+    PADDING_MAX = 63,
     ENTRY_LEN = 64, /* bytes behind e_entry that count as the program's start */
     WIDE_MAX = 65536,
     /* Programs run over at most so many times the section's bytes; more than once only where FDEs overlap each other. */
@@ -199,11 +198,6 @@ static const struct initial *find_initial(struct builder *b, const struct cfi_se
 static void put_fde(struct builder *b, const struct cfi_section *section, const struct cfi_fde *fde, uint64_t limit)
 {
     uint64_t base = b->table->base_vaddr, start = fde->start - base, code_end = 0, broken_pc = fde->start;
-    /*
-     * musl's signal trampoline is ten bytes without information, which must not pass for padding. Such code is in what
-     * needs no other library: musl itself, and static programs.
-     */
-    uint64_t padding_max = b->file.needs_libraries ? PADDING_MAX : PADDING_MAX_LIBC;
     const struct initial *initial = find_initial(b, section, fde);
     enum unwind_program_result result = UNWIND_PROGRAM_BROKEN;
 
@@ -221,7 +215,9 @@ static void put_fde(struct builder *b, const struct cfi_section *section, const 
     }
     if (result == UNWIND_PROGRAM_BROKEN && broken_pc - base < b->end)
         put_other(b, broken_pc == fde->start ? start : broken_pc - base, UNWIND_OTHER_PROGRAM);
-    if (limit == UINT64_MAX || limit - b->end > padding_max)
+    /* Code without information may be as short as padding: musl's signal trampoline has ten bytes. */
+    if (limit == UINT64_MAX || limit - b->end > PADDING_MAX ||
+        (limit > b->end && !cfi_file_is_padding(&b->file, base + b->end, limit - b->end)))
         put_row(b, b->end, 0, UNWIND_NONE, 0);
 }
 
@@ -467,8 +463,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static struct error *build_from(Elf *elf, bool in_memory, const char *path, uint64_t file_bytes, uint64_t started_ns,
-                                struct unwind_table **out)
+static struct error *build_from(Elf *elf, int fd, const void *image, const char *path, uint64_t file_bytes,
+                                uint64_t started_ns, struct unwind_table **out)
 {
     struct builder *b = calloc(1, sizeof *b);
     struct unwind_table *table = calloc(1, sizeof *table);
@@ -476,7 +472,8 @@ static struct error *build_from(Elf *elf, bool in_memory, const char *path, uint
 
     if (b && table) {
         b->file.path = path;
-        b->file.in_memory = in_memory;
+        b->file.fd = fd;
+        b->file.image = image;
         b->file.len_bytes = file_bytes;
         b->table = table;
         err = build(b, elf);
@@ -508,7 +505,7 @@ struct error *unwind_table_build(int fd, const char *path, struct unwind_table *
     if (!S_ISREG(st.st_mode))
         return error_path(ERROR_FORMAT, path, "is no regular file");
     elf_version(EV_CURRENT);
-    return build_from(elf_begin(fd, ELF_C_READ, NULL), false, path, (uint64_t)st.st_size, started_ns, out);
+    return build_from(elf_begin(fd, ELF_C_READ, NULL), fd, NULL, path, (uint64_t)st.st_size, started_ns, out);
 }
 
 struct error *unwind_table_build_memory(const void *image, uint64_t len_bytes, const char *path,
@@ -518,7 +515,7 @@ struct error *unwind_table_build_memory(const void *image, uint64_t len_bytes, c
 
     *out = NULL;
     elf_version(EV_CURRENT);
-    return build_from(elf_memory((char *)image, len_bytes), true, path, len_bytes, started_ns, out);
+    return build_from(elf_memory((char *)image, len_bytes), -1, image, path, len_bytes, started_ns, out);
 }
 
 void unwind_table_destroy(struct unwind_table *t)

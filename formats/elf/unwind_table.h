@@ -4,9 +4,8 @@
  * bytes, for an unwinder that can neither parse DWARF nor wait (bpf/unwind_row.h).
  *
  * What is not in the file is a row too: code without information is UNWIND_NONE, so
- * that no unwinder guesses from the row before. (Gaps of at most 15 bytes between two
- * functions are padding, where nothing runs; they belong to the row before. In musl and
- * in static programs 8 bytes, for their signal trampoline has ten and no information.)
+ * that no unwinder guesses from the row before. (Padding between two functions, where
+ * nothing runs, belongs to the row before.)
  * Where a program starts (e_entry) without information, the row is UNWIND_END.
  *
  * The file is read, not mapped, for it may shrink meanwhile; nothing in it is trusted,

@@ -245,10 +245,10 @@ static void compare_rows(const struct unwind_table *t, const char *path, struct 
             if (!found) {
                 /* Padding between functions belongs to the row before. */
                 uint64_t gap_end = at;
-                while (gap_end < end && gap_end - at <= 15 && !find_frame(by, gap_end, &frame))
+                while (gap_end < end && gap_end - at <= 63 && !find_frame(by, gap_end, &frame))
                     gap_end++;
                 free(frame);
-                if (gap_end - at > 15)
+                if (gap_end - at > 63)
                     disagree(t, path, at, "libdw has nothing");
                 tally->padding += gap_end - at;
                 at = gap_end;

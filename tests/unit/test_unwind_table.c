@@ -139,7 +139,7 @@ static void put_fde(struct image *m, uint64_t start, uint64_t len_bytes, const u
     patch_len(&m->cfi, at);
 }
 
-enum { WITH_SECTIONS = 1, WITH_HDR = 2, WITH_TABLE = 4, WITH_COMPRESSION = 8, WITH_LIBRARY = 16, WITH_ENTRY = 32 };
+enum { WITH_SECTIONS = 1, WITH_HDR = 2, WITH_TABLE = 4, WITH_COMPRESSION = 8, WITH_ENTRY = 16 };
 
 /* The section's neighbour .eh_frame_hdr, with a table of the FDEs at `fdes`. */
 static void put_hdr(struct image *m, unsigned what, const uint64_t *starts, const uint32_t *fdes, uint32_t count)
@@ -192,9 +192,6 @@ static void finish(struct image *m, unsigned what, const uint64_t *starts, const
         put_hdr(m, what, starts, fdes, count);
     size_t hdr_len = b->len_bytes - HDR, names_at = b->len_bytes;
     buf_put(b, names, sizeof names);
-    size_t dynamic_at = b->len_bytes;
-    const Elf64_Dyn dynamic[2] = {{.d_tag = what & WITH_LIBRARY ? DT_NEEDED : DT_DEBUG}, {.d_tag = DT_NULL}};
-    buf_put(b, dynamic, sizeof dynamic);
     while (b->len_bytes % 8)
         buf_put_u8(b, 0);
     size_t sections_at = b->len_bytes;
@@ -209,15 +206,14 @@ static void finish(struct image *m, unsigned what, const uint64_t *starts, const
     Elf64_Ehdr ehdr = {
         .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_DYN,
         .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_phoff = sizeof ehdr, .e_ehsize = sizeof ehdr,
-        .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = what & WITH_HDR ? 4 : 3, .e_shentsize = sizeof(Elf64_Shdr),
+        .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = what & WITH_HDR ? 3 : 2, .e_shentsize = sizeof(Elf64_Shdr),
         .e_shoff = what & WITH_SECTIONS ? sections_at : 0, .e_shnum = what & WITH_SECTIONS ? 3 : 0,
         .e_shstrndx = what & WITH_SECTIONS ? 2 : 0, .e_entry = what & WITH_ENTRY ? BASE + TEXT + ENTRY : 0,
     };
-    Elf64_Phdr phdrs[4] = {
+    Elf64_Phdr phdrs[3] = {
         {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = BASE, .p_filesz = TEXT + TEXT_LEN, .p_memsz = TEXT + TEXT_LEN},
         {.p_type = PT_LOAD, .p_flags = PF_R, .p_offset = CFI, .p_vaddr = BASE + CFI, .p_filesz = names_at - CFI,
          .p_memsz = names_at - CFI},
-        {.p_type = PT_DYNAMIC, .p_offset = dynamic_at, .p_filesz = sizeof dynamic, .p_memsz = sizeof dynamic},
         {.p_type = PT_GNU_EH_FRAME, .p_offset = HDR, .p_vaddr = BASE + HDR, .p_filesz = hdr_len, .p_memsz = hdr_len},
     };
     assert_false(b->bad);
@@ -576,8 +572,8 @@ static void test_gaps_and_overlaps(void **state)
     put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
     put_fde(&m, BASE + TEXT + 0x300, 0x20, BYTES(DW_CFA_def_cfa_offset, 80));
     put_fde(&m, BASE + TEXT, 0x11, BYTES(DW_CFA_def_cfa_offset, 16));
-    put_fde(&m, BASE + TEXT + 0x20, 0x10, BYTES(DW_CFA_def_cfa_offset, 24));  /* 15 bytes of padding before */
-    put_fde(&m, BASE + TEXT + 0x40, 0x10, BYTES(DW_CFA_def_cfa_offset, 32));  /* 16 bytes: a gap */
+    put_fde(&m, BASE + TEXT + 0x20, 0x10, BYTES(DW_CFA_def_cfa_offset, 24));  /* padding before */
+    put_fde(&m, BASE + TEXT + 0x40, 0x10, BYTES(DW_CFA_def_cfa_offset, 32));  /* code before */
     put_fde(&m, BASE + TEXT + 0x50, 0x10, BYTES(DW_CFA_def_cfa_offset, 32));  /* the same row goes on */
     put_fde(&m, BASE + TEXT + 0x100, 0x80, BYTES(DW_CFA_def_cfa_offset, 40)); /* holds the next one, which wins */
     put_fde(&m, BASE + TEXT + 0x110, 0x10, BYTES(DW_CFA_def_cfa_offset, 48));
@@ -586,7 +582,8 @@ static void test_gaps_and_overlaps(void **state)
     put_fde(&m, BASE + TEXT + 0x1000000, 0x20, BYTES(DW_CFA_nop));
     put_fde(&m, 0, 0x20, BYTES(DW_CFA_nop));
     put_fde(&m, BASE + TEXT + TEXT_LEN - 0x10, 0x20, BYTES(ADVANCE(0x18), DW_CFA_def_cfa_offset, 16)); /* cut by the segment */
-    finish(&m, WITH_SECTIONS | WITH_LIBRARY, NULL, NULL, 0);
+    finish(&m, WITH_SECTIONS, NULL, NULL, 0);
+    memset(m.all.data + TEXT + 0x20, 0xc3, TEXT_LEN - 0x20);
     struct unwind_table *t = image_table(&m);
     assert_int_equal(t->stats.fde_count, 9);
     assert_int_equal(t->stats.fde_outside, 2);
@@ -598,19 +595,49 @@ static void test_gaps_and_overlaps(void **state)
     image_deinit(&m);
 }
 
-/* What needs no library may hold a signal trampoline, of ten bytes without information. */
-static void test_padding_of_libc(void **state)
+/* Between two functions is padding, or code without information however short: where the row before must not hold. */
+static void test_padding(void **state)
 {
-    struct image m = {0};
+    static const struct {
+        const char *bytes; /* behind zeros */
+        size_t len;
+        bool padding;
+    } cases[] = {
+        {"", 0, true},
+        {"\x90", 1, true},
+        {"\xcc\xcc\xcc", 3, true},
+        {"\x66\x90", 2, true},
+        {"\x0f\x1f\x00", 3, true},
+        {"\x0f\x1f\x40\x11", 4, true},
+        {"\x0f\x1f\x44\x11\x22", 5, true},
+        {"\x66\x0f\x1f\x44\x11\x22", 6, true},
+        {"\x0f\x1f\x80\x11\x22\x33\x44", 7, true},
+        {"\x0f\x1f\x84\x11\x22\x33\x44\x55", 8, true},
+        {"\x66\x66\x2e\x0f\x1f\x84\x11\x22\x33\x44\x55\x90", 12, true},
+        {"\xc3", 1, false},                                      /* ret */
+        {"\xff\xd7\xc3", 3, false},                              /* call *%rdi; ret */
+        {"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9, false},      /* musl's signal trampoline */
+        {"\x90\x90\x0f\x05\x90", 5, false},
+        {"\x0f\x1f\x84\x11\x22\x33\x44", 7, false}, /* cut off */
+        {"\x0f\x1f", 2, false},
+        {"\x66\x2e", 2, false},
+    };
 
     (void)state;
-    put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
-    put_fde(&m, BASE + TEXT, 0x18, BYTES(DW_CFA_def_cfa_offset, 16));
-    put_fde(&m, BASE + TEXT + 0x20, 0x17, BYTES(DW_CFA_def_cfa_offset, 24));
-    put_fde(&m, BASE + TEXT + 0x40, 0x10, BYTES(DW_CFA_def_cfa_offset, 32));
-    finish(&m, WITH_SECTIONS, NULL, NULL, 0);
-    assert_rows(&m, "0 rsp+16; 20 rsp+24; 37 none; 40 rsp+32; 50 none");
-    image_deinit(&m);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct image m = {0};
+        put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
+        put_fde(&m, BASE + TEXT, 0x11, BYTES(DW_CFA_def_cfa_offset, 16));
+        put_fde(&m, BASE + TEXT + 0x20, 0x10, BYTES(DW_CFA_def_cfa_offset, 24));
+        put_fde(&m, BASE + TEXT + 0x30 + 63, 0x10, BYTES(DW_CFA_def_cfa_offset, 32)); /* the longest padding */
+        put_fde(&m, BASE + TEXT + 0x80 + 64, 0x10, BYTES(DW_CFA_def_cfa_offset, 40));
+        finish(&m, WITH_SECTIONS, NULL, NULL, 0);
+        memcpy(m.all.data + TEXT + 0x20 - cases[i].len, cases[i].bytes, cases[i].len);
+        assert_rows(&m, cases[i].padding
+                            ? "0 rsp+16; 20 rsp+24; 6f rsp+32; 7f none; c0 rsp+40; d0 none"
+                            : "0 rsp+16; 11 none; 20 rsp+24; 6f rsp+32; 7f none; c0 rsp+40; d0 none");
+        image_deinit(&m);
+    }
 }
 
 /* The program's start, where nothing else is known of it. */
@@ -751,7 +778,7 @@ int main(void)
         cmocka_unit_test(test_encodings_refused),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_gaps_and_overlaps),
-        cmocka_unit_test(test_padding_of_libc),
+        cmocka_unit_test(test_padding),
         cmocka_unit_test(test_entry),
         cmocka_unit_test(test_dense_page),
         cmocka_unit_test(test_no_information),
