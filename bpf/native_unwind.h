@@ -294,8 +294,15 @@ WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
         reason = native_rule(u, &wide->ra, cfa, &address);
     if (reason)
         return native_end(u, reason);
-    native_saved(u, &wide->rbp, cfa, &rbp, &rbp_known);
-    native_saved(u, &wide->rbx, cfa, &rbx, &rbx_known);
+    /*
+     * A realigned frame's RBP is saved where RBP points, and GCC 12 does not take that back behind "pop %rbp": RBP then
+     * points out of the frame; it is the caller's already, and so is what was popped before it.
+     */
+    if (!(u->exact && wide->rbp.kind == UNWIND_MEMORY && wide->rbp.base == NATIVE_RBP && !wide->rbp.offset &&
+          (rbp + WIRE_RED_ZONE < u->registers[NATIVE_RSP] || rbp >= cfa))) {
+        native_saved(u, &wide->rbp, cfa, &rbp, &rbp_known);
+        native_saved(u, &wide->rbx, cfa, &rbx, &rbx_known);
+    }
     u->registers[NATIVE_RBP] = rbp;
     u->registers[NATIVE_RBX] = rbx;
     u->rbp_known = rbp_known;

@@ -36,12 +36,14 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_d
                                        int need_unwind_info, void *arg);
 
 enum {
+    BP = UNW_X86_64_RBP,
     SP = UNW_X86_64_RSP,
     IP = UNW_X86_64_RIP,
     ENTRY_LEN = 64,           /* bytes behind e_entry that count as the start of the program */
     SLOT_SHIFT = 40,          /* address bits of a module */
     SLOT_MAX = 1 << 20,
     CACHE_BYTES_MAX = 1 << 27,
+    RED_ZONE_BYTES = 128,     /* below the stack pointer; leaf functions may use them (System V ABI for x86-64) */
 };
 /* Above every user address, so that neither can be mistaken for memory of the process. */
 #define CODE_BASE ((uint64_t)1 << 62)
@@ -470,8 +472,23 @@ static bool popped(const struct unwinder *u, unw_cursor_t *cursor, int reg, uint
     return true;
 }
 
-/* 0: the registers are the caller's. LOSS_complete: there is no caller; the stack pointer is right all the same. */
-static uint32_t apply_row(struct unwinder *u, uint32_t row)
+/*
+ * A realigned frame's RBP is saved where RBP points, and GCC 12 does not take that back behind "pop %rbp": RBP then
+ * points out of the frame; it is the caller's already, and so is what was popped before it.
+ */
+static bool rbp_is_back(const struct unwinder *u, unw_cursor_t *cursor, uint64_t cfa)
+{
+    unw_save_loc_t place;
+
+    return (u->valid & (1u << BP)) && unw_get_save_loc(cursor, BP, &place) >= 0 && place.type == UNW_SLT_MEMORY &&
+           place.u.addr == u->registers[BP] && (place.u.addr + RED_ZONE_BYTES < u->registers[SP] || place.u.addr >= cfa);
+}
+
+/*
+ * 0: the registers are the caller's. LOSS_complete: there is no caller; the stack pointer is right all the same.
+ * `exact`: the frame was interrupted, perhaps in its epilogue.
+ */
+static uint32_t apply_row(struct unwinder *u, uint32_t row, bool exact)
 {
     uint64_t caller[UNWIND_REGISTERS];
     unw_cursor_t cursor;
@@ -490,6 +507,14 @@ static uint32_t apply_row(struct unwinder *u, uint32_t row)
             valid |= 1u << i;
         else if (u->memory_fault)
             lost |= 1u << i;
+    }
+    if (exact && (valid & (1u << SP)) && rbp_is_back(u, &cursor, caller[SP])) {
+        static const uint8_t popped_by_now[] = {3, BP, 12, 13, 14, 15};
+        for (size_t i = 0; i < sizeof popped_by_now; i++) {
+            caller[popped_by_now[i]] = u->registers[popped_by_now[i]];
+            valid |= 1u << popped_by_now[i];
+            lost &= ~(1u << popped_by_now[i]);
+        }
     }
     memcpy(u->registers, caller, sizeof caller);
     u->valid = valid;
@@ -513,7 +538,7 @@ static uint32_t step(struct unwinder *u, uint64_t at, struct unwind_frame *frame
         reason = apply_sigreturn(u);
         break;
     default:
-        reason = apply_row(u, s.number);
+        reason = apply_row(u, s.number, !frame->return_address && s.kind == STEP_ROW);
     }
     if (reason && reason != LOSS_complete)
         return reason;
