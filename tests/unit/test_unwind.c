@@ -22,7 +22,7 @@
 #include "formats/trace/trace.h"
 #include "symbolize/unwind.h"
 #include "tests/unit/elf_fixture.h"
-#include "tests/unit/stopped.h"
+#include "tests/unit/places.h"
 
 enum { FRAMES_MAX = 512, MAPPINGS_MAX = 1024 };
 
