@@ -36,12 +36,12 @@ static const char program[] =
     "F int vectors(v4 *p, int n) { volatile v4 kept[3] = {*p * *p, *p + *p}; return (n ? vectors(p + n, n - 1) : both(3)) + kept[1][n & 3]; }\n"
     "#else\n#define vectors(p, n) both(3)\n#endif\n"
     "F int many(int n, int a, int b, int c, int d, int e, int f, int g) { return vectors(aligned_alloc(64, 4096), 3) + n + a + b + c + d + e + f + g; }\n"
-    "#ifdef __x86_64__\n"
     "int bare_long(int (*f)(int), int n), bare_short(int (*f)(int), int n);\n"
-    "__asm__(\".text\\nret\\n.globl bare_short\\nbare_short:\\n push %rbx\\n mov %rdi, %rax\\n mov %esi, %edi\\n call *%rax\\n pop %rbx\\n ret\\n\"\n"
-    "        \".globl bare_long\\n.p2align 4\\nbare_long:\\n sub $72, %rsp\\n mov %rdi, %rax\\n mov %esi, %edi\\n call *%rax\\n\"\n"
-    "        \" add $72, %rsp\\n ret\\n .skip 40, 0xc3\\n\");\n"
-    "#endif\n"
+    "F int before_short(int n) { return sink += n + 2; }\n"
+    "__asm__(\".globl bare_short\\nbare_short:\\n push %rbx\\n mov %rdi, %rax\\n mov %esi, %edi\\n call *%rax\\n pop %rbx\\n ret\\n\");\n"
+    "F int before_long(int n) { return sink += n + 3; }\n"
+    "__asm__(\".globl bare_long\\nbare_long:\\n sub $72, %rsp\\n mov %rdi, %rax\\n mov %esi, %edi\\n call *%rax\\n\"\n"
+    "        \" add $72, %rsp\\n ret\\n .skip 70, 0xc3\\n\");\n"
     "F int behind_bare(int n) { return sink += n + 1; }\n"
     "static int compare(const void *a, const void *b) { (void)a, (void)b; return many(1, 2, 3, 4, 5, 6, 7, 8); }\n"
     "static void *thread(void *a) { (void)a; many(1, 2, 3, 4, 5, 6, 7, 8); return 0; }\n"
@@ -57,7 +57,7 @@ static const char program[] =
     "  case 'b': bare_short(deep, 2); break;\n"
     "  case 'l': bare_long(deep, 2); break;\n"
     "  }\n"
-    "  _exit(behind_bare(0) & 1); }\n";
+    "  _exit((behind_bare(0) + before_short(0) + before_long(0)) & 1); }\n";
 
 /* How the unwinding of one way ends, and the symbol whose code the last frame is in. */
 static void check_way(const struct fixture *f, const char *name, const char *way, int steps, uint32_t end, struct tally *tally)
@@ -119,7 +119,9 @@ static void test_bare_assembly(void **state)
     struct tally tally = {0};
 
     fixture_write(f, "program.c", program, sizeof program - 1);
-    assert_true(fixture_run(f, "gcc -w -O2 -fno-reorder-functions -fno-toplevel-reorder -o p program.c"));
+    assert_true(fixture_run(f, "gcc -w -Os -fno-reorder-functions -fno-toplevel-reorder -o p program.c"));
+    /* As short as padding: 11 bytes, with functions close on both sides. */
+    assert_in_range(fixture_symbol(f, "p", "before_long") - fixture_symbol(f, "p", "bare_short"), 10, 15);
     check_way(f, "p", "b", 0, LOSS_no_unwind_info, &tally);
     check_way(f, "p", "l", 0, LOSS_no_unwind_info, &tally);
     print_tally("bare", &tally);
