@@ -3,6 +3,7 @@
 usage: chains.py SECONDS_EACH [CALLS]      CALLS: of the deepest recursion, 900 unless told
 Prints a JSON list of {"name", "frames": [[qualified name, file, line], ...]}, frames
 outermost first, the spinning function last. Spinners are told apart by their names.
+Runs on 2.7 and 3.6 on; what 2.7 cannot parse stands in a string.
 """
 import functools
 import json
@@ -12,21 +13,23 @@ import time
 
 SECONDS = float(sys.argv[1])
 DEEPEST = int(sys.argv[2]) if len(sys.argv) > 2 else 900
+clock = getattr(time, "thread_time", None) or time.clock  # of one thread, the same
 chains = []
 sys.setrecursionlimit(3000)
 
 
 def spinner(name):
     """A function of its own name, so that samples can be told apart."""
-    scope = {"time": time, "tell": tell, "SECONDS": SECONDS}
-    source = (f"def spin_{name}(*_):\n"
-              f"    tell('{name}')\n"
-              f"    end = time.thread_time() + SECONDS\n"
-              f"    while time.thread_time() < end:\n"
-              f"        for i in range(2000): i * i\n"
-              f"    return 1\n")
-    exec(compile(source, f"<spin {name}>", "exec"), scope)
-    return scope[f"spin_{name}"]
+    scope = {"clock": clock, "tell": tell, "SECONDS": SECONDS}
+    source = """def spin_{0}(*_):
+    tell('{0}')
+    end = clock() + SECONDS
+    while clock() < end:
+        for i in range(2000): i * i
+    return 1
+""".format(name)
+    exec(compile(source, "<spin %s>" % name, "exec"), scope)
+    return scope["spin_" + name]
 
 
 def tell(name):
@@ -50,11 +53,7 @@ def generator(leaf):
     yield leaf()
 
 
-def delegating(leaf):
-    yield from generator(leaf)
-
-
-class Shape:
+class Shape(object):
     def __init__(self, leaf):
         self.leaf = leaf
 
@@ -76,12 +75,12 @@ class Shape:
     def __lt__(self, other):
         return bool(self.leaf()) and False
 
-    class Inner:
+    class Inner(object):
         def deep(self, leaf):
             return (lambda: leaf())()
 
 
-class Built:
+class Built(object):
     def __init__(self, leaf):
         self.value = leaf()
 
@@ -98,12 +97,20 @@ def decorated(leaf):
     return leaf()
 
 
+NEW_SYNTAX = """
+def delegating(leaf):
+    yield from generator(leaf)
+
+
 async def coroutine(leaf):
     return leaf()
 
 
 async def awaiting(leaf):
     return await coroutine(leaf)
+"""
+if sys.version_info[0] > 2:
+    exec(compile(NEW_SYNTAX, "<new syntax>", "exec"), globals())
 
 
 def drive(coro):
@@ -125,7 +132,7 @@ def multi_line(leaf):
 def main():
     recurse(200, spinner("recurse200"))
     recurse(DEEPEST, spinner("recurse_deepest"))
-    list(delegating(spinner("generators")))
+    list(generator(spinner("generator")))
     [leaf() for leaf in [spinner("comprehension")]]
     {leaf() for leaf in [spinner("setcomp")]}
     list(leaf() for leaf in [spinner("genexpr")])
@@ -141,7 +148,9 @@ def main():
     re.sub("a", lambda match: str(spinner("resub")(match)), "a")
     max([1], key=lambda value: sorted([1], key=spinner("nested")))
     decorated(spinner("decorated"))
-    drive(awaiting(spinner("coroutine")))
+    if sys.version_info[0] > 2:
+        list(delegating(spinner("generators")))
+        drive(awaiting(spinner("coroutine")))
     multi_line(spinner("multiline"))
     (lambda leaf: leaf())(spinner("lambda"))
 

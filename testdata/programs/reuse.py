@@ -12,7 +12,7 @@ while time.time() < end:
     n += 1
     lines = "\n" * (n % 50000)
     scope = {}
-    exec(compile(f"{lines}def f_{n}():\n    for i in range(30): i * i\n", f"<file {n}>", "exec"), scope)
+    exec(compile("%sdef f_%d():\n    for i in range(30): i * i\n" % (lines, n), "<file %d>" % n, "exec"), scope)
     for _ in range(20):
-        scope[f"f_{n}"]()
+        scope["f_%d" % n]()
 print(n)
