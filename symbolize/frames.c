@@ -130,6 +130,15 @@ static bool segment_vaddr(const struct trace_list *segments, uint64_t offset, ui
     return false;
 }
 
+static bool in_ranges(const struct trace_list *ranges, uint64_t vaddr)
+{
+    for (uint64_t i = 0; i < ranges->count; i++) {
+        if (vaddr >= ranges->values[2 * i] && vaddr < ranges->values[2 * i + 1])
+            return true;
+    }
+    return false;
+}
+
 /* Names a native address; a return address by the call before it. */
 static struct error *expand(struct frames *f, const struct epoch *e, uint32_t module, const struct native_key *key)
 {
@@ -141,8 +150,11 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         struct symbols *symbols;
         uint64_t offset = key->offset - key->return_address, vaddr;
         TRY(modcache_symbols(f->modules, key->module, &symbols));
-        if (symbols_vaddr(symbols, offset, &vaddr) ||
-            segment_vaddr(&e->modules.data[module].def.segments, offset, &vaddr))
+        const struct trace_module *def = &e->modules.data[module].def;
+        x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
+        if (segment_vaddr(&def->segments, offset, &vaddr))
+            x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
+        if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr))
             count = symbols_lookup(symbols, vaddr, found, INLINE_MAX);
     }
     x.unresolved = !found[count - 1].function[0];

@@ -27,6 +27,8 @@ struct expansion {
     uint32_t module;                           /* in the module cache; FRAMES_NO_MODULE for an absolute address */
     uint32_t outer_machinery, inner_machinery; /* see merge.h */
     bool unresolved;
+    bool switches_stacks; /* its module's flag */
+    bool eval_loop; /* in its module's eval_ranges */
 };
 
 /* By id of the epoch. */

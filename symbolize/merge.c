@@ -37,6 +37,7 @@ static const char *const call_machinery[] = {
     "_PyCFunction_FastCallDict",
     "_PyCFunction_FastCallKeywords",
     "_PyCFunction_Vectorcall",
+    "_PyEval_EvalCode",
     "_PyEval_EvalCodeWithName",
     "_PyEval_EvalFrame",
     "_PyEval_Vector",
@@ -80,6 +81,7 @@ static const char *const call_machinery[] = {
     "cfunction_vectorcall_O",
     "do_call",
     "do_call_core",
+    "ext_do_call",
     "fast_function",
     "function_call",
     "function_code_fastcall",
@@ -123,6 +125,52 @@ bool merge_is_call_machinery(const char *function)
     name[len] = 0;
     return bsearch(name, call_machinery, sizeof call_machinery / sizeof *call_machinery, sizeof *call_machinery,
                    compare_name);
+}
+
+/* Nothing but the eval loop and call machinery. */
+static bool only_machinery(const struct merge_native *native, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!native[i].eval_loop && native[i].outer_machinery < native[i].function_count)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * At its end the eval loop takes its frame out of the chain and then has the result checked, where the stack may be
+ * four frames deeper: _Py_CheckFunctionResult, PyErr_Occurred by way of the PLT, and what that calls likewise.
+ */
+enum { HALF_FRAMES = 5 };
+
+void merge_join_by_count(const struct merge_input *in, struct merge_run *runs)
+{
+    uint32_t count = 0, first = 0, innermost = 0, i;
+
+    for (i = in->native_count; i-- && !(count && in->native[i].switches_stacks);) {
+        if (in->native[i].eval_loop && !count++)
+            innermost = i;
+    }
+    first = i + 1; /* of the native frames that are looked at */
+    bool whole = (in->native_end == LOSS_complete || first) && in->python_end == LOSS_complete;
+    /* Is the newest activation perhaps one that has no Python frame? */
+    bool half = count && innermost + HALF_FRAMES >= in->native_count;
+    for (i = 0; i < in->python_count; i++)
+        runs[i] = (struct merge_run){.reason = whole ? LOSS_join_mismatch : LOSS_join_no_native};
+    if (whole ? count != in->python_count && !(half && count == in->python_count + 1)
+              : !count || (half && !only_machinery(in->native + first, innermost - first)))
+        return;
+    /* How many at the outer end, of either, have no counterpart. */
+    uint32_t skip = whole || count <= in->python_count ? 0 : count - in->python_count;
+    uint32_t run = whole || count >= in->python_count ? 0 : in->python_count - count;
+    for (i = first; i < in->native_count && run < in->python_count; i++) {
+        if (!in->native[i].eval_loop)
+            continue;
+        if (skip)
+            skip--;
+        else
+            runs[run++] = (struct merge_run){.native = i + 1};
+    }
 }
 
 void merge_output_deinit(struct merge_output *out)

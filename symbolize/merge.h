@@ -53,6 +53,8 @@ struct merge_native {
     uint32_t module; /* any number that tells modules apart; MERGE_NO_MODULE: memory without a file */
     uint32_t function_count;
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
+    bool eval_loop;       /* its address lies in the interpreter's eval loop */
+    bool switches_stacks; /* it is greenlet's, which runs Python on a stack of its own */
 };
 
 struct merge_run {
@@ -94,6 +96,20 @@ struct merge_output {
 void merge_output_deinit(struct merge_output *out);
 /* False when memory ran out. */
 bool merge_layout(const struct merge_input *in, struct merge_output *out);
+
+/*
+ * The join of interpreters whose activations leave no record (up to 3.9): every Python frame is a run, and the k-th of
+ * them, from the outermost, ran in the k-th native frame of the eval loop. Fills `runs`, one for each of
+ * in->python_count; in->runs is not looked at. What differs in number is believed only as far as the cause is known:
+ * - One native frame too many, and the innermost of them lies within a few frames of the stack's end: that activation
+ *   is at its very beginning or end, where its Python frame is not in the chain. The others are joined, it is not.
+ * - One of the stacks is cut at its outer end. Both are then counted from the inner end; but not where the innermost
+ *   native frame of the eval loop may be such an activation, unless there is nothing but call machinery outside of it,
+ *   so that the order comes out the same.
+ * Everything else is LOSS_join_mismatch. The chain of a greenlet's Python frames begins where greenlet starts it: what
+ * lies outside of the innermost of greenlet's frames that the eval loop runs inside of is not looked at.
+ */
+void merge_join_by_count(const struct merge_input *in, struct merge_run *runs);
 
 /* Is it the name of an interpreter function that only passes a call on? Suffixes like .cold do not matter. */
 bool merge_is_call_machinery(const char *function);

@@ -177,7 +177,9 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
     struct merge_native native = {.module = x->module,
                                   .function_count = x->count,
                                   .outer_machinery = x->outer_machinery,
-                                  .inner_machinery = x->inner_machinery};
+                                  .inner_machinery = x->inner_machinery,
+                                  .eval_loop = x->eval_loop,
+                                  .switches_stacks = x->switches_stacks};
 
     return VEC_PUSH(&r->native, expansion) && VEC_PUSH(&r->merge_native, native) ? NULL : error_no_memory();
 }
@@ -187,9 +189,9 @@ static struct error *put_runs(struct resolver *r, const struct epoch_join *join,
     for (uint32_t i = 0; i < join->run_count; i++) {
         uint64_t value = join->runs[2 * i], reason = join->runs[2 * i + 1];
         struct merge_run run;
-        if (join->kind == 1 && snapshot)
+        if (join->kind == TRACE_JOIN_RECORD && snapshot)
             run = snapshots_join(&r->snapshots, value, reason);
-        else if (join->kind == 0)
+        else if (join->kind == TRACE_JOIN_INDEX)
             run = (struct merge_run){.native = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX,
                                      .reason = reason < UINT32_MAX ? (uint32_t)reason : UINT32_MAX};
         else
@@ -221,10 +223,20 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
             TRY(put_native(r, expansion));
         }
     }
-    TRY(put_runs(r, &e->joins.data[t->join], t->snapshot && !t->native_stack));
-    if (cut) {
-        /* The indices of the join count from frames that are gone. */
+    in->native = r->merge_native.data;
+    in->native_count = (uint32_t)r->native.count;
+    if (cut)
         in->native_end = LOSS_native_too_deep;
+    if (e->joins.data[t->join].kind == TRACE_JOIN_COUNT) {
+        if (!VEC_RESERVE(&r->runs, in->python_count))
+            return error_no_memory();
+        merge_join_by_count(in, r->runs.data);
+        r->runs.count = in->python_count;
+    } else {
+        TRY(put_runs(r, &e->joins.data[t->join], t->snapshot && !t->native_stack));
+    }
+    if (cut && e->joins.data[t->join].kind == TRACE_JOIN_INDEX) {
+        /* The indices of the join count from frames that are gone. */
         uint32_t gone = e->stacks.data[t->native_stack].depth - DEPTH_MAX;
         for (size_t i = 0; i < r->runs.count; i++) {
             struct merge_run *run = &r->runs.data[i];
@@ -234,8 +246,6 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
                 *run = (struct merge_run){.reason = LOSS_join_outside};
         }
     }
-    in->native = r->merge_native.data;
-    in->native_count = (uint32_t)r->native.count;
     in->runs = r->runs.data;
     in->run_count = (uint32_t)r->runs.count;
     return NULL;

@@ -81,6 +81,10 @@ enum {
     TRACE_FRAME_GENERATOR = 2,
     TRACE_FRAME_RETURN = 1,    /* native_frame.flags: a return address */
     TRACE_FRAME_GUESSED = 2,   /* native_frame.flags: found by frame pointer */
+    TRACE_MODULE_SWITCHES_STACKS = 1, /* module.flags */
+    TRACE_JOIN_INDEX = 0,      /* join.kind */
+    TRACE_JOIN_RECORD = 1,
+    TRACE_JOIN_COUNT = 2,
     TRACE_CODE_DEBUG = 1,      /* python_flags */
     TRACE_CODE_FREE_THREADED = 2,
 };

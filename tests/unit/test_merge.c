@@ -430,6 +430,73 @@ static void test_names_of_machinery(void **state)
         assert_false(merge_is_call_machinery(no[i]));
 }
 
+/* ---- the join by count ---- */
+
+/* Native frames outermost first: E of the eval loop, g of greenlet, capitals call machinery; what each of `python` frames is joined to. */
+static void check_count(const char *native_text, uint32_t python, uint32_t python_end, uint32_t native_end,
+                        const char *expected)
+{
+    struct merge_native native[MOST] = {0};
+    struct merge_run runs[MOST];
+    char text[MOST * 4] = "";
+    struct merge_input in = {.native = native, .python_count = python, .python_end = python_end, .native_end = native_end};
+
+    for (const char *p = native_text; *p; p++) {
+        native[in.native_count++] = (struct merge_native){
+            .function_count = 1, .outer_machinery = isupper((unsigned char)*p) && *p != 'E', .eval_loop = *p == 'E',
+            .switches_stacks = *p == 'g'};
+    }
+    merge_join_by_count(&in, runs);
+    for (uint32_t i = 0; i < python; i++) {
+        if (runs[i].native)
+            sprintf(text + strlen(text), "%u ", runs[i].native - 1);
+        else
+            strcat(text, runs[i].reason == LOSS_join_mismatch ? "! " : runs[i].reason == LOSS_join_no_native ? "? " : "x ");
+    }
+    if (strcmp(text, expected))
+        fail_msg("%s with %u: %s, not %s", native_text, python, text, expected);
+}
+
+static void test_count(void **state)
+{
+    const uint32_t whole = LOSS_complete, cut = LOSS_stack_cut, deep = LOSS_python_too_deep;
+
+    (void)state;
+    check_count("smEcE", 2, whole, whole, "2 4 ");
+    check_count("sEMEEcccccccc", 3, whole, whole, "1 3 4 ");
+    check_count("s", 0, whole, whole, "");
+    /* The newest activation has no Python frame: at its beginning, and when its result is checked. */
+    check_count("smEcE", 1, whole, whole, "2 ");
+    check_count("smEcErrrr", 1, whole, whole, "2 ");
+    check_count("sE", 0, whole, whole, "");
+    /* Too far from the stack's end for that; too many; too few; none. */
+    check_count("smEcEfffff", 1, whole, whole, "! ");
+    check_count("sEEE", 1, whole, whole, "! ");
+    check_count("sEcE", 3, whole, whole, "! ! ! ");
+    check_count("sss", 1, whole, whole, "! ");
+    /* Cut native stacks: from the inner end, unless the newest activation may have no Python frame. */
+    check_count("EcEfffff", 3, whole, cut, "? 0 2 ");
+    check_count("EcEffff", 3, whole, cut, "? ? ? ");
+    check_count("cEfffff", 1, whole, cut, "1 ");
+    check_count("EMEMEM", 5, whole, cut, "? ? 0 2 4 ");
+    check_count("cEMEMEM", 5, whole, cut, "? ? ? ? ? ");
+    check_count("ccc", 2, whole, cut, "? ? ");
+    check_count("", 2, whole, cut, "? ? ");
+    /* A greenlet: its frames alone, however the rest ends; one that it only calls into is no beginning. */
+    check_count("sEcEggmEcE", 2, whole, whole, "7 9 ");
+    check_count("sEggmEcE", 1, whole, whole, "5 ");
+    check_count("sEggmE", 2, whole, whole, "! ! ");
+    check_count("ggmEcE", 2, whole, cut, "3 5 ");
+    check_count("sEggEggmEcEfffff", 2, whole, whole, "8 10 ");
+    check_count("sEcEg", 2, whole, whole, "1 3 ");
+    check_count("sEggmEcEg", 2, whole, whole, "5 7 ");
+    /* Cut Python stacks. */
+    check_count("sEMEMEfffff", 2, deep, whole, "3 5 ");
+    check_count("sEMEMEf", 2, deep, whole, "? ? ");
+    check_count("EMEMEf", 2, deep, whole, "2 4 ");
+    check_count("EMEMEfffff", 5, deep, cut, "? ? 0 2 4 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_cut_run_at_the_outer_end),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_names_of_machinery),
+        cmocka_unit_test(test_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,6 +191,42 @@ static void test_hosts_are_apart(void **state)
     teardown(&s);
 }
 
+/* A join by count: which native frames are of the eval loop is a matter of the module's ranges. */
+static void test_join_by_count(void **state)
+{
+    static const uint64_t segments[] = {0x401000, 0x1000, 0x3000, 0x3000, 1}, ranges[] = {0x401100, 0x401200, 0x403000, 0x403010};
+    /* outermost first: start, eval loop, C, the loop's split-off part (return address just behind it), C */
+    static const uint64_t offsets[] = {0x1010, 0x1180, 0x2000, 0x3010, 0x2010};
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t path = string(&s, "/opt/no/such/libpython.so"), frames[2], native[5];
+    LOAD(&s, module, .id = 1, .path = path, .segments = {segments, 1}, .eval_ranges = {ranges, 2});
+    frames[0] = python(&s, "outer", "/a.py", 1, 1);
+    frames[1] = python(&s, "inner", "/a.py", 5, 1);
+    for (int i = 0; i < 5; i++)
+        LOAD(&s, native_frame, .id = native[i] = ++s.frames, .module = 1, .offset = offsets[i], .flags = i < 4);
+    LOAD(&s, join, .id = 1, .kind = TRACE_JOIN_COUNT);
+    struct trace_tuple t = {.native_stack = stack(&s, native, 5), .join = 1, .python_end = LOSS_complete,
+                            .native_end = LOSS_complete};
+    t.python_stack = stack(&s, frames, 2);
+    assert_string_equal(functions(&s, sample(&s, 1, tuple(&s, t), 1).stack), ";outer;;inner;");
+    /* Without the newest frame; and with one too many of them. */
+    t.python_stack = stack(&s, frames, 1);
+    assert_string_equal(functions(&s, sample(&s, 1, tuple(&s, t), 1).stack), ";outer;;;");
+    const uint32_t three[] = {frames[0], frames[1], frames[1]};
+    t.python_stack = stack(&s, three, 3);
+    assert_string_equal(functions(&s, sample(&s, 1, tuple(&s, t), 1).stack), "outer;inner;inner;;;;;");
+    resolver_end_epoch(s.resolver);
+    const struct resolver_stats *stats = resolver_stats(s.resolver);
+    assert_int_equal(stats->join.count[LOSS_complete], 2);
+    assert_int_equal(stats->join.count[LOSS_join_mismatch], 1);
+    teardown(&s);
+}
+
 static void test_native_and_kernel(void **state)
 {
     const struct resolver_options plain = {0}, python_only = {.python_only = true};
@@ -320,7 +356,7 @@ static void test_nonsense(void **state)
              .stack = bytes_of_text("nothing that was ever a stack"));
         for (uint32_t i = 0; i < 16; i++)
             list[i] = PICK(3) ? PICK(12) : UINT64_MAX;
-        LOAD(&s, join, .id = 1, .kind = PICK(3), .runs = {.values = list, .count = PICK(8)});
+        LOAD(&s, join, .id = 1, .kind = PICK(4), .runs = {.values = list, .count = PICK(8)});
         for (uint64_t i = 0; i < 12; i++) {
             uint32_t id = tuple(&s, (struct trace_tuple){.kernel_stack = PICK(s.stacks + 1),
                                                          .native_stack = PICK(2) ? PICK(s.stacks + 1) : 0,
@@ -549,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_two_interpreters_share_a_tuple),
         cmocka_unit_test(test_names_change),
         cmocka_unit_test(test_hosts_are_apart),
+        cmocka_unit_test(test_join_by_count),
         cmocka_unit_test(test_native_and_kernel),
         cmocka_unit_test(test_a_stack_deeper_than_any),
         cmocka_unit_test(test_nonsense),
