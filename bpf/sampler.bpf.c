@@ -153,7 +153,7 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 #include "bpf/native_unwind.h"
 
 #define SENT_CODES 256
-#define SAMPLE_BUFFER_MASK 131071
+#define SAMPLE_BUFFER_MASK 262143
 struct scratch {
     struct py_walk walk;
     struct code_copy copy;
@@ -444,7 +444,7 @@ __attribute__((noinline)) int append_native(__u32 at)
         return 0;
     len = (__u64)s->native.count * sizeof(struct native_frame);
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
-    WALK_BOUND(len, 65535);
+    WALK_BOUND(len, 131071);
     if (!len || len > sizeof s->native_frames)
         return 0;
     return bpf_probe_read_kernel(s->message + to, len, s->native_frames) ? 0 : (int)len;

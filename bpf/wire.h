@@ -12,8 +12,8 @@
 /* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
 #define WIRE_PYTHON_MAX 4096
 #define WIRE_KERNEL_MAX 127
-/* Native frames of one sample; a power of two. */
-#define WIRE_NATIVE_MAX 2048
+/* Native frames of one sample; a power of two. Up to 3.10 a Python call takes up to three, and recursion goes 1,000 deep. */
+#define WIRE_NATIVE_MAX 4096
 #define WIRE_STACK_MAX 65536
 #define WIRE_RED_ZONE 128 /* bytes below the stack pointer that a leaf function may use (System V ABI for x86-64) */
 #define WIRE_REGISTERS 17
