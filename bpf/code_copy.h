@@ -46,6 +46,11 @@ WALK_INLINE PY_U64 copy_string_len(struct py_walk *w, struct code_copy *c, PY_U6
     PY_U64 chars, kind, head = l->str_compact_data;
     PY_U32 state;
 
+    if (l->str_state == PY_NONE) { /* 2.7: names are bytes */
+        if (walk_read_u64(w, address + l->bytes_size, &chars))
+            return 0;
+        return chars > COPY_STRING_MAX ? COPY_STRING_MAX : l->bytes_data + chars;
+    }
     if (head > 96 || WALK_READ(w, c->head, 96, address))
         return 0;
     chars = WALK_U64(c->head, l->str_length, 63);

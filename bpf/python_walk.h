@@ -8,6 +8,9 @@
  * step is a function the verifier looks at once.
  *
  * How frames are chained differs per version (formats/cpython/layout.h):
+ * - up to 3.10: thread state -> newest PyFrameObject -> f_back … NULL. Each frame has an
+ *   activation of its own; 3.10 has a _PyCFrame for each, like 3.11. They lie about in the
+ *   heap, so each costs a read.
  * - 3.11: thread state -> _PyCFrame (on the native stack, one per activation of the
  *   eval loop) -> newest frame -> previous … NULL. `is_entry` marks the outermost frame
  *   of an activation's run.
@@ -66,13 +69,18 @@ struct walk_memory {
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 
 enum { PY_OWNER_GENERATOR = 1, PY_OWNER_SHIM = 3, PY_OWNER_MAX = 4 };
+/* Bits of co_flags: generator, coroutine, iterable coroutine, asynchronous generator. In 2.7 only the first exists. */
+#define PY_CODE_GENERATOR 0x3a0
 
 /* What was found out about a code object earlier in the same sample. */
 struct walk_seen {
     PY_U64 code;
     PY_U32 sample; /* number of the sample it is valid for */
     PY_U32 fingerprint;
-    PY_U32 first_traceable_bytes;
+    union {
+        PY_U32 first_traceable_bytes; /* 3.11+ */
+        PY_U32 generator;             /* up to 3.10: a generator's or a coroutine's */
+    };
     PY_U32 state; /* 0, or the loss reason: it is no code object, or could not be read */
 };
 
@@ -165,7 +173,19 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
             return 1;
         }
     }
-    if (w->process.key_slots && w->layout.runtime_tss_key != PY_NONE) {
+    if (w->process.key_slots && w->process.thread_key) {
+        int number;
+        /* Up to 3.6 the key's number is a variable of its own, -1 as long as there is none. */
+        if (!WALK_READ(w, &number, sizeof number, w->process.thread_key) && number >= 0 && number < 32 &&
+            !walk_read_u64(w, w->thread_pointer + w->process.key_slots + 16 * (PY_U64)(PY_U32)number, &value)) {
+            if (!value)
+                return 1;
+            if (walk_is_own(w, value)) {
+                w->tstate = value;
+                return 1;
+            }
+        }
+    } else if (w->process.key_slots && w->layout.runtime_tss_key != PY_NONE) {
         /* The key's number is an int behind an int that says whether it was created. */
         if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tss_key - 4, &key) && (PY_U32)key) {
             key >>= 32;
@@ -185,9 +205,15 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
 /* Begins the walk over the lists of interpreters and their thread states: for libcs and builds where nothing else serves. */
 WALK_INLINE int walk_list_begin(struct py_walk *w, PY_U32 limit)
 {
+    PY_U64 head = w->process.interpreters;
+
     w->list_tstate = 0;
     w->list_left = limit;
-    return walk_read_u64(w, w->process.runtime + w->layout.runtime_interpreters_head, &w->list_interp) || !w->list_interp;
+    if (!head && w->layout.runtime_interpreters_head == PY_NONE)
+        return 1;
+    if (!head)
+        head = w->process.runtime + w->layout.runtime_interpreters_head;
+    return walk_read_u64(w, head, &w->list_interp) || !w->list_interp;
 }
 
 /* One thread state. 1: ended, w->tstate is set when found; w->list_left is 0 when the limit ended it. */
@@ -253,11 +279,13 @@ WALK_INLINE PY_U32 walk_code(struct py_walk *w, PY_U64 code, struct walk_seen *k
     if (w->layout.code_qualname != PY_NONE)
         hash = walk_mix(hash, WALK_U64(h, w->layout.code_qualname, WALK_HEADER_MASK));
     hash = walk_mix(hash, WALK_U64(h, w->layout.code_line_table, WALK_HEADER_MASK));
-    hash = walk_mix(hash, WALK_U64(h, w->layout.code_size, WALK_HEADER_MASK));
+    hash = walk_mix(hash, WALK_U64(h, w->layout.code_code ? w->layout.code_code : w->layout.code_size, WALK_HEADER_MASK));
     hash = walk_mix(hash, ((PY_U64)WALK_U32(h, w->layout.code_first_line, WALK_HEADER_MASK) << 32) |
                               WALK_U32(h, w->layout.code_flags, WALK_HEADER_MASK));
     known->fingerprint = (PY_U32)(hash ^ (hash >> 32));
-    if (w->layout.code_first_traceable != PY_NONE)
+    if (w->layout.frame_kind == PY_FRAMES_OBJECT)
+        known->generator = WALK_U32(h, w->layout.code_flags, WALK_HEADER_MASK) & PY_CODE_GENERATOR;
+    else if (w->layout.code_first_traceable != PY_NONE)
         known->first_traceable_bytes = 2 * WALK_U32(h, w->layout.code_first_traceable, WALK_HEADER_MASK);
     known->state = 0;
     w->new_code = code;
@@ -462,6 +490,100 @@ have:
     }
     w->frame = previous;
     return 0;
+}
+
+/* ---- frames that are objects, up to 3.10 ---- */
+
+WALK_INLINE int walk_object_begin(struct py_walk *w)
+{
+    w->count = w->frame_count = w->open_run = w->retried = w->window_hits = w->last_shim = 0;
+    w->window_start = w->window_len = 0;
+    w->cframe = w->first_cframe = 0;
+    w->new_code = 0;
+    w->end = LOSS_thread_state_fault;
+    w->sample++;
+    if (walk_read_u64(w, w->tstate + w->layout.tstate_frame, &w->frame))
+        return 1;
+    if (w->layout.tstate_cframe && walk_read_u64(w, w->tstate + w->layout.tstate_cframe, &w->cframe))
+        return 1;
+    w->end = w->frame ? 0 : LOSS_complete;
+    return w->end != 0;
+}
+
+/* The record that follows, in 3.10; 0 when the chain has come to the one embedded in the thread state, or broke. */
+WALK_INLINE PY_U64 walk_object_record(struct py_walk *w)
+{
+    PY_U64 record = w->cframe;
+
+    if (!record || record == w->tstate + w->layout.tstate_root_cframe)
+        return 0;
+    if (walk_read_u64(w, record + w->layout.cframe_previous, &w->cframe))
+        w->cframe = 0;
+    return record;
+}
+
+/* As walk_step(), for these frames. */
+WALK_INLINE int walk_object_step(struct py_walk *w, struct wire_python *entries)
+{
+    const struct py_layout *l = &w->layout;
+    PY_U64 code, slot, word, len = l->frame_len_bytes, previous;
+    struct walk_seen *known;
+    PY_U32 state;
+    int number;
+
+    w->new_code = 0;
+    if (w->count >= WIRE_PYTHON_MAX - 3) {
+        w->end = LOSS_python_too_deep;
+        return 1;
+    }
+    WALK_BOUND(len, 255);
+    if (WALK_READ(w, w->direct, len, w->frame)) {
+        w->end = LOSS_python_fault;
+        return 1;
+    }
+    code = WALK_U64(w->direct, l->frame_code, 127);
+    previous = WALK_U64(w->direct, l->frame_previous, 127);
+    number = (int)WALK_U32(w->direct, l->frame_instr, 127);
+    slot = (code >> 4) ^ (code >> 12);
+    WALK_BOUND(slot, WALK_SEEN - 1);
+    known = &w->seen[slot];
+    if (known->code == code && known->sample == w->sample)
+        state = known->state;
+    else
+        state = walk_code(w, code, known);
+    if (state == LOSS_bad_code) {
+        w->end = LOSS_bad_code;
+        return 1;
+    }
+    if (state) {
+        WALK_PUT(entries, w, code | WIRE_UNREAD, 0, 0);
+    } else {
+        word = code;
+        if (known->generator)
+            word |= WIRE_GENERATOR;
+        if (number < 0)
+            number = -1; /* not begun */
+        else
+            number *= l->instr_unit_bytes;
+        WALK_PUT(entries, w, word, known->fingerprint, number);
+    }
+    w->frame_count++;
+    if (l->tstate_cframe)
+        WALK_PUT(entries, w, walk_object_record(w) | WIRE_RUN, 0, 0);
+    w->frame = previous;
+    if (previous)
+        return 0;
+    w->end = LOSS_complete;
+    if (l->tstate_cframe) {
+        /* The newest activation may have its record before its frame. More than one too many: frames are missing. */
+        word = walk_object_record(w);
+        if (word) {
+            WALK_PUT(entries, w, word | WIRE_RUN, 0, 0);
+            if (walk_object_record(w))
+                w->end = LOSS_python_torn;
+        }
+    }
+    return 1;
 }
 
 #endif

@@ -256,6 +256,23 @@ __attribute__((noinline)) int python_steps(void)
     return 0;
 }
 
+/* Likewise, of frames that are objects. */
+__attribute__((noinline)) int object_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    for (int i = 0; i < 4; i++) {
+        int ended = walk_object_step(&s->walk, s->python);
+        if (s->walk.new_code)
+            code_met(s);
+        if (ended)
+            return 1;
+    }
+    return 0;
+}
+
 __attribute__((noinline)) int list_steps(void)
 {
     struct scratch *s = scratch_get();
@@ -314,7 +331,16 @@ __attribute__((noinline)) int walk_python(void)
         list_find();
     if (!s->walk.tstate)
         return 0; /* a thread that Python does not know */
-    if (!walk_begin(&s->walk)) {
+    if (s->walk.layout.frame_kind == PY_FRAMES_OBJECT) {
+        if (!walk_object_begin(&s->walk)) {
+            for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
+                if (object_steps())
+                    break;
+            }
+            if (!s->walk.end)
+                s->walk.end = LOSS_python_too_deep;
+        }
+    } else if (!walk_begin(&s->walk)) {
         for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
             if (python_steps())
                 break;

@@ -30,7 +30,7 @@ enum wire_type {
 struct wire_process {
     PY_U64 start_boottime_ns;
     PY_U64 exec_generation_1;
-    PY_U64 runtime;     /* address of _PyRuntime; 0: no Python */
+    PY_U64 runtime;     /* address of _PyRuntime, up to 3.6 of _PyThreadState_Current; 0: no Python */
     PY_U64 code_type;   /* address of PyCode_Type */
     PY_U64 tls_offset;  /* of the current thread state */
     PY_U64 tls_module;  /* enum py_tls_kind PY_TLS_MODULE: address of the module number */
@@ -39,6 +39,9 @@ struct wire_process {
     PY_U32 key_slots;   /* offset of pthread key 0's value from the thread pointer; 0: unknown libc */
     PY_U32 flags;       /* WIRE_PROCESS_* */
     PY_U32 mapping_start, mapping_count; /* in the `mappings` map */
+    /* Up to 3.6, where they are variables of their own; 0: not known, or in _PyRuntime. */
+    PY_U64 interpreters; /* address of interp_head */
+    PY_U64 thread_key;   /* address of autoTLSkey */
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
@@ -76,6 +79,9 @@ struct wire_module {
  * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the
  * instruction, bytes from the start of the bytecode. Or, with WIRE_RUN set, the end of a run: the address of the
  * record that the activation of the eval loop keeps on its native stack; the frames before it ran there.
+ * Up to 3.9 there are no such records, and each frame is a run of its own without saying so. In 3.10 each frame has
+ * its record behind it, as the two lists stood; one more at the end when there were more records than frames, and
+ * address 0 where there were fewer.
  */
 struct wire_python {
     PY_U64 address;     /* with WIRE_* bits on top */
@@ -159,7 +165,7 @@ enum wire_stat {
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 72, "a map's value");
+static_assert(sizeof(struct wire_process) == 88, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");

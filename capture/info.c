@@ -60,8 +60,11 @@ static const char *tls_text(const struct process *p)
     case PY_TLS_MODULE:
         return "thread-local (shared)";
     default:
-        return p->glibc ? "pthread key" : "thread list";
+        break;
     }
+    /* 2.7 has no key: the state of the GIL's holder is known, any other's comes from the list. */
+    bool has_key = p->python->python.thread_key_vaddr || p->python->python.layout.runtime_tss_key != PY_NONE;
+    return p->glibc && has_key ? "pthread key" : "thread list";
 }
 
 static void print_process(const struct process *p, uint64_t own_mount_namespace, FILE *out)

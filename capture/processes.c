@@ -229,6 +229,8 @@ static struct error *configure_python(struct processes *p, struct process *proce
     TRY(sampler_layout(p->options.sampler, &image->layout, &process->layout_index));
     wire->runtime = image->runtime_vaddr + process->python_bias;
     wire->code_type = image->code_type_vaddr + process->python_bias;
+    wire->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + process->python_bias : 0;
+    wire->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + process->python_bias : 0;
     wire->tls_kind = image->tls_tstate.kind;
     wire->tls_offset = (uint64_t)image->tls_tstate.offset;
     if (wire->tls_kind == PY_TLS_MODULE) {
@@ -292,6 +294,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
     TRY(modules_find(p->modules, &key, &m->module));
     if (!m->module)
         return NULL;
+    process->switches_stacks |= m->module->python.switches_stacks;
     if (m->module->is_glibc && !process->glibc) {
         process->glibc = true;
         if (has_python(process))
@@ -409,6 +412,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     if (parent->exe)
         child->exe = strdup(parent->exe);
     child->glibc = parent->glibc;
+    child->switches_stacks = parent->switches_stacks;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
     if (!mappings_copy(&child->mappings, &parent->mappings, e->time_ns))

@@ -56,6 +56,7 @@ struct process {
     struct module *python;
     uint64_t python_bias;
     bool glibc;
+    bool switches_stacks;       /* greenlet is mapped */
     bool configured;            /* the sampler has it */
     bool counted;               /* among the Python processes */
     uint32_t layout_index;

@@ -155,6 +155,7 @@ static uint32_t define_module(struct recorder *r, struct module *m)
         .file_size = m->kind == MODULE_VDSO ? 0 : m->identity.file_size,
         .segments = {segments, segment_count},
         .eval_ranges = {ranges, m->python.eval_range_count},
+        .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,
     };
     trace_writer_put(w, TRACE_module, &record);
     m->trace_epoch_1 = r->epoch_1;
@@ -431,6 +432,37 @@ static uint32_t split_entries(struct recorder *r, const struct wire_python *wire
     return count;
 }
 
+/*
+ * The same where each frame is a run of its own, up to 3.10. In 3.10 each has its record behind it; false when the
+ * records are not as many as the frames, which is so for an instant at the beginning and the end of an activation:
+ * then nothing is known of them.
+ */
+static bool split_objects(struct recorder *r, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count)
+{
+    uint32_t count = 0, records = 0;
+    bool matched = true;
+
+    for (uint32_t i = 0; i < wire_count; i++) {
+        if (wire[i].address & WIRE_RUN) {
+            matched &= records < count && (wire[i].address & WIRE_ADDRESS);
+            if (records < count)
+                r->runs[2 * records++] = wire[i].address & WIRE_ADDRESS;
+        } else {
+            r->entries[count++] = (struct python_entry){wire[i].address | WIRE_RUN, wire[i].fingerprint, wire[i].offset};
+        }
+    }
+    matched &= count && records == count;
+    for (uint32_t i = 0; matched && i < count / 2; i++) {
+        uint64_t swap = r->runs[2 * i];
+        r->runs[2 * i] = r->runs[2 * (count - 1 - i)];
+        r->runs[2 * (count - 1 - i)] = swap;
+    }
+    for (uint32_t i = 0; matched && i < count; i++)
+        r->runs[2 * i + 1] = 0;
+    *frame_count = count;
+    return matched;
+}
+
 /* The stack's id in the trace. Most samples have a stack that was met before. */
 static struct error *python_stack(struct recorder *r, struct process *p, uint32_t count, uint32_t *stack)
 {
@@ -501,33 +533,46 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
     return stacks_keep(&p->native, r->native, count * sizeof *r->native, *stack);
 }
 
-/* The native frame, from 0 at the innermost, whose part of the stack holds `record`; `count` when none does. */
-static uint32_t frame_of_record(const struct native_frame *frames, uint32_t count, uint64_t last_cfa, uint64_t record)
+static bool frame_holds(const struct late_unwind_result *native, uint32_t i, uint64_t record)
 {
-    uint32_t i;
+    uint64_t cfa = i + 1 < native->count ? native->frames[i + 1].sp : native->last_cfa;
 
-    for (i = 0; i < count; i++) {
-        uint64_t cfa = i + 1 < count ? frames[i + 1].sp : last_cfa;
-        if (record >= frames[i].sp && record < cfa && cfa != UINT64_MAX)
-            break;
+    return record >= native->frames[i].sp && record < cfa && cfa != UINT64_MAX;
+}
+
+/*
+ * The native frame, from 0 at the innermost, whose part of the stack holds `record`; native->count when none does.
+ * Runs are asked for from the outside in, so it is not far inside of `near`, where the one before was.
+ */
+static uint32_t frame_of_record(const struct late_unwind_result *native, uint32_t near, uint64_t record)
+{
+    for (uint32_t i = near + 1; i-- > 0;) {
+        if (frame_holds(native, i, record))
+            return i;
     }
-    return i;
+    for (uint32_t i = near + 1; i < native->count; i++) {
+        if (frame_holds(native, i, record))
+            return i;
+    }
+    return native->count;
 }
 
 /* The join of a stack whose native frames are known: indices from the outermost. */
 static uint32_t index_join(struct recorder *r, const struct late_unwind_result *native, uint32_t run_count)
 {
+    uint32_t near = native->count - 1;
+
     for (uint32_t i = 0; i < run_count; i++) {
         uint64_t record = r->runs[2 * i], reason = r->runs[2 * i + 1], index = 0;
-        uint32_t at = record ? frame_of_record(native->frames, native->count, native->last_cfa, record) : native->count;
+        uint32_t at = record ? frame_of_record(native, near, record) : native->count;
         if (at < native->count)
-            index = native->count - at;
+            index = native->count - (near = at);
         else if (!reason)
             reason = native->end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
         r->joined[2 * i] = index;
         r->joined[2 * i + 1] = reason;
     }
-    struct trace_join join = {.kind = 0, .runs = {r->joined, run_count}};
+    struct trace_join join = {.kind = TRACE_JOIN_INDEX, .runs = {r->joined, run_count}};
     return trace_writer_intern(r->o.writer, TRACE_join, &join);
 }
 
@@ -607,11 +652,20 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     struct trace_tuple tuple = {.python_end = m->python_end, .native_end = native.end};
     if (m->kernel_count)
         TRY(kernel_stack(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
-    uint32_t frame_count = split_entries(r, python, m->python_count, &run_count);
+    bool by_count = false;
+    uint32_t frame_count;
+    if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
+        /* Greenlet puts records of its own into the chain: one at its outer end would hide that another is missing. */
+        by_count = !split_objects(r, python, m->python_count, &frame_count) || p->switches_stacks;
+        run_count = frame_count;
+    } else {
+        frame_count = split_entries(r, python, m->python_count, &run_count);
+    }
     TRY(python_stack(r, p, frame_count, &tuple.python_stack));
     TRY(native_stack(r, p, native.frames, native.count, &tuple.native_stack));
+    struct trace_join count_join = {.kind = TRACE_JOIN_COUNT};
     if (native.count && run_count)
-        tuple.join = index_join(r, &native, run_count);
+        tuple.join = by_count ? trace_writer_intern(w, TRACE_join, &count_join) : index_join(r, &native, run_count);
     if (m->stack_len_bytes && r->o.snapshots) {
         uint64_t registers[WIRE_REGISTERS];
         memcpy(registers, m->registers, sizeof registers);
@@ -625,7 +679,9 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         trace_writer_put(w, TRACE_snapshot, &snapshot);
         tuple.snapshot = snapshot.id;
         if (run_count && !tuple.join) {
-            struct trace_join join = {.kind = 1, .runs = {r->runs, run_count}};
+            struct trace_join join = {.kind = TRACE_JOIN_RECORD, .runs = {r->runs, run_count}};
+            if (by_count)
+                join = count_join;
             tuple.join = trace_writer_intern(w, TRACE_join, &join);
         }
     }

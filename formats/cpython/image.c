@@ -19,6 +19,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/cpython/elf_file.h"
+#include "formats/cpython/machine_code.h"
 #include "formats/cpython/tls.h"
 
 #define DEBUG_OFFSETS_MAX 2048
@@ -33,6 +34,13 @@ enum wanted {
     SYM_CURRENT_OLD, /* up to 3.6 */
     SYM_DEBUG,       /* debug builds only */
     SYM_TLS,
+    /* up to 3.10 */
+    SYM_GET_VERSION,
+    SYM_EVAL_OLD, /* up to 3.5 */
+    SYM_INTERPRETERS,
+    SYM_INTERPRETERS_GET,
+    SYM_KEY,
+    SYM_KEY_USER,
     SYM_COUNT,
 };
 static const char *const wanted_names[SYM_COUNT] = {
@@ -46,6 +54,12 @@ static const char *const wanted_names[SYM_COUNT] = {
     [SYM_CURRENT_OLD] = "_PyThreadState_Current",
     [SYM_DEBUG] = "_Py_RefTotal",
     [SYM_TLS] = "_Py_tss_tstate",
+    [SYM_GET_VERSION] = "Py_GetVersion",
+    [SYM_EVAL_OLD] = "PyEval_EvalFrameEx",
+    [SYM_INTERPRETERS] = "interp_head",
+    [SYM_INTERPRETERS_GET] = "PyInterpreterState_Head",
+    [SYM_KEY] = "autoTLSkey",
+    [SYM_KEY_USER] = "PyGILState_GetThisThreadState",
 };
 
 struct found {
@@ -74,7 +88,9 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
 {
     Elf64_Sym syms[256];
     uint64_t left = f->symtab.sh_size / sizeof *syms, offset = f->symtab.sh_offset;
-    size_t eval_len = strlen(wanted_names[SYM_EVAL]);
+    bool old = !has(found, SYM_EVAL) && has(found, SYM_EVAL_OLD);
+    const char *eval = wanted_names[old ? SYM_EVAL_OLD : SYM_EVAL];
+    size_t eval_len = strlen(eval);
 
     while (left) {
         size_t n = left < 256 ? (size_t)left : 256;
@@ -85,13 +101,13 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
             if (syms[i].st_shndx == SHN_UNDEF || (type != STT_OBJECT && type != STT_FUNC && type != STT_TLS))
                 continue;
             const char *name = elf_strptr(f->elf, f->symtab.sh_link, syms[i].st_name);
-            if (!name || (name[0] != '_' && name[0] != 'P'))
+            if (!name || (name[0] != '_' && name[0] != 'P' && name[0] != 'i' && name[0] != 'a'))
                 continue;
             for (int w = 0; w < SYM_COUNT; w++) {
                 if (!has(found, w) && strcmp(name, wanted_names[w]) == 0 && (type == STT_TLS) == (w == SYM_TLS))
                     found->symbols[w] = syms[i];
             }
-            if (type == STT_FUNC && strncmp(name, wanted_names[SYM_EVAL], eval_len) == 0 &&
+            if (type == STT_FUNC && strncmp(name, eval, eval_len) == 0 &&
                 (name[eval_len] == '.' || !name[eval_len]))
                 add_eval_range(img, syms[i].st_value, syms[i].st_size);
         }
@@ -106,18 +122,26 @@ static struct error *refuse(struct py_image *img, const char *why)
     return img->refused ? NULL : error_no_memory();
 }
 
-static struct error *refuse_old(const struct elf_file *f, struct py_image *img)
+/* What up to 3.10 is not said as plainly: up to 3.6 the variables that _PyRuntime took in later. */
+static void describe_old(const struct elf_file *f, const struct found *found, struct py_image *img)
 {
-    Elf64_Sym sym;
-    const char *which = elf_file_find_exported(f, "PyString_FromString", &sym) ? "CPython 2"
-                        : !img->runtime_vaddr                         ? "CPython 3.6 or older"
-                        : f->runtime.sh_size                          ? "CPython 3.10"
-                                                                      : "CPython 3.7 to 3.9";
-    struct error *err = error_create(ERROR_VERSION, "%s is not supported (known: %s)", which, py_versions_known());
-    struct error *failed = refuse(img, error_text(err));
+    const Elf64_Sym *symbols = found->symbols;
 
-    error_destroy(err);
-    return failed;
+    img->version_hex = py_machine_version(f, &symbols[SYM_GET_VERSION]);
+    if (img->version_hex < 0x03070000 && has(found, SYM_CURRENT_OLD)) {
+        img->runtime_vaddr = symbols[SYM_CURRENT_OLD].st_value;
+        img->interpreters_vaddr = has(found, SYM_INTERPRETERS)
+                                      ? symbols[SYM_INTERPRETERS].st_value
+                                      : py_machine_variable(f, &symbols[SYM_INTERPRETERS_GET], 0, true);
+        if (img->version_hex >= 0x03000000)
+            img->thread_key_vaddr = has(found, SYM_KEY) ? symbols[SYM_KEY].st_value
+                                                        : py_machine_variable(f, &symbols[SYM_KEY_USER], 7, false);
+    }
+    if (img->eval_range_count == 1) {
+        struct py_range cold;
+        if (py_machine_cold_part(f, img->eval_ranges[0], &cold))
+            add_eval_range(img, cold.start, cold.end - cold.start);
+    }
 }
 
 static struct error *describe(const struct elf_file *f, struct found *found, struct py_image *img)
@@ -130,6 +154,8 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         img->code_type_vaddr = found->symbols[SYM_CODE_TYPE].st_value;
     if (has(found, SYM_EVAL))
         add_eval_range(img, found->symbols[SYM_EVAL].st_value, found->symbols[SYM_EVAL].st_size);
+    else if (has(found, SYM_EVAL_OLD))
+        add_eval_range(img, found->symbols[SYM_EVAL_OLD].st_value, found->symbols[SYM_EVAL_OLD].st_size);
     if (img->runtime_vaddr) {
         table_len = elf_file_bytes_at(f, img->runtime_vaddr, &offset);
         if (table_len > sizeof table)
@@ -147,7 +173,11 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         img->version_hex = (uint32_t)bytes_u64(&b);
     }
     if (!img->version_hex)
-        return refuse_old(f, img);
+        describe_old(f, found, img);
+    if (!img->version_hex)
+        return refuse(img, "stripped so far that its version cannot be told");
+    if (has(found, SYM_DEBUG) && img->version_hex < 0x03080000)
+        return refuse(img, "a debug build of CPython 3.7 or older, where every object is larger, is not supported");
     if (img->version_hex >= 0x030c0000)
         py_tls_find(f, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
                     &img->tls_tstate);
@@ -178,8 +208,14 @@ struct error *py_image_read(int fd, const char *path, struct py_image *out)
         return NULL;
     bool new = elf_file_find_exported(&f, wanted_names[SYM_RUNTIME], &found.symbols[SYM_RUNTIME]);
     bool old = !new && elf_file_find_exported(&f, wanted_names[SYM_CURRENT_OLD], &found.symbols[SYM_CURRENT_OLD]);
-    if (!new && !old && !f.runtime.sh_size)
+    if (!new && !old && !f.runtime.sh_size) {
+        /* What the interpreter calls to load greenlet: since 1.0, before, and in 2.7. */
+        static const char *const init[] = {"PyInit__greenlet", "PyInit_greenlet", "initgreenlet", "init_greenlet"};
+        Elf64_Sym sym;
+        for (size_t i = 0; i < sizeof init / sizeof *init && !out->switches_stacks; i++)
+            out->switches_stacks = elf_file_find_exported(&f, init[i], &sym);
         return NULL;
+    }
     out->is_python = true;
     for (int w = 0; w < SYM_COUNT; w++) {
         if (!has(&found, w) && !elf_file_find_exported(&f, wanted_names[w], &found.symbols[w]))

@@ -42,17 +42,21 @@ struct py_image {
     bool is_python;
     uint32_t version_hex;
     struct py_layout layout;  /* valid when `refused` is NULL */
-    uint64_t runtime_vaddr;   /* _PyRuntime */
+    uint64_t runtime_vaddr;   /* _PyRuntime; up to 3.6 _PyThreadState_Current */
     uint64_t code_type_vaddr; /* PyCode_Type */
     struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+; x86-64 only */
     uint32_t eval_range_count;
-    struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault; its cold parts where there is a symbol table */
+    struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault, up to 3.5 PyEval_EvalFrameEx;
+                                       its cold parts by the symbol table, up to 3.10 also by the code */
+    uint64_t interpreters_vaddr; /* up to 3.6: interp_head, 0 unknown */
+    uint64_t thread_key_vaddr;   /* 3.3 to 3.6: autoTLSkey, 0 unknown. 2.7 has a list of its own in place of a pthread key */
+    bool switches_stacks; /* no interpreter but the extension module greenlet, which runs Python on stacks of its own */
     char *refused; /* why it cannot be profiled, or NULL; owned */
 };
 
 /*
  * Inspects an open ELF file (`path` is for messages). A file that is no ELF or holds no interpreter is no
- * error: is_python is false. An interpreter we cannot serve has is_python set and `refused`.
+ * error: is_python is false (and only switches_stacks says more). An interpreter we cannot serve has is_python set and `refused`.
  */
 struct error *py_image_read(int fd, const char *path, struct py_image *out);
 void py_image_deinit(struct py_image *img);

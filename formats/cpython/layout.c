@@ -42,6 +42,7 @@ struct row {
     .str_compact_data = compact, .str_kind_shift = kind_bit, .str_compact_shift = compact_bit, \
     .str_ascii_shift = ascii_bit,
 #define BYTES(size, data) .bytes_size = size, .bytes_data = data,
+#define OBJECT(cframe, code) .tstate_cframe = cframe, .code_code = code,
 
 static const struct row rows[] = {
 #define PYTHON(ma, mi, ...) {ma, mi, 0, 0, {__VA_ARGS__}},
@@ -72,6 +73,7 @@ const char *py_versions_known(void)
 #undef TSTATE
 #undef FRAME
 #undef CODE
+#undef OBJECT
 
 /* What a field lies in; the first five have their size in the table. */
 enum owner { RUNTIME, INTERP, TSTATE, FRAME, CODE, OBJECT, OWNER_COUNT };
@@ -172,6 +174,8 @@ static void set_lengths(struct py_layout *l)
     cover(&code, l->code_line_table, 8);
     cover(&code, l->code_version, 4);
     cover(&code, l->code_first_traceable, 4);
+    if (l->code_code)
+        cover(&code, l->code_code, 8);
     l->frame_len_bytes = (frame + 7) & ~7;
     l->code_len_bytes = (code + 7) & ~7;
 }

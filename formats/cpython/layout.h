@@ -44,7 +44,7 @@ struct py_layout {
     PY_U8 code_tag_mask;  /* low bits of f_executable that are a tag (3.14+) */
     /* _PyRuntime */
     PY_U16 runtime_interpreters_head;
-    PY_U16 runtime_tstate_current; /* <= 3.11 */
+    PY_U16 runtime_tstate_current; /* <= 3.11; 0 up to 3.6, where _PyThreadState_Current stands for _PyRuntime */
     PY_U16 runtime_tss_key;        /* the 4-byte pthread key, <= 3.14; PY_NONE too where the table moved _PyRuntime */
     /* interpreter state */
     PY_U16 interp_next;
@@ -94,10 +94,13 @@ struct py_layout {
     PY_U16 bytes_size;
     PY_U16 bytes_data;
     PY_U16 reserved;
+    /* frames that are objects, up to 3.10; 0: no such field */
+    PY_U16 tstate_cframe; /* newest _PyCFrame, 3.10 */
+    PY_U16 code_code;     /* co_code, a bytes object */
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct py_layout) == 92, "shared with the BPF program");
+static_assert(sizeof(struct py_layout) == 96, "shared with the BPF program");
 
 #include "formats/base/err.h"
 

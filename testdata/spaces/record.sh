@@ -11,7 +11,10 @@ mkfifo "$tmp/in"
 sleep 30 >"$tmp/in" &
 feeder=$!
 # A fixed file name, so that recordings do not tell where they were made.
-cp "$here/chain.py" "$tmp/chain.py"
+case $("$python" -c 'import sys; print(sys.version_info[0])') in
+2) cp "$here/chain2.py" "$tmp/chain.py" ;;
+*) cp "$here/chain.py" "$tmp/chain.py" ;;
+esac
 (cd "$tmp" && exec "$python" chain.py <in >said) &
 pid=$!
 while ! grep -q END "$tmp/said" 2>/dev/null; do sleep 0.1; done

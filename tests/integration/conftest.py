@@ -55,7 +55,7 @@ def interpreters():
             continue
         seen.add(real)
         try:
-            text = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True,
+            text = subprocess.run([path, "-c", "import sys; print(\"%d %d\" % sys.version_info[:2])"], capture_output=True,
                                   text=True, timeout=60, check=True).stdout
         except (OSError, subprocess.SubprocessError):
             continue

@@ -106,7 +106,7 @@ def check_chains(done, samples, most_torn):
         expected = chains[name]
         seen[name] += 1
         compared.append(frames)
-        if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 3 <= got[at].line <= 6:
+        if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 2 <= got[at].line <= 6:
             wrong.append((name, got, expected))
     assert not wrong, f"{len(wrong)} wrong, the first: {wrong[0]}"
     missing = set(chains) - set(seen)
@@ -162,9 +162,9 @@ def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
 
 # The C functions that must stand between two Python frames, by chain; any name of a row will do.
 BETWEEN = {
-    "sorted": ("builtin_sorted", "list_sort_impl", "list_sort", "PyList_Sort"),
+    "sorted": ("builtin_sorted", "list_sort_impl", "list_sort", "listsort", "PyList_Sort"),
     "reduce": ("functools_reduce",),
-    "map": ("map_next",),
+    "map": ("map_next", "builtin_map"),
     "resub": ("pattern_subx", "_sre_SRE_Pattern_sub", "_sre_SRE_Pattern_sub_impl"),
 }
 
@@ -210,6 +210,48 @@ def test_threads(python, record, profile):
     assert len(by_function) == 64
     assert all(len(threads) == 1 for threads in by_function.values())
     assert len({next(iter(t)) for t in by_function.values()}) == 64
+
+
+def test_without_the_gil(python, record, profile, pysym):
+    """A thread that runs C code with the GIL released has its own Python stack, not that of the GIL's holder."""
+    trace = record(python.path, PROGRAMS / "no_gil.py", "3", options=("-F", "499"))
+    by_function, packing, alone = collections.defaultdict(set), 0, 0
+    for name, frames, _ in profile(trace):
+        own = {f.name for f in python_only(frames) if f.name.startswith("only_in_")}
+        if re.search("zlib|libz|deflate", " ".join(f["name"] for f in frames), re.I):
+            packing += 1
+            alone += not own
+        assert len(own) <= 1
+        for function in own:
+            by_function[function].add(name)
+    assert len(by_function) == 4
+    assert all(len(threads) == 1 for threads in by_function.values()), by_function
+    assert packing > 100
+    assert alone <= 0.001 * packing, f"{alone} of {packing} without a Python stack"
+
+
+@UNWIND
+def test_greenlets(python, unwind, record, profile):
+    """A greenlet's frames stand inside greenlet's own, and nothing of the stack that it was started from among them."""
+    if subprocess.run([python.path, "-c", "import greenlet"], capture_output=True, check=False).returncode:
+        pytest.skip("this interpreter has no greenlet")
+    trace = record(python.path, PROGRAMS / "greenlets.py", "1", options=("-F", "499", "--unwind", unwind))
+    right, wrong = 0, []
+    for _, frames, _ in profile(trace):
+        names = [re.sub(r" \(.*:\d+\)$", "", f["name"]) for f in frames]
+        if "spin" not in names:
+            continue
+        own = [i for i, f in enumerate(frames) if python_only([f])]
+        # the chain of Python frames: key, lambda, spin, perhaps call; C between the first two
+        shown = [names[i] for i in own]
+        switched = max((i for i, n in enumerate(names) if "green" in n.lower() and i not in own), default=-1)
+        if shown[:1] == ["key"] and own[0] > switched >= 0 and "functools_reduce" in names[own[0]:own[1]]:
+            right += 1
+        else:
+            wrong.append(names)
+    assert right > 50
+    # the first samples may lack an unwind table
+    assert len(wrong) <= 0.02 * right, f"{len(wrong)} of {right}, the first: {wrong[0]}"
 
 
 def test_kernel(python, record, profile):
@@ -260,8 +302,12 @@ def test_large(python, record, profile, pysym):
     assert {f.line for f in long} <= set(range(1, 10005))
     looping = sum(n for f, n in names.items() if f in long and f.line >= 10002)
     assert looping > 0.95 * sum(names[f] for f in long)
-    assert any(f.name == "Ünïcödé.名前" for f in names)
-    assert any(f.name == "Ünïcödé.名前.<locals>.inner_𐐷" for f in names)
+    if python.version < (3,):
+        return  # names are ASCII
+    # code objects have qualified names from 3.11 on
+    outer, between = ("Ünïcödé.名前", ".<locals>.") if python.version >= (3, 11) else ("名前", "")
+    assert any(f.name == outer for f in names)
+    assert any(f.name == (outer + between if between else "") + "inner_𐐷" for f in names)
 
 
 @UNWIND
@@ -270,12 +316,18 @@ def test_completeness(python, unwind, record, pysym):
     trace = record(python.path, PROGRAMS / "chains.py", "0.2", options=("-F", "999", "--unwind", unwind))
     text = summary(pysym, trace)
     print(text)
-    share = {k: float(v) for k, v in re.findall(r"^ *(Python|native|joins?)[^\n]*?([\d.]+) ?%", text, re.M)}
+    share = {k: float(v) for k, v in re.findall(r"^ *(Python|native|joins?) [^\n]*?([\d.]+) ?%", text, re.M)}
     assert share.get("Python", 0) >= (99.0 if python.version == (3, 12) else 99.9) - 0.05, text
-    assert share.get("native", 0) >= 99.5, text
+    # Up to 3.10 recursion fills the native stack, and a copy of it ends at 64 KiB; that is counted.
+    cut = re.search(r"^ *stack_cut +([\d,]+) ", text, re.M)
+    stacks = int(re.search(r"^ *Python stacks .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
+    counts = cut and unwind == "snapshot" and python.version < (3, 11)
+    cut_count = int(cut[1].replace(",", "")) if counts else 0
+    cut_share = 100 * cut_count / stacks
+    assert share.get("native", 0) + cut_share >= 99.5, text
     count = {k: int(n.replace(",", "")) for k, n in re.findall(r"^ *(\w+) +[\d.]+ % +([\d,]+)$", text, re.M)}
     whole = int(re.search(r"^ *native stacks .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
-    assert count.get("join_outside", 0) <= 0.001 * whole, text
+    assert count.get("join_outside", 0) <= cut_count + 0.001 * whole, text
     assert not count.get("table_missing", 0), text
 
 

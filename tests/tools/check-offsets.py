@@ -25,7 +25,7 @@ GROUPS = {
                ("interp_threads_head", [(IS, "threads.head"), (IS, "tstate_head")]),
                ("interp_id", [(IS, "id")])],
     "TSTATE": [("tstate_next", [(TS, "next")]), ("tstate_interp", [(TS, "interp")]),
-               ("tstate_frame", [(TS, "current_frame"), (TS, "cframe"), (TS, "frame")]),
+               ("tstate_frame", [(TS, "current_frame"), (TS, "frame"), (TS, "cframe")]),
                ("tstate_thread_id", [(TS, "thread_id")]),
                ("tstate_native_thread_id", [(TS, "native_thread_id")]),
                ("tstate_root_cframe", [(TS, "root_cframe")])],
@@ -45,23 +45,25 @@ GROUPS = {
              ("code_version", [(CO, "co_version")]),
              ("code_first_traceable", [(CO, "_co_firsttraceable")]),
              ("code_bytecode", [(CO, "co_code_adaptive")])],
-    "STR": [("str_length", [(STR, "length")]), ("str_hash", [(STR, "hash")]), ("str_state", [(STR, "state")]),
+    "STR": [("str_length", [(STR, "length")]), ("str_hash", [(STR, "hash"), ("PyStringObject", "ob_shash")]), ("str_state", [(STR, "state")]),
             ("str_ascii_data", [(STR, "sizeof")]), ("str_compact_data", [("PyCompactUnicodeObject", "sizeof")]),
             ("str_kind_shift", [(STR, "state.kind:")]), ("str_compact_shift", [(STR, "state.compact:")]),
             ("str_ascii_shift", [(STR, "state.ascii:")])],
     "BYTES": [("bytes_size", [("PyBytesObject", "ob_base.ob_size"), ("PyStringObject", "ob_size")]),
               ("bytes_data", [("PyBytesObject", "ob_sval"), ("PyStringObject", "ob_sval")])],
+    # 0 for what there is not; only where frames are objects
+    "OBJECT": [("tstate_cframe", [(TS, "cframe")]), ("code_code", [(CO, "co_code")])],
 }
 
 
 def rows():
-    """{(major, minor): {field: number}}"""
+    """{(major, minor): {field: number}}, of the newest patch, with a GIL"""
     text = re.sub(r"/\*.*?\*/", "", open(DEF).read(), flags=re.S)
     out = {}
-    for m in re.finditer(r"^PYTHON\((\d+), (\d+),(.*?)\)\)$", text, re.S | re.M):
+    for m in re.finditer(r"^(?:PYTHON|VARIANT)\((\d+), (\d+),(?: \d+, 0,)?$(.*?)\)\)$", text, re.S | re.M):
         row = {}
         for group, fields in GROUPS.items():
-            numbers = re.search(r"\b%s\(([^)]*)" % group, m[3])[1].split(",")
+            numbers = re.search(r"\b%s\(([^)]*)" % group, m[3] + ") OBJECT(0, 0)")[1].split(",")
             assert len(numbers) == len(fields), (m[1], m[2], group)
             for (field, _), number in zip(fields, numbers):
                 row[field] = NONE if number.strip() == "NONE" else int(number)
@@ -114,6 +116,14 @@ def truth(lookup):
         for field, places in fields:
             found = [lookup(*p) for p in places if lookup(*p) is not None]
             out[field] = found[0] if found else NONE
+    objects = lookup("PyFrameObject", "f_lasti") is not None
+    for field in out:
+        if field in ("tstate_cframe", "code_code") and (not objects or out[field] == NONE):
+            out[field] = 0
+        if field.endswith("_shift") and out[field] == NONE:
+            out[field] = 0  # 2.7 has no such str
+    if lookup(RT, "interpreters.head") is None:
+        out["runtime_tstate_current"] = 0  # the variable itself stands for _PyRuntime
     return out
 
 

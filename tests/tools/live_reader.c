@@ -150,6 +150,10 @@ int main(int argc, char **argv)
         return 1;
     }
     const struct py_layout *l = &t.image.layout;
+    if (l->frame_kind == PY_FRAMES_OBJECT) {
+        fprintf(stderr, "process %d: frames of 3.10 and older are not read here; see record_space\n", (int)t.pid);
+        return 1;
+    }
     uint32_t key = UINT32_MAX;
     if (l->runtime_tss_key != PY_NONE)
         read_memory(&t, t.image.runtime_vaddr + t.bias + l->runtime_tss_key, &key, sizeof key);

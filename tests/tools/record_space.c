@@ -82,6 +82,8 @@ int main(int argc, char **argv)
         .tls_offset = (uint64_t)image->tls_tstate.offset,
         .tls_module = image->tls_tstate.module_id_vaddr ? image->tls_tstate.module_id_vaddr + p->python_bias : 0,
         .key_slots = p->glibc ? 0x318 : 0,
+        .interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + p->python_bias : 0,
+        .thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + p->python_bias : 0,
     };
     walk.thread_pointer = regs.fs_base;
     walk.stack_pointer = regs.rsp;
@@ -103,7 +105,12 @@ int main(int argc, char **argv)
            walk.tstate ? (walk.tstate == quick ? "agrees" : "finds it") : "does not find it");
     if (!walk.tstate)
         walk.tstate = quick;
-    if (!walk_begin(&walk)) {
+    if (walk.layout.frame_kind == PY_FRAMES_OBJECT) {
+        if (!walk_object_begin(&walk)) {
+            while (!walk_object_step(&walk, entries)) {
+            }
+        }
+    } else if (!walk_begin(&walk)) {
         while (!walk_step(&walk, entries)) {
         }
     }

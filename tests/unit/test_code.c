@@ -85,11 +85,13 @@ static uint64_t make_code(struct space *s, uint64_t name, uint64_t qualname, uin
     const struct py_layout *l = &s->layout;
     uint64_t at = make_object(s, l->code_len_bytes);
 
-    put(s, at + l->code_size, 21, 8);
+    if (l->code_size != PY_NONE)
+        put(s, at + l->code_size, 21, 8);
     put(s, at + l->code_first_line, 7, 4);
     put(s, at + l->code_flags, 0x83, 4);
     put(s, at + l->code_name, name, 8);
-    put(s, at + l->code_qualname, qualname, 8);
+    if (l->code_qualname != PY_NONE)
+        put(s, at + l->code_qualname, qualname, 8);
     put(s, at + l->code_filename, filename, 8);
     put(s, at + l->code_line_table, table, 8);
     return at;
@@ -199,6 +201,35 @@ static void test_limits(void **state)
     free(s);
 }
 
+/* 2.7: names are bytes, UTF-8 or whatever; up to 3.10: no qualified names, and the length of the bytecode is not told. */
+static void test_old(void **state)
+{
+    static const uint16_t japanese[] = {0x65e5, 0x672c};
+    struct buf storage = {0};
+    struct trace_code c;
+
+    (void)state;
+    for (int is_2 = 0; is_2 < 2; is_2++) {
+        struct space *s = space_create(is_2 ? 0x020712f0 : 0x030a0df0);
+        uint64_t name = is_2 ? make_bytes(s, "日本", 6) : make_str(s, 2, false, false, japanese, 2);
+        uint64_t file = is_2 ? make_bytes(s, "/x/\xff.py", 7) : make_ascii(s, "/x/y.py");
+        uint64_t code = make_code(s, name, 0, file, make_bytes(s, "\1\2\3\4", 4));
+        assert_true(py_code_read(&s->layout, space_read, s, code, &wide, &storage, &c));
+        assert_true(py_code_complete(&c));
+        assert_int_equal(c.first_line, 7);
+        assert_int_equal(c.co_flags, 0x83);
+        assert_int_equal(c.code_len_bytes, 0);
+        assert_int_equal(c.name_form, is_2 ? 8 : 2);
+        assert_int_equal(c.qualname_form, 0);
+        assert_text(c.name_form, c.name_len, c.name, "日本");
+        assert_text(c.filename_form, c.filename_len, c.filename, is_2 ? "/x/\uFFFD.py" : "/x/y.py");
+        assert_int_equal(c.line_table_len, 4);
+        assert_memory_equal(c.line_table.data, "\1\2\3\4", 4);
+        free(s);
+    }
+    buf_deinit(&storage);
+}
+
 /* Every single byte unreadable in turn: the part that it belongs to is missing, the others are there. */
 static void test_holes(void **state)
 {
@@ -299,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),    cmocka_unit_test(test_latin1_and_legacy), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_old),
         cmocka_unit_test(test_holes),   cmocka_unit_test(test_garbage),           cmocka_unit_test(test_text),
     };
 

@@ -21,6 +21,7 @@
 
 #include "formats/cpython/image.h"
 
+#define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13"
 #define FILE_BYTES 0x2000
 #define BASE 0x10000
 #define AT_DYNAMIC 0x200
@@ -256,10 +257,10 @@ static void test_refused(void **state)
         uint32_t version;
         const char *text;
     } cases[] = {
-        {0x030e0af0, "CPython 3.14.10 is not supported (known: 3.11 3.12 3.13)"},
-        {0x030c00b4, "CPython 3.12.0b4 is a pre-release and not supported (known: 3.11 3.12 3.13)"},
+        {0x030e0af0, "CPython 3.14.10 is not supported (known: " KNOWN ")"},
+        {0x030c00b4, "CPython 3.12.0b4 is a pre-release and not supported (known: " KNOWN ")"},
         {0x030d00f0, "CPython 3.13.0: _PyRuntime does not begin with the debug offsets"},
-        {0, "CPython 3.10 is not supported (known: 3.11 3.12 3.13)"},
+        {0, "stripped so far that its version cannot be told"},
     };
     static struct fake f;
     struct py_image img;
@@ -280,6 +281,200 @@ static void test_refused(void **state)
     assert_true(img.is_python);
     assert_non_null(img.refused);
     py_image_deinit(&img);
+}
+
+/* ---- up to 3.10 ---- */
+
+#define AT_TEXT 0x1900
+#define AT_HEAD_GET 0x1040
+#define AT_KEY_USER 0x1060
+#define AT_EVAL 0x1a00
+#define AT_INDEX 0x1b00
+#define AT_FDES 0x1b80
+#define AT_COLD 0x1c00
+
+static void put_i32(struct fake *f, uint32_t at, uint32_t value)
+{
+    memcpy(f->file + at, &value, 4);
+}
+
+/* `fixed`: a program at a fixed address, whose code names addresses as such. */
+static void fake_make_old(struct fake *f, const char *version, bool fixed, bool symbols)
+{
+    memset(f, 0, sizeof *f);
+    f->string_bytes = 1;
+    f->symbol_count = 1;
+    fake_symbol(f, "Py_Something", BASE, 8, STT_OBJECT);
+    fake_symbol(f, "_PyThreadState_Current", BASE + AT_RUNTIME, 8, STT_OBJECT);
+    fake_symbol(f, "PyCode_Type", BASE + AT_CODE_TYPE, 8, STT_OBJECT);
+    fake_symbol(f, "Py_GetVersion", BASE + AT_CODE, 0x20, STT_FUNC);
+    fake_symbol(f, "PyInterpreterState_Head", BASE + AT_HEAD_GET, 0x10, STT_FUNC);
+    fake_symbol(f, "PyGILState_GetThisThreadState", BASE + AT_KEY_USER, 0x20, STT_FUNC);
+    fake_symbol(f, version[0] == '2' ? "PyEval_EvalFrameEx" : "_PyEval_EvalFrameDefault", BASE + AT_EVAL, 0x80, STT_FUNC);
+    if (symbols) {
+        fake_symbol(f, "interp_head", BASE + AT_SLOT + 8, 8, STT_OBJECT);
+        fake_symbol(f, "autoTLSkey", BASE + AT_SLOT + 16, 4, STT_OBJECT);
+    }
+    strcpy((char *)f->file + AT_TEXT, version);
+    strcpy((char *)f->file + AT_TEXT + 32, "%.80s (%.80s) %.80s");
+    if (fixed) {
+        memcpy(f->file + AT_CODE, "\x53\xba\0\0\0\0\xb9\0\0\0\0\xc3", 12); /* mov edx, format; mov ecx, version */
+        put_i32(f, AT_CODE + 2, BASE + AT_TEXT + 32);
+        put_i32(f, AT_CODE + 7, BASE + AT_TEXT);
+        memcpy(f->file + AT_HEAD_GET, "\x48\x8b\x04\x25\0\0\0\0\xc3", 9);
+        put_i32(f, AT_HEAD_GET + 4, BASE + AT_SLOT + 24);
+        memcpy(f->file + AT_KEY_USER, "\x8b\x3c\x25\0\0\0\0\xc3", 8);
+        put_i32(f, AT_KEY_USER + 3, BASE + AT_SLOT + 32);
+    } else {
+        memcpy(f->file + AT_CODE, "\x53\x48\x8d\x15\0\0\0\0\x48\x8d\x0d\0\0\0\0\xc3", 16);
+        put_i32(f, AT_CODE + 4, AT_TEXT + 32 - (AT_CODE + 8));
+        put_i32(f, AT_CODE + 11, AT_TEXT - (AT_CODE + 15));
+        memcpy(f->file + AT_HEAD_GET, "\x48\x8b\x05\0\0\0\0\xc3", 8);
+        put_i32(f, AT_HEAD_GET + 3, AT_SLOT + 24 - (AT_HEAD_GET + 7));
+        memcpy(f->file + AT_KEY_USER, "\x48\x83\x3d\0\0\0\0\0\x8b\x3d\0\0\0\0\xc3", 15);
+        put_i32(f, AT_KEY_USER + 10, AT_SLOT + 32 - (AT_KEY_USER + 14));
+    }
+    fake_hashes(f);
+    fake_headers(f, fixed, true);
+    memset(f->file + AT_SECTION_NAMES, 0, 22); /* no .PyRuntime */
+}
+
+/* A second part of the eval loop, with call frame information and without a symbol; `back`: it jumps back. */
+static void fake_cold(struct fake *f, int jumps, bool back)
+{
+    Elf64_Phdr ph = {PT_GNU_EH_FRAME, PF_R, AT_INDEX, BASE + AT_INDEX, BASE + AT_INDEX, 0x80, 0x80, 4};
+    const uint32_t starts[] = {AT_CODE, AT_EVAL, AT_COLD, AT_COLD + 0x100}, sizes[] = {0x40, 0x80, 0x80, 0x40};
+    const uint8_t head[] = {1, 0x1b, 0x03, 0x3b};
+
+    memcpy(f->file + 0x40 + 3 * sizeof ph, &ph, sizeof ph);
+    f->file[offsetof(Elf64_Ehdr, e_phnum)] = 4;
+    memcpy(f->file + AT_INDEX, head, sizeof head);
+    put_i32(f, AT_INDEX + 8, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        put_i32(f, AT_INDEX + 12 + 8 * i, starts[i] - AT_INDEX);
+        put_i32(f, AT_INDEX + 16 + 8 * i, AT_FDES + 32 * i - AT_INDEX);
+        put_i32(f, AT_FDES + 32 * i + 8, starts[i] - (AT_FDES + 32 * i + 8));
+        put_i32(f, AT_FDES + 32 * i + 12, sizes[i]);
+    }
+    for (int i = 0; i < jumps; i++) {
+        uint32_t hot = AT_EVAL + 8 + (uint32_t)i * 12, cold = AT_COLD + 8 + (uint32_t)i * 12;
+        f->file[hot] = 0x0f;
+        f->file[hot + 1] = 0x84;
+        put_i32(f, hot + 2, cold - (hot + 6));
+        f->file[hot + 6] = 0xe9; /* a tail call, to a beginning */
+        put_i32(f, hot + 7, AT_COLD + 0x100 - (hot + 11));
+        if (back) {
+            f->file[cold] = 0xe9;
+            put_i32(f, cold + 1, hot + 1 - (cold + 5));
+        }
+    }
+}
+
+static void test_old(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t version;
+    } versions[] = {{"2.7.18", 0x020712f0}, {"2.7.16+", 0x020710f0}, {"3.6.15", 0x03060ff0}, {"3.5.2", 0x030502f0}};
+    static struct fake f;
+    struct py_image img;
+
+    (void)state;
+    for (size_t i = 0; i < 4 * sizeof versions / sizeof *versions; i++) {
+        uint32_t version = versions[i / 4].version;
+        bool symbols = i & 2;
+        fake_make_old(&f, versions[i / 4].text, i & 1, symbols);
+        fake_read(&f, &img);
+        assert_true(img.is_python);
+        assert_null(img.refused);
+        assert_int_equal(img.version_hex, version);
+        assert_int_equal(img.layout.frame_kind, PY_FRAMES_OBJECT);
+        assert_int_equal(img.runtime_vaddr, BASE + AT_RUNTIME);
+        assert_int_equal(img.interpreters_vaddr, BASE + AT_SLOT + (symbols ? 8 : 24));
+        assert_int_equal(img.thread_key_vaddr, version < 0x03000000 ? 0 : BASE + AT_SLOT + (symbols ? 16 : 32));
+        assert_int_equal(img.eval_range_count, 1);
+        assert_int_equal(img.eval_ranges[0].start, BASE + AT_EVAL);
+        assert_int_equal(img.tls_tstate.kind, PY_TLS_NONE);
+        py_image_deinit(&img);
+    }
+    static const char *const wrong[] = {"3.6", "3.6.15x", "3.6.15rc1", "3.2.6", "1.5.2", "3.6.15 (default)", "%d.%d.%d", ""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fake_make_old(&f, wrong[i], false, false);
+        fake_read(&f, &img);
+        assert_true(img.is_python);
+        assert_non_null(img.refused);
+        py_image_deinit(&img);
+    }
+    fake_make_old(&f, "3.6.15rc1", false, false);
+    fake_read(&f, &img);
+    assert_string_equal(img.refused, "CPython 3.6.15rc1 is a pre-release and not supported (known: " KNOWN ")");
+    py_image_deinit(&img);
+    /* A debug build: Py_TRACE_REFS made every object larger. */
+    fake_make_old(&f, "2.7.18", false, false);
+    fake_symbol(&f, "_Py_RefTotal", BASE + AT_SLOT, 8, STT_OBJECT);
+    fake_hashes(&f);
+    fake_headers(&f, false, true);
+    fake_read(&f, &img);
+    assert_non_null(img.refused);
+    py_image_deinit(&img);
+}
+
+/* greenlet's extension module is known by the function that loads it; other files are not taken for it. */
+static void test_greenlet(void **state)
+{
+    static const char *const names[] = {"PyInit__greenlet", "PyInit_greenlet", "initgreenlet", "PyInit__greenlets"};
+    static struct fake f;
+    struct py_image img;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        memset(&f, 0, sizeof f);
+        f.string_bytes = f.symbol_count = 1;
+        fake_symbol(&f, "Py_Something", BASE, 8, STT_OBJECT);
+        fake_symbol(&f, names[i], BASE + AT_CODE, 8, STT_FUNC);
+        fake_hashes(&f);
+        fake_headers(&f, false, i & 1);
+        memset(f.file + AT_SECTION_NAMES, 0, 22);
+        fake_read(&f, &img);
+        assert_false(img.is_python);
+        assert_int_equal(img.switches_stacks, i < 3);
+        py_image_deinit(&img);
+    }
+}
+
+/* The eval loop's split-off part: jumped to and back, often and into the middle, or it is none. */
+static void test_cold_part(void **state)
+{
+    static struct fake f;
+    struct py_image img;
+
+    (void)state;
+    for (int jumps = 0; jumps <= 9; jumps++) {
+        for (int back = 0; back < 2; back++) {
+            fake_make_old(&f, "3.6.15", false, false);
+            fake_cold(&f, jumps, back);
+            fake_read(&f, &img);
+            assert_null(img.refused);
+            bool found = back && jumps >= 8;
+            assert_int_equal(img.eval_range_count, found ? 2 : 1);
+            if (found) {
+                assert_int_equal(img.eval_ranges[1].start, BASE + AT_COLD);
+                assert_int_equal(img.eval_ranges[1].end, BASE + AT_COLD + 0x80);
+            }
+            py_image_deinit(&img);
+        }
+    }
+    /* Every byte of the index and the descriptions, damaged. */
+    for (uint32_t at = AT_INDEX; at < AT_COLD; at++) {
+        for (int v = 0; v < 3; v++) {
+            fake_make_old(&f, "3.6.15", false, false);
+            fake_cold(&f, 9, true);
+            f.file[at] ^= (uint8_t)(v == 0 ? 0xff : v == 1 ? 0x80 : 1);
+            fake_read(&f, &img);
+            assert_null(img.refused);
+            py_image_deinit(&img);
+        }
+    }
 }
 
 static void test_not_python(void **state)
@@ -378,7 +573,12 @@ static void check_real(const char *path, uint32_t *checked)
     if (!img.is_python)
         return; /* a launcher of libpython, or a script */
     if (major < 3 || minor < 11) {
-        assert_non_null(img.refused);
+        if (img.refused)
+            fail_msg("%s: %s", path, img.refused);
+        assert_int_equal(img.version_hex >> 16, major << 8 | minor);
+        assert_true(img.runtime_vaddr && img.code_type_vaddr && img.eval_range_count);
+        assert_int_equal(!img.interpreters_vaddr, major == 3 && minor >= 7);
+        assert_int_equal(!img.thread_key_vaddr, major == 2 || minor >= 7);
     } else {
         assert_int_equal(img.version_hex >> 16, major << 8 | minor);
         if (minor > 13) {
@@ -476,6 +676,8 @@ int main(void)
         cmocka_unit_test(test_symbols),       cmocka_unit_test(test_tls_models), cmocka_unit_test(test_tls_relocated),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_real),          cmocka_unit_test(test_real_cut),
+        cmocka_unit_test(test_old),           cmocka_unit_test(test_cold_part),
+        cmocka_unit_test(test_greenlet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

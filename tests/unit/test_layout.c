@@ -11,6 +11,7 @@
 
 #include "formats/cpython/layout.h"
 
+#define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13"
 #define TABLE_BYTES 584
 #define COOKIE 0x7970677562656478ull /* "xdebugpy" */
 
@@ -74,7 +75,9 @@ static void test_lengths(void **state)
         uint32_t version;
         uint16_t frame, code;
         uint8_t kind;
-    } expected[] = {{0x030b07f0, 72, 176, PY_FRAMES_ENTRY}, {0x030c01f0, 72, 184, PY_FRAMES_SHIM},
+    } expected[] = {{0x020712f0, 128, 112, PY_FRAMES_OBJECT}, {0x030605f0, 128, 120, PY_FRAMES_OBJECT},
+                    {0x030710f0, 112, 120, PY_FRAMES_OBJECT}, {0x030912f0, 112, 128, PY_FRAMES_OBJECT},
+                    {0x030a0df0, 104, 128, PY_FRAMES_OBJECT}, {0x030b07f0, 72, 176, PY_FRAMES_ENTRY}, {0x030c01f0, 72, 184, PY_FRAMES_SHIM},
                     {0x030d00f0, 72, 192, PY_FRAMES_SHIM}};
     struct py_layout l;
 
@@ -84,10 +87,30 @@ static void test_lengths(void **state)
         assert_int_equal(l.frame_len_bytes, expected[i].frame);
         assert_int_equal(l.code_len_bytes, expected[i].code);
         assert_int_equal(l.frame_kind, expected[i].kind);
+        if (expected[i].kind == PY_FRAMES_OBJECT) {
+            assert_true(l.code_code && l.code_code + 8 <= l.code_len_bytes);
+            assert_true(l.frame_instr + 4 <= l.frame_len_bytes);
+            assert_int_equal(l.instr_unit_bytes, expected[i].version >= 0x030a0000 ? 2 : 1);
+            continue;
+        }
         assert_true(l.code_first_traceable + 4 <= l.code_len_bytes);
         assert_true(l.code_len_bytes <= l.code_bytecode);
         assert_true(l.frame_owner < l.frame_len_bytes);
     }
+}
+
+/* The thread state's place in _PyRuntime moved within 3.7. */
+static void test_patch_releases(void **state)
+{
+    struct py_layout l;
+
+    (void)state;
+    find(0x030703f0, &l);
+    assert_int_equal(l.runtime_tstate_current, 1392);
+    assert_int_equal(l.runtime_tss_key, 1420);
+    find(0x030704f0, &l);
+    assert_int_equal(l.runtime_tstate_current, 1480);
+    assert_int_equal(l.runtime_tss_key, 1508);
 }
 
 static void test_flavours(void **state)
@@ -101,17 +124,18 @@ static void test_flavours(void **state)
     make_table(0x030d05f0, table);
     table[2] = 1;
     assert_refused(0x030d05f0, table, sizeof table,
-                   "CPython 3.13.5 free-threaded is not supported (known: 3.11 3.12 3.13)");
+                   "CPython 3.13.5 free-threaded is not supported (known: " KNOWN ")");
 }
 
 static void test_unknown_versions(void **state)
 {
     (void)state;
-    assert_refused(0x030e02f0, NULL, 0, "CPython 3.14.2 is not supported (known: 3.11 3.12 3.13)");
-    assert_refused(0x020712f0, NULL, 0, "CPython 2.7.18 is not supported (known: 3.11 3.12 3.13)");
-    assert_refused(0x040000f0, NULL, 0, "CPython 4.0.0 is not supported (known: 3.11 3.12 3.13)");
-    assert_refused(0x030c00c2, NULL, 0, "CPython 3.12.0rc2 is a pre-release and not supported (known: 3.11 3.12 3.13)");
-    assert_refused(0, NULL, 0, "CPython 0.0.0?0 is not supported (known: 3.11 3.12 3.13)");
+    assert_refused(0x030e02f0, NULL, 0, "CPython 3.14.2 is not supported (known: " KNOWN ")");
+    assert_refused(0x020609f0, NULL, 0, "CPython 2.6.9 is not supported (known: " KNOWN ")");
+    assert_refused(0x030206f0, NULL, 0, "CPython 3.2.6 is not supported (known: " KNOWN ")");
+    assert_refused(0x040000f0, NULL, 0, "CPython 4.0.0 is not supported (known: " KNOWN ")");
+    assert_refused(0x030c00c2, NULL, 0, "CPython 3.12.0rc2 is a pre-release and not supported (known: " KNOWN ")");
+    assert_refused(0, NULL, 0, "CPython 0.0.0?0 is not supported (known: " KNOWN ")");
 }
 
 static void test_debug_offsets_refused(void **state)
@@ -192,7 +216,7 @@ static void test_version_text(void **state)
     assert_string_equal(py_version_text(0x030f00a1, buf), "3.15.0a1");
     assert_string_equal(py_version_text(0xffffffff, buf), "255.255.255");
     assert_string_equal(py_version_text(0xffffff9f, buf), "255.255.255?15");
-    assert_string_equal(py_versions_known(), "3.11 3.12 3.13");
+    assert_string_equal(py_versions_known(), KNOWN);
 }
 
 int main(void)
@@ -200,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured_layouts),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_patch_releases),
         cmocka_unit_test(test_flavours),
         cmocka_unit_test(test_unknown_versions),
         cmocka_unit_test(test_debug_offsets_refused),

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads facts off the machine code of well-known functions.
+ *
+ * Up to 3.10 no exported constant has the version, and up to 3.6 the list of interpreters and the
+ * number of the pthread key are local variables. A function that does nothing but return or use
+ * them shows their addresses. The bytes are searched for the few instructions that compilers make
+ * of such a load; nothing is disassembled, so what is found is checked by what it points to.
+ *
+ * The split-off part of a function has no symbol in a stripped file, but call frame information of
+ * its own. It is the one stretch with such information that the function jumps into the middle of,
+ * and that jumps back into the middle of the function: calls and tail calls go to beginnings.
+ */
+#include "formats/cpython/machine_code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FUNCTION_MAX_BYTES (1u << 20)
+#define FDES_MAX (1u << 20)
+#define JUMPS_LEAST 8 /* that two parts of one function have both ways; stray bytes that look like a jump have fewer */
+
+static int32_t number_at(const uint8_t *p)
+{
+    int32_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static uint32_t read_number(const char **p, uint32_t most)
+{
+    uint32_t v = 0;
+
+    if (**p < '0' || **p > '9')
+        return UINT32_MAX;
+    while (**p >= '0' && **p <= '9' && v <= most)
+        v = v * 10 + (uint32_t)(*(*p)++ - '0');
+    return v <= most ? v : UINT32_MAX;
+}
+
+/* "3.9.18", "2.7.18+", "3.7.0rc1" */
+static uint32_t version_of_text(const char *p)
+{
+    uint32_t major = read_number(&p, 3), minor, patch, level = 0xf, serial = 0;
+
+    if (major == UINT32_MAX || *p++ != '.' || (minor = read_number(&p, 20)) == UINT32_MAX || *p++ != '.' ||
+        (patch = read_number(&p, 99)) == UINT32_MAX)
+        return 0;
+    if (*p == 'a' || *p == 'b' || *p == 'c' || (*p == 'r' && p[1] == 'c')) {
+        level = *p == 'a' ? 0xa : *p == 'b' ? 0xb : 0xc;
+        p += *p == 'r' ? 2 : 1;
+        serial = read_number(&p, 15);
+        if (serial == UINT32_MAX)
+            return 0;
+    }
+    if (*p == '+')
+        p++;
+    return *p || major < 2 ? 0 : major << 24 | minor << 16 | patch << 8 | level << 4 | serial;
+}
+
+static uint32_t version_at(const struct elf_file *f, uint64_t vaddr)
+{
+    char text[17] = {0};
+    uint64_t offset, have = elf_file_bytes_at(f, vaddr, &offset);
+    size_t n = have < sizeof text - 1 ? (size_t)have : sizeof text - 1;
+
+    return n && elf_file_read_at(f, offset, text, n) ? version_of_text(text) : 0;
+}
+
+/* A small function's code, with zeros behind; its length, or 0. */
+static size_t read_small(const struct elf_file *f, const Elf64_Sym *function, uint8_t code[128 + 16])
+{
+    size_t len = function->st_size && function->st_size < 128 ? (size_t)function->st_size : 128;
+
+    memset(code, 0, 128 + 16);
+    if (function->st_shndx == SHN_UNDEF || f->ehdr.e_machine != EM_X86_64 ||
+        !elf_file_read_vaddr(f, function->st_value, code, len))
+        return 0;
+    return len;
+}
+
+uint32_t py_machine_version(const struct elf_file *f, const Elf64_Sym *get_version)
+{
+    uint8_t code[128 + 16];
+    size_t len = read_small(f, get_version, code);
+    uint32_t version = 0;
+
+    for (size_t i = 0; i < len && !version; i++) {
+        const uint8_t *p = code + i;
+        /* lea reg, [rip + disp32] */
+        if ((p[0] & 0xfb) == 0x48 && p[1] == 0x8d && (p[2] & 0xc7) == 0x05)
+            version = version_at(f, get_version->st_value + i + 7 + (uint64_t)(int64_t)number_at(p + 3));
+        /* mov reg, imm32: in a program at a fixed address */
+        else if ((p[0] & 0xf8) == 0xb8)
+            version = version_at(f, (uint32_t)number_at(p + 1));
+    }
+    return version;
+}
+
+uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function, unsigned reg, bool wide)
+{
+    uint8_t code[128 + 16];
+    size_t len = read_small(f, function, code);
+
+    for (size_t i = 0; i < len; i++) {
+        const uint8_t *p = code + i;
+        uint64_t next = function->st_value + i;
+        if (wide && p[0] != 0x48)
+            continue;
+        p += wide;
+        next += wide;
+        if (p[0] != 0x8b)
+            continue;
+        if (p[1] == (0x05 | reg << 3)) /* mov reg, [rip + disp32] */
+            return next + 6 + (uint64_t)(int64_t)number_at(p + 2);
+        if (p[1] == (0x04 | reg << 3) && p[2] == 0x25) /* mov reg, [abs32] */
+            return (uint64_t)(int64_t)number_at(p + 3);
+    }
+    return 0;
+}
+
+/* ---- the split-off part ---- */
+
+struct fde_index {
+    uint64_t header;   /* vaddr of .eh_frame_hdr */
+    uint32_t count;
+    int32_t *entries;  /* pairs relative to header: where the code begins, where its description lies; by the first */
+};
+
+/* The search table of .eh_frame_hdr, in the one form that linkers write. */
+static bool read_index(const struct elf_file *f, struct fde_index *index)
+{
+    size_t count;
+
+    *index = (struct fde_index){0};
+    if (elf_getphdrnum(f->elf, &count) != 0)
+        return false;
+    for (size_t i = 0; i < count && i < ELF_SEGMENTS_MAX; i++) {
+        GElf_Phdr ph;
+        uint8_t head[12];
+        if (!gelf_getphdr(f->elf, (int)i, &ph) || ph.p_type != PT_GNU_EH_FRAME)
+            continue;
+        if (!elf_file_read_vaddr(f, ph.p_vaddr, head, sizeof head) || head[0] != 1 || head[1] != 0x1b ||
+            head[2] != 0x03 || head[3] != 0x3b)
+            return false;
+        uint32_t n = (uint32_t)number_at(head + 8);
+        if (!n || n > FDES_MAX)
+            return false;
+        index->entries = malloc((size_t)n * 8);
+        if (!index->entries || !elf_file_read_vaddr(f, ph.p_vaddr + 12, index->entries, (size_t)n * 8)) {
+            free(index->entries);
+            index->entries = NULL;
+            return false;
+        }
+        index->header = ph.p_vaddr;
+        index->count = n;
+        return true;
+    }
+    return false;
+}
+
+static uint64_t start_of(const struct fde_index *index, uint32_t i)
+{
+    return index->header + (uint64_t)(int64_t)index->entries[2 * i];
+}
+
+/* The last entry that does not begin behind `vaddr`; UINT32_MAX for none. */
+static uint32_t find_fde(const struct fde_index *index, uint64_t vaddr)
+{
+    uint32_t low = 0, high = index->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if ((int64_t)start_of(index, middle) <= (int64_t)vaddr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? low - 1 : UINT32_MAX;
+}
+
+/* What the description says it covers; false when it is not of the usual form (pc-relative, four bytes). */
+static bool range_of(const struct elf_file *f, const struct fde_index *index, uint32_t i, struct py_range *out)
+{
+    uint64_t at = index->header + (uint64_t)(int64_t)index->entries[2 * i + 1];
+    uint8_t fde[16];
+
+    if (!elf_file_read_vaddr(f, at, fde, sizeof fde) || at + 8 + (uint64_t)(int64_t)number_at(fde + 8) != start_of(index, i))
+        return false;
+    uint32_t len = (uint32_t)number_at(fde + 12);
+    *out = (struct py_range){start_of(index, i), start_of(index, i) + len};
+    return len != 0;
+}
+
+static bool holds(struct py_range r, uint64_t vaddr)
+{
+    return vaddr > r.start && vaddr < r.end; /* its middle: the beginning is where calls go */
+}
+
+/* Calls `met` with the target of everything in `range` that looks like a jump over a distance. */
+static bool each_jump(const struct elf_file *f, struct py_range range, void (*met)(void *ctx, uint64_t target), void *ctx)
+{
+    uint64_t len = range.end - range.start;
+    uint8_t *code = len >= 6 && len <= FUNCTION_MAX_BYTES ? malloc(len) : NULL;
+    bool ok = code && elf_file_read_vaddr(f, range.start, code, len);
+
+    for (uint64_t i = 0; ok && i + 6 <= len; i++) {
+        if (code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80)
+            met(ctx, range.start + i + 6 + (uint64_t)(int64_t)number_at(code + i + 2));
+        else if (code[i] == 0xe9)
+            met(ctx, range.start + i + 5 + (uint64_t)(int64_t)number_at(code + i + 1));
+    }
+    free(code);
+    return ok;
+}
+
+struct votes {
+    const struct fde_index *index;
+    struct py_range function;
+    uint32_t *count; /* by entry */
+};
+
+static void vote(void *ctx, uint64_t target)
+{
+    struct votes *v = ctx;
+
+    if (target >= v->function.start && target < v->function.end)
+        return;
+    uint32_t i = find_fde(v->index, target);
+    if (i != UINT32_MAX && start_of(v->index, i) != target)
+        v->count[i]++;
+}
+
+struct returns {
+    struct py_range function;
+    uint32_t count;
+};
+
+static void count_return(void *ctx, uint64_t target)
+{
+    struct returns *r = ctx;
+
+    r->count += holds(r->function, target);
+}
+
+bool py_machine_cold_part(const struct elf_file *f, struct py_range function, struct py_range *out)
+{
+    struct fde_index index;
+    bool found = false;
+
+    if (f->ehdr.e_machine != EM_X86_64 || !read_index(f, &index))
+        return false;
+    struct votes votes = {.index = &index, .function = function, .count = calloc(index.count, sizeof *votes.count)};
+    if (votes.count && each_jump(f, function, vote, &votes)) {
+        uint32_t best = 0;
+        for (uint32_t i = 1; i < index.count; i++) {
+            if (votes.count[i] > votes.count[best])
+                best = i;
+        }
+        struct returns back = {.function = function};
+        found = votes.count[best] >= JUMPS_LEAST && range_of(f, &index, best, out) && out->start != function.start &&
+                each_jump(f, *out, count_return, &back) && back.count >= JUMPS_LEAST;
+    }
+    free(votes.count);
+    free(index.entries);
+    return found;
+}
