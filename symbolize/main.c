@@ -9,7 +9,7 @@
 
 #include "symbolize/convert.h"
 #include "symbolize/options.h"
-#include "symbolize/output.h"
+#include "formats/base/output.h"
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
 
