@@ -33,8 +33,8 @@ OBJ := $(OUT)/obj
 
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Werror
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(CFLAGS) $(SAN)
-LDLIBS_CAPTURE   = -lbpf -lelf -lz -lzstd -lpthread
-LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -ljansson -lzstd -llzma -liberty
+LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lpthread
+LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -88,7 +88,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
 
 # ---- dependencies: Debian's packages, installed where missing ----
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev

@@ -7,17 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "capture/archive.h"
 #include "capture/host.h"
 #include "capture/info.h"
 #include "capture/record.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/layout.h"
 
-enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
 
 static const char usage_text[] =
     "usage: pycap record [OPTIONS] [-o FILE] [-- COMMAND [ARG...]]\n"
+    "       pycap archive TRACE... [-o FILE]\n"
     "       pycap info\n"
     "\n"
     "Samples CPython processes with eBPF and writes raw facts to FILE; pysym makes stacks of them\n"
@@ -266,6 +269,85 @@ static int cmd_record(int argc, char **argv)
     return err ? fail(err) : code;
 }
 
+static const char archive_usage[] =
+    "usage: pycap archive TRACE... [-o FILE]\n"
+    "\n"
+    "Gathers the binaries that a trace refers to, with their debug files, from this host into one\n"
+    "file for 'pysym --archive'. Unpacked into ~/.debug it serves perf, too.\n"
+    "\n"
+    "  -o, --output FILE     the archive (TRACE.tar.zst); packed as its name says: .tar, .tar.gz, .tar.bz2,\n"
+    "                        .tar.xz, else zstd; - for standard output\n"
+    "      --strip-code      leave out what neither unwinding nor naming needs: code and data\n"
+    "      --strict          exit with 3 when something could not be had\n"
+    "  -q, --quiet           tell only what could not be had\n"
+    "  -h, --help            this\n";
+
+/* "trace.bin" becomes "trace.tar.zst". */
+static char *archive_name(const char *trace)
+{
+    size_t len = strlen(trace);
+    char *name;
+
+    if (len > 4 && !strcmp(trace + len - 4, ".bin"))
+        len -= 4;
+    return asprintf(&name, "%.*s.tar.zst", (int)len, trace) < 0 ? NULL : name;
+}
+
+static int cmd_archive(int argc, char **argv)
+{
+    enum { OPT_STRIP = 256, OPT_STRICT };
+    static const struct option longs[] = {
+        {"output", required_argument, NULL, 'o'}, {"strip-code", no_argument, NULL, OPT_STRIP},
+        {"strict", no_argument, NULL, OPT_STRICT}, {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},         {0},
+    };
+    struct archive_options o = {.messages = stderr};
+    bool strict = false, complete;
+    char *name = NULL;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "o:qh", longs, NULL)) != -1) {
+        switch (option) {
+        case 'o':
+            o.output = optarg;
+            break;
+        case OPT_STRIP:
+            o.strip_code = true;
+            break;
+        case OPT_STRICT:
+            strict = true;
+            break;
+        case 'q':
+            o.quiet = true;
+            break;
+        case 'h':
+            fputs(archive_usage, stdout);
+            return EXIT_GOOD;
+        default:
+            return usage_error("%s", "the options are not understood");
+        }
+    }
+    if (optind == argc)
+        return usage_error("%s", "name a trace, such as trace.bin");
+    o.inputs = (const char *const *)argv + optind;
+    o.input_count = (uint32_t)(argc - optind);
+    if (!o.output && !strcmp(o.inputs[0], "-"))
+        return usage_error("%s", "name the archive with -o");
+    if (o.output && !strcmp(o.output, "-") && isatty(STDOUT_FILENO))
+        return usage_error("%s", "an archive is not for the terminal: name a file with -o, or redirect");
+    for (uint32_t i = 0; o.output && i < o.input_count; i++) {
+        if (!strcmp(o.output, o.inputs[i]) && strcmp(o.output, "-"))
+            return usage_error("%s is a trace and cannot be the archive too", o.output);
+    }
+    if (!o.output)
+        o.output = name = archive_name(o.inputs[0]);
+    struct error *err = o.output ? archive_run(&o, &complete) : error_no_memory();
+    free(name);
+    if (err)
+        return fail(err);
+    return strict && !complete ? EXIT_INCOMPLETE : EXIT_GOOD;
+}
+
 static int cmd_info(int argc)
 {
     if (argc > 1)
@@ -282,6 +364,8 @@ int main(int argc, char **argv)
 
     if (!strcmp(verb, "record"))
         return cmd_record(argc - 1, argv + 1);
+    if (!strcmp(verb, "archive"))
+        return cmd_archive(argc - 1, argv + 1);
     if (!strcmp(verb, "info"))
         return cmd_info(argc - 1);
     if (!strcmp(verb, "-h") || !strcmp(verb, "--help") || !strcmp(verb, "help")) {
@@ -293,6 +377,6 @@ int main(int argc, char **argv)
         return EXIT_GOOD;
     }
     if (!*verb)
-        return usage_error("%s", "say what to do: record or info");
-    return usage_error("'%s' is not known: record or info", verb);
+        return usage_error("%s", "say what to do: record, archive or info");
+    return usage_error("'%s' is not known: record, archive or info", verb);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbolize/output.h"
+#include "formats/base/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

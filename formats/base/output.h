@@ -5,8 +5,8 @@
  * A regular file is written beside its place under another name, and renamed when it is
  * whole. Standard output, pipes and devices are written as they are.
  */
-#ifndef SYMBOLIZE_OUTPUT_H
-#define SYMBOLIZE_OUTPUT_H
+#ifndef FORMATS_BASE_OUTPUT_H
+#define FORMATS_BASE_OUTPUT_H
 
 #include <stdio.h>
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `pycap archive`: the binaries that traces refer to, from this host, in one file (capture/bundle.h).
+ */
+#ifndef CAPTURE_ARCHIVE_H
+#define CAPTURE_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+
+struct archive_options {
+    const char *const *inputs; /* traces; "-": standard input */
+    uint32_t input_count;
+    const char *output;        /* "-": standard output */
+    bool strip_code, quiet;
+    FILE *messages;
+};
+
+/* `*complete`: nothing was missing, and the traces were whole. */
+struct error *archive_run(const struct archive_options *options, bool *complete);
+
+#endif
