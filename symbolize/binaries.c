@@ -10,10 +10,9 @@
  */
 #include "symbolize/binaries.h"
 
-#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +22,12 @@
 
 #include "formats/base/vec.h"
 #include "formats/elf/identity.h"
-
-/* libdebuginfod, opened only when it is asked for: nobody needs it installed to read a trace. */
-struct debuginfod {
-    void *client;
-    void *(*begin)(void);
-    void (*end)(void *client);
-    int (*find_executable)(void *client, const unsigned char *build_id, int len, char **path);
-    int (*find_debuginfo)(void *client, const unsigned char *build_id, int len, char **path);
-};
+#include "formats/elf/links.h"
+#include "symbolize/archive.h"
+#include "symbolize/debuginfod.h"
 
 struct binaries {
+    VEC(struct archive_files *) archives;
     VEC(char *) symfs;
     char *sysroot; /* "" for "/" */
     char *home;    /* whose ~/.debug is perf's cache; NULL when unknown */
@@ -51,8 +45,8 @@ struct search {
     char *path; /* the recorded one, without " (deleted)"; NULL when it names no file */
     char id_hex[2 * ELF_BUILD_ID_MAX + 1];
     int debug_holds;          /* HAS_* of files->debug */
-    char *debuglink;          /* .gnu_debuglink of the binary */
-    uint32_t debuglink_crc;
+    struct elf_links links;   /* of the binary */
+    int server_errno;         /* why debuginfod could not answer, 0 when it did */
 };
 
 static void hex_of(const uint8_t *id, uint32_t len, char out[2 * ELF_BUILD_ID_MAX + 1])
@@ -65,35 +59,6 @@ static void hex_of(const uint8_t *id, uint32_t len, char out[2 * ELF_BUILD_ID_MA
         out[2 * i + 1] = digits[id[i] & 15];
     }
     out[2 * n] = 0;
-}
-
-/* The library stays loaded: curl, below it, has global state that unloading would leak. */
-static void debuginfod_close(struct debuginfod *d)
-{
-    if (d->client)
-        d->end(d->client);
-    *d = (struct debuginfod){0};
-}
-
-static struct error *debuginfod_open(struct debuginfod *d)
-{
-    const char *urls = getenv("DEBUGINFOD_URLS");
-
-    if (!urls || !*urls)
-        return error_create(ERROR_USAGE, "debuginfod was asked for, but DEBUGINFOD_URLS names no server");
-    void *library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return error_create(ERROR_UNSUPPORTED, "debuginfod was asked for, but libdebuginfod.so.1 is not installed");
-    d->begin = (void *(*)(void))dlsym(library, "debuginfod_begin");
-    d->end = (void (*)(void *))dlsym(library, "debuginfod_end");
-    d->find_executable = (int (*)(void *, const unsigned char *, int, char **))
-        dlsym(library, "debuginfod_find_executable");
-    d->find_debuginfo = (int (*)(void *, const unsigned char *, int, char **))
-        dlsym(library, "debuginfod_find_debuginfo");
-    if (d->begin && d->end && d->find_executable && d->find_debuginfo && (d->client = d->begin()))
-        return NULL;
-    debuginfod_close(d);
-    return error_create(ERROR_UNSUPPORTED, "libdebuginfod.so.1 cannot be used");
 }
 
 struct error *binaries_create(const struct binaries_options *options, struct binaries **out)
@@ -114,10 +79,20 @@ struct error *binaries_create(const struct binaries_options *options, struct bin
             goto no_memory;
         }
     }
+    for (const char *const *path = options->archives; !err && path && *path; path++) {
+        struct archive_files *archive;
+        err = archive_files_open(*path, &archive);
+        if (!err && !VEC_PUSH(&b->archives, archive)) {
+            archive_files_close(archive);
+            goto no_memory;
+        }
+    }
     const char *home = getenv("HOME");
     if (home && *home && !(b->home = strdup(home)))
         goto no_memory;
-    if (options->debuginfod)
+    if (err)
+        ;
+    else if (options->debuginfod)
         err = debuginfod_open(&b->debuginfod);
     else
         unsetenv("DEBUGINFOD_URLS"); /* libdw would ask by itself */
@@ -138,6 +113,9 @@ void binaries_destroy(struct binaries *b)
     if (!b)
         return;
     debuginfod_close(&b->debuginfod);
+    for (size_t i = 0; i < b->archives.count; i++)
+        archive_files_close(b->archives.data[i]);
+    VEC_DEINIT(&b->archives);
     for (size_t i = 0; i < b->symfs.count; i++)
         free(b->symfs.data[i]);
     VEC_DEINIT(&b->symfs);
@@ -150,13 +128,19 @@ void binary_files_deinit(struct binary_files *files)
 {
     free(files->binary);
     free(files->debug);
+    free(files->supplement);
     free(files->source);
+    free(files->debug_source);
+    free(files->supplement_source);
     free(files->problem);
     *files = (struct binary_files){0};
 }
 
-/* What an ELF file holds, and its debug link. */
-static int contents_of(int fd, char **debuglink, uint32_t *crc)
+/*
+ * What an ELF file holds. Call frame information counts as code: `pycap archive --strip-code` leaves it, and that is
+ * all of the code that is needed here. A debug file has neither.
+ */
+static int contents_of(int fd)
 {
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     size_t names;
@@ -173,42 +157,16 @@ static int contents_of(int fd, char **debuglink, uint32_t *crc)
         if (!gelf_getshdr(scn, &s) || !(name = elf_strptr(elf, names, s.sh_name)))
             continue;
         sections = true;
-        if (s.sh_type == SHT_PROGBITS && (s.sh_flags & SHF_EXECINSTR))
+        if (s.sh_type != SHT_NOBITS && (s.sh_flags & SHF_ALLOC) &&
+            ((s.sh_flags & SHF_EXECINSTR) || !strcmp(name, ".eh_frame")))
             holds |= HAS_CODE;
         else if (s.sh_type == SHT_PROGBITS && (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info")))
             holds |= HAS_DWARF;
         else if (s.sh_type == SHT_SYMTAB)
             holds |= HAS_SYMTAB;
-        else if (!strcmp(name, ".gnu_debuglink") && debuglink && !*debuglink) {
-            Elf_Data *data = elf_rawdata(scn, NULL);
-            const char *nul = data && data->d_buf ? memchr(data->d_buf, 0, data->d_size) : NULL;
-            size_t at = nul ? ((size_t)(nul - (const char *)data->d_buf) + 4) & ~(size_t)3 : 0;
-            /* A link is a file name; one with directories would lead out of the places it may be in. */
-            if (nul && at + 4 <= data->d_size && *(const char *)data->d_buf && !strchr(data->d_buf, '/')) {
-                memcpy(crc, (const char *)data->d_buf + at, 4);
-                *debuglink = strdup(data->d_buf);
-            }
-        }
     }
     elf_end(elf);
     return sections ? holds : HAS_CODE;
-}
-
-/* The CRC of .gnu_debuglink is the common CRC-32. */
-static bool crc_matches(int fd, uint32_t expected)
-{
-    static const size_t chunk = 1 << 16;
-    uint8_t *buffer = malloc(chunk);
-    uint32_t crc = 0;
-    off_t at = 0;
-    ssize_t n = -1;
-
-    while (buffer && (n = pread(fd, buffer, chunk, at)) > 0) {
-        crc = lzma_crc32(buffer, (size_t)n, crc);
-        at += n;
-    }
-    free(buffer);
-    return n == 0 && crc == expected;
 }
 
 static bool done(const struct search *s)
@@ -248,14 +206,42 @@ static struct error *note_mismatch(struct search *s, const char *path, const str
 
 enum how { BY_ID, BY_LINK };
 
+/* Takes of a file that is the module's what is still needed. `keep`: its descriptor if it has no path, else 0. */
+static struct error *use(struct search *s, int fd, int keep, const char *path, const char *source, enum how how)
+{
+    struct binary_files *f = s->files;
+    int holds = contents_of(fd);
+
+    if ((holds & HAS_CODE) && !f->binary && how == BY_ID) {
+        TRY(assign(&f->binary, strdup(path)));
+        TRY(assign(&f->source, strdup(source)));
+        f->binary_fd = keep;
+        elf_links_deinit(&s->links);
+        TRY(elf_links_read(fd, &s->links));
+    }
+    int symbols = holds & (HAS_DWARF | HAS_SYMTAB);
+    bool better = (symbols & HAS_DWARF) > (s->debug_holds & HAS_DWARF) || (symbols && !s->debug_holds);
+    if (better) {
+        TRY(assign(&f->debug, strdup(path)));
+        TRY(assign(&f->debug_source, strdup(source)));
+        f->debug_fd = keep;
+        s->debug_holds = symbols;
+    }
+    return NULL;
+}
+
+static bool is_ours(const struct search *s, const struct elf_identity *id)
+{
+    return id->id_kind == s->key->id_kind && id->build_id_len == s->key->build_id_len &&
+           !memcmp(id->build_id, s->key->build_id, id->build_id_len);
+}
+
 /* Looks at one file and takes of it what is still needed. */
 static struct error *consider(struct search *s, const char *path, const char *source, enum how how)
 {
     struct elf_identity id = {0};
     struct stat st;
     struct error *err = NULL;
-    uint32_t crc = 0;
-    char *link = NULL;
 
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
@@ -271,41 +257,44 @@ static struct error *consider(struct search *s, const char *path, const char *so
         }
         goto out;
     }
-    bool same = id.id_kind == s->key->id_kind && id.build_id_len == s->key->build_id_len &&
-                !memcmp(id.build_id, s->key->build_id, id.build_id_len);
     /* A debug file without a build ID of its own is vouched for by the link's CRC. */
-    if (!same && how == BY_LINK && id.is_elf && id.id_kind == ELF_ID_CONTENT_HASH)
-        same = crc_matches(fd, s->debuglink_crc);
-    if (!same) {
+    if (is_ours(s, &id) || (how == BY_LINK && id.is_elf && id.id_kind == ELF_ID_CONTENT_HASH &&
+                            elf_crc_matches(fd, s->links.debug_crc)))
+        err = id.is_elf ? use(s, fd, 0, path, source, how) : NULL;
+    else
         err = note_mismatch(s, path, &id);
-        goto out;
-    }
-    if (!id.is_elf)
-        goto out;
-    int holds = contents_of(fd, how == BY_ID ? &link : NULL, &crc);
-    bool used = false;
-    if ((holds & HAS_CODE) && !s->files->binary && how == BY_ID) {
-        err = assign(&s->files->binary, strdup(path));
-        used = true;
-        free(s->debuglink);
-        s->debuglink = link;
-        s->debuglink_crc = crc;
-        link = NULL;
-    }
-    int symbols = holds & (HAS_DWARF | HAS_SYMTAB);
-    bool better = (symbols & HAS_DWARF) > (s->debug_holds & HAS_DWARF) || (symbols && !s->debug_holds);
-    if (!err && better) {
-        err = assign(&s->files->debug, strdup(path));
-        s->debug_holds = symbols;
-        used = true;
-    }
-    if (!err && used && !s->files->source)
-        err = assign(&s->files->source, strdup(source));
 out:
-    free(link);
     elf_identity_deinit(&id);
     close(fd);
     return err;
+}
+
+/* `pycap archive` names the folder of a debug file after the binary's identity. */
+static bool is_debug_of(const struct archive_member *m, const char *id_hex)
+{
+    size_t len = strlen(m->name), tail = strlen(id_hex) + sizeof "//debug" - 1;
+
+    return len > tail && m->name[len - tail] == '/' && !strncmp(m->name + len - tail + 1, id_hex, strlen(id_hex)) &&
+           !strcmp(m->name + len - (sizeof "/debug" - 1), "/debug");
+}
+
+static struct error *try_archives(struct search *s)
+{
+    /* The binaries first: one tells the CRC of its debug file. */
+    for (int links = 0; links < 2; links++) {
+        for (size_t i = 0; i < s->b->archives.count && !done(s); i++) {
+            const struct archive_files *a = s->b->archives.data[i];
+            for (uint32_t k = 0; k < archive_files_count(a) && !done(s); k++) {
+                const struct archive_member *m = archive_files_get(a, k);
+                if (!links && is_ours(s, &m->identity))
+                    TRY(use(s, m->fd, m->fd, m->name, "archive", BY_ID));
+                else if (links && s->links.debug && m->identity.id_kind == ELF_ID_CONTENT_HASH &&
+                         is_debug_of(m, s->id_hex) && elf_crc_matches(m->fd, s->links.debug_crc))
+                    TRY(use(s, m->fd, m->fd, m->name, "archive", BY_LINK));
+            }
+        }
+    }
+    return NULL;
 }
 
 static struct error *try_at(struct search *s, const char *source, enum how how, const char *fmt, ...)
@@ -344,13 +333,13 @@ static struct error *try_debuglink(struct search *s)
     static const char source[] = "debug link";
     const char *binary = s->files->binary;
 
-    if (!s->debuglink || !binary || done(s))
+    if (!s->links.debug || !binary || s->files->binary_fd || done(s))
         return NULL;
     const char *slash = strrchr(binary, '/');
     int dir = slash ? (int)(slash - binary) : 1;
     if (!slash)
         binary = ".";
-    char *link = s->debuglink;
+    const char *link = s->links.debug;
     TRY(try_at(s, source, BY_LINK, "%.*s/%s", dir, binary, link));
     TRY(try_at(s, source, BY_LINK, "%.*s/.debug/%s", dir, binary, link));
     if (!s->path)
@@ -384,6 +373,8 @@ static struct error *try_debuginfod(struct search *s)
             if (path)
                 err = consider(s, path, "debuginfod", BY_ID);
         }
+        else if (wanted && fd != -ENOENT)
+            s->server_errno = -fd;
         free(path);
         path = NULL;
     }
@@ -395,6 +386,7 @@ static struct error *search_places(struct search *s)
     struct binaries *b = s->b;
     bool has_build_id = s->key->id_kind == ELF_ID_BUILD_ID && s->key->build_id_len >= 2;
 
+    TRY(try_archives(s));
     for (size_t i = 0; i < b->symfs.count; i++) {
         const char *dir = b->symfs.data[i];
         if (s->path) {
@@ -439,6 +431,123 @@ static struct error *search_places(struct search *s)
     return done(s) ? NULL : try_debuginfod(s);
 }
 
+/* ---- the supplement that dwz split off debug files ---- */
+
+/* Takes the file if it has the build ID that the link names. */
+static struct error *try_supplement(struct search *s, const struct elf_links *links, char *path, const char *source)
+{
+    struct elf_identity id = {0};
+    struct error *err = NULL;
+
+    if (!path)
+        return error_no_memory();
+    int fd = s->files->supplement ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0) {
+        err = elf_identity_read(fd, path, &id);
+        if (!err && id.id_kind == ELF_ID_BUILD_ID && id.build_id_len == links->supplement_id_len &&
+            !memcmp(id.build_id, links->supplement_id, id.build_id_len)) {
+            err = assign(&s->files->supplement, strdup(path));
+            if (!err)
+                err = assign(&s->files->supplement_source, strdup(source));
+        }
+        elf_identity_deinit(&id);
+        close(fd);
+    }
+    free(path);
+    if (err && err->code != ERROR_NO_MEMORY) {
+        error_destroy(err);
+        err = NULL;
+    }
+    return err;
+}
+
+__attribute__((format(printf, 1, 2))) static char *format(const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    return n < 0 ? NULL : text;
+}
+
+/*
+ * Where the link says, or in a .build-id folder; both also below every directory that the debug file itself lies in,
+ * which serves sysroots and --symfs without knowing of them.
+ */
+static struct error *supplement_near(struct search *s, const struct elf_links *links, const char *hex)
+{
+    static const char source[] = "dwz link";
+    char *dir = strdup(s->files->debug);
+    struct error *err = NULL;
+
+    if (!dir)
+        return error_no_memory();
+    for (char *slash; !err && !s->files->supplement && (slash = strrchr(dir, '/'));) {
+        *slash = 0;
+        err = try_supplement(s, links, format("%s/%s", dir, links->supplement + (*links->supplement == '/')), source);
+        if (!err)
+            err = try_supplement(s, links, format("%s/.build-id/%.2s/%s.debug", dir, hex, hex + 2), source);
+    }
+    free(dir);
+    return err;
+}
+
+static struct error *supplement_from_debuginfod(struct search *s, const struct elf_links *links)
+{
+    struct debuginfod *d = &s->b->debuginfod;
+    char *path = NULL;
+
+    if (!d->client || s->files->supplement)
+        return NULL;
+    int fd = d->find_debuginfo(d->client, links->supplement_id, (int)links->supplement_id_len, &path);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 && path ? try_supplement(s, links, path, "debuginfod") : NULL;
+}
+
+static struct error *find_supplement(struct search *s)
+{
+    struct binary_files *f = s->files;
+    struct elf_links links = {0};
+    char hex[2 * ELF_BUILD_ID_MAX + 1];
+    struct error *err = NULL;
+    int fd = f->debug_fd ? dup(f->debug_fd) : open(f->debug, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return NULL;
+    err = elf_links_read(fd, &links);
+    close(fd);
+    if (err || !links.supplement)
+        return err;
+    hex_of(links.supplement_id, links.supplement_id_len, hex);
+    for (size_t i = 0; !err && i < s->b->archives.count; i++) {
+        const struct archive_files *a = s->b->archives.data[i];
+        for (uint32_t k = 0; !err && !f->supplement && k < archive_files_count(a); k++) {
+            const struct archive_member *m = archive_files_get(a, k);
+            if (m->identity.id_kind != ELF_ID_BUILD_ID || m->identity.build_id_len != links.supplement_id_len ||
+                memcmp(m->identity.build_id, links.supplement_id, links.supplement_id_len))
+                continue;
+            err = assign(&f->supplement, strdup(m->name));
+            if (!err)
+                err = assign(&f->supplement_source, strdup("archive"));
+            f->supplement_fd = m->fd;
+        }
+    }
+    if (!err && !f->debug_fd)
+        err = supplement_near(s, &links, hex);
+    if (!err && !f->supplement && !s->b->no_host)
+        err = try_supplement(s, &links, format("/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2),
+                             "build-id folder");
+    if (!err)
+        err = supplement_from_debuginfod(s, &links);
+    if (!err && !f->supplement)
+        err = assign(&f->supplement_source, strdup("missing"));
+    elf_links_deinit(&links);
+    return err;
+}
+
 /* The recorded path as a path of a file, or NULL: "[vdso]", "//anon" and "memfd:" are none. */
 static char *file_path_of(const char *recorded)
 {
@@ -466,15 +575,25 @@ struct error *binaries_find(struct binaries *b, const struct binary_key *key, st
     if (!err && files->binary) {
         free(files->problem); /* of a place that came before the right one */
         files->problem = NULL;
-        if (!files->debug)
+        if (!files->debug) {
             err = assign(&files->debug, strdup(files->binary));
+            files->debug_fd = files->binary_fd;
+        }
+        if (files->debug && !strcmp(files->debug, files->binary)) {
+            free(files->debug_source);
+            files->debug_source = NULL;
+        }
     } else if (!err && files->debug) {
         err = assign(&files->problem, strdup("only the debug file was found, not the binary"));
     } else if (!err && !files->problem) {
-        err = assign(&files->problem, strdup("not found by its path nor by its build ID"));
+        err = assign(&files->problem,
+                     format("not found by its path nor by its build ID%s%s", s.server_errno ? "; debuginfod: " : "",
+                            s.server_errno ? strerror(s.server_errno) : ""));
     }
+    if (!err && files->debug)
+        err = find_supplement(&s);
     free(s.path);
-    free(s.debuglink);
+    elf_links_deinit(&s.links);
     if (err)
         binary_files_deinit(files);
     return err;

@@ -13,6 +13,7 @@
 #include "formats/base/err.h"
 
 struct binaries_options {
+    const char *const *archives; /* files of pycap archive, before all else; NULL-terminated, may be NULL */
     const char *const *symfs; /* directories searched like perf's --symfs, NULL-terminated, may be NULL */
     const char *sysroot;      /* prefix of the recorded paths and of /usr/lib/debug; NULL: "/" */
     bool no_host;             /* do not look at this host's own paths */
@@ -31,11 +32,16 @@ struct binary_key {
     const char *path;  /* as recorded */
 };
 
+/* Texts are owned. What lies in an archive has a descriptor, borrowed from the binaries, and its name is no path. */
 struct binary_files {
-    char *binary;     /* path of the file with the code and .eh_frame, or NULL; owned */
-    char *debug;      /* path of the file with DWARF or symbols (may equal binary), or NULL; owned */
-    char *source;     /* how it was found, for the summary: "recorded path", "symfs", "build-id folder" …; owned */
-    char *problem;    /* why there is none, or what is wrong with it ("build ID differs: …"), or NULL; owned */
+    char *binary;     /* the file with the code and .eh_frame, or NULL */
+    char *debug;      /* the file with DWARF or symbols (may equal binary), or NULL */
+    char *supplement; /* what dwz split off the debug file, or NULL */
+    int binary_fd, debug_fd, supplement_fd; /* 0: opened by its path */
+    char *source;     /* how the binary was found, for the summary: "archive", "recorded path", "symfs" …, or NULL */
+    char *debug_source; /* the same of the debug file; NULL when it is the binary */
+    char *supplement_source; /* the same; "missing" where the debug file has a supplement that was not found */
+    char *problem;    /* why there is none, or what is wrong with it ("build ID differs: …"), or NULL */
 };
 /* Looks a module up. Not finding it is no error: see files->problem. */
 struct error *binaries_find(struct binaries *b, const struct binary_key *key, struct binary_files *files);

@@ -195,7 +195,7 @@ static struct error *start(struct convert *c)
 {
     const struct options *o = c->options;
     const struct resolver_options resolver_options = {
-        .binaries = {.symfs = o->symfs.data, .sysroot = o->sysroot, .debuginfod = o->debuginfod},
+        .binaries = {.archives = o->python_only ? NULL : o->archives.data, .symfs = o->symfs.data, .sysroot = o->sysroot, .debuginfod = o->debuginfod},
         .show_interpreter = o->show_interpreter,
         .python_only = o->python_only,
     };

@@ -9,29 +9,40 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct error *image_map(const char *path, struct image *out)
+static struct error *map_fd(int fd, const char *path, struct image *out)
 {
-    struct error *err = NULL;
     struct stat st;
 
+    if (fstat(fd, &st))
+        return error_file(errno, path, "cannot be looked at");
+    if (!S_ISREG(st.st_mode))
+        return error_file(0, path, "is no regular file");
+    if (!st.st_size)
+        return NULL;
+    /* Writable, and private: libelf changes the section headers of compressed sections in place. */
+    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return error_file(errno, path, "cannot be mapped");
+    *out = (struct image){p, (uint64_t)st.st_size};
+    return NULL;
+}
+
+struct error *image_map_open(int open_fd, const char *path, struct image *out)
+{
     *out = (struct image){0};
+    if (open_fd)
+        return map_fd(open_fd, path, out);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return error_file(errno, path, "cannot be opened");
-    if (fstat(fd, &st)) {
-        err = error_file(errno, path, "cannot be looked at");
-    } else if (!S_ISREG(st.st_mode)) {
-        err = error_file(0, path, "is no regular file");
-    } else if (st.st_size > 0) {
-        /* Writable, and private: libelf changes the section headers of compressed sections in place. */
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED)
-            err = error_file(errno, path, "cannot be mapped");
-        else
-            *out = (struct image){p, (uint64_t)st.st_size};
-    }
+    struct error *err = map_fd(fd, path, out);
     close(fd);
     return err;
+}
+
+struct error *image_map(const char *path, struct image *out)
+{
+    return image_map_open(0, path, out);
 }
 
 struct error *image_copy(const void *data, uint64_t len_bytes, struct image *out)

@@ -17,6 +17,8 @@ struct image {
 
 /* Regular files only. */
 struct error *image_map(const char *path, struct image *out);
+/* The same of an open file, which the caller keeps; `path` is for messages. `fd` 0: by the path. */
+struct error *image_map_open(int fd, const char *path, struct image *out);
 /* Of bytes in memory, for the same reason. */
 struct error *image_copy(const void *data, uint64_t len_bytes, struct image *out);
 void image_unmap(struct image *image);

@@ -156,7 +156,7 @@ struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_
         else if (m->kind == KIND_ELF) {
             TRY(look_up(c, m));
             if (m->files.binary)
-                TRY(note(m, unwind_module_open(m->files.binary, m->files.debug, &m->unwind)));
+                TRY(note(m, unwind_module_open_files(&m->files, &m->unwind)));
         }
         if (!m->unwind)
             TRY(unwind_module_open(NULL, NULL, &m->unwind));

@@ -10,13 +10,14 @@
 #include "formats/base/buf.h"
 
 enum {
-    OPT_SYMFS = 256, OPT_SYSROOT, OPT_DEBUGINFOD, OPT_NOLINENO, OPT_FULL_FILENAMES, OPT_COLUMNS, OPT_SHOW_INTERPRETER,
+    OPT_ARCHIVE = 256, OPT_SYMFS, OPT_SYSROOT, OPT_DEBUGINFOD, OPT_NOLINENO, OPT_FULL_FILENAMES, OPT_COLUMNS, OPT_SHOW_INTERPRETER,
     OPT_PYTHON_ONLY, OPT_GIL, OPT_PID, OPT_TID, OPT_TIME, OPT_STRICT, OPT_TOP, OPT_VERSION,
 };
 
 static const struct option long_options[] = {
     {"format", required_argument, NULL, 'f'},
     {"output", required_argument, NULL, 'o'},
+    {"archive", required_argument, NULL, OPT_ARCHIVE},
     {"symfs", required_argument, NULL, OPT_SYMFS},
     {"sysroot", required_argument, NULL, OPT_SYSROOT},
     {"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
@@ -54,7 +55,8 @@ static const char help_tail[] =
     "      --top N           rows of top (default: 10; 0 for all)\n"
     "\n"
     "where binaries and their debug files are looked for, besides this host's own paths:\n"
-    "      --symfs DIR       an archive of binaries, by path or build ID; may be repeated\n"
+    "      --archive FILE    what pycap archive or perf archive made; before all else; may be repeated\n"
+    "      --symfs DIR       a folder of binaries, by path or build ID; may be repeated\n"
     "      --sysroot DIR     before recorded paths and /usr/lib/debug\n"
     "      --debuginfod      ask the servers of DEBUGINFOD_URLS\n"
     "\n"
@@ -103,6 +105,7 @@ void options_help(FILE *out)
 void options_deinit(struct options *o)
 {
     VEC_DEINIT(&o->inputs);
+    VEC_DEINIT(&o->archives);
     VEC_DEINIT(&o->symfs);
     VEC_DEINIT(&o->pids);
     VEC_DEINIT(&o->tids);
@@ -230,6 +233,8 @@ static struct error *parse_option(struct options *o, int option, const char *arg
     case OPT_VERSION:
         o->version = true;
         return NULL;
+    case OPT_ARCHIVE:
+        return VEC_PUSH(&o->archives, arg) ? NULL : error_no_memory();
     case OPT_SYMFS:
         return VEC_PUSH(&o->symfs, arg) ? NULL : error_no_memory();
     case OPT_SYSROOT:
@@ -296,7 +301,7 @@ struct error *options_parse(int argc, char **argv, struct options *o)
         if (!VEC_PUSH(&o->inputs, argv[i]))
             return error_no_memory();
     }
-    if (!VEC_PUSH(&o->symfs, NULL))
+    if (!VEC_PUSH(&o->symfs, NULL) || !VEC_PUSH(&o->archives, NULL))
         return error_no_memory();
     if (!o->inputs.count)
         return error_create(ERROR_USAGE, "name a trace, such as trace.bin");

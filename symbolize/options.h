@@ -27,6 +27,7 @@ struct options {
     const char *output;       /* NULL: standard output */
     enum output_kind kind;
     const struct emitter *emitter; /* of OUTPUT_EMITTER */
+    VEC(const char *) archives;    /* ends with NULL */
     VEC(const char *) symfs;       /* ends with NULL */
     const char *sysroot;
     bool debuginfod, show_interpreter, python_only, strict;

@@ -605,6 +605,10 @@ static struct error *print_module(const struct modcache_entry *m, FILE *out)
     buf_printf(&line, "; %s", m->symbols ? symbols_quality(m->symbols) : "not opened");
     if (m->files.source)
         buf_printf(&line, "; %s", m->files.source);
+    if (m->files.debug_source)
+        buf_printf(&line, "; %s: %s", m->files.source ? "debug file" : "only its debug file", m->files.debug_source);
+    if (m->files.supplement_source)
+        buf_printf(&line, "; supplement: %s", m->files.supplement_source);
     if (m->files.problem)
         buf_printf(&line, "; %s", m->files.problem);
     if (m->trouble)

@@ -10,7 +10,7 @@
  */
 #include "symbolize/symbols.h"
 
-#include <elfutils/libdwelf.h>
+#include <elfutils/libdw.h>
 #include <gelf.h>
 #include <libiberty/demangle.h>
 #include <lzma.h>
@@ -37,10 +37,10 @@ struct file {
 };
 
 struct symbols {
-    struct file binary, debug, alternate;
+    struct file binary, debug, supplement;
     uint8_t *unpacked; /* .gnu_debugdata */
     Elf *mini;
-    Dwarf *dw, *alternate_dw;
+    Dwarf *dw, *supplement_dw;
     struct dwarf *dwarf;
     struct symbol_table table;
     struct elf_identity identity; /* its segments */
@@ -68,9 +68,9 @@ static struct error *file_begin(struct file *f, const char *path)
                 : error_create(ERROR_FORMAT, "the image is no ELF file");
 }
 
-static struct error *file_open(struct file *f, const char *path)
+static struct error *file_open(struct file *f, int fd, const char *path)
 {
-    TRY(image_map(path, &f->image));
+    TRY(image_map_open(fd, path, &f->image));
     return file_begin(f, path);
 }
 
@@ -80,11 +80,11 @@ void symbols_close(struct symbols *s)
         return;
     dwarf_destroy(s->dwarf);
     dwarf_end(s->dw);
-    dwarf_end(s->alternate_dw);
+    dwarf_end(s->supplement_dw);
     symbol_table_deinit(&s->table);
     elf_end(s->mini); /* its bytes are in `unpacked` */
     free(s->unpacked);
-    file_close(&s->alternate);
+    file_close(&s->supplement);
     file_close(&s->debug);
     file_close(&s->binary);
     elf_identity_deinit(&s->identity);
@@ -137,78 +137,35 @@ static void open_mini(struct symbols *s)
         s->mini = elf_memory((char *)s->unpacked, len);
 }
 
-/* Takes a file as the supplement if it has the build ID that the link names. */
-static bool try_alternate(struct symbols *s, const char *path, const void *build_id, size_t build_id_len)
+/* The dwz supplement. Without it what lies in there is nameless; libdw looks once more, in the host's folders. */
+static void open_supplement(struct symbols *s, const struct binary_files *files)
 {
-    struct file f = {0};
-    const void *id = NULL;
-    struct error *err = file_open(&f, path);
+    struct error *err = file_open(&s->supplement, files->supplement_fd, files->supplement);
 
     if (err) {
         error_destroy(err);
-        return false;
+        return;
     }
-    ssize_t len = dwelf_elf_gnu_build_id(f.elf, &id);
-    if (len <= 0 || (size_t)len != build_id_len || memcmp(id, build_id, build_id_len) ||
-        !(s->alternate_dw = dwarf_begin_elf(f.elf, DWARF_C_READ, NULL))) {
-        file_close(&f);
-        return false;
-    }
-    s->alternate = f;
-    dwarf_setalt(s->dw, s->alternate_dw);
-    return true;
+    s->supplement_dw = dwarf_begin_elf(s->supplement.elf, DWARF_C_READ, NULL);
+    if (s->supplement_dw)
+        dwarf_setalt(s->dw, s->supplement_dw);
 }
 
-/*
- * The dwz supplement: where the link says, or in a .build-id folder; both also below every directory that the debug
- * file itself lies in, which serves sysroots and --symfs without knowing of them.
- */
-static struct error *open_alternate(struct symbols *s, const char *debug_path)
-{
-    const char *link;
-    const void *id;
-    ssize_t id_len = dwelf_dwarf_gnu_debugaltlink(s->dw, &link, &id);
-    char hex[2 * ELF_BUILD_ID_MAX + 1];
-    bool found = false;
-
-    if (id_len < 2 || id_len > ELF_BUILD_ID_MAX)
-        return NULL;
-    for (ssize_t i = 0; i < id_len; i++)
-        snprintf(hex + 2 * i, 3, "%02x", ((const uint8_t *)id)[i]);
-    char *dir = strdup(debug_path);
-    if (!dir)
-        return error_no_memory();
-    for (char *slash; !found && (slash = strrchr(dir, '/'));) {
-        char *path;
-        *slash = 0;
-        if (asprintf(&path, "%s/%s", dir, link + (link[0] == '/')) < 0)
-            break;
-        found = try_alternate(s, path, id, (size_t)id_len);
-        free(path);
-        if (found || asprintf(&path, "%s/.build-id/%.2s/%s.debug", dir, hex, hex + 2) < 0)
-            break;
-        found = try_alternate(s, path, id, (size_t)id_len);
-        free(path);
-    }
-    free(dir);
-    return NULL; /* where none was found, libdw looks once more, in the host's .build-id folder */
-}
-
-static struct error *open_dwarf(struct symbols *s, const char *debug_path)
+static struct error *open_dwarf(struct symbols *s, const struct binary_files *files)
 {
     Elf *elf = s->debug.elf ? s->debug.elf : s->binary.elf;
 
     s->dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (!s->dw)
         return NULL; /* none, or damaged beyond use: the symbols remain */
-    if (debug_path)
-        TRY(open_alternate(s, debug_path));
+    if (files->supplement)
+        open_supplement(s, files);
     s->dwarf = dwarf_create(s->dw, &s->table.code);
     return s->dwarf ? NULL : error_no_memory();
 }
 
 /* Everything that the opened files hold. */
-static struct error *read_files(struct symbols *s, const char *debug_path)
+static struct error *read_files(struct symbols *s, const struct binary_files *files)
 {
     Elf *binary = s->binary.elf, *debug = s->debug.elf;
     Elf *any = binary ? binary : debug;
@@ -232,7 +189,7 @@ static struct error *read_files(struct symbols *s, const char *debug_path)
     ok = ok && (!binary || symbol_table_add_plt(&s->table, binary)) && symbol_table_finish(&s->table);
     if (!ok)
         return error_no_memory();
-    TRY(open_dwarf(s, debug_path));
+    TRY(open_dwarf(s, files));
     if (s->dwarf && dwarf_has_functions(s->dwarf))
         s->quality = "DWARF";
     return NULL;
@@ -242,18 +199,17 @@ struct error *symbols_open(const struct binary_files *files, struct symbols **ou
 {
     struct symbols *s = calloc(1, sizeof *s);
     struct error *err = NULL;
-    const char *debug_path = files->debug ? files->debug : files->binary;
 
     if (!s)
         return error_no_memory();
     elf_version(EV_CURRENT);
     s->quality = "none";
     if (files->binary)
-        err = file_open(&s->binary, files->binary);
+        err = file_open(&s->binary, files->binary_fd, files->binary);
     if (!err && files->debug && (!files->binary || strcmp(files->debug, files->binary)))
-        err = file_open(&s->debug, files->debug);
+        err = file_open(&s->debug, files->debug_fd, files->debug);
     if (!err)
-        err = read_files(s, debug_path);
+        err = read_files(s, files);
     if (err) {
         symbols_close(s);
         return err;
@@ -264,6 +220,7 @@ struct error *symbols_open(const struct binary_files *files, struct symbols **ou
 
 struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct symbols **out)
 {
+    const struct binary_files none = {0};
     struct symbols *s = calloc(1, sizeof *s);
     struct error *err = NULL;
 
@@ -275,7 +232,7 @@ struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct 
     if (!err)
         err = file_begin(&s->binary, NULL);
     if (!err)
-        err = read_files(s, NULL);
+        err = read_files(s, &none);
     if (err) {
         symbols_close(s);
         return err;

@@ -16,6 +16,9 @@
 struct unwind_module;
 /* `path` is the binary; `debug` (may be NULL) may hold .debug_frame. NULL path: *out has no information at all. */
 struct error *unwind_module_open(const char *path, const char *debug, struct unwind_module **out);
+/* The same from what was found for a module. */
+struct binary_files;
+struct error *unwind_module_open_files(const struct binary_files *files, struct unwind_module **out);
 /* The vdso's image; copied. */
 struct error *unwind_module_open_memory(const void *image, uint64_t len_bytes, struct unwind_module **out);
 void unwind_module_close(struct unwind_module *m);

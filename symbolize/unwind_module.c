@@ -13,6 +13,8 @@
 #include <gelf.h>
 #include <string.h>
 
+#include "symbolize/binaries.h"
+
 /* The bytes of the file from a virtual address to the end of its segment. */
 static const uint8_t *bytes_at(const struct unwind_module *m, uint64_t vaddr, uint64_t *len_bytes, uint32_t *flags)
 {
@@ -106,18 +108,19 @@ static void read_image(struct unwind_module *m)
         m->debug_frame = (struct cfi_section){data->d_buf, data->d_size, 0, 0, true};
 }
 
-struct error *unwind_module_open(const char *path, const char *debug, struct unwind_module **out)
+struct error *unwind_module_open_files(const struct binary_files *files, struct unwind_module **out)
 {
+    const char *path = files->binary, *debug = files->debug;
     struct unwind_module *m = calloc(1, sizeof *m);
     struct error *err = NULL;
 
     if (!m)
         return error_no_memory();
     if (path) {
-        err = image_map(path, &m->image);
+        err = image_map_open(files->binary_fd, path, &m->image);
         /* Without a debug file something may be missing; that shows where it is. */
         if (!err && debug && strcmp(debug, path))
-            error_destroy(image_map(debug, &m->debug_image));
+            error_destroy(image_map_open(files->debug_fd, debug, &m->debug_image));
         if (!err && m->image.data)
             err = elf_identity_read_memory(m->image.data, m->image.len_bytes, path, &m->identity);
         if (!err && m->image.data)
@@ -129,6 +132,14 @@ struct error *unwind_module_open(const char *path, const char *debug, struct unw
     }
     *out = m;
     return NULL;
+}
+
+struct error *unwind_module_open(const char *path, const char *debug, struct unwind_module **out)
+{
+    /* Only read. */
+    const struct binary_files files = {.binary = (char *)path, .debug = (char *)debug};
+
+    return unwind_module_open_files(&files, out);
 }
 
 struct error *unwind_module_open_memory(const void *image, uint64_t len_bytes, struct unwind_module **out)

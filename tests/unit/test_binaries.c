@@ -316,7 +316,8 @@ static void test_debuginfod(void **state)
                              .path = "/gone"};
     must(binaries_find(b, &key, &files));
     assert_null(files.binary);
-    assert_string_equal(files.problem, "not found by its path nor by its build ID");
+    static const char problem[] = "not found by its path nor by its build ID";
+    assert_int_equal(strncmp(files.problem, problem, sizeof problem - 1), 0);
     binary_files_deinit(&files);
     binaries_destroy(b);
     unsetenv("DEBUGINFOD_URLS");

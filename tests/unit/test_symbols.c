@@ -162,7 +162,13 @@ static void test_dwz(void **state)
     assert_true(fixture_run(f, "mkdir -p usr/lib/debug/.dwz && objcopy --only-keep-debug a.so usr/lib/debug/a.debug &&"
                                "cp usr/lib/debug/a.debug usr/lib/debug/b.debug && cd usr/lib/debug &&"
                                "dwz -m .dwz/common -M /usr/lib/debug/.dwz/common a.debug b.debug"));
-    struct symbols *s = open_files(f, "a.so", "usr/lib/debug/a.debug");
+    char binary[512], debug[512], supplement[512];
+    struct binary_files files = {.binary = binary, .debug = debug, .supplement = supplement};
+    struct symbols *s;
+    snprintf(binary, sizeof binary, "%s/a.so", f->dir);
+    snprintf(debug, sizeof debug, "%s/usr/lib/debug/a.debug", f->dir);
+    snprintf(supplement, sizeof supplement, "%s/usr/lib/debug/.dwz/common", f->dir);
+    must(symbols_open(&files, &s));
     assert_inlines(s, place);
     symbols_close(s);
 }
