@@ -300,3 +300,31 @@ struct error *archive_run(const struct archive_options *options, bool *complete)
     survey_deinit(&s);
     return err;
 }
+
+static struct error *gather_held(struct bundle *b, const struct modules *modules, bool snapshots)
+{
+    /* Those that frames are in come first. */
+    for (int framed = 1; framed >= 0; framed--) {
+        for (uint32_t i = 0; i < modules_count(modules); i++) {
+            const struct module *m = modules_get(modules, i);
+            const struct elf_identity *id = &m->identity;
+            const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
+            const struct bundle_place place = {.path = m->path, .pid = m->pid};
+            if (m->framed != framed || !(m->framed || (snapshots && m->trace_epoch_1)))
+                continue;
+            if (m->kind == MODULE_VDSO && m->image)
+                TRY(bundle_add_vdso(b, &key, m->image, m->image_len_bytes));
+            else if (m->kind == MODULE_ELF)
+                TRY(bundle_add(b, &key, &place, 1, m->held_fd ? m->held_fd : -1));
+        }
+    }
+    return NULL;
+}
+
+struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots)
+{
+    uint32_t missing;
+
+    TRY(gather_held(b, modules, snapshots));
+    return bundle_finish(b, &missing);
+}

@@ -22,4 +22,12 @@ struct archive_options {
 /* `*complete`: nothing was missing, and the traces were whole. */
 struct error *archive_run(const struct archive_options *options, bool *complete);
 
+/*
+ * At the end of a recording: the modules it met, whose files were held open (modules_hold()). `snapshots`: stacks were
+ * copied, so that all modules count that the trace names, not only those with frames. Finishes the bundle.
+ */
+struct bundle;
+struct modules;
+struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots);
+
 #endif

@@ -41,6 +41,8 @@ static const char usage_text[] =
     "      --stack-size N    snapshot: copy at most N bytes of a user stack (65536, which is the most)\n"
     "      --unwind-memory N tables: bytes for them (32M)\n"
     "      --no-kernel       no kernel frames\n"
+    "      --archive FILE    the binaries, too, as of the time they were mapped, into FILE; see pycap archive\n"
+    "      --strip-code      without their code and data\n"
     "  -m, --ring-size N     bytes of buffer for the sampler, a power of two (by rate and CPUs)\n"
     "  -a, --all             processes that are not Python, too: their native and kernel frames\n"
     "  -g                    accepted: stacks are always recorded\n"
@@ -128,7 +130,8 @@ static int refuse_idle(const char *name)
 
 static int cmd_record(int argc, char **argv)
 {
-    enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_IDLE, OPT_WALL, OPT_GIL };
+    enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_ARCHIVE, OPT_STRIP,
+           OPT_IDLE, OPT_WALL, OPT_GIL };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},
@@ -149,6 +152,8 @@ static int cmd_record(int argc, char **argv)
         {"all", no_argument, NULL, 'a'},
         {"quiet", no_argument, NULL, 'q'},
         {"help", no_argument, NULL, 'h'},
+        {"archive", required_argument, NULL, OPT_ARCHIVE},
+        {"strip-code", no_argument, NULL, OPT_STRIP},
         {"idle", no_argument, NULL, OPT_IDLE},
         {"wall", no_argument, NULL, OPT_WALL},
         {"gil", no_argument, NULL, OPT_GIL},
@@ -226,6 +231,12 @@ static int cmd_record(int argc, char **argv)
         case OPT_NO_KERNEL:
             o.kernel = false;
             break;
+        case OPT_ARCHIVE:
+            o.archive = optarg;
+            break;
+        case OPT_STRIP:
+            o.strip_code = true;
+            break;
         case 'm':
             if (!parse_size(optarg, 1u << 30, &n) || n < 4096 || n & (n - 1))
                 return usage_error("'%s' is no ring size: a power of two, 4096 to 1G", optarg);
@@ -254,6 +265,10 @@ static int cmd_record(int argc, char **argv)
             return usage_error("%s", "the options are not understood");
         }
     }
+    if (o.archive && !strcmp(o.archive, o.output))
+        return usage_error("%s cannot be the trace and the archive", o.archive);
+    if (o.strip_code && !o.archive)
+        return usage_error("%s", "--strip-code goes with --archive");
     if (optind < argc) {
         if (pids.list.count)
             return usage_error("%s", "either -p or a command");

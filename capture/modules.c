@@ -2,10 +2,12 @@
 #include "capture/modules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@ struct modules {
     /* Keys of several kinds in one table ('b' build ID and path, 'f' file); the id leads to an index in `of_key`. */
     struct intern keys;
     VEC(uint32_t) of_key;
+    uint32_t hold_left; /* files that may still be held open */
 };
 
 struct error *modules_create(struct modules **out)
@@ -31,6 +34,8 @@ static void module_destroy(struct module *m)
 {
     if (!m)
         return;
+    if (m->held_fd)
+        close(m->held_fd);
     elf_identity_deinit(&m->identity);
     py_image_deinit(&m->python);
     free(m->path);
@@ -48,6 +53,33 @@ void modules_destroy(struct modules *m)
     VEC_DEINIT(&m->of_key);
     intern_deinit(&m->keys);
     free(m);
+}
+
+/* Leaves room for what the recorder opens besides. */
+void modules_hold(struct modules *m)
+{
+    enum { HOLD_MAX = 8192, OTHERS = 512 };
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    m->hold_left = limit.rlim_cur < HOLD_MAX + OTHERS ? (uint32_t)limit.rlim_cur : HOLD_MAX + OTHERS;
+    m->hold_left = m->hold_left > OTHERS ? m->hold_left - OTHERS : 0;
+}
+
+static void hold(struct modules *m, struct module *module, int fd)
+{
+    if (!m->hold_left || module->kind != MODULE_ELF)
+        return;
+    int held = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (held < 0)
+        return;
+    module->held_fd = held;
+    m->hold_left--;
 }
 
 uint32_t modules_count(const struct modules *m)
@@ -196,6 +228,8 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
     struct error *err = NULL;
     if (!module && (fd >= 0 || mapping->build_id_len)) {
         err = add_module(m, mapping->path, &module);
+        if (!err)
+            module->pid = mapping->pid;
         if (!err && fd >= 0)
             err = inspect(module, fd);
         if (!err && fd >= 0 && mapping->build_id_len && module->identity.build_id_len &&
@@ -215,6 +249,8 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
             module->identity.build_id_len = mapping->build_id_len;
             memcpy(module->identity.build_id, mapping->build_id, mapping->build_id_len);
         }
+        if (!err && fd >= 0)
+            hold(m, module, fd);
         if (!err && file_key_len)
             err = add_key(m, file_key, (uint32_t)file_key_len, module);
     }

@@ -24,6 +24,9 @@ struct module {
     struct elf_identity identity;
     struct py_image python;
     bool is_glibc;
+    bool framed;       /* the trace has native frames in it */
+    int held_fd;       /* its file, held for the archive; 0: not held */
+    pid_t pid;         /* the first process that mapped it */
     bool unreadable;   /* the file could not be opened: build ID and path only */
     char *path;        /* as the first process that mapped it sees it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
@@ -37,6 +40,12 @@ struct module {
 struct modules;
 struct error *modules_create(struct modules **out);
 void modules_destroy(struct modules *m);
+
+/*
+ * From now on the files of new modules stay open, for an archive at the end, as far as the number of files that may be
+ * open allows; the rest is left to what lies at their paths then.
+ */
+void modules_hold(struct modules *m);
 
 /* A mapping, as the side-band or /proc has it. `build_id_len` 0: unknown. */
 struct module_mapping {

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/archive.h"
+#include "capture/bundle.h"
 #include "capture/codes.h"
 #include "capture/command.h"
 #include "capture/host.h"
@@ -75,6 +77,7 @@ struct record {
     struct trace_writer *writer;
     struct recorder *recorder;
     struct queue *queue;
+    struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct sampler_ticks *ticks;
     uint64_t *idle_ns; /* of each CPU when the capture began */
@@ -349,6 +352,12 @@ static struct error *set_up(struct record *r)
         return error_os(errno, "signals cannot be read");
 
     TRY(modules_create(&r->modules));
+    if (o->archive) {
+        const struct bundle_options bundle = {
+            .output = o->archive, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
+        TRY(bundle_create(&bundle, &r->bundle)); /* what cannot be written is better known now */
+        modules_hold(r->modules);
+    }
     struct sampler_options sampler = {
         .event = o->event,
         .frequency_hz = o->frequency_hz,
@@ -436,6 +445,7 @@ static void tear_down(struct record *r)
 {
     recorder_destroy(r->recorder);
     trace_writer_destroy(r->writer);
+    bundle_destroy(r->bundle);
     queue_destroy(r->queue);
     kallsyms_destroy(r->kallsyms);
     codes_destroy(r->codes);
@@ -601,6 +611,8 @@ static struct error *finish(struct record *r)
     struct error *err = trace_writer_finish(r->writer);
     if (!r->o->quiet)
         summary(r, end_ns);
+    if (!err && r->bundle)
+        err = archive_modules(r->bundle, r->modules, r->o->unwind == UNWIND_SNAPSHOT);
     return err;
 }
 

@@ -34,6 +34,8 @@ struct record_options {
     bool follow;             /* children of the processes asked for */
     uint32_t ring_bytes;     /* 0: by rate */
     char *const *command;    /* NULL-terminated, or NULL */
+    const char *archive;     /* the binaries go in there at the end; NULL: no */
+    bool strip_code;         /* without their code */
     bool quiet;
     FILE *messages;          /* where status and summary go */
 };

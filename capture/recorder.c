@@ -525,6 +525,7 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
         };
         if (m && m->module) {
             frame.module = define_module(r, m->module);
+            m->module->framed = true;
             frame.offset = address - m->address + m->file_offset;
         }
         frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_native_frame, &frame);

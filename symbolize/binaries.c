@@ -372,9 +372,9 @@ static struct error *try_debuginfod(struct search *s)
             close(fd);
             if (path)
                 err = consider(s, path, "debuginfod", BY_ID);
-        }
-        else if (wanted && fd != -ENOENT)
+        } else if (wanted && fd != -ENOENT) {
             s->server_errno = -fd;
+        }
         free(path);
         path = NULL;
     }
