@@ -115,5 +115,6 @@ bool mappings_copy(struct mappings *to, const struct mappings *from, uint64_t ti
 
 bool mapping_is_anonymous(const struct mapping *m)
 {
-    return m->path[0] != '/' || !strncmp(m->path, "//anon", 6) || !strncmp(m->path, "/memfd:", 7);
+    return m->path[0] != '/' || !strncmp(m->path, "//anon", 6) || !strncmp(m->path, "/memfd:", 7) ||
+           !strncmp(m->path, "/dev/zero", 9);
 }

@@ -201,7 +201,8 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
     *out = NULL;
     if (!strcmp(mapping->path, "[vdso]"))
         return find_vdso(m, mapping, out);
-    if (mapping->path[0] != '/' || !strncmp(mapping->path, "//anon", 6))
+    /* Shared memory without a file calls itself /dev/zero. */
+    if (mapping->path[0] != '/' || !strncmp(mapping->path, "//anon", 6) || !strncmp(mapping->path, "/dev/zero", 9))
         return NULL;
 
     if (mapping->build_id_len) {

@@ -13,6 +13,7 @@
 
 #include "capture/mappings.h"
 #include "capture/modules.h"
+#include "capture/perf_maps.h"
 #include "capture/sampler.h"
 #include "capture/sideband.h"
 #include "capture/tables.h"
@@ -66,6 +67,7 @@ struct process {
     struct process_codes codes;
     struct process_stacks stacks;
     struct process_stacks native; /* keys: native frames of a stack */
+    struct perf_map perf_map;
     bool mappings_dirty;
     uint32_t mapping_start, mapping_count; /* its place in the sampler's array of mappings */
 };

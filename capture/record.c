@@ -603,6 +603,7 @@ static struct error *finish(struct record *r)
     end_ns = now_ns();
     TRY(drain(r, UINT64_MAX));
     TRY(sampler_ticks(r->sampler, r->ticks));
+    TRY(recorder_perf_maps(r->recorder, end_ns));
     sum_losses(r);
     count_skipped(r);
     recorder_losses(r->recorder, end_ns, r->losses);
@@ -612,7 +613,7 @@ static struct error *finish(struct record *r)
     if (!r->o->quiet)
         summary(r, end_ns);
     if (!err && r->bundle)
-        err = archive_modules(r->bundle, r->modules, r->o->unwind == UNWIND_SNAPSHOT);
+        err = archive_modules(r->bundle, r->modules, r->o->unwind == UNWIND_SNAPSHOT || r->o->unwind == UNWIND_BOTH);
     return err;
 }
 

@@ -87,12 +87,31 @@ static void put_clock(struct recorder *r)
     trace_writer_put(r->o.writer, TRACE_clock, &c);
 }
 
+static struct error *put_perf_map(struct recorder *r, struct process *p, uint64_t time_ns)
+{
+    bool cut;
+
+    TRY(perf_map_write(r->o.writer, r->o.processes, p, r->epoch_1, time_ns, &cut));
+    r->losses[LOSS_perf_map_cut] += cut;
+    return NULL;
+}
+
+struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns)
+{
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(r->o.processes, &cursor));)
+        TRY(put_perf_map(r, p, time_ns));
+    return NULL;
+}
+
 struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
 {
     struct trace_writer *w = r->o.writer;
     const struct host *h = r->o.host;
 
     if (r->begun) {
+        TRY(recorder_perf_maps(r, time_ns));
         put_clock(r);
         trace_writer_new_epoch(w, time_ns);
     }
@@ -171,7 +190,13 @@ static uint32_t define_module(struct recorder *r, struct module *m)
     return m->trace_id;
 }
 
-static void put_mapping(struct recorder *r, const struct process *p, struct mapping *m)
+/* Code that the program made: what it calls a file in memory is none, unless it is an ELF file. */
+static bool is_generated(const struct mapping *m)
+{
+    return mapping_is_anonymous(m) && (!m->module || m->module->kind == MODULE_OTHER);
+}
+
+static void put_mapping(struct recorder *r, struct process *p, struct mapping *m)
 {
     struct trace_mapping record = {
         .process = p->trace_id,
@@ -185,10 +210,15 @@ static void put_mapping(struct recorder *r, const struct process *p, struct mapp
         .device_minor = m->device_minor,
         .inode = m->inode,
         .inode_generation = m->inode_generation,
-        .module = define_module(r, m->module),
+        .module = is_generated(m) ? 0 : define_module(r, m->module),
         .path = trace_writer_cstr(r->o.writer, m->path),
     };
 
+    if (is_generated(m)) {
+        /* As a file in which everything lies at the offset that is its address. */
+        record.module = perf_map_module(r->o.writer, p, r->epoch_1);
+        record.file_offset = m->address;
+    }
     trace_writer_put(r->o.writer, TRACE_mapping, &record);
 }
 
@@ -299,6 +329,8 @@ static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
 
     if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
         return;
+    /* Out of memory here costs names of generated code, and shows elsewhere. */
+    error_destroy(put_perf_map(r, p, time_ns));
     struct trace_process_exit record = {.process = p->trace_id, .time_ns = time_ns};
     trace_writer_put(r->o.writer, TRACE_process_exit, &record);
 }
@@ -523,7 +555,9 @@ static struct error *native_stack(struct recorder *r, struct process *p, const s
             .offset = address,
             .flags = (returns ? TRACE_FRAME_RETURN : 0) | (r->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0),
         };
-        if (m && m->module) {
+        if (m && is_generated(m)) {
+            frame.module = perf_map_module(r->o.writer, p, r->epoch_1);
+        } else if (m && m->module) {
             frame.module = define_module(r, m->module);
             m->module->framed = true;
             frame.offset = address - m->address + m->file_offset;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
@@ -22,7 +23,7 @@ struct convert {
     const struct emitter *emitter; /* NULL: only the summary or the check is asked for */
     void *emitter_state;
     struct reorder reorder;
-    bool has_start;
+    bool has_start, single_pass; /* the file has a start time; it cannot be read twice */
     uint64_t start_ns;    /* of the file */
     VEC(uint8_t) threads; /* by the epoch's id: enum choice */
     uint64_t gil_known_count, gil_unknown_count;
@@ -141,6 +142,8 @@ static struct error *convert_record(struct convert *c, const struct trace_record
     TRY(summary_record(c->summary, &c->epoch, rec));
     if (rec->type == TRACE_samples)
         return convert_samples(c, &rec->samples);
+    if (rec->type == TRACE_perf_map && c->single_pass)
+        return modcache_add_perf_map(resolver_modules(c->resolver), &c->epoch, &rec->perf_map);
     return resolver_rename(c->resolver, &c->epoch, rec);
 }
 
@@ -166,11 +169,14 @@ static struct error *convert_file(struct convert *c, const char *path)
 {
     struct trace_reader *reader;
 
+    struct stat st;
+
     c->has_start = false;
+    c->single_pass = !strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode);
     c->epoch.no_snapshots = c->options->python_only && !c->check;
     TRY(trace_reader_open(path, &reader));
     struct error *err = summary_begin_file(c->summary, path);
-    resolver_begin_file(c->resolver);
+    resolver_begin_file(c->resolver, path);
     if (!err)
         err = convert_records(c, reader);
     trace_reader_close(reader);

@@ -139,6 +139,20 @@ static bool in_ranges(const struct trace_list *ranges, uint64_t vaddr)
     return false;
 }
 
+/* Code that was made at run time: its address is its offset. */
+static struct error *look_up_generated(struct frames *f, uint32_t module, uint64_t address, struct symbol_frame *out)
+{
+    struct perf_map *map;
+
+    TRY(modcache_perf_map(f->modules, module, &map));
+    const struct perf_map_line *line = map ? perf_map_find(map, address) : NULL;
+    if (line) {
+        out->function = line->name;
+        out->offset = address - line->start;
+    }
+    return NULL;
+}
+
 /* Names a native address; a return address by the call before it. */
 static struct error *expand(struct frames *f, const struct epoch *e, uint32_t module, const struct native_key *key)
 {
@@ -154,8 +168,12 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
             x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
-        if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr))
+        if (modcache_get(f->modules, key->module)->kind == TRACE_MODULE_ANONYMOUS) {
+            TRY(look_up_generated(f, key->module, offset, &found[0]));
+            x.trampoline = !strncmp(found[0].function, "py::", 4);
+        } else if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr)) {
             count = symbols_lookup(symbols, vaddr, found, INLINE_MAX);
+        }
     }
     x.unresolved = !found[count - 1].function[0];
     for (uint32_t i = count; i--;) {

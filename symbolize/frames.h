@@ -29,6 +29,7 @@ struct expansion {
     bool unresolved;
     bool switches_stacks; /* its module's flag */
     bool eval_loop; /* in its module's eval_ranges */
+    bool trampoline;                           /* CPython's own, made for perf: it calls the eval loop for one function */
 };
 
 /* By id of the epoch. */

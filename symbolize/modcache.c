@@ -17,6 +17,8 @@ struct modcache {
     struct intern keys; /* an entry has the number of its key */
     VEC(struct modcache_entry) entries;
     struct buf key;
+    struct perf_maps perf_maps;
+    const char *path; /* of the file at hand; NULL: it was read for its tables already, or none is */
 };
 
 struct error *modcache_create(const struct binaries_options *options, struct modcache **out)
@@ -49,6 +51,7 @@ void modcache_destroy(struct modcache *c)
     intern_deinit(&c->keys);
     arena_deinit(&c->arena);
     buf_deinit(&c->key);
+    perf_maps_deinit(&c->perf_maps);
     binaries_destroy(c->binaries);
     free(c);
 }
@@ -162,5 +165,37 @@ struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_
             TRY(unwind_module_open(NULL, NULL, &m->unwind));
     }
     *out = m->unwind;
+    return NULL;
+}
+
+void modcache_begin_file(struct modcache *c, const char *path)
+{
+    c->path = path;
+}
+
+struct error *modcache_add_perf_map(struct modcache *c, const struct epoch *e, const struct trace_perf_map *rec)
+{
+    const struct trace_module *def = &e->modules.data[rec->module].def;
+
+    if (def->kind != TRACE_MODULE_ANONYMOUS || !def->build_id.len_bytes)
+        return NULL;
+    struct perf_map *m = perf_maps_get(&c->perf_maps, def->build_id.data, (uint32_t)def->build_id.len_bytes);
+    return m && perf_map_add(m, rec->text.data, rec->text.len_bytes) ? NULL : error_no_memory();
+}
+
+struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_map **out)
+{
+    struct modcache_entry *entry = &c->entries.data[index];
+
+    *out = NULL;
+    if (entry->kind != TRACE_MODULE_ANONYMOUS || !entry->build_id_len)
+        return NULL;
+    if (c->path)
+        TRY(perf_maps_read(&c->perf_maps, c->path));
+    c->path = NULL;
+    *out = perf_maps_get(&c->perf_maps, entry->build_id, entry->build_id_len);
+    if (!*out)
+        return error_no_memory();
+    entry->perf_map_names = (*out)->lines.count;
     return NULL;
 }

@@ -13,6 +13,7 @@
 #include "formats/base/err.h"
 #include "symbolize/binaries.h"
 #include "symbolize/epoch.h"
+#include "symbolize/perf_map.h"
 #include "symbolize/symbols.h"
 #include "symbolize/unwind.h"
 
@@ -27,6 +28,7 @@ struct modcache_entry {
     bool looked_up;
     struct binary_files files;
     char *trouble; /* why a file that was found is of no use, or NULL */
+    uint64_t perf_map_names; /* lines that were read of its table of symbols */
     struct symbols *symbols;
     struct unwind_module *unwind;
     /* Counted by the resolver: samples with a frame of it that is shown, and with one that has no name. */
@@ -42,6 +44,15 @@ uint32_t modcache_count(const struct modcache *c);
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);
 /* Its symbols, opened at the first call; what can have none opens empty. A broken file is noted, not an error. */
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out);
+/*
+ * The symbols of generated code, for a module that is the anonymous memory of a process: NULL when the trace has none.
+ * Reads the file at hand once more, the first time.
+ */
+struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_map **out);
+/* From here on entries come from that file, "-" for one that cannot be read twice; it must stay valid. */
+void modcache_begin_file(struct modcache *c, const char *path);
+/* A table out of a file that cannot be read twice. */
+struct error *modcache_add_perf_map(struct modcache *c, const struct epoch *e, const struct trace_perf_map *rec);
 /* The same for unwinding. */
 struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_module **out);
 

@@ -114,9 +114,10 @@ struct modcache *resolver_modules(const struct resolver *r)
     return r->modules;
 }
 
-void resolver_begin_file(struct resolver *r)
+void resolver_begin_file(struct resolver *r, const char *path)
 {
     r->file_number++;
+    modcache_begin_file(r->modules, path);
 }
 
 /* ---- stacks ---- */
@@ -184,6 +185,18 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
     return VEC_PUSH(&r->native, expansion) && VEC_PUSH(&r->merge_native, native) ? NULL : error_no_memory();
 }
 
+/* A trampoline has memory of its own, but belongs to the eval loop that it calls, and only passes the call on. */
+static void settle_trampolines(struct resolver *r)
+{
+    for (size_t i = 0; i + 1 < r->native.count; i++) {
+        struct merge_native *native = &r->merge_native.data[i];
+        if (r->frames.expansions.data[r->native.data[i]].trampoline) {
+            native->module = native[1].module;
+            native->outer_machinery = native->inner_machinery = native->function_count;
+        }
+    }
+}
+
 static struct error *put_runs(struct resolver *r, const struct epoch_join *join, bool snapshot)
 {
     for (uint32_t i = 0; i < join->run_count; i++) {
@@ -223,6 +236,7 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
             TRY(put_native(r, expansion));
         }
     }
+    settle_trampolines(r);
     in->native = r->merge_native.data;
     in->native_count = (uint32_t)r->native.count;
     if (cut)

@@ -43,8 +43,8 @@ void resolver_destroy(struct resolver *r);
 
 /* The model as it stands; the pointers in it change while samples are resolved, the struct itself stays. */
 const struct emit_model *resolver_model(const struct resolver *r);
-/* Another file begins: what has no boot ID is a host of its own. */
-void resolver_begin_file(struct resolver *r);
+/* Another file begins: what has no boot ID is a host of its own. `path` stays valid while it is read. */
+void resolver_begin_file(struct resolver *r, const char *path);
 /* Before the epoch is forgotten: settles its accounts and drops what was cached for it. */
 void resolver_end_epoch(struct resolver *r);
 /* A THREAD_NAME or PROCESS_NAME record was loaded. */

@@ -595,6 +595,17 @@ static struct error *print_module(const struct modcache_entry *m, FILE *out)
     buf_printf(&line, "%12s  ", grouped(m->unresolved_count, &n));
     for (const char *p = m->path; *p; p++)
         buf_put_u8(&line, (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : (uint8_t)*p);
+    if (m->kind == TRACE_MODULE_ANONYMOUS) {
+        buf_printf(&line, "\n      code made at run time; ");
+        if (m->perf_map_names)
+            buf_printf(&line, "%s names from the process's own table", grouped(m->perf_map_names, &n));
+        else
+            buf_put_str(&line, "the trace has no table of its symbols");
+        fprintf(out, "%s\n", line.bad ? "" : buf_cstr(&line));
+        bool bad = line.bad;
+        buf_deinit(&line);
+        return bad ? error_no_memory() : NULL;
+    }
     if (m->build_id_len) {
         buf_put_str(&line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
         for (uint32_t i = 0; i < m->build_id_len; i++)

@@ -89,6 +89,9 @@ enum {
     TRACE_CODE_FREE_THREADED = 2,
 };
 
+/* module.kind and module.id_kind of memory without a file: the id is tgid, start_boottime_ns and exec_generation, 8 bytes each. */
+enum { TRACE_MODULE_ANONYMOUS = 3, TRACE_ID_PROCESS = 3 };
+
 /* One sample of a SAMPLES record. */
 struct trace_sample {
     uint64_t time_ns;

@@ -57,7 +57,7 @@ static inline void setup(struct scene *s, const struct resolver_options *options
 
     *s = (struct scene){0};
     good(resolver_create(options ? options : &none, &s->resolver));
-    resolver_begin_file(s->resolver);
+    resolver_begin_file(s->resolver, "-");
     begin_epoch(s, 0);
 }
 

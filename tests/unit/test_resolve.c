@@ -175,13 +175,13 @@ static void test_hosts_are_apart(void **state)
     process(&s, 1, 100, "/usr/bin/python3");
     uint32_t first = sample(&s, 1, 0, 1).thread;
     /* Another file without a boot ID may be of any host. */
-    resolver_begin_file(s.resolver);
+    resolver_begin_file(s.resolver, "-");
     begin_epoch(&s, 0);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
     assert_int_not_equal(sample(&s, 1, 0, 1).thread, first);
     for (uint32_t file = 0; file < 2; file++) {
-        resolver_begin_file(s.resolver);
+        resolver_begin_file(s.resolver, "-");
         begin_epoch(&s, 0);
         LOAD(&s, host, .boot_id = bytes_of_text("0123456789abcdef"));
         event(&s);
