@@ -128,8 +128,8 @@ static struct error *write_at(int fd, const uint8_t *p, size_t len_bytes, uint64
     return NULL;
 }
 
-/* The member's bytes into a nameless file; -1 when it is no ELF file. */
-static struct error *spool(struct archive_files *a, int *fd)
+/* The member's bytes into a nameless file; -1 when it is no ELF file. `size`: the header's word for it. */
+static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
 {
     const void *block;
     size_t len;
@@ -157,6 +157,8 @@ static struct error *spool(struct archive_files *a, int *fd)
         if ((uint64_t)at + len > end)
             end = (uint64_t)at + len;
     }
+    if (size > end)
+        end = size;
     a->total_bytes += end;
     if (a->total_bytes > TOTAL_MAX)
         return beyond(a, "holds more than 32 GiB");
@@ -169,11 +171,11 @@ static struct error *take_member(struct archive_files *a, struct archive_entry *
 {
     struct archive_member m = {.fd = -1};
     const char *name = archive_entry_pathname(entry);
-    struct error *err;
+    int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
 
-    if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > (int64_t)MEMBER_MAX)
+    if (size < 0 || size > (int64_t)MEMBER_MAX)
         return beyond(a, "holds a file of more than 4 GiB");
-    err = spool(a, &m.fd);
+    struct error *err = spool(a, (uint64_t)size, &m.fd);
     if (err || m.fd < 0) {
         if (m.fd >= 0)
             close(m.fd);

@@ -77,7 +77,8 @@ bool perf_map_add(struct perf_map *m, const uint8_t *text, uint64_t len_bytes)
 {
     uint64_t from = 0;
 
-    if (m->read_len && len_bytes >= m->read_len && XXH3_64bits(text, m->read_len) == m->read_hash)
+    if (m->read_len && len_bytes >= m->read_len && text[m->read_len - 1] == '\n' &&
+        XXH3_64bits(text, m->read_len) == m->read_hash)
         from = m->read_len;
     m->read_len = len_bytes;
     m->read_hash = XXH3_64bits(text, len_bytes);

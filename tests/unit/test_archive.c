@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Archives of binaries: what is taken out of them, and what hostile ones get; and binaries without their code. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "formats/elf/identity.h"
+#include "formats/elf/links.h"
+#include "formats/elf/strip.h"
+#include "symbolize/archive.h"
+#include "symbolize/binaries.h"
+#include "symbolize/image.h"
+#include "symbolize/symbols.h"
+#include "symbolize/unwind_module.h"
+#include "tests/unit/elf_fixture.h"
+
+static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
+
+static void must(struct error *err)
+{
+    if (err)
+        fail_msg("%s", error_text(err));
+}
+
+/* `full` with symbols and DWARF, `good` without, `good.debug` split off it, `other` of another build, `plain` without ID. */
+static void make_files(const struct fixture *f)
+{
+    static const char source[] = "#include <string.h>\n"
+                                 "const char table[5000] = {1, 2, 3}; char data[3000] = {1};\n"
+                                 "static inline int deep(int x) { return x * table[x & 7]; }\n"
+                                 "__attribute__((noinline)) int f(int x) { return deep(x) + (int)strlen(data); }\n"
+                                 "int g(int x) { return f(x) + 1; }\n"
+                                 "__asm__(\".globl back\\n.type back, @function\\nback: mov $15, %rax\\nsyscall\\n\"\n"
+                                 "        \".size back, . - back\");\n";
+
+    fixture_write(f, "source.c", source, sizeof source - 1);
+    assert_true(fixture_run(f, "cc -g -O2 -shared -fPIC -Wl,--build-id=0x%s -o full source.c && strip -o good full &&"
+                               "objcopy --only-keep-debug full good.debug && objcopy --add-gnu-debuglink=good.debug good &&"
+                               "cc -O1 -shared -fPIC -Wl,--build-id -o other source.c &&"
+                               "cc -O1 -shared -fPIC -Wl,--build-id=none -o plain source.c", ours));
+    setenv("TMPDIR", f->dir, 1);
+}
+
+static char *path_of(const struct fixture *f, const char *name)
+{
+    static char paths[4][256];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", f->dir, name);
+    return path;
+}
+
+static uint32_t count_in(const struct fixture *f, const char *name)
+{
+    struct archive_files *a;
+
+    must(archive_files_open(path_of(f, name), &a));
+    uint32_t count = archive_files_count(a);
+    archive_files_close(a);
+    return count;
+}
+
+static void assert_error(const struct fixture *f, const char *name, enum error_code code, const char *text)
+{
+    struct archive_files *a = NULL;
+    struct error *err = archive_files_open(path_of(f, name), &a);
+
+    if (!err)
+        fail_msg("%s was read", name);
+    if (err->code != code || !strstr(error_text(err), text) || !strstr(error_text(err), name))
+        fail_msg("%s: %s", name, error_text(err));
+    error_destroy(err);
+}
+
+/* Whatever the names say, the ELF files are taken, and nothing comes to lie anywhere. */
+static void test_members(void **state)
+{
+    struct fixture *f = *state;
+
+    make_files(f);
+    assert_true(fixture_run(f, "mkdir t && cd t && mkdir -p a/b && cp ../good a/b/elf && cp ../good.debug a/b/debug &&"
+                               "cp ../source.c . && : >empty && ln -s /etc/passwd link && ln a/b/elf hard &&"
+                               "mkfifo pipe && cd .. && tar cf a.tar -C t a source.c empty link hard pipe &&"
+                               "zstd -q a.tar -o a.tar.zst && gzip -k a.tar && bzip2 -k a.tar && xz -k a.tar"));
+    static const char *const names[] = {"a.tar", "a.tar.zst", "a.tar.gz", "a.tar.bz2", "a.tar.xz"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(count_in(f, names[i]), 2);
+    assert_true(fixture_run(f, "mkdir empty && touch before after2 after && find . | sort >before && tar cPf b.tar --transform='s,^,../../../../../,' good other &&"
+                               "tar cPf c.tar --transform='s,^,/etc/,' good && tar cf d.tar good && tar rf d.tar good && tar rf d.tar good"));
+    assert_int_equal(count_in(f, "b.tar"), 2);
+    assert_int_equal(count_in(f, "c.tar"), 1);
+    assert_int_equal(count_in(f, "d.tar"), 3);
+    assert_true(fixture_run(f, "rm [bcd].tar && find . | sort >after && cat before | diff - after"));
+}
+
+static void test_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    make_files(f);
+    assert_error(f, "absent.tar", ERROR_NOT_FOUND, "cannot be read");
+    assert_true(fixture_run(f, "cp source.c text && tar cf a.tar good && head -c 3000 a.tar >short.tar &&"
+                               "tar cf - full other | zstd -q >w.zst && head -c -60 w.zst >short.tar.zst && : >nothing &&"
+                               "cp good big && truncate -s 5G big && tar cSf sparse.tar big"));
+    assert_error(f, "text", ERROR_FORMAT, "is no whole archive");
+    assert_error(f, "short.tar", ERROR_FORMAT, "is no whole archive");
+    assert_error(f, "short.tar.zst", ERROR_FORMAT, "is no whole archive");
+    assert_error(f, "sparse.tar", ERROR_LIMIT, "more than 4 GiB");
+    /* Many holes that together are too much, each small on disk. */
+    assert_true(fixture_run(f, "truncate -s 3G big && for i in 1 2 3 4 5 6 7 8 9 10 11; do ln big h$i; done &&"
+                               "tar cSf sparse2.tar --hard-dereference h*"));
+    assert_error(f, "sparse2.tar", ERROR_LIMIT, "more than 32 GiB");
+}
+
+/* Any byte may be wrong: an error, or other contents; never worse. Runs under the sanitizers, too. */
+static void test_damaged(void **state)
+{
+    struct fixture *f = *state;
+    struct image whole;
+    unsigned seed = 11;
+
+    make_files(f);
+    assert_true(fixture_run(f, "tar cf a.tar good.debug good && zstd -q a.tar"));
+    for (int kind = 0; kind < 2; kind++) {
+        must(image_map(path_of(f, kind ? "a.tar.zst" : "a.tar"), &whole));
+        for (int round = 0; round < 150; round++) {
+            struct archive_files *a = NULL;
+            uint8_t *bad = malloc(whole.len_bytes);
+            memcpy(bad, whole.data, whole.len_bytes);
+            for (int i = 0; i < 3; i++) {
+                seed = seed * 1103515245 + 12345;
+                uint64_t span = round % 2 ? 2048 : whole.len_bytes; /* headers of the tar and of the first ELF */
+                bad[seed / 16 % span] ^= (uint8_t)(1 + seed % 255);
+            }
+            fixture_write(f, "bad", bad, whole.len_bytes);
+            free(bad);
+            struct error *err = archive_files_open(path_of(f, "bad"), &a);
+            error_destroy(err);
+            archive_files_close(err ? NULL : a);
+        }
+        image_unmap(&whole);
+    }
+}
+
+static void test_search(void **state)
+{
+    struct fixture *f = *state;
+    char one[256], two[256];
+    const char *archives[] = {one, two, NULL};
+    const struct binaries_options options = {.archives = archives, .no_host = true};
+    struct binary_files files;
+    struct binaries *b;
+    struct symbols *s;
+    uint8_t id[20];
+
+    make_files(f);
+    assert_true(fixture_run(f, "tar cf 1.tar other plain && tar cf 2.tar good.debug good"));
+    snprintf(one, sizeof one, "%s/1.tar", f->dir);
+    snprintf(two, sizeof two, "%s/2.tar", f->dir);
+    for (int i = 0; i < 20; i++)
+        sscanf(ours + 2 * i, "%2hhx", &id[i]);
+    must(binaries_create(&options, &b));
+    struct binary_key key = {.build_id = id, .build_id_len = 20, .id_kind = ELF_ID_BUILD_ID, .path = "/x/libf.so"};
+    must(binaries_find(b, &key, &files));
+    assert_string_equal(files.source, "archive");
+    assert_string_equal(files.debug_source, "archive");
+    assert_non_null(strstr(files.binary, "2.tar:good"));
+    assert_non_null(strstr(files.debug, "2.tar:good.debug"));
+    assert_true(files.binary_fd > 2 && files.debug_fd > 2);
+    must(symbols_open(&files, &s));
+    assert_string_equal(symbols_quality(s), "DWARF");
+    symbols_close(s);
+    binary_files_deinit(&files);
+    /* Not there by another ID. */
+    id[0]++;
+    must(binaries_find(b, &key, &files));
+    assert_null(files.binary);
+    assert_non_null(files.problem);
+    binary_files_deinit(&files);
+    binaries_destroy(b);
+}
+
+/* ---- without code ---- */
+
+static void strip_file(const struct fixture *f, const char *from, const char *to, uint64_t *left_out)
+{
+    struct elf_extents extents;
+    struct image image;
+    uint64_t last = 0;
+
+    must(image_map(path_of(f, from), &image));
+    uint8_t *bytes = (uint8_t *)image.data;
+    must(elf_strip(bytes, image.len_bytes, &extents));
+    *left_out = 0;
+    for (size_t i = 0; i < extents.list.count; i++) {
+        const struct elf_extent *e = &extents.list.data[i];
+        assert_true(e->start >= last && e->start < e->end && e->end <= image.len_bytes);
+        memset(bytes + e->start, 0, e->end - e->start);
+        *left_out += e->end - e->start;
+        last = e->end;
+    }
+    fixture_write(f, to, bytes, image.len_bytes);
+    VEC_DEINIT(&extents.list);
+    image_unmap(&image);
+}
+
+static void assert_same_names(const struct fixture *f, const char *x, const char *y)
+{
+    struct binary_files a = {.binary = path_of(f, x), .debug = a.binary}, b = {.binary = path_of(f, y), .debug = b.binary};
+    struct symbol_frame one[8], two[8];
+    struct symbols *s, *t;
+    unsigned named = 0;
+
+    must(symbols_open(&a, &s));
+    must(symbols_open(&b, &t));
+    assert_string_equal(symbols_quality(s), symbols_quality(t));
+    for (uint64_t vaddr = 0; vaddr < 0x8000; vaddr++) {
+        uint32_t count = symbols_lookup(s, vaddr, one, 8);
+        assert_int_equal(symbols_lookup(t, vaddr, two, 8), count);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_string_equal(one[i].function, two[i].function);
+            assert_string_equal(one[i].file, two[i].file);
+            assert_int_equal(one[i].line, two[i].line);
+            named += *one[i].function != 0;
+        }
+    }
+    assert_true(named > 50);
+    symbols_close(s);
+    symbols_close(t);
+}
+
+static void test_strip(void **state)
+{
+    static const char *const names[] = {"full", "good"};
+    struct fixture *f = *state;
+    uint64_t left_out;
+
+    make_files(f);
+    for (int i = 0; i < 2; i++) {
+        struct elf_identity id = {0}, thin_id = {0};
+        strip_file(f, names[i], "thin", &left_out);
+        assert_true(left_out > 8000); /* table, data, code */
+        int fd = open(path_of(f, names[i]), O_RDONLY), thin = open(path_of(f, "thin"), O_RDONLY);
+        must(elf_identity_read(fd, "full", &id));
+        must(elf_identity_read(thin, "thin", &thin_id));
+        assert_int_equal(id.build_id_len, thin_id.build_id_len);
+        assert_memory_equal(id.build_id, thin_id.build_id, id.build_id_len);
+        assert_int_equal(id.segments.count, thin_id.segments.count);
+        for (size_t k = 0; k < id.segments.count; k++) {
+            const struct elf_segment *x = &id.segments.data[k], *y = &thin_id.segments.data[k];
+            assert_true(x->vaddr == y->vaddr && x->offset == y->offset && x->file_size == y->file_size &&
+                        x->mem_size == y->mem_size && x->flags == y->flags);
+        }
+        elf_identity_deinit(&id);
+        elf_identity_deinit(&thin_id);
+        close(fd);
+        close(thin);
+        assert_same_names(f, names[i], "thin");
+        /* The stub of the PLT has its name, from its code; the signal trampoline is known by its code. */
+        assert_true(fixture_run(f, "! cmp -s %s thin && readelf -SW thin | grep -q ' .text *NOBITS' &&"
+                                   "readelf -SW thin | grep -q ' .eh_frame *PROGBITS'", names[i]));
+        uint64_t back = fixture_symbol(f, "full", "back");
+        struct unwind_module *m;
+        uint8_t code[9];
+        must(unwind_module_open(path_of(f, "thin"), NULL, &m));
+        assert_true(unwind_module_read(m, back, code, sizeof code));
+        assert_memory_equal(code, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", sizeof code);
+        unwind_module_close(m);
+    }
+    /* Twice is once. */
+    uint64_t again;
+    strip_file(f, "thin", "thinner", &again);
+    assert_int_equal(again, 0);
+    assert_true(fixture_run(f, "cmp thin thinner"));
+    /* What is no ELF file stays. */
+    strip_file(f, "source.c", "same", &left_out);
+    assert_int_equal(left_out, 0);
+    assert_true(fixture_run(f, "cmp source.c same"));
+}
+
+/* Headers that lie: never out of bounds, and the headers themselves stay. */
+static void test_strip_hostile(void **state)
+{
+    struct fixture *f = *state;
+    struct image image;
+    unsigned seed = 3;
+
+    make_files(f);
+    must(image_map(path_of(f, "good"), &image));
+    Elf64_Ehdr header;
+    memcpy(&header, image.data, sizeof header);
+    for (int round = 0; round < 3000; round++) {
+        struct elf_extents extents;
+        uint64_t len = round % 3 ? image.len_bytes : seed / 8 % image.len_bytes;
+        uint8_t *bad = malloc(len + 1);
+        memcpy(bad, image.data, len);
+        for (int i = 0; i < 4 && len > sizeof header; i++) {
+            seed = seed * 1103515245 + 12345;
+            uint64_t at = i % 2 ? seed / 16 % sizeof header : header.e_shoff + seed / 16 % (64 * header.e_shnum);
+            if (at < len)
+                bad[at] = (uint8_t)(seed >> 8);
+        }
+        must(elf_strip(bad, len, &extents));
+        for (size_t i = 0; i < extents.list.count; i++)
+            assert_true(extents.list.data[i].start >= sizeof header && extents.list.data[i].end <= len);
+        VEC_DEINIT(&extents.list);
+        free(bad);
+    }
+    image_unmap(&image);
+}
+
+static void test_links(void **state)
+{
+    struct fixture *f = *state;
+    struct elf_links links;
+
+    make_files(f);
+    int fd = open(path_of(f, "good"), O_RDONLY), debug = open(path_of(f, "good.debug"), O_RDONLY);
+    must(elf_links_read(fd, &links));
+    assert_string_equal(links.debug, "good.debug");
+    assert_true(elf_crc_matches(debug, links.debug_crc));
+    assert_false(elf_crc_matches(fd, links.debug_crc));
+    assert_null(links.supplement);
+    elf_links_deinit(&links);
+    must(elf_links_read(debug, &links));
+    assert_null(links.debug);
+    elf_links_deinit(&links);
+    close(fd);
+    close(debug);
+    /* A path and a build ID. */
+    assert_true(fixture_run(f, "printf '../x/y.debug\\0\\1\\2\\3\\4' >alt &&"
+                               "objcopy --add-section .gnu_debugaltlink=alt good alt.so &&"
+                               "printf 'no-id\\0' >alt && objcopy --add-section .gnu_debugaltlink=alt good none.so &&"
+                               "printf 'a/../b\\0\\0\\1\\2\\3\\4' >link && objcopy --remove-section .gnu_debuglink good x.so &&"
+                               "objcopy --add-section .gnu_debuglink=link x.so slash.so"));
+    fd = open(path_of(f, "alt.so"), O_RDONLY);
+    must(elf_links_read(fd, &links));
+    assert_string_equal(links.supplement, "../x/y.debug");
+    assert_int_equal(links.supplement_id_len, 4);
+    assert_memory_equal(links.supplement_id, "\1\2\3\4", 4);
+    elf_links_deinit(&links);
+    close(fd);
+    static const char *const without[] = {"none.so", "slash.so"};
+    for (int i = 0; i < 2; i++) {
+        fd = open(path_of(f, without[i]), O_RDONLY);
+        must(elf_links_read(fd, &links));
+        assert_null(links.supplement);
+        if (i)
+            assert_null(links.debug);
+        elf_links_deinit(&links);
+        close(fd);
+    }
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_members), WITH_FIXTURE(test_refused),       WITH_FIXTURE(test_damaged), WITH_FIXTURE(test_search),
+        WITH_FIXTURE(test_strip),   WITH_FIXTURE(test_strip_hostile), WITH_FIXTURE(test_links),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of symbols that programs write for perf: what a line says, which line counts, and bytes that say nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/perf_map.h"
+
+static void add(struct perf_map *m, const char *text)
+{
+    assert_true(perf_map_add(m, (const uint8_t *)text, strlen(text)));
+}
+
+static void assert_name(struct perf_map *m, uint64_t address, const char *name, uint64_t start)
+{
+    const struct perf_map_line *line = perf_map_find(m, address);
+
+    if (!name) {
+        assert_null(line);
+        return;
+    }
+    assert_non_null(line);
+    assert_string_equal(line->name, name);
+    assert_int_equal(line->start, start);
+}
+
+static void test_lines(void **state)
+{
+    struct perf_map m = {0};
+
+    (void)state;
+    assert_name(&m, 0x1000, NULL, 0);
+    add(&m, "1000 10 f\n2000 20 Lapp/Main;::run(int) [opt]\r\n0x3000 0x8 hex\nABCDEF 1 upper\nfffffffffffffff0 f end");
+    assert_name(&m, 0xfff, NULL, 0);
+    assert_name(&m, 0x1000, "f", 0x1000);
+    assert_name(&m, 0x100f, "f", 0x1000);
+    assert_name(&m, 0x1010, NULL, 0);
+    assert_name(&m, 0x201f, "Lapp/Main;::run(int) [opt]", 0x2000);
+    assert_name(&m, 0x3007, "hex", 0x3000);
+    assert_name(&m, 0xabcdef, "upper", 0xabcdef);
+    assert_name(&m, UINT64_MAX - 1, "end", UINT64_MAX - 15);
+    assert_name(&m, UINT64_MAX, NULL, 0);
+    assert_int_equal(m.bad_count, 0);
+    perf_map_deinit(&m);
+}
+
+/* Memory is used again: what was written last is there. */
+static void test_last_counts(void **state)
+{
+    struct perf_map m = {0};
+
+    (void)state;
+    add(&m, "1000 100 old\n1040 40 middle\n1050 10 inner\n2000 10 gone\n1ff0 30 over\n");
+    assert_name(&m, 0x103f, "old", 0x1000);
+    assert_name(&m, 0x1040, "middle", 0x1040);
+    assert_name(&m, 0x1055, "inner", 0x1050);
+    assert_name(&m, 0x1060, "middle", 0x1040);
+    assert_name(&m, 0x1080, "old", 0x1000);
+    assert_name(&m, 0x2005, "over", 0x1ff0);
+    perf_map_deinit(&m);
+}
+
+/* The same file, longer: its lines are not read twice. Another file: they are. */
+static void test_again(void **state)
+{
+    struct perf_map m = {0};
+
+    (void)state;
+    add(&m, "1000 10 a\n");
+    add(&m, "1000 10 a\n2000 10 b\n");
+    assert_int_equal(m.lines.count, 2);
+    assert_name(&m, 0x2000, "b", 0x2000);
+    add(&m, "1000 10 a\n2000 10 b\n1008 10 c\n");
+    assert_int_equal(m.lines.count, 3);
+    assert_name(&m, 0x1008, "c", 0x1008);
+    add(&m, "1000 20 d\n");
+    assert_int_equal(m.lines.count, 4);
+    assert_name(&m, 0x1008, "d", 0x1000);
+    assert_name(&m, 0x2000, "b", 0x2000);
+    perf_map_deinit(&m);
+}
+
+static void test_bad_lines(void **state)
+{
+    static const char *const bad[] = {
+        "1000",          "1000 10",  "1000 10 ",          "x 10 f",    "1000 y f",  "1000 0 empty", "-1 10 f",
+        "ffffffffffffffff 2 wraps", "10000000000000000 1 long", "1000  ", " 1000 10 f", "0x 10 f",  "1000\t", "garbage",
+    };
+    struct perf_map m = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s\n", bad[i]);
+        add(&m, text);
+        if (m.bad_count != i + 1 || m.lines.count)
+            fail_msg("taken for a line: %s", bad[i]);
+    }
+    assert_true(perf_map_add(&m, (const uint8_t *)"1000 10 a\0b\n\n\n1", 15));
+    assert_name(&m, 0x1000, "a", 0x1000);
+    perf_map_deinit(&m);
+}
+
+/* Every overlap against the plain answer: the last line that holds the address. */
+static void test_random(void **state)
+{
+    enum { LINES = 300, SPAN = 2000 };
+    unsigned seed = 7;
+
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct perf_map m = {0};
+        unsigned start[LINES], size[LINES];
+        for (unsigned i = 0; i < LINES; i++) {
+            char text[64];
+            start[i] = (seed = seed * 1103515245 + 12345) / 65536 % SPAN;
+            size[i] = 1 + (seed = seed * 1103515245 + 12345) / 65536 % (round % 2 ? 20 : 600);
+            snprintf(text, sizeof text, "%x %x n%u\n", start[i], size[i], i);
+            m.read_len = 0;
+            add(&m, text);
+        }
+        for (unsigned at = 0; at < SPAN + 700; at++) {
+            char name[32] = "";
+            unsigned i = LINES;
+            while (i-- > 0 && !(at >= start[i] && at < start[i] + size[i]))
+                ;
+            if (i < LINES)
+                snprintf(name, sizeof name, "n%u", i);
+            assert_name(&m, at, i < LINES ? name : NULL, i < LINES ? start[i] : 0);
+        }
+        perf_map_deinit(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_last_counts), cmocka_unit_test(test_again),
+        cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
