@@ -124,6 +124,11 @@ void binaries_destroy(struct binaries *b)
     free(b);
 }
 
+int binary_open(const char *path, int fd)
+{
+    return fd ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
 void binary_files_deinit(struct binary_files *files)
 {
     free(files->binary);
@@ -513,7 +518,7 @@ static struct error *find_supplement(struct search *s)
     struct elf_links links = {0};
     char hex[2 * ELF_BUILD_ID_MAX + 1];
     struct error *err = NULL;
-    int fd = f->debug_fd ? dup(f->debug_fd) : open(f->debug, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = binary_open(f->debug, f->debug_fd);
 
     if (fd < 0)
         return NULL;

@@ -46,5 +46,7 @@ struct binary_files {
 /* Looks a module up. Not finding it is no error: see files->problem. */
 struct error *binaries_find(struct binaries *b, const struct binary_key *key, struct binary_files *files);
 void binary_files_deinit(struct binary_files *files);
+/* A descriptor of the caller's own for one of the files: its path and its descriptor above. -1 and errno. */
+int binary_open(const char *path, int fd);
 
 #endif

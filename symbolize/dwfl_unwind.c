@@ -5,6 +5,7 @@
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "formats/base/map.h"
 
@@ -42,7 +43,7 @@ static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, D
     const struct modcache_entry *m = *userdata;
 
     (void)mod, (void)name, (void)base, (void)file, (void)link, (void)checksum, (void)found;
-    return m && m->files.debug ? open(m->files.debug, O_RDONLY | O_CLOEXEC) : -1;
+    return m && m->files.debug ? binary_open(m->files.debug, m->files.debug_fd) : -1;
 }
 
 static const Dwfl_Callbacks module_callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
@@ -68,7 +69,10 @@ static void report(struct dwfl_space *s, const struct unwind_mapping *mapping, s
         if (low < high)
             reported = dwfl_report_module(s->dwfl, m->path, low, high);
     } else if (m->files.binary) {
-        reported = dwfl_report_elf(s->dwfl, m->path, m->files.binary, -1, bias, true);
+        int fd = binary_open(m->files.binary, m->files.binary_fd);
+        reported = fd < 0 ? NULL : dwfl_report_elf(s->dwfl, m->path, m->files.binary, fd, bias, true);
+        if (fd >= 0 && !reported)
+            close(fd); /* else it is libdwfl's */
     }
     if (reported && dwfl_module_info(reported, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
         *userdata = m;

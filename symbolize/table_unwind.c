@@ -57,7 +57,7 @@ static struct error *build(const struct modcache_entry *m, struct unwind_table *
     if (m->image_len) {
         err = unwind_table_build_memory(m->image, m->image_len, m->path, out);
     } else if (m->files.binary) {
-        int fd = open(m->files.binary, O_RDONLY | O_CLOEXEC);
+        int fd = binary_open(m->files.binary, m->files.binary_fd);
         if (fd < 0)
             return NULL;
         err = unwind_table_build(fd, m->files.binary, out);
