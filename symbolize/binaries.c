@@ -512,27 +512,20 @@ static struct error *supplement_from_debuginfod(struct search *s, const struct e
     return fd >= 0 && path ? try_supplement(s, links, path, "debuginfod") : NULL;
 }
 
-static struct error *find_supplement(struct search *s)
+/* Of the debug file whose links these are. */
+static struct error *search_supplement(struct search *s, const struct elf_links *links)
 {
     struct binary_files *f = s->files;
-    struct elf_links links = {0};
     char hex[2 * ELF_BUILD_ID_MAX + 1];
     struct error *err = NULL;
-    int fd = binary_open(f->debug, f->debug_fd);
 
-    if (fd < 0)
-        return NULL;
-    err = elf_links_read(fd, &links);
-    close(fd);
-    if (err || !links.supplement)
-        return err;
-    hex_of(links.supplement_id, links.supplement_id_len, hex);
+    hex_of(links->supplement_id, links->supplement_id_len, hex);
     for (size_t i = 0; !err && i < s->b->archives.count; i++) {
         const struct archive_files *a = s->b->archives.data[i];
         for (uint32_t k = 0; !err && !f->supplement && k < archive_files_count(a); k++) {
             const struct archive_member *m = archive_files_get(a, k);
-            if (m->identity.id_kind != ELF_ID_BUILD_ID || m->identity.build_id_len != links.supplement_id_len ||
-                memcmp(m->identity.build_id, links.supplement_id, links.supplement_id_len))
+            if (m->identity.id_kind != ELF_ID_BUILD_ID || m->identity.build_id_len != links->supplement_id_len ||
+                memcmp(m->identity.build_id, links->supplement_id, links->supplement_id_len))
                 continue;
             err = assign(&f->supplement, strdup(m->name));
             if (!err)
@@ -541,14 +534,28 @@ static struct error *find_supplement(struct search *s)
         }
     }
     if (!err && !f->debug_fd)
-        err = supplement_near(s, &links, hex);
+        err = supplement_near(s, links, hex);
     if (!err && !f->supplement && !s->b->no_host)
-        err = try_supplement(s, &links, format("/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2),
+        err = try_supplement(s, links, format("/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2),
                              "build-id folder");
     if (!err)
-        err = supplement_from_debuginfod(s, &links);
+        err = supplement_from_debuginfod(s, links);
     if (!err && !f->supplement)
         err = assign(&f->supplement_source, strdup("missing"));
+    return err;
+}
+
+static struct error *find_supplement(struct search *s)
+{
+    struct elf_links links;
+    int fd = binary_open(s->files->debug, s->files->debug_fd);
+
+    if (fd < 0)
+        return NULL;
+    struct error *err = elf_links_read(fd, &links);
+    close(fd);
+    if (!err && links.supplement)
+        err = search_supplement(s, &links);
     elf_links_deinit(&links);
     return err;
 }

@@ -179,9 +179,11 @@ static struct error *read_files(struct symbols *s, const struct binary_files *fi
     bool ok = symbol_table_add_code(&s->table, any);
     ok = ok && (!debug || symbol_table_add(&s->table, debug, SHT_SYMTAB));
     ok = ok && (!binary || symbol_table_add(&s->table, binary, SHT_SYMTAB));
-    ok = ok && (!s->mini || symbol_table_add(&s->table, s->mini, SHT_SYMTAB));
     if (ok && s->table.symbols.count)
         s->quality = "symbol table";
+    ok = ok && (!s->mini || symbol_table_add(&s->table, s->mini, SHT_SYMTAB));
+    if (ok && s->table.symbols.count && !strcmp(s->quality, "none"))
+        s->quality = "minidebuginfo";
     symbols = s->table.symbols.count;
     ok = ok && (!binary || symbol_table_add(&s->table, binary, SHT_DYNSYM));
     if (ok && !symbols && s->table.symbols.count)

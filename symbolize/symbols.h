@@ -32,7 +32,7 @@ struct symbol_frame {
  * address pass address - 1. At least one frame (function "" when nothing is known), at most `max`. Returns the count.
  */
 uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *frames, uint32_t max);
-/* What it can tell, for the summary: "DWARF", "symbol table", "dynamic symbols", "none". */
+/* What it can tell, for the summary: "DWARF", "symbol table", "minidebuginfo", "dynamic symbols", "none". */
 const char *symbols_quality(const struct symbols *s);
 /* File offset to virtual address by the program headers; false when no segment holds it. */
 bool symbols_vaddr(const struct symbols *s, uint64_t file_offset, uint64_t *vaddr);

@@ -111,6 +111,18 @@ def test_empty_root(record, pysym, pycap, spin, tmp_path, unwind, strip):
     assert re.search(r"libspin\.so\n +build ID \w+; DWARF; archive\n", summary), summary
 
 
+def test_unwind_check(record, pysym, pycap, spin, tmp_path):
+    """Every unwinder finds in a stripped archive what it finds in the files."""
+    library, program = spin
+    trace = record(sys.executable, program, library, "0.5", "stay", options=("-F", "499", "--unwind", "both"))
+    archive = tmp_path / "a.tar.zst"
+    good(pycap("archive", "--strip-code", trace, "-o", archive))
+    here = good(pysym(trace, "-f", "unwind-check"))
+    library.unlink()
+    assert good(pysym(trace, "-f", "unwind-check", "--archive", archive)) == here
+    assert good(pysym(trace, "-f", "unwind-check")) != here
+
+
 def test_stripped_is_smaller(record, pycap, spin, tmp_path):
     library, program = spin
     trace = record(sys.executable, program, library, "0.3", "stay")
@@ -392,9 +404,35 @@ def test_generated_code(record, pysym, jit, tmp_path, unwind):
 def test_generated_code_of_ended_process(record, pysym, jit):
     """The process ends a while before the recording, and its table is read then."""
     trace = record("sh", "-c", f"{sys.executable} {jit} 0.4 gen_early; sleep 2.5", options=("-F", "199"))
-    assert "gen_early " in good(pysym(trace, "-f", "folded"))
+    assert "gen_early " in good(pysym(trace, "-f", "folded")), good(pysym(trace, "-f", "summary")) + good(pysym(trace, "-f", "dump"))
     dump = good(pysym(trace, "-f", "dump"))
     assert dump.index("\nperf_map ") < dump.index("\nprocess_exit ")
+
+
+def test_generated_code_in_namespaces(record, pysym):
+    """A process with another /tmp and another idea of its pid; a neighbour shows its /tmp when it is gone."""
+    if os.geteuid():
+        pytest.skip("namespaces of its own need root")
+    # Not from a file: that would lie in the /tmp that is hidden.
+    script = "mount -t tmpfs none /tmp && \"$0\" -c \"$1\" 0.4 gen_inside; sleep 2.5"
+    trace = record("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, sys.executable, JIT_PY,
+                   options=("-F", "199"))
+    out = good(pysym(trace, "-f", "perf-script"))
+    number = re.search(r"gen_inside\+0x\w+ \(/tmp/perf-(\d+)\.map\)", out)
+    assert number and int(number[1]) < 10, out[-500:]
+    assert not os.path.exists(f"/tmp/perf-{number[1]}.map")
+
+
+def test_long_table(record, pysym, jit, tmp_path):
+    """More than 8 MiB is cut, and counted."""
+    program = tmp_path / "long.py"
+    program.write_text(JIT_PY.replace('"not a line', '"1000 10 " + "x" * 100 + "\\n" + "2000 10 y\\n" * 900_000 + "not a line'))
+    trace = record(sys.executable, program, "0.6", "gen_first", options=("-F", "199"))
+    assert "gen_first " in good(pysym(trace, "-f", "folded"))
+    summary = good(pysym(trace, "-f", "summary"))
+    assert re.search(r"perf_map_cut +1 ", summary), summary
+    size = int(re.search(r"\nperf_map .*file_size=(\d+)", good(pysym(trace, "-f", "dump")))[1])
+    assert size > 8 << 20
 
 
 def test_foreign_table_is_not_believed(record, pysym, jit, tmp_path):

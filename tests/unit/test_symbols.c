@@ -223,7 +223,7 @@ static void test_minidebuginfo(void **state)
     fixture_write(f, "mini.xz", packed, packed_len);
     assert_true(fixture_run(f, "strip -o s.so a.so && objcopy --add-section .gnu_debugdata=mini.xz s.so m.so"));
     struct symbols *s = open_files(f, "m.so", "m.so");
-    assert_string_equal(symbols_quality(s), "symbol table");
+    assert_string_equal(symbols_quality(s), "minidebuginfo");
     assert_name(s, hidden, "hidden", 0);
     symbols_close(s);
 
