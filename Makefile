@@ -89,7 +89,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 
 # ---- dependencies: Debian's packages, installed where missing ----
 DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
-DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools
+DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools debuginfod zstd bzip2 xz-utils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf

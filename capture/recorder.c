@@ -767,9 +767,13 @@ void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses
 
 struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns)
 {
+    struct process *p;
+
     r->o.writer = writer;
     r->begun = false;
     r->file_samples = 0;
+    for (uint32_t cursor = 0; (p = processes_next(r->o.processes, &cursor));)
+        p->perf_map.written_size = 0; /* a file has to hold them itself */
     return recorder_begin_epoch(r, time_ns);
 }
 

@@ -46,7 +46,7 @@ struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer
 struct processes_events recorder_process_events(struct recorder *r);
 struct error *recorder_code(struct recorder *r, const struct wire_code *message, uint32_t len_bytes);
 struct error *recorder_sample(struct recorder *r, const struct wire_sample *sample, uint32_t len_bytes);
-/* Symbols that the processes wrote of their generated code. Before the end; epochs see to it themselves. */
+/* Symbols that the processes wrote of their generated code. Before the losses and the end of a file. */
 struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns);
 /* Losses so far, by reason: what has come since the call before is written. */
 void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
