@@ -49,14 +49,18 @@ static bool uid_of(pid_t pid, uint32_t *uid)
     return found;
 }
 
-/* What is needed when the process is gone. */
-static void get_to_know(struct process *p)
+static bool know_by(struct perf_map *m, pid_t pid)
 {
-    struct perf_map *m = &p->perf_map;
-    pid_t pid = (pid_t)p->tgid;
-
     m->mount_namespace = procfs_namespace(pid, "mnt");
     m->known = m->mount_namespace && root_of(pid, &m->root_device, &m->root_inode) && uid_of(pid, &m->uid);
+    return m->known;
+}
+
+void perf_map_get_to_know(struct process *p)
+{
+    /* One that lived too short to be looked at has, as a rule, its parent's root and user. */
+    if (!p->perf_map.known && !know_by(&p->perf_map, (pid_t)p->tgid) && p->parent_tgid)
+        know_by(&p->perf_map, (pid_t)p->parent_tgid);
 }
 
 static uint32_t own_pid(const struct process *p)
@@ -72,8 +76,7 @@ uint32_t perf_map_module(struct trace_writer *w, struct process *p, uint64_t epo
 
     if (m->epoch_1 == epoch_1)
         return m->module;
-    if (!m->known)
-        get_to_know(p);
+    perf_map_get_to_know(p);
     for (int i = 0; i < 8; i++) {
         identity[i] = (uint8_t)((uint64_t)p->tgid >> 8 * i);
         identity[8 + i] = (uint8_t)(p->start_boottime_ns >> 8 * i);

@@ -30,6 +30,8 @@ struct perf_map {
 
 struct process;
 struct processes;
+/* Notes what is needed to find the table when the process is gone. Call early, while it lives. */
+void perf_map_get_to_know(struct process *p);
 /* The module that stands for the anonymous memory of a process, in this epoch of the trace. */
 uint32_t perf_map_module(struct trace_writer *w, struct process *p, uint64_t epoch_1);
 /*

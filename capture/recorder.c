@@ -230,6 +230,7 @@ static uint32_t define_process(struct recorder *r, struct process *p)
         return p->trace_id;
     if (!p->exe)
         p->exe = procfs_exe((pid_t)p->tgid);
+    perf_map_get_to_know(p);
     if (!p->ns_tgid || !p->parent_tgid) {
         struct procfs_status status;
         struct error *err = procfs_status((pid_t)p->tgid, &status);

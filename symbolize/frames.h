@@ -27,9 +27,9 @@ struct expansion {
     uint32_t module;                           /* in the module cache; FRAMES_NO_MODULE for an absolute address */
     uint32_t outer_machinery, inner_machinery; /* see merge.h */
     bool unresolved;
-    bool switches_stacks; /* its module's flag */
-    bool eval_loop; /* in its module's eval_ranges */
-    bool trampoline;                           /* CPython's own, made for perf: it calls the eval loop for one function */
+    bool switches_stacks;                      /* its module's flag */
+    bool eval_loop;                            /* in its module's eval_ranges */
+    bool trampoline;                           /* made at run time and, as far as is known, by CPython for perf (see merge.h) */
 };
 
 /* By id of the epoch. */

@@ -175,7 +175,7 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
 {
     const struct expansion *x = &r->frames.expansions.data[expansion];
     static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
-    struct merge_native native = {.module = x->module,
+    struct merge_native native = {.module = x->trampoline ? MERGE_NO_MODULE : x->module,
                                   .function_count = x->count,
                                   .outer_machinery = x->outer_machinery,
                                   .inner_machinery = x->inner_machinery,
@@ -183,18 +183,6 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
                                   .switches_stacks = x->switches_stacks};
 
     return VEC_PUSH(&r->native, expansion) && VEC_PUSH(&r->merge_native, native) ? NULL : error_no_memory();
-}
-
-/* A trampoline has memory of its own, but belongs to the eval loop that it calls, and only passes the call on. */
-static void settle_trampolines(struct resolver *r)
-{
-    for (size_t i = 0; i + 1 < r->native.count; i++) {
-        struct merge_native *native = &r->merge_native.data[i];
-        if (r->frames.expansions.data[r->native.data[i]].trampoline) {
-            native->module = native[1].module;
-            native->outer_machinery = native->inner_machinery = native->function_count;
-        }
-    }
 }
 
 static struct error *put_runs(struct resolver *r, const struct epoch_join *join, bool snapshot)
@@ -236,7 +224,6 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
             TRY(put_native(r, expansion));
         }
     }
-    settle_trampolines(r);
     in->native = r->merge_native.data;
     in->native_count = (uint32_t)r->native.count;
     if (cut)

@@ -396,7 +396,7 @@ def test_generated_code(record, pysym, jit, tmp_path, unwind):
     trace = record(sys.executable, jit, "0.5", "gen::loop(int)", options=("-F", "199", "--unwind", unwind))
     out = good(pysym(trace, "-f", "folded"))
     # One character of the name parts frames, and is replaced.
-    assert "gen::loop(int) " in out and "was here before" not in out
+    assert "gen::loop(int) " in out and "was here before" not in out, good(pysym(trace, "-f", "summary"))
     assert re.search(r"gen::loop\(int\)\+0x\w+ \(/tmp/perf-\d+\.map\)", good(pysym(trace, "-f", "perf-script")))
     summary = good(pysym(trace, "-f", "summary"))
     assert re.search(r"/tmp/perf-\d+\.map\n +code made at run time; 2 names", summary), summary
