@@ -140,9 +140,9 @@ check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
-$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(FORMATS_LIB)
+$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(OBJ)/symbolize/archive.o $(OBJ)/symbolize/perf_map.o $(FORMATS_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -lelf -lz -lzstd -ljansson
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
 .PHONY: fuzz fuzz-long fuzz-run
 fuzz: ## every fuzz target for FUZZ_SECONDS, 8 unless told
 	$(Q)$(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),8) fuzz-run

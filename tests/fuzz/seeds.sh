@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -83,3 +83,14 @@ for n, ip in enumerate((0x104, 0x120, 0x150, 0x1800, 0x2001, 0x2011, 0x2020)):
     (seeds / "fuzz_native_unwind" / str(n)).write_bytes(
         b"".join(registers) + bytes([2 * (n & 1), 0]) + len(cfi).to_bytes(2, "little") + cfi + made + stack)
 PY
+
+# Archives of a small library, packed and not; the library itself; a table of generated code.
+echo 'int f(int x) { return x + 1; }' >"$work/f.c"
+"${CC:-cc}" -shared -nostdlib -fPIC -s -Wl,--build-id -o "$work/f.so" "$work/f.c"
+cp "$work/f.so" "$seeds/fuzz_strip/library"
+tar cf "$seeds/fuzz_archive/plain" -C "$work" f.so f.c
+gzip -c "$seeds/fuzz_archive/plain" >"$seeds/fuzz_archive/gzip"
+if command -v zstd >/dev/null; then
+    zstd -qc "$seeds/fuzz_archive/plain" >"$seeds/fuzz_archive/zstd"
+fi
+printf '1000 10 f\n0x1008 20 a b;c\n1ff0 ffff g\n' >"$seeds/fuzz_perf_map/table"
