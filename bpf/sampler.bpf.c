@@ -29,7 +29,10 @@ const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of t
 const volatile __u32 sample_every_stack = 0;        /* copy it always, not only where the unwinder could not go on */
 const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
 const volatile __u32 sample_all = 0;                /* processes that user space has not configured, too */
+const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
+/* What a sample stands for. A clock's context goes on naming the period that its event was made with. */
+volatile __u64 sample_period = 0;
 const volatile __u32 sample_python = 1;
 
 struct {
@@ -608,8 +611,7 @@ static __always_inline __u64 stack_size_of(struct task_struct *task, __u64 sp, _
     return 0;
 }
 
-SEC("perf_event")
-int sample(struct bpf_perf_event_data *ctx)
+static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
 {
     __u64 id = bpf_get_current_pid_tgid();
     __u32 tgid = id >> 32;
@@ -638,7 +640,7 @@ int sample(struct bpf_perf_event_data *ctx)
     m->event = 0;
     m->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     m->exec_generation = BPF_CORE_READ(task, self_exec_id);
-    m->period = ctx->sample_period;
+    m->period = sample_period ? sample_period : ctx->sample_period;
     m->stack_size = 0;
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
     m->native_count = m->native_end = 0;
@@ -719,6 +721,19 @@ int sample(struct bpf_perf_event_data *ctx)
         return 0;
     if (bpf_ringbuf_output(&ring, s->message, at, BPF_RB_NO_WAKEUP))
         count_loss(LOSS_ring_full);
+    return 0;
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+    __u64 start = sample_timed ? bpf_ktime_get_ns() : 0;
+    __u32 stat = WIRE_STAT_CPU_NS;
+
+    take_sample(ctx);
+    __u64 *spent = sample_timed ? bpf_map_lookup_elem(&stats, &stat) : 0;
+    if (spent)
+        *spent += bpf_ktime_get_ns() - start;
     return 0;
 }
 

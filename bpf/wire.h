@@ -160,6 +160,7 @@ enum wire_stat {
     WIRE_STAT_RETRIES, /* torn chains recovered */
     WIRE_STAT_LISTS,   /* thread-state lists walked */
     WIRE_STAT_IDLE,    /* ticks of the idle task */
+    WIRE_STAT_CPU_NS,  /* time in the sampler, where it is asked for */
     WIRE_STAT_COUNT = 8,
 };
 #define WIRE_LOSS_COUNT 64

@@ -31,6 +31,11 @@ static const char usage_text[] =
     "  -p, --pid PID,...     only these processes (and their children)\n"
     "  -C, --cpu LIST        only these CPUs, like 0-3,8\n"
     "  -e, --event EVENT     cpu-clock (default), cycles, instructions\n"
+    "      --rotate TIME     a new file so often (90, 10m, 6h, 1d), also at SIGHUP; -o then needs %%t, like t-%%h-%%t.bin\n"
+    "      --rotate-size N   a new file when one has become so large (64M)\n"
+    "      --keep N          keep the newest N of the files\n"
+    "      --max-size N      sample more slowly towards a file of that size, and end at it\n"
+    "      --max-cpu PERCENT sample more slowly when recording takes more of one CPU\n"
     "  -d, --duration SECS   stop after that time; else at Ctrl-C, or when what is sampled has ended\n"
     "  -i, --no-inherit      not the children of the processes asked for\n"
     "  -s, --subprocesses    the children too (the default)\n"
@@ -80,6 +85,27 @@ static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t 
     return true;
 }
 
+/* "90", "90s", "10m", "6h", "1d" */
+static bool parse_duration(const char *text, uint64_t *ns)
+{
+    static const struct { char unit; unsigned seconds; } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char *rest;
+    double v = strtod(text, &rest), seconds = 1;
+
+    if (rest == text || !(v > 0) || v > 1e9)
+        return false;
+    if (*rest) {
+        size_t i = 0;
+        while (i < sizeof units / sizeof *units && units[i].unit != *rest)
+            i++;
+        if (i == sizeof units / sizeof *units || rest[1])
+            return false;
+        seconds = units[i].seconds;
+    }
+    *ns = (uint64_t)(v * seconds * 1e9);
+    return true;
+}
+
 static bool parse_size(const char *text, uint64_t max, uint64_t *out)
 {
     char *rest;
@@ -93,6 +119,8 @@ static bool parse_size(const char *text, uint64_t max, uint64_t *out)
         shift = 10;
     else if (*rest == 'm' || *rest == 'M')
         shift = 20;
+    else if (*rest == 'g' || *rest == 'G')
+        shift = 30;
     if ((shift && rest[1]) || (!shift && *rest) || v > max >> shift)
         return false;
     *out = v << shift;
@@ -131,7 +159,8 @@ static int refuse_idle(const char *name)
 static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_ARCHIVE, OPT_STRIP,
-           OPT_IDLE, OPT_WALL, OPT_GIL };
+           OPT_ROTATE, OPT_ROTATE_SIZE,
+           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},
@@ -140,6 +169,11 @@ static int cmd_record(int argc, char **argv)
         {"cpu", required_argument, NULL, 'C'},
         {"event", required_argument, NULL, 'e'},
         {"duration", required_argument, NULL, 'd'},
+        {"rotate", required_argument, NULL, OPT_ROTATE},
+        {"rotate-size", required_argument, NULL, OPT_ROTATE_SIZE},
+        {"keep", required_argument, NULL, OPT_KEEP},
+        {"max-size", required_argument, NULL, OPT_MAX_SIZE},
+        {"max-cpu", required_argument, NULL, OPT_MAX_CPU},
         {"no-inherit", no_argument, NULL, 'i'},
         {"subprocesses", no_argument, NULL, 's'},
         {"native", no_argument, NULL, 'n'},
@@ -196,12 +230,33 @@ static int cmd_record(int argc, char **argv)
         case 'e':
             o.event = optarg;
             break;
-        case 'd': {
+        case 'd':
+            if (!parse_duration(optarg, &o.duration_ns))
+                return usage_error("'%s' is no duration: seconds, or 10m, 6h, 1d", optarg);
+            break;
+        case OPT_ROTATE:
+            if (!parse_duration(optarg, &o.rotate_ns))
+                return usage_error("'%s' is no duration: seconds, or 10m, 6h, 1d", optarg);
+            break;
+        case OPT_ROTATE_SIZE:
+            if (!parse_size(optarg, UINT64_MAX, &o.rotate_bytes) || o.rotate_bytes < 4096)
+                return usage_error("'%s' is no size of a file: 4096 bytes at least, or 64M", optarg);
+            break;
+        case OPT_MAX_SIZE:
+            if (!parse_size(optarg, UINT64_MAX, &o.max_bytes) || o.max_bytes < 4096)
+                return usage_error("'%s' is no size of a file: 4096 bytes at least, or 64M", optarg);
+            break;
+        case OPT_KEEP:
+            if (!parse_number(optarg, 1, 1000000, &n))
+                return usage_error("'%s' is no number of files to keep", optarg);
+            o.keep = (uint32_t)n;
+            break;
+        case OPT_MAX_CPU: {
             char *rest;
-            double seconds = strtod(optarg, &rest);
-            if (rest == optarg || *rest || !(seconds > 0) || seconds > 1e9)
-                return usage_error("'%s' is no duration: seconds, more than 0", optarg);
-            o.duration_ns = (uint64_t)(seconds * 1e9);
+            double percent = strtod(optarg, &rest);
+            if (rest == optarg || (*rest && strcmp(rest, "%")) || !(percent > 0) || percent > 100)
+                return usage_error("'%s' is no share of a CPU: percent, more than 0 and at most 100", optarg);
+            o.max_cpu = percent / 100;
             break;
         }
         case 'i':
@@ -265,6 +320,8 @@ static int cmd_record(int argc, char **argv)
             return usage_error("%s", "the options are not understood");
         }
     }
+    if (o.max_bytes && (o.rotate_ns || o.rotate_bytes || o.keep))
+        return usage_error("%s", "--max-size is for one file; with --rotate say --rotate-size and --keep");
     if (o.archive && !strcmp(o.archive, o.output))
         return usage_error("%s cannot be the trace and the archive", o.archive);
     if (o.strip_code && !o.archive)

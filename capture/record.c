@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include "capture/archive.h"
+#include "capture/budget.h"
 #include "capture/bundle.h"
 #include "capture/codes.h"
 #include "capture/command.h"
+#include "capture/files.h"
 #include "capture/host.h"
 #include "capture/kallsyms.h"
 #include "capture/modules.h"
@@ -52,7 +54,7 @@
 #define IDLE_GRAIN_NS (10 * MS)
 
 enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
-enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR };
+enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
 
 const char *const record_unwind_names[] = {
     [UNWIND_TABLES] = "tables",
@@ -79,11 +81,16 @@ struct record {
     struct queue *queue;
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
-    struct sampler_ticks *ticks;
-    uint64_t *idle_ns; /* of each CPU when the capture began */
+    struct files files;
+    struct budget budget;
+    struct sampler_ticks *ticks, *file_ticks; /* now, and when the file was begun */
+    uint64_t *idle_ns; /* of each CPU when the file was begun */
+    uint64_t file_start_ns, file_lost, skipped, bytes_before; /* lost and bytes in the files before */
+    uint32_t file_count;
+    bool rotates, rotate_now;
     const int *cpus;
     uint32_t cpu_count;
-    int out_fd, signal_fd, command_fd;
+    int signal_fd, command_fd;
     uint64_t start_ns, flushed_ns, status_ns;
     bool stop, stopping_command;
     enum end_reason reason;
@@ -152,6 +159,7 @@ static void sum_losses(struct record *r)
     r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
     r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
     r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
+    r->losses[LOSS_tick_skipped] += r->skipped;
 }
 
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */
@@ -194,30 +202,43 @@ static void format_bytes(uint64_t bytes, char out[32])
     snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
 }
 
+static uint64_t bytes_written(const struct record *r)
+{
+    return r->bytes_before + (r->writer ? trace_writer_bytes(r->writer) : 0);
+}
+
 static void status_line(struct record *r, uint64_t time_ns)
 {
     char size[32];
 
     r->status_ns = time_ns;
     sum_losses(r);
-    format_bytes(trace_writer_bytes(r->writer), size);
+    format_bytes(bytes_written(r), size);
     fprintf(r->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
             (double)(time_ns - r->start_ns) / 1e9, processes_counts(r->processes).python,
             recorder_counts(r->recorder).samples, lost_samples(r), size);
+    if (r->budget.frequency_hz < r->o->frequency_hz)
+        fprintf(r->o->messages, "  at %" PRIu64 " Hz", r->budget.frequency_hz);
     fflush(r->o->messages);
+}
+
+/* Of those that were ended. */
+static const char *last_file(const struct record *r)
+{
+    return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
 }
 
 static void summary(struct record *r, uint64_t end_ns)
 {
     FILE *f = r->o->messages;
     struct recorder_counts c = recorder_counts(r->recorder);
-    uint64_t bytes = trace_writer_bytes(r->writer);
+    uint64_t bytes = bytes_written(r);
     double seconds = (double)(end_ns - r->start_ns) / 1e9;
     char size[32];
 
     format_bytes(bytes, size);
     fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
-            seconds, r->o->output, size);
+            seconds, last_file(r), size);
     if (c.samples)
         fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
     fprintf(f, ").\n");
@@ -243,39 +264,20 @@ static void summary(struct record *r, uint64_t end_ns)
                     (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
                 usage.ru_maxrss);
     }
+    if (r->file_count > 1)
+        fprintf(f, "%u files, the last of them named here%s.\n", r->file_count, r->o->keep ? "; not all are kept" : "");
+    if (r->budget.steps)
+        fprintf(f, "The rate was lowered %" PRIu64 " times, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
+                r->budget.steps, r->budget.frequency_hz);
+    if (r->reason == END_FULL)
+        fprintf(f, "The capture ended at --max-size.\n");
     if (c.samples && strcmp(r->o->output, "-"))
-        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", r->o->output);
+        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(r));
     else if (!c.samples)
         fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
 }
 
 /* ---- setting up ---- */
-
-static struct error *open_output(struct record *r)
-{
-    const char *path = r->o->output;
-
-    if (!strcmp(path, "-")) {
-        if (isatty(STDOUT_FILENO))
-            return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
-        r->out_fd = dup(STDOUT_FILENO);
-        return r->out_fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
-    }
-    r->out_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
-    if (r->out_fd < 0)
-        return error_file(errno, path, "cannot be opened for writing");
-    struct stat st;
-    if (fstat(r->out_fd, &st))
-        return error_file(errno, path, "cannot be looked at");
-    if (!S_ISREG(st.st_mode))
-        return NULL; /* a pipe or a device stays as it is */
-    if (fchmod(r->out_fd, 0600)) /* also when it was there already */
-        return error_file(errno, path, "cannot be made private");
-    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-    if (uid && gid && !geteuid() && fchown(r->out_fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
-        return error_file(errno, path, "cannot be given to the user who called sudo");
-    return NULL;
-}
 
 /* Those asked for must be there and be something that can be recorded. */
 static struct error *check_pids(struct record *r)
@@ -316,6 +318,132 @@ static struct error *check_pids(struct record *r)
     return last;
 }
 
+/* ---- the files, one after the other ---- */
+
+/* Opens the (next) file; what is counted per file begins here. */
+static struct error *open_file(struct record *r, uint64_t time_ns)
+{
+    struct trace_writer_options writer = {0};
+
+    TRY(files_open(&r->files));
+    for (uint32_t i = 0; i < r->cpu_count; i++)
+        r->idle_ns[i] = host_idle_ns(r->cpus[i]);
+    r->file_start_ns = time_ns;
+    r->file_count++;
+    return trace_writer_create(r->files.fd, r->files.path, &writer, time_ns, &r->writer);
+}
+
+/*
+ * Ticks that should have come and did not: known for clocks, whose period is fixed. An idle CPU may sleep through
+ * its ticks, which loses nothing: time that the kernel accounts as idle is left out on both sides.
+ */
+static void count_skipped(struct record *r, const struct sampler_ticks *ticks)
+{
+    struct sampler_event_info event = sampler_event(r->sampler);
+
+    if (!event.is_time || r->budget.steps) /* the period was not the same all the time */
+        return;
+    for (uint32_t i = 0; i < r->cpu_count; i++) {
+        uint64_t idle = host_idle_ns(r->cpus[i]);
+        idle = idle > r->idle_ns[i] ? idle - r->idle_ns[i] : 0;
+        uint64_t busy = ticks[i].count > idle ? ticks[i].count - idle : 0;
+        uint64_t seen = ticks[i].seen - ticks[i].seen_idle;
+        /* Idle time is accounted in hundredths of a second, at either end of the capture. */
+        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / event.period : 0;
+        if (expected > seen)
+            r->skipped += expected - seen;
+    }
+}
+
+/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
+static struct error *end_file(struct record *r, uint64_t time_ns, enum end_reason reason)
+{
+    struct sampler_ticks ticks[r->cpu_count];
+
+    TRY(sampler_ticks(r->sampler, r->ticks));
+    for (uint32_t i = 0; i < r->cpu_count; i++) {
+        const struct sampler_ticks *now = &r->ticks[i], *then = &r->file_ticks[i];
+        ticks[i] = (struct sampler_ticks){
+            .cpu = now->cpu,
+            .count = now->count - then->count,
+            .enabled_ns = now->enabled_ns - then->enabled_ns,
+            .running_ns = now->running_ns - then->running_ns,
+            .seen = now->seen - then->seen,
+            .seen_idle = now->seen_idle - then->seen_idle,
+        };
+        r->file_ticks[i] = *now;
+    }
+    TRY(recorder_perf_maps(r->recorder, time_ns));
+    count_skipped(r, ticks);
+    sum_losses(r);
+    recorder_losses(r->recorder, time_ns, r->losses);
+    recorder_ticks(r->recorder, time_ns, ticks, r->cpu_count);
+    recorder_end(r->recorder, time_ns, reason, lost_samples(r) - r->file_lost);
+    r->file_lost = lost_samples(r);
+    struct error *err = trace_writer_finish(r->writer);
+    r->bytes_before += trace_writer_bytes(r->writer);
+    trace_writer_destroy(r->writer);
+    r->writer = NULL;
+    struct error *closed = files_close(&r->files);
+    if (!err)
+        return closed;
+    error_destroy(closed);
+    return err;
+}
+
+/* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
+static struct error *rotate(struct record *r, uint64_t time_ns)
+{
+    r->rotate_now = false;
+    TRY(end_file(r, time_ns, END_ROTATED));
+    TRY(open_file(r, time_ns));
+    return recorder_next_file(r->recorder, r->writer, time_ns);
+}
+
+static bool rotation_due(const struct record *r, uint64_t time_ns)
+{
+    const struct record_options *o = r->o;
+
+    return r->rotate_now || (o->rotate_ns && time_ns - r->file_start_ns >= o->rotate_ns) ||
+           (o->rotate_bytes && trace_writer_bytes(r->writer) >= o->rotate_bytes);
+}
+
+/* ---- what the capture may cost ---- */
+
+static struct budget_use budget_use(const struct record *r, uint64_t time_ns)
+{
+    struct timespec cpu;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (struct budget_use){
+        .time_ns = time_ns,
+        .cpu_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec + sampler_cpu_ns(r->sampler),
+        .lost = r->losses[LOSS_ring_full],
+        .bytes = bytes_written(r),
+    };
+}
+
+/* Once a second. */
+static struct error *keep_budget(struct record *r, uint64_t time_ns)
+{
+    struct budget_use use = budget_use(r, time_ns);
+    enum budget_reason reason = budget_step(&r->budget, &use);
+
+    if (reason == BUDGET_UNCHANGED)
+        return NULL;
+    if (reason == BUDGET_END) {
+        r->stop = true;
+        r->reason = END_FULL;
+        return NULL;
+    }
+    TRY(sampler_set_rate(r->sampler, r->budget.frequency_hz));
+    recorder_period(r->recorder, time_ns, sampler_event(r->sampler).period, budget_reason_text(reason));
+    if (!r->o->quiet)
+        fprintf(r->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(r->o->messages)) ? "\r\033[K" : "",
+                r->budget.frequency_hz, budget_reason_text(reason));
+    return NULL;
+}
+
 static struct error *set_up(struct record *r)
 {
     const struct record_options *o = r->o;
@@ -323,7 +451,10 @@ static struct error *set_up(struct record *r)
     bool snapshots = o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;
     sigset_t signals;
 
+    r->rotates = o->rotate_ns || o->rotate_bytes || o->keep;
+    TRY(files_check(o->output, r->rotates));
     TRY(host_read(&r->host));
+    files_init(&r->files, &(struct files_options){o->output, r->host.hostname, r->rotates, o->keep});
     TRY(host_check(&r->host));
     r->cpus = o->cpus ? o->cpus : r->host.cpus;
     r->cpu_count = o->cpus ? o->cpu_count : r->host.cpu_count;
@@ -335,8 +466,9 @@ static struct error *set_up(struct record *r)
             return error_create(ERROR_USAGE, "there is no CPU %d online", r->cpus[i]);
     }
     r->ticks = calloc(r->cpu_count, sizeof *r->ticks);
+    r->file_ticks = calloc(r->cpu_count, sizeof *r->file_ticks);
     r->idle_ns = calloc(r->cpu_count, sizeof *r->idle_ns);
-    if (!r->ticks || !r->idle_ns)
+    if (!r->ticks || !r->file_ticks || !r->idle_ns)
         return error_no_memory();
 
     sigemptyset(&signals);
@@ -373,6 +505,7 @@ static struct error *set_up(struct record *r)
         .kernel = o->kernel,
         .python = true,
         .ring_bytes = o->ring_bytes,
+        .timed = o->max_cpu > 0,
     };
     TRY(sampler_open(&sampler, &r->sampler));
     TRY(sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband));
@@ -407,12 +540,8 @@ static struct error *set_up(struct record *r)
         TRY(check_pids(r));
     TRY(processes_settle(r->processes, now_ns()));
 
-    TRY(open_output(r));
-    for (uint32_t i = 0; i < r->cpu_count; i++)
-        r->idle_ns[i] = host_idle_ns(r->cpus[i]);
     r->start_ns = r->flushed_ns = r->status_ns = now_ns();
-    struct trace_writer_options writer = {0};
-    TRY(trace_writer_create(r->out_fd, o->output, &writer, r->start_ns, &r->writer));
+    TRY(open_file(r, r->start_ns));
     snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
     snprintf(r->stack_text, sizeof r->stack_text, "%u", o->stack_bytes);
     struct recorder_options recorder = {
@@ -438,6 +567,8 @@ static struct error *set_up(struct record *r)
     TRY(recorder_create(&recorder, &r->recorder));
     struct processes_events events = recorder_process_events(r->recorder);
     processes_set_events(r->processes, &events);
+    struct budget_use use = budget_use(r, r->start_ns);
+    budget_init(&r->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes}, &use);
     return recorder_begin_epoch(r->recorder, r->start_ns);
 }
 
@@ -460,8 +591,8 @@ static void tear_down(struct record *r)
     free(r->idle_ns);
     if (r->command_fd >= 0)
         close(r->command_fd);
-    if (r->out_fd >= 0)
-        close(r->out_fd);
+    files_deinit(&r->files);
+    free(r->file_ticks);
     if (r->signal_fd >= 0)
         close(r->signal_fd);
     host_deinit(&r->host);
@@ -484,6 +615,10 @@ static void read_signals(struct record *r)
     while (read(r->signal_fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
+        if (info.ssi_signo == SIGHUP && r->rotates) {
+            r->rotate_now = true;
+            continue;
+        }
         /* Ctrl-C at the terminal went to the command too: its end is still recorded. A second one is for us. */
         if (info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL && r->command.pid > 0 && !r->command.exited &&
             !r->stopping_command) {
@@ -558,7 +693,10 @@ static struct error *loop(struct record *r)
         if (now - r->flushed_ns >= FLUSH_NS) {
             processes_reap(r->processes, now);
             flush(r, now);
+            TRY(keep_budget(r, now));
         }
+        if (!r->stop && rotation_due(r, now))
+            TRY(rotate(r, now - SETTLE_NS));
         if (trace_writer_failed(r->writer)) {
             end_with(r, END_ERROR);
             return NULL;
@@ -573,28 +711,6 @@ static struct error *loop(struct record *r)
     return NULL;
 }
 
-/*
- * Ticks that should have come and did not: known for clocks, whose period is fixed. An idle CPU may sleep through
- * its ticks, which loses nothing: time that the kernel accounts as idle is left out on both sides.
- */
-static void count_skipped(struct record *r)
-{
-    struct sampler_event_info event = sampler_event(r->sampler);
-
-    if (!event.is_time)
-        return;
-    for (uint32_t i = 0; i < r->cpu_count; i++) {
-        uint64_t idle = host_idle_ns(r->cpus[i]);
-        idle = idle > r->idle_ns[i] ? idle - r->idle_ns[i] : 0;
-        uint64_t busy = r->ticks[i].count > idle ? r->ticks[i].count - idle : 0;
-        uint64_t seen = r->ticks[i].seen - r->ticks[i].seen_idle;
-        /* Idle time is accounted in hundredths of a second, at either end of the capture. */
-        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / event.period : 0;
-        if (expected > seen)
-            r->losses[LOSS_tick_skipped] += expected - seen;
-    }
-}
-
 static struct error *finish(struct record *r)
 {
     uint64_t end_ns;
@@ -602,14 +718,7 @@ static struct error *finish(struct record *r)
     TRY(sampler_disable(r->sampler));
     end_ns = now_ns();
     TRY(drain(r, UINT64_MAX));
-    TRY(sampler_ticks(r->sampler, r->ticks));
-    TRY(recorder_perf_maps(r->recorder, end_ns));
-    sum_losses(r);
-    count_skipped(r);
-    recorder_losses(r->recorder, end_ns, r->losses);
-    recorder_ticks(r->recorder, end_ns, r->ticks, r->cpu_count);
-    recorder_end(r->recorder, end_ns, r->reason, lost_samples(r));
-    struct error *err = trace_writer_finish(r->writer);
+    struct error *err = end_file(r, end_ns, r->reason);
     if (!r->o->quiet)
         summary(r, end_ns);
     if (!err && r->bundle)
@@ -626,7 +735,7 @@ struct error *record_run(const struct record_options *options, int *exit_code)
     if (!r)
         return error_no_memory();
     r->o = options;
-    r->out_fd = r->signal_fd = r->command_fd = -1;
+    r->files.fd = r->signal_fd = r->command_fd = -1;
     r->command.go_fd = r->command.error_fd = -1;
     err = set_up(r);
     if (!err)

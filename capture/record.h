@@ -12,7 +12,12 @@
 #include "formats/base/err.h"
 
 struct record_options {
-    const char *output;      /* "-": standard output */
+    const char *output;      /* pattern of file names (capture/files.h); "-": standard output */
+    uint64_t rotate_ns;      /* a new file so often; 0: not by time */
+    uint64_t rotate_bytes;   /* a new file when one has become so large; 0: not by size */
+    uint32_t keep;           /* of the files, the newest so many; 0: all */
+    uint64_t max_bytes;      /* slower towards it, and the end at it; 0: no limit */
+    double max_cpu;          /* share of one CPU, for pycap and its sampler; 0: no limit */
     const char *event;
     uint64_t frequency_hz;
     uint64_t duration_ns;    /* 0: until a signal, or the end of what is recorded */

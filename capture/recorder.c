@@ -766,6 +766,15 @@ void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses
     }
 }
 
+void recorder_period(struct recorder *r, uint64_t time_ns, uint64_t period, const char *why)
+{
+    struct trace_period record = {.event = r->event, .time_ns = time_ns, .period = period,
+                                  .reason = trace_writer_cstr(r->o.writer, why)};
+
+    trace_writer_put(r->o.writer, TRACE_period, &record);
+    r->o.event.period = period;
+}
+
 struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns)
 {
     struct process *p;

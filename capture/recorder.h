@@ -50,6 +50,8 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *samp
 struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns);
 /* Losses so far, by reason: what has come since the call before is written. */
 void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
+/* The period is another from now on. */
+void recorder_period(struct recorder *r, uint64_t time_ns, uint64_t period, const char *why);
 void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count);
 void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost);
 

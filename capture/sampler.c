@@ -252,6 +252,7 @@ static struct error *load(struct sampler *s)
     s->skel->rodata->sample_every_stack = s->options.every_stack;
     s->skel->rodata->sample_native = s->options.native;
     s->skel->rodata->sample_all = s->options.all;
+    s->skel->rodata->sample_timed = s->options.timed;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
     s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
@@ -473,6 +474,26 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count)
         *run_ns = info.run_time_ns;
         *run_count = info.run_cnt;
     }
+}
+
+uint64_t sampler_cpu_ns(struct sampler *s)
+{
+    return s->options.timed ? sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_CPU_NS) : 0;
+}
+
+struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz)
+{
+    /* The kernel turns the frequency of a clock into a period when the event is made, and takes a period from then on. */
+    uint64_t value = s->kind->is_time ? UINT64_C(1000000000) / frequency_hz : frequency_hz;
+
+    if (s->kind->is_time)
+        s->skel->bss->sample_period = value;
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        if (ioctl(s->events[i], PERF_EVENT_IOC_PERIOD, &value))
+            return error_os(errno, "the rate on CPU %d cannot be changed", s->options.cpus[i]);
+    }
+    s->options.frequency_hz = frequency_hz;
+    return NULL;
 }
 
 struct sampler_event_info sampler_event(const struct sampler *s)

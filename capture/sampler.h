@@ -26,6 +26,7 @@ struct sampler_options {
     enum wire_native native;    /* how to unwind natively in the kernel */
     uint32_t table_bytes;       /* memory for unwind tables; 0: 32 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: by rate and CPUs */
+    bool timed;                 /* sampler_cpu_ns() is wanted */
 };
 
 struct sampler;
@@ -69,10 +70,15 @@ struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks); /* 
 /* Run time of the sampling program, where the kernel counts it (kernel.bpf_stats_enabled). */
 void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
 
+/* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
+uint64_t sampler_cpu_ns(struct sampler *s);
+/* Samples so often from now on. */
+struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz);
+
 struct sampler_event_info {
     const char *name, *unit;
     bool is_time;
-    uint64_t period; /* counts per sample at the start */
+    uint64_t period; /* counts per sample, at the rate of now; 1 where the kernel finds it */
 };
 struct sampler_event_info sampler_event(const struct sampler *s);
 uint32_t sampler_ring_bytes(const struct sampler *s);
