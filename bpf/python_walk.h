@@ -16,12 +16,16 @@
  *   of an activation's run.
  * - 3.12: the same start; a run ends with a shim frame (owner 3) on the native stack.
  * - 3.13: thread state -> newest frame; runs end with a shim.
+ * - 3.15: likewise; behind the outermost shim comes a last one, embedded in the thread state.
  * Frames of ordinary calls lie side by side in the thread's data stack, older ones
  * lower, so one read from the start of the page up to the frame serves many.
  *
  * For each frame the code object's header is read and a fingerprint made, because
  * addresses of code objects are reused. A code object met before in the same
  * sample is looked up in a small table instead.
+ *
+ * In free-threaded 3.14+ each thread runs a copy of the bytecode of its own: a frame says which, the code object
+ * where it is.
  *
  * A walk is complete when it reached the root: 3.11 the last frame is an entry and
  * the _PyCFrame chain is at the one embedded in the thread state; 3.12+ the last
@@ -65,6 +69,8 @@ struct walk_memory {
 #define WALK_FRAME_MAX 120 /* bytes of a frame that are looked at */
 #define WALK_HEADER_MASK 255
 #define WALK_SEEN 64
+#define WALK_BYTECODE_MAX (1 << 28)
+#define WALK_THREADS_MAX (1 << 22) /* more indexes of bytecode than there can be threads */
 /* Frames of the innermost run lie within this many bytes above the stack pointer when they are shims. */
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 
@@ -82,6 +88,7 @@ struct walk_seen {
         PY_U32 generator;             /* up to 3.10: a generator's or a coroutine's */
     };
     PY_U32 state; /* 0, or the loss reason: it is no code object, or could not be read */
+    PY_U64 bytecode; /* where the copy begins that the sample's newest frame runs; 0: not read */
 };
 
 struct py_walk {
@@ -102,6 +109,7 @@ struct py_walk {
     PY_U32 last_shim; /* the last element was a shim or an entry frame */
     PY_U32 retried;   /* 1: begun again one activation further out; 2: and that broke too */
     PY_U32 window_hits;
+    PY_U32 bytecode_index; /* of the newest frame; WALK_THREADS_MAX: none met yet */
     /* The code object of the newest entry that was not in `seen`: to be copied if it is new. */
     PY_U64 new_code;
     PY_U32 new_fingerprint;
@@ -143,32 +151,56 @@ WALK_INLINE int walk_is_own(struct py_walk *w, PY_U64 tstate)
     return tstate && !walk_read_u64(w, tstate + w->layout.tstate_thread_id, &id) && id == w->thread_pointer;
 }
 
+/* The value of a thread-local variable, `kind` and `where` as in struct wire_process. 0 when it could be read. */
+WALK_INLINE int walk_tls(struct py_walk *w, PY_U32 kind, PY_U64 offset, PY_U64 where, PY_U64 *out)
+{
+    PY_U64 module = 0, block = 0;
+
+    if (kind == PY_TLS_LOCAL_EXEC)
+        return walk_read_u64(w, w->thread_pointer + offset, out);
+    if (kind == PY_TLS_DESCRIPTOR || kind == PY_TLS_SLOT) {
+        if (walk_read_u64(w, kind == PY_TLS_SLOT ? where : where + 8, &offset))
+            return 1;
+        if (kind == PY_TLS_SLOT || (PY_S64)offset < 0)
+            return walk_read_u64(w, w->thread_pointer + offset, out);
+        where = offset;
+        if (walk_read_u64(w, where + 8, &offset))
+            return 1;
+    }
+    /* glibc: the thread control block's second word is the DTV, an array of 16-byte entries by module number. */
+    return walk_read_u64(w, where, &module) || !module || module >= 4096 ||
+           walk_read_u64(w, w->thread_pointer + 8, &block) || walk_read_u64(w, block + 16 * module, &block) ||
+           block + 1 <= 1 || walk_read_u64(w, block + offset, out);
+}
+
 /*
  * The current thread's state by the ways that cost a read or two: the thread-local variable (3.12+; null while the
  * GIL is released), the runtime's current state (3.11; another thread's when this one has released the GIL), the
- * pthread key. Leaves w->tstate. Returns 1 when it is settled: found, or sure that there is none.
+ * pthread key (3.14 and older) or the second thread-local variable (3.15+), which stay. Leaves w->tstate. Returns 1
+ * when it is settled: found, or sure that there is none.
  */
 WALK_INLINE int walk_find_tstate(struct py_walk *w)
 {
     PY_U64 value = 0, key = 0;
 
     w->tstate = 0;
-    if (w->process.tls_kind == 1 /* PY_TLS_LOCAL_EXEC */) {
-        if (!walk_read_u64(w, w->thread_pointer + w->process.tls_offset, &value) && walk_is_own(w, value)) {
-            w->tstate = value;
-            return 1;
-        }
-    } else if (w->process.tls_kind == 2 /* PY_TLS_MODULE */) {
-        PY_U64 module = 0, dtv = 0, block = 0;
-        /* glibc: the thread control block's second word is the DTV, an array of 16-byte entries by module number. */
-        if (!walk_read_u64(w, w->process.tls_module, &module) && module && module < 4096 &&
-            !walk_read_u64(w, w->thread_pointer + 8, &dtv) && !walk_read_u64(w, dtv + 16 * module, &block) &&
-            block + 1 > 1 && !walk_read_u64(w, block + w->process.tls_offset, &value) && walk_is_own(w, value)) {
+    if (w->process.tls_kind != PY_TLS_NONE) {
+        if (!walk_tls(w, w->process.tls_kind, w->process.tls_offset, w->process.tls_module, &value) &&
+            walk_is_own(w, value)) {
             w->tstate = value;
             return 1;
         }
     } else if (w->layout.runtime_tstate_current != PY_NONE) {
         if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tstate_current, &value) && walk_is_own(w, value)) {
+            w->tstate = value;
+            return 1;
+        }
+    }
+    if (w->process.gilstate_kind != PY_TLS_NONE &&
+        !walk_tls(w, w->process.gilstate_kind, w->process.gilstate_offset, w->process.gilstate_module, &value)) {
+        if (!value)
+            return 1;
+        if (walk_is_own(w, value)) {
             w->tstate = value;
             return 1;
         }
@@ -254,6 +286,7 @@ WALK_INLINE PY_U32 walk_code(struct py_walk *w, PY_U64 code, struct walk_seen *k
     known->sample = w->sample;
     known->fingerprint = 0;
     known->first_traceable_bytes = 0;
+    known->bytecode = 0;
     WALK_BOUND(len, WALK_HEADER_MASK);
     if (WALK_READ(w, w->header, len, code)) {
         known->state = LOSS_code_fault;
@@ -293,6 +326,30 @@ WALK_INLINE PY_U32 walk_code(struct py_walk *w, PY_U64 code, struct walk_seen *k
     return 0;
 }
 
+/*
+ * Where the copy of the bytecode begins that a frame runs; 0 when that can't be told. The frames of a thread run
+ * copies of one index, but for generators that another thread began, and where there was no room for a copy.
+ */
+WALK_INLINE PY_U64 walk_bytecode(struct py_walk *w, struct walk_seen *known, PY_U64 code, PY_U64 frame)
+{
+    PY_U64 value;
+    PY_U32 index;
+
+    if (WALK_READ(w, &w->small[0], sizeof index, frame + w->layout.frame_tlbc_index))
+        return 0;
+    index = (PY_U32)w->small[0];
+    if (w->bytecode_index == WALK_THREADS_MAX)
+        w->bytecode_index = index;
+    if (known->bytecode && index == w->bytecode_index)
+        return known->bytecode;
+    if (index >= WALK_THREADS_MAX || walk_read_u64(w, code + w->layout.code_tlbc, &value) ||
+        walk_read_u64(w, value + 8 + 8 * (PY_U64)index, &value))
+        return 0;
+    if (index == w->bytecode_index)
+        known->bytecode = value;
+    return value;
+}
+
 /* Where the walk begins, from w->tstate. 0 when there is a frame to look at; else w->end says why not. */
 WALK_INLINE int walk_begin(struct py_walk *w)
 {
@@ -300,6 +357,7 @@ WALK_INLINE int walk_begin(struct py_walk *w)
 
     w->count = w->frame_count = w->open_run = w->retried = w->window_hits = 0;
     w->window_start = w->window_len = 0;
+    w->bytecode_index = WALK_THREADS_MAX;
     w->cframe = 0;
     w->last_shim = 0;
     w->end = LOSS_thread_state_fault;
@@ -436,9 +494,9 @@ have:
     } else {
         PY_U64 slot = (code >> 4) ^ (code >> 12);
         struct walk_seen *known;
-        PY_U32 state, traceable;
+        PY_U32 state;
         PY_U64 start;
-        PY_S64 offset;
+        PY_S64 offset, traceable;
 
         WALK_BOUND(slot, WALK_SEEN - 1);
         known = &w->seen[slot];
@@ -459,8 +517,17 @@ have:
             traceable = known->first_traceable_bytes;
             start = code + l->code_bytecode;
             offset = (PY_S64)(instr - start);
+            if (l->code_tlbc) {
+                start = walk_bytecode(w, known, code, frame);
+                offset = (PY_S64)(instr - start);
+                /* Not known, or an array that was given back meanwhile: the frame stays, its line is the function's. */
+                if (!start || offset < 0 || offset > WALK_BYTECODE_MAX) {
+                    known->bytecode = 0;
+                    traceable = offset = -2;
+                }
+            }
             /* A frame that is still being set up is not shown by Python either. */
-            if (owner == PY_OWNER_GENERATOR || offset >= (PY_S64)traceable) {
+            if (owner == PY_OWNER_GENERATOR || offset >= traceable) {
                 PY_U64 word = code;
                 if (owner == PY_OWNER_GENERATOR)
                     word |= WIRE_GENERATOR;

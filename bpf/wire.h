@@ -33,8 +33,8 @@ struct wire_process {
     PY_U64 runtime;     /* address of _PyRuntime, up to 3.6 of _PyThreadState_Current; 0: no Python */
     PY_U64 code_type;   /* address of PyCode_Type */
     PY_U64 tls_offset;  /* of the current thread state */
-    PY_U64 tls_module;  /* enum py_tls_kind PY_TLS_MODULE: address of the module number */
-    PY_U32 tls_kind;
+    PY_U64 tls_module;  /* address of the module number, the slot or the descriptor, as tls_kind wants it */
+    PY_U32 tls_kind;    /* enum py_tls_kind */
     PY_U32 layout;      /* index into the `layouts` map */
     PY_U32 key_slots;   /* offset of pthread key 0's value from the thread pointer; 0: unknown libc */
     PY_U32 flags;       /* WIRE_PROCESS_* */
@@ -42,6 +42,11 @@ struct wire_process {
     /* Up to 3.6, where they are variables of their own; 0: not known, or in _PyRuntime. */
     PY_U64 interpreters; /* address of interp_head */
     PY_U64 thread_key;   /* address of autoTLSkey */
+    /* 3.15+: the thread's state also while the GIL is released; as the three above */
+    PY_U64 gilstate_offset;
+    PY_U64 gilstate_module;
+    PY_U32 gilstate_kind;
+    PY_U32 reserved;
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
@@ -166,7 +171,7 @@ enum wire_stat {
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 88, "a map's value");
+static_assert(sizeof(struct wire_process) == 112, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");

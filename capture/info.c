@@ -59,6 +59,10 @@ static const char *tls_text(const struct process *p)
         return "thread-local";
     case PY_TLS_MODULE:
         return "thread-local (shared)";
+    case PY_TLS_SLOT:
+        return "thread-local (slot)";
+    case PY_TLS_DESCRIPTOR:
+        return "thread-local (descriptor)";
     default:
         break;
     }

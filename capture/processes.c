@@ -221,26 +221,39 @@ static bool has_python(const struct process *process)
     return process->python && !process->python->python.refused;
 }
 
+/* A variable's place as the walk wants it; none where the linker's part in it is not known. */
+static uint32_t tls_place(const struct py_tls *tls, uint64_t bias, uint64_t *offset, uint64_t *where)
+{
+    if (tls->kind == PY_TLS_MODULE && !tls->module_id_vaddr)
+        return PY_TLS_NONE;
+    *offset = (uint64_t)tls->offset;
+    if (tls->kind == PY_TLS_MODULE)
+        *where = tls->module_id_vaddr + bias;
+    else if (tls->kind == PY_TLS_SLOT || tls->kind == PY_TLS_DESCRIPTOR)
+        *where = tls->slot_vaddr + bias;
+    return tls->kind;
+}
+
+void process_describe_python(const struct process *p, struct wire_process *out)
+{
+    const struct py_image *image = &p->python->python;
+    uint64_t bias = p->python_bias;
+
+    out->runtime = image->runtime_vaddr + bias;
+    out->code_type = image->code_type_vaddr + bias;
+    out->tls_kind = tls_place(&image->tls_tstate, bias, &out->tls_offset, &out->tls_module);
+    out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
+    out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
+    out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
+    out->key_slots = p->glibc ? GLIBC_KEY_VALUES : 0;
+}
+
 /* What the sampler needs to walk the process's Python frames. */
 static struct error *configure_python(struct processes *p, struct process *process, struct wire_process *wire)
 {
-    const struct py_image *image = &process->python->python;
-
-    TRY(sampler_layout(p->options.sampler, &image->layout, &process->layout_index));
-    wire->runtime = image->runtime_vaddr + process->python_bias;
-    wire->code_type = image->code_type_vaddr + process->python_bias;
-    wire->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + process->python_bias : 0;
-    wire->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + process->python_bias : 0;
-    wire->tls_kind = image->tls_tstate.kind;
-    wire->tls_offset = (uint64_t)image->tls_tstate.offset;
-    if (wire->tls_kind == PY_TLS_MODULE) {
-        if (image->tls_tstate.module_id_vaddr)
-            wire->tls_module = image->tls_tstate.module_id_vaddr + process->python_bias;
-        else
-            wire->tls_kind = PY_TLS_NONE;
-    }
+    TRY(sampler_layout(p->options.sampler, &process->python->python.layout, &process->layout_index));
+    process_describe_python(process, wire);
     wire->layout = process->layout_index;
-    wire->key_slots = process->glibc ? GLIBC_KEY_VALUES : 0;
     return NULL;
 }
 

@@ -103,6 +103,8 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
 /* A sample came of a process that the sampler has not been told of: it is now. */
 struct error *processes_sampled(struct processes *p, struct process *process);
+/* Where the process's interpreter, which is known and not refused, has what the frame walk begins with. */
+void process_describe_python(const struct process *p, struct wire_process *out);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
 struct error *processes_settle(struct processes *p, uint64_t time_ns);
 struct process *processes_find(struct processes *p, uint32_t tgid);

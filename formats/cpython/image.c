@@ -40,7 +40,8 @@ enum wanted {
     SYM_INTERPRETERS,
     SYM_INTERPRETERS_GET,
     SYM_KEY,
-    SYM_KEY_USER,
+    SYM_KEY_USER,     /* from 3.15 on it does no more than load the variable */
+    SYM_TLS_GILSTATE,
     SYM_COUNT,
 };
 static const char *const wanted_names[SYM_COUNT] = {
@@ -60,6 +61,7 @@ static const char *const wanted_names[SYM_COUNT] = {
     [SYM_INTERPRETERS_GET] = "PyInterpreterState_Head",
     [SYM_KEY] = "autoTLSkey",
     [SYM_KEY_USER] = "PyGILState_GetThisThreadState",
+    [SYM_TLS_GILSTATE] = "_Py_tss_gilstate",
 };
 
 struct found {
@@ -104,7 +106,7 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
             if (!name || (name[0] != '_' && name[0] != 'P' && name[0] != 'i' && name[0] != 'a'))
                 continue;
             for (int w = 0; w < SYM_COUNT; w++) {
-                if (!has(found, w) && strcmp(name, wanted_names[w]) == 0 && (type == STT_TLS) == (w == SYM_TLS))
+                if (!has(found, w) && strcmp(name, wanted_names[w]) == 0 && (type == STT_TLS) == (w == SYM_TLS || w == SYM_TLS_GILSTATE))
                     found->symbols[w] = syms[i];
             }
             if (type == STT_FUNC && strncmp(name, eval, eval_len) == 0 &&
@@ -181,6 +183,13 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     if (img->version_hex >= 0x030c0000)
         py_tls_find(f, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
                     &img->tls_tstate);
+    if (img->version_hex >= 0x030f0000) {
+        py_tls_find(f, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE], &img->tls_gilstate);
+        /* Both are variables of one module. */
+        if (img->tls_gilstate.kind == PY_TLS_MODULE && !img->tls_gilstate.module_id_vaddr &&
+            img->tls_tstate.kind == PY_TLS_MODULE)
+            img->tls_gilstate.module_id_vaddr = img->tls_tstate.module_id_vaddr;
+    }
     struct error *err = py_layout_find(img->version_hex, has(found, SYM_DEBUG), table_len ? table : NULL,
                                        (uint32_t)table_len, &img->layout);
     if (err && err->code == ERROR_NO_MEMORY)

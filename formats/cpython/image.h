@@ -15,16 +15,7 @@
 #include "formats/base/err.h"
 #include "formats/cpython/layout.h"
 
-/* How a thread finds one of its thread-local variables. */
-enum py_tls_kind {
-    PY_TLS_NONE = 0,
-    PY_TLS_LOCAL_EXEC = 1, /* at thread pointer + offset (offset is negative on x86-64) */
-    PY_TLS_MODULE = 2,     /* in a shared library: DTV entry of the module + offset */
-    PY_TLS_SLOT = 3,       /* at thread pointer + the signed number at slot_vaddr, once the library is loaded */
-    PY_TLS_DESCRIPTOR = 4, /* TLS descriptor at slot_vaddr: its second word, when negative, is the offset as in SLOT;
-                              else it points to {module number, offset} as in MODULE */
-};
-
+/* A thread-local variable; layout.h has the kinds. */
 struct py_tls {
     uint32_t kind; /* enum py_tls_kind */
     int64_t offset;
@@ -45,6 +36,7 @@ struct py_image {
     uint64_t runtime_vaddr;   /* _PyRuntime; up to 3.6 _PyThreadState_Current */
     uint64_t code_type_vaddr; /* PyCode_Type */
     struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+; x86-64 only */
+    struct py_tls tls_gilstate; /* _Py_tss_gilstate, 3.15+: set while the GIL is released too; likewise */
     uint32_t eval_range_count;
     struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault, up to 3.5 PyEval_EvalFrameEx;
                                        its cold parts by the symbol table, up to 3.10 also by the code */

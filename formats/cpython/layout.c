@@ -43,6 +43,7 @@ struct row {
     .str_ascii_shift = ascii_bit,
 #define BYTES(size, data) .bytes_size = size, .bytes_data = data,
 #define OBJECT(cframe, code) .tstate_cframe = cframe, .code_code = code,
+#define BYTECODE(index, copies) .frame_tlbc_index = index, .code_tlbc = copies,
 
 static const struct row rows[] = {
 #define PYTHON(ma, mi, ...) {ma, mi, 0, 0, {__VA_ARGS__}},
@@ -143,6 +144,8 @@ static struct error *apply_debug_offsets(const struct debug_table *t, const void
                                 (unsigned)t->major, (unsigned)t->minor);
         *field = (uint16_t)value;
     }
+    if (!layout->frame_tlbc_index != !layout->code_tlbc)
+        return error_create(ERROR_VERSION, "CPython %s: its debug offsets have no index of the thread's bytecode", text);
     if (layout->runtime_interpreters_head != row.runtime_interpreters_head)
         layout->runtime_tss_key = PY_NONE;
     return NULL;

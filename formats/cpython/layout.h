@@ -36,6 +36,16 @@ enum py_frame_kind {
     PY_FRAMES_SHIM = 3,   /* 3.12+: a shim frame on the C stack ends each run */
 };
 
+/* How a thread finds one of its thread-local variables. */
+enum py_tls_kind {
+    PY_TLS_NONE = 0,
+    PY_TLS_LOCAL_EXEC = 1, /* at thread pointer + offset (offset is negative on x86-64) */
+    PY_TLS_MODULE = 2,     /* in a shared library: DTV entry of the module + offset */
+    PY_TLS_SLOT = 3,       /* at thread pointer + the signed number at slot_vaddr, once the library is loaded */
+    PY_TLS_DESCRIPTOR = 4, /* TLS descriptor at slot_vaddr: its second word, when negative, is the offset as in SLOT;
+                              else it points to {module number, offset} as in MODULE */
+};
+
 struct py_layout {
     PY_U32 version;    /* PY_VERSION_HEX of the interpreter, e.g. 0x030b07f0 */
     PY_U8 frame_kind;  /* enum py_frame_kind */
@@ -97,10 +107,13 @@ struct py_layout {
     /* frames that are objects, up to 3.10; 0: no such field */
     PY_U16 tstate_cframe; /* newest _PyCFrame, 3.10 */
     PY_U16 code_code;     /* co_code, a bytes object */
+    /* Free-threaded 3.14+: a thread runs its own copy of the bytecode. 0: there is but one, at code_bytecode. */
+    PY_U16 frame_tlbc_index; /* which one a frame's instruction lies in */
+    PY_U16 code_tlbc;        /* pointer to {count, copies...} */
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct py_layout) == 96, "shared with the BPF program");
+static_assert(sizeof(struct py_layout) == 100, "shared with the BPF program");
 
 #include "formats/base/err.h"
 
@@ -113,7 +126,7 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
                              uint32_t debug_offsets_len, struct py_layout *out);
 /* "3.11.7", "3.13.0rc2"; into buf. */
 const char *py_version_text(uint32_t version_hex, char buf[32]);
-/* Versions known, for --help and pycap info: "3.11 3.12 3.13". Static. */
+/* Versions known, for --help and pycap info: "3.11 3.12". Static. */
 const char *py_versions_known(void);
 #endif
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares formats/cpython/versions.def with where an interpreter's own DWARF, or a table, has the fields.
 
-usage: check-offsets.py BINARY [X.Y]      a python or libpython with DWARF, through gdb
-       check-offsets.py --tsv FILE X.Y.Z  a table of version, struct, field, offset, size, bits
+usage: check-offsets.py BINARY [X.Y[t]]   a python or libpython with DWARF, through gdb
+       check-offsets.py --tsv FILE X.Y.Z[t]  a table of version, struct, field, offset, size, bits
        check-offsets.py --tsv FILE --expected X.Y.Z...  prints rows for tests/unit/layout_expected.def
 By hand, when a row is added. Exit code 1 when anything differs.
 """
@@ -53,21 +53,29 @@ GROUPS = {
               ("bytes_data", [("PyBytesObject", "ob_sval"), ("PyStringObject", "ob_sval")])],
     # 0 for what there is not; only where frames are objects
     "OBJECT": [("tstate_cframe", [(TS, "cframe")]), ("code_code", [(CO, "co_code")])],
+    "BYTECODE": [("frame_tlbc_index", [(FR, "tlbc_index")]), ("code_tlbc", [(CO, "co_tlbc")])],
 }
 
 
+def key(version):
+    """3.14.10t -> (3, 14, "t")"""
+    flavour = "t" if version.endswith("t") else ""
+    return (*map(int, version.rstrip("t").split(".")[:2]), flavour)
+
+
 def rows():
-    """{(major, minor): {field: number}}, of the newest patch, with a GIL"""
+    """{(major, minor, "" or "t"): {field: number}}; of the newest patch"""
     text = re.sub(r"/\*.*?\*/", "", open(DEF).read(), flags=re.S)
     out = {}
-    for m in re.finditer(r"^(?:PYTHON|VARIANT)\((\d+), (\d+),(?: \d+, 0,)?$(.*?)\)\)$", text, re.S | re.M):
+    for m in re.finditer(r"^(?:PYTHON|VARIANT)\((\d+), (\d+),(?: \d+, ([01]),)?$(.*?)\)\)$", text, re.S | re.M):
         row = {}
         for group, fields in GROUPS.items():
-            numbers = re.search(r"\b%s\(([^)]*)" % group, m[3] + ") OBJECT(0, 0)")[1].split(",")
+            there = re.search(r"\b%s\(([^)]*)" % group, m[4])
+            numbers = there[1].split(",") if there else ["0"] * len(fields)
             assert len(numbers) == len(fields), (m[1], m[2], group)
             for (field, _), number in zip(fields, numbers):
                 row[field] = NONE if number.strip() == "NONE" else int(number)
-        out[int(m[1]), int(m[2])] = row
+        out[int(m[1]), int(m[2]), "t" if m[3] == "1" else ""] = row
     return out
 
 
@@ -106,16 +114,16 @@ def from_dwarf(binary):
         known[STR, "state.%s:" % m[3]] = start
     if (CO, "co_name") not in known:
         raise SystemExit("%s: gdb finds no debug information on PyCodeObject" % binary)
-    version = re.search(r"python(\d)\.(\d+)", os.path.basename(binary))
-    return (lambda struct, field: known.get((struct, field))), version and (int(version[1]), int(version[2]))
+    version = re.search(r"python(\d\.\d+t?)", os.path.basename(binary))
+    return (lambda struct, field: known.get((struct, field))), version and key(version[1])
 
 
 def truth(lookup):
     out = {}
-    for fields in GROUPS.values():
+    for group, fields in GROUPS.items():
         for field, places in fields:
             found = [lookup(*p) for p in places if lookup(*p) is not None]
-            out[field] = found[0] if found else NONE
+            out[field] = found[0] if found else 0 if group == "BYTECODE" else NONE
     objects = lookup("PyFrameObject", "f_lasti") is not None
     for field in out:
         if field in ("tstate_cframe", "code_code") and (not objects or out[field] == NONE):
@@ -140,19 +148,18 @@ def compare(name, row, real):
 def main(args):
     if args[:1] == ["--tsv"] and args[2:3] == ["--expected"]:
         for version in args[3:]:
-            hexversion = "0x%02x%02x%02xf0" % tuple(int(x) for x in version.split("."))
+            hexversion = "0x%02x%02x%02xf0" % tuple(int(x) for x in version.rstrip("t").split("."))
             real = truth(from_tsv(args[1], version))
             print("EXPECTED(%s, \"%s\"," % (hexversion, version))
             print("    " + "\n    ".join("IS(%s, %s)" % (f, "PY_NONE" if v == NONE else v) for f, v in real.items()) + ")")
         return 0
     if args[:1] == ["--tsv"]:
-        minor = tuple(int(x) for x in args[2].split(".")[:2])
-        return compare(args[2], rows()[minor], truth(from_tsv(args[1], args[2]))) != 0
+        return compare(args[2], rows()[key(args[2])], truth(from_tsv(args[1], args[2]))) != 0
     if not args:
         raise SystemExit(__doc__)
     lookup, minor = from_dwarf(args[0])
     if len(args) > 1:
-        minor = tuple(int(x) for x in args[1].split("."))
+        minor = key(args[1])
     return compare(args[0], rows()[minor], truth(lookup)) != 0
 
 

@@ -75,16 +75,7 @@ int main(int argc, char **argv)
     }
     struct live live = {.pid = (pid_t)pid, .space = &space};
     walk.layout = image->layout;
-    walk.process = (struct wire_process){
-        .runtime = image->runtime_vaddr + p->python_bias,
-        .code_type = image->code_type_vaddr + p->python_bias,
-        .tls_kind = image->tls_tstate.kind,
-        .tls_offset = (uint64_t)image->tls_tstate.offset,
-        .tls_module = image->tls_tstate.module_id_vaddr ? image->tls_tstate.module_id_vaddr + p->python_bias : 0,
-        .key_slots = p->glibc ? 0x318 : 0,
-        .interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + p->python_bias : 0,
-        .thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + p->python_bias : 0,
-    };
+    process_describe_python(p, &walk.process);
     walk.thread_pointer = regs.fs_base;
     walk.stack_pointer = regs.rsp;
     walk.memory = (struct walk_memory){.read = read_and_keep, .ctx = &live};

@@ -21,7 +21,7 @@
 
 #include "formats/cpython/image.h"
 
-#define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13"
+#define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15"
 #define FILE_BYTES 0x2000
 #define BASE 0x10000
 #define AT_DYNAMIC 0x200
@@ -251,13 +251,36 @@ static void test_tls_relocated(void **state)
     py_image_deinit(&img);
 }
 
+/* The variable that 3.15 has in place of the pthread key; the function was there before it, and did other things. */
+static void test_tls_gilstate(void **state)
+{
+    static const uint32_t versions[] = {0x030e02f0, 0x030f02f0};
+    static const char code[] = "\x64\x48\x8b\x04\x25\xd8\xff\xff\xff\xc3";
+    static struct fake f;
+    struct py_image img;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fake_make(&f, versions[i], LOCAL_EXEC, 14, true, true);
+        fake_symbol(&f, "PyGILState_GetThisThreadState", BASE + AT_CODE + 0x80, sizeof code - 1, STT_FUNC);
+        memcpy(f.file + AT_CODE + 0x80, code, sizeof code - 1);
+        fake_hashes(&f);
+        fake_read(&f, &img);
+        assert_int_equal(img.tls_tstate.kind, PY_TLS_LOCAL_EXEC);
+        assert_int_equal(img.tls_tstate.offset, -24);
+        assert_int_equal(img.tls_gilstate.kind, i ? PY_TLS_LOCAL_EXEC : PY_TLS_NONE);
+        assert_int_equal(img.tls_gilstate.offset, i ? -40 : 0);
+        py_image_deinit(&img);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
         uint32_t version;
         const char *text;
     } cases[] = {
-        {0x030e0af0, "CPython 3.14.10 is not supported (known: " KNOWN ")"},
+        {0x03100af0, "CPython 3.16.10 is not supported (known: " KNOWN ")"},
         {0x030c00b4, "CPython 3.12.0b4 is a pre-release and not supported (known: " KNOWN ")"},
         {0x030d00f0, "CPython 3.13.0: _PyRuntime does not begin with the debug offsets"},
         {0, "stripped so far that its version cannot be told"},
@@ -581,13 +604,14 @@ static void check_real(const char *path, uint32_t *checked)
         assert_int_equal(!img.thread_key_vaddr, major == 2 || minor >= 7);
     } else {
         assert_int_equal(img.version_hex >> 16, major << 8 | minor);
-        if (minor > 13) {
+        if (minor > 15) {
             assert_non_null(img.refused);
         } else {
             if (img.refused)
                 fail_msg("%s: %s", path, img.refused);
             assert_true(img.runtime_vaddr && img.code_type_vaddr && img.eval_range_count);
             assert_true(minor == 11 || img.tls_tstate.kind != PY_TLS_NONE);
+            assert_true((minor >= 15) == (img.tls_gilstate.kind != PY_TLS_NONE));
         }
     }
     printf("  %s: %x%s%s\n", path, img.version_hex, img.refused ? " " : "", img.refused ? img.refused : "");
@@ -604,6 +628,15 @@ static void each_real(void (*use)(const char *path, uint32_t *count), uint32_t *
 
     glob("/usr/bin/python[23].*[0-9]", 0, NULL, &found);
     glob("/usr/lib/*/libpython[23]*.so.1.0", GLOB_APPEND, NULL, &found);
+    /* What tests/interpreters.sh and tests/flavours.sh left in the cache. */
+    const char *cache = getenv("PYCAP_TEST_CACHE");
+    char in_home[400];
+    snprintf(in_home, sizeof in_home, "%s/.cache/pycap-tests", home ? home : "");
+    cache = cache ? cache : in_home;
+    snprintf(pattern, sizeof pattern, "%s/roots/*/usr/bin/python[23].*[0-9d]", cache);
+    glob(pattern, GLOB_APPEND, NULL, &found);
+    snprintf(pattern, sizeof pattern, "%s/flavours/*/bin/python[23].*[0-9dt]", cache);
+    glob(pattern, GLOB_APPEND, NULL, &found);
     snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/*/lib/libpython[23]*.so.1.0", home ? home : "");
     glob(pattern, GLOB_APPEND, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++)
@@ -674,7 +707,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_symbols),       cmocka_unit_test(test_tls_models), cmocka_unit_test(test_tls_relocated),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_tls_gilstate),  cmocka_unit_test(test_refused),       cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_real),          cmocka_unit_test(test_real_cut),
         cmocka_unit_test(test_old),           cmocka_unit_test(test_cold_part),
         cmocka_unit_test(test_greenlet),

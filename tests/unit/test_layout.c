@@ -11,32 +11,45 @@
 
 #include "formats/cpython/layout.h"
 
-#define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13"
-#define TABLE_BYTES 584
-#define COOKIE 0x7970677562656478ull /* "xdebugpy" */
+#include "tests/unit/debug_offsets.h"
+#define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15"
 
-/* The debug offsets of 3.13.0, read out of a live process; the version stands at [1]. */
-static const uint64_t table_3_13[TABLE_BYTES / 8] = {
-    COOKIE, 0x030d00f0, 0, 283320, 608, 632, 194968, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,
-    304, 0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200, 16, 8,
-    416, 24, 88, 168, 32, 24, 16, 40, 24, 16, 48, 32, 40, 24, 16, 32, 16, 24, 40, 16, 32, 64, 32, 16, 40, 240, 200,
-};
+#define TABLE_BYTES 584 /* of 3.13 */
 
-static void make_table(uint32_t version_hex, uint64_t table[TABLE_BYTES / 8])
+/* The debug offsets of a version; the version stands at [1]. Returns their length, 0 for a version without any. */
+static uint32_t make_table(uint32_t version_hex, bool free_threaded, uint64_t table[TABLE_MAX_BYTES / 8])
 {
-    memcpy(table, table_3_13, TABLE_BYTES);
-    table[1] = version_hex;
+    static const struct {
+        uint16_t version;
+        bool free_threaded;
+        uint32_t len_bytes;
+        const uint64_t *table;
+    } tables[] = {
+#define T(minor, threads, name) {0x0300 | minor, threads, sizeof debug_offsets_##name, debug_offsets_##name}
+        T(13, false, 3_13), T(13, true, 3_13t), T(14, false, 3_14), T(14, true, 3_14t), T(15, false, 3_15),
+        T(15, true, 3_15t),
+#undef T
+    };
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (tables[i].version == version_hex >> 16 && tables[i].free_threaded == free_threaded) {
+            memcpy(table, tables[i].table, tables[i].len_bytes);
+            table[1] = version_hex;
+            return tables[i].len_bytes;
+        }
+    }
+    return 0;
 }
 
-static void find(uint32_t version_hex, struct py_layout *out)
+static void find(uint32_t version_hex, bool free_threaded, struct py_layout *out)
 {
-    uint64_t table[TABLE_BYTES / 8];
-    bool has_table = version_hex >= 0x030d0000;
+    uint64_t table[TABLE_MAX_BYTES / 8];
+    uint32_t len = make_table(version_hex, free_threaded, table);
+    struct error *err = py_layout_find(version_hex, false, len ? table : NULL, len, out);
 
-    make_table(version_hex, table);
-    struct error *err = py_layout_find(version_hex, false, has_table ? table : NULL, has_table ? sizeof table : 0, out);
     if (err)
         fail_msg("%s", error_text(err));
+    assert_int_equal(out->free_threaded, free_threaded);
 }
 
 static void assert_refused(uint32_t version_hex, const void *table, uint32_t table_len, const char *text)
@@ -61,7 +74,7 @@ static void test_measured_layouts(void **state)
 #define EXPECTED(version_hex, name, ...) \
     {                                    \
         const char *text = name;         \
-        find(version_hex, &l);           \
+        find(version_hex, strchr(name, 't') != NULL, &l); \
         __VA_ARGS__                      \
         assert_int_equal(l.version, version_hex); \
     }
@@ -73,17 +86,22 @@ static void test_lengths(void **state)
 {
     static const struct {
         uint32_t version;
+        bool free_threaded;
         uint16_t frame, code;
-        uint8_t kind;
-    } expected[] = {{0x020712f0, 128, 112, PY_FRAMES_OBJECT}, {0x030605f0, 128, 120, PY_FRAMES_OBJECT},
-                    {0x030710f0, 112, 120, PY_FRAMES_OBJECT}, {0x030912f0, 112, 128, PY_FRAMES_OBJECT},
-                    {0x030a0df0, 104, 128, PY_FRAMES_OBJECT}, {0x030b07f0, 72, 176, PY_FRAMES_ENTRY}, {0x030c01f0, 72, 184, PY_FRAMES_SHIM},
-                    {0x030d00f0, 72, 192, PY_FRAMES_SHIM}};
+        uint8_t kind, tag_mask;
+    } expected[] = {{0x020712f0, false, 128, 112, PY_FRAMES_OBJECT, 0}, {0x030605f0, false, 128, 120, PY_FRAMES_OBJECT, 0},
+                    {0x030710f0, false, 112, 120, PY_FRAMES_OBJECT, 0}, {0x030912f0, false, 112, 128, PY_FRAMES_OBJECT, 0},
+                    {0x030a0df0, false, 104, 128, PY_FRAMES_OBJECT, 0},
+                    {0x030b07f0, false, 72, 176, PY_FRAMES_ENTRY, 0}, {0x030c01f0, false, 72, 184, PY_FRAMES_SHIM, 0},
+                    {0x030d00f0, false, 72, 192, PY_FRAMES_SHIM, 0},  {0x030d05f0, true, 72, 208, PY_FRAMES_SHIM, 0},
+                    {0x030e00f0, false, 80, 200, PY_FRAMES_SHIM, 3},  {0x030e00f0, true, 80, 216, PY_FRAMES_SHIM, 3},
+                    {0x030f00f0, false, 80, 200, PY_FRAMES_SHIM, 3},  {0x030f00f0, true, 80, 216, PY_FRAMES_SHIM, 3}};
     struct py_layout l;
 
     (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        find(expected[i].version, &l);
+        find(expected[i].version, expected[i].free_threaded, &l);
+        assert_int_equal(l.code_tag_mask, expected[i].tag_mask);
         assert_int_equal(l.frame_len_bytes, expected[i].frame);
         assert_int_equal(l.code_len_bytes, expected[i].code);
         assert_int_equal(l.frame_kind, expected[i].kind);
@@ -105,32 +123,54 @@ static void test_patch_releases(void **state)
     struct py_layout l;
 
     (void)state;
-    find(0x030703f0, &l);
+    find(0x030703f0, false, &l);
     assert_int_equal(l.runtime_tstate_current, 1392);
     assert_int_equal(l.runtime_tss_key, 1420);
-    find(0x030704f0, &l);
+    find(0x030704f0, false, &l);
     assert_int_equal(l.runtime_tstate_current, 1480);
     assert_int_equal(l.runtime_tss_key, 1508);
 }
 
 static void test_flavours(void **state)
 {
-    uint64_t table[TABLE_BYTES / 8];
+    uint64_t table[TABLE_MAX_BYTES / 8];
     struct py_layout l;
 
     (void)state;
     assert_null(py_layout_find(0x030b07f0, true, NULL, 0, &l));
     assert_int_equal(l.debug_build, 1);
-    make_table(0x030d05f0, table);
+    /* Which flavour it is, the debug offsets say; both flavours' objects are known. */
+    make_table(0x030d05f0, false, table);
     table[2] = 1;
-    assert_refused(0x030d05f0, table, sizeof table,
-                   "CPython 3.13.5 free-threaded is not supported (known: " KNOWN ")");
+    assert_refused(0x030d05f0, table, TABLE_BYTES,
+                   "CPython 3.13.5: debug offset at byte 280 is 112, not 128 as in every 3.13 known");
+    make_table(0x030d05f0, true, table);
+    table[2] = 0;
+    assert_refused(0x030d05f0, table, TABLE_BYTES,
+                   "CPython 3.13.5: debug offset at byte 280 is 128, not 112 as in every 3.13 known");
+    /* Free-threaded 3.14: which copy of the bytecode a frame runs must be known. */
+    uint32_t len = make_table(0x030e02f0, true, table);
+    table[304 / 8] = 0;
+    assert_refused(0x030e02f0, table, len, "CPython 3.14.2: its debug offsets have no index of the thread's bytecode");
+    len = make_table(0x030e02f0, true, table);
+    table[392 / 8] = 216;
+    assert_refused(0x030e02f0, table, len,
+                   "CPython 3.14.2: debug offset at byte 392 is 216, not 224 as in every 3.14 known");
 }
 
 static void test_unknown_versions(void **state)
 {
     (void)state;
-    assert_refused(0x030e02f0, NULL, 0, "CPython 3.14.2 is not supported (known: " KNOWN ")");
+    uint64_t table[TABLE_MAX_BYTES / 8];
+    uint32_t len = make_table(0x030f02f0, false, table);
+
+    assert_refused(0x031000f0, NULL, 0, "CPython 3.16.0 is not supported (known: " KNOWN ")");
+    /* Debug offsets of a version that is not known, and of one before its release, say nothing to be trusted. */
+    table[1] = 0x031000f0;
+    assert_refused(0x031000f0, table, len, "CPython 3.16.0 is not supported (known: " KNOWN ")");
+    table[1] = 0x030f00c1;
+    assert_refused(0x030f00c1, table, len,
+                   "CPython 3.15.0rc1 is a pre-release and not supported (known: " KNOWN ")");
     assert_refused(0x020609f0, NULL, 0, "CPython 2.6.9 is not supported (known: " KNOWN ")");
     assert_refused(0x030206f0, NULL, 0, "CPython 3.2.6 is not supported (known: " KNOWN ")");
     assert_refused(0x040000f0, NULL, 0, "CPython 4.0.0 is not supported (known: " KNOWN ")");
@@ -140,68 +180,82 @@ static void test_unknown_versions(void **state)
 
 static void test_debug_offsets_refused(void **state)
 {
-    uint64_t table[TABLE_BYTES / 8];
+    uint64_t table[TABLE_MAX_BYTES / 8];
     const uint32_t v = 0x030d05f0;
 
     (void)state;
-    make_table(v, table);
+    make_table(v, false, table);
     assert_refused(v, NULL, 0, "CPython 3.13.5: _PyRuntime does not begin with the debug offsets");
     assert_refused(v, table, 16, "CPython 3.13.5: _PyRuntime does not begin with the debug offsets");
     assert_refused(v, table, 576, "CPython 3.13.5: its debug offsets end at byte 576 of 584");
     table[0]++;
-    assert_refused(v, table, sizeof table, "CPython 3.13.5: _PyRuntime does not begin with the debug offsets");
-    make_table(0x030d06f0, table);
-    assert_refused(v, table, sizeof table, "CPython 3.13.5: its debug offsets are of version 0x30d06f0, flavour 0");
-    make_table(v, table);
+    assert_refused(v, table, TABLE_BYTES, "CPython 3.13.5: _PyRuntime does not begin with the debug offsets");
+    make_table(0x030d06f0, false, table);
+    assert_refused(v, table, TABLE_BYTES, "CPython 3.13.5: its debug offsets are of version 0x30d06f0, flavour 0");
+    make_table(v, false, table);
     table[2] = 7;
-    assert_refused(v, table, sizeof table, "CPython 3.13.5: its debug offsets are of version 0x30d05f0, flavour 7");
-    make_table(v, table);
+    assert_refused(v, table, TABLE_BYTES, "CPython 3.13.5: its debug offsets are of version 0x30d05f0, flavour 7");
+    make_table(v, false, table);
     table[184 / 8] = 304; /* current_frame behind the end of the thread state */
-    assert_refused(v, table, sizeof table, "CPython 3.13.5: debug offset 304 at byte 184 makes no sense");
+    assert_refused(v, table, TABLE_BYTES, "CPython 3.13.5: debug offset 304 at byte 184 makes no sense");
     table[184 / 8] = 73;
-    assert_refused(v, table, sizeof table, "CPython 3.13.5: debug offset 73 at byte 184 makes no sense");
+    assert_refused(v, table, TABLE_BYTES, "CPython 3.13.5: debug offset 73 at byte 184 makes no sense");
     table[184 / 8] = UINT64_MAX - 7;
-    assert_refused(v, table, sizeof table,
+    assert_refused(v, table, TABLE_BYTES,
                    "CPython 3.13.5: debug offset 18446744073709551608 at byte 184 makes no sense");
-    make_table(v, table);
+    make_table(v, false, table);
     table[344 / 8] = 192; /* co_code_adaptive: then nobody knows where _co_firsttraceable is */
-    assert_refused(v, table, sizeof table,
+    assert_refused(v, table, TABLE_BYTES,
                    "CPython 3.13.5: debug offset at byte 344 is 192, not 200 as in every 3.13 known");
+    /* Each version's table has its own length. */
+    uint32_t len = make_table(0x030e02f0, false, table);
+    assert_int_equal(len, 760);
+    assert_refused(0x030e02f0, table, len - 8, "CPython 3.14.2: its debug offsets end at byte 752 of 760");
+    assert_refused(0x030e02f0, NULL, 0, "CPython 3.14.2: _PyRuntime does not begin with the debug offsets");
+    len = make_table(0x030f02f0, false, table);
+    assert_int_equal(len, 888);
+    assert_refused(0x030f02f0, table, len - 8, "CPython 3.15.2: its debug offsets end at byte 880 of 888");
+    table[744 / 8] = 64; /* sizeof PyCompactUnicodeObject */
+    assert_refused(0x030f02f0, table, len,
+                   "CPython 3.15.2: debug offset at byte 744 is 64, not 56 as in every 3.15 known");
 }
 
 /* What the interpreter says of itself goes before the row. */
 static void test_debug_offsets_taken(void **state)
 {
-    uint64_t table[TABLE_BYTES / 8];
+    uint64_t table[TABLE_MAX_BYTES / 8];
     struct py_layout l;
 
     (void)state;
-    make_table(0x030d05f0, table);
+    make_table(0x030d05f0, false, table);
     table[184 / 8] = 80;
     table[264 / 8] = 71;
-    assert_null(py_layout_find(0x030d05f0, false, table, sizeof table, &l));
+    assert_null(py_layout_find(0x030d05f0, false, table, TABLE_BYTES, &l));
     assert_int_equal(l.tstate_frame, 80);
     assert_int_equal(l.frame_owner, 71);
     assert_int_equal(l.runtime_tss_key, 2164);
     table[40 / 8] = 640; /* _PyRuntime is not the one we know: the key may be anywhere */
-    assert_null(py_layout_find(0x030d05f0, false, table, sizeof table, &l));
+    assert_null(py_layout_find(0x030d05f0, false, table, TABLE_BYTES, &l));
     assert_int_equal(l.runtime_interpreters_head, 640);
     assert_int_equal(l.runtime_tss_key, PY_NONE);
 }
 
 static void test_random_debug_offsets(void **state)
 {
-    struct py_layout l;
-    uint64_t table[TABLE_BYTES / 8];
+    struct py_layout l, whole;
+    uint64_t table[TABLE_MAX_BYTES / 8];
 
     (void)state;
     srand(1);
     for (int round = 0; round < 20000; round++) {
-        make_table(0x030d05f0, table);
+        uint32_t version = 0x030d05f0 + ((unsigned)round % 3 << 16);
+        bool free_threaded = round / 3 % 2;
+        uint32_t len = make_table(version, free_threaded, table);
+        find(version, free_threaded, &whole);
         for (int i = 0; i < 3; i++)
-            table[3 + (unsigned)rand() % 70] = (uint64_t)rand() << (rand() % 40) >> (rand() % 60);
-        struct error *err = py_layout_find(0x030d05f0, false, table, sizeof table, &l);
-        assert_true(err || (l.frame_len_bytes && l.code_len_bytes == 192));
+            table[3 + (unsigned)rand() % (len / 8 - 3)] = (uint64_t)rand() << (rand() % 40) >> (rand() % 60);
+        struct error *err = py_layout_find(version, false, table, len, &l);
+        assert_true(err || (l.frame_len_bytes && l.code_len_bytes == whole.code_len_bytes));
         error_destroy(err);
     }
 }
