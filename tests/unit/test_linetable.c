@@ -96,6 +96,8 @@ GOLDEN("3.10", python_3_10)
 GOLDEN("3.11", python_3_11)
 GOLDEN("3.12", python_3_12)
 GOLDEN("3.13", python_3_13)
+GOLDEN("3.14", python_3_14)
+GOLDEN("3.15", python_3_15)
 
 static const uint32_t versions[] = {0x020712f0, 0x03060ff0, 0x030912f0, 0x030a0df0, 0x030b07f0, 0x030d00f0};
 #define VERSION_COUNT (sizeof versions / sizeof *versions)
@@ -241,6 +243,8 @@ int main(void)
         cmocka_unit_test(test_python_3_11),
         cmocka_unit_test(test_python_3_12),
         cmocka_unit_test(test_python_3_13),
+        cmocka_unit_test(test_python_3_14),
+        cmocka_unit_test(test_python_3_15),
         cmocka_unit_test(test_before_first_instruction),
         cmocka_unit_test(test_missing_table),
         cmocka_unit_test(test_cut_table),
