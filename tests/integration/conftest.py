@@ -3,8 +3,10 @@
 recording of a command. A test that needs what this machine lacks is skipped with the reason.
 
 Environment: PYCAP and PYSYM (default build/pycap, build/pysym), PYTHONS (interpreters to
-record, separated by spaces or colons; default: those on the PATH and pyenv's).
+record, separated by spaces or colons; default: those on the PATH and pyenv's, and those that
+tests/interpreters.sh has fetched, which run in root trees of their own).
 """
+import atexit
 import collections
 import functools
 import glob
@@ -13,6 +15,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -20,8 +23,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 
-# `name` says version and origin ("3.11-debian"); `version` is (3, 11).
-Interpreter = collections.namedtuple("Interpreter", "path name version")
+# `name` says version and origin ("3.11-debian"); `version` is (3, 11); `root`: the root tree it runs in, or None.
+Interpreter = collections.namedtuple("Interpreter", "path name version root", defaults=[None])
+CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or
+                     os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pycap-tests"))
 
 
 def supported_versions():
@@ -65,12 +70,40 @@ def interpreters():
     return out
 
 
+# Root trees of tests/interpreters.sh, and the versions that no other interpreter here has.
+ROOTS = {"sid": [(3, 14), (3, 15)]}
+
+
+@functools.lru_cache(maxsize=None)
+def in_roots():
+    """Interpreters in root trees, each behind a script that goes there; a reason for those that aren't to be had."""
+    found, missing = [], []
+    if os.environ.get("PYTHONS"):
+        return found, missing
+    for suite, versions in ROOTS.items():
+        root = CACHE / "roots" / suite
+        for version in versions:
+            text = ".".join(map(str, version))
+            if os.geteuid() != 0 or not (root / ".complete").exists():
+                missing.append((f"{text}-root", f"no root tree with Python {text}: see tests/interpreters.sh {suite}"))
+                continue
+            script = pathlib.Path(tempfile.gettempdir()) / f"pycap-test-{os.getpid()}-python{text}"
+            script.write_text(f'#!/bin/sh\nexec "{ROOT}/tests/in-root.sh" "{root}" /usr/bin/python{text} "$@"\n')
+            script.chmod(0o755)
+            atexit.register(script.unlink)
+            found.append(Interpreter(str(script), f"{text}-root", version, str(root)))
+    return found, missing
+
+
 def pytest_generate_tests(metafunc):
     """A test with the argument `python` runs once for each interpreter."""
     if "python" in metafunc.fixturenames:
-        found = interpreters()
-        metafunc.parametrize("python", found or [pytest.param(None, marks=pytest.mark.skip("no interpreter to record"))],
-                             ids=[i.name for i in found] or ["none"])
+        found, missing = in_roots()
+        found = interpreters() + found
+        skipped = [pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing]
+        if not found and not skipped:
+            skipped = [pytest.param(None, marks=pytest.mark.skip("no interpreter to record"), id="none")]
+        metafunc.parametrize("python", [pytest.param(i, id=i.name) for i in found] + skipped)
 
 
 @functools.lru_cache(maxsize=None)
@@ -86,9 +119,13 @@ def why_no_bpf():
 
 
 @pytest.fixture
-def pysym():
+def pysym(request):
     """Runs pysym; returns the CompletedProcess. Keywords go to subprocess.run."""
+    python = request.node.callspec.params.get("python") if hasattr(request.node, "callspec") else None
+    roots = ["--sysroot", python.root] if python and python.root else []
+
     def run(*arguments, **keywords):
+        arguments = [*arguments, *roots]
         keywords = {"capture_output": True, "text": True, "timeout": 300, **keywords}
         return subprocess.run([PYSYM, *map(str, arguments)], check=False, **keywords)
     return run
