@@ -9,6 +9,9 @@
  * conventions, the way from "run this file" to the eval loop. Sorted for bsearch. Not in it, on
  * purpose: the eval loop itself, as only the join says which activation a run replaces, and anything
  * that does work of its own, such as slot_tp_call, type_call, map_next or list_sort_impl.
+ *
+ * A tail-calling interpreter (3.14+) has a function for each instruction: the loop's own activation stays below
+ * the one that runs, so next to it these are a part of it.
  */
 static const char *const call_machinery[] = {
     "PyCFunction_Call",
@@ -116,9 +119,12 @@ static int compare_name(const void *key, const void *entry)
 
 bool merge_is_call_machinery(const char *function)
 {
+    static const char tail_call[] = "_TAIL_CALL_";
     char name[64];
     size_t len = strcspn(function, ".");
 
+    if (!strncmp(function, tail_call, sizeof tail_call - 1))
+        return true;
     if (!len || len >= sizeof name)
         return false;
     memcpy(name, function, len);
