@@ -459,6 +459,8 @@ def test_perf_trampolines(python, record, pysym, tmp_path, jit):
     """CPython's own trampolines stand for a Python frame that is there already."""
     if python.version < (3, 12):
         pytest.skip("-X perf is of 3.12")
+    if python.name.endswith("root"):
+        pytest.skip("the table goes with the mount namespace of the tree, which ends with the process")
     program = tmp_path / "work.py"
     program.write_text("import time\ndef inner(n):\n    return sum(i for i in range(n))\n"
                        "def outer():\n    return max([1, 2], key=lambda x: inner(20000))\n"
