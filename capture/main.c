@@ -48,6 +48,8 @@ static const char usage_text[] =
     "      --no-kernel       no kernel frames\n"
     "      --archive FILE    the binaries, too, as of the time they were mapped, into FILE; see pycap archive\n"
     "      --strip-code      without their code and data\n"
+    "      --backend HOW     bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"
+    "                        auto (the default): bpf, else proc\n"
     "  -m, --ring-size N     bytes of buffer for the sampler, a power of two (by rate and CPUs)\n"
     "  -a, --all             processes that are not Python, too: their native and kernel frames\n"
     "  -g                    accepted: stacks are always recorded\n"
@@ -158,7 +160,7 @@ static int refuse_idle(const char *name)
 
 static int cmd_record(int argc, char **argv)
 {
-    enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_ARCHIVE, OPT_STRIP,
+    enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
            OPT_ROTATE, OPT_ROTATE_SIZE,
            OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL };
     static const struct option longs[] = {
@@ -181,6 +183,7 @@ static int cmd_record(int argc, char **argv)
         {"unwind", required_argument, NULL, OPT_UNWIND},
         {"unwind-memory", required_argument, NULL, OPT_UNWIND_MEMORY},
         {"stack-size", required_argument, NULL, OPT_STACK},
+        {"backend", required_argument, NULL, OPT_BACKEND},
         {"no-kernel", no_argument, NULL, OPT_NO_KERNEL},
         {"ring-size", required_argument, NULL, 'm'},
         {"all", no_argument, NULL, 'a'},
@@ -282,6 +285,12 @@ static int cmd_record(int argc, char **argv)
             o.stack_bytes = (uint32_t)n;
             if (o.unwind == UNWIND_TABLES || o.unwind == UNWIND_NO)
                 o.unwind = n ? UNWIND_SNAPSHOT : UNWIND_NO;
+            break;
+        case OPT_BACKEND:
+            for (o.backend = 0; record_backend_names[o.backend] && strcmp(optarg, record_backend_names[o.backend]);)
+                o.backend++;
+            if (!record_backend_names[o.backend])
+                return usage_error("'%s' is no backend: auto, bpf or proc", optarg);
             break;
         case OPT_NO_KERNEL:
             o.kernel = false;

@@ -257,12 +257,32 @@ static struct error *configure_python(struct processes *p, struct process *proce
     return NULL;
 }
 
+bool process_python(const struct process *process, struct wire_process *wire)
+{
+    if (!has_python(process))
+        return false;
+    process_describe_python(process, wire);
+    return true;
+}
+
+static void count_python(struct processes *p, struct process *process)
+{
+    if (process->counted || !has_python(process))
+        return;
+    process->counted = true;
+    p->counts.python++;
+    p->counts.seen_python++;
+}
+
 /* Hands the process to the sampler, as far as it is known. */
 static struct error *configure(struct processes *p, struct process *process)
 {
     struct wire_process wire = {0}, now;
 
-    if (!p->options.sampler || !process->selected)
+    if (!process->selected)
+        return NULL;
+    count_python(p, process);
+    if (!p->options.sampler)
         return NULL;
     /* What the sampler has learnt of the image stays, also what it inherited at a fork. */
     if (sampler_get_process(p->options.sampler, process->tgid, &now) &&
@@ -275,11 +295,6 @@ static struct error *configure(struct processes *p, struct process *process)
     wire.mapping_start = process->mapping_start;
     wire.mapping_count = process->mapping_count;
     TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
-    if (has_python(process) && !process->counted) {
-        process->counted = true;
-        p->counts.python++;
-        p->counts.seen_python++;
-    }
     if (process->configured)
         return NULL;
     process->configured = true;
@@ -392,6 +407,11 @@ static struct error *read_process(struct processes *p, uint32_t tgid, bool selec
     if (!err)
         *out = process;
     return err;
+}
+
+struct error *processes_add(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out)
+{
+    return read_process(p, tgid, true, time_ns, out);
 }
 
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count)

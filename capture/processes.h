@@ -94,6 +94,10 @@ void processes_destroy(struct processes *p);
 void processes_set_events(struct processes *p, const struct processes_events *events);
 /* Reads all processes of the host from /proc (all: false: only `pids`, which become selected). */
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count);
+/* Reads one process from /proc, which becomes selected; one that was known under the number is replaced. NULL: gone. */
+struct error *processes_add(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out);
+/* What walking the process's Python frames needs; false when it has no interpreter that can be walked. */
+bool process_python(const struct process *process, struct wire_process *wire);
 /* Applies a side-band event. */
 struct error *processes_apply(struct processes *p, const struct sideband_event *e);
 /*

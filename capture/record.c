@@ -24,6 +24,7 @@
 #include "capture/host.h"
 #include "capture/kallsyms.h"
 #include "capture/modules.h"
+#include "capture/proc_sampler.h"
 #include "capture/processes.h"
 #include "capture/queue.h"
 #include "capture/recorder.h"
@@ -52,6 +53,8 @@
 #define SIDEBAND_PAGES 128
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * MS)
+/* Without BPF each sample costs several system calls. */
+#define PROC_HZ_MAX 10000
 
 enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
 enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
@@ -65,6 +68,14 @@ const char *const record_unwind_names[] = {
     NULL,
 };
 
+const char *const record_backend_names[] = {
+    [BACKEND_AUTO] = "auto",
+    [BACKEND_BPF] = "bpf",
+    [BACKEND_PROC] = "proc",
+    NULL,
+};
+
+/* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
 struct record {
     const struct record_options *o;
     struct host host;
@@ -73,6 +84,7 @@ struct record {
     struct tables *tables;
     struct late_unwind *late_unwind;
     struct sideband *sideband;
+    struct proc_sampler *proc;
     struct processes *processes;
     struct codes *codes;
     struct kallsyms *kallsyms;
@@ -148,14 +160,28 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
     return recorder_code(r->recorder, data, len);
 }
 
+static struct error *on_proc_sample(void *ctx, const void *message, uint32_t len)
+{
+    /* At once, while the code objects are there. */
+    return on_queued(ctx, QUEUED_MESSAGE, ((const struct wire_sample *)message)->time_ns, message, len);
+}
+
+static struct sampler_event_info source_event(const struct record *r)
+{
+    return r->proc ? proc_sampler_event(r->proc) : sampler_event(r->sampler);
+}
+
 static void sum_losses(struct record *r)
 {
-    uint64_t bpf[WIRE_LOSS_COUNT];
+    uint64_t bpf[WIRE_LOSS_COUNT] = {0};
     const uint64_t *own = recorder_loss_counts(r->recorder);
 
-    sampler_losses(r->sampler, bpf);
+    if (r->sampler)
+        sampler_losses(r->sampler, bpf);
     for (uint32_t i = 0; i < LOSS_LIMIT; i++)
         r->losses[i] = bpf[i] + own[i];
+    if (r->proc)
+        proc_sampler_losses(r->proc, r->losses);
     r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
     r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
     r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
@@ -166,11 +192,13 @@ static void sum_losses(struct record *r)
 static uint64_t lost_samples(const struct record *r)
 {
     return r->losses[LOSS_ring_full] + r->losses[LOSS_tick_skipped] + r->losses[LOSS_nested] +
-           r->losses[LOSS_process_gone];
+           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen];
 }
 
 static struct error *drain(struct record *r, uint64_t until_ns)
 {
+    if (r->proc)
+        return proc_sampler_round(r->proc, on_proc_sample, r);
     TRY(sideband_drain(r->sideband, on_sideband, r));
     TRY(sampler_drain(r->sampler, on_message, r));
     TRY(queue_run(r->queue, until_ns, on_queued, r));
@@ -228,6 +256,22 @@ static const char *last_file(const struct record *r)
     return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
 }
 
+static void proc_cost(const struct record *r, FILE *f)
+{
+    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
+    struct rusage usage;
+
+    if (!c.samples)
+        return;
+    getrusage(RUSAGE_SELF, &usage);
+    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), %.2f s of CPU in "
+               "pycap, %ld KiB resident at most.\n",
+            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples,
+            (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+            usage.ru_maxrss);
+}
+
 static void summary(struct record *r, uint64_t end_ns)
 {
     FILE *f = r->o->messages;
@@ -250,8 +294,11 @@ static void summary(struct record *r, uint64_t end_ns)
         if (i != LOSS_complete && r->losses[i])
             fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
     }
-    uint64_t run_ns, run_count;
-    sampler_run_time(r->sampler, &run_ns, &run_count);
+    if (r->proc)
+        proc_cost(r, f);
+    uint64_t run_ns = 0, run_count = 0;
+    if (r->sampler)
+        sampler_run_time(r->sampler, &run_ns, &run_count);
     if (run_ns && run_count) {
         struct rusage usage;
         uint64_t stats[WIRE_STAT_COUNT];
@@ -289,20 +336,20 @@ static struct error *check_pids(struct record *r)
     for (uint32_t i = 0; i < o->pid_count; i++) {
         struct process *p = processes_find(r->processes, o->pids[i]);
         char version[32];
-        struct error *err = NULL;
-        if (!p)
+        struct error *err = r->proc ? proc_sampler_check(r->processes, o->pids[i]) : NULL;
+        if (!err && !p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
-        else if (o->any)
+        else if (!err && o->any)
             usable++;
-        else if (!p->python)
+        else if (!err && !p->python)
             err = error_create(ERROR_UNSUPPORTED,
                                "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
                                "processes too)",
                                o->pids[i], p->comm);
-        else if (p->python->python.refused)
+        else if (!err && p->python->python.refused)
             err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
                                py_version_text(p->python->python.version_hex, version), p->python->python.refused);
-        else
+        else if (!err)
             usable++;
         if (err) {
             if (o->pid_count > 1)
@@ -339,7 +386,7 @@ static struct error *open_file(struct record *r, uint64_t time_ns)
  */
 static void count_skipped(struct record *r, const struct sampler_ticks *ticks)
 {
-    struct sampler_event_info event = sampler_event(r->sampler);
+    struct sampler_event_info event = source_event(r);
 
     if (!event.is_time || r->budget.steps) /* the period was not the same all the time */
         return;
@@ -359,9 +406,11 @@ static void count_skipped(struct record *r, const struct sampler_ticks *ticks)
 static struct error *end_file(struct record *r, uint64_t time_ns, enum end_reason reason)
 {
     struct sampler_ticks ticks[r->cpu_count];
+    uint32_t tick_count = r->sampler ? r->cpu_count : 0;
 
-    TRY(sampler_ticks(r->sampler, r->ticks));
-    for (uint32_t i = 0; i < r->cpu_count; i++) {
+    if (r->sampler)
+        TRY(sampler_ticks(r->sampler, r->ticks));
+    for (uint32_t i = 0; i < tick_count; i++) {
         const struct sampler_ticks *now = &r->ticks[i], *then = &r->file_ticks[i];
         ticks[i] = (struct sampler_ticks){
             .cpu = now->cpu,
@@ -374,10 +423,11 @@ static struct error *end_file(struct record *r, uint64_t time_ns, enum end_reaso
         r->file_ticks[i] = *now;
     }
     TRY(recorder_perf_maps(r->recorder, time_ns));
-    count_skipped(r, ticks);
+    if (r->sampler)
+        count_skipped(r, ticks);
     sum_losses(r);
     recorder_losses(r->recorder, time_ns, r->losses);
-    recorder_ticks(r->recorder, time_ns, ticks, r->cpu_count);
+    recorder_ticks(r->recorder, time_ns, ticks, tick_count);
     recorder_end(r->recorder, time_ns, reason, lost_samples(r) - r->file_lost);
     r->file_lost = lost_samples(r);
     struct error *err = trace_writer_finish(r->writer);
@@ -417,7 +467,8 @@ static struct budget_use budget_use(const struct record *r, uint64_t time_ns)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     return (struct budget_use){
         .time_ns = time_ns,
-        .cpu_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec + sampler_cpu_ns(r->sampler),
+        .cpu_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec +
+                  (r->sampler ? sampler_cpu_ns(r->sampler) : 0),
         .lost = r->losses[LOSS_ring_full],
         .bytes = bytes_written(r),
     };
@@ -436,11 +487,63 @@ static struct error *keep_budget(struct record *r, uint64_t time_ns)
         r->reason = END_FULL;
         return NULL;
     }
-    TRY(sampler_set_rate(r->sampler, r->budget.frequency_hz));
-    recorder_period(r->recorder, time_ns, sampler_event(r->sampler).period, budget_reason_text(reason));
+    if (r->proc)
+        proc_sampler_set_rate(r->proc, r->budget.frequency_hz);
+    else
+        TRY(sampler_set_rate(r->sampler, r->budget.frequency_hz));
+    recorder_period(r->recorder, time_ns, source_event(r).period, budget_reason_text(reason));
     if (!r->o->quiet)
         fprintf(r->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(r->o->messages)) ? "\r\033[K" : "",
                 r->budget.frequency_hz, budget_reason_text(reason));
+    return NULL;
+}
+
+/* Why these options are not for the backend without BPF; NULL: they are. */
+static struct error *check_proc(const struct record_options *o)
+{
+    if (!o->command && !o->pid_count)
+        return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
+    if (strcmp(o->event, "cpu-clock") || o->any || o->cpus)
+        return error_create(ERROR_USAGE, "-e, -a and -C need BPF");
+    if (o->frequency_hz > PROC_HZ_MAX)
+        return error_create(ERROR_USAGE, "without BPF the rate is at most %u Hz", PROC_HZ_MAX);
+    return NULL;
+}
+
+/* Opens the sampler; or says on what grounds it is done without, and leaves it NULL. */
+static struct error *open_bpf(struct record *r, const struct sampler_options *options)
+{
+    const struct record_options *o = r->o;
+
+    if (o->backend == BACKEND_PROC)
+        return check_proc(o);
+    struct error *err = host_check(&r->host);
+    if (!err)
+        err = sampler_open(options, &r->sampler);
+    if (!err)
+        err = sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband);
+    if (!err || o->backend == BACKEND_BPF || err->code == ERROR_USAGE || err->code == ERROR_NO_MEMORY)
+        return err;
+    struct error *why_not = check_proc(o);
+    if (why_not) {
+        error_destroy(why_not);
+        return err;
+    }
+    sampler_close(r->sampler);
+    r->sampler = NULL;
+    fprintf(o->messages, "pycap: only Python frames are recorded (--backend proc): %s\n", error_text(err));
+    error_destroy(err);
+    return NULL;
+}
+
+static struct error *follow(struct record *r)
+{
+    const struct record_options *o = r->o;
+
+    if (o->command)
+        return proc_sampler_follow(r->proc, (uint32_t)r->command.pid, false);
+    for (uint32_t i = 0; i < o->pid_count; i++)
+        TRY(proc_sampler_follow(r->proc, o->pids[i], false));
     return NULL;
 }
 
@@ -455,7 +558,6 @@ static struct error *set_up(struct record *r)
     TRY(files_check(o->output, r->rotates));
     TRY(host_read(&r->host));
     files_init(&r->files, &(struct files_options){o->output, r->host.hostname, r->rotates, o->keep});
-    TRY(host_check(&r->host));
     r->cpus = o->cpus ? o->cpus : r->host.cpus;
     r->cpu_count = o->cpus ? o->cpu_count : r->host.cpu_count;
     for (uint32_t i = 0; i < r->cpu_count; i++) {
@@ -507,8 +609,10 @@ static struct error *set_up(struct record *r)
         .ring_bytes = o->ring_bytes,
         .timed = o->max_cpu > 0,
     };
-    TRY(sampler_open(&sampler, &r->sampler));
-    TRY(sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband));
+    TRY(open_bpf(r, &sampler));
+    bool by_proc = !r->sampler;
+    tables = tables && !by_proc;
+    snapshots = snapshots && !by_proc;
     if (tables) {
         struct tables_memory memory;
         sampler_tables(r->sampler, &memory);
@@ -523,6 +627,8 @@ static struct error *set_up(struct record *r)
         .any = o->any,
     };
     TRY(processes_create(&processes, r->modules, &r->processes));
+    if (by_proc)
+        TRY(proc_sampler_create(r->processes, o->frequency_hz, o->follow, &r->proc));
     TRY(codes_create(&r->codes));
     TRY(kallsyms_create(&r->kallsyms));
     TRY(queue_create(&r->queue));
@@ -530,9 +636,12 @@ static struct error *set_up(struct record *r)
         TRY(command_fork(o->command, &r->command));
 
     /* The side-band first: what starts while /proc is being read is told of by one or the other. */
-    TRY(sideband_enable(r->sideband));
+    if (r->sideband)
+        TRY(sideband_enable(r->sideband));
     uint32_t command_pid = (uint32_t)r->command.pid;
-    if (o->command)
+    if (by_proc)
+        TRY(follow(r));
+    else if (o->command)
         TRY(processes_scan(r->processes, &command_pid, 1));
     else
         TRY(processes_scan(r->processes, o->pids, o->pid_count));
@@ -543,7 +652,7 @@ static struct error *set_up(struct record *r)
     r->start_ns = r->flushed_ns = r->status_ns = now_ns();
     TRY(open_file(r, r->start_ns));
     snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
-    snprintf(r->stack_text, sizeof r->stack_text, "%u", o->stack_bytes);
+    snprintf(r->stack_text, sizeof r->stack_text, "%u", r->proc ? 0 : o->stack_bytes);
     struct recorder_options recorder = {
         .writer = r->writer,
         .host = &r->host,
@@ -554,14 +663,15 @@ static struct error *set_up(struct record *r)
         .late_unwind = r->late_unwind,
         .snapshots = snapshots,
         .any = o->any,
-        .event = sampler_event(r->sampler),
+        .event = source_event(r),
         .frequency_hz = o->frequency_hz,
         .meta = {
+            {"backend", record_backend_names[r->proc ? BACKEND_PROC : BACKEND_BPF]},
             {"scope", o->command ? "command" : o->pid_count ? "pids" : "all"},
             {"frequency", r->frequency_text},
-            {"unwind", record_unwind_names[o->unwind]},
+            {"unwind", record_unwind_names[r->proc ? UNWIND_NO : o->unwind]},
             {"stack-size", r->stack_text},
-            {"kernel", o->kernel ? "yes" : "no"},
+            {"kernel", o->kernel && !r->proc ? "yes" : "no"},
         },
     };
     TRY(recorder_create(&recorder, &r->recorder));
@@ -580,6 +690,7 @@ static void tear_down(struct record *r)
     queue_destroy(r->queue);
     kallsyms_destroy(r->kallsyms);
     codes_destroy(r->codes);
+    proc_sampler_destroy(r->proc);
     processes_destroy(r->processes);
     late_unwind_destroy(r->late_unwind);
     tables_destroy(r->tables);
@@ -650,7 +761,7 @@ static struct error *loop(struct record *r)
 {
     const struct record_options *o = r->o;
     const int *sideband_fd;
-    uint32_t sideband_count = sideband_fds(r->sideband, &sideband_fd);
+    uint32_t sideband_count = r->sideband ? sideband_fds(r->sideband, &sideband_fd) : 0;
     struct pollfd fds[3 + sideband_count];
     uint64_t last = now_ns(), period = o->frequency_hz <= DRAIN_SLOW_HZ ? DRAIN_SLOW_NS : DRAIN_NS;
     bool terminal = !o->quiet && isatty(fileno(o->messages));
@@ -661,7 +772,7 @@ static struct error *loop(struct record *r)
     for (uint32_t i = 0; i < sideband_count; i++)
         fds[3 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!r->stop) {
-        uint64_t now = now_ns(), due = last + period;
+        uint64_t now = now_ns(), due = last + (r->proc ? proc_sampler_wait_ns(r->proc) : period);
         /* News that have not settled yet wait only a moment. */
         if (queue_count(r->queue) && due > last + news_ns(r, now))
             due = last + news_ns(r, now);
@@ -715,7 +826,8 @@ static struct error *finish(struct record *r)
 {
     uint64_t end_ns;
 
-    TRY(sampler_disable(r->sampler));
+    if (r->sampler)
+        TRY(sampler_disable(r->sampler));
     end_ns = now_ns();
     TRY(drain(r, UINT64_MAX));
     struct error *err = end_file(r, end_ns, r->reason);
@@ -738,7 +850,7 @@ struct error *record_run(const struct record_options *options, int *exit_code)
     r->files.fd = r->signal_fd = r->command_fd = -1;
     r->command.go_fd = r->command.error_fd = -1;
     err = set_up(r);
-    if (!err)
+    if (!err && r->sampler)
         err = sampler_enable(r->sampler);
     if (!err && options->command) {
         r->command_fd = (int)syscall(SYS_pidfd_open, r->command.pid, 0);

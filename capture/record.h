@@ -32,6 +32,11 @@ struct record_options {
         UNWIND_FRAME_POINTERS, /* in the kernel, by frame pointers */
         UNWIND_NO,
     } unwind;                /* how native frames are found */
+    enum record_backend {
+        BACKEND_AUTO, /* BPF; where that is refused and a command or processes are named, BACKEND_PROC */
+        BACKEND_BPF,
+        BACKEND_PROC, /* by reading the processes' memory: Python frames only, no privilege */
+    } backend;
     bool any;                /* processes that are not Python, too */
     uint32_t stack_bytes;    /* snapshots: of user stack a sample, at most */
     uint32_t table_bytes;    /* memory for unwind tables; 0: 32 MiB */
@@ -47,6 +52,8 @@ struct record_options {
 
 /* As the command line and the trace have it, by enum record_unwind; ends with NULL. */
 extern const char *const record_unwind_names[];
+/* Likewise, by enum record_backend. */
+extern const char *const record_backend_names[];
 /* Records. `*exit_code` is the command's when there was one and all went well. */
 struct error *record_run(const struct record_options *options, int *exit_code);
 

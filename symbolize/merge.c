@@ -317,6 +317,9 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     size_t run_count = out->joins.count;
     bool has_mark = python_mark(in, &mark);
     /* The mark stands before the outermost run, wherever that is: at the very outside unless it is joined. */
+    /* Where the inner frames are missing the mark stands for them. */
+    bool mark_inside = has_mark && in->python_end == LOSS_python_changed;
+    has_mark = has_mark && !mark_inside;
     bool mark_outside = has_mark && (!run_count || !out->joins.data[0].native);
     if (mark_outside)
         put(out, mark, 0);
@@ -336,6 +339,8 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
             put_run(out, run++);
         while (run < run_count && (!out->joins.data[run].native || out->joins.data[run].native == i + 1));
     }
+    if (mark_inside)
+        put(out, mark, 0);
     for (uint32_t i = 0; i < in->kernel_count; i++)
         put(out, MERGE_KERNEL, i);
     return true;

@@ -49,8 +49,9 @@ def pin(cpu):
     os.sched_setaffinity(0, {cpus[cpu]})
 
 
-def be_recorder():
-    pin(0)
+def be_recorder(bound):
+    if bound:
+        pin(0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job has it ignored
 
 
@@ -146,7 +147,7 @@ class Recorder:
             os.remove(self.out)
         self.log = tempfile.TemporaryFile(mode="w+")
         self.process = subprocess.Popen(self.kind.command(out, hz, workload), stdin=subprocess.DEVNULL, stdout=self.log,
-                                        stderr=self.log, preexec_fn=be_recorder)
+                                        stderr=self.log, preexec_fn=lambda: be_recorder(self.kind.bound))
         deadline = time.monotonic() + 20
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -68,6 +68,7 @@ class Kind:
     """A recorder. `clock` says whose time its ticks count: the program's CPU time, or everybody's wall time."""
     clock = "cpu"
     bpf = False
+    bound = True          # runs on the first CPU only
     ready_text = None     # what it prints when it is at work ("": nothing); else its file is looked at
     settle_seconds = 0.5  # after that
     own_program = False   # records a program of its own interpreter
@@ -102,6 +103,12 @@ class Pycap(Kind):
         none = "none" in self.options
         return ((count, python, None if none else native)
                 for count, python, native in judge.read_pycap(path, PYSYM, window))
+
+
+class PycapProc(Pycap):
+    """Without BPF: it goes to the CPU of the thread that it reads, so it has to be let go anywhere."""
+    clock = "wall"
+    bound = False
 
 
 class Empty(Kind):
@@ -220,6 +227,7 @@ KINDS = {
     "pycap, 64 KiB snapshots": Pycap("--unwind", "snapshot", "--stack-size", "65536"),
     SNAPSHOT_8K: Pycap("--unwind", "snapshot", "--stack-size", "8192"),
     PYTHON_ONLY: Pycap("--unwind", "none"),
+    "pycap without BPF": PycapProc("--backend", "proc", "--unwind", "none"),
     "perf -g": Perf("-g"),
     "perf dwarf 8 KiB": Perf("--call-graph", "dwarf,8192"),
     "perf dwarf 64 KiB": Perf("--call-graph", "dwarf,65528"),

@@ -302,6 +302,9 @@ static void test_marks_of_python(void **state)
     EXPECT("m!abx", .native = "mex", .python = "ab", .joins = "e", .python_end = LOSS_python_fault);
     EXPECT("mex!abl", .native = "mexfl", .python = "ab", .joins = "f", .python_end = LOSS_python_torn);
     EXPECT("!abmex", .native = "mex", .python = "ab", .joins = "?", .python_end = LOSS_python_torn);
+    /* Read while it changed: the inner frames are missing, and the mark stands there. */
+    EXPECT("ab!", .python = "ab", .python_end = LOSS_python_changed);
+    EXPECT("!", .python_end = LOSS_python_changed);
     /* Nothing was read at all. */
     EXPECT("!mex", .native = "mex", .python_end = LOSS_python_torn);
     EXPECT("!", .python_end = LOSS_thread_state_fault);

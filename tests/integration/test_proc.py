@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording without privilege (--backend proc): the processes' memory is read, and no BPF is wanted."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
+
+PROGRAMS = ROOT / "testdata/programs"
+DEBIAN = "/usr/bin/python3"
+MARKS = {"[torn]", "[truncated]", "[no frames]"}
+FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
+NO_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+def unprivileged():
+    """What to put before a command so that it has no capability: nothing when there is none already."""
+    if os.geteuid():
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("dropping privilege needs setpriv")
+    return NO_CAPABILITIES
+
+
+@pytest.fixture(autouse=True)
+def no_root_trees(request):
+    """Interpreters in root trees of their own are entered by chroot, which takes privilege."""
+    python = request.node.callspec.params.get("python") if hasattr(request.node, "callspec") else None
+    if python and python.name.endswith("-root"):
+        pytest.skip("entering a root tree takes privilege")
+
+
+@pytest.fixture
+def record_proc(tmp_path):
+    """Records a command without privilege; returns the trace's path and the CompletedProcess."""
+    count = 0
+
+    def run(*command, options=("-F", "499", "--backend", "proc"), before=None, status=0):
+        nonlocal count
+        count += 1
+        trace = tmp_path / f"proc{count}.bin"
+        done = subprocess.run([*(unprivileged() if before is None else before), PYCAP, "record", "-o", trace, *options, "--",
+                               *map(str, command)], capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == status, done.stderr
+        return trace, done
+    return run
+
+
+@pytest.fixture
+def profile(pysym, tmp_path):
+    """A trace as [(profile's name, [(function, file, line) outermost first], nanoseconds)]; marks stand as themselves."""
+    def run(trace):
+        out = tmp_path / "p.speedscope.json"
+        done = pysym(trace, "--format", "speedscope", "--full-filenames", "-o", out)
+        assert done.returncode == 0, done.stderr
+        data = json.loads(out.read_text())
+        frames = []
+        for frame in data["shared"]["frames"]:
+            match = FRAME.match(frame["name"])
+            frames.append((match[1] if match else frame["name"], frame.get("file", ""), frame.get("line", 0)))
+        return [(one["name"], [frames[i] for i in stack], weight) for one in data["profiles"]
+                for stack, weight in zip(one["samples"], one["weights"])]
+    return run
+
+
+def shares(rows, names):
+    """Weight by function, and how many samples."""
+    weights, samples = collections.Counter(), 0
+    for _, frames, weight in rows:
+        for name in {f[0] for f in frames} & set(names):
+            weights[name] += weight
+            samples += 1
+    return weights, samples
+
+
+# ---- what the stacks say ----
+
+def test_chains(python, record_proc, profile):
+    """Every stack equals what the interpreter says of itself; no native and no kernel frame."""
+    trace, done = record_proc(python.path, PROGRAMS / "chains.py", "0.1")
+    chains = {c["name"]: [tuple(f) for f in c["frames"]] for c in json.loads(done.stdout)}
+    seen, marked = collections.Counter(), 0
+    for _, frames, _ in profile(trace):
+        if any(f[0] in MARKS for f in frames):
+            marked += frames != [("[no frames]", "", 0)]  # a thread that runs no Python yet, or no more
+            continue
+        if not frames[-1][0].startswith("spin_"):
+            continue  # between two chains
+        name = frames[-1][0][len("spin_"):]
+        seen[name] += 1
+        assert frames[:-1] == chains[name][:-1], name
+        assert frames[-1][:2] == chains[name][-1][:2] and 2 <= frames[-1][2] <= 6
+    assert set(seen) == set(chains)
+    assert marked <= 0.01 * sum(seen.values()) + 1
+
+
+def test_both_backends(record_proc, record, profile):
+    """The shares of functions are the program's own, and those of the other backend."""
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    seconds = "4"
+    by_proc, done = record_proc(DEBIAN, PROGRAMS / "proportions.py", seconds)
+    spent = json.loads(done.stdout)
+    by_bpf = record(DEBIAN, PROGRAMS / "proportions.py", seconds, options=("-F", "499"))
+    proc, proc_samples = shares(profile(by_proc), spent)
+    bpf, bpf_samples = shares(profile(by_bpf), spent)
+    assert proc_samples > 100 and bpf_samples > 100
+    for name, own in spent.items():
+        truth = own / sum(spent.values())
+        a, b = proc[name] / sum(proc.values()), bpf[name] / sum(bpf.values())
+        # Samples of the proc backend weigh differently, which widens their spread; 10 ms of clock come on top.
+        effective = sum(proc.values()) ** 2 / sum(w * w for _, frames, w in profile(by_proc) if {f[0] for f in frames} & set(spent))
+        of_proc, of_bpf = truth * (1 - truth) / effective, truth * (1 - truth) / bpf_samples
+        assert abs(a - truth) < 4 * of_proc ** 0.5 + 0.005, (name, a, truth)
+        assert abs(a - b) < 4 * (of_proc + of_bpf) ** 0.5 + 0.01, (name, a, b)
+
+
+def test_weights_are_cpu_time(record_proc, profile):
+    """What the samples weigh together is the CPU time of the program, however much of the time it waited."""
+    program = ("import resource, time\n"
+               "for i in range(60):\n"
+               "    sum(range(600000))\n"
+               "    time.sleep(0.02)\n"
+               "u = resource.getrusage(resource.RUSAGE_SELF)\n"
+               "print(u.ru_utime + u.ru_stime)\n")
+    trace, done = record_proc(DEBIAN, "-c", program)
+    spent, lines = float(done.stdout), collections.Counter()
+    for _, frames, weight in profile(trace):
+        lines[frames[-1][2]] += weight / 1e9
+    total = sum(lines.values())
+    # Not sampled: the interpreter's start until it can be found, and what came after the last sample.
+    assert spent - 0.1 < total < spent + 0.02, (spent, lines)
+    assert lines[3] > 0.8 * total, lines
+    # The time before it began to sleep is not the sleep's.
+    assert lines[4] < 0.1 * total, lines
+
+
+def test_threads(python, record_proc, profile):
+    """64 threads that compete: each sample is in the right one."""
+    trace, _ = record_proc(python.path, PROGRAMS / "threads.py", "3")
+    threads = collections.defaultdict(set)
+    for name, frames, _ in profile(trace):
+        for function, file, _ in frames:
+            if function.startswith("only_in_"):
+                threads[function].add(name)
+                assert file == f"<thread {function[len('only_in_'):]}>"
+    assert len(threads) > 32, threads
+    assert all(len(names) == 1 for names in threads.values())
+    assert len({next(iter(names)) for names in threads.values()}) == len(threads)
+
+
+def test_waiting_threads(record_proc, profile, pysym):
+    program = ("import threading, time\n"
+               "def wait(): time.sleep(2)\n"
+               "def work():\n"
+               "    end = time.time() + 1.5\n"
+               "    while time.time() < end: sum(range(1000))\n"
+               "threads = [threading.Thread(target=f) for f in [wait] * 8 + [work]]\n"
+               "for t in threads: t.start()\n"
+               "for t in threads: t.join()\n")
+    trace, _ = record_proc(DEBIAN, "-c", program)
+    weights, _ = shares(profile(trace), ["wait", "work"])
+    assert weights["work"] > 0.3e9
+    assert weights["wait"] < 0.05 * weights["work"], weights
+
+
+def test_children(python, record_proc, profile, pysym, tmp_path):
+    """Forked and executed children, multiprocessing both ways, one below a program that is not Python."""
+    script = tmp_path / "p.py"
+    script.write_text("import multiprocessing, os, subprocess, sys, time\n"
+                      "clock = getattr(time, 'thread_time', None) or time.clock\n"
+                      "def burn(seconds):\n"
+                      "    end = clock() + seconds\n"
+                      "    while clock() < end: sum(range(1000))\n"
+                      "def forked(): burn(0.5)\n"
+                      "def executed(): burn(0.5)\n"
+                      "def pooled(n): burn(0.25)\n"
+                      "def spawned(n): burn(0.25)\n"
+                      "if __name__ == '__main__':\n"
+                      "    if len(sys.argv) > 1:\n"
+                      "        executed()\n"
+                      "        raise SystemExit\n"
+                      "    child = os.fork()\n"
+                      "    if not child:\n"
+                      "        forked()\n"
+                      "        os._exit(0)\n"
+                      "    os.waitpid(child, 0)\n"
+                      "    subprocess.check_call(['sh', '-c', sys.executable + ' ' + sys.argv[0] + ' x; true'])\n"
+                      "    for how, what in (('fork', pooled), ('spawn', spawned)):\n"
+                      "        context = multiprocessing.get_context(how) if sys.version_info > (3,) else multiprocessing\n"
+                      "        pool = context.Pool(2)\n"
+                      "        pool.map(what, range(2), 1)\n"
+                      "        pool.close()\n"
+                      "        pool.join()\n")
+    trace, _ = record_proc(python.path, script, options=("-F", "199", "--backend", "proc"))
+    weights, pids = collections.Counter(), collections.defaultdict(set)
+    for name, frames, weight in profile(trace):
+        for function in {f[0] for f in frames} & {"forked", "executed", "pooled", "spawned"}:
+            weights[function] += weight / 1e9
+            pids[function].add(name)
+    for function in ("forked", "executed", "pooled", "spawned"):
+        assert 0.4 < weights[function] < 0.6, weights
+    alone, _ = record_proc(python.path, script, options=("-F", "199", "--backend", "proc", "-i"))
+    assert not shares(profile(alone), list(weights))[0]
+
+
+def test_replaced_image(record_proc, profile):
+    """A process that executes another interpreter script again and again: never a function of an earlier image."""
+    program = ("import os, sys, time\n"
+               "n = int(sys.argv[1])\n"
+               "exec(f'def image_{n}():\\n end = time.thread_time() + 0.1\\n while time.thread_time() < end: sum(range(1000))')\n"
+               "globals()[f'image_{n}']()\n"
+               "if n: os.execv(sys.executable, [sys.executable, '-c', sys.argv[2], str(n - 1), sys.argv[2]])\n")
+    trace, _ = record_proc(DEBIAN, "-c", program, "9", program)
+    weights, _ = shares(profile(trace), [f"image_{n}" for n in range(10)])
+    assert len(weights) == 10, weights
+    assert all(0.05e9 < weight < 0.15e9 for weight in weights.values()), weights
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["same-cpus", "other-cpu"])
+def test_fast_changes(python, apart, record_proc, profile, pysym):
+    """Calls much shorter than a reading: a stack of two moments is never shown as one."""
+    before, inside = unprivileged(), []
+    if apart:
+        # Where pycap may not go to the thread's CPU it cannot keep it from running, and has to compare readings.
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2 or not shutil.which("taskset"):
+            pytest.skip("needs two CPUs and taskset")
+        before, inside = [*before, "taskset", "-c", str(cpus[0])], ["taskset", "-c", str(cpus[1])]
+    trace, _ = record_proc(*inside, python.path, PROGRAMS / "pairs.py", "1.5", options=("-F", "999", "--backend", "proc"),
+                           before=before)
+    whole = torn = 0
+    for _, frames, _ in profile(trace):
+        names = [f[0] for f in frames]
+        if "[torn]" in names:
+            # what is left is the outer part, and the mark stands for the rest
+            assert names[-1] == "[torn]" and names.count("[torn]") == 1
+            torn += 1
+        inner = [i for i, n in enumerate(names) if n.endswith("_inner")]
+        whole += bool(inner) and "[torn]" not in names
+        for i in inner:
+            assert names[i - 1] == names[i].replace("_inner", "_outer"), names
+    assert apart or whole > 20
+    if torn:  # neighbours with one stack are one sample of speedscope's
+        torn = sum(int(line.rsplit(" ", 1)[1]) for line in pysym(trace, "--format", "folded").stdout.splitlines() if "[torn]" in line)
+    text = pysym(trace, "--format", "summary").stdout
+    counted = re.search(r"^ *python_changed +([\d,]+)  \w", text, re.M)
+    assert (int(counted[1].replace(",", "")) if counted else 0) == torn
+    if apart:
+        assert torn
+    else:
+        assert torn <= 0.01 * whole + 1, text
+
+
+def test_reuse(record_proc, profile):
+    """A code object's address is used again and again: never another function's name."""
+    trace, _ = record_proc(DEBIAN, PROGRAMS / "reuse.py", "4", options=("-F", "999", "--backend", "proc"))
+    right = 0
+    for _, frames, _ in profile(trace):
+        for function, file, line in frames:
+            match = re.match(r"f_(\d+)$", function)
+            if match:
+                n = int(match[1])
+                assert file == f"<file {n}>" and line - n % 50000 in (1, 2), (function, file, line)
+                right += 1
+    assert right > 50
+
+
+# ---- how recording behaves ----
+
+def test_says_what_it_is(record_proc, pysym):
+    trace, _ = record_proc(DEBIAN, "-c", "for i in range(1500): sum(range(10000))")
+    text = pysym(trace, "--format", "summary", "--strict").stdout
+    assert re.search(r"backend +proc", text) and re.search(r"kernel +no", text) and re.search(r"unwind +none", text)
+    assert re.search(r"task-clock +[\d,]+ samples? at 499 Hz", text), text
+
+
+def test_falls_back(record_proc, pysym, pycap, tmp_path):
+    trace, done = record_proc(DEBIAN, "-c", "print('said'); sum(range(20_000_000))", options=())
+    assert done.stdout == "said\n"
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("pycap: only Python frames are recorded") and "CAP_BPF" in first
+    assert re.search(r"backend +proc", pysym(trace, "--format", "summary").stdout)
+    _, done = record_proc("true", options=("--backend", "bpf"), status=1)
+    assert "CAP_BPF" in done.stderr
+    _, done = record_proc("true", options=("--backend", "ptrace"), status=2)
+    assert "no backend" in done.stderr
+    # What the other backend cannot do is no reason to do less than was asked for.
+    _, done = record_proc("true", options=("-e", "cycles"), status=1)
+    assert "CAP_BPF" in done.stderr
+    _, done = record_proc("true", options=("-e", "cycles", "--backend", "proc"), status=2)
+    assert "need BPF" in done.stderr
+    for options in ((), ("--backend", "proc")):
+        done = subprocess.run([*unprivileged(), PYCAP, "record", "-o", tmp_path / "never.bin", "-d", "1", *options],
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode in (1, 2) and not (tmp_path / "never.bin").exists()
+
+
+def test_bpf_is_preferred(record, pysym):
+    trace = record(DEBIAN, "-c", "sum(range(20_000_000))")
+    assert re.search(r"backend +bpf", pysym(trace, "--format", "summary").stdout)
+
+
+def test_exit_status_and_output(record_proc, tmp_path):
+    program = "import sys; print('out'); print('err', file=sys.stderr); print(sys.stdin.read()); raise SystemExit(7)"
+    _, done = record_proc(DEBIAN, "-c", program, status=7, options=("-q", "--backend", "proc"))
+    assert done.stdout.splitlines()[0] == "out" and done.stderr == "err\n"
+    record_proc(DEBIAN, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", status=128 + 9)
+    _, done = record_proc(tmp_path / "no-such-program", status=1)
+    assert "no-such-program" in done.stderr
+
+
+def test_pytest(record_proc, profile, tmp_path):
+    """As in CI: a test run that fails keeps its report and its status."""
+    (tmp_path / "test_it.py").write_text("def slow():\n    return sum(range(20_000_000))\n"
+                                         "def test_good():\n    assert slow()\ndef test_bad():\n    assert not slow()\n")
+    trace, done = record_proc(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "test_it.py", status=1)
+    assert "1 failed, 1 passed" in done.stdout
+    weights, _ = shares(profile(trace), ["slow", "test_good", "test_bad"])
+    assert weights["slow"] > 0.1e9 and weights["test_good"] and weights["test_bad"]
+
+
+def test_signals(pysym, tmp_path):
+    """The end of pycap is told to the command, whose own end counts."""
+    program = ("import signal, sys, time\n"
+               "signal.signal(signal.SIGTERM, lambda *_: (print('told', flush=True), sys.exit(3)))\n"
+               "print('ready', flush=True)\n"
+               "while True: sum(range(10000))\n")
+    trace = tmp_path / "t.bin"
+    process = subprocess.Popen([*unprivileged(), PYCAP, "record", "--backend", "proc", "-o", trace, "--", DEBIAN, "-c", program],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    out, message = process.communicate(timeout=60)
+    assert out == "told\n" and "Recorded" in message and process.returncode == 3
+    assert re.search(r"duration .*, ended by", pysym(trace, "--format", "summary").stdout)
+
+
+def test_pid(pysym, tmp_path, profile):
+    """A process that runs already: what it spent before is not in the trace, and its end ends the recording."""
+    program = "import time\nsum(range(50_000_000))\nprint('ready', flush=True)\n" \
+              "def later():\n    end = time.thread_time() + 1\n    while time.thread_time() < end: sum(range(1000))\nlater()\n"
+    target = subprocess.Popen([*unprivileged(), DEBIAN, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert target.stdout.readline() == "ready\n"
+        trace = tmp_path / "t.bin"
+        done = subprocess.run([*unprivileged(), PYCAP, "record", "-o", trace, "-F", "499", "-p", str(target.pid)],
+                              capture_output=True, text=True, timeout=120, check=False)
+        scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+        if done.returncode and scope.exists() and scope.read_text().strip() != "0":
+            assert "ptrace_scope" in done.stderr and "record -- COMMAND" in done.stderr
+            pytest.skip("kernel.yama.ptrace_scope forbids it here")
+        assert done.returncode == 0, done.stderr
+    finally:
+        target.kill()
+        target.communicate()
+    rows = profile(trace)
+    total = sum(weight for _, _, weight in rows)
+    assert 0.5e9 < shares(rows, ["later"])[0]["later"] <= total < 1.2e9
+
+
+def test_not_permitted(tmp_path):
+    if os.geteuid():
+        pytest.skip("a process of another user needs root")
+    other = subprocess.Popen([DEBIAN, "-c", "import time; time.sleep(60)"])
+    try:
+        for pid, words in ((other.pid, "another user"), (4194300, "no process")):
+            done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", *NO_CAPABILITIES[1:], nobody(tmp_path), "record",
+                                   "-o", "/dev/null", "-d", "1", "-p", str(pid)],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 1 and words in done.stderr, done.stderr
+    finally:
+        other.kill()
+        other.wait()
+
+
+def nobody(tmp_path):
+    """A copy of pycap that any user can execute."""
+    for directory in [tmp_path, *tmp_path.parents]:
+        if directory.stat().st_uid == os.geteuid() and str(directory).startswith("/tmp/"):
+            directory.chmod(0o755)
+    copy = tmp_path / "pycap"
+    if not copy.exists():
+        shutil.copy(PYCAP, copy)
+    return copy
+
+
+def test_nobody(tmp_path, profile):
+    """A real user without any right."""
+    if os.geteuid():
+        pytest.skip("becoming another user needs root")
+    program = nobody(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    script = home / "chains.py"
+    shutil.copy(PROGRAMS / "chains.py", script)
+    script.chmod(0o644)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *NO_CAPABILITIES[1:], program, "record", "-F", "199",
+                           "-o", home / "t.bin", "--", DEBIAN, script, "0.05"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "only Python frames are recorded" in done.stderr
+    assert (home / "t.bin").stat().st_uid == 65534 and (home / "t.bin").stat().st_mode & 0o777 == 0o600
+    names = {f[0] for _, frames, _ in profile(home / "t.bin") for f in frames}
+    assert "recurse" in names and "spin_nested" in names
+
+
+def test_short_lived(record_proc, pysym, profile):
+    """Processes that end while they are read: nothing breaks, and each that is met has a whole stack."""
+    program = ("import os\n"
+               "def short():\n    sum(range(1_500_000))\n"
+               "for i in range(80):\n"
+               "    child = os.fork()\n"
+               "    if not child:\n"
+               "        short()\n"
+               "        os._exit(0)\n"
+               "    os.waitpid(child, 0)\n")
+    trace, _ = record_proc(DEBIAN, "-c", program, options=("-F", "999", "--backend", "proc"))
+    met = set()
+    for name, frames, _ in profile(trace):
+        if any(f[0] == "short" for f in frames):
+            assert frames[0][0] == "<module>", frames
+            met.add(name)
+    assert len(met) >= 5
+    dump = pysym(trace, "--format", "summary").stdout
+    assert "python_torn" not in dump and "bad_code" not in dump, dump
+
+
+def test_same_input_same_bytes(record_proc, pysym):
+    """A trace read twice gives the same output: what is archived can be compared."""
+    trace, _ = record_proc(DEBIAN, PROGRAMS / "chains.py", "0.02")
+    for name in ("folded", "speedscope", "perf-script", "top", "summary", "dump"):
+        assert pysym(trace, "--format", name).stdout == pysym(trace, "--format", name).stdout

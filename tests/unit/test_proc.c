@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following processes through /proc, and reading their stacks without privilege: a child of
+ * the test is read, found with its threads, and dropped at its end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/followed.h"
+#include "capture/proc_sampler.h"
+
+#define OK(expr)                                         \
+    do {                                                 \
+        struct error *err_ = (expr);                     \
+        if (err_)                                        \
+            fail_msg("%s: %s", #expr, error_text(err_)); \
+    } while (0)
+#define SECOND UINT64_C(1000000000)
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void test_stat(void **state)
+{
+    struct task_stat s;
+    const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 0 0 0 7 8 0 0 20 0 1 0 1372751 3133440 380 "
+                       "18446744073709551615 94505100820480 94505100840361 140729845706256 0 0 0 0 0 0 0 0 0 17 3 0 0\n";
+
+    (void)state;
+    assert_true(task_stat_parse(line, &s));
+    assert_int_equal(s.state, 'S');
+    assert_int_equal(s.parent_tgid, 5);
+    assert_int_equal(s.start_ticks, 1372751);
+    assert_int_equal(s.cpu, 3);
+    assert_int_equal(s.image, UINT64_C(94505100820480) ^ UINT64_C(140729845706256) << 16);
+    assert_false(task_stat_parse("", &s));
+    assert_false(task_stat_parse("17 (name)", &s));
+    assert_false(task_stat_parse("17 (name) R", &s));
+    /* Cut anywhere before the last field that is wanted, it is none. */
+    char text[512];
+    const char *cpu = strstr(line, " 17 3 0 0");
+    for (size_t len = 0; len <= (size_t)(cpu - line); len++) {
+        memcpy(text, line, len);
+        text[len] = 0;
+        assert_false(task_stat_parse(text, &s));
+    }
+}
+
+struct child {
+    pid_t pid;
+    int go, ready;
+};
+
+static void *wait_forever(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* A child that, at each byte, does as it says: t another thread, f a child of its own, b burns CPU. */
+static struct child start(void)
+{
+    int go[2], ready[2];
+    struct child c = {0};
+
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(ready), 0);
+    c.pid = fork();
+    if (!c.pid) {
+        char order;
+        close(go[1]);
+        while (read(go[0], &order, 1) == 1) {
+            pthread_t thread;
+            pid_t pid = 0;
+            if (order == 't')
+                pthread_create(&thread, NULL, wait_forever, NULL);
+            if (order == 'f') {
+                pid = fork();
+                if (!pid)
+                    wait_forever(NULL);
+            }
+            for (clock_t end = clock() + CLOCKS_PER_SEC / 20; order == 'b' && clock() < end;) {
+            }
+            if (write(ready[1], &pid, sizeof pid) < 0)
+                _exit(1);
+        }
+        _exit(0);
+    }
+    close(go[0]);
+    close(ready[1]);
+    c.go = go[1];
+    c.ready = ready[0];
+    return c;
+}
+
+static pid_t order(const struct child *c, char what)
+{
+    pid_t pid;
+
+    assert_int_equal(write(c->go, &what, 1), 1);
+    assert_int_equal(read(c->ready, &pid, sizeof pid), sizeof pid);
+    return pid;
+}
+
+static void test_follow(void **state)
+{
+    struct processes_options options = {0};
+    struct processes *processes;
+    struct modules *modules;
+    struct followed_set *set;
+    uint64_t now = now_ns();
+    struct child c = start();
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &processes));
+    OK(followed_create(processes, true, 1, &set));
+    OK(followed_add(set, (uint32_t)c.pid, false, now));
+    OK(followed_add(set, 1u << 22, false, now)); /* there is none: no error, and nothing is followed */
+    assert_int_equal(set->list.count, 1);
+    assert_non_null(processes_find(processes, (uint32_t)c.pid));
+    assert_int_equal(set->list.data[0]->tasks.count, 1);
+    assert_int_equal(set->list.data[0]->tasks.data[0].tid, c.pid);
+
+    order(&c, 't');
+    OK(followed_look(set, now += SECOND / 50));
+    assert_int_equal(set->list.data[0]->tasks.count, 2);
+
+    pid_t grandchild = order(&c, 'f');
+    OK(followed_look(set, now += SECOND / 50));
+    assert_int_equal(set->list.count, 2);
+    assert_int_equal(set->list.data[1]->tgid, grandchild);
+    assert_true(processes_find(processes, (uint32_t)grandchild)->selected);
+    assert_int_equal(set->list.data[1]->base_ns, 0);
+
+    struct followed *f = set->list.data[0];
+    struct task_schedstat before, after;
+    struct task_stat stat;
+    assert_true(followed_schedstat(f, &f->tasks.data[0], &before));
+    order(&c, 'b');
+    assert_true(followed_schedstat(f, &f->tasks.data[0], &after));
+    assert_true(after.run_ns > before.run_ns + SECOND / 50);
+    assert_true(followed_stat(f, f->tgid, &stat));
+    assert_int_equal(stat.image, f->image);
+    assert_int_equal(stat.parent_tgid, getpid());
+
+    /* One that has ended is dropped, and its unsampled CPU time stays on the account. */
+    assert_int_equal(followed_unseen_ns(set), 0); /* no Python */
+    f->ended = f->python = true;
+    f->clock_ns = f->base_ns + 10 * SECOND;
+    f->sampled_ns = 3 * SECOND;
+    uint64_t unseen = followed_unseen_ns(set);
+    assert_int_equal(unseen, 7 * SECOND - 2); /* two threads */
+    OK(followed_look(set, now += SECOND / 50));
+    assert_int_equal(set->list.count, 1);
+    assert_int_equal(followed_unseen_ns(set), unseen);
+    assert_int_not_equal(processes_find(processes, (uint32_t)c.pid)->ended_ns, 0);
+
+    followed_destroy(set);
+    processes_destroy(processes);
+    modules_destroy(modules);
+    kill(grandchild, SIGKILL);
+    close(c.go);
+    close(c.ready);
+    kill(c.pid, SIGKILL);
+    waitpid(c.pid, NULL, 0);
+}
+
+static struct error *no_sample(void *ctx, const void *message, uint32_t len)
+{
+    (void)message, (void)len;
+    ++*(int *)ctx;
+    return NULL;
+}
+
+/* A process that is no Python costs nothing, is no loss, and its end is noticed. */
+static void test_not_python(void **state)
+{
+    struct processes_options options = {0};
+    struct processes *processes;
+    struct modules *modules;
+    struct proc_sampler *s;
+    uint64_t losses[LOSS_LIMIT] = {0};
+    struct child c = start();
+    int samples = 0;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &processes));
+    OK(proc_sampler_create(processes, 1000, true, &s));
+    OK(proc_sampler_follow(s, (uint32_t)c.pid, true));
+    assert_null(proc_sampler_check(processes, (uint32_t)c.pid));
+    for (int i = 0; i < 3; i++) {
+        order(&c, 'b');
+        OK(proc_sampler_round(s, no_sample, &samples));
+    }
+    assert_int_equal(samples, 0);
+    close(c.go);
+    waitpid(c.pid, NULL, 0);
+    OK(proc_sampler_round(s, no_sample, &samples));
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    OK(proc_sampler_round(s, no_sample, &samples));
+    assert_int_not_equal(processes_find(processes, (uint32_t)c.pid)->ended_ns, 0);
+    proc_sampler_losses(s, losses);
+    for (int i = 0; i < LOSS_LIMIT; i++)
+        assert_int_equal(losses[i], 0);
+    struct error *err = proc_sampler_check(processes, 1u << 22);
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_NOT_FOUND);
+    error_destroy(err);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t wait = proc_sampler_wait_ns(s);
+        assert_in_range(wait, 800000, 1200000);
+    }
+    proc_sampler_destroy(s);
+    processes_destroy(processes);
+    modules_destroy(modules);
+    close(c.ready);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_follow),
+        cmocka_unit_test(test_not_python),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
