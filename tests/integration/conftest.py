@@ -95,11 +95,34 @@ def in_roots():
     return found, missing
 
 
+# One version for each way in which frames are chained. Debian's own interpreter stands for its version.
+KINDS = [(3, 8), (3, 11), (3, 13), (3, 14)]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
+
+
+def one_of_each_kind(found):
+    chosen = {}
+    for python in found:
+        if python.version in KINDS and (python.version not in chosen or python.name.endswith("debian")):
+            chosen[python.version] = python
+    return list(chosen.values())
+
+
 def pytest_generate_tests(metafunc):
-    """A test with the argument `python` runs once for each interpreter."""
+    """
+    A test with the argument `python` runs once for each interpreter when it is marked every_python, or with
+    EVERY_PYTHON=1 in the environment; else with one of each kind. PYTHONS names them all.
+    """
     if "python" in metafunc.fixturenames:
         found, missing = in_roots()
         found = interpreters() + found
+        every = os.environ.get("PYTHONS") or os.environ.get("EVERY_PYTHON")
+        if not every and not metafunc.definition.get_closest_marker("every_python"):
+            found = one_of_each_kind(found) or found
+            missing = [(name, why) for name, why in missing if tuple(map(int, name.split("-")[0].split("."))) in KINDS]
         skipped = [pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing]
         if not found and not skipped:
             skipped = [pytest.param(None, marks=pytest.mark.skip("no interpreter to record"), id="none")]

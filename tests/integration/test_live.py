@@ -60,6 +60,7 @@ def summary(pysym, trace):
 
 # ---- what the stacks say ----
 
+@pytest.mark.every_python
 def test_proportions(python, pycap, profile, tmp_path):
     why = why_no_bpf()
     if why:
@@ -116,6 +117,7 @@ def check_chains(done, samples, most_torn):
     return compared
 
 
+@pytest.mark.every_python
 @UNWIND
 def test_chains(python, unwind, pycap, pysym, profile, tmp_path):
     why = why_no_bpf()
@@ -443,13 +445,17 @@ def needs_bpf():
 SPIN = "while True: sum(range(1000))"
 
 
-def start(trace, *options, command=("/usr/bin/python3", "-c", SPIN)):
-    process = subprocess.Popen([PYCAP, "record", "-F", "199", "-o", str(trace), *options, "--", *command],
-                               stderr=subprocess.PIPE, text=True)
+def wait_for_records(process, trace):
     deadline = time.time() + 20
     while not (trace.exists() and trace.stat().st_size > 600):
         assert process.poll() is None and time.time() < deadline, process.stderr.read()
         time.sleep(0.05)
+
+
+def start(trace, *options, command=("/usr/bin/python3", "-c", SPIN)):
+    process = subprocess.Popen([PYCAP, "record", "-F", "199", "-o", str(trace), *options, "--", *command],
+                               stderr=subprocess.PIPE, text=True)
+    wait_for_records(process, trace)
     return process
 
 
@@ -523,7 +529,7 @@ def test_pids(pycap, pysym, tmp_path):
         # the end of what is followed ends the recording
         late = subprocess.Popen([PYCAP, "record", "-o", str(tmp_path / "v.bin"), "-p", str(spinners[2].pid)],
                                 stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+        wait_for_records(late, tmp_path / "v.bin")
         spinners[2].kill()
         spinners[2].wait()
         assert late.wait(timeout=20) == 0
