@@ -229,7 +229,8 @@ def test_without_the_gil(python, record, profile, pysym):
     assert len(by_function) == 4
     assert all(len(threads) == 1 for threads in by_function.values()), by_function
     assert packing > 100
-    assert alone <= 0.001 * packing, f"{alone} of {packing} without a Python stack"
+    # one may fall on the import of zlib, or on a thread's last instructions
+    assert alone <= 0.001 * packing + 1, f"{alone} of {packing} without a Python stack"
 
 
 @UNWIND
