@@ -50,3 +50,30 @@ suite_apt() {
     fi
     nice "$tool" "${options[@]}" "$@"
 }
+
+root_trees_or_skip() {
+    [ "$(id -u)" = 0 ] || skip "needs root to make root trees"
+    sh "$tests/deps.sh" mmdebstrap >&2 || skip "mmdebstrap can't be installed"
+    [ "$(uname -m)" = x86_64 ] || skip "root trees are made for x86-64 only"
+}
+
+# root_tree NAME SUITE OPTIONS...: a root tree of one suite, made by mmdebstrap with the options, in
+# $cache/roots/NAME; nothing to do if it is there.
+root_tree() {
+    local name=$1 suite=$2 root=$cache/roots/$1 mirror option options=()
+    shift 2
+    mkdir -p "$cache/roots"
+    cache_lock "roots/$name"
+    [ -e "$root/.complete" ] && return
+    mirror=$(debian_mirror)
+    [ -n "$mirror" ] || return 1
+    say "  ROOT    $name"
+    rm -rf "$root"
+    # mmdebstrap's apt does not read this machine's settings: proxies, and whether a mirror may be out of date.
+    while read -r option; do
+        options+=(--aptopt="$option")
+    done < <(apt-config dump Acquire | grep -E '^Acquire::(Check-|https?::)')
+    nice mmdebstrap --quiet --mode=root --aptopt='APT::Sandbox::User "root"' --aptopt='Acquire::Retries "3"' \
+        "${options[@]}" "$@" "$suite" "$root" "deb $mirror $suite main" 2>"$root.log" </dev/null || return 1
+    touch "$root/.complete"
+}

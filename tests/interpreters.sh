@@ -9,29 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/debian.sh"
 
 [ $# -gt 0 ] || set -- bullseye trixie sid
-[ "$(id -u)" = 0 ] || skip "needs root to make root trees"
-sh "$tests/deps.sh" mmdebstrap >&2 || skip "mmdebstrap can't be installed"
-[ "$(uname -m)" = x86_64 ] || skip "root trees are made for x86-64 only"
-
-tree() { # SUITE PACKAGES
-    local root=$cache/roots/$1 mirror option options=()
-    mkdir -p "$cache/roots"
-    cache_lock "roots/$1"
-    [ -e "$root/.complete" ] && return
-    mirror=$(debian_mirror)
-    [ -n "$mirror" ] || return 1
-    say "  ROOT    $1"
-    rm -rf "$root"
-    # mmdebstrap's apt does not read this machine's settings: proxies, and whether a mirror may be out of date.
-    while read -r option; do
-        options+=(--aptopt="$option")
-    done < <(apt-config dump Acquire | grep -E '^Acquire::(Check-|https?::)')
-    nice mmdebstrap --quiet --mode=root --variant=essential --include="$2" --aptopt='APT::Sandbox::User "root"' \
-        --aptopt='Acquire::Retries "3"' "${options[@]}" --dpkgopt='path-exclude=/usr/share/man/*' \
-        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-        "$1" "$root" "deb $mirror $1 main" 2>"$root.log" </dev/null || return 1
-    touch "$root/.complete"
-}
+root_trees_or_skip
 
 failed=0
 for suite; do
@@ -45,7 +23,8 @@ for suite; do
     for version in $versions; do
         packages+=${packages:+,}python$version-minimal,libpython$version-stdlib
     done
-    if ! tree $suite "$packages"; then
+    if ! root_tree "$suite" "$suite" --variant=essential --include="$packages" --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*'; then
         echo "SKIPPED $suite: no root tree: $(tail -n 1 "$cache/roots/$suite.log" 2>/dev/null)"
         continue
     fi
