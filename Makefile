@@ -32,9 +32,18 @@ endif
 OBJ := $(OUT)/obj
 
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Werror
-ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(CFLAGS) $(SAN)
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(PATH_MAP) $(CFLAGS) $(SAN)
+# Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.
+PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
 LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lpthread
 LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty
+
+# STATIC=1 links pycap with Debian's static libraries. Of libarchive's formats only tar is used, but its table of
+# formats names all of them; those that need yet more libraries stay out.
+ifeq ($(STATIC),1)
+LINK_CAPTURE := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
+LDLIBS_CAPTURE += -llzma -lbz2
+endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -53,11 +62,18 @@ SKELETON      := $(OBJ)/bpf/sampler.skel.h
 obj = $(1:%.c=$(OBJ)/%.o)
 
 .PHONY: all
-all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan
+all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan, STATIC=1 a pycap without libraries
 
-$(OUT)/pycap: $(OBJ)/capture/main.o $(CAPTURE_LIB) $(FORMATS_LIB)
+$(OUT)/pycap: $(OBJ)/capture/main.o $(CAPTURE_LIB) $(FORMATS_LIB) $(OBJ)/pycap.link
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_CAPTURE)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LINK_CAPTURE) $(LDFLAGS) -o $@ $(filter-out %.link,$^) $(LDLIBS_CAPTURE)
+
+# How pycap is linked; newer than pycap when that has changed.
+$(OBJ)/pycap.link: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LINK_CAPTURE) $(LDFLAGS) $(LDLIBS_CAPTURE)' | cmp -s - $@ || echo '$(LINK_CAPTURE) $(LDFLAGS) $(LDLIBS_CAPTURE)' >$@
+.PHONY: FORCE
+FORCE:
 
 $(OUT)/pysym: $(OBJ)/symbolize/main.o $(SYMBOLIZE_LIB) $(FORMATS_LIB)
 	$(call say,LINK,$@)
@@ -80,7 +96,7 @@ $(call obj,$(filter-out capture/procfs.c,$(CAPTURE_SRC)) capture/main.c): $(SKEL
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
-	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror -D__TARGET_ARCH_x86 -I. -idirafter /usr/include/x86_64-linux-gnu -MMD -MP -MF $@.d -MT $@ -c -o $@ $<
+	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror $(PATH_MAP) -D__TARGET_ARCH_x86 -I. -idirafter /usr/include/x86_64-linux-gnu -MMD -MP -MF $@.d -MT $@ -c -o $@ $<
 	$(Q)$(LLVM_STRIP) -g $@
 
 $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
@@ -88,7 +104,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
 
 # ---- dependencies: Debian's packages, installed where missing ----
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev bpftool
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev bpftool
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools debuginfod zstd bzip2 xz-utils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
