@@ -177,11 +177,14 @@ bench: all $(OUT)/tools/empty_tick | build/.deps-bench ## measure beside perf an
 	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
 
 .PHONY: install clean help
+COMPLETIONS := $(prefix)/share/bash-completion/completions
 MAN := $(sort $(wildcard docs/*.1))
 install: all ## install to $(DESTDIR)$(prefix)
-	$(Q)install -d "$(DESTDIR)$(prefix)/bin" "$(DESTDIR)$(prefix)/share/man/man1"
+	$(Q)install -d "$(DESTDIR)$(prefix)/bin" "$(DESTDIR)$(prefix)/share/man/man1" "$(DESTDIR)$(COMPLETIONS)"
 	$(Q)install -m 755 $(OUT)/pycap $(OUT)/pysym "$(DESTDIR)$(prefix)/bin"
 	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"
+	$(Q)install -m 644 docs/completion/pycap.bash "$(DESTDIR)$(COMPLETIONS)/pycap"
+	$(Q)ln -sf pycap "$(DESTDIR)$(COMPLETIONS)/pysym"
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 clean: ## remove all that was built
