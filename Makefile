@@ -106,6 +106,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 # ---- dependencies: Debian's packages, installed where missing ----
 DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev bpftool
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools debuginfod zstd bzip2 xz-utils
+DEB_DEB   := dpkg-dev binutils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
@@ -114,7 +115,7 @@ deps: build/.deps-build ## install the Debian packages that building needs
 deps-test: build/.deps-test
 build/.deps-%: Makefile tests/deps.sh
 	@mkdir -p build
-	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ))
+	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
 	$(Q)touch $@
 
 # ---- tests ----
@@ -176,7 +177,7 @@ demo: all | build/.deps-demo ## record and symbolize a small program
 bench: all $(OUT)/tools/empty_tick | build/.deps-bench ## measure beside perf and others; 25 minutes, see docs/benchmarks.md
 	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
 
-.PHONY: install clean help
+.PHONY: install deb clean help
 COMPLETIONS := $(prefix)/share/bash-completion/completions
 MAN := $(sort $(wildcard docs/*.1))
 install: all ## install to $(DESTDIR)$(prefix)
@@ -185,6 +186,8 @@ install: all ## install to $(DESTDIR)$(prefix)
 	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"
 	$(Q)install -m 644 docs/completion/pycap.bash "$(DESTDIR)$(COMPLETIONS)/pycap"
 	$(Q)ln -sf pycap "$(DESTDIR)$(COMPLETIONS)/pysym"
+deb: | build/.deps-deb ## a Debian package, build/pycap_$(VERSION)-1_amd64.deb
+	$(Q)sh docs/debian/build.sh $(VERSION)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 clean: ## remove all that was built
