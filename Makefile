@@ -104,7 +104,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
 
 # ---- dependencies: Debian's packages, installed where missing ----
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev bpftool
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools debuginfod zstd bzip2 xz-utils
 DEB_DEB   := dpkg-dev binutils
 DEB_FUZZ  := libclang-rt-14-dev python3
@@ -143,9 +143,16 @@ $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
 
+# ---- manual pages, dated as the commit ----
+MAN := $(patsubst docs/%.scd,$(OUT)/man/%,$(sort $(wildcard docs/*.1.scd)))
+$(MAN): $(OUT)/man/%: docs/%.scd | deps
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)
+	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGES)} scdoc <$< >$@
+
 KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-asan check-kernels
-check: all $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden and live tests
+check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden and live tests
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
@@ -179,8 +186,7 @@ bench: all $(OUT)/tools/empty_tick | build/.deps-bench ## measure beside perf an
 
 .PHONY: install deb clean help
 COMPLETIONS := $(prefix)/share/bash-completion/completions
-MAN := $(sort $(wildcard docs/*.1))
-install: all ## install to $(DESTDIR)$(prefix)
+install: all $(MAN) ## install to $(DESTDIR)$(prefix)
 	$(Q)install -d "$(DESTDIR)$(prefix)/bin" "$(DESTDIR)$(prefix)/share/man/man1" "$(DESTDIR)$(COMPLETIONS)"
 	$(Q)install -m 755 $(OUT)/pycap $(OUT)/pysym "$(DESTDIR)$(prefix)/bin"
 	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"

@@ -33,6 +33,13 @@ else
     add 0 1 0
 fi
 
+if sh tests/check-manual.sh "$PYCAP" "$PYSYM"; then
+    echo "the manual pages have every option, and none that does not exist"
+    add 1 0 0
+else
+    add 0 1 0
+fi
+
 if bash tests/check-completion.sh "$PYCAP" "$PYSYM"; then
     echo "bash completes the programs' options, formats and commands"
     add 1 0 0
