@@ -156,8 +156,8 @@ check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden 
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
-check-asan: ## the same tests under ASan and UBSan
-	$(Q)$(MAKE) --no-print-directory SANITIZE=1 check
+check-asan: ## the same tests under ASan and UBSan, live ones with one interpreter
+	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(MAKE) --no-print-directory SANITIZE=1 check
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
 

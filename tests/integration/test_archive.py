@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYSYM, ROOT
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
 VIEWS = ["folded", "speedscope", "perf-script"]
@@ -473,6 +473,30 @@ def test_perf_trampolines(python, record, pysym, tmp_path, jit):
     shown = [line for line in stacks if re.search(r"(py::[^;]*|py_trampoline_evaluator);[^;]* \(work\.py", line)]
     assert not shown, shown[0]
     assert "py::inner:" in good(pysym(trace, "-f", "folded", "--show-interpreter"))
+
+
+# ---- another distribution ----
+
+def test_other_system(python, pycap, pysym, tmp_path):
+    """A capture of an interpreter that this system has not opens from trace and archive alone, in an empty root."""
+    if not python.root:
+        pytest.skip("this interpreter is of this system")
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    program = tmp_path / "work.py"
+    program.write_text("import json, time\ndef \u00e4u\u00dferes(n):\n    return json.dumps(list(range(n)), indent=1)\n"
+                       "end = time.monotonic() + 1\nwhile time.monotonic() < end:\n    \u00e4u\u00dferes(2000)\n")
+    trace, archive = tmp_path / "t.bin", tmp_path / "t.tar.zst"
+    good(pycap("record", "-F", "499", "-o", trace, "--archive", archive, "--", python.path, program))
+    there = empty_root(tmp_path, trace, archive)
+    text = good(there(trace.name, "-f", "folded", "--archive", archive.name))
+    stacks = [line for line in text.splitlines() if "\u00e4u\u00dferes (work.py:3)" in line]
+    # An exported function of its interpreter's library, which no other file here has a name for.
+    assert any("_start;" in line for line in stacks) and any(re.search(r";_?Py[A-Z]\w+", line) for line in stacks), text[-2000:]
+    for view in ["speedscope", "perf-script", "top"]:
+        good(there(trace.name, "-f", view, "--archive", archive.name))
+    bare = good(there(trace.name, "-f", "folded"))
+    assert "\u00e4u\u00dferes (work.py:3)" in bare and not re.search(r";_?Py[A-Z]\w+", bare)
 
 
 # ---- debuginfod ----
