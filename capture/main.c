@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/archive.h"
+#include "capture/filter.h"
 #include "capture/host.h"
 #include "capture/info.h"
 #include "capture/record.h"
@@ -52,6 +53,8 @@ static const char usage_text[] =
     "                        auto (the default): bpf, else proc\n"
     "  -m, --ring-size N     bytes of buffer for the sampler, a power of two (by rate and CPUs)\n"
     "  -a, --all             processes that are not Python, too: their native and kernel frames\n"
+    "      --comm NAME,...   of those, only processes with these names (the kernel's, of the first thread)\n"
+    "      --cgroup PATH,... of those, only processes in these cgroups and below them\n"
     "  -g                    accepted: stacks are always recorded\n"
     "  -q, --quiet           no status line and no summary\n"
     "  -h, --help            this; --version\n"
@@ -162,7 +165,7 @@ static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
            OPT_ROTATE, OPT_ROTATE_SIZE,
-           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL };
+           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},
@@ -194,6 +197,8 @@ static int cmd_record(int argc, char **argv)
         {"idle", no_argument, NULL, OPT_IDLE},
         {"wall", no_argument, NULL, OPT_WALL},
         {"gil", no_argument, NULL, OPT_GIL},
+        {"comm", required_argument, NULL, OPT_COMM},
+        {"cgroup", required_argument, NULL, OPT_CGROUP},
         {0},
     };
     struct record_options o = {
@@ -207,6 +212,7 @@ static int cmd_record(int argc, char **argv)
         .messages = stderr,
     };
     struct pids pids = {0};
+    struct filter filter = {0};
     int *cpus = NULL, option, code = EXIT_GOOD;
     uint64_t n;
     struct error *err;
@@ -319,6 +325,13 @@ static int cmd_record(int argc, char **argv)
         case 'h':
             printf(usage_text, py_versions_known());
             return EXIT_GOOD;
+        case OPT_COMM:
+        case OPT_CGROUP:
+            err = option == OPT_COMM ? filter_add_comms(&filter, optarg) : filter_add_cgroups(&filter, optarg);
+            if (err)
+                return fail(err);
+            o.filter = &filter;
+            break;
         case OPT_IDLE:
             return refuse_idle("--idle");
         case OPT_WALL:
@@ -346,6 +359,7 @@ static int cmd_record(int argc, char **argv)
     o.pid_count = (uint32_t)pids.list.count;
     err = record_run(&o, &code);
     VEC_DEINIT(&pids.list);
+    filter_deinit(&filter);
     free(cpus);
     return err ? fail(err) : code;
 }

@@ -17,6 +17,8 @@
 #define LINGER_NS UINT64_C(1000000000)
 /* A sample that is being taken may read what was given back less long ago. */
 #define SETTLE_NS UINT64_C(50000000)
+/* How often cgroups are read again where the filter wants them. */
+#define FILTER_AGAIN_NS UINT64_C(5000000000)
 
 struct processes {
     struct processes_options options;
@@ -27,6 +29,7 @@ struct processes {
     struct processes_counts counts;
     struct wire_mapping *wire_mappings; /* the sampler's, NULL without tables */
     struct extents mapping_space;
+    uint64_t filtered_ns; /* when all were last held against the filter */
     VEC(uint32_t) dirty; /* processes whose mappings have changed */
 };
 
@@ -151,7 +154,6 @@ static struct error *add(struct processes *p, uint32_t tgid, uint64_t time_ns, s
     if (!process)
         return error_no_memory();
     process->tgid = tgid;
-    process->selected = p->options.all;
     if (!VEC_PUSH(&p->live, process)) {
         free(process);
         return error_no_memory();
@@ -163,6 +165,13 @@ static struct error *add(struct processes *p, uint32_t tgid, uint64_t time_ns, s
     }
     *out = process;
     return NULL;
+}
+
+static void select_process(struct process *process, bool in_scope, bool passes)
+{
+    process->in_scope = in_scope;
+    process->passes = passes;
+    process->selected = in_scope && passes;
 }
 
 struct thread *process_thread(struct process *p, uint32_t tid)
@@ -358,7 +367,7 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
 }
 
 /* A process that is there already, from /proc. One that goes meanwhile is none. */
-static struct error *read_process(struct processes *p, uint32_t tgid, bool selected, uint64_t time_ns, struct process **out)
+static struct error *read_process(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out)
 {
     struct procfs_status status;
     struct procfs_mappings maps = {0};
@@ -378,10 +387,10 @@ static struct error *read_process(struct processes *p, uint32_t tgid, bool selec
     }
     err = add(p, tgid, time_ns, &process);
     if (!err) {
-        process->selected = selected;
         process->parent_tgid = status.parent_tgid;
         process->ns_tgid = status.ns_tgid;
         memcpy(process->comm, status.comm, sizeof process->comm);
+        select_process(process, in_scope, in_scope && filter_passes(p->options.filter, tgid, process->comm));
     }
     for (size_t i = 0; !err && i < maps.list.count; i++) {
         const struct procfs_mapping *m = &maps.list.data[i];
@@ -438,7 +447,9 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     struct process *parent = processes_find(p, e->parent_tgid), *child;
     TRY(add(p, e->tgid, e->time_ns, &child));
     child->parent_tgid = e->parent_tgid;
-    child->selected = p->options.all || (parent && parent->selected && p->options.follow);
+    bool in_scope = p->options.all || (parent && parent->in_scope && p->options.follow);
+    /* It has its parent's name and cgroup. */
+    select_process(child, in_scope, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
     if (!parent)
         return NULL;
     memcpy(child->comm, parent->comm, sizeof child->comm);
@@ -463,13 +474,13 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
 static struct error *on_exec(struct processes *p, const struct sideband_event *e)
 {
     struct process *old = processes_find(p, e->tgid), *process;
-    bool selected = old ? old->selected : p->options.all;
+    bool in_scope = old ? old->in_scope : p->options.all;
     uint32_t parent = old ? old->parent_tgid : 0;
 
     TRY(add(p, e->tgid, e->time_ns, &process));
-    process->selected = selected;
     process->parent_tgid = parent;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
+    select_process(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
     return p->options.any ? configure(p, process) : NULL;
 }
 
@@ -508,12 +519,38 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
     return add_mapping(p, process, &mapping);
 }
 
-static void on_comm(struct processes *p, const struct sideband_event *e)
+/*
+ * Its name or its cgroup may have changed. One that passes now is looked at like a new one; of one that does not any
+ * more the sampler forgets.
+ */
+static struct error *select_again(struct processes *p, struct process *process)
+{
+    bool passes = filter_passes(p->options.filter, process->tgid, process->comm);
+
+    if (!process->in_scope || process->ended_ns || passes == process->passes)
+        return NULL;
+    select_process(process, true, passes);
+    if (!passes) {
+        if (process->configured && p->options.sampler)
+            sampler_remove_process(p->options.sampler, process->tgid);
+        if (process->counted)
+            p->counts.python--;
+        process->configured = process->counted = false;
+        return NULL;
+    }
+    for (size_t i = 0; i < process->mappings.count; i++) {
+        if (!process->mappings.data[i].looked_up)
+            TRY(look_at(p, process, &process->mappings.data[i]));
+    }
+    return p->options.any || has_python(process) ? configure(p, process) : NULL;
+}
+
+static struct error *on_comm(struct processes *p, const struct sideband_event *e)
 {
     struct process *process = processes_find(p, e->tgid);
 
     if (!process)
-        return;
+        return NULL;
     if (e->tid == e->tgid)
         snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     uint64_t *index = map_get(&process->thread_index, e->tid);
@@ -521,6 +558,7 @@ static void on_comm(struct processes *p, const struct sideband_event *e)
     if (t)
         snprintf(t->name, sizeof t->name, "%.16s", e->text);
     p->events.renamed(p->events.ctx, process, t, e->time_ns);
+    return e->tid == e->tgid ? select_again(p, process) : NULL;
 }
 
 /* Whether any thread but a dead leader is left. */
@@ -563,8 +601,7 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
     case SIDEBAND_MMAP:
         return on_mmap(p, e);
     case SIDEBAND_COMM:
-        on_comm(p, e);
-        return NULL;
+        return on_comm(p, e);
     case SIDEBAND_EXIT:
         on_exit_event(p, e);
         return NULL;
@@ -600,8 +637,8 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     if (process && process->bound &&
         (process->start_boottime_ns != s->start_boottime_ns || process->exec_generation != s->exec_generation)) {
         /* An exec, or a new process with this number, that the side-band did not tell of. */
-        bool selected = process->selected;
-        TRY(read_process(p, s->tgid, selected, s->time_ns, &process));
+        bool in_scope = process->in_scope;
+        TRY(read_process(p, s->tgid, in_scope, s->time_ns, &process));
     } else if (!process) {
         TRY(read_process(p, s->tgid, p->options.all, s->time_ns, &process));
     }
@@ -614,8 +651,14 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
-void processes_reap(struct processes *p, uint64_t time_ns)
+struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
+    /* Nothing tells of a move into another cgroup. */
+    if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
+        p->filtered_ns = time_ns;
+        for (size_t i = 0; i < p->live.count; i++)
+            TRY(select_again(p, p->live.data[i]));
+    }
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];
         if (process->leader_exited && !process->ended_ns && has_gone(process->tgid))
@@ -625,4 +668,5 @@ void processes_reap(struct processes *p, uint64_t time_ns)
         else
             i++;
     }
+    return NULL;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/filter.h"
 #include "capture/mappings.h"
 #include "capture/modules.h"
 #include "capture/perf_maps.h"
@@ -47,7 +48,9 @@ struct process {
     bool bound;                 /* the two above come from a sample */
     char comm[17];
     char *exe;
-    bool selected;              /* to be sampled if it is Python */
+    bool in_scope;              /* among those asked for: all, or by number, or a child */
+    bool passes;                /* the filter, when last looked */
+    bool selected;              /* both: to be sampled if it is Python */
     bool leader_exited;         /* its first thread is gone; others may run */
     uint64_t ended_ns;          /* 0: it lives */
     struct mappings mappings;   /* executable ones as they are now */
@@ -78,6 +81,7 @@ struct processes_options {
     bool all;                /* every Python process; else those selected */
     bool follow;             /* children of selected processes too */
     bool any;                /* processes without an interpreter that can be walked, too */
+    const struct filter *filter; /* NULL: none */
 };
 
 /* Told before a process is dropped (end, or exec), at renames and new mappings: the recorder writes it into the trace. */
@@ -114,8 +118,8 @@ struct error *processes_settle(struct processes *p, uint64_t time_ns);
 struct process *processes_find(struct processes *p, uint32_t tgid);
 /* The thread; made on first sight. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);
-/* Finds out which followed processes have gone without their last event having said so. Call now and then. */
-void processes_reap(struct processes *p, uint64_t time_ns);
+/* Finds out which followed processes have gone, or moved, without an event having said so. Call now and then. */
+struct error *processes_reap(struct processes *p, uint64_t time_ns);
 /* All processes, for iteration: NULL at the end. Those that have ended a moment ago are among them. */
 struct process *processes_next(struct processes *p, uint32_t *cursor);
 

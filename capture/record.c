@@ -339,8 +339,8 @@ static struct error *check_pids(struct record *r)
         struct error *err = r->proc ? proc_sampler_check(r->processes, o->pids[i]) : NULL;
         if (!err && !p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
-        else if (!err && o->any)
-            usable++;
+        else if (!err && (o->any || !p->passes))
+            usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
             err = error_create(ERROR_UNSUPPORTED,
                                "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
@@ -503,8 +503,8 @@ static struct error *check_proc(const struct record_options *o)
 {
     if (!o->command && !o->pid_count)
         return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
-    if (strcmp(o->event, "cpu-clock") || o->any || o->cpus)
-        return error_create(ERROR_USAGE, "-e, -a and -C need BPF");
+    if (strcmp(o->event, "cpu-clock") || o->any || o->cpus || o->filter)
+        return error_create(ERROR_USAGE, "-e, -a, -C, --comm and --cgroup need BPF");
     if (o->frequency_hz > PROC_HZ_MAX)
         return error_create(ERROR_USAGE, "without BPF the rate is at most %u Hz", PROC_HZ_MAX);
     return NULL;
@@ -602,7 +602,7 @@ static struct error *set_up(struct record *r)
         .native = tables                                  ? WIRE_NATIVE_TABLES
                   : o->unwind == UNWIND_FRAME_POINTERS ? WIRE_NATIVE_FRAME_POINTERS
                                                        : WIRE_NATIVE_NONE,
-        .all = o->any && !o->pid_count && !o->command,
+        .all = o->any && !o->pid_count && !o->command && !o->filter,
         .table_bytes = o->table_bytes,
         .kernel = o->kernel,
         .python = true,
@@ -625,6 +625,7 @@ static struct error *set_up(struct record *r)
         .all = !o->pid_count && !o->command,
         .follow = o->follow,
         .any = o->any,
+        .filter = o->filter,
     };
     TRY(processes_create(&processes, r->modules, &r->processes));
     if (by_proc)
@@ -745,7 +746,7 @@ static bool any_pid_left(struct record *r)
     uint32_t cursor = 0;
 
     for (struct process *p; (p = processes_next(r->processes, &cursor));) {
-        if (p->selected && !p->ended_ns)
+        if (p->in_scope && !p->ended_ns)
             return true;
     }
     return false;
@@ -802,7 +803,7 @@ static struct error *loop(struct record *r)
         last = now;
         TRY(drain(r, now - SETTLE_NS));
         if (now - r->flushed_ns >= FLUSH_NS) {
-            processes_reap(r->processes, now);
+            TRY(processes_reap(r->processes, now));
             flush(r, now);
             TRY(keep_budget(r, now));
         }

@@ -46,6 +46,7 @@ struct record_options {
     char *const *command;    /* NULL-terminated, or NULL */
     const char *archive;     /* the binaries go in there at the end; NULL: no */
     bool strip_code;         /* without their code */
+    const struct filter *filter; /* of the processes in question; NULL: all */
     bool quiet;
     FILE *messages;          /* where status and summary go */
 };

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Only processes of a command name, or in a cgroup, are sampled where that is asked for."""
+import collections
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import PYCAP, PYSYM, why_no_bpf
+
+PYTHON = "/usr/bin/python3"
+SPIN = "import time\nend = time.time() + {}\nwhile time.time() < end: sum(range(1000))"
+RENAME = """
+import ctypes, sys, time
+def call_me(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+def spin(seconds):
+    end = time.time() + seconds
+    while time.time() < end: sum(range(1000))
+def before(): spin(2)
+def after(): spin(2)
+before()
+call_me(sys.argv[1].encode())
+after()
+"""
+
+
+@pytest.fixture(autouse=True)
+def allowed():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+
+
+@pytest.fixture
+def tree():
+    """Two cgroups, one below the other, and one beside them. To be named before `host`, which empties them."""
+    mount = next((line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()
+                  if line.split()[2] == "cgroup2"), None)
+    if not mount:
+        pytest.skip("no unified hierarchy of cgroups is mounted")
+    top = pathlib.Path(mount) / f"pycap-test-{os.getpid()}"
+    made = []
+    try:
+        for path in (top, top / "below", top.parent / (top.name + "-beside")):
+            try:
+                path.mkdir()
+            except OSError as error:
+                pytest.skip(f"no cgroup can be made: {error}")
+            made.append(path)
+        yield made
+    finally:
+        for path in reversed(made):
+            for _ in range(100):
+                try:
+                    path.rmdir()
+                    break
+                except OSError:
+                    time.sleep(0.05)
+
+
+class Host:
+    """Programs that run while pycap does, and what of them was recorded."""
+
+    def __init__(self, folder):
+        self.folder, self.running, self.recorders = folder, [], 0
+
+    def start(self, *command, cgroup=None, wait=False):
+        def enter():
+            if cgroup:
+                (cgroup / "cgroup.procs").write_text(str(os.getpid()))
+        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE if wait else None, text=True,
+                                   preexec_fn=enter if cgroup else None)
+        self.running.append(process)
+        return process
+
+    def record(self, *options):
+        self.recorders += 1
+        trace = self.folder / f"t{self.recorders}.bin"
+        process = subprocess.Popen([PYCAP, "record", "-q", "-F", "199", "-o", trace, *map(str, options)])
+        self.running.append(process)
+        end = time.monotonic() + 60
+        while not (trace.exists() and trace.stat().st_size):
+            assert process.poll() is None and time.monotonic() < end, "pycap does not record"
+            time.sleep(0.05)
+        return process, trace
+
+    def end(self, recorder):
+        process, trace = recorder
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        return self.folded(trace)
+
+    def folded(self, trace):
+        """Stacks by pid."""
+        done = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, timeout=60, check=True)
+        stacks = collections.defaultdict(list)
+        for line in done.stdout.splitlines():
+            stacks[int(re.match(r".*?-(\d+)[; ]", line)[1])].append(line)
+        return stacks
+
+
+@pytest.fixture
+def host(tmp_path):
+    host = Host(tmp_path)
+    yield host
+    for process in host.running:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def named(tmp_path):
+    """An interpreter under a name that nothing else here has."""
+    if os.path.dirname(os.path.realpath(PYTHON)) != "/usr/bin":
+        pytest.skip(f"{PYTHON} is not Debian's: a copy of it would not run")
+    path = tmp_path / "pycap-tested-python"
+    shutil.copy(os.path.realpath(PYTHON), path)
+    return path
+
+
+COMM = "pycap-tested-python"[:15]
+
+
+@pytest.mark.parametrize("every", [[], ["-a"]], ids=["python", "all"])
+def test_comm(every, host, named):
+    """One that runs already, and one that starts later; not the others, whatever kind they are."""
+    early = host.start(named, "-c", SPIN.format(100))
+    others = [host.start(PYTHON, "-c", SPIN.format(100)), host.start("sh", "-c", "while :; do :; done")]
+    recorder = host.record("--comm", f"no-such-name,{COMM}", *every)
+    late = host.start(named, "-c", SPIN.format(2))
+    late.wait(60)
+    stacks = host.end(recorder)
+    assert set(stacks) == {early.pid, late.pid}
+    assert all(other.poll() is None for other in others)
+
+
+def test_renamed(host):
+    """The name counts that a process has: it comes and goes with it."""
+    for own, option in ((COMM, ["--comm", COMM]), ("elsewhere", ["--comm", "python3"])):
+        process, trace = host.record(*option)
+        program = host.start(PYTHON, "-c", RENAME, own)
+        program.wait(60)
+        lines = host.end((process, trace))[program.pid]
+        frames = collections.Counter(name for line in lines for name in ("before", "after")
+                                     for _ in range(int(line.rsplit(" ", 1)[1])) if f";{name} (" in line)
+        wanted, other = ("after", "before") if own == COMM else ("before", "after")
+        assert frames[wanted] > 20
+        # A tick may fall between the call and the news of it.
+        assert frames[other] <= 0.1 * frames[wanted]
+
+
+def test_with_command(pycap, host, named, tmp_path):
+    """Of a command's processes those of the name."""
+    trace = tmp_path / "t.bin"
+    script = f"{PYTHON} -c '{SPIN.format(1)}'\n{named} -c '{SPIN.format(1)}'\nexit 7"
+    done = pycap("record", "-F", "199", "-o", trace, "--comm", COMM, "--", "sh", "-c", script)
+    assert done.returncode == 7, done.stderr
+    stacks = host.folded(trace)
+    assert len(stacks) == 1
+    assert all(line.startswith(COMM) for lines in stacks.values() for line in lines)
+
+
+@pytest.mark.parametrize("every", [[], ["-a"]], ids=["python", "all"])
+def test_cgroup(every, tree, host):
+    """Those in the cgroup and below it, children too; by the path of the folder, or by that in the hierarchy."""
+    top, below, beside = tree
+    inside = [host.start(PYTHON, "-c", SPIN.format(100), cgroup=top), host.start(PYTHON, "-c", SPIN.format(100), cgroup=below)]
+    host.start(PYTHON, "-c", SPIN.format(100), cgroup=beside)
+    host.start(PYTHON, "-c", SPIN.format(100))
+    native = host.start("sh", "-c", "while :; do :; done", cgroup=below)
+    by_folder = host.record("--cgroup", top, *every)
+    by_path = host.record("--cgroup", f"/no/such/one,/{top.name}/{below.name}", *every)
+    late = host.start(PYTHON, "-c", SPIN.format(2), cgroup=below)
+    late.wait(60)
+    natives = {native.pid} if every else set()
+    assert set(host.end(by_folder)) == {*(p.pid for p in inside), late.pid} | natives
+    assert set(host.end(by_path)) == {inside[1].pid, late.pid} | natives
+
+
+def test_moved(tree, host):
+    """A move between cgroups is noticed within some seconds, both ways."""
+    top, _, beside = tree
+    comes = host.start(PYTHON, "-c", SPIN.format(200))
+    goes = host.start(PYTHON, "-c", SPIN.format(200), cgroup=top)
+    process, trace = host.record("--cgroup", top)
+    (top / "cgroup.procs").write_text(str(comes.pid))
+    (beside / "cgroup.procs").write_text(str(goes.pid))
+    time.sleep(12)
+    mark = host.start(PYTHON, "-c", SPIN.format(2), cgroup=top)
+    mark.wait(60)
+    stacks = host.end((process, trace))
+    assert set(stacks) == {comes.pid, goes.pid, mark.pid}
+    done = subprocess.run([PYSYM, trace, "--format", "perf-script"], capture_output=True, text=True, timeout=60, check=True)
+    order = [int(n) for n in re.findall(r"^\S+ +(\d+)/\d+ ", done.stdout, re.M)]
+    behind = order[order.index(mark.pid):]
+    assert comes.pid in behind and goes.pid not in behind
+
+
+def test_wrong(pycap, tmp_path):
+    for options, words in ((["--comm", "a,,b"], "command names"), (["--cgroup", "app.service"], "cgroups")):
+        done = pycap("record", "-o", tmp_path / "t.bin", *options)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert not (tmp_path / "t.bin").exists()

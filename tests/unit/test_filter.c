@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes a filter by command name and by cgroup lets through. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "capture/filter.h"
+
+#define OK(expr)                                       \
+    do {                                               \
+        struct error *err_ = (expr);                   \
+        if (err_)                                      \
+            fail_msg("%s: %s", #expr, error_text(err_)); \
+    } while (0)
+
+static const char mounts[] =
+    "24 30 0:22 / /sys rw,nosuid - sysfs sysfs rw\n"
+    "35 24 0:30 / /sys/fs/cgroup/cpu rw shared:12 - cgroup cgroup rw,cpu\n"
+    "36 24 0:31 / /sys/fs/cgroup/unified rw,nosuid shared:10 master:2 - cgroup2 cgroup2 rw\n";
+
+static void refused(struct error *err, enum error_code code)
+{
+    assert_non_null(err);
+    assert_int_equal(err->code, code);
+    error_destroy(err);
+}
+
+static void test_comms(void **state)
+{
+    (void)state;
+    struct filter f = {0};
+
+    assert_true(filter_is_empty(&f));
+    assert_true(filter_matches(&f, "anything", NULL));
+    OK(filter_add_comms(&f, "python3,a-name-longer-than-that"));
+    assert_false(filter_is_empty(&f));
+    assert_true(filter_matches(&f, "python3", NULL));
+    assert_false(filter_matches(&f, "python3.11", NULL));
+    assert_false(filter_matches(&f, "python", NULL));
+    assert_true(filter_matches(&f, "a-name-longer-t", NULL)); /* as the kernel cuts it */
+    assert_false(filter_matches(&f, "", NULL));
+    OK(filter_add_comms(&f, "more"));
+    assert_true(filter_matches(&f, "more", NULL));
+    refused(filter_add_comms(&f, ""), ERROR_USAGE);
+    refused(filter_add_comms(&f, "a,,b"), ERROR_USAGE);
+    refused(filter_add_comms(&f, "a,"), ERROR_USAGE);
+    filter_deinit(&f);
+}
+
+static void test_cgroups(void **state)
+{
+    (void)state;
+    struct filter f = {0};
+
+    OK(filter_add_cgroups_by(&f, "/system.slice/app.service,/sys/fs/cgroup/unified/user.slice/", mounts));
+    assert_true(filter_matches(&f, "x", "/system.slice/app.service"));
+    assert_true(filter_matches(&f, "x", "/system.slice/app.service/worker"));
+    assert_false(filter_matches(&f, "x", "/system.slice/app.service2"));
+    assert_false(filter_matches(&f, "x", "/system.slice"));
+    assert_true(filter_matches(&f, "x", "/user.slice/user-1000.slice"));
+    assert_false(filter_matches(&f, "x", "/"));
+    assert_false(filter_matches(&f, "x", NULL));
+    /* Both kinds: one of each. */
+    OK(filter_add_comms(&f, "python3"));
+    assert_true(filter_matches(&f, "python3", "/user.slice"));
+    assert_false(filter_matches(&f, "bash", "/user.slice"));
+    assert_false(filter_matches(&f, "python3", "/init.scope"));
+    filter_deinit(&f);
+    /* The root holds everything; a path that only begins like the mount's lies within the hierarchy. */
+    f = (struct filter){0};
+    OK(filter_add_cgroups_by(&f, "/sys/fs/cgroup/unified", mounts));
+    assert_true(filter_matches(&f, "x", "/"));
+    assert_true(filter_matches(&f, "x", "/a/b"));
+    filter_deinit(&f);
+    f = (struct filter){0};
+    OK(filter_add_cgroups_by(&f, "/sys/fs/cgroup/unified2", mounts));
+    assert_true(filter_matches(&f, "x", "/sys/fs/cgroup/unified2/a"));
+    refused(filter_add_cgroups_by(&f, "app.service", mounts), ERROR_USAGE);
+    refused(filter_add_cgroups_by(&f, "/a,", mounts), ERROR_USAGE);
+    refused(filter_add_cgroups_by(&f, "", mounts), ERROR_USAGE);
+    refused(filter_add_cgroups_by(&f, "/a", "24 30 0:22 / /sys rw - sysfs sysfs rw\n"), ERROR_UNSUPPORTED);
+    filter_deinit(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_comms),
+        cmocka_unit_test(test_cgroups),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
