@@ -55,6 +55,7 @@ static const char usage_text[] =
     "  -a, --all             processes that are not Python, too: their native and kernel frames\n"
     "      --comm NAME,...   of those, only processes with these names (the kernel's, of the first thread)\n"
     "      --cgroup PATH,... of those, only processes in these cgroups and below them\n"
+    "      --cmdline         record command lines, too\n"
     "  -g                    accepted: stacks are always recorded\n"
     "  -q, --quiet           no status line and no summary\n"
     "  -h, --help            this; --version\n"
@@ -165,7 +166,7 @@ static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
            OPT_ROTATE, OPT_ROTATE_SIZE,
-           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP };
+           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},
@@ -199,6 +200,7 @@ static int cmd_record(int argc, char **argv)
         {"gil", no_argument, NULL, OPT_GIL},
         {"comm", required_argument, NULL, OPT_COMM},
         {"cgroup", required_argument, NULL, OPT_CGROUP},
+        {"cmdline", no_argument, NULL, OPT_CMDLINE},
         {0},
     };
     struct record_options o = {
@@ -331,6 +333,9 @@ static int cmd_record(int argc, char **argv)
             if (err)
                 return fail(err);
             o.filter = &filter;
+            break;
+        case OPT_CMDLINE:
+            o.cmdline = true;
             break;
         case OPT_IDLE:
             return refuse_idle("--idle");

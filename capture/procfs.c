@@ -282,6 +282,30 @@ char *procfs_cgroup(pid_t pid)
     return found;
 }
 
+/* Longer ones are cut: a trace is no archive of shell scripts. */
+#define CMDLINE_MAX 4096
+
+char *procfs_cmdline(pid_t pid)
+{
+    char path[64], *text;
+    size_t len;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    struct error *err = procfs_read(path, &text, &len);
+    if (err) {
+        error_destroy(err);
+        return NULL;
+    }
+    if (len > CMDLINE_MAX)
+        len = CMDLINE_MAX;
+    while (len && !text[len - 1])
+        len--;
+    text[len] = 0;
+    for (size_t i = 0; i < len; i++)
+        text[i] = text[i] ? text[i] : ' ';
+    return text;
+}
+
 char *procfs_exe(pid_t pid)
 {
     char path[64], target[PATH_MAX];

@@ -52,6 +52,8 @@ bool procfs_comm(pid_t pid, pid_t tid, char out[17]);
 uint64_t procfs_namespace(pid_t pid, const char *name);
 /* Path in the unified cgroup hierarchy, malloc'd; NULL when unknown. */
 char *procfs_cgroup(pid_t pid);
+/* Its arguments with blanks between them, at most 4 KiB, malloc'd; NULL when unknown. */
+char *procfs_cmdline(pid_t pid);
 /* Where /proc/PID/exe points, malloc'd; NULL when unknown. */
 char *procfs_exe(pid_t pid);
 /* Reads a whole small file; malloc'd, NUL behind it. */

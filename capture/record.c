@@ -664,6 +664,7 @@ static struct error *set_up(struct record *r)
         .late_unwind = r->late_unwind,
         .snapshots = snapshots,
         .any = o->any,
+        .cmdline = o->cmdline,
         .event = source_event(r),
         .frequency_hz = o->frequency_hz,
         .meta = {

@@ -47,6 +47,7 @@ struct record_options {
     const char *archive;     /* the binaries go in there at the end; NULL: no */
     bool strip_code;         /* without their code */
     const struct filter *filter; /* of the processes in question; NULL: all */
+    bool cmdline;            /* command lines go into the trace */
     bool quiet;
     FILE *messages;          /* where status and summary go */
 };

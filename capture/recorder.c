@@ -131,7 +131,7 @@ struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
         .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
     };
     trace_writer_put(w, TRACE_host, &host);
-    for (int i = 0; i < 8 && r->o.meta[i].key; i++) {
+    for (int i = 0; i < RECORDER_META_MAX && r->o.meta[i].key; i++) {
         struct trace_meta meta = {.key = trace_writer_cstr(w, r->o.meta[i].key),
                                   .value = trace_writer_cstr(w, r->o.meta[i].value)};
         trace_writer_put(w, TRACE_meta, &meta);
@@ -241,6 +241,7 @@ static uint32_t define_process(struct recorder *r, struct process *p)
         error_destroy(err);
     }
     char *cgroup = procfs_cgroup((pid_t)p->tgid);
+    char *cmdline = r->o.cmdline ? procfs_cmdline((pid_t)p->tgid) : NULL;
     struct trace_process record = {
         .tgid = p->tgid,
         .start_boottime_ns = p->start_boottime_ns,
@@ -252,8 +253,10 @@ static uint32_t define_process(struct recorder *r, struct process *p)
         .pid_namespace = procfs_namespace((pid_t)p->tgid, "pid"),
         .mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt"),
         .cgroup = trace_writer_cstr(w, cgroup),
+        .cmdline = trace_writer_cstr(w, cmdline),
     };
     free(cgroup);
+    free(cmdline);
     if (p->python) {
         const struct py_layout *l = &p->python->python.layout;
         record.python_version = p->python->python.version_hex;

@@ -18,6 +18,7 @@
 #include "capture/late_unwind.h"
 #include "formats/trace/trace.h"
 
+#define RECORDER_META_MAX 16
 struct recorder_options {
     struct trace_writer *writer;
     const struct host *host;
@@ -28,11 +29,12 @@ struct recorder_options {
     struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
     bool snapshots;            /* copies of stacks go into the trace */
     bool any;                  /* processes that are not Python, too */
+    bool cmdline;              /* command lines are recorded */
     struct sampler_event_info event;
     uint64_t frequency_hz;
     struct recorder_meta {
         const char *key, *value;
-    } meta[8]; /* ends with a NULL key; borrowed */
+    } meta[RECORDER_META_MAX]; /* ends with a NULL key; borrowed */
 };
 
 struct recorder;

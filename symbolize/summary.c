@@ -42,7 +42,7 @@ struct event_row {
 };
 struct process_row {
     uint32_t pid, version, flags;
-    const char *comm;
+    const char *comm, *cmdline;
     uint64_t sample_count;
 };
 struct loss_row {
@@ -271,6 +271,8 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
         return false;
     struct process_row *to = &s->processes.data[row];
     to->comm = keep(s, epoch_text(e, p->comm));
+    if (p->def.cmdline && !(to->cmdline = keep(s, epoch_text(e, p->def.cmdline))))
+        return false;
     if (p->def.python_version) {
         to->version = p->def.python_version;
         to->flags = p->def.python_flags;
@@ -481,6 +483,15 @@ static void print_version(const struct process_row *row, char *text, size_t size
                  row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
 }
 
+/* On one line, whatever is in it. */
+static void print_cmdline(const char *text, FILE *out)
+{
+    fprintf(out, "            ");
+    for (; *text; text++)
+        fputc((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, out);
+    fputc('\n', out);
+}
+
 static struct error *print_processes(const struct summary *s, FILE *out)
 {
     struct process_row *rows = malloc((s->processes.count + 1) * sizeof *rows);
@@ -501,6 +512,8 @@ static struct error *print_processes(const struct summary *s, FILE *out)
         }
         print_version(&rows[i], version, sizeof version);
         fprintf(out, "  %8u  %-16s%-10s%12s\n", rows[i].pid, rows[i].comm, version, grouped(rows[i].sample_count, &n));
+        if (rows[i].cmdline)
+            print_cmdline(rows[i].cmdline, out);
     }
     if (idle)
         fprintf(out, "  and %s without a sample\n", grouped(idle, &n));

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a sampled program's data is in a trace: docs/privacy.md says nothing, unless it is asked for."""
+import hashlib
+import os
+import subprocess
+
+import pytest
+
+from conftest import PYCAP, ROOT, why_no_bpf
+
+TRACE_BYTES = os.path.join(os.path.dirname(PYCAP), "tools/trace_bytes")
+
+# The program makes its secrets when it runs, of a seed: they stand in no code object.
+PROGRAM = """
+import hashlib, os, sys, time
+seed = sys.stdin.readline().strip()
+def secret(name):
+    return "secret-" + hashlib.sha256((seed + name).encode()).hexdigest()
+heap = [secret("heap%d" % i) for i in range(100)]
+raw = [secret("bytes%d" % i).encode() for i in range(100)]
+table = {secret("key"): secret("value")}
+class Holder:
+    def __init__(self):
+        self.attribute = secret("attribute")
+        self.__dict__[secret("name-of-attribute")] = 1
+def spin(argument, keyword=None, *rest):
+    local = secret("local")
+    number = int(hashlib.sha256((seed + "number").encode()).hexdigest(), 16)
+    end = time.time() + 2
+    while time.time() < end:
+        sum(range(200))
+        os.environ.get("SECRET_OF_ENVIRONMENT", "")
+        local.encode().decode()
+    return local, argument, rest, keyword, number
+def cell():
+    closed = secret("closed")
+    def inner_function(argument):
+        return spin(argument, secret("keyword"), secret("rest")), closed
+    return inner_function
+holder = Holder()
+try:
+    raise ValueError(secret("exception"))
+except ValueError as error:
+    caught = error
+    cell()(secret("argument-of-function"))
+"""
+
+
+def secret_of(seed, name):
+    return "secret-" + hashlib.sha256((seed + name).encode()).hexdigest()
+
+
+KINDS = [*(f"heap{i}" for i in range(100)), *(f"bytes{i}" for i in range(100)), "key", "value", "attribute",
+         "name-of-attribute", "local", "closed", "rest", "keyword", "exception", "argument-of-function"]
+
+
+def bytes_of(trace):
+    return subprocess.run([TRACE_BYTES, trace], capture_output=True, check=True, timeout=60).stdout
+
+
+@pytest.fixture
+def run(pycap, tmp_path):
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+
+    def record(python, seed, *options):
+        program, trace = tmp_path / "program.py", tmp_path / "t.bin"
+        program.write_text(PROGRAM)
+        done = pycap("record", "-F", "499", "-o", trace, *options, "--", python, program,
+                     secret_of(seed, "argument-of-program"), input=seed + "\n",
+                     env={**os.environ, "SECRET_OF_ENVIRONMENT": secret_of(seed, "environment")})
+        assert done.returncode == 0, done.stderr
+        return trace
+    return record
+
+
+def test_no_data(python, run):
+    """The file has the names of functions, and none of what they hold."""
+    seed = os.urandom(16).hex()
+    trace = run(python.path, seed)
+    found = bytes_of(trace)
+    for function in (b"spin", b"inner_function", b"program.py"):
+        assert function in found
+    everything = found + trace.read_bytes()
+    leaks = [name for name in [*KINDS, "argument-of-program", "environment"]
+             if secret_of(seed, name).encode() in everything]
+    assert not leaks
+    # Numbers have no text: their digits, as CPython keeps them, would be seen as bytes.
+    number = int(hashlib.sha256((seed + "number").encode()).hexdigest(), 16)
+    digits = b"".join((number >> 30 * i & 0x3fffffff).to_bytes(4, "little") for i in range(4))
+    assert digits not in everything
+    assert trace.stat().st_mode & 0o777 == 0o600
+
+
+def test_command_line(run, pysym):
+    """Only where it is asked for; and then not the environment."""
+    seed = os.urandom(16).hex()
+    argument = secret_of(seed, "argument-of-program")
+    trace = run("/usr/bin/python3", seed, "--cmdline")
+    found = bytes_of(trace)
+    assert argument.encode() in found
+    assert secret_of(seed, "environment").encode() not in found
+    summary = pysym(trace, "--format", "summary").stdout
+    assert f"program.py {argument}\n" in summary
+    assert argument not in pysym(run("/usr/bin/python3", seed), "--format", "summary").stdout
