@@ -35,7 +35,7 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(PATH_MAP) $(CFLAGS) $(SAN)
 # Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.
 PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
-LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lpthread
+LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lseccomp -lpthread
 LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty
 
 # STATIC=1 links pycap with Debian's static libraries. Of libarchive's formats only tar is used, but its table of
@@ -104,7 +104,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
 
 # ---- dependencies: Debian's packages, installed where missing ----
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev bpftool scdoc
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools debuginfod zstd bzip2 xz-utils
 DEB_DEB   := dpkg-dev binutils
 DEB_FUZZ  := libclang-rt-14-dev python3

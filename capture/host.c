@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "capture/kernel_hang.h"
+#include "capture/privileges.h"
 #include "capture/procfs.h"
 #include "formats/base/bytes.h"
 #include "formats/base/vec.h"
@@ -206,10 +207,7 @@ struct error *host_check(const struct host *h)
         return error_create(ERROR_UNSUPPORTED, "Linux %s is too old: sampling needs 5.10 or later", h->release);
     if (!getenv("PYCAP_IGNORE_KERNEL_BUG"))
         TRY(kernel_hang_check(h->release, h->version, h->version_signature));
-    if (!h->cap_bpf || !h->cap_perfmon)
-        return error_create(ERROR_PERMISSION,
-                            "sampling needs privilege: run as root (sudo pycap ...), or give it the capabilities CAP_BPF, "
-                            "CAP_PERFMON, CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE");
+    TRY(privileges_check(h));
     if (!strcmp(h->lockdown, "confidentiality"))
         return error_create(ERROR_UNSUPPORTED,
                             "this kernel is locked down to 'confidentiality', which forbids BPF programs to read memory "

@@ -7,6 +7,7 @@
 
 #include "capture/host.h"
 #include "capture/modules.h"
+#include "capture/privileges.h"
 #include "capture/processes.h"
 #include "capture/procfs.h"
 #include "capture/sampler.h"
@@ -28,6 +29,7 @@ static void print_host(const struct host *h, FILE *out)
     fprintf(out, "capabilities    bpf %s, perfmon %s, sys_ptrace %s, checkpoint_restore %s, syslog %s, dac_read_search %s\n",
             yes_no(h->cap_bpf), yes_no(h->cap_perfmon), yes_no(h->cap_sys_ptrace), yes_no(h->cap_checkpoint_restore),
             yes_no(h->cap_syslog), yes_no(h->cap_dac_read_search));
+    privileges_print_missing(h, "                ", out);
 }
 
 /* Loads the sampler and lets it go again: the only sure answer. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/kallsyms.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "capture/procfs.h"
 #include "formats/base/vec.h"
@@ -22,6 +24,7 @@ struct symbol {
 struct kallsyms {
     VEC(struct symbol) list;
     char *text; /* the file, with NULs put in */
+    int fd; /* opened while privileged: that decides whether the addresses show; -1 */
     bool loaded;
     uint64_t loaded_ns;
 };
@@ -29,7 +32,10 @@ struct kallsyms {
 struct error *kallsyms_create(struct kallsyms **out)
 {
     *out = calloc(1, sizeof **out);
-    return *out ? NULL : error_no_memory();
+    if (!*out)
+        return error_no_memory();
+    (*out)->fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+    return NULL;
 }
 
 void kallsyms_destroy(struct kallsyms *k)
@@ -38,6 +44,8 @@ void kallsyms_destroy(struct kallsyms *k)
         return;
     VEC_DEINIT(&k->list);
     free(k->text);
+    if (k->fd >= 0)
+        close(k->fd);
     free(k);
 }
 
@@ -101,7 +109,9 @@ static struct error *load(struct kallsyms *k, uint64_t time_ns)
 
     k->loaded = true;
     k->loaded_ns = time_ns;
-    struct error *err = procfs_read("/proc/kallsyms", &text, &len);
+    if (k->fd < 0 || lseek(k->fd, 0, SEEK_SET))
+        return NULL;
+    struct error *err = procfs_read_open(k->fd, "/proc/kallsyms", &text, &len);
     if (err) {
         /* No names then: addresses are still in the trace. */
         error_destroy(err);

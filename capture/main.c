@@ -56,6 +56,7 @@ static const char usage_text[] =
     "      --comm NAME,...   of those, only processes with these names (the kernel's, of the first thread)\n"
     "      --cgroup PATH,... of those, only processes in these cgroups and below them\n"
     "      --cmdline         record command lines, too\n"
+    "      --no-sandbox      keep all privileges, and allow all system calls, while recording\n"
     "  -g                    accepted: stacks are always recorded\n"
     "  -q, --quiet           no status line and no summary\n"
     "  -h, --help            this; --version\n"
@@ -166,7 +167,8 @@ static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
            OPT_ROTATE, OPT_ROTATE_SIZE,
-           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE };
+           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE,
+           OPT_NO_SANDBOX };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},
@@ -201,6 +203,7 @@ static int cmd_record(int argc, char **argv)
         {"comm", required_argument, NULL, OPT_COMM},
         {"cgroup", required_argument, NULL, OPT_CGROUP},
         {"cmdline", no_argument, NULL, OPT_CMDLINE},
+        {"no-sandbox", no_argument, NULL, OPT_NO_SANDBOX},
         {0},
     };
     struct record_options o = {
@@ -336,6 +339,9 @@ static int cmd_record(int argc, char **argv)
             break;
         case OPT_CMDLINE:
             o.cmdline = true;
+            break;
+        case OPT_NO_SANDBOX:
+            o.no_sandbox = true;
             break;
         case OPT_IDLE:
             return refuse_idle("--idle");

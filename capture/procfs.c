@@ -20,13 +20,10 @@ void procfs_mappings_deinit(struct procfs_mappings *m)
     VEC_DEINIT(&m->list);
 }
 
-struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
+struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes)
 {
     size_t cap = 16384, len = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0)
-        return error_file(errno, path, "cannot be opened");
     char *buf = malloc(cap + 1);
     while (buf) {
         ssize_t n = read(fd, buf + len, cap - len);
@@ -35,7 +32,6 @@ struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
         if (n < 0) {
             int e = errno;
             free(buf);
-            close(fd);
             return error_file(e, path, "cannot be read");
         }
         if (n == 0)
@@ -49,7 +45,6 @@ struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
             cap *= 2;
         }
     }
-    close(fd);
     if (!buf)
         return error_no_memory();
     buf[len] = 0;
@@ -57,6 +52,17 @@ struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
     if (len_bytes)
         *len_bytes = len;
     return NULL;
+}
+
+struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_file(errno, path, "cannot be opened");
+    struct error *err = procfs_read_open(fd, path, text, len_bytes);
+    close(fd);
+    return err;
 }
 
 /* Undoes /proc's escapes (\012 and the like) in place. */

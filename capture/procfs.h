@@ -58,6 +58,8 @@ char *procfs_cmdline(pid_t pid);
 char *procfs_exe(pid_t pid);
 /* Reads a whole small file; malloc'd, NUL behind it. */
 struct error *procfs_read(const char *path, char **text, size_t *len_bytes);
+/* The same from a file that is open, from where it stands. */
+struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes);
 /*
  * Opens the file behind a mapping: through map_files, which works for deleted files and other mount namespaces,
  * else through the process's root, else by its path. -1 when it cannot be had.

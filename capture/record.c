@@ -24,10 +24,12 @@
 #include "capture/host.h"
 #include "capture/kallsyms.h"
 #include "capture/modules.h"
+#include "capture/privileges.h"
 #include "capture/proc_sampler.h"
 #include "capture/processes.h"
 #include "capture/queue.h"
 #include "capture/recorder.h"
+#include "capture/sandbox.h"
 #include "capture/sampler.h"
 #include "capture/sideband.h"
 #include "capture/tables.h"
@@ -108,6 +110,7 @@ struct record {
     enum end_reason reason;
     uint64_t losses[LOSS_LIMIT];
     char frequency_text[32], stack_text[32];
+    char *missing; /* capabilities */
 };
 
 static uint64_t now_ns(void)
@@ -522,6 +525,11 @@ static struct error *open_bpf(struct record *r, const struct sampler_options *op
         err = sampler_open(options, &r->sampler);
     if (!err)
         err = sideband_open(r->host.cpus, r->host.cpu_count, SIDEBAND_PAGES, &r->sideband);
+    if (!err) {
+        r->missing = privileges_missing(&r->host);
+        if (!o->quiet)
+            privileges_print_missing(&r->host, "pycap: ", o->messages);
+    }
     if (!err || o->backend == BACKEND_BPF || err->code == ERROR_USAGE || err->code == ERROR_NO_MEMORY)
         return err;
     struct error *why_not = check_proc(o);
@@ -531,7 +539,8 @@ static struct error *open_bpf(struct record *r, const struct sampler_options *op
     }
     sampler_close(r->sampler);
     r->sampler = NULL;
-    fprintf(o->messages, "pycap: only Python frames are recorded (--backend proc): %s\n", error_text(err));
+    const char *why = error_text(err);
+    fprintf(o->messages, "pycap: only Python frames are recorded (--backend proc): %.*s\n", (int)strcspn(why, "\n"), why);
     error_destroy(err);
     return NULL;
 }
@@ -674,6 +683,7 @@ static struct error *set_up(struct record *r)
             {"unwind", record_unwind_names[r->proc ? UNWIND_NO : o->unwind]},
             {"stack-size", r->stack_text},
             {"kernel", o->kernel && !r->proc ? "yes" : "no"},
+            {r->missing ? "without" : NULL, r->missing},
         },
     };
     TRY(recorder_create(&recorder, &r->recorder));
@@ -682,6 +692,25 @@ static struct error *set_up(struct record *r)
     struct budget_use use = budget_use(r, r->start_ns);
     budget_init(&r->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes}, &use);
     return recorder_begin_epoch(r->recorder, r->start_ns);
+}
+
+/* Everything is loaded, attached and open: what is not needed from here on is given up. */
+static struct error *confine(struct record *r)
+{
+    struct privileges_need need = {
+        .bpf_map_fd = r->sampler ? sampler_map_fd(r->sampler) : -1,
+        .new_files = r->rotates || r->bundle,
+        .command = r->o->command != NULL,
+    };
+
+    if (r->o->no_sandbox)
+        return NULL;
+    TRY(privileges_drop(&need));
+#ifdef __SANITIZE_ADDRESS__
+    return NULL; /* the leak checker forks, and traces, at the end */
+#else
+    return sandbox_enter(r->command.pid);
+#endif
 }
 
 static void tear_down(struct record *r)
@@ -708,6 +737,7 @@ static void tear_down(struct record *r)
     free(r->file_ticks);
     if (r->signal_fd >= 0)
         close(r->signal_fd);
+    free(r->missing);
     host_deinit(&r->host);
 }
 
@@ -852,6 +882,8 @@ struct error *record_run(const struct record_options *options, int *exit_code)
     r->files.fd = r->signal_fd = r->command_fd = -1;
     r->command.go_fd = r->command.error_fd = -1;
     err = set_up(r);
+    if (!err)
+        err = confine(r);
     if (!err && r->sampler)
         err = sampler_enable(r->sampler);
     if (!err && options->command) {

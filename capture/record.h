@@ -48,6 +48,7 @@ struct record_options {
     bool strip_code;         /* without their code */
     const struct filter *filter; /* of the processes in question; NULL: all */
     bool cmdline;            /* command lines go into the trace */
+    bool no_sandbox;         /* privileges and system calls stay as they are */
     bool quiet;
     FILE *messages;          /* where status and summary go */
 };

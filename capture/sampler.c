@@ -236,7 +236,7 @@ struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
 
 static struct error *load(struct sampler *s)
 {
-    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY}, limit;
 
     libbpf_set_print(quiet);
     /* Before 5.11 maps are charged to RLIMIT_MEMLOCK. Newer kernels do not care. */
@@ -270,7 +270,10 @@ static struct error *load(struct sampler *s)
     if (!e)
         e = sampler_bpf__load(s->skel);
     if (e)
-        return error_os(-e, "the kernel does not load the sampler (PYCAP_LIBBPF_DEBUG=1 shows its reasons)");
+        return error_os(-e, "the kernel does not load the sampler (PYCAP_LIBBPF_DEBUG=1 shows its reasons%s)",
+                        e == -EPERM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+                            ? "; before Linux 5.11 it needs ulimit -l unlimited, too"
+                            : "");
     return map_arrays(s);
 }
 
@@ -509,4 +512,9 @@ struct sampler_event_info sampler_event(const struct sampler *s)
 uint32_t sampler_ring_bytes(const struct sampler *s)
 {
     return s->ring_bytes;
+}
+
+int sampler_map_fd(const struct sampler *s)
+{
+    return bpf_map__fd(s->skel->maps.processes);
 }

@@ -82,6 +82,8 @@ struct sampler_event_info {
 };
 struct sampler_event_info sampler_event(const struct sampler *s);
 uint32_t sampler_ring_bytes(const struct sampler *s);
+/* A map that is used while running, to see what using it takes. */
+int sampler_map_fd(const struct sampler *s);
 
 
 #endif

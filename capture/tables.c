@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/extents.h"
+#include "capture/privileges.h"
 #include "capture/procfs.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
@@ -70,6 +71,7 @@ static void *work(void *ctx)
 {
     struct tables *t = ctx;
 
+    privileges_drop_all(); /* it parses what others made, in files that are open */
     pthread_mutex_lock(&t->lock);
     for (;;) {
         while (!t->todo.count && !t->stop)

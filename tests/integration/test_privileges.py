@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pycap as a user who is not root, with one set of capabilities after the other; and what it gives up once it records."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
+
+PYTHON = "/usr/bin/python3"
+NEEDED = ["bpf", "perfmon"]
+USEFUL = ["sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog"]
+NUMBERS = {"dac_override": 1, "dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "bpf": 39, "checkpoint_restore": 40}
+OWN, OTHER = "65534", "65533"
+# Longer than what the sampler sends of a name: the rest is read from the process's memory.
+LONG = "f" * 700
+PROGRAM = f"""
+import os, time
+def {LONG}():
+    end = time.time() + 100
+    while time.time() < end:
+        os.stat("/proc/self")
+{LONG}()
+"""
+
+
+@pytest.fixture(autouse=True)
+def privileged():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    if os.geteuid():
+        pytest.skip("to give and take capabilities needs root")
+    if not shutil.which("setpriv"):
+        pytest.skip("no setpriv")
+
+
+@pytest.fixture
+def place():
+    """A folder that every user reaches and writes into."""
+    path = pathlib.Path(subprocess.run(["mktemp", "-d", "/tmp/pycap-test-XXXXXX"], capture_output=True, text=True,
+                                       check=True).stdout.strip())
+    os.chmod(path, 0o777)
+    yield path
+    shutil.rmtree(path)
+
+
+def as_user(capabilities, *command, user=OWN):
+    names = "".join(f",+{name}" for name in capabilities)
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--inh-caps=-all{names}",
+            f"--ambient-caps=-all{names}", f"--bounding-set=-all{names}", *map(str, command)]
+
+
+def wait_for_name(pid):
+    """Until the program has been executed and its interpreter runs."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if LONG[:20].encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() and \
+           "setpriv" not in os.readlink(f"/proc/{pid}/exe"):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the program does not start")
+
+
+@pytest.fixture
+def programs(place):
+    """Four programs: of the user who records; another's; another's that only that one may read; another's, deleted."""
+    started = {}
+    binary = os.path.realpath(PYTHON)
+    private, deleted = place / "private", place / "deleted"
+    try:
+        started["own"] = subprocess.Popen(as_user([], PYTHON, "-c", PROGRAM))
+        started["other"] = subprocess.Popen(as_user([], PYTHON, "-c", PROGRAM, user=OTHER))
+        for path, mode in ((private, 0o700), (deleted, 0o755)):
+            shutil.copy(binary, path)
+            os.chown(path, int(OTHER), int(OTHER))
+            os.chmod(path, mode)
+            started[path.name] = subprocess.Popen(as_user([], path, "-c", PROGRAM, user=OTHER))
+        for process in started.values():
+            wait_for_name(process.pid)
+        deleted.unlink()
+        yield {name: process.pid for name, process in started.items()}
+    finally:
+        for process in started.values():
+            process.kill()
+            process.wait()
+
+
+def kernel_names_for_everybody():
+    kptr = int(pathlib.Path("/proc/sys/kernel/kptr_restrict").read_text())
+    return kptr == 0 and int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text()) <= 1
+
+
+SETS = [USEFUL] + [[c for c in USEFUL if c != name] for name in USEFUL] + [[]]
+
+
+@pytest.mark.parametrize("held", SETS, ids=["all", *(f"without-{name}" for name in USEFUL), "least"])
+def test_set(held, place, programs):
+    """Each missing one is named with what is lost, in the trace too; what is said to be lost is, and nothing else."""
+    missing = [name for name in USEFUL if name not in held]
+    if kernel_names_for_everybody():
+        missing = [name for name in missing if name != "syslog"]
+    capabilities, trace = NEEDED + held, place / "t.bin"
+    done = subprocess.run(as_user(capabilities, PYCAP, "record", "-F", "299", "-d", "3", "-o", trace, "-p",
+                                  ",".join(map(str, programs.values()))),
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    named = re.findall(r"^pycap: without CAP_(\w+): \w+", done.stderr, re.M)
+    assert [name.lower() for name in named] == missing
+    summary = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True).stdout
+    told = re.search(r"^  without +(.*)", summary, re.M)
+    assert (told[1].lower().replace("cap_", "").split() if told else []) == missing
+    info = subprocess.run(as_user(capabilities, PYCAP, "info"), capture_output=True, text=True, timeout=60, check=True)
+    assert [name.lower() for name in re.findall(r"^ +without CAP_(\w+):", info.stdout, re.M)] == missing
+    assert re.search(r"^sampling +yes$", info.stdout, re.M)
+
+    folded = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, check=True).stdout
+    stacks = {name: [line for line in folded.splitlines() if re.match(rf"\S*-{pid};", line)]
+              for name, pid in programs.items()}
+    whole = {name: any(f";{LONG} " in line for line in lines) for name, lines in stacks.items()}
+    assert whole["own"]
+    if "sys_ptrace" in held:
+        assert whole["other"]
+        assert whole["private"] == ("dac_read_search" in held)
+        assert whole["deleted"] == ("dac_read_search" in held and "checkpoint_restore" in held)
+    else:
+        assert not whole["other"] and not whole["private"] and not stacks["deleted"]
+    kptr = int(pathlib.Path("/proc/sys/kernel/kptr_restrict").read_text())
+    kernel = [line for line in stacks["own"] if "_[k]" in line]
+    assert kernel
+    assert any("stat" in frame for line in kernel for frame in re.findall(r"([^;]*)_\[k\]", line)) == \
+        (kptr < 2 and "syslog" not in missing)
+
+
+@pytest.mark.parametrize("held, missing", [
+    ([], "CAP_BPF and CAP_PERFMON are missing"), (["bpf"], "CAP_PERFMON is missing"), (["perfmon"], "CAP_BPF is missing"),
+    (["perfmon", *USEFUL], "CAP_BPF is missing")], ids=["none", "bpf", "perfmon", "no-bpf"])
+def test_needed(held, missing, place):
+    """Without these two nothing is recorded; the message says what to do."""
+    done = subprocess.run(as_user(held, PYCAP, "record", "-d", "1", "-o", place / "t.bin"), capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 1
+    assert missing in done.stderr
+    assert "setcap cap_bpf," in done.stderr and "AmbientCapabilities=CAP_BPF " in done.stderr
+    assert not (place / "t.bin").exists()
+
+
+def status_of(path):
+    text = pathlib.Path(path, "status").read_text()
+    return {name: re.search(rf"^{name}:\s*(\S+)", text, re.M)[1] for name in ("CapEff", "CapPrm", "CapInh", "CapAmb",
+                                                                            "NoNewPrivs", "Seccomp")}
+
+
+SANITIZED = "asan" in PYCAP
+
+
+@pytest.fixture
+def recording(place):
+    """Starts pycap; returns it once it records."""
+    started = []
+
+    def run(*arguments, capabilities=None):
+        trace = place / "t.bin"
+        command = [PYCAP, "record", "-q", "-o", str(trace), *map(str, arguments)]
+        process = subprocess.Popen(as_user(capabilities, *command) if capabilities is not None else command)
+        started.append(process)
+        end = time.monotonic() + 60
+        while time.monotonic() < end and process.poll() is None:
+            # The first blocks are written within the first second of a capture.
+            if trace.exists() and trace.stat().st_size:
+                return process
+            time.sleep(0.05)
+        raise AssertionError("pycap does not record")
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def bits(*names):
+    return sum(1 << NUMBERS[name] for name in names)
+
+
+@pytest.mark.parametrize("capabilities", [None, NEEDED + USEFUL, NEEDED], ids=["root", "all", "least"])
+def test_dropped(capabilities, recording):
+    """Once it records, no thread has more than what is needed then, and the filter holds all of them."""
+    process = recording(capabilities=capabilities)
+    kept = bits("sys_ptrace", "checkpoint_restore", "dac_read_search") if capabilities != NEEDED else 0
+    tasks = list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())
+    assert len(tasks) >= 2
+    for task in tasks:
+        status = status_of(task)
+        effective = int(status["CapEff"], 16)
+        # Before Linux 6.0 maps are not to be used without CAP_BPF.
+        if int(os.uname().release.split(".")[0]) < 6:
+            effective &= ~bits("bpf")
+        assert effective in (kept, 0)
+        assert effective == kept or task.name != str(process.pid)
+        assert int(status["CapPrm"], 16) == int(status["CapEff"], 16)
+        assert int(status["CapInh"], 16) == int(status["CapAmb"], 16) == 0
+        assert status["NoNewPrivs"] == "1"
+        assert SANITIZED or status["Seccomp"] == "2"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+
+
+def test_no_sandbox(recording):
+    own = status_of("/proc/self")
+    status = status_of(f"/proc/{recording('--no-sandbox').pid}")
+    assert status == own
+
+
+def test_command_keeps_its_privileges(pycap, place):
+    """The command runs as if pycap were not there."""
+    show = ["grep", "-E", "^(Cap|NoNewPrivs|Seccomp)", "/proc/self/status"]
+    done = pycap("record", "-q", "-o", place / "t.bin", "--", *show)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == subprocess.run(show, capture_output=True, text=True, check=True).stdout
+
+
+def test_command_of_another_user_is_ended(pycap, place):
+    """pycap ends first: it tells the command so, though the command has become somebody else."""
+    done = pycap("record", "-q", "-d", "1", "-o", place / "t.bin", "--", *as_user([], "sleep", "1000"))
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+
+
+def test_file_capabilities(place):
+    """As an installed pycap that was given its capabilities with setcap."""
+    if not shutil.which("setcap"):
+        pytest.skip("no setcap")
+    if SANITIZED:
+        pytest.skip("the sanitizers do not run with file capabilities")
+    program, trace = place / "pycap", place / "t.bin"
+    shutil.copy(PYCAP, program)
+    os.chmod(program, 0o755)
+    names = ",".join(f"cap_{name}" for name in NEEDED + USEFUL)
+    if subprocess.run(["setcap", f"{names}+ep", program], capture_output=True, check=False).returncode:
+        pytest.skip("the file system keeps no capabilities")
+    done = subprocess.run(["setpriv", f"--reuid={OWN}", f"--regid={OWN}", "--clear-groups", program, "record", "-o", trace, "--",
+                           PYTHON, "-c", "sum(range(20000000))"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "without" not in done.stderr
+    folded = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, check=True).stdout
+    assert "<module>" in folded
+
+
+# ---- what docs/ offers ----
+
+def unit_lines():
+    text = (ROOT / "docs/systemd/pycap.service").read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+
+
+def test_unit(tmp_path):
+    """The systemd service: these capabilities and no others, options that exist, and systemd understands all of it."""
+    unit = unit_lines()
+    for key in ("AmbientCapabilities", "CapabilityBoundingSet"):
+        assert sorted(unit[key].split()) == sorted(f"CAP_{name.upper()}" for name in NEEDED + USEFUL)
+    usage = subprocess.run([PYCAP, "--help"], capture_output=True, text=True, check=True).stdout
+    options = re.findall(r"--[a-z-]+", unit["ExecStart"])
+    assert options and all(option in usage for option in options)
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze")
+    copy = tmp_path / "pycap.service"
+    copy.write_text((ROOT / "docs/systemd/pycap.service").read_text().replace("/usr/bin/pycap", PYCAP))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    assert "pycap.service" not in done.stderr
+
+
+def test_service_command(recording, place):
+    """The service's command as its user, with its capabilities: records, and rotates when it is told to."""
+    unit = unit_lines()
+    arguments = unit["ExecStart"].replace("%%", "%").replace("${STATE_DIRECTORY}", str(place)).split()[2:]
+    arguments[arguments.index("-o") + 1] = str(place / "t-%t.bin")
+    process = subprocess.Popen(as_user(NEEDED + USEFUL, PYCAP, "record", *arguments))
+    try:
+        for count in (1, 2, 3):
+            end = time.monotonic() + 60
+            while len(list(place.glob("t-*.bin"))) < count or not all(f.stat().st_size for f in place.glob("t-*.bin")):
+                assert process.poll() is None and time.monotonic() < end
+                time.sleep(0.05)
+            if count < 3:
+                process.send_signal(signal.SIGHUP)
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+    for trace in place.glob("t-*.bin"):
+        assert trace.stat().st_mode & 0o777 == 0o600
+        done = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True)
+        assert "NOT ended" not in done.stdout and "without" not in done.stdout
+
+
+def needed_by(program):
+    text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", text)
+
+
+def test_container(place, programs):
+    """As in a container: a root tree with nothing but pycap, mount and network namespaces of its own, few capabilities."""
+    if not shutil.which("unshare"):
+        pytest.skip("no unshare")
+    if SANITIZED:
+        pytest.skip("the sanitizers want more of a root tree")
+    root, data = place / "root", place / "data"
+    for folder in ("proc", "sys", "data", "bin"):
+        (root / folder).mkdir(parents=True)
+    data.mkdir()
+    setpriv = shutil.which("setpriv")
+    for program in (PYCAP, setpriv):
+        shutil.copy(program, root / "bin")
+        for library in needed_by(program):
+            target = root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(os.path.realpath(library), target)
+    names = "".join(f",+{name}" for name in NEEDED + USEFUL)
+    script = """
+    mount --rbind /proc "$1/proc"
+    mount -t sysfs -o ro sysfs "$1/sys"
+    mount --bind "$2" "$1/data"
+    mount --rbind -o ro "$1" "$1"
+    root=$1
+    shift 2
+    exec chroot "$root" "$@"
+    """
+    done = subprocess.run(["unshare", "--mount", "--net", "--uts", "--ipc", "--propagation", "private", "sh", "-ceu", script, "sh",
+                           root, data, "/bin/setpriv", f"--bounding-set=-all{names}", f"--inh-caps=-all{names}", "/bin/pycap",
+                           "record", "-F", "199", "-d", "2", "-o", "/data/t.bin", "-p", ",".join(map(str, programs.values()))],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "without" not in done.stderr
+    folded = subprocess.run([PYSYM, data / "t.bin", "--format", "folded"], capture_output=True, text=True, check=True).stdout
+    for pid in programs.values():
+        assert re.search(rf"^\S*-{pid};.*;{LONG} ", folded, re.M)
