@@ -97,6 +97,11 @@ struct py_walk {
     PY_U64 thread_pointer;
     PY_U64 stack_pointer; /* user; 0 unknown */
     PY_U64 tstate;
+    /* Read from the state `read`, until a walk begins there; newest: what tstate_frame names. */
+    PY_U64 read, handle, interp, newest;
+    PY_U64 interp_id;           /* all ones: unknown */
+    PY_U32 gil;                 /* WIRE_GIL_KNOWN, WIRE_GIL */
+    PY_U32 task_len;            /* bytes of `task`; 0: no task runs, or its name is not known */
     PY_U64 frame;  /* next to look at */
     PY_U64 cframe; /* of the run being walked, 3.11 and 3.12 */
     PY_U64 first_cframe; /* of the newest activation */
@@ -118,6 +123,7 @@ struct py_walk {
     PY_U64 small[16];
     struct walk_seen seen[WALK_SEEN];
     PY_U8 header[WALK_HEADER_MASK + 1 + 8];
+    PY_U8 task[WIRE_TASK_MAX + 8];
     PY_U8 direct[WALK_FRAME_MAX + 8 + 128];
     PY_U8 window[WALK_WINDOW_MASK + 1 + 8];
 #ifndef __bpf__
@@ -143,12 +149,26 @@ WALK_INLINE int walk_read_u64(struct py_walk *w, PY_U64 address, PY_U64 *out)
     return 0;
 }
 
+/* Reads a thread state's fields, all at once: the thread's handle is the last of them. 0 when it could be read. */
+WALK_INLINE int walk_fields(struct py_walk *w, PY_U64 tstate)
+{
+    PY_U64 len = (PY_U64)w->layout.tstate_thread_id + 8;
+
+    w->read = 0;
+    WALK_BOUND(len, WALK_HEADER_MASK);
+    if (!tstate || WALK_READ(w, w->header, len, tstate))
+        return 1;
+    w->read = tstate;
+    w->handle = WALK_U64(w->header, w->layout.tstate_thread_id, WALK_HEADER_MASK);
+    w->interp = WALK_U64(w->header, w->layout.tstate_interp, WALK_HEADER_MASK);
+    w->newest = WALK_U64(w->header, w->layout.tstate_frame, WALK_HEADER_MASK);
+    return 0;
+}
+
 /* A thread state is the thread's own when it names the thread's pthread handle, which is its thread pointer. */
 WALK_INLINE int walk_is_own(struct py_walk *w, PY_U64 tstate)
 {
-    PY_U64 id;
-
-    return tstate && !walk_read_u64(w, tstate + w->layout.tstate_thread_id, &id) && id == w->thread_pointer;
+    return !walk_fields(w, tstate) && w->handle == w->thread_pointer;
 }
 
 /* The value of a thread-local variable, `kind` and `where` as in struct wire_process. 0 when it could be read. */
@@ -178,22 +198,33 @@ WALK_INLINE int walk_tls(struct py_walk *w, PY_U32 kind, PY_U64 offset, PY_U64 w
  * GIL is released), the runtime's current state (3.11; another thread's when this one has released the GIL), the
  * pthread key (3.14 and older) or the second thread-local variable (3.15+), which stay. Leaves w->tstate. Returns 1
  * when it is settled: found, or sure that there is none.
+ *
+ * The first two name a state only while its thread holds the GIL, so they answer that as well; w->gil says it.
  */
 WALK_INLINE int walk_find_tstate(struct py_walk *w)
 {
     PY_U64 value = 0, key = 0;
 
-    w->tstate = 0;
+    w->tstate = w->read = 0;
+    w->gil = 0;
     if (w->process.tls_kind != PY_TLS_NONE) {
-        if (!walk_tls(w, w->process.tls_kind, w->process.tls_offset, w->process.tls_module, &value) &&
-            walk_is_own(w, value)) {
-            w->tstate = value;
-            return 1;
+        if (!walk_tls(w, w->process.tls_kind, w->process.tls_offset, w->process.tls_module, &value)) {
+            if (walk_is_own(w, value)) {
+                w->tstate = value;
+                w->gil = w->layout.free_threaded ? 0 : WIRE_GIL_KNOWN | WIRE_GIL;
+                return 1;
+            }
+            if (!value && !w->layout.free_threaded)
+                w->gil = WIRE_GIL_KNOWN;
         }
     } else if (w->layout.runtime_tstate_current != PY_NONE) {
-        if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tstate_current, &value) && walk_is_own(w, value)) {
-            w->tstate = value;
-            return 1;
+        if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tstate_current, &value)) {
+            if (walk_is_own(w, value)) {
+                w->tstate = value;
+                w->gil = WIRE_GIL_KNOWN | WIRE_GIL;
+                return 1;
+            }
+            w->gil = WIRE_GIL_KNOWN;
         }
     }
     if (w->process.gilstate_kind != PY_TLS_NONE &&
@@ -350,6 +381,61 @@ WALK_INLINE PY_U64 walk_bytecode(struct py_walk *w, struct walk_seen *known, PY_
     return value;
 }
 
+/* Which interpreter the thread is in, from w->tstate: w->interp, w->interp_id. */
+WALK_INLINE void walk_interpreter(struct py_walk *w)
+{
+    w->interp_id = ~0ull;
+    if ((w->read == w->tstate || !walk_fields(w, w->tstate)) && w->interp && w->layout.interp_id != PY_NONE)
+        walk_read_u64(w, w->interp + w->layout.interp_id, &w->interp_id);
+}
+
+/*
+ * The name of the asyncio task that runs in the thread, as the object stands in memory, into w->task: a str as far as
+ * it fits, or the int of a task that nobody has asked for its name. Which of them, the reader sees by its type. A task
+ * whose type is smaller than asyncio's own is written in Python and has its name elsewhere.
+ */
+WALK_INLINE void walk_task(struct py_walk *w)
+{
+    const struct py_layout *l = &w->layout;
+    PY_U64 task, name, size, len = (PY_U64)w->process.task_name + 8, chars, data;
+    PY_U32 state, kind;
+
+    w->task_len = 0;
+    if (!w->process.running_task || walk_read_u64(w, w->tstate + w->process.running_task, &task) || !task)
+        return;
+    WALK_BOUND(len, WALK_HEADER_MASK);
+    if (WALK_READ(w, w->header, len, task) ||
+        (PY_U8)WALK_U64(w->header, w->process.task_is_task, WALK_HEADER_MASK) != 1)
+        return;
+    name = WALK_U64(w->header, w->process.task_name, WALK_HEADER_MASK);
+    /* tp_basicsize: behind the type's own header and its name. */
+    size = WALK_U64(w->header, l->code_type, WALK_HEADER_MASK);
+    if (!name || walk_read_u64(w, size + l->code_type + 24, &size) || size < w->process.task_size)
+        return;
+    /* The smallest str takes as much as is read here, for small objects come in multiples of 16 bytes. */
+    len = (PY_U64)l->str_ascii_data + 8;
+    WALK_BOUND(len, WALK_HEADER_MASK);
+    if (WALK_READ(w, w->task, len, name))
+        return;
+    chars = WALK_U64(w->task, l->str_length, WALK_HEADER_MASK);
+    state = WALK_U32(w->task, l->str_state, WALK_HEADER_MASK);
+    kind = state >> l->str_kind_shift & 7;
+    data = state >> l->str_ascii_shift & 1 ? l->str_ascii_data : l->str_compact_data;
+    if (chars < WIRE_TASK_MAX)
+        data += chars * kind;
+    else
+        data = WIRE_TASK_MAX;
+    if (data > WIRE_TASK_MAX)
+        data = WIRE_TASK_MAX;
+    if (data > len) {
+        len = data;
+        WALK_BOUND(len, 2 * WIRE_TASK_MAX - 1);
+        if (len > WIRE_TASK_MAX || WALK_READ(w, w->task, len, name))
+            return;
+    }
+    w->task_len = len;
+}
+
 /* Where the walk begins, from w->tstate. 0 when there is a frame to look at; else w->end says why not. */
 WALK_INLINE int walk_begin(struct py_walk *w)
 {
@@ -362,8 +448,10 @@ WALK_INLINE int walk_begin(struct py_walk *w)
     w->last_shim = 0;
     w->end = LOSS_thread_state_fault;
     w->sample++;
-    if (walk_read_u64(w, w->tstate + w->layout.tstate_frame, &frame))
+    if (w->read != w->tstate && walk_fields(w, w->tstate))
         return 1;
+    w->read = 0; /* the next walk wants it as it is then */
+    frame = w->newest;
     if (w->layout.tstate_root_cframe != PY_NONE) {
         w->cframe = w->first_cframe = frame;
         if (walk_read_u64(w, w->cframe + w->layout.cframe_current_frame, &frame))
@@ -569,8 +657,10 @@ WALK_INLINE int walk_object_begin(struct py_walk *w)
     w->new_code = 0;
     w->end = LOSS_thread_state_fault;
     w->sample++;
-    if (walk_read_u64(w, w->tstate + w->layout.tstate_frame, &w->frame))
+    if (w->read != w->tstate && walk_fields(w, w->tstate))
         return 1;
+    w->read = 0;
+    w->frame = w->newest;
     if (w->layout.tstate_cframe && walk_read_u64(w, w->tstate + w->layout.tstate_cframe, &w->cframe))
         return 1;
     w->end = w->frame ? 0 : LOSS_complete;

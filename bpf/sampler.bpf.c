@@ -332,8 +332,16 @@ __attribute__((noinline)) int walk_python(void)
         return 0;
     if (!walk_find_tstate(&s->walk))
         list_find();
-    if (!s->walk.tstate)
-        return 0; /* a thread that Python does not know */
+    if (!s->walk.tstate) {
+        /* A thread that Python does not know. Up to 3.11 it may run with a state that another thread made. */
+        s->sample.flags |= s->walk.process.tls_kind != PY_TLS_NONE ? s->walk.gil : 0;
+        return 0;
+    }
+    s->sample.flags |= s->walk.gil;
+    s->sample.thread_handle = s->walk.thread_pointer;
+    walk_interpreter(&s->walk);
+    s->sample.interpreter = s->walk.interp;
+    s->sample.interpreter_id = s->walk.interp_id;
     if (s->walk.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(&s->walk)) {
             for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
@@ -375,6 +383,24 @@ __attribute__((noinline)) int append_python(__u32 at)
     if (!len || len > sizeof s->python)
         return 0;
     return bpf_probe_read_kernel(s->message + to, len, s->python) ? 0 : (int)len;
+}
+
+/* Appends the name of the running task to the message at `at`. */
+__attribute__((noinline)) int append_task(__u32 at)
+{
+    struct scratch *s = scratch_get();
+    __u64 to = at, len;
+
+    if (!s)
+        return 0;
+    walk_task(&s->walk);
+    len = s->walk.task_len;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, 2 * WIRE_TASK_MAX - 1);
+    if (!len || len > WIRE_TASK_MAX || bpf_probe_read_kernel(s->message + to, len, s->walk.task))
+        return 0;
+    s->sample.task_len_bytes = len;
+    return (int)len;
 }
 
 /* Sets u->mapping to the mapping that holds `address`, and to where its module's table lies. 0, or the loss reason. */
@@ -644,6 +670,9 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     m->stack_size = 0;
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
     m->native_count = m->native_end = 0;
+    m->thread_handle = m->interpreter = 0;
+    m->interpreter_id = ~0ull;
+    m->task_len_bytes = 0;
     m->native_last_cfa = ~0ull;
 
     /* The first sample after user space named the process says which image was meant. */
@@ -712,6 +741,8 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         unwind_native();
         at += append_native(at);
     }
+    if (m->thread_handle && s->walk.process.running_task)
+        at += append_task(at);
     if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE) &&
         (sample_every_stack || native_needs_help(m->native_end))) {
         append_stack(at);

@@ -17,6 +17,7 @@
 #define WIRE_STACK_MAX 65536
 #define WIRE_RED_ZONE 128 /* bytes below the stack pointer that a leaf function may use (System V ABI for x86-64) */
 #define WIRE_REGISTERS 17
+#define WIRE_TASK_MAX 256 /* bytes of a task's name, header included */
 
 enum wire_type {
     WIRE_SAMPLE = 1,
@@ -46,6 +47,11 @@ struct wire_process {
     PY_U64 gilstate_offset;
     PY_U64 gilstate_module;
     PY_U32 gilstate_kind;
+    /* 3.14+, by the interpreter's own table; running_task 0: asyncio is not loaded, or not known. */
+    PY_U16 running_task; /* in the thread state: the task that runs */
+    PY_U16 task_name;    /* in a task, as the next one: a str, or an int for what will be called Task-N */
+    PY_U16 task_is_task; /* a byte: 1 */
+    PY_U16 task_size;
     PY_U32 reserved;
 };
 enum {
@@ -105,12 +111,15 @@ enum {
     WIRE_STACK_WHOLE = 8,    /* the snapshot reaches the stack's start */
     WIRE_KERNEL_THREAD = 16, /* there is no user stack */
     WIRE_STACK_BELOW = 32,   /* the stack bytes begin WIRE_RED_ZONE below the stack pointer */
+    WIRE_GIL_KNOWN = 64,     /* the next bit says something */
+    WIRE_GIL = 128,          /* the thread held the GIL */
 };
 
 /* How the sampler unwinds native frames. */
 enum wire_native { WIRE_NATIVE_NONE = 0, WIRE_NATIVE_TABLES = 1, WIRE_NATIVE_FRAME_POINTERS = 2 };
 
-/* Followed by kernel addresses (8 bytes each), Python entries and native frames (16 each), stack bytes. */
+/* Followed by kernel addresses (8 bytes each), Python entries and native frames (16 each), the running task's name
+   (the beginning of the object), stack bytes. */
 struct wire_sample {
     PY_U32 type;
     PY_U32 flags;
@@ -129,6 +138,11 @@ struct wire_sample {
     PY_U32 native_count;
     PY_U32 native_end; /* loss reason; 1 complete, 0 not asked for */
     PY_U64 native_last_cfa; /* of the outermost native frame, all ones when unknown */
+    /* Of the thread's Python: its pthread handle and its interpreter's address and id; 0 where no thread state was
+       found. Of the id: all ones when unknown. */
+    PY_U64 thread_handle, interpreter, interpreter_id;
+    PY_U32 task_len_bytes;
+    PY_U32 reserved;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -171,11 +185,11 @@ enum wire_stat {
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 112, "a map's value");
+static_assert(sizeof(struct wire_process) == 120, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_sample) == 96 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 128 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

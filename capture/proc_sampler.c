@@ -196,6 +196,11 @@ static void walk_state(struct proc_sampler *s, uint64_t state, struct message *m
 
     w->tstate = state;
     w->end = 0;
+    w->read = 0;
+    walk_interpreter(w);
+    m->sample.thread_handle = w->read ? w->handle : 0;
+    m->sample.interpreter = w->interp;
+    m->sample.interpreter_id = w->interp_id;
     if (w->layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(w)) {
             while (!walk_object_step(w, m->entries)) {
@@ -219,6 +224,7 @@ static struct error *walk_thread(struct proc_sampler *s, struct followed *f, con
     for (;;) {
         m->sample.python_count = 0;
         m->sample.python_end = 0;
+        m->sample.thread_handle = 0;
         for (size_t i = 0; i < f->states.count && !m->sample.python_count; i++) {
             const struct followed_state *state = &f->states.data[i];
             if (state->ns_tid != t->ns_tid || tid_of_state(s, p, state->address) != t->ns_tid)

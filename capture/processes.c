@@ -80,6 +80,8 @@ static void process_destroy(struct process *p)
         return;
     mappings_deinit(&p->mappings);
     map_deinit(&p->thread_index);
+    for (size_t i = 0; i < p->threads.count; i++)
+        free(p->threads.data[i].python_name);
     VEC_DEINIT(&p->threads);
     intern_deinit(&p->codes.keys);
     VEC_DEINIT(&p->codes.index);
@@ -255,6 +257,12 @@ void process_describe_python(const struct process *p, struct wire_process *out)
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
     out->key_slots = p->glibc ? GLIBC_KEY_VALUES : 0;
+    if (image->version_hex >= 0x030e0000) {
+        out->running_task = p->asyncio.running_task;
+        out->task_name = p->asyncio.task_name;
+        out->task_is_task = p->asyncio.task_is_task;
+        out->task_size = p->asyncio.task_size;
+    }
 }
 
 /* What the sampler needs to walk the process's Python frames. */
@@ -332,6 +340,11 @@ static struct error *look_at(struct processes *p, struct process *process, struc
     if (!m->module)
         return NULL;
     process->switches_stacks |= m->module->python.switches_stacks;
+    if (m->module->python.asyncio.running_task && !process->asyncio.running_task) {
+        process->asyncio = m->module->python.asyncio;
+        if (has_python(process))
+            TRY(configure(p, process));
+    }
     if (m->module->is_glibc && !process->glibc) {
         process->glibc = true;
         if (has_python(process))
@@ -457,6 +470,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
         child->exe = strdup(parent->exe);
     child->glibc = parent->glibc;
     child->switches_stacks = parent->switches_stacks;
+    child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
     if (!mappings_copy(&child->mappings, &parent->mappings, e->time_ns))

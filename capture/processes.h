@@ -26,6 +26,10 @@ struct thread {
     uint32_t tid;
     char name[17];
     bool renamed; /* since it was written into the trace */
+    uint64_t handle;   /* its pthread handle; 0: Python does not know it */
+    char *python_name; /* NULL: unknown */
+    uint64_t name_due_ns; /* when to look for it again */
+    uint32_t name_wait_ms;
     uint64_t trace_epoch_1;
     uint32_t trace_id;
 };
@@ -61,6 +65,7 @@ struct process {
     uint64_t python_bias;
     bool glibc;
     bool switches_stacks;       /* greenlet is mapped */
+    struct py_asyncio asyncio;  /* of the module _asyncio, wherever it is */
     bool configured;            /* the sampler has it */
     bool counted;               /* among the Python processes */
     uint32_t layout_index;

@@ -8,6 +8,7 @@
 
 #include "bpf/native_unwind.h"
 #include "capture/procfs.h"
+#include "capture/python_names.h"
 
 struct python_key {
     uint64_t address;
@@ -31,6 +32,7 @@ struct recorder {
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
     struct recorder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
+    struct python_names names;
     /* scratch, one sample at a time */
     struct python_entry entries[WIRE_PYTHON_MAX];
     uint32_t frames[WIRE_PYTHON_MAX];
@@ -55,6 +57,7 @@ void recorder_destroy(struct recorder *r)
     if (!r)
         return;
     map_deinit(&r->kernel_frames);
+    python_names_deinit(&r->names);
     free(r);
 }
 
@@ -273,10 +276,23 @@ static uint32_t define_process(struct recorder *r, struct process *p)
     return p->trace_id;
 }
 
-static uint32_t define_thread(struct recorder *r, struct process *p, struct thread *t)
+static void put_python_name(struct recorder *r, const struct thread *t, uint64_t time_ns)
 {
-    if (t->trace_epoch_1 == r->epoch_1)
+    struct trace_thread_name record = {
+        .thread = t->trace_id, .time_ns = time_ns, .python_name = trace_writer_cstr(r->o.writer, t->python_name)};
+
+    trace_writer_put(r->o.writer, TRACE_thread_name, &record);
+}
+
+static uint32_t define_thread(struct recorder *r, struct process *p, struct thread *t, const struct wire_sample *m)
+{
+    bool named = p->python && python_names_thread(&r->names, p, t, m);
+
+    if (t->trace_epoch_1 == r->epoch_1) {
+        if (named)
+            put_python_name(r, t, m->time_ns);
         return t->trace_id;
+    }
     struct trace_thread record = {
         .process = p->trace_id,
         .tid = t->tid,
@@ -285,6 +301,8 @@ static uint32_t define_thread(struct recorder *r, struct process *p, struct thre
     trace_writer_put(r->o.writer, TRACE_thread, &record);
     t->trace_epoch_1 = r->epoch_1;
     t->trace_id = record.id;
+    if (t->python_name)
+        put_python_name(r, t, m->time_ns);
     return t->trace_id;
 }
 
@@ -661,7 +679,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         m->native_count > WIRE_NATIVE_MAX ||
         len_bytes - sizeof *m <
             m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) +
-                m->native_count * sizeof(struct native_frame) + (uint64_t)m->stack_len_bytes)
+                m->native_count * sizeof(struct native_frame) + (uint64_t)m->task_len_bytes + m->stack_len_bytes)
         return error_create(ERROR_FORMAT, "the sampler sent a message that breaks its own form");
     const uint64_t *kernel = (const uint64_t *)at;
     at += m->kernel_count * 8;
@@ -669,6 +687,8 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     at += m->python_count * sizeof *python;
     struct late_unwind_result native = {(const struct native_frame *)at, m->native_count, m->native_end, m->native_last_cfa};
     at += m->native_count * sizeof *native.frames;
+    const uint8_t *task = at;
+    at += m->task_len_bytes;
 
     TRY(processes_of_sample(r->o.processes, m, &p));
     if (!p) {
@@ -731,11 +751,15 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         tuple.id = trace_writer_intern(w, TRACE_tuple, &tuple);
     struct trace_sample sample = {
         .time_ns = m->time_ns,
-        .thread = define_thread(r, p, t),
+        .thread = define_thread(r, p, t, m),
         .tuple = tuple.id,
         .cpu = m->cpu,
-        .flags = m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0,
+        .flags = (m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0) |
+                 (m->flags & WIRE_GIL_KNOWN ? TRACE_SAMPLE_GIL_KNOWN : 0) |
+                 (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0),
     };
+    if (p->python && (sample.label_set = python_names_labels(&r->names, w, p, m, task)))
+        sample.flags |= TRACE_SAMPLE_LABELS;
     if (m->period != r->o.event.period) {
         sample.flags |= TRACE_SAMPLE_VALUE;
         sample.value = m->period;

@@ -245,3 +245,16 @@ void py_string_text(uint32_t form, uint64_t len_chars, struct trace_bytes data, 
     if (cut)
         buf_put_str(out, "…");
 }
+
+bool py_string_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address, uint32_t max_bytes,
+                    struct buf *storage, struct buf *out)
+{
+    struct reader r = {layout, read, ctx, storage};
+
+    buf_clear(storage);
+    struct part p = read_string(&r, address, max_bytes);
+    if (!p.form || storage->bad)
+        return false;
+    py_string_text(p.form, p.len, bytes_of_part(&r, &p), out);
+    return !out->bad;
+}

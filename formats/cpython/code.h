@@ -34,6 +34,13 @@ bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, ui
 /* Every part is there in full length. */
 bool py_code_complete(const struct trace_code *code);
 
+/*
+ * The str at `address` (a bytes object in 2.7) in UTF-8, appended to `out`; cut at so many bytes of its own. False when
+ * it cannot be read or is none.
+ */
+bool py_string_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address, uint32_t max_bytes,
+                    struct buf *storage, struct buf *out);
+
 /* A name in UTF-8 (lone surrogates as U+FFFD), appended to `out`; "…" appended where it was cut; "?" when unread. */
 void py_string_text(uint32_t form, uint64_t len_chars, struct trace_bytes data, struct buf *out);
 

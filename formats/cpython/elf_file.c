@@ -120,7 +120,7 @@ static void read_dynamic(struct elf_file *f)
     }
 }
 
-/* Notes .PyRuntime and .symtab, by name and type. */
+/* Notes .PyRuntime, .AsyncioDebug and .symtab, by name and type. */
 static void read_sections(struct elf_file *f)
 {
     size_t count, names;
@@ -138,6 +138,8 @@ static void read_sections(struct elf_file *f)
             const char *name = elf_strptr(f->elf, names, sh.sh_name);
             if (name && strcmp(name, ".PyRuntime") == 0)
                 f->runtime = sh;
+            else if (name && strcmp(name, ".AsyncioDebug") == 0)
+                f->asyncio = sh;
         }
     }
 }

@@ -30,7 +30,7 @@ struct elf_file {
     GElf_Phdr tls, dynamic; /* p_memsz 0: none */
     /* Of the dynamic section, as vaddr; 0: none */
     uint64_t hash, gnu_hash, symbols, strings, strings_bytes, relocs, relocs_bytes;
-    GElf_Shdr symtab, runtime; /* .symtab and .PyRuntime; sh_size 0: none */
+    GElf_Shdr symtab, runtime, asyncio; /* .symtab, .PyRuntime and .AsyncioDebug; sh_size 0: none */
 };
 
 /* False when it is no such file, an executable or a shared library. To be deinited in either case. */

@@ -23,6 +23,8 @@
 #include "formats/cpython/tls.h"
 
 #define DEBUG_OFFSETS_MAX 2048
+#define ASYNCIO_TABLE_BYTES 104
+#define ASYNCIO_TASK_MAX 248 /* the frame walk reads so much of a task at most */
 
 enum wanted {
     SYM_RUNTIME,
@@ -42,6 +44,10 @@ enum wanted {
     SYM_KEY,
     SYM_KEY_USER,     /* from 3.15 on it does no more than load the variable */
     SYM_TLS_GILSTATE,
+    SYM_STR_TYPE,
+    SYM_INT_TYPE,
+    SYM_STR_TYPE_OLD, /* 2.7 */
+    SYM_INT_TYPE_OLD,
     SYM_COUNT,
 };
 static const char *const wanted_names[SYM_COUNT] = {
@@ -62,6 +68,10 @@ static const char *const wanted_names[SYM_COUNT] = {
     [SYM_KEY] = "autoTLSkey",
     [SYM_KEY_USER] = "PyGILState_GetThisThreadState",
     [SYM_TLS_GILSTATE] = "_Py_tss_gilstate",
+    [SYM_STR_TYPE] = "PyUnicode_Type",
+    [SYM_INT_TYPE] = "PyLong_Type",
+    [SYM_STR_TYPE_OLD] = "PyString_Type",
+    [SYM_INT_TYPE_OLD] = "PyInt_Type",
 };
 
 struct found {
@@ -152,6 +162,8 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     uint64_t offset, table_len = 0;
 
     img->runtime_vaddr = has(found, SYM_RUNTIME) ? found->symbols[SYM_RUNTIME].st_value : f->runtime.sh_addr;
+    img->str_type_vaddr = found->symbols[has(found, SYM_STR_TYPE_OLD) ? SYM_STR_TYPE_OLD : SYM_STR_TYPE].st_value;
+    img->int_type_vaddr = found->symbols[has(found, SYM_INT_TYPE_OLD) ? SYM_INT_TYPE_OLD : SYM_INT_TYPE].st_value;
     if (has(found, SYM_CODE_TYPE))
         img->code_type_vaddr = found->symbols[SYM_CODE_TYPE].st_value;
     if (has(found, SYM_EVAL))
@@ -204,6 +216,27 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     return NULL;
 }
 
+/*
+ * struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c of 3.14): 8-byte numbers, of which we want where
+ * a task has its name and its mark, the sizes of a task and of the thread state, and where that names the running task.
+ */
+static void describe_asyncio(const struct elf_file *f, struct py_asyncio *out)
+{
+    uint8_t table[ASYNCIO_TABLE_BYTES];
+
+    if (f->asyncio.sh_size != sizeof table || !elf_file_read_vaddr(f, f->asyncio.sh_addr, table, sizeof table))
+        return;
+    struct bytes b = bytes_of(table, sizeof table);
+    uint64_t v[ASYNCIO_TABLE_BYTES / 8];
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+        v[i] = bytes_u64(&b);
+    uint64_t size = v[0], name = v[1], is_task = v[3], thread_size = v[9], running = v[11];
+    if (size >= PY_NONE || name > ASYNCIO_TASK_MAX - 8 || name + 8 > size || is_task >= name + 8 ||
+        thread_size >= PY_NONE || !running || running + 8 > thread_size)
+        return;
+    *out = (struct py_asyncio){(uint16_t)running, (uint16_t)name, (uint16_t)is_task, (uint16_t)size};
+}
+
 struct error *py_image_read(int fd, const char *path, struct py_image *out)
 {
     struct elf_file __attribute__((cleanup(elf_file_deinit))) f = {0};
@@ -215,6 +248,7 @@ struct error *py_image_read(int fd, const char *path, struct py_image *out)
         return error_file(errno, path, "cannot look at the file");
     if (!elf_file_init(&f, fd))
         return NULL;
+    describe_asyncio(&f, &out->asyncio);
     bool new = elf_file_find_exported(&f, wanted_names[SYM_RUNTIME], &found.symbols[SYM_RUNTIME]);
     bool old = !new && elf_file_find_exported(&f, wanted_names[SYM_CURRENT_OLD], &found.symbols[SYM_CURRENT_OLD]);
     if (!new && !old && !f.runtime.sh_size) {

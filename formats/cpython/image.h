@@ -25,6 +25,13 @@ struct py_tls {
     };
 };
 
+/* Where asyncio of 3.14+ keeps its running task, as its own table says; running_task 0: there is no such table. */
+struct py_asyncio {
+    uint16_t running_task;         /* in the thread state */
+    uint16_t task_name, task_is_task; /* in a task: an object; a byte that is 1 */
+    uint16_t task_size;
+};
+
 struct py_range {
     uint64_t start, end; /* vaddr */
 };
@@ -41,14 +48,16 @@ struct py_image {
     struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault, up to 3.5 PyEval_EvalFrameEx;
                                        its cold parts by the symbol table, up to 3.10 also by the code */
     uint64_t interpreters_vaddr; /* up to 3.6: interp_head, 0 unknown */
+    uint64_t str_type_vaddr, int_type_vaddr; /* PyUnicode_Type and PyLong_Type, in 2.7 PyString_Type and PyInt_Type; 0 unknown */
     uint64_t thread_key_vaddr;   /* 3.3 to 3.6: autoTLSkey, 0 unknown. 2.7 has a list of its own in place of a pthread key */
+    struct py_asyncio asyncio; /* of an interpreter, or of the extension module _asyncio */
     bool switches_stacks; /* no interpreter but the extension module greenlet, which runs Python on stacks of its own */
     char *refused; /* why it cannot be profiled, or NULL; owned */
 };
 
 /*
  * Inspects an open ELF file (`path` is for messages). A file that is no ELF or holds no interpreter is no
- * error: is_python is false (and only switches_stacks says more). An interpreter we cannot serve has is_python set and `refused`.
+ * error: is_python is false (and only switches_stacks and asyncio say more). An interpreter we cannot serve has is_python set and `refused`.
  */
 struct error *py_image_read(int fd, const char *path, struct py_image *out);
 void py_image_deinit(struct py_image *img);

@@ -108,6 +108,9 @@ enum {
     TRACE_SAMPLE_GIL = 16,        /* the thread held the GIL */
     TRACE_SAMPLE_FLAGS = 31,      /* all known; others are rejected */
 };
+/* Keys of labels. */
+#define TRACE_LABEL_INTERPRETER "interpreter"
+#define TRACE_LABEL_TASK "asyncio task"
 
 /* ---- writing ---- */
 

@@ -13,6 +13,7 @@
 #include "bpf/python_walk.h"
 #include "formats/base/buf.h"
 #include "formats/cpython/code.h"
+#include "formats/cpython/thread_name.h"
 #include "tests/tools/space.h"
 
 #define SPACES "testdata/spaces/"
@@ -22,13 +23,28 @@ struct played {
     uint32_t reads, fail_at; /* the read of that number fails; 0: none */
 };
 
+/*
+ * A thread state is read as a whole, up to the thread's handle. Recordings have of it the fields that the walk read
+ * one by one when they were made: the rest is zero.
+ */
+static bool play_state(const struct space *space, void *out, uint32_t len, uint64_t address)
+{
+    const struct py_layout *l = &space->layout;
+
+    memset(out, 0, len);
+    space_read(space, address + l->tstate_frame, (char *)out + l->tstate_frame, 8);
+    space_read(space, address + l->tstate_interp, (char *)out + l->tstate_interp, 8);
+    return space_read(space, address + l->tstate_thread_id, (char *)out + l->tstate_thread_id, 8);
+}
+
 static int play(void *ctx, void *out, uint32_t len, uint64_t address)
 {
     struct played *p = ctx;
 
     if (++p->reads == p->fail_at)
         return 1;
-    return !space_read(p->space, address, out, len);
+    return !space_read(p->space, address, out, len) &&
+           !(len == p->space->layout.tstate_thread_id + 8u && play_state(p->space, out, len, address));
 }
 
 static bool play_code(void *ctx, uint64_t address, void *out, uint64_t len)
@@ -457,6 +473,11 @@ static void check_tls(const char *path, struct space *space)
             /* Null: only the variable that stays says that there is none. */
             if (settled != (reached || (value == 1 && gilstate)) || walk.tstate != (reached ? tstate : 0))
                 fail_msg("%s: way %zu, %s, value %d", path, way, gilstate ? "gilstate" : "tstate", value);
+            uint32_t gil = gilstate || space->layout.free_threaded ? 0
+                           : reached                               ? WIRE_GIL_KNOWN | WIRE_GIL
+                           : value == 1                            ? WIRE_GIL_KNOWN
+                                                                   : 0;
+            assert_int_equal(walk.gil, gil);
             put(space, made + 0x100 + 3 * 16, made + 0x200);
             put(space, made, offset);
             put(space, made + 0x18, offset);
@@ -468,6 +489,176 @@ static void test_tls(void **state)
 {
     (void)state;
     for_each(check_tls);
+}
+
+/* ---- what a sample says beside its stack ---- */
+
+/* Up to 3.11 a variable names the state of the thread that holds the GIL. */
+static void check_gil(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    const uint64_t stray = 0x1000;
+
+    (void)path;
+    run(&p);
+    uint64_t tstate = walk.tstate;
+    if (walk.layout.runtime_tstate_current == PY_NONE)
+        return;
+    uint64_t variable = walk.process.runtime + walk.layout.runtime_tstate_current;
+    put(space, variable, tstate);
+    run(&p);
+    assert_true(walk.tstate == tstate);
+    assert_int_equal(walk.gil, WIRE_GIL_KNOWN | WIRE_GIL);
+    put(space, variable, stray);
+    walk_find_tstate(&walk);
+    assert_int_equal(walk.gil, WIRE_GIL_KNOWN);
+    put(space, variable, 0);
+    walk_find_tstate(&walk);
+    assert_int_equal(walk.gil, WIRE_GIL_KNOWN);
+    p.fail_at = p.reads + 1; /* the variable itself */
+    walk_find_tstate(&walk);
+    assert_int_equal(walk.gil, 0);
+}
+
+static void test_gil(void **state)
+{
+    (void)state;
+    for_each(check_gil);
+}
+
+static void check_interpreter(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    const struct py_layout *l = &space->layout;
+    const uint64_t interp = 0x7e0000000000;
+
+    (void)path;
+    run(&p);
+    uint64_t tstate = walk.tstate;
+    put(space, tstate + l->tstate_interp, interp);
+    if (l->interp_id != PY_NONE)
+        put(space, interp + l->interp_id, 7);
+    run(&p);
+    assert_int_equal(walk_fields(&walk, tstate), 0);
+    p.reads = 0;
+    walk_interpreter(&walk);
+    assert_true(walk.interp == interp);
+    assert_true(walk.interp_id == (l->interp_id == PY_NONE ? UINT64_MAX : 7));
+    assert_true(p.reads <= 1);
+    p.fail_at = 1;
+    p.reads = 0;
+    walk_interpreter(&walk);
+    assert_true(walk.interp_id == UINT64_MAX);
+}
+
+static void test_interpreter(void **state)
+{
+    (void)state;
+    for_each(check_interpreter);
+}
+
+/* A made-up task in place of one, in the layouts of 3.14 and 3.15. */
+static void check_task(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    const struct py_layout *l = &space->layout;
+    const uint64_t task = 0x7e0000000000, type = task + 0x1000, name = task + 0x2000, str_type = 0x4000;
+    uint8_t object[512] = {0}, *at = object;
+    static const char text[] = "fetch-12345678901234567890";
+
+    (void)path;
+    if (l->version < 0x030e0000)
+        return;
+    run(&p);
+    uint64_t tstate = walk.tstate;
+    struct wire_process *process = &space->process;
+    process->running_task = 872;
+    process->task_name = 136;
+    process->task_is_task = 108;
+    process->task_size = 168;
+    assert_true(space_add(space, task, object, 144));
+    put(space, tstate + 872, 0);
+    run(&p);
+    p.reads = 0;
+    walk_task(&walk);
+    assert_int_equal(walk.task_len, 0);
+    assert_int_equal(p.reads, 1); /* what it costs when none runs */
+
+    uint32_t state = 1u << l->str_kind_shift | 1u << l->str_compact_shift | 1u << l->str_ascii_shift;
+    uint64_t len = sizeof text - 1;
+    memcpy(at + l->code_type, &str_type, 8);
+    memcpy(at + l->str_length, &len, 8);
+    memcpy(at + l->str_state, &state, 4);
+    memcpy(at + l->str_ascii_data, text, len);
+    assert_true(space_add(space, name, object, l->str_ascii_data + len));
+    put(space, tstate + 872, task);
+    put(space, task + l->code_type, type);
+    put(space, type + l->code_type + 24, 168);
+    put(space, task + 136, name);
+    assert_true(space_add(space, task + 108, "\1", 1));
+    run(&p);
+    walk_task(&walk);
+    assert_int_equal(walk.task_len, l->str_ascii_data + len);
+    assert_memory_equal(walk.task, object, walk.task_len);
+    struct buf scratch = {0}, out = {0};
+    const struct py_names names = {.layout = l, .str_type = str_type, .int_type = 0x5000, .storage = &scratch};
+    assert_true(py_task_name(&names, walk.task, walk.task_len, &out));
+    assert_string_equal(buf_cstr(&out), text);
+    /* Cut short anywhere, it is no name, or a shorter one. */
+    for (uint32_t cut = 0; cut < walk.task_len; cut++) {
+        buf_clear(&out);
+        bool named = py_task_name(&names, walk.task, cut, &out);
+        assert_int_equal(named, cut >= l->str_ascii_data);
+    }
+    /* Another type's object is no name. */
+    const struct py_names others = {.layout = l, .str_type = 0x6000, .int_type = 0x5000, .storage = &scratch};
+    assert_false(py_task_name(&others, walk.task, walk.task_len, &out));
+
+    /* Any read that fails, a task of another kind: no name. */
+    for (uint32_t fail = 1; fail <= 5; fail++) {
+        p.reads = 0;
+        p.fail_at = fail;
+        walk_task(&walk);
+        assert_int_equal(walk.task_len, 0);
+    }
+    p.fail_at = 0;
+    put(space, type + l->code_type + 24, 32);
+    walk_task(&walk);
+    assert_int_equal(walk.task_len, 0);
+    put(space, type + l->code_type + 24, 176);
+    walk_task(&walk);
+    assert_int_equal(walk.task_len, l->str_ascii_data + len);
+    assert_true(space_add(space, task + 108, "\0", 1));
+    walk_task(&walk);
+    assert_int_equal(walk.task_len, 0);
+    assert_true(space_add(space, task + 108, "\1", 1));
+
+    /* A name that is longer than what is copied, and one that nobody has asked for. */
+    len = 1 << 20;
+    memcpy(at + l->str_length, &len, 8);
+    assert_true(space_add(space, name, object, sizeof object));
+    walk_task(&walk);
+    assert_int_equal(walk.task_len, WIRE_TASK_MAX);
+    buf_clear(&out);
+    assert_true(py_task_name(&names, walk.task, walk.task_len, &out));
+    assert_int_equal(out.len_bytes, WIRE_TASK_MAX - l->str_ascii_data + strlen("…"));
+    const uint64_t number[2] = {0x5000, 1 << 3};
+    memset(object, 0, sizeof object);
+    memcpy(at + l->code_type, number, sizeof number);
+    at[l->code_type + 16] = 42;
+    assert_true(space_add(space, name, object, sizeof object));
+    walk_task(&walk);
+    buf_clear(&out);
+    assert_true(py_task_name(&names, walk.task, walk.task_len, &out));
+    assert_string_equal(buf_cstr(&out), "Task-42");
+    buf_deinit(&out);
+    buf_deinit(&scratch);
+}
+
+static void test_task(void **state)
+{
+    (void)state;
+    for_each(check_task);
 }
 
 /* ---- bytecode of each thread's own (free-threaded 3.14+) ---- */
@@ -579,6 +770,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames), cmocka_unit_test(test_list), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_torn),   cmocka_unit_test(test_ring), cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_gil),
+        cmocka_unit_test(test_interpreter),
+        cmocka_unit_test(test_task),
         cmocka_unit_test(test_bytecode), cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_records), cmocka_unit_test(test_objects),
     };

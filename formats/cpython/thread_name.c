@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threading keeps its threads in a dict by their handles. The way there: the interpreter's sys.modules, the module's
+ * dict, its `_active`, the Thread's attributes, its `_name`. Everything is found by name or by value, and nothing is
+ * taken for what its type does not say it is, so a layout that is not as expected finds nothing.
+ *
+ * Dicts, in the order in which CPython had them (Objects/dictobject.c, Include/internal/pycore_dict.h):
+ * - DICT_TABLE, 2.7: the dict names a table of {hash, key, value} with mask + 1 slots, some of them empty.
+ * - DICT_SLOTS, 3.3: the table is an object with a header of its own, and may be shared by the instances of a class:
+ *   then the dict has its values apart, by slot.
+ * - DICT_INDEXED, 3.6: behind the table's header comes an index by hash, then the entries in order.
+ * - DICT_LOG2, 3.11: sizes are logarithms; entries of tables with str keys alone have no hash.
+ * Attributes of instances:
+ * - INSTANCE_DICT: a dict, at tp_dictoffset.
+ * - INSTANCE_VALUES, 3.11: in front of the object (and of the GC's two words) stand a dict, if one was made, and in
+ *   front of that the values, whose keys the type has.
+ * - INSTANCE_TAGGED, 3.12: one word for either; an odd one is one less than the address of the values.
+ * - INSTANCE_INLINE, 3.13: a dict in front, if one was made; values behind the object as long as they are valid.
+ */
+#include "formats/cpython/thread_name.h"
+
+#include <string.h>
+
+enum dict_form { DICT_TABLE, DICT_SLOTS, DICT_INDEXED, DICT_LOG2 };
+enum instance_form { INSTANCE_DICT, INSTANCE_VALUES, INSTANCE_TAGGED, INSTANCE_INLINE };
+
+static const struct form {
+    uint8_t major, minor, dict, instance;
+    uint16_t modules, cached_keys;
+} forms[] = {
+#define OBJECTS(ma, mi, dict, instance, modules, keys) {ma, mi, dict, instance, modules, keys},
+#include "formats/cpython/objects.def"
+#undef OBJECTS
+};
+
+/* More modules, attributes or threads than these are garbage. */
+#define ENTRIES_MAX (1u << 20)
+#define CHUNK_BYTES 6144 /* a multiple of both sizes of entries */
+
+struct reader {
+    const struct py_names *n;
+    const struct form *form;
+    uint32_t header; /* bytes of an object's header */
+};
+
+/* A table of keys, and where the values are. */
+struct dict {
+    uint64_t entries, values; /* values 0: with the keys */
+    uint32_t count, stride;
+    bool hashed;
+};
+
+static bool read_bytes(const struct reader *r, uint64_t address, void *out, uint64_t len)
+{
+    return address && r->n->read(r->n->ctx, address, out, len);
+}
+
+static bool read_u64(const struct reader *r, uint64_t address, uint64_t *out)
+{
+    return read_bytes(r, address, out, sizeof *out);
+}
+
+static uint64_t u64_of(const uint8_t *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static bool set_up(const struct py_names *n, struct reader *r)
+{
+    uint8_t major = n->layout->version >> 24, minor = n->layout->version >> 16;
+
+    *r = (struct reader){.n = n, .header = (uint32_t)n->layout->code_type + 8};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (forms[i].major == major && forms[i].minor <= minor)
+            r->form = &forms[i];
+    }
+    return r->form && n->str_type && n->int_type;
+}
+
+static bool open_keys(const struct reader *r, uint64_t keys, uint64_t values, struct dict *out)
+{
+    uint8_t head[40];
+    uint64_t slots, index_bytes, head_bytes = r->form->dict == DICT_INDEXED ? 40 : 32;
+
+    if (!read_bytes(r, keys, head, head_bytes))
+        return false;
+    *out = (struct dict){.values = values, .stride = 24, .hashed = true};
+    if (r->form->dict == DICT_LOG2) {
+        if (head[8] > 30 || head[9] > 33 || head[10] > 2)
+            return false;
+        slots = UINT64_C(1) << head[8];
+        index_bytes = UINT64_C(1) << head[9];
+        out->count = (uint32_t)u64_of(head + 24);
+        out->hashed = head[10] == 0;
+        out->stride = out->hashed ? 24 : 16;
+    } else {
+        slots = u64_of(head + 8);
+        index_bytes = slots * (slots <= 0xff ? 1 : slots <= 0xffff ? 2 : 4);
+        out->count = r->form->dict == DICT_INDEXED ? (uint32_t)u64_of(head + 32) : (uint32_t)slots;
+        if (r->form->dict == DICT_SLOTS)
+            index_bytes = 0;
+    }
+    out->entries = keys + head_bytes + index_bytes;
+    return out->count <= slots && slots <= ENTRIES_MAX;
+}
+
+static bool open_dict(const struct reader *r, uint64_t address, struct dict *out)
+{
+    uint8_t fields[32];
+
+    if (!read_bytes(r, address + r->header, fields, sizeof fields))
+        return false;
+    if (r->form->dict == DICT_TABLE) {
+        uint64_t mask = u64_of(fields + 16);
+        *out = (struct dict){.entries = u64_of(fields + 24), .count = (uint32_t)mask + 1, .stride = 24, .hashed = true};
+        return mask < ENTRIES_MAX;
+    }
+    uint32_t at = r->form->dict == DICT_SLOTS ? 8 : 16;
+    uint64_t values = u64_of(fields + at + 8);
+    if (values && r->form->instance == INSTANCE_INLINE)
+        values += 8; /* capacity, size and whether they are valid */
+    return open_keys(r, u64_of(fields + at), values, out);
+}
+
+/* Whether the object is the str `name`. */
+static bool is_str(const struct reader *r, uint64_t object, const char *name)
+{
+    const struct py_layout *l = r->n->layout;
+    uint8_t bytes[160];
+    size_t len = strlen(name), data = l->str_state == PY_NONE ? l->bytes_data : l->str_ascii_data;
+
+    if (data + len > sizeof bytes || !read_bytes(r, object, bytes, data + len) ||
+        u64_of(bytes + l->code_type) != r->n->str_type || memcmp(bytes + data, name, len) != 0)
+        return false;
+    if (l->str_state == PY_NONE)
+        return u64_of(bytes + l->bytes_size) == len;
+    uint32_t state;
+    memcpy(&state, bytes + l->str_state, sizeof state);
+    return u64_of(bytes + l->str_length) == len && state >> l->str_compact_shift & 1 && state >> l->str_ascii_shift & 1;
+}
+
+/* The number that an int object of any size needed here has; false for others. */
+static bool int_of(const struct reader *r, const uint8_t *object, uint32_t len_bytes, uint64_t *out)
+{
+    const struct py_layout *l = r->n->layout;
+
+    if (len_bytes < r->header + 8 + 12 || u64_of(object + l->code_type) != r->n->int_type)
+        return false;
+    uint64_t size = u64_of(object + r->header);
+    *out = size;
+    if (l->version < 0x03000000)
+        return true;
+    if (l->version >= 0x030c0000) {
+        if (size & 2) /* negative */
+            return false;
+        size >>= 3;
+    }
+    *out = 0;
+    if (size > 3)
+        return false;
+    for (uint64_t i = size; i--;) {
+        uint32_t digit;
+        memcpy(&digit, object + r->header + 8 + 4 * i, sizeof digit);
+        if (digit >> 30 || *out >> 34)
+            return false;
+        *out = *out << 30 | digit;
+    }
+    return true;
+}
+
+static bool is_int(const struct reader *r, uint64_t address, uint64_t wanted)
+{
+    uint8_t bytes[64];
+    uint32_t len = r->header + 20;
+    uint64_t number;
+
+    return len <= sizeof bytes && read_bytes(r, address, bytes, len) && int_of(r, bytes, len, &number) &&
+           number == wanted;
+}
+
+/* The value of a key: the str `name`, or without one the number `number`. 0 when there is none. */
+static uint64_t look_up(const struct reader *r, const struct dict *d, const char *name, uint64_t number)
+{
+    uint8_t chunk[CHUNK_BYTES];
+    uint32_t at_once = CHUNK_BYTES / d->stride;
+
+    if (!name && !d->hashed)
+        return 0;
+    for (uint32_t first = 0; first < d->count; first += at_once) {
+        uint32_t count = d->count - first < at_once ? d->count - first : at_once;
+        if (!read_bytes(r, d->entries + (uint64_t)first * d->stride, chunk, (uint64_t)count * d->stride))
+            return 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const uint8_t *entry = chunk + i * d->stride;
+            uint64_t key = u64_of(entry + (d->hashed ? 8 : 0)), value = u64_of(entry + (d->hashed ? 16 : 8));
+            /* A number is its own hash, as far as handles go. */
+            if (!key || (!name && u64_of(entry) != number) ||
+                !(name ? is_str(r, key, name) : is_int(r, key, number)))
+                continue;
+            if (d->values && !read_u64(r, d->values + 8 * (uint64_t)(first + i), &value))
+                return 0;
+            return value;
+        }
+    }
+    return 0;
+}
+
+/* The value of an item of the dict at `address`; 0 when there is none. */
+static uint64_t item(const struct reader *r, uint64_t address, const char *name, uint64_t number)
+{
+    struct dict d;
+
+    return address && open_dict(r, address, &d) ? look_up(r, &d, name, number) : 0;
+}
+
+enum { FLAG_INLINE_VALUES = 4, FLAG_MANAGED_DICT = 16 }; /* of tp_flags */
+
+/* An instance's attribute. */
+static uint64_t attribute(const struct reader *r, uint64_t object, const char *name)
+{
+    uint64_t type, size, flags, offset, dict, values = 0, keys;
+    struct dict d;
+
+    if (!read_u64(r, object + r->n->layout->code_type, &type) || !read_u64(r, type + r->header + 16, &size) ||
+        !read_u64(r, type + r->header + 152, &flags) || !read_u64(r, type + r->header + 272, &offset))
+        return 0;
+    if (r->form->instance == INSTANCE_DICT) {
+        if (!offset || offset > 1 << 16 || offset % 8 || !read_u64(r, object + offset, &dict))
+            return 0;
+        return item(r, dict, name, 0);
+    }
+    uint64_t in_front = r->n->layout->free_threaded ? 8 : 24; /* there the GC keeps nothing in front of objects */
+    if (!(flags & FLAG_MANAGED_DICT) || !read_u64(r, object - in_front, &dict))
+        return 0;
+    if (r->form->instance == INSTANCE_VALUES) {
+        if (!read_u64(r, object - 32, &values))
+            return 0;
+    } else if (r->form->instance == INSTANCE_TAGGED) {
+        if (dict & 1)
+            values = dict + 1;
+    } else if (!dict && flags & FLAG_INLINE_VALUES && size <= 1 << 16) {
+        uint8_t head[4];
+        if (!read_bytes(r, object + size, head, sizeof head) || head[3] != 1)
+            return 0;
+        values = object + size + 8;
+    }
+    if (!values)
+        return item(r, dict, name, 0);
+    uint64_t at = type + r->form->cached_keys + (r->header - 16);
+    return read_u64(r, at, &keys) && open_keys(r, keys, values, &d) ? look_up(r, &d, name, 0) : 0;
+}
+
+bool py_thread_name(const struct py_names *n, uint64_t interpreter, uint64_t handle, struct buf *out)
+{
+    const struct py_layout *l = n->layout;
+    struct reader r;
+    uint64_t modules, module, dict, type;
+
+    if (!set_up(n, &r) || !interpreter)
+        return false;
+    uint16_t at = l->interp_modules ? l->interp_modules : r.form->modules;
+    if (!at || !read_u64(&r, interpreter + at, &modules))
+        return false;
+    module = item(&r, modules, "threading", 0);
+    /* What a module has behind its header is its dict. */
+    if (!module || !read_u64(&r, module + r.header, &dict))
+        return false;
+    uint64_t thread = item(&r, item(&r, dict, "_active", 0), NULL, handle);
+    uint64_t name = thread ? attribute(&r, thread, l->version < 0x03000000 ? "_Thread__name" : "_name") : 0;
+    if (!name || !read_u64(&r, name + l->code_type, &type) || type != n->str_type)
+        return false;
+    return py_string_read(l, n->read, n->ctx, name, PY_THREAD_NAME_MAX_BYTES, n->storage, out);
+}
+
+/* ---- tasks ---- */
+
+struct copy {
+    const uint8_t *bytes;
+    uint32_t len_bytes;
+};
+#define COPY_ADDRESS 4096
+
+static bool read_copy(void *ctx, uint64_t address, void *out, uint64_t len)
+{
+    const struct copy *c = ctx;
+    uint64_t at = address - COPY_ADDRESS;
+
+    if (address < COPY_ADDRESS || at > c->len_bytes || len > c->len_bytes - at)
+        return false;
+    memcpy(out, c->bytes + at, len);
+    return true;
+}
+
+bool py_task_name(const struct py_names *n, const uint8_t *object, uint32_t len_bytes, struct buf *out)
+{
+    const struct py_layout *l = n->layout;
+    struct copy copy = {object, len_bytes};
+    struct reader r;
+    uint64_t number;
+    uint32_t state;
+
+    if (!set_up(n, &r) || l->str_state == PY_NONE || len_bytes < l->str_ascii_data)
+        return false;
+    if (int_of(&r, object, len_bytes, &number)) {
+        buf_printf(out, "Task-%llu", (unsigned long long)number);
+        return !out->bad;
+    }
+    if (u64_of(object + l->code_type) != n->str_type)
+        return false;
+    memcpy(&state, object + l->str_state, sizeof state);
+    uint32_t data = state >> l->str_ascii_shift & 1 ? l->str_ascii_data : l->str_compact_data;
+    return len_bytes >= data &&
+           py_string_read(l, read_copy, &copy, COPY_ADDRESS, len_bytes - data, n->storage, out);
+}
