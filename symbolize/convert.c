@@ -98,7 +98,8 @@ static struct error *convert_sample(struct convert *c, uint32_t event, const str
         return unwind_check_sample(c->check, &c->epoch, sample, since_start_ns(c, sample->time_ns));
     TRY(resolver_sample(c->resolver, &c->epoch, event, sample, &shown));
     const struct summary_sample counted = {
-        .event = event, .thread = sample->thread, .time_ns = sample->time_ns, .value = sample->value};
+        .event = event, .thread = sample->thread, .time_ns = sample->time_ns, .value = sample->value,
+        .flags = sample->flags, .label_set = sample->label_set};
     TRY(summary_sample(c->summary, &c->epoch, &counted));
     if (!c->emitter)
         return NULL;
@@ -204,6 +205,8 @@ static struct error *start(struct convert *c)
         .binaries = {.archives = o->python_only ? NULL : o->archives.data, .symfs = o->symfs.data, .sysroot = o->sysroot, .debuginfod = o->debuginfod},
         .show_interpreter = o->show_interpreter,
         .python_only = o->python_only,
+        .labels = o->labels,
+        .interpreters = o->emit.threads,
     };
 
     TRY(resolver_create(&resolver_options, &c->resolver));

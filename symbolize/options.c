@@ -11,7 +11,7 @@
 
 enum {
     OPT_ARCHIVE = 256, OPT_SYMFS, OPT_SYSROOT, OPT_DEBUGINFOD, OPT_NOLINENO, OPT_FULL_FILENAMES, OPT_COLUMNS, OPT_SHOW_INTERPRETER,
-    OPT_PYTHON_ONLY, OPT_GIL, OPT_PID, OPT_TID, OPT_TIME, OPT_STRICT, OPT_TOP, OPT_VERSION,
+    OPT_PYTHON_ONLY, OPT_LABELS, OPT_GIL, OPT_PID, OPT_TID, OPT_TIME, OPT_STRICT, OPT_TOP, OPT_VERSION,
 };
 
 static const struct option long_options[] = {
@@ -28,6 +28,7 @@ static const struct option long_options[] = {
     {"columns", no_argument, NULL, OPT_COLUMNS},
     {"show-interpreter", no_argument, NULL, OPT_SHOW_INTERPRETER},
     {"python-only", no_argument, NULL, OPT_PYTHON_ONLY},
+    {"labels", no_argument, NULL, OPT_LABELS},
     {"gil", no_argument, NULL, OPT_GIL},
     {"pid", required_argument, NULL, OPT_PID},
     {"tid", required_argument, NULL, OPT_TID},
@@ -61,7 +62,8 @@ static const char help_tail[] =
     "      --debuginfod      ask the servers of DEBUGINFOD_URLS\n"
     "\n"
     "how frames are shown:\n"
-    "  -t, --threads         keep threads apart (folded)\n"
+    "  -t, --threads         keep threads (folded) and subinterpreters apart\n"
+    "      --labels          keep subinterpreters and asyncio tasks apart\n"
     "  -F, --function        by function rather than by line\n"
     "      --nolineno        without line numbers\n"
     "      --columns         with columns, where the Python version has them\n"
@@ -257,6 +259,9 @@ static struct error *parse_option(struct options *o, int option, const char *arg
         return NULL;
     case OPT_PYTHON_ONLY:
         o->python_only = true;
+        return NULL;
+    case OPT_LABELS:
+        o->labels = true;
         return NULL;
     case OPT_GIL:
         o->gil = true;

@@ -34,6 +34,7 @@ struct options {
     struct emit_options emit;
     /* Which samples. */
     bool gil;
+    bool labels; /* stacks begin with their labels */
     struct options_ids pids, tids; /* empty: all */
     uint64_t from_ns, to_ns;       /* since the start of each file; to_ns is exclusive */
 };

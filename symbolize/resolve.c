@@ -30,7 +30,7 @@ struct tuple_state {
 };
 
 struct resolver {
-    bool show_interpreter, python_only;
+    bool show_interpreter, python_only, labels, interpreters;
     struct model model;
     struct modcache *modules;
     struct resolver_stats stats;
@@ -44,6 +44,8 @@ struct resolver {
     VEC(uint32_t) event_states;   /* model event + 1 */
     VEC(uint32_t) tuple_heads;    /* tuple_states index + 1 */
     VEC(struct tuple_state) tuple_states;
+    VEC(uint32_t) label_roots;    /* by label set: the stack of its labels + 1 */
+    struct map labelled; /* over all epochs: stack << 32 | stack of labels -> the one on top of the other */
     VEC(uint32_t) touched; /* module cache index << 1 | unresolved */
     struct snapshots snapshots;
 
@@ -64,6 +66,8 @@ struct error *resolver_create(const struct resolver_options *options, struct res
         return error_no_memory();
     r->show_interpreter = options->show_interpreter;
     r->python_only = options->python_only;
+    r->labels = options->labels;
+    r->interpreters = options->interpreters;
     struct error *err = model_init(&r->model) ? modcache_create(&options->binaries, &r->modules) : error_no_memory();
     if (err) {
         resolver_destroy(r);
@@ -87,6 +91,8 @@ void resolver_destroy(struct resolver *r)
     VEC_DEINIT(&r->event_states);
     VEC_DEINIT(&r->tuple_heads);
     VEC_DEINIT(&r->tuple_states);
+    VEC_DEINIT(&r->label_roots);
+    map_deinit(&r->labelled);
     VEC_DEINIT(&r->touched);
     VEC_DEINIT(&r->kernel);
     VEC_DEINIT(&r->python);
@@ -430,6 +436,59 @@ static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tu
     return NULL;
 }
 
+/* The labels of a set as the outermost frames of a stack; EMIT_NO_STACK when none is shown. */
+static struct error *find_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *root)
+{
+    if (!VEC_REACH(&r->label_roots, e->label_sets.count))
+        return error_no_memory();
+    uint32_t *known = &r->label_roots.data[set];
+    *root = EMIT_NO_STACK;
+    if (*known) {
+        *root = *known - 1;
+        return NULL;
+    }
+    const struct trace_list *pairs = &e->label_sets.data[set].pairs;
+    for (uint64_t i = 0; i < pairs->count; i++) {
+        const char *key = epoch_text(e, (uint32_t)pairs->values[2 * i]);
+        struct buf text = {0};
+        uint32_t frame;
+        if (!r->labels && strcmp(key, TRACE_LABEL_INTERPRETER))
+            continue;
+        buf_printf(&text, "[%s %s]", key, epoch_text(e, (uint32_t)pairs->values[2 * i + 1]));
+        struct error *err = text.bad ? error_no_memory() : frames_mark(&r->frames, buf_cstr(&text), &frame);
+        buf_deinit(&text);
+        if (err)
+            return err;
+        TRY(step(r, root, frame));
+    }
+    *known = *root + 1; /* EMIT_NO_STACK: as good as not known */
+    return NULL;
+}
+
+/* The stack with the labels outside of it. */
+static struct error *put_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *stack)
+{
+    uint32_t root = EMIT_NO_STACK;
+
+    TRY(find_labels(r, e, set, &root));
+    if (root == EMIT_NO_STACK)
+        return NULL;
+    uint64_t key = (uint64_t)*stack << 32 | root, *known = map_get(&r->labelled, key);
+    if (known) {
+        *stack = (uint32_t)*known;
+        return NULL;
+    }
+    r->ids.count = 0;
+    for (uint32_t at = *stack; at != EMIT_NO_STACK; at = r->model.stacks.data[at].parent) {
+        if (!VEC_PUSH(&r->ids, r->model.stacks.data[at].frame))
+            return error_no_memory();
+    }
+    *stack = root;
+    while (r->ids.count)
+        TRY(step(r, stack, r->ids.data[--r->ids.count]));
+    return map_set(&r->labelled, key, *stack) ? NULL : error_no_memory();
+}
+
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out)
 {
@@ -455,7 +514,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->thread = thread->thread_plus1 - 1;
     out->cpu = sample->cpu;
     out->stack = state->stack;
-    return NULL;
+    return sample->label_set && (r->labels || r->interpreters) ? put_labels(r, e, sample->label_set, &out->stack) : NULL;
 }
 
 static void count_end(struct resolver_ends *ends, uint32_t end, uint64_t samples)
@@ -486,6 +545,6 @@ void resolver_end_epoch(struct resolver *r)
     }
     frames_clear(&r->frames);
     r->thread_states.count = r->process_states.count = 0;
-    r->event_states.count = r->tuple_heads.count = r->tuple_states.count = r->touched.count = 0;
+    r->event_states.count = r->tuple_heads.count = r->tuple_states.count = r->touched.count = r->label_roots.count = 0;
     snapshots_clear(&r->snapshots);
 }

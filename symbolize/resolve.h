@@ -24,6 +24,8 @@
 struct resolver_options {
     struct binaries_options binaries;
     bool show_interpreter;
+    bool labels;       /* stacks begin with their labels, such as [asyncio task fetch] */
+    bool interpreters; /* of the labels, those of subinterpreters */
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
 };
 

@@ -45,6 +45,10 @@ struct process_row {
     const char *comm, *cmdline;
     uint64_t sample_count;
 };
+struct label_row {
+    const char *key, *value;
+    uint64_t sample_count;
+};
 struct loss_row {
     uint32_t reason;
     const char *name;
@@ -53,15 +57,17 @@ struct loss_row {
 
 struct summary {
     struct arena arena;
-    struct intern texts, event_keys, process_keys, loss_keys;
+    struct intern texts, event_keys, process_keys, loss_keys, label_keys;
     VEC(struct summary_file) files;
     VEC(struct event_row) events;
     VEC(struct process_row) processes;
     VEC(struct loss_row) losses;
+    VEC(struct label_row) labels;
+    uint64_t gil_known_count, gil_count;
     uint64_t late_count;
     /* Of the epoch: by its ids. */
     VEC(uint32_t) event_of; /* row + 1 */
-    VEC(uint64_t) thread_samples;
+    VEC(uint64_t) thread_samples, label_samples;
 };
 
 struct error *summary_create(struct summary **out)
@@ -84,6 +90,9 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->losses);
     VEC_DEINIT(&s->event_of);
     VEC_DEINIT(&s->thread_samples);
+    VEC_DEINIT(&s->label_samples);
+    VEC_DEINIT(&s->labels);
+    intern_deinit(&s->label_keys);
     intern_deinit(&s->texts);
     intern_deinit(&s->event_keys);
     intern_deinit(&s->process_keys);
@@ -251,6 +260,13 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, const str
             return error_no_memory();
     }
     s->thread_samples.data[sample->thread]++;
+    while (s->label_samples.count <= sample->label_set) {
+        if (!VEC_PUSH(&s->label_samples, 0))
+            return error_no_memory();
+    }
+    s->label_samples.data[sample->label_set]++;
+    s->gil_known_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN ? 1 : 0;
+    s->gil_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN && sample->flags & TRACE_SAMPLE_GIL;
     saw_time(current(s), sample->time_ns);
     return NULL;
 }
@@ -281,6 +297,25 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     return to->comm != NULL;
 }
 
+static bool load_labels(struct summary *s, const struct epoch *e, uint32_t set, uint64_t samples)
+{
+    const struct trace_list *pairs = &e->label_sets.data[set].pairs;
+
+    for (uint64_t i = 0; i < pairs->count; i++) {
+        const char *key[2] = {keep(s, epoch_text(e, (uint32_t)pairs->values[2 * i])),
+                              keep(s, epoch_text(e, (uint32_t)pairs->values[2 * i + 1]))};
+        bool added;
+        if (!key[0] || !key[1])
+            return false;
+        uint32_t row = intern_id(&s->label_keys, key, sizeof key, &added);
+        if (row == INTERN_NONE ||
+            (added && !VEC_PUSH(&s->labels, ((struct label_row){.key = key[0], .value = key[1]}))))
+            return false;
+        s->labels.data[row].sample_count += samples;
+    }
+    return true;
+}
+
 struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
 {
     if (!e->begun)
@@ -295,7 +330,11 @@ struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
         if (samples && !load_process(s, e, e->threads.data[i].def.process, samples))
             return error_no_memory();
     }
-    s->event_of.count = s->thread_samples.count = 0;
+    for (uint32_t i = 1; i < s->label_samples.count; i++) {
+        if (s->label_samples.data[i] && !load_labels(s, e, i, s->label_samples.data[i]))
+            return error_no_memory();
+    }
+    s->event_of.count = s->thread_samples.count = s->label_samples.count = 0;
     return NULL;
 }
 
@@ -522,6 +561,48 @@ static struct error *print_processes(const struct summary *s, FILE *out)
     return NULL;
 }
 
+static int compare_labels(const void *a, const void *b)
+{
+    const struct label_row *x = a, *y = b;
+    int keys = strcmp(x->key, y->key);
+
+    if (keys)
+        return keys;
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    return strcmp(x->value, y->value);
+}
+
+/* The GIL and the labels, where the trace has them: of each key the values with most samples. */
+static struct error *print_labels(const struct summary *s, FILE *out)
+{
+    enum { VALUES_SHOWN = 8 };
+    struct label_row *rows = malloc((s->labels.count + 1) * sizeof *rows);
+    struct number n, of;
+
+    if (!rows)
+        return error_no_memory();
+    if (s->labels.count)
+        memcpy(rows, s->labels.data, s->labels.count * sizeof *rows);
+    qsort(rows, s->labels.count, sizeof *rows, compare_labels);
+    if (s->gil_known_count || s->labels.count)
+        fprintf(out, "Threads\n");
+    if (s->gil_known_count)
+        fprintf(out, "  %-14s%12s samples of %s, %.2f %%\n", "held the GIL", grouped(s->gil_count, &n),
+                grouped(s->gil_known_count, &of), percent(s->gil_count, s->gil_known_count));
+    for (size_t i = 0, shown = 0; i < s->labels.count; i++) {
+        shown = i && rows[i].key == rows[i - 1].key ? shown + 1 : 0;
+        if (shown < VALUES_SHOWN)
+            fprintf(out, "  %-14s%12s samples of %s\n", rows[i].key, grouped(rows[i].sample_count, &n), rows[i].value);
+        else if (i + 1 == s->labels.count || rows[i + 1].key != rows[i].key)
+            fprintf(out, "  %-14s%12s and %s more\n", rows[i].key, "", grouped(shown + 1 - VALUES_SHOWN, &n));
+    }
+    if (s->gil_known_count || s->labels.count)
+        fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
 static void print_ends(const char *title, const struct resolver_ends *ends, FILE *out)
 {
     uint64_t total = ends_total(ends);
@@ -674,6 +755,7 @@ struct error *summary_print(const struct summary *s, const struct resolver *r, F
         print_file(&s->files.data[i], out);
     print_events(s, out);
     TRY(print_processes(s, out));
+    TRY(print_labels(s, out));
     print_completeness(s, r, out);
     TRY(print_losses(s, out));
     return print_modules(r, out);

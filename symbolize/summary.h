@@ -29,6 +29,7 @@ struct error *summary_record(struct summary *s, const struct epoch *e, const str
 struct summary_sample {
     uint32_t event, thread; /* the epoch's */
     uint64_t time_ns, value;
+    uint32_t flags, label_set;
 };
 struct error *summary_sample(struct summary *s, const struct epoch *e, const struct summary_sample *sample);
 /* Before the epoch is forgotten. */

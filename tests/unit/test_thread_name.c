@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of threads, read out of a running interpreter: this machine's own python3. The live tests do so with every
+ * version; here every read fails in turn, and what is read is garbage.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "formats/cpython/image.h"
+#include "formats/cpython/thread_name.h"
+
+static const char program[] =
+    "import sys, threading\n"
+    "threads = [threading.Thread(target=threading.Event().wait, name='w\\u00f6rker-%d' % n, daemon=True)"
+    " for n in range(40)]\n"
+    "for t in threads: t.start()\n"
+    "print(threading.get_ident(), threads[17].ident, flush=True)\n"
+    "sys.stdin.read()\n";
+
+static struct {
+    pid_t pid;
+    int to, from;
+    uint64_t main_handle, worker_handle, interpreter, bias;
+    struct py_image image;
+    uint32_t reads, fail_at;
+    bool garbage;
+    struct buf storage;
+    struct py_names names;
+} t;
+
+static bool live(void *ctx, uint64_t address, void *out, uint64_t len)
+{
+    struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
+
+    (void)ctx;
+    bool ok = process_vm_readv(t.pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+    if (++t.reads != t.fail_at)
+        return ok;
+    for (uint64_t i = 0; t.garbage && i < len; i++)
+        ((uint8_t *)out)[i] = (uint8_t)rand();
+    return t.garbage;
+}
+
+static uint64_t first_address(void)
+{
+    char path[64];
+    unsigned long long start = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)t.pid);
+    FILE *f = fopen(path, "r");
+    if (f) {
+        assert_int_equal(fscanf(f, "%llx", &start), 1);
+        fclose(f);
+    }
+    return start;
+}
+
+static int start(void **state)
+{
+    int in[2], out[2];
+    char path[64], line[128] = {0};
+    uint16_t type = 0;
+
+    (void)state;
+    if (pipe(in) || pipe(out))
+        return 1;
+    t.pid = fork();
+    if (!t.pid) {
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        close(in[1]);
+        execl("/usr/bin/python3", "python3", "-S", "-c", program, (char *)NULL);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    t.to = in[1];
+    t.from = out[0];
+    unsigned long long handles[2];
+    for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n') && read(t.from, line + n, 1) == 1; n++) {
+    }
+    if (sscanf(line, "%llu %llu", &handles[0], &handles[1]) != 2)
+        return 0; /* no Python here: the tests are skipped */
+    t.main_handle = handles[0];
+    t.worker_handle = handles[1];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)t.pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct error *err = fd < 0 ? NULL : py_image_read(fd, path, &t.image);
+    error_destroy(err);
+    if (fd >= 0 && t.image.is_python && !t.image.refused && pread(fd, &type, 2, 16) == 2) {
+        t.bias = type == 3 ? first_address() : 0;
+        t.names = (struct py_names){.layout = &t.image.layout,
+                                    .str_type = t.image.str_type_vaddr + t.bias,
+                                    .int_type = t.image.int_type_vaddr + t.bias,
+                                    .read = live,
+                                    .storage = &t.storage};
+        if (t.image.layout.runtime_interpreters_head != PY_NONE)
+            live(NULL, t.image.runtime_vaddr + t.bias + t.image.layout.runtime_interpreters_head, &t.interpreter, 8);
+    }
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    close(t.to);
+    close(t.from);
+    kill(t.pid, SIGKILL);
+    waitpid(t.pid, NULL, 0);
+    py_image_deinit(&t.image);
+    buf_deinit(&t.storage);
+    return 0;
+}
+
+static const char *name_of(uint64_t handle, struct buf *out)
+{
+    t.reads = 0;
+    buf_clear(out);
+    return py_thread_name(&t.names, t.interpreter, handle, out) ? buf_cstr(out) : NULL;
+}
+
+#define NEEDS_PYTHON() \
+    do {               \
+        if (!t.interpreter) \
+            skip();    \
+    } while (0)
+
+static void test_names(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    NEEDS_PYTHON();
+    t.fail_at = 0;
+    assert_string_equal(name_of(t.main_handle, &out), "MainThread");
+    assert_string_equal(name_of(t.worker_handle, &out), "wörker-17");
+    assert_null(name_of(t.worker_handle + 8, &out));
+    assert_null(name_of(0, &out));
+    struct py_names other = t.names;
+    other.int_type += 8;
+    assert_false(py_thread_name(&other, t.interpreter, t.main_handle, &out));
+    other = t.names;
+    other.str_type += 8;
+    assert_false(py_thread_name(&other, t.interpreter, t.main_handle, &out));
+    assert_false(py_thread_name(&t.names, t.interpreter + 8, t.main_handle, &out));
+    buf_deinit(&out);
+}
+
+static void test_faults(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    NEEDS_PYTHON();
+    t.fail_at = 0;
+    name_of(t.worker_handle, &out);
+    uint32_t reads = t.reads, lost = 0;
+    t.garbage = false;
+    for (uint32_t i = 1; i <= reads; i++) {
+        t.fail_at = i;
+        const char *name = name_of(t.worker_handle, &out);
+        assert_true(!name || !strcmp(name, "wörker-17"));
+        lost += !name;
+    }
+    assert_true(lost >= 10); /* the way there is that long; a key that can't be read is another one */
+    buf_deinit(&out);
+}
+
+/* Garbage in one read: what is found is the name, or nothing; unless it was the name itself that was read. */
+static void test_garbage(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    NEEDS_PYTHON();
+    t.fail_at = 0;
+    name_of(t.worker_handle, &out);
+    uint32_t reads = t.reads;
+    t.garbage = true;
+    srand(1);
+    for (int round = 0; round < 20; round++) {
+        for (uint32_t i = 1; i <= reads; i++) {
+            t.fail_at = i;
+            const char *name = name_of(t.worker_handle, &out);
+            assert_true(!name || !strcmp(name, "wörker-17") || i + 2 > reads);
+        }
+    }
+    t.garbage = false;
+    buf_deinit(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_garbage),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}
