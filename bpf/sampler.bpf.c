@@ -48,6 +48,13 @@ struct {
 } processes SEC(".maps");
 
 struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, __u32);
+    __type(value, struct wire_unknown);
+} unknown SEC(".maps");
+
+struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 64);
     __type(key, __u32);
@@ -197,6 +204,13 @@ static __always_inline void count_loss(__u32 reason)
 
     if (n)
         ++*n;
+}
+
+/* Of a part of a sample. One that may not be wanted in the end says so by what it lacks only. */
+static __always_inline void count_part_loss(struct scratch *s, __u32 reason)
+{
+    if (sample_all || !(s->sample.flags & (WIRE_UNCONFIGURED | WIRE_STALE)))
+        count_loss(reason);
 }
 
 static __always_inline void count_stat(__u32 stat)
@@ -546,7 +560,7 @@ __attribute__((noinline)) int append_stack(__u32 at)
     }
     if (!len || len > sample_native_stack_bytes) {
         if (len)
-            count_loss(LOSS_stack_cut);
+            count_part_loss(s, LOSS_stack_cut);
         len = sample_native_stack_bytes;
     } else {
         s->sample.flags |= WIRE_STACK_WHOLE;
@@ -572,7 +586,7 @@ __attribute__((noinline)) int append_stack(__u32 at)
     if (s->sample.stack_len_bytes < len) {
         s->sample.flags &= ~WIRE_STACK_WHOLE;
         if (s->sample.stack_size)
-            count_loss(LOSS_stack_fault);
+            count_part_loss(s, LOSS_stack_fault);
     }
     return 0;
 }
@@ -637,6 +651,29 @@ static __always_inline __u64 stack_size_of(struct task_struct *task, __u64 sp, _
     return 0;
 }
 
+/* Whether a process that user space has not named was first met so lately that it may yet be named. */
+static __always_inline int is_fresh(__u32 tgid, __u64 now_ns)
+{
+    struct task_struct *task = (void *)bpf_get_current_task();
+
+    if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+        return 0;
+    struct wire_unknown now = {
+        .start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime),
+        .exec_generation = BPF_CORE_READ(task, self_exec_id),
+        .first_ns = now_ns,
+    };
+    struct wire_unknown *known = bpf_map_lookup_elem(&unknown, &tgid);
+    if (!known || known->start_boottime_ns != now.start_boottime_ns || known->exec_generation != now.exec_generation) {
+        bpf_map_update_elem(&unknown, &tgid, &now, BPF_ANY);
+        return 1;
+    }
+    if (now_ns - known->first_ns < WIRE_UNKNOWN_NS)
+        return 1;
+    __sync_fetch_and_add(&known->ticks, 1);
+    return 0;
+}
+
 static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
 {
     __u64 id = bpf_get_current_pid_tgid();
@@ -648,8 +685,11 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         return 0;
     }
     struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
-    if (process ? process->flags & WIRE_PROCESS_IGNORE : !sample_all)
+    __u64 now_ns = bpf_ktime_get_ns();
+    if (process ? process->flags & WIRE_PROCESS_IGNORE : !sample_all && !is_fresh(tgid, now_ns)) {
+        count_stat(WIRE_STAT_OTHERS);
         return 0;
+    }
     struct scratch *s = scratch_get();
     if (!s)
         return 0;
@@ -658,8 +698,8 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     struct task_struct *task = (void *)bpf_get_current_task();
     struct wire_sample *m = &s->sample;
     m->type = WIRE_SAMPLE;
-    m->flags = 0;
-    m->time_ns = bpf_ktime_get_ns();
+    m->flags = process ? 0 : WIRE_UNCONFIGURED;
+    m->time_ns = now_ns;
     m->tgid = tgid;
     m->tid = id;
     m->cpu = bpf_get_smp_processor_id();
@@ -698,7 +738,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         else if (!registers_of_task(s, task))
             m->flags |= WIRE_REGISTERS_OK;
         else
-            count_loss(LOSS_no_user_registers);
+            count_part_loss(s, LOSS_no_user_registers);
     }
     if (m->flags & WIRE_REGISTERS_OK)
         s->walk.stack_pointer = m->registers[7];
@@ -710,21 +750,26 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
             m->kernel_count = (__u64)len / 8;
             at += (__u64)m->kernel_count * 8;
         } else {
-            count_loss(LOSS_kernel_stack_fault);
+            count_part_loss(s, LOSS_kernel_stack_fault);
         }
     }
 
     s->walk.count = 0;
     if (m->flags & WIRE_REGISTERS_OK)
         m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
-    int unwind = sample_native && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE);
+    /*
+     * A process that may well be no Python at all brings neither its stack nor a copy: hosts that start many programs
+     * would fill the ring with them.
+     */
+    int blind = !process && !sample_all;
+    int unwind = sample_native && m->flags & WIRE_REGISTERS_OK && !blind;
     if (unwind) {
-        s->mapping_start = process ? process->mapping_start : 0;
-        s->mapping_count = process ? process->mapping_count : 0;
+        /* Of a new image the mappings are not known here: user space unwinds it. */
+        int known = process && !(m->flags & WIRE_STALE);
+        s->mapping_start = known ? process->mapping_start : 0;
+        s->mapping_count = known ? process->mapping_count : 0;
     }
-    if (m->flags & WIRE_STALE) {
-        count_loss(LOSS_stale_config);
-    } else if (sample_python && process && process->runtime) {
+    if (!(m->flags & WIRE_STALE) && sample_python && process && process->runtime) {
         __u32 index = process->layout;
         struct py_layout *layout = bpf_map_lookup_elem(&layouts, &index);
         if (layout) {
@@ -743,14 +788,12 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     }
     if (m->thread_handle && s->walk.process.running_task)
         at += append_task(at);
-    if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !(m->flags & WIRE_STALE) &&
+    if (sample_native_stack_bytes && m->flags & WIRE_REGISTERS_OK && !blind &&
         (sample_every_stack || native_needs_help(m->native_end))) {
         append_stack(at);
         at += m->stack_len_bytes;
     }
-    if (at > sizeof s->message)
-        return 0;
-    if (bpf_ringbuf_output(&ring, s->message, at, BPF_RB_NO_WAKEUP))
+    if (at > sizeof s->message || bpf_ringbuf_output(&ring, s->message, at, BPF_RB_NO_WAKEUP))
         count_loss(LOSS_ring_full);
     return 0;
 }

@@ -104,6 +104,18 @@ struct wire_python {
 #define WIRE_UNREAD (1ull << 61) /* the code object could not be read */
 #define WIRE_ADDRESS ((1ull << 61) - 1)
 
+/*
+ * A process that user space has not named: value of the `unknown` map, key tgid. It is sampled for a while, without
+ * Python frames, until user space has found out whether it is Python.
+ */
+struct wire_unknown {
+    PY_U64 start_boottime_ns;
+    PY_U64 exec_generation;
+    PY_U64 first_ns; /* of its first tick */
+    PY_U64 ticks;    /* since that while was over */
+};
+#define WIRE_UNKNOWN_NS 250000000ull
+
 enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
     WIRE_STALE = 2,     /* the process has a newer image than its configuration */
@@ -113,6 +125,7 @@ enum {
     WIRE_STACK_BELOW = 32,   /* the stack bytes begin WIRE_RED_ZONE below the stack pointer */
     WIRE_GIL_KNOWN = 64,     /* the next bit says something */
     WIRE_GIL = 128,          /* the thread held the GIL */
+    WIRE_UNCONFIGURED = 256, /* user space has not named the process: Python frames were not looked for */
 };
 
 /* How the sampler unwinds native frames. */
@@ -180,6 +193,7 @@ enum wire_stat {
     WIRE_STAT_LISTS,   /* thread-state lists walked */
     WIRE_STAT_IDLE,    /* ticks of the idle task */
     WIRE_STAT_CPU_NS,  /* time in the sampler, where it is asked for */
+    WIRE_STAT_OTHERS,  /* ticks of processes that are not to be sampled */
     WIRE_STAT_COUNT = 8,
 };
 #define WIRE_LOSS_COUNT 64
@@ -187,6 +201,7 @@ enum wire_stat {
 #ifndef __bpf__
 static_assert(sizeof(struct wire_process) == 120, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
+static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_sample) == 128 + 8 * WIRE_REGISTERS, "no holes");

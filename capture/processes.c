@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/extents.h"
@@ -20,6 +23,9 @@
 /* How often cgroups are read again where the filter wants them. */
 #define FILTER_AGAIN_NS UINT64_C(5000000000)
 
+/* /proc tells a process's start in these (USER_HZ). */
+#define CLOCK_TICK_NS UINT64_C(10000000)
+
 struct processes {
     struct processes_options options;
     struct processes_events events;
@@ -31,6 +37,7 @@ struct processes {
     struct extents mapping_space;
     uint64_t filtered_ns; /* when all were last held against the filter */
     VEC(uint32_t) dirty; /* processes whose mappings have changed */
+    bool missed;         /* events were lost since /proc was read */
 };
 
 static void no_ended(void *ctx, struct process *p, uint64_t time_ns)
@@ -156,6 +163,7 @@ static struct error *add(struct processes *p, uint32_t tgid, uint64_t time_ns, s
     if (!process)
         return error_no_memory();
     process->tgid = tgid;
+    process->since_ns = time_ns;
     if (!VEC_PUSH(&p->live, process)) {
         free(process);
         return error_no_memory();
@@ -291,6 +299,28 @@ static void count_python(struct processes *p, struct process *process)
     p->counts.seen_python++;
 }
 
+bool processes_wants(const struct processes *p, const struct process *process)
+{
+    return process->selected && (p->options.any || has_python(process));
+}
+
+/*
+ * Ticks that went by unseen before a Python process was known. Those before its interpreter was mapped are none: there
+ * can't be more than the CPUs had ticks since then.
+ */
+static uint64_t late_ticks(struct processes *p, const struct process *process)
+{
+    uint64_t ticks = sampler_late_ticks(p->options.sampler, process->tgid, process->since_ns);
+    struct timespec now;
+
+    if (!ticks || !process->python_since_ns)
+        return ticks;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t most = sampler_most_ticks(p->options.sampler, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec -
+                                                               process->python_since_ns);
+    return ticks < most ? ticks : most;
+}
+
 /* Hands the process to the sampler, as far as it is known. */
 static struct error *configure(struct processes *p, struct process *process)
 {
@@ -312,6 +342,8 @@ static struct error *configure(struct processes *p, struct process *process)
     wire.mapping_start = process->mapping_start;
     wire.mapping_count = process->mapping_count;
     TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
+    if (has_python(process) && !process->configured)
+        p->counts.late_ticks += late_ticks(p, process);
     if (process->configured)
         return NULL;
     process->configured = true;
@@ -354,6 +386,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
         if (!m->module->python.refused && !module_bias(m->module, m->address, m->file_offset, &process->python_bias))
             return NULL;
         process->python = m->module;
+        process->python_since_ns = process->since_ns ? m->time_ns : 0;
         if (m->module->python.refused)
             p->counts.refused++;
         else
@@ -379,6 +412,44 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     return NULL;
 }
 
+/* Adds a mapping unless it is there: told twice, by /proc and by the side-band. */
+static struct error *add_mapping_once(struct processes *p, struct process *process, const struct mapping *mapping)
+{
+    size_t at = mappings_first_behind(&process->mappings, mapping->address);
+
+    if (at < process->mappings.count) {
+        const struct mapping *m = &process->mappings.data[at];
+        if (m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
+            !strcmp(m->path, mapping->path))
+            return NULL;
+    }
+    return add_mapping(p, process, mapping);
+}
+
+static struct error *add_mappings(struct processes *p, struct process *process, const struct procfs_mappings *maps,
+                                  uint64_t time_ns)
+{
+    for (size_t i = 0; i < maps->list.count; i++) {
+        const struct procfs_mapping *m = &maps->list.data[i];
+        if (!(m->protection & PROT_EXEC))
+            continue;
+        struct mapping mapping = {
+            .time_ns = time_ns,
+            .address = m->start,
+            .length = m->end - m->start,
+            .file_offset = m->file_offset,
+            .protection = m->protection,
+            .map_flags = m->shared ? MAP_SHARED : MAP_PRIVATE,
+            .device_major = m->device_major,
+            .device_minor = m->device_minor,
+            .inode = m->inode,
+            .path = m->path,
+        };
+        TRY(add_mapping_once(p, process, &mapping));
+    }
+    return NULL;
+}
+
 /* A process that is there already, from /proc. One that goes meanwhile is none. */
 static struct error *read_process(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out)
 {
@@ -400,29 +471,18 @@ static struct error *read_process(struct processes *p, uint32_t tgid, bool in_sc
     }
     err = add(p, tgid, time_ns, &process);
     if (!err) {
+        process->since_ns = 0;
+        if (!in_scope && p->missed) {
+            const struct process *parent = processes_find(p, status.parent_tgid);
+            in_scope = parent && parent->in_scope && p->options.follow;
+        }
         process->parent_tgid = status.parent_tgid;
         process->ns_tgid = status.ns_tgid;
         memcpy(process->comm, status.comm, sizeof process->comm);
         select_process(process, in_scope, in_scope && filter_passes(p->options.filter, tgid, process->comm));
     }
-    for (size_t i = 0; !err && i < maps.list.count; i++) {
-        const struct procfs_mapping *m = &maps.list.data[i];
-        if (!(m->protection & PROT_EXEC))
-            continue;
-        struct mapping mapping = {
-            .time_ns = time_ns,
-            .address = m->start,
-            .length = m->end - m->start,
-            .file_offset = m->file_offset,
-            .protection = m->protection,
-            .map_flags = m->shared ? MAP_SHARED : MAP_PRIVATE,
-            .device_major = m->device_major,
-            .device_minor = m->device_minor,
-            .inode = m->inode,
-            .path = m->path,
-        };
-        err = add_mapping(p, process, &mapping);
-    }
+    if (!err)
+        err = add_mappings(p, process, &maps, time_ns);
     procfs_mappings_deinit(&maps);
     if (!err && p->options.any)
         err = configure(p, process);
@@ -523,14 +583,7 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         .path = (char *)e->text,
     };
     memcpy(mapping.build_id, e->build_id, sizeof mapping.build_id);
-    size_t at = mappings_first_behind(&process->mappings, mapping.address);
-    if (at < process->mappings.count) {
-        const struct mapping *m = &process->mappings.data[at];
-        if (m->address == mapping.address && m->length == mapping.length && m->file_offset == mapping.file_offset &&
-            !strcmp(m->path, mapping.path))
-            return NULL; /* told twice: by /proc and by the side-band */
-    }
-    return add_mapping(p, process, &mapping);
+    return add_mapping_once(p, process, &mapping);
 }
 
 /*
@@ -544,6 +597,7 @@ static struct error *select_again(struct processes *p, struct process *process)
     if (!process->in_scope || process->ended_ns || passes == process->passes)
         return NULL;
     select_process(process, true, passes);
+    process->since_ns = UINT64_MAX; /* ticks up to now were not wanted */
     if (!passes) {
         if (process->configured && p->options.sampler)
             sampler_remove_process(p->options.sampler, process->tgid);
@@ -621,6 +675,7 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
         return NULL;
     case SIDEBAND_LOST:
         p->counts.lost += e->lost;
+        p->missed = true;
         return NULL;
     }
     return NULL;
@@ -683,4 +738,69 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
             i++;
     }
     return NULL;
+}
+
+/* ---- when events were lost ---- */
+
+/* One that we know, or whose events are still to come. */
+static bool is_there(void *ctx, uint32_t tgid)
+{
+    return processes_find(ctx, tgid) || !kill((pid_t)tgid, 0) || errno != ESRCH;
+}
+
+/* Brings a process that is known up to date. */
+static struct error *reread(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    struct procfs_mappings maps = {0};
+    struct procfs_status status;
+
+    struct error *err = procfs_status((pid_t)process->tgid, &status);
+    bool same = !err && (!process->bound || process->start_boottime_ns / CLOCK_TICK_NS == status.start_ticks);
+    if (!err && (!same || !(process->python || p->options.any))) {
+        bool in_scope = process->in_scope && (same || p->options.all);
+        return read_process(p, process->tgid, in_scope, time_ns, &process);
+    }
+    if (!err)
+        err = procfs_mappings((pid_t)process->tgid, &maps);
+    if (!err)
+        err = add_mappings(p, process, &maps, time_ns);
+    procfs_mappings_deinit(&maps);
+    if (err && err->code != ERROR_NO_MEMORY) { /* it is about to go */
+        error_destroy(err);
+        err = NULL;
+    }
+    return err;
+}
+
+struct error *processes_rescan(struct processes *p, uint64_t time_ns)
+{
+    struct procfs_pids all;
+    struct map there = {0};
+    struct process *process;
+    struct error *err = NULL;
+
+    if (!p->missed)
+        return NULL;
+    TRY(procfs_pids(&all));
+    for (size_t i = 0; !err && i < all.list.count; i++) {
+        uint32_t tgid = (uint32_t)all.list.data[i];
+        process = processes_find(p, tgid);
+        if (!map_set(&there, tgid, 1))
+            err = error_no_memory();
+        else if (process)
+            err = reread(p, process, time_ns);
+        else
+            err = read_process(p, tgid, p->options.all, time_ns, &process);
+    }
+    VEC_DEINIT(&all.list);
+    for (uint32_t i = 0; !err && i < p->live.count; i++) {
+        process = p->live.data[i];
+        if (!process->ended_ns && !map_get(&there, process->tgid))
+            process->ended_ns = time_ns;
+    }
+    map_deinit(&there);
+    if (!err && p->options.sampler)
+        sampler_prune(p->options.sampler, is_there, p);
+    p->missed = false;
+    return err;
 }

@@ -68,6 +68,8 @@ struct process {
     struct py_asyncio asyncio;  /* of the module _asyncio, wherever it is */
     bool configured;            /* the sampler has it */
     bool counted;               /* among the Python processes */
+    uint64_t since_ns;          /* its fork or exec; 0: it was there already */
+    uint64_t python_since_ns;   /* its interpreter was mapped; 0: it was there already */
     uint32_t layout_index;
     uint64_t sample_count;
     uint64_t trace_epoch_1;
@@ -114,12 +116,16 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
  * reuse of the pid was missed. NULL when it cannot be known any more.
  */
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
+/* Whether samples of the process belong into the trace: it is selected, and Python or of interest anyway. */
+bool processes_wants(const struct processes *p, const struct process *process);
 /* A sample came of a process that the sampler has not been told of: it is now. */
 struct error *processes_sampled(struct processes *p, struct process *process);
 /* Where the process's interpreter, which is known and not refused, has what the frame walk begins with. */
 void process_describe_python(const struct process *p, struct wire_process *out);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
 struct error *processes_settle(struct processes *p, uint64_t time_ns);
+/* Reads from /proc what lost events would have told, if any were lost. Call now and then. */
+struct error *processes_rescan(struct processes *p, uint64_t time_ns);
 struct process *processes_find(struct processes *p, uint32_t tgid);
 /* The thread; made on first sight. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);
@@ -134,6 +140,7 @@ struct processes_counts {
     uint64_t refused;     /* interpreters that cannot be served */
     uint64_t gone;        /* vanished while being read */
     uint64_t lost;        /* side-band events the kernel dropped */
+    uint64_t late_ticks;  /* of Python processes, before they were known */
     uint64_t laid_ns;     /* when the sampler was last told of mappings */
     uint64_t mappings_refused; /* processes whose mappings did not fit the sampler's array */
 };

@@ -188,6 +188,7 @@ static void sum_losses(struct record *r)
     r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
     r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
     r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
+    r->losses[LOSS_known_late] += processes_counts(r->processes).late_ticks;
     r->losses[LOSS_tick_skipped] += r->skipped;
 }
 
@@ -195,7 +196,7 @@ static void sum_losses(struct record *r)
 static uint64_t lost_samples(const struct record *r)
 {
     return r->losses[LOSS_ring_full] + r->losses[LOSS_tick_skipped] + r->losses[LOSS_nested] +
-           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen];
+           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen] + r->losses[LOSS_known_late];
 }
 
 static struct error *drain(struct record *r, uint64_t until_ns)
@@ -415,6 +416,7 @@ static struct error *end_file(struct record *r, uint64_t time_ns, enum end_reaso
         TRY(sampler_ticks(r->sampler, r->ticks));
     for (uint32_t i = 0; i < tick_count; i++) {
         const struct sampler_ticks *now = &r->ticks[i], *then = &r->file_ticks[i];
+        r->ticks[i].seen_others += recorder_unwanted(r->recorder, (uint32_t)now->cpu);
         ticks[i] = (struct sampler_ticks){
             .cpu = now->cpu,
             .count = now->count - then->count,
@@ -422,6 +424,7 @@ static struct error *end_file(struct record *r, uint64_t time_ns, enum end_reaso
             .running_ns = now->running_ns - then->running_ns,
             .seen = now->seen - then->seen,
             .seen_idle = now->seen_idle - then->seen_idle,
+            .seen_others = now->seen_others - then->seen_others,
         };
         r->file_ticks[i] = *now;
     }
@@ -835,6 +838,7 @@ static struct error *loop(struct record *r)
         TRY(drain(r, now - SETTLE_NS));
         if (now - r->flushed_ns >= FLUSH_NS) {
             TRY(processes_reap(r->processes, now));
+            TRY(processes_rescan(r->processes, now));
             flush(r, now);
             TRY(keep_budget(r, now));
         }

@@ -23,6 +23,9 @@ struct python_entry {
     int32_t offset;
 };
 
+/* The most CPUs that Linux knows on x86-64. */
+#define CPUS_MAX 8192
+
 struct recorder {
     struct recorder_options o;
     uint64_t epoch_1; /* counts up over all files; 0: none was begun */
@@ -33,6 +36,7 @@ struct recorder {
     struct recorder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
     struct python_names names;
+    uint64_t unwanted[CPUS_MAX];
     /* scratch, one sample at a time */
     struct python_entry entries[WIRE_PYTHON_MAX];
     uint32_t frames[WIRE_PYTHON_MAX];
@@ -64,6 +68,11 @@ void recorder_destroy(struct recorder *r)
 const uint64_t *recorder_loss_counts(const struct recorder *r)
 {
     return r->losses;
+}
+
+uint64_t recorder_unwanted(const struct recorder *r, uint32_t cpu)
+{
+    return cpu < CPUS_MAX ? r->unwanted[cpu] : 0;
 }
 
 struct recorder_counts recorder_counts(const struct recorder *r)
@@ -695,9 +704,11 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         r->losses[LOSS_process_gone]++;
         return NULL;
     }
-    /* The new image of a process whose old one was Python: it is sampled when it turns out to be Python too. */
-    if (!p->python && !r->o.any)
+    /* One that was sampled in case it were Python, or the new image of one that was. */
+    if (!processes_wants(r->o.processes, p)) {
+        r->unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
         return NULL;
+    }
     if (!p->configured && r->o.any)
         TRY(processes_sampled(r->o.processes, p));
     struct thread *t = process_thread(p, m->tid);
@@ -708,7 +719,17 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         TRY(late_unwind_run(r->o.late_unwind, p, m, at, &native));
     if (native.end > LOSS_complete)
         r->losses[native.end]++;
-    struct trace_tuple tuple = {.python_end = m->python_end, .native_end = native.end};
+    uint32_t python_end = m->python_end;
+    if (m->flags & WIRE_STALE)
+        python_end = LOSS_stale_config;
+    else if (m->flags & WIRE_UNCONFIGURED && p->python)
+        python_end = LOSS_not_yet_known;
+    if (python_end != m->python_end)
+        r->losses[python_end]++;
+    /* Where not every process is wanted, the sampler leaves out the native part of one that may be none of them, too. */
+    if (python_end == LOSS_not_yet_known && !native.end && r->o.late_unwind)
+        native.end = LOSS_not_yet_known;
+    struct trace_tuple tuple = {.python_end = python_end, .native_end = native.end};
     if (m->kernel_count)
         TRY(kernel_stack(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
     bool by_count = false;
@@ -825,6 +846,8 @@ void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_t
             .enabled_ns = ticks[i].enabled_ns,
             .running_ns = ticks[i].running_ns,
             .seen = ticks[i].seen,
+            .idle = ticks[i].seen_idle,
+            .unsampled = ticks[i].seen_others,
         };
         trace_writer_put(r->o.writer, TRACE_ticks, &record);
     }

@@ -54,6 +54,8 @@ struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns);
 void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
 /* The period is another from now on. */
 void recorder_period(struct recorder *r, uint64_t time_ns, uint64_t period, const char *why);
+/* Samples that came from a CPU and turned out not to be wanted, so far. */
+uint64_t recorder_unwanted(const struct recorder *r, uint32_t cpu);
 void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count);
 void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost);
 

@@ -405,6 +405,38 @@ void sampler_remove_process(struct sampler *s, uint32_t tgid)
     bpf_map_delete_elem(bpf_map__fd(s->skel->maps.processes), &tgid);
 }
 
+void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), void *ctx)
+{
+    int map = bpf_map__fd(s->skel->maps.processes);
+    uint32_t tgid, next, *at = NULL;
+
+    while (!bpf_map_get_next_key(map, at, &next)) {
+        /* One that is removed has no next: it goes when its successor is known. */
+        if (at && !wanted(ctx, tgid))
+            sampler_remove_process(s, tgid);
+        tgid = next;
+        at = &tgid;
+    }
+    if (at && !wanted(ctx, tgid))
+        sampler_remove_process(s, tgid);
+}
+
+uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns)
+{
+    int map = bpf_map__fd(s->skel->maps.unknown);
+    struct wire_unknown known;
+
+    if (bpf_map_lookup_elem(map, &tgid, &known) || known.first_ns < since_ns)
+        return 0;
+    bpf_map_delete_elem(map, &tgid);
+    return known.ticks;
+}
+
+uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns)
+{
+    return s->kind->is_time ? (time_ns / sampler_event(s).period + 1) * s->event_count : UINT64_MAX;
+}
+
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
 {
     s->fn = fn;
@@ -464,6 +496,9 @@ struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks)
     sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_IDLE);
     for (uint32_t i = 0; i < s->event_count; i++)
         ticks[i].seen_idle = on_cpu(s, i);
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_OTHERS);
+    for (uint32_t i = 0; i < s->event_count; i++)
+        ticks[i].seen_others = on_cpu(s, i);
     return NULL;
 }
 

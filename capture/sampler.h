@@ -50,6 +50,15 @@ struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct
 /* What the BPF side has for it now (bound, perhaps inherited at fork); false when nothing. */
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process);
 void sampler_remove_process(struct sampler *s, uint32_t tgid);
+/* Forgets processes that it inherited by fork and `wanted` does not want, where their news were lost. */
+void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), void *ctx);
+/*
+ * Ticks of a process that was not named in time, after the while that such a process is sampled anyway; those of what
+ * ran as this process before `since_ns` are left out.
+ */
+uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns);
+/* How many ticks all CPUs can have had in a time; all ones where the kernel finds the period. */
+uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns);
 
 /* Hands over the messages that have come (struct wire_*, valid during the call), in the order they were made per CPU. */
 typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
@@ -65,6 +74,7 @@ struct sampler_ticks {
     uint64_t enabled_ns, running_ns;
     uint64_t seen;       /* times the program ran */
     uint64_t seen_idle;  /* of them, for the idle task */
+    uint64_t seen_others; /* of them, for processes that are not to be sampled */
 };
 struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks); /* cpu_count of them */
 /* Run time of the sampling program, where the kernel counts it (kernel.bpf_stats_enabled). */

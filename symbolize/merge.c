@@ -298,7 +298,8 @@ static bool python_mark(const struct merge_input *in, enum merge_kind *kind)
 {
     if (in->python_end <= LOSS_complete)
         return false;
-    if (!in->python_count && (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config))
+    if (!in->python_count && (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config ||
+                              in->python_end == LOSS_not_yet_known))
         return false;
     *kind = in->python_end == LOSS_python_too_deep ? MERGE_TRUNCATED : MERGE_TORN;
     return true;

@@ -623,13 +623,16 @@ static void print_ends(const char *title, const struct resolver_ends *ends, FILE
 static void print_completeness(const struct summary *s, const struct resolver *r, FILE *out)
 {
     const struct resolver_stats *stats = resolver_stats(r);
+    struct resolver_ends python = stats->python, native = stats->native;
     struct number n;
 
     if (!stats->sample_count)
         return;
     fprintf(out, "Completeness\n");
-    print_ends("Python stacks that reached their root", &stats->python, out);
-    print_ends("native stacks that reached the thread's start", &stats->native, out);
+    /* Of these no such stack was taken; they are among the losses. */
+    python.count[LOSS_not_yet_known] = python.count[LOSS_stale_config] = native.count[LOSS_not_yet_known] = 0;
+    print_ends("Python stacks that reached their root", &python, out);
+    print_ends("native stacks that reached the thread's start", &native, out);
     print_ends("joins of Python runs with native frames", &stats->join, out);
     if (stats->snapshot_count)
         fprintf(out, "  %-46s%9s%12s\n", "unwound from snapshots", "", grouped(stats->snapshot_count, &n));

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the ticks of a capture went, as its files tell: read from `pysym --format dump`."""
+import collections
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOSSES = {int(n): name for n, name in
+          re.findall(r"^LOSS\((\d+), (\w+)", (ROOT / "formats/trace/losses.def").read_text(), re.M)}
+# Samples that are not in the file; the other losses leave a sample with less in it.
+SEEN_BUT_LOST = ("ring_full", "process_gone")
+
+Sample = collections.namedtuple("Sample", "time_ns cpu pid start_ns weight")
+
+
+class Account:
+    """One file's, or the sum of several."""
+
+    def __init__(self):
+        self.samples = []
+        self.losses = collections.Counter()
+        self.seen = self.idle = self.unsampled = self.count_ns = 0
+        self.ends = []  # reason of END, a file each; None: it has none
+        self.periods = 0  # changes of the rate
+
+    def __add__(self, other):
+        out = Account()
+        for one in (self, other):
+            out.samples += one.samples
+            out.losses.update(one.losses)
+            out.seen += one.seen
+            out.idle += one.idle
+            out.unsampled += one.unsampled
+            out.count_ns += one.count_ns
+            out.ends += one.ends
+            out.periods += one.periods
+        return out
+
+    @property
+    def residue(self):
+        """Ticks the sampler saw that are neither samples nor counted. None are."""
+        return (self.seen - self.idle - self.unsampled - len(self.samples) -
+                sum(self.losses[name] for name in SEEN_BUT_LOST))
+
+    @property
+    def weight_ns(self):
+        return sum(s.weight for s in self.samples)
+
+    @property
+    def sigma_ns(self):
+        return sum(s.weight ** 2 for s in self.samples) ** 0.5
+
+    def text(self):
+        return (f"{self.seen} ticks seen = {self.idle} idle + {self.unsampled} of others + {len(self.samples)} samples + "
+                f"{sum(self.losses[name] for name in SEEN_BUT_LOST)} lost + {self.residue} unaccounted; losses "
+                f"{dict(self.losses)}")
+
+
+def period_at(changes, time_ns):
+    return next(period for since, period in reversed(changes) if since <= time_ns)
+
+
+def read(pysym, trace):
+    """The account of one file. It may be damaged: what is whole is read."""
+    out, fields = Account(), re.compile(r"(\w+)=(-?\w+)")
+    processes, threads, periods, event = {}, {}, {}, None
+    ended = None
+    with subprocess.Popen([pysym, str(trace), "--format", "dump"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as dump:
+        for line in dump.stdout:
+            kind = line.split(None, 1)[0] if line.strip() else ""
+            if kind not in ("sample", "samples", "process", "thread", "event", "ticks", "loss", "end", "period"):
+                continue
+            f = dict(fields.findall(line))
+            if kind == "sample":
+                pid, start = processes[threads[f["thread"]]]
+                time_ns = int(f["time_ns"])
+                weight = int(f["value"]) if "value" in f else period_at(periods[event], time_ns)
+                out.samples.append(Sample(time_ns, int(f["cpu"]), pid, start, weight))
+            elif kind == "samples":
+                event = f["event"]
+            elif kind == "process":
+                processes[f["id"]] = (int(f["tgid"]), int(f["start_boottime_ns"]))
+            elif kind == "thread":
+                threads[f["id"]] = f["process"]
+            elif kind == "event":
+                periods[f["id"]] = [(0, int(f["period"]))]
+            elif kind == "period":
+                periods[f["event"]].append((int(f["time_ns"]), int(f["period"])))
+                out.periods += 1
+            elif kind == "ticks":
+                out.seen += int(f["seen"])
+                out.idle += int(f["idle"])
+                out.unsampled += int(f["unsampled"])
+                out.count_ns += int(f["count"])
+            elif kind == "loss":
+                out.losses[LOSSES[int(f["reason"])]] += int(f["count"])
+            elif kind == "end":
+                ended = int(f["reason"])
+        errors = dump.stderr.read()
+    assert dump.returncode in (0, 3), errors
+    out.ends = [ended]
+    return out

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures that go on: rotation, the files that are kept, and limits of size and CPU."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import accounts
+from conftest import PYCAP, PYSYM, why_no_bpf
+
+PYTHON = "/usr/bin/python3"
+# Uses so many seconds of CPU in a function, and prints what it has used in all, at its end.
+BURN = """
+import sys, time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        sum(range(2000))
+burn(float(sys.argv[1]))
+print(time.process_time())
+"""
+
+
+@pytest.fixture(autouse=True)
+def needs_bpf():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    if not os.access(PYTHON, os.X_OK):
+        pytest.skip(f"no {PYTHON}")
+
+
+def files(folder):
+    """In the order in which they were written: names of one second count up before the suffix."""
+    def order(path):
+        parts = path.name.split(".")
+        return parts[0], int(parts[1]) if len(parts) > 2 else 1
+    return sorted(folder.glob("t-*.bin"), key=order)
+
+
+def check_series(paths, pysym):
+    """Every file opens alone, and together they hold every tick once: returns the sum."""
+    total = accounts.Account()
+    for path in paths:
+        done = pysym(path, "--format", "folded")
+        assert done.returncode in (0, 3), done.stderr
+        account = accounts.read(PYSYM, path)
+        # A file that is over before anything was sampled has no stacks; others have whole ones.
+        assert not account.samples or "<module>" in done.stdout, f"{path}: no stack has a root"
+        if total.samples and account.samples:
+            assert max(s.time_ns for s in total.samples) < min(s.time_ns for s in account.samples), f"{path} overlaps"
+        total = total + account
+    assert total.residue == 0, total.text()
+    assert len({(s.time_ns, s.cpu) for s in total.samples}) == len(total.samples)
+    return total
+
+
+@pytest.mark.parametrize("how", ["--rotate=1", "--rotate-size=8K"])
+def test_rotation(how, pycap, pysym, tmp_path):
+    done = pycap("record", "-F", "499", how, "-o", tmp_path / "t-%t.bin", "--", PYTHON, "-c", BURN, "4")
+    assert done.returncode == 0, done.stderr
+    paths = files(tmp_path)
+    assert len(paths) >= 3, done.stderr
+    total = check_series(paths, pysym)
+    assert total.ends == [5] * (len(paths) - 1) + [2]
+    cpu_ns = float(done.stdout) * 1e9
+    # What is between two files would show as time that nobody had.
+    skipped_ns = total.losses["tick_skipped"] * 1e9 / 499
+    assert abs(total.weight_ns - cpu_ns) <= 4 * total.sigma_ns + skipped_ns + 50e6, total.text()
+
+
+def test_keep(pycap, pysym, tmp_path):
+    done = pycap("record", "-F", "499", "--rotate-size", "8K", "--keep", "2", "-o", tmp_path / "t-%t.bin", "--", PYTHON,
+                 "-c", BURN, "3")
+    assert done.returncode == 0, done.stderr
+    assert "not all are kept" in done.stderr
+    paths = files(tmp_path)
+    assert len(paths) == 2
+    assert [accounts.read(PYSYM, p).ends for p in paths] == [[5], [2]]
+
+
+def test_hangup_rotates(pysym, tmp_path):
+    with subprocess.Popen([PYTHON, "-c", BURN, "60"], stdout=subprocess.DEVNULL) as target:
+        try:
+            with subprocess.Popen([PYCAP, "record", "-F", "499", "--rotate", "1d", "-p", str(target.pid), "-o",
+                                   tmp_path / "t-%t.bin"], stderr=subprocess.PIPE, text=True) as recorder:
+                for count in (1, 2, 3):
+                    deadline = time.monotonic() + 60
+                    while len(files(tmp_path)) < count or not any(p.stat().st_size > 2000 for p in files(tmp_path)[count - 1:]):
+                        assert time.monotonic() < deadline and recorder.poll() is None, "no file came"
+                        time.sleep(0.1)
+                    time.sleep(0.3)
+                    recorder.send_signal(signal.SIGHUP if count < 3 else signal.SIGINT)
+                assert recorder.wait(60) == 0, recorder.stderr.read()
+        finally:
+            target.kill()
+    paths = files(tmp_path)
+    assert len(paths) == 3
+    assert check_series(paths, pysym).ends == [5, 5, 0]
+
+
+def test_weights_after_rate_changes(pycap, pysym, tmp_path):
+    """More CPU than allowed from the first second on: the rate steps down, and weights still sum up to the CPU time."""
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "4999", "--max-cpu", "0.5", "-o", trace, "--", PYTHON, "-c", BURN, "4")
+    assert done.returncode == 0, done.stderr
+    account = accounts.read(PYSYM, trace)
+    assert account.periods >= 1 and len({s.weight for s in account.samples}) >= 2, done.stderr
+    assert "The rate was lowered" in done.stderr
+    assert account.residue == 0, account.text()
+    cpu_ns = float(done.stdout) * 1e9
+    lost_ns = sum(account.losses[n] for n in ("ring_full", "known_late")) * max(s.weight for s in account.samples)
+    assert abs(account.weight_ns - cpu_ns) <= 4 * account.sigma_ns + lost_ns + 50e6, account.text()
+    # pysym's own sum is the same one.
+    out = tmp_path / "out.json"
+    assert pysym(trace, "--format", "speedscope", "-o", out).returncode in (0, 3)
+    profiles = json.loads(out.read_text())["profiles"]
+    assert sum(sum(p["weights"]) for p in profiles) == account.weight_ns
+
+
+def test_max_size_ends_in_order(pycap, pysym, tmp_path):
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "4999", "--max-size", "24K", "-d", "60", "-o", trace, "--", PYTHON, "-c", BURN, "60")
+    assert "--max-size" in done.stderr, done.stderr
+    account = accounts.read(PYSYM, trace)
+    assert account.ends == [6] and account.residue == 0, account.text()
+    assert "<module>" in pysym(trace, "--format", "folded").stdout
+    assert 12 * 1024 <= trace.stat().st_size <= 64 * 1024
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system needs root")
+@pytest.mark.parametrize("options", ["nr_inodes=4", "size=48k"])
+def test_disk_full_at_a_rotation(options, pycap, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", small], check=True)
+    try:
+        done = pycap("record", "-F", "999", "--rotate-size", "8K", "-o", small / "t-%t.bin", "--", PYTHON, "-c", BURN, "30")
+        assert done.returncode == 1
+        assert "t-" in done.stderr and "space" in done.stderr, done.stderr
+        paths = files(small)
+        assert len(paths) >= 2
+        accounts_of = [accounts.read(PYSYM, p) for p in paths if p.stat().st_size]
+        assert accounts_of[0].ends == [5] and accounts_of[0].samples
+        assert sum(len(a.samples) for a in accounts_of) > len(accounts_of[0].samples)
+    finally:
+        subprocess.run(["umount", small], check=True)

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are hard to follow. Each tick the sampler saw is a sample or counted by name, and the samples'
+weights sum up to the CPU time that the kernel says the processes had."""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+import accounts
+from conftest import PYSYM, why_no_bpf
+
+PYTHON = "/usr/bin/python3"
+HZ = 999
+
+# What the programs below begin with. `done()` prints the CPU time of the whole tree, and which processes it had.
+HEAD = """
+import json, os, resource, signal, subprocess, sys, time
+def cpu(who):
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        sum(range(500))
+pids = [os.getpid()]
+def fork(function, *arguments):
+    pid = os.fork()
+    if not pid:
+        try:
+            function(*arguments)
+        finally:
+            os._exit(0)
+    pids.append(pid)
+    return pid
+def done(**more):
+    print(json.dumps({"cpu": cpu(resource.RUSAGE_SELF) + cpu(resource.RUSAGE_CHILDREN), "pids": pids, **more}))
+"""
+
+
+@pytest.fixture(autouse=True)
+def needs_bpf():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    if not os.access(PYTHON, os.X_OK):
+        pytest.skip(f"no {PYTHON}")
+
+
+@pytest.fixture
+def run(pycap, pysym, tmp_path):
+    """Records a program; returns what it printed, its account, and its stacks as [(pid, [frames], samples)]."""
+    def record(program, *before):
+        script, trace = tmp_path / "program.py", tmp_path / "t.bin"
+        script.write_text(HEAD + textwrap.dedent(program))
+        # A buffer so large that a busy machine does not fill it: the rate stays.
+        done = pycap("record", "-F", HZ, "-m", "32M", "-o", trace, "--", *before, PYTHON, script)
+        assert done.returncode == 0, done.stderr
+        account = accounts.read(PYSYM, trace)
+        assert account.samples, done.stderr
+        assert account.residue == 0, account.text()
+        rows = []
+        folded = pysym(trace, "--format", "folded")
+        assert folded.returncode in (0, 3), folded.stderr
+        for line in folded.stdout.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            frames = stack.split(";")
+            rows.append((int(frames[0].rsplit("-", 1)[1]), frames[1:], int(count)))
+        told = next((json.loads(l) for l in done.stdout.splitlines() if l.startswith("{")), None)
+        return told, account, rows
+    return record
+
+
+def check_cpu(told, account):
+    """Weights and the kernel's account of CPU time, which is exact, within 4 sigma and what was lost by name."""
+    lost_ns = sum(account.losses[n] for n in ("tick_skipped", "ring_full", "known_late", "process_gone")) * 1e9 / HZ
+    gap = told["cpu"] * 1e9 - account.weight_ns
+    assert -4 * account.sigma_ns - 50e6 <= gap <= 4 * account.sigma_ns + lost_ns + 50e6, \
+        f"{told['cpu']:.3f} s of CPU, {account.weight_ns / 1e9:.3f} s in samples; {account.text()}"
+
+
+def seconds_in(rows, function):
+    return sum(count for _, frames, count in rows if any(f.startswith(function + " (") for f in frames)) / HZ
+
+
+def test_short_lives(run):
+    """Interpreters that live 50 to 500 ms: none is missed, nor is any of their time."""
+    told, account, rows = run("""
+        for i in range(24):
+            code = f"import os, time\\nend = time.process_time() + {0.05 if i % 8 else 0.4}\\n" \\
+                   "def short():\\n    while time.process_time() < end: sum(range(500))\\nshort()"
+            child = subprocess.Popen([sys.executable, "-c", code])
+            pids.append(child.pid)
+            child.wait()
+        done()
+    """)
+    check_cpu(told, account)
+    assert {s.pid for s in account.samples} >= set(told["pids"])
+    seen = collections.Counter(pid for pid, frames, count in rows if any(f.startswith("short (") for f in frames))
+    assert set(seen) >= set(told["pids"][1:])
+
+
+def test_fork_storm(run):
+    """Forks without exec, a few milliseconds each: sampled from their first tick on, with Python stacks."""
+    told, account, rows = run("""
+        def work():
+            burn(0.004)
+        for i in range(60):
+            for pid in [fork(work) for _ in range(8)]:
+                os.waitpid(pid, 0)
+        done()
+    """)
+    check_cpu(told, account)
+    # 480 processes with four ticks each on average: that many have none with a chance of e^-4 at the very most.
+    assert len({s.pid for s in account.samples} & set(told["pids"])) >= 0.9 * len(told["pids"])
+    in_work = seconds_in(rows, "work")
+    assert in_work >= 0.9 * 480 * 0.004 - 0.05, in_work
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(run, method):
+    told, account, rows = run(f"""
+        import multiprocessing
+        def work(n):
+            burn(0.02)
+            return os.getpid()
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("{method}")
+            with context.Pool(3) as pool:
+                workers = set(pool.map(work, range(60), chunksize=1))
+                pool.close()
+                pool.join()
+            pids.extend(workers)
+            done()
+    """)
+    if method != "forkserver":  # whose children are not the program's
+        check_cpu(told, account)
+    assert {s.pid for s in account.samples} >= set(told["pids"][1:])
+    assert seconds_in(rows, "work") >= 0.9 * 60 * 0.02
+
+
+def test_exec_chain(run):
+    """One process: Python, then Python, then a shell, then Python. Each image is told from the one before."""
+    told, account, rows = run("""
+        stage = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+        exec(f"def stage{stage}():\\n    burn(0.3)\\nstage{stage}()")
+        if stage == 2:
+            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; "
+                                             f"exec {sys.executable} {sys.argv[0]} 3"])
+        elif stage == 1:
+            os.execv(sys.executable, [sys.executable, sys.argv[0], "2"])
+        done()
+    """)
+    assert len({s.pid for s in account.samples}) == 1
+    for stage in (1, 2, 3):
+        assert abs(seconds_in(rows, f"stage{stage}") - 0.3) < 0.06 + account.losses["tick_skipped"] / HZ, stage
+    # The shell's ticks are none of Python's.
+    assert account.unsampled > 0
+    assert account.weight_ns < told["cpu"] * 1e9
+    assert not [f for _, frames, _ in rows for f in frames if "dash" in f]
+
+
+def test_pid_reuse(run):
+    """Two programs, one after the other, with the same pid: told apart by when they began."""
+    told, account, rows = run("""
+        def first_life():
+            burn(0.1)
+        def second_life():
+            burn(0.1)
+        pid = fork(first_life)
+        os.waitpid(pid, 0)
+        again = 0
+        for attempt in range(200):
+            with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+                f.write(str(pid - 1))
+            again = os.fork()
+            if not again:
+                if os.getpid() == pid:
+                    second_life()
+                os._exit(0)
+            os.waitpid(again, 0)
+            if again == pid:
+                break
+        done(pid=pid, again=again)
+    """, "unshare", "--pid", "--fork", "--mount-proc")
+    if told["pid"] != told["again"]:
+        pytest.skip("the pid was not to be had again")
+    check_cpu(told, account)
+    assert seconds_in(rows, "first_life") == pytest.approx(0.1, abs=0.04)
+    assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
+
+
+def test_pid_reuse_on_the_host(run):
+    """The same in the host's own pid namespace, which is the one that the trace tells of."""
+    told, account, rows = run("""
+        def first_life():
+            burn(0.1)
+        def second_life():
+            burn(0.1)
+        pid = fork(first_life)
+        os.waitpid(pid, 0)
+        for attempt in range(300):
+            with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+                f.write(str(pid - 1))
+            again = os.fork()
+            if not again:
+                if os.getpid() == pid:
+                    second_life()
+                os._exit(0)
+            os.waitpid(again, 0)
+            if again == pid:
+                break
+        done(pid=pid, again=again)
+    """)
+    if told["pid"] != told["again"]:
+        pytest.skip("the pid was not to be had again")
+    check_cpu(told, account)
+    lives = {s.start_ns for s in account.samples if s.pid == told["pid"]}
+    assert len(lives) == 2, lives
+    assert seconds_in(rows, "first_life") == pytest.approx(0.1, abs=0.04)
+    assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
+
+
+def test_threads_by_the_thousand(run):
+    told, account, rows = run("""
+        import threading
+        def work():
+            end = time.thread_time() + 0.001
+            while time.thread_time() < end:
+                sum(range(200))
+        for _ in range(10):
+            threads = [threading.Thread(target=work) for _ in range(200)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+        done()
+    """)
+    check_cpu(told, account)
+    assert seconds_in(rows, "work") >= 0.8 * 2000 * 0.001
+
+
+def library(name):
+    found = sorted(pathlib.Path("/usr/lib/x86_64-linux-gnu").glob(name)) + sorted(pathlib.Path("/lib/x86_64-linux-gnu").glob(name))
+    return str(found[0]) if found else None
+
+
+def test_libraries_that_come_and_go(run):
+    """dlopen and dlclose in a loop: different libraries at the same addresses are told apart."""
+    z, other = library("libz.so.1"), library("libbz2.so.1.0")
+    if not z or not other:
+        pytest.skip("libz and libbz2 are wanted")
+    told, account, rows = run(f"""
+        import ctypes, _ctypes
+        data = os.urandom(1 << 16)
+        def with_z(lib):
+            for _ in range(200): lib.crc32(0, data, len(data))
+        def with_bz2(lib):
+            out, size = ctypes.create_string_buffer(1 << 18), ctypes.c_uint(1 << 18)
+            lib.BZ2_bzBuffToBuffCompress(out, ctypes.byref(size), data, len(data), 1, 0, 0)
+        places = []
+        for _ in range(60):
+            for path, use in (({z!r}, with_z), ({other!r}, with_bz2)):
+                lib = ctypes.CDLL(path)
+                for line in open("/proc/self/maps"):
+                    if os.path.realpath(path) in line and " r-xp " in line:
+                        places.append((path, *(int(x, 16) for x in line.split()[0].split("-"))))
+                use(lib)
+                _ctypes.dlclose(lib._handle)
+        done(shared=sum(a[0] != b[0] and a[1] < b[2] and b[1] < a[2] for a in places for b in places))
+    """)
+    check_cpu(told, account)
+    assert told["shared"] > 0, "no address had code of both libraries"
+    seen = collections.Counter()
+    for _, frames, count in rows:
+        native = [f for f in frames if not f.endswith("_[k]")]
+        for function, its, wrong in (("with_z (", ("crc32", "[libz"), ("BZ2", "[libbz2")),
+                                     ("with_bz2 (", ("BZ2", "[libbz2"), ("crc32", "[libz"))):
+            if any(f.startswith(function) for f in native):
+                at = next(i for i, f in enumerate(native) if f.startswith(function))
+                seen[function, "right"] += count * any(f.startswith(its) for f in native[at + 1:])
+                seen[function, "wrong"] += count * any(f.startswith(wrong) for f in native[at + 1:])
+    for function in ("with_z (", "with_bz2 ("):
+        # A library's first milliseconds are in the side-band, so samples of it are right from the first one on.
+        assert seen[function, "wrong"] == 0, seen
+        assert seen[function, "right"] > 20, seen
+
+
+def test_binary_replaced_while_it_runs(run, tmp_path):
+    told, account, rows = run(f"""
+        import shutil
+        if len(sys.argv) > 1:
+            burn(0.2)
+            print("ready", flush=True)
+            sys.stdin.readline()
+            def after():
+                burn(0.3)
+            after()
+            sys.exit()
+        copy = {str(tmp_path / "python-of-its-own")!r}
+        shutil.copy(os.path.realpath(sys.executable), copy)
+        child = subprocess.Popen([copy, sys.argv[0], "child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        pids.append(child.pid)
+        child.stdout.readline()
+        with open(copy + ".new", "w") as f:
+            f.write("no program")
+        os.replace(copy + ".new", copy)
+        child.communicate(b"\\n")
+        done()
+    """)
+    check_cpu(told, account)
+    assert seconds_in(rows, "after") == pytest.approx(0.3, abs=0.08)
+
+
+def test_other_namespaces(run):
+    """A process whose own /proc, pid and mounts are others than pycap's."""
+    told, account, rows = run("""
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=False)
+        def inside():
+            burn(0.3)
+        inside()
+        done(pid=os.getpid())
+    """, "unshare", "--pid", "--mount", "--fork", "--mount-proc")
+    assert told["pid"] == 1
+    check_cpu(told, account)
+    assert seconds_in(rows, "inside") == pytest.approx(0.3, abs=0.08)
+
+
+def test_processes_that_vanish(pycap, tmp_path):
+    """Host-wide, while processes come and go faster than /proc can be read."""
+    trace = tmp_path / "t.bin"
+    storm = ["sh", "-c", "while :; do /bin/true; /bin/true & /usr/bin/python3 -S -c pass & wait; done"]
+    with subprocess.Popen(storm, start_new_session=True) as shell:
+        try:
+            for options in ((), ("-a",)):
+                done = pycap("record", "-F", HZ, "-d", "2", "-o", trace, *options)
+                assert done.returncode == 0, done.stderr
+                account = accounts.read(PYSYM, trace)
+                assert account.samples and account.residue == 0, account.text()
+                assert len({s.pid for s in account.samples}) > 10
+        finally:
+            os.killpg(shell.pid, 9)
+
+
+def test_lost_news(pycap, pysym, tmp_path):
+    """The kernel drops events of processes, since nobody takes them: /proc tells later what they would have."""
+    fifo, trace = tmp_path / "fifo", tmp_path / "t.bin"
+    os.mkfifo(fifo)
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + textwrap.dedent("""
+        # So much happens while the recorder waits for its reader that the buffer for events overflows.
+        for _ in range(int(sys.argv[1])):
+            os.waitpid(fork(lambda: None), 0)
+        child = subprocess.Popen([sys.executable, "-c", "import time\\ndef hidden():\\n    end = time.process_time() + 3\\n"
+                                  "    while time.process_time() < end: sum(range(500))\\nhidden()"])
+        child.wait()
+        done(child=child.pid)
+    """))
+    reader = subprocess.Popen(["sh", "-c", f"exec 3<{fifo}; sleep 5; cat <&3 >{trace}"])
+    # With copies of stacks the pipe is full at once, and pycap waits.
+    done = pycap("record", "-F", "999", "--unwind", "snapshot", "-o", fifo, "--", PYTHON, program, "2500")
+    reader.wait(60)
+    assert done.returncode == 0, done.stderr
+    account = accounts.read(PYSYM, trace)
+    assert account.residue == 0, account.text()
+    told = json.loads(re.search(r"^\{.*", done.stdout, re.M)[0])
+    if not account.losses["sideband_lost"]:
+        pytest.skip("no event was lost")
+    stacks = [l for l in pysym(trace, "--format", "folded").stdout.splitlines() if "hidden (" in l]
+    assert stacks, "the process was never known"
+    assert all(f"-{told['child']};" in l for l in stacks)
