@@ -150,6 +150,10 @@ $(MAN): $(OUT)/man/%: docs/%.scd | deps
 	$(call say,MAN,$@)
 	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGES)} scdoc <$< >$@
 
+.PHONY: soak
+soak: all | build/.deps-test ## record for SOAK_MINUTES (10) under a hard load, onto slow and full disks
+	$(Q)PYCAP="$(OUT)/pycap" PYSYM="$(OUT)/pysym" $(PYTHON) tests/soak/soak.py
+
 KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-asan check-kernels
 check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden and live tests

@@ -184,6 +184,18 @@ static void select_process(struct process *process, bool in_scope, bool passes)
     process->selected = in_scope && passes;
 }
 
+/*
+ * For a process that begins otherwise than by the fork that the sampler saw: what it inherited then names an image that
+ * may long be gone, and would be taken for what the sampler has learnt of this one.
+ */
+static void disinherit(struct processes *p, uint32_t tgid)
+{
+    struct wire_process now;
+
+    if (p->options.sampler && sampler_get_process(p->options.sampler, tgid, &now))
+        sampler_remove_process(p->options.sampler, tgid);
+}
+
 struct thread *process_thread(struct process *p, uint32_t tid)
 {
     uint64_t *index = map_get(&p->thread_index, tid);
@@ -471,6 +483,7 @@ static struct error *read_process(struct processes *p, uint32_t tgid, bool in_sc
     }
     err = add(p, tgid, time_ns, &process);
     if (!err) {
+        disinherit(p, tgid);
         process->since_ns = 0;
         if (!in_scope && p->missed) {
             const struct process *parent = processes_find(p, status.parent_tgid);
@@ -552,6 +565,7 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     uint32_t parent = old ? old->parent_tgid : 0;
 
     TRY(add(p, e->tgid, e->time_ns, &process));
+    disinherit(p, e->tgid);
     process->parent_tgid = parent;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     select_process(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
