@@ -426,7 +426,8 @@ static const char *counted(uint64_t count, const char *one, const char *many, st
 static const char *end_reason(uint32_t reason)
 {
     static const char *const texts[] = {"ended by a signal", "ended when its duration was over",
-                                        "ended with the command", "ended with its processes", "ended by an error"};
+                                        "ended with the command", "ended with its processes", "ended by an error",
+                                        "goes on in another file", "ended at its size limit"};
 
     return reason < sizeof texts / sizeof *texts ? texts[reason] : "ended for a reason unknown to this version";
 }
