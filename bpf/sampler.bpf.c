@@ -34,6 +34,7 @@ const volatile __u32 sample_kernel = 1;
 /* What a sample stands for. A clock's context goes on naming the period that its event was made with. */
 volatile __u64 sample_period = 0;
 const volatile __u32 sample_python = 1;
+volatile __u32 code_generation = 0; /* changes when user space has forgotten the code objects it was sent */
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -776,7 +777,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
             s->walk.layout = *layout;
             s->walk.process = *process;
             s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^
-                       tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u;
+                       tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
             walk_python();
             m->python_count = s->walk.count;
             at += append_python(at);

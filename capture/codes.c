@@ -19,6 +19,7 @@ struct codes {
     VEC(struct code_place) places;
     struct codes_counts counts;
     struct buf storage, packed;
+    uint64_t bytes; /* of contents */
     struct py_walk *walk; /* for fingerprints of live objects */
 };
 
@@ -113,8 +114,21 @@ static struct error *keep(struct codes *c, const struct trace_code *record, uint
     uint32_t id = intern_id(&c->contents, c->packed.data, (uint32_t)c->packed.len_bytes, &added);
     if (id == INTERN_NONE || (added && !VEC_PUSH(&c->places, ((struct code_place){0}))))
         return error_no_memory();
+    c->bytes += added ? c->packed.len_bytes : 0;
     *index = id;
     return NULL;
+}
+
+uint64_t codes_bytes(const struct codes *c)
+{
+    return c->bytes;
+}
+
+void codes_clear(struct codes *c)
+{
+    intern_deinit(&c->contents);
+    VEC_DEINIT(&c->places);
+    c->bytes = 0;
 }
 
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out)

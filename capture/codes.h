@@ -19,6 +19,9 @@
 struct codes;
 struct error *codes_create(struct codes **out);
 void codes_destroy(struct codes *c);
+uint64_t codes_bytes(const struct codes *c);
+/* Forgets all; indexes of before mean nothing any more. */
+void codes_clear(struct codes *c);
 
 #define CODES_NONE UINT32_MAX
 

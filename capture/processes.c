@@ -23,6 +23,7 @@
 /* How often cgroups are read again where the filter wants them. */
 #define FILTER_AGAIN_NS UINT64_C(5000000000)
 
+#define THREADS_MAX 4096
 /* /proc tells a process's start in these (USER_HZ). */
 #define CLOCK_TICK_NS UINT64_C(10000000)
 
@@ -734,6 +735,23 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
+void processes_forget_codes(struct processes *p)
+{
+    for (uint32_t i = 0; i < p->live.count; i++) {
+        intern_deinit(&p->live.data[i]->codes.keys);
+        VEC_DEINIT(&p->live.data[i]->codes.index);
+    }
+}
+
+/* A process may start threads for ever: their names are read again when they are met again. */
+static void forget_threads(struct process *process)
+{
+    if (process->threads.count <= THREADS_MAX)
+        return;
+    map_deinit(&process->thread_index);
+    VEC_DEINIT(&process->threads);
+}
+
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
     /* Nothing tells of a move into another cgroup. */
@@ -744,6 +762,7 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
     }
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];
+        forget_threads(process);
         if (process->leader_exited && !process->ended_ns && has_gone(process->tgid))
             process->ended_ns = time_ns;
         if (process->ended_ns && time_ns - process->ended_ns > LINGER_NS)

@@ -126,6 +126,8 @@ void process_describe_python(const struct process *p, struct wire_process *out);
 struct error *processes_settle(struct processes *p, uint64_t time_ns);
 /* Reads from /proc what lost events would have told, if any were lost. Call now and then. */
 struct error *processes_rescan(struct processes *p, uint64_t time_ns);
+/* The contents of code objects are forgotten. */
+void processes_forget_codes(struct processes *p);
 struct process *processes_find(struct processes *p, uint32_t tgid);
 /* The thread; made on first sight. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);

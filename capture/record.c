@@ -52,6 +52,8 @@
 #define SETTLE_NS (1 * MS)
 /* Blocks are written at least so often: what a kill -9 can cost. */
 #define FLUSH_NS SECOND
+/* Kept of code objects; a large host's programs have some 15 MiB. */
+#define CODES_MAX_BYTES (UINT64_C(32) << 20)
 #define SIDEBAND_PAGES 128
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * MS)
@@ -209,6 +211,18 @@ static struct error *drain(struct record *r, uint64_t until_ns)
     if (r->tables)
         TRY(tables_poll(r->tables, now_ns()));
     return processes_settle(r->processes, now_ns());
+}
+
+/* Programs may make code for ever: what is kept of it has a limit, and is met again where it is still in use. */
+static struct error *limit_codes(struct record *r)
+{
+    if (!r->sampler || codes_bytes(r->codes) < CODES_MAX_BYTES)
+        return NULL;
+    TRY(drain(r, UINT64_MAX)); /* what refers to it */
+    processes_forget_codes(r->processes);
+    codes_clear(r->codes);
+    sampler_forget_codes(r->sampler);
+    return NULL;
 }
 
 static void flush(struct record *r, uint64_t time_ns)
@@ -839,6 +853,7 @@ static struct error *loop(struct record *r)
         if (now - r->flushed_ns >= FLUSH_NS) {
             TRY(processes_reap(r->processes, now));
             TRY(processes_rescan(r->processes, now));
+            TRY(limit_codes(r));
             flush(r, now);
             TRY(keep_budget(r, now));
         }

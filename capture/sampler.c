@@ -519,6 +519,11 @@ uint64_t sampler_cpu_ns(struct sampler *s)
     return s->options.timed ? sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_CPU_NS) : 0;
 }
 
+void sampler_forget_codes(struct sampler *s)
+{
+    s->skel->bss->code_generation++;
+}
+
 struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz)
 {
     /* The kernel turns the frequency of a clock into a period when the event is made, and takes a period from then on. */

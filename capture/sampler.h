@@ -82,6 +82,8 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
 
 /* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
 uint64_t sampler_cpu_ns(struct sampler *s);
+/* Code objects that were sent are sent again when they are met. */
+void sampler_forget_codes(struct sampler *s);
 /* Samples so often from now on. */
 struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz);
 

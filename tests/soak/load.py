@@ -63,8 +63,8 @@ def threads():
 
 
 def reloads(folder):
-    """A module whose functions have other names and lines each time."""
-    n = counts["reloads"]
+    """A module whose functions have other names and lines than the last time."""
+    n = counts["reloads"] % 64
     with open(os.path.join(folder, "changing.py"), "w", encoding="ascii") as f:
         f.write("\n" * (n % 50) + "".join(f"def made_{n}_{i}(n):\n    return sum(range(n))\n" for i in range(20)) +
                 f"def run():\n    for i in range(30): " + "; ".join(f"made_{n}_{i}(50 * i)" for i in range(20)) + "\n")
