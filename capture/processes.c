@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -778,7 +776,14 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
 /* One that we know, or whose events are still to come. */
 static bool is_there(void *ctx, uint32_t tgid)
 {
-    return processes_find(ctx, tgid) || !kill((pid_t)tgid, 0) || errno != ESRCH;
+    struct procfs_status status;
+
+    if (processes_find(ctx, tgid))
+        return true;
+    struct error *err = procfs_status((pid_t)tgid, &status);
+    bool gone = err && err->code == ERROR_NOT_FOUND;
+    error_destroy(err);
+    return !gone;
 }
 
 /* Brings a process that is known up to date. */

@@ -45,6 +45,13 @@ def resident_kib(pid):
         return 0
 
 
+def idle_ns():
+    """Of all CPUs, as the kernel accounts it."""
+    with open("/proc/stat", encoding="ascii") as f:
+        fields = f.readline().split()
+    return (int(fields[4]) + int(fields[5])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
 def slope(points):
     """KiB a minute, by least squares."""
     if len(points) < 3:
@@ -96,14 +103,17 @@ def main():
 
         # A disk that keeps up, and a buffer that is never full: the rate stays, so the kernel's count tells what was due.
         trace = folder / "steady.bin"
+        before_ns = idle_ns()
         code, err, memory = record(0.6 * seconds, trace, "-m", "64M")
+        spent_idle_ns = idle_ns() - before_ns
         account = accounts.read(PYSYM, trace)
         growth, later = tell("steady", code, err, memory, account)
-        due = account.count_ns / PERIOD_NS
+        due = (account.count_ns - spent_idle_ns) / PERIOD_NS
+        busy = account.seen - account.idle
         skipped = account.losses["tick_skipped"]
-        print(f"  due by the kernel's count: {due:.0f}, seen {account.seen}, skipped by its own account {skipped}, "
-              f"residue {due - account.seen - skipped:.0f} ({100 * (due - account.seen - skipped) / due:.3f} %): ticks that an "
-              "idle CPU slept through, and the grain of idle time")
+        print(f"  due by the kernel's count less idle: {due:.0f}, seen {busy}, skipped by pycap's account {skipped}, "
+              f"residue {due - busy - skipped:.0f} ({100 * (due - busy - skipped) / due:.3f} %): the grain of idle time, and "
+              "idle time before and after")
         check(code == 0 and account.ends == [2], f"steady: exit {code}, {err}")
         if later and later[-1][0] - later[0][0] >= 60:
             check(growth < FLAT_KIB_A_MINUTE, f"steady: memory grows by {growth:.0f} KiB a minute")
@@ -133,7 +143,7 @@ def main():
         # A full disk: pycap says so and ends; what it had written reads.
         small = folder / "small"
         small.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", small], check=True)
         try:
             code, err, memory = record(0.1 * seconds, small / "t.bin")
             account = accounts.read(PYSYM, small / "t.bin")
