@@ -6,13 +6,14 @@
 #   3.11d 3.13d 3.14d 3.15d  Debian's debug builds; 3.11d uses this machine's library of 3.11, the others lie in the
 #                            root trees of tests/interpreters.sh
 #   3.13t                    free-threaded, built from Debian's source package: minutes
+#   3.13-musl                with musl's C library (package musl-tools), from the same source: minutes
 #   3.Xt 3.X-tail 3.X-jit    CPYTHON_SOURCE is a source tree of that version: free-threaded, with tail calls, with the
 #                            JIT on; the last two need a clang 19 on the PATH
 # What can't be made gives "SKIPPED NAME: reason". Exit: 0, 1 failed, 2 usage, 77 none can be had here.
 set -euo pipefail
 . "$(dirname "$0")/debian.sh"
 
-[ $# -gt 0 ] || { sed -n 6,12p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 6,13p "$0" >&2; exit 2; }
 [ "$(uname -m)" = x86_64 ] || skip "flavours are made for x86-64 only"
 
 fetch_deb() { # SUITE PACKAGE ROOT: unpacks it there, without what it depends on
@@ -55,14 +56,24 @@ debian_source() { # VERSION: prints where its source lies
     find "$at" -maxdepth 1 -type d -name "python$1-*" | head -n 1
 }
 
+# configure wants gcc's name for the platform to be the one that the headers tell; modules that need other libraries
+# are left out.
+musl_compiler() { # SOURCE FOLDER
+    local triplet
+    triplet=$(musl-gcc -E "$1/Misc/platform_triplet.c" | sed -n 's/^PLATFORM_TRIPLET= *//p')
+    printf '#!/bin/sh\n[ "$1" = --print-multiarch ] && exec echo %s\nexec musl-gcc "$@"\n' "$triplet" >"$2/cc"
+    chmod +x "$2/cc"
+}
+
 build() { # NAME
     local name=$1 version at=$cache/flavours/$1 source=${CPYTHON_SOURCE:-} work=$cache/build/$1 compiler=gcc
-    local settings=(--without-ensurepip --disable-test-modules)
+    local settings=(--without-ensurepip --disable-test-modules) environment=()
     version=$(grep -oE '^3\.[0-9]+' <<<"$name")
     case $name in
     *t) settings+=(--disable-gil) ;;
     *-tail) settings+=(--with-tail-call-interp) compiler=clang-19 ;;
     *-jit) settings+=(--enable-experimental-jit=yes) compiler=clang-19 ;;
+    *-musl) compiler=musl-gcc ;;
     esac
     if [ ! -e "$at/.complete" ]; then
         command -v $compiler >/dev/null || { echo "SKIPPED $name: no $compiler"; return; }
@@ -70,7 +81,12 @@ build() { # NAME
         [ -n "$source" ] || source=$(debian_source "$version") || { echo "SKIPPED $name: no source package"; return; }
         say "  BUILD   $name"
         rm -rf "$at" "$work" && mkdir -p "$at" "$work"
-        if ! (cd "$work" && CC=$compiler nice "$source/configure" -q --prefix="$at" "${settings[@]}" && nice make -s -j2 &&
+        if [ $compiler = musl-gcc ]; then
+            musl_compiler "$source" "$work"
+            compiler=$work/cc
+            environment=(PKG_CONFIG=false MODULE_BUILDTYPE=static)
+        fi
+        if ! (cd "$work" && env "${environment[@]}" CC="$compiler" nice "$source/configure" -q --prefix="$at" "${settings[@]}" && nice make -s -j2 &&
             nice make -s COMPILEALL_OPTS=-qq altinstall) >"$work.log" 2>&1 </dev/null; then
             say "building $name failed, see $work.log"
             failed=1
@@ -99,7 +115,7 @@ for name; do
     3.11d) debug_build "$name" bookworm ;;
     3.13d) debug_build "$name" trixie ;;
     3.14d | 3.15d) debug_build "$name" sid ;;
-    3.[0-9]*t | 3.[0-9]*-tail | 3.[0-9]*-jit) build "$name" ;;
+    3.[0-9]*t | 3.[0-9]*-tail | 3.[0-9]*-jit | 3.[0-9]*-musl) build "$name" ;;
     *) say "unknown flavour $name"; exit 2 ;;
     esac
 done
