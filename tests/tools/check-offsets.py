@@ -4,6 +4,8 @@
 usage: check-offsets.py BINARY [X.Y[t]]   a python or libpython with DWARF, through gdb
        check-offsets.py --tsv FILE X.Y.Z[t]  a table of version, struct, field, offset, size, bits
        check-offsets.py --tsv FILE --expected X.Y.Z...  prints rows for tests/unit/layout_expected.def
+       check-offsets.py --print-row BINARY [X.Y[t]]     the row for versions.def, from DWARF
+       check-offsets.py --print-row --tsv FILE X.Y.Z[t] the same, from a table
 By hand, when a row is added. Exit code 1 when anything differs.
 """
 import os
@@ -30,7 +32,7 @@ GROUPS = {
                ("tstate_native_thread_id", [(TS, "native_thread_id")]),
                ("tstate_root_cframe", [(TS, "root_cframe")])],
     "CFRAME": [("cframe_current_frame", [("_PyCFrame", "current_frame")]),
-               ("cframe_previous", [("_PyCFrame", "previous")])],
+               ("cframe_previous", [("_PyCFrame", "previous"), ("CFrame", "previous")])],
     "FRAME": [("frame_code", [(FR, "f_executable"), (FR, "f_code"), ("PyFrameObject", "f_code")]),
               ("frame_previous", [(FR, "previous"), ("PyFrameObject", "f_back")]),
               ("frame_instr", [(FR, "instr_ptr"), (FR, "prev_instr"), ("PyFrameObject", "f_lasti")]),
@@ -145,7 +147,26 @@ def compare(name, row, real):
     return bad
 
 
+def print_row(minor, real):
+    """What no field tells is asked for as ??: the kind of frames, tag bits, and what a numeric instruction counts."""
+    variant = "VARIANT(%d, %d, 0, 1," if minor[2] else "PYTHON(%d, %d,"
+    print(variant % minor[:2])
+    print("    FRAMES(PY_FRAMES_??, ??, ??)")
+    rows_of_groups = []
+    for group, fields in GROUPS.items():
+        values = [real[field] for field, _ in fields]
+        # These two stand in a row only where there is something to say.
+        if group in ("OBJECT", "BYTECODE") and not any(value not in (0, NONE) for value in values):
+            continue
+        rows_of_groups.append("    %s(%s)" % (group, ", ".join("NONE" if v == NONE else str(v) for v in values)))
+    print("\n".join(rows_of_groups) + ")")
+    return 0
+
+
 def main(args):
+    show = args[:1] == ["--print-row"]
+    if show:
+        args = args[1:]
     if args[:1] == ["--tsv"] and args[2:3] == ["--expected"]:
         for version in args[3:]:
             hexversion = "0x%02x%02x%02xf0" % tuple(int(x) for x in version.rstrip("t").split("."))
@@ -153,6 +174,8 @@ def main(args):
             print("EXPECTED(%s, \"%s\"," % (hexversion, version))
             print("    " + "\n    ".join("IS(%s, %s)" % (f, "PY_NONE" if v == NONE else v) for f, v in real.items()) + ")")
         return 0
+    if args[:1] == ["--tsv"] and show:
+        return print_row(key(args[2]), truth(from_tsv(args[1], args[2])))
     if args[:1] == ["--tsv"]:
         return compare(args[2], rows()[key(args[2])], truth(from_tsv(args[1], args[2]))) != 0
     if not args:
@@ -160,6 +183,8 @@ def main(args):
     lookup, minor = from_dwarf(args[0])
     if len(args) > 1:
         minor = key(args[1])
+    if show:
+        return print_row(minor, truth(lookup))
     return compare(args[0], rows()[minor], truth(lookup)) != 0
 
 

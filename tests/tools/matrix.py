@@ -89,8 +89,10 @@ def samples_of(trace, *options):
     for frame in data["shared"]["frames"]:
         match = FRAME.match(frame["name"])
         known.append((match[1], frame["file"], frame["line"]) if match and frame.get("line") else None)
+    # A weight is that of as many samples as followed each other with the same stack.
+    text = shares_of(trace, *options)[1]
+    unit_ns = 1e9 / int(re.search(r"([\d,]+) samples at ([\d,]+) Hz", text)[2].replace(",", ""))
     for profile in data["profiles"]:
-        unit_ns = min(profile["weights"], default=1)
         for stack, weight in zip(profile["samples"], profile["weights"]):
             names = [data["shared"]["frames"][i]["name"] for i in stack]
             sample = ([known[i] for i in stack if known[i]], MARKS.intersection(names), names)
