@@ -8,35 +8,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "capture/archive.h"
-#include "capture/budget.h"
-#include "capture/bundle.h"
-#include "capture/codes.h"
-#include "capture/command.h"
-#include "capture/files.h"
-#include "capture/host.h"
-#include "capture/kallsyms.h"
-#include "capture/modules.h"
 #include "capture/privileges.h"
-#include "capture/proc_sampler.h"
-#include "capture/processes.h"
-#include "capture/queue.h"
-#include "capture/recorder.h"
+#include "capture/record_state.h"
 #include "capture/sandbox.h"
-#include "capture/sampler.h"
-#include "capture/sideband.h"
-#include "capture/tables.h"
-#include "capture/late_unwind.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND UINT64_C(1000000000)
 /* Between two drainings of the ring. Nothing is woken for a sample; at low rates waking is what costs most. */
 #define DRAIN_NS (100 * MS)
 #define DRAIN_SLOW_NS (250 * MS)
@@ -55,14 +35,10 @@
 /* Kept of code objects; a large host's programs have some 15 MiB. */
 #define CODES_MAX_BYTES (UINT64_C(32) << 20)
 #define SIDEBAND_PAGES 128
-/* /proc/stat counts in these (USER_HZ). */
-#define IDLE_GRAIN_NS (10 * MS)
 /* Without BPF each sample costs several system calls. */
 #define PROC_HZ_MAX 10000
 
 enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
-enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
-
 const char *const record_unwind_names[] = {
     [UNWIND_TABLES] = "tables",
     [UNWIND_SNAPSHOT] = "snapshot",
@@ -78,50 +54,6 @@ const char *const record_backend_names[] = {
     [BACKEND_PROC] = "proc",
     NULL,
 };
-
-/* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
-struct record {
-    const struct record_options *o;
-    struct host host;
-    struct modules *modules;
-    struct sampler *sampler;
-    struct tables *tables;
-    struct late_unwind *late_unwind;
-    struct sideband *sideband;
-    struct proc_sampler *proc;
-    struct processes *processes;
-    struct codes *codes;
-    struct kallsyms *kallsyms;
-    struct trace_writer *writer;
-    struct recorder *recorder;
-    struct queue *queue;
-    struct bundle *bundle; /* NULL: no archive */
-    struct command command;
-    struct files files;
-    struct budget budget;
-    struct sampler_ticks *ticks, *file_ticks; /* now, and when the file was begun */
-    uint64_t *idle_ns; /* of each CPU when the file was begun */
-    uint64_t file_start_ns, file_lost, skipped, bytes_before; /* lost and bytes in the files before */
-    uint32_t file_count;
-    bool rotates, rotate_now;
-    const int *cpus;
-    uint32_t cpu_count;
-    int signal_fd, command_fd;
-    uint64_t start_ns, flushed_ns, status_ns;
-    bool stop, stopping_command;
-    enum end_reason reason;
-    uint64_t losses[LOSS_LIMIT];
-    char frequency_text[32], stack_text[32];
-    char *missing; /* capabilities */
-};
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
 
 /* ---- what comes in ---- */
 
@@ -171,36 +103,6 @@ static struct error *on_proc_sample(void *ctx, const void *message, uint32_t len
     return on_queued(ctx, QUEUED_MESSAGE, ((const struct wire_sample *)message)->time_ns, message, len);
 }
 
-static struct sampler_event_info source_event(const struct record *r)
-{
-    return r->proc ? proc_sampler_event(r->proc) : sampler_event(r->sampler);
-}
-
-static void sum_losses(struct record *r)
-{
-    uint64_t bpf[WIRE_LOSS_COUNT] = {0};
-    const uint64_t *own = recorder_loss_counts(r->recorder);
-
-    if (r->sampler)
-        sampler_losses(r->sampler, bpf);
-    for (uint32_t i = 0; i < LOSS_LIMIT; i++)
-        r->losses[i] = bpf[i] + own[i];
-    if (r->proc)
-        proc_sampler_losses(r->proc, r->losses);
-    r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
-    r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
-    r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
-    r->losses[LOSS_known_late] += processes_counts(r->processes).late_ticks;
-    r->losses[LOSS_tick_skipped] += r->skipped;
-}
-
-/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
-static uint64_t lost_samples(const struct record *r)
-{
-    return r->losses[LOSS_ring_full] + r->losses[LOSS_tick_skipped] + r->losses[LOSS_nested] +
-           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen] + r->losses[LOSS_known_late];
-}
-
 static struct error *drain(struct record *r, uint64_t until_ns)
 {
     if (r->proc)
@@ -227,119 +129,10 @@ static struct error *limit_codes(struct record *r)
 
 static void flush(struct record *r, uint64_t time_ns)
 {
-    sum_losses(r);
+    capture_sum_losses(r);
     recorder_losses(r->recorder, time_ns, r->losses);
     trace_writer_flush(r->writer);
     r->flushed_ns = time_ns;
-}
-
-/* ---- what the user sees ---- */
-
-static void format_bytes(uint64_t bytes, char out[32])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    int unit = 0;
-
-    while (v >= 1024 && unit < 4) {
-        v /= 1024;
-        unit++;
-    }
-    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
-}
-
-static uint64_t bytes_written(const struct record *r)
-{
-    return r->bytes_before + (r->writer ? trace_writer_bytes(r->writer) : 0);
-}
-
-static void status_line(struct record *r, uint64_t time_ns)
-{
-    char size[32];
-
-    r->status_ns = time_ns;
-    sum_losses(r);
-    format_bytes(bytes_written(r), size);
-    fprintf(r->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
-            (double)(time_ns - r->start_ns) / 1e9, processes_counts(r->processes).python,
-            recorder_counts(r->recorder).samples, lost_samples(r), size);
-    if (r->budget.frequency_hz < r->o->frequency_hz)
-        fprintf(r->o->messages, "  at %" PRIu64 " Hz", r->budget.frequency_hz);
-    fflush(r->o->messages);
-}
-
-/* Of those that were ended. */
-static const char *last_file(const struct record *r)
-{
-    return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
-}
-
-static void proc_cost(const struct record *r, FILE *f)
-{
-    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
-    struct rusage usage;
-
-    if (!c.samples)
-        return;
-    getrusage(RUSAGE_SELF, &usage);
-    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), %.2f s of CPU in "
-               "pycap, %ld KiB resident at most.\n",
-            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples,
-            (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-            usage.ru_maxrss);
-}
-
-static void summary(struct record *r, uint64_t end_ns)
-{
-    FILE *f = r->o->messages;
-    struct recorder_counts c = recorder_counts(r->recorder);
-    uint64_t bytes = bytes_written(r);
-    double seconds = (double)(end_ns - r->start_ns) / 1e9;
-    char size[32];
-
-    format_bytes(bytes, size);
-    fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
-            seconds, last_file(r), size);
-    if (c.samples)
-        fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
-    fprintf(f, ").\n");
-    uint64_t with_python = c.python_complete + c.python_cut;
-    if (with_python)
-        fprintf(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
-                100.0 * (double)c.python_complete / (double)with_python, with_python);
-    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
-        if (i != LOSS_complete && r->losses[i])
-            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
-    }
-    if (r->proc)
-        proc_cost(r, f);
-    uint64_t run_ns = 0, run_count = 0;
-    if (r->sampler)
-        sampler_run_time(r->sampler, &run_ns, &run_count);
-    if (run_ns && run_count) {
-        struct rusage usage;
-        uint64_t stats[WIRE_STAT_COUNT];
-        getrusage(RUSAGE_SELF, &usage);
-        sampler_stats(r->sampler, stats);
-        fprintf(f, "Cost: %.2f us of BPF a tick (%" PRIu64 " ticks, %" PRIu64 " of them samples), %.2f s of CPU in pycap, "
-                   "%ld KiB resident at most.\n",
-                (double)run_ns / (double)run_count / 1000, run_count, stats[WIRE_STAT_SAMPLES],
-                (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-                usage.ru_maxrss);
-    }
-    if (r->file_count > 1)
-        fprintf(f, "%u files, the last of them named here%s.\n", r->file_count, r->o->keep ? "; not all are kept" : "");
-    if (r->budget.steps)
-        fprintf(f, "The rate was lowered %" PRIu64 " times, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
-                r->budget.steps, r->budget.frequency_hz);
-    if (r->reason == END_FULL)
-        fprintf(f, "The capture ended at --max-size.\n");
-    if (c.samples && strcmp(r->o->output, "-"))
-        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(r));
-    else if (!c.samples)
-        fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
 }
 
 /* ---- setting up ---- */
@@ -381,141 +174,6 @@ static struct error *check_pids(struct record *r)
         return NULL;
     }
     return last;
-}
-
-/* ---- the files, one after the other ---- */
-
-/* Opens the (next) file; what is counted per file begins here. */
-static struct error *open_file(struct record *r, uint64_t time_ns)
-{
-    struct trace_writer_options writer = {0};
-
-    TRY(files_open(&r->files));
-    for (uint32_t i = 0; i < r->cpu_count; i++)
-        r->idle_ns[i] = host_idle_ns(r->cpus[i]);
-    r->file_start_ns = time_ns;
-    r->file_count++;
-    return trace_writer_create(r->files.fd, r->files.path, &writer, time_ns, &r->writer);
-}
-
-/*
- * Ticks that should have come and did not: known for clocks, whose period is fixed. An idle CPU may sleep through
- * its ticks, which loses nothing: time that the kernel accounts as idle is left out on both sides.
- */
-static void count_skipped(struct record *r, const struct sampler_ticks *ticks)
-{
-    struct sampler_event_info event = source_event(r);
-
-    if (!event.is_time || r->budget.steps) /* the period was not the same all the time */
-        return;
-    for (uint32_t i = 0; i < r->cpu_count; i++) {
-        uint64_t idle = host_idle_ns(r->cpus[i]);
-        idle = idle > r->idle_ns[i] ? idle - r->idle_ns[i] : 0;
-        uint64_t busy = ticks[i].count > idle ? ticks[i].count - idle : 0;
-        uint64_t seen = ticks[i].seen - ticks[i].seen_idle;
-        /* Idle time is accounted in hundredths of a second, at either end of the capture. */
-        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / event.period : 0;
-        if (expected > seen)
-            r->skipped += expected - seen;
-    }
-}
-
-/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
-static struct error *end_file(struct record *r, uint64_t time_ns, enum end_reason reason)
-{
-    struct sampler_ticks ticks[r->cpu_count];
-    uint32_t tick_count = r->sampler ? r->cpu_count : 0;
-
-    if (r->sampler)
-        TRY(sampler_ticks(r->sampler, r->ticks));
-    for (uint32_t i = 0; i < tick_count; i++) {
-        const struct sampler_ticks *now = &r->ticks[i], *then = &r->file_ticks[i];
-        r->ticks[i].seen_others += recorder_unwanted(r->recorder, (uint32_t)now->cpu);
-        ticks[i] = (struct sampler_ticks){
-            .cpu = now->cpu,
-            .count = now->count - then->count,
-            .enabled_ns = now->enabled_ns - then->enabled_ns,
-            .running_ns = now->running_ns - then->running_ns,
-            .seen = now->seen - then->seen,
-            .seen_idle = now->seen_idle - then->seen_idle,
-            .seen_others = now->seen_others - then->seen_others,
-        };
-        r->file_ticks[i] = *now;
-    }
-    TRY(recorder_perf_maps(r->recorder, time_ns));
-    if (r->sampler)
-        count_skipped(r, ticks);
-    sum_losses(r);
-    recorder_losses(r->recorder, time_ns, r->losses);
-    recorder_ticks(r->recorder, time_ns, ticks, tick_count);
-    recorder_end(r->recorder, time_ns, reason, lost_samples(r) - r->file_lost);
-    r->file_lost = lost_samples(r);
-    struct error *err = trace_writer_finish(r->writer);
-    r->bytes_before += trace_writer_bytes(r->writer);
-    trace_writer_destroy(r->writer);
-    r->writer = NULL;
-    struct error *closed = files_close(&r->files);
-    if (!err)
-        return closed;
-    error_destroy(closed);
-    return err;
-}
-
-/* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
-static struct error *rotate(struct record *r, uint64_t time_ns)
-{
-    r->rotate_now = false;
-    TRY(end_file(r, time_ns, END_ROTATED));
-    TRY(open_file(r, time_ns));
-    return recorder_next_file(r->recorder, r->writer, time_ns);
-}
-
-static bool rotation_due(const struct record *r, uint64_t time_ns)
-{
-    const struct record_options *o = r->o;
-
-    return r->rotate_now || (o->rotate_ns && time_ns - r->file_start_ns >= o->rotate_ns) ||
-           (o->rotate_bytes && trace_writer_bytes(r->writer) >= o->rotate_bytes);
-}
-
-/* ---- what the capture may cost ---- */
-
-static struct budget_use budget_use(const struct record *r, uint64_t time_ns)
-{
-    struct timespec cpu;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    return (struct budget_use){
-        .time_ns = time_ns,
-        .cpu_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec +
-                  (r->sampler ? sampler_cpu_ns(r->sampler) : 0),
-        .lost = r->losses[LOSS_ring_full],
-        .bytes = bytes_written(r),
-    };
-}
-
-/* Once a second. */
-static struct error *keep_budget(struct record *r, uint64_t time_ns)
-{
-    struct budget_use use = budget_use(r, time_ns);
-    enum budget_reason reason = budget_step(&r->budget, &use);
-
-    if (reason == BUDGET_UNCHANGED)
-        return NULL;
-    if (reason == BUDGET_END) {
-        r->stop = true;
-        r->reason = END_FULL;
-        return NULL;
-    }
-    if (r->proc)
-        proc_sampler_set_rate(r->proc, r->budget.frequency_hz);
-    else
-        TRY(sampler_set_rate(r->sampler, r->budget.frequency_hz));
-    recorder_period(r->recorder, time_ns, source_event(r).period, budget_reason_text(reason));
-    if (!r->o->quiet)
-        fprintf(r->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(r->o->messages)) ? "\r\033[K" : "",
-                r->budget.frequency_hz, budget_reason_text(reason));
-    return NULL;
 }
 
 /* Why these options are not for the backend without BPF; NULL: they are. */
@@ -677,7 +335,7 @@ static struct error *set_up(struct record *r)
     TRY(processes_settle(r->processes, now_ns()));
 
     r->start_ns = r->flushed_ns = r->status_ns = now_ns();
-    TRY(open_file(r, r->start_ns));
+    TRY(capture_open_file(r, r->start_ns));
     snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
     snprintf(r->stack_text, sizeof r->stack_text, "%u", r->proc ? 0 : o->stack_bytes);
     struct recorder_options recorder = {
@@ -691,7 +349,7 @@ static struct error *set_up(struct record *r)
         .snapshots = snapshots,
         .any = o->any,
         .cmdline = o->cmdline,
-        .event = source_event(r),
+        .event = capture_event(r),
         .frequency_hz = o->frequency_hz,
         .meta = {
             {"backend", record_backend_names[r->proc ? BACKEND_PROC : BACKEND_BPF]},
@@ -706,7 +364,7 @@ static struct error *set_up(struct record *r)
     TRY(recorder_create(&recorder, &r->recorder));
     struct processes_events events = recorder_process_events(r->recorder);
     processes_set_events(r->processes, &events);
-    struct budget_use use = budget_use(r, r->start_ns);
+    struct budget_use use = capture_use(r, r->start_ns);
     budget_init(&r->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes}, &use);
     return recorder_begin_epoch(r->recorder, r->start_ns);
 }
@@ -855,10 +513,10 @@ static struct error *loop(struct record *r)
             TRY(processes_rescan(r->processes, now));
             TRY(limit_codes(r));
             flush(r, now);
-            TRY(keep_budget(r, now));
+            TRY(capture_keep_budget(r, now));
         }
-        if (!r->stop && rotation_due(r, now))
-            TRY(rotate(r, now - SETTLE_NS));
+        if (!r->stop && capture_rotation_due(r, now))
+            TRY(capture_rotate(r, now - SETTLE_NS));
         if (trace_writer_failed(r->writer)) {
             end_with(r, END_ERROR);
             return NULL;
@@ -866,7 +524,7 @@ static struct error *loop(struct record *r)
         if (o->pid_count && !any_pid_left(r))
             end_with(r, END_PROCESSES);
         if (terminal && now - r->status_ns >= SECOND / 2)
-            status_line(r, now);
+            report_status(r, now);
     }
     if (terminal)
         fprintf(o->messages, "\r\033[K");
@@ -881,9 +539,9 @@ static struct error *finish(struct record *r)
         TRY(sampler_disable(r->sampler));
     end_ns = now_ns();
     TRY(drain(r, UINT64_MAX));
-    struct error *err = end_file(r, end_ns, r->reason);
+    struct error *err = capture_end_file(r, end_ns, r->reason);
     if (!r->o->quiet)
-        summary(r, end_ns);
+        report_summary(r, end_ns);
     if (!err && r->bundle)
         err = archive_modules(r->bundle, r->modules, r->o->unwind == UNWIND_SNAPSHOT || r->o->unwind == UNWIND_BOTH);
     return err;

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of `pycap record` share: the state of a capture. record.c sets it up
+ * and runs it, record_files.c begins and ends its files and keeps its budget,
+ * report.c tells the user.
+ */
+#ifndef CAPTURE_RECORD_STATE_H
+#define CAPTURE_RECORD_STATE_H
+
+#include <time.h>
+
+#include "capture/budget.h"
+#include "capture/bundle.h"
+#include "capture/codes.h"
+#include "capture/command.h"
+#include "capture/files.h"
+#include "capture/host.h"
+#include "capture/kallsyms.h"
+#include "capture/late_unwind.h"
+#include "capture/modules.h"
+#include "capture/proc_sampler.h"
+#include "capture/processes.h"
+#include "capture/queue.h"
+#include "capture/record.h"
+#include "capture/recorder.h"
+#include "capture/sampler.h"
+#include "capture/sideband.h"
+#include "capture/tables.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+
+enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
+
+/* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
+struct record {
+    const struct record_options *o;
+    struct host host;
+    struct modules *modules;
+    struct sampler *sampler;
+    struct tables *tables;
+    struct late_unwind *late_unwind;
+    struct sideband *sideband;
+    struct proc_sampler *proc;
+    struct processes *processes;
+    struct codes *codes;
+    struct kallsyms *kallsyms;
+    struct trace_writer *writer;
+    struct recorder *recorder;
+    struct queue *queue;
+    struct bundle *bundle; /* NULL: no archive */
+    struct command command;
+    struct files files;
+    struct budget budget;
+    struct sampler_ticks *ticks, *file_ticks; /* now, and when the file was begun */
+    uint64_t *idle_ns; /* of each CPU when the file was begun */
+    uint64_t file_start_ns, file_lost, skipped, bytes_before; /* lost and bytes in the files before */
+    uint32_t file_count;
+    bool rotates, rotate_now;
+    const int *cpus;
+    uint32_t cpu_count;
+    int signal_fd, command_fd;
+    uint64_t start_ns, flushed_ns, status_ns;
+    bool stop, stopping_command;
+    enum end_reason reason;
+    uint64_t losses[LOSS_LIMIT];
+    char frequency_text[32], stack_text[32];
+    char *missing; /* capabilities */
+};
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* The event that is sampled, whichever source there is. */
+struct sampler_event_info capture_event(const struct record *r);
+/* Sums r->losses up anew, over all that count. */
+void capture_sum_losses(struct record *r);
+/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
+uint64_t capture_lost_samples(const struct record *r);
+/* Written so far, into all files. */
+uint64_t capture_bytes(const struct record *r);
+
+/* Opens the (next) file; what is counted per file begins here. */
+struct error *capture_open_file(struct record *r, uint64_t time_ns);
+/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
+struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reason reason);
+bool capture_rotation_due(const struct record *r, uint64_t time_ns);
+/* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
+struct error *capture_rotate(struct record *r, uint64_t time_ns);
+
+struct budget_use capture_use(const struct record *r, uint64_t time_ns);
+/* Once a second: changes the rate where the budget says so, or ends the capture. */
+struct error *capture_keep_budget(struct record *r, uint64_t time_ns);
+
+/* The line that is written over, while recording to a terminal. */
+void report_status(struct record *r, uint64_t time_ns);
+/* What was recorded, and what next. */
+void report_summary(struct record *r, uint64_t end_ns);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `pycap record` tells its user: a line while it runs, and what came of it. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "capture/record_state.h"
+
+static void format_bytes(uint64_t bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int unit = 0;
+
+    while (v >= 1024 && unit < 4) {
+        v /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
+}
+
+void report_status(struct record *r, uint64_t time_ns)
+{
+    char size[32];
+
+    r->status_ns = time_ns;
+    capture_sum_losses(r);
+    format_bytes(capture_bytes(r), size);
+    fprintf(r->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
+            (double)(time_ns - r->start_ns) / 1e9, processes_counts(r->processes).python,
+            recorder_counts(r->recorder).samples, capture_lost_samples(r), size);
+    if (r->budget.frequency_hz < r->o->frequency_hz)
+        fprintf(r->o->messages, "  at %" PRIu64 " Hz", r->budget.frequency_hz);
+    fflush(r->o->messages);
+}
+
+/* Of those that were ended. */
+static const char *last_file(const struct record *r)
+{
+    return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
+}
+
+static void proc_cost(const struct record *r, FILE *f)
+{
+    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
+    struct rusage usage;
+
+    if (!c.samples)
+        return;
+    getrusage(RUSAGE_SELF, &usage);
+    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), %.2f s of CPU in "
+               "pycap, %ld KiB resident at most.\n",
+            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples,
+            (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+            usage.ru_maxrss);
+}
+
+void report_summary(struct record *r, uint64_t end_ns)
+{
+    FILE *f = r->o->messages;
+    struct recorder_counts c = recorder_counts(r->recorder);
+    uint64_t bytes = capture_bytes(r);
+    double seconds = (double)(end_ns - r->start_ns) / 1e9;
+    char size[32];
+
+    format_bytes(bytes, size);
+    fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
+            seconds, last_file(r), size);
+    if (c.samples)
+        fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
+    fprintf(f, ").\n");
+    uint64_t with_python = c.python_complete + c.python_cut;
+    if (with_python)
+        fprintf(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
+                100.0 * (double)c.python_complete / (double)with_python, with_python);
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        if (i != LOSS_complete && r->losses[i])
+            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
+    }
+    if (r->proc)
+        proc_cost(r, f);
+    uint64_t run_ns = 0, run_count = 0;
+    if (r->sampler)
+        sampler_run_time(r->sampler, &run_ns, &run_count);
+    if (run_ns && run_count) {
+        struct rusage usage;
+        uint64_t stats[WIRE_STAT_COUNT];
+        getrusage(RUSAGE_SELF, &usage);
+        sampler_stats(r->sampler, stats);
+        fprintf(f, "Cost: %.2f us of BPF a tick (%" PRIu64 " ticks, %" PRIu64 " of them samples), %.2f s of CPU in pycap, "
+                   "%ld KiB resident at most.\n",
+                (double)run_ns / (double)run_count / 1000, run_count, stats[WIRE_STAT_SAMPLES],
+                (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+                usage.ru_maxrss);
+    }
+    if (r->file_count > 1)
+        fprintf(f, "%u files, the last of them named here%s.\n", r->file_count, r->o->keep ? "; not all are kept" : "");
+    if (r->budget.steps)
+        fprintf(f, "The rate was lowered %" PRIu64 " times, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
+                r->budget.steps, r->budget.frequency_hz);
+    if (r->reason == END_FULL)
+        fprintf(f, "The capture ended at --max-size.\n");
+    if (c.samples && strcmp(r->o->output, "-"))
+        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(r));
+    else if (!c.samples)
+        fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
+}
