@@ -226,7 +226,7 @@ struct error *host_check(const struct host *h)
 uint64_t host_idle_ns(int cpu)
 {
     char *text, name[32];
-    unsigned long long idle = 0, wait = 0;
+    unsigned long long idle = 0, wait = 0, steal = 0;
 
     struct error *err = procfs_read("/proc/stat", &text, NULL);
     if (err) {
@@ -235,8 +235,8 @@ uint64_t host_idle_ns(int cpu)
     }
     snprintf(name, sizeof name, "\ncpu%d ", cpu);
     const char *line = strstr(text, name);
-    if (line && sscanf(line + strlen(name), "%*u %*u %*u %llu %llu", &idle, &wait) != 2)
-        idle = wait = 0;
+    if (line && sscanf(line + strlen(name), "%*u %*u %*u %llu %llu %*u %*u %llu", &idle, &wait, &steal) != 3)
+        idle = wait = steal = 0;
     free(text);
-    return (idle + wait) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+    return (idle + wait + steal) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 }

@@ -33,7 +33,10 @@ struct error *host_read(struct host *h);
 void host_deinit(struct host *h);
 /* Why sampling with BPF cannot work here, with what to do about it; NULL when it should. */
 struct error *host_check(const struct host *h);
-/* How long a CPU has been idle since boot, in steps of 10 ms; 0 when unknown. */
+/*
+ * How long a CPU has been idle since boot, or taken away by a hypervisor: when nothing ran that could be sampled. In
+ * steps of 10 ms; 0 when unknown.
+ */
 uint64_t host_idle_ns(int cpu);
 /* "0-3,5" into numbers, malloc'd. */
 struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count);
