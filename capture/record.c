@@ -348,6 +348,7 @@ static struct error *set_up(struct record *r)
         .late_unwind = r->late_unwind,
         .snapshots = snapshots,
         .any = o->any,
+        .all = !o->pid_count && !o->command,
         .cmdline = o->cmdline,
         .event = capture_event(r),
         .frequency_hz = o->frequency_hz,

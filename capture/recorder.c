@@ -701,7 +701,11 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
 
     TRY(processes_of_sample(r->o.processes, m, &p));
     if (!p) {
-        r->losses[LOSS_process_gone]++;
+        /* Nothing had told of it, so it is none of those that are followed; when all are, it may have been one. */
+        if (m->flags & WIRE_UNCONFIGURED && !r->o.all)
+            r->unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
+        else
+            r->losses[LOSS_process_gone]++;
         return NULL;
     }
     /* One that was sampled in case it were Python, or the new image of one that was. */

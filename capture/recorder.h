@@ -29,6 +29,7 @@ struct recorder_options {
     struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
     bool snapshots;            /* copies of stacks go into the trace */
     bool any;                  /* processes that are not Python, too */
+    bool all;                  /* the whole host, not a command or named processes */
     bool cmdline;              /* command lines are recorded */
     struct sampler_event_info event;
     uint64_t frequency_hz;
