@@ -638,7 +638,12 @@ have:
         }
     }
     if (!previous) {
-        if (!w->last_shim || (l->frame_kind == PY_FRAMES_ENTRY && w->cframe != w->tstate + l->tstate_root_cframe))
+        PY_U64 record = w->cframe, root = w->tstate + l->tstate_root_cframe;
+        /* Below the outermost frame of a greenlet lies a record that greenlet made, and then the root. */
+        if (l->frame_kind == PY_FRAMES_ENTRY && record != root && w->process.flags & WIRE_PROCESS_GREENLETS &&
+            walk_read_u64(w, record + l->cframe_previous, &record))
+            return walk_broken(w, LOSS_python_torn);
+        if (!w->last_shim || (l->frame_kind == PY_FRAMES_ENTRY && record != root))
             return walk_broken(w, LOSS_python_torn);
         w->end = LOSS_complete;
         return 1;

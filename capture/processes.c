@@ -350,6 +350,8 @@ static struct error *configure(struct processes *p, struct process *process)
     }
     if (has_python(process))
         TRY(configure_python(p, process, &wire));
+    if (process->switches_stacks)
+        wire.flags |= WIRE_PROCESS_GREENLETS;
     wire.mapping_start = process->mapping_start;
     wire.mapping_count = process->mapping_count;
     TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
@@ -382,7 +384,11 @@ static struct error *look_at(struct processes *p, struct process *process, struc
     TRY(modules_find(p->modules, &key, &m->module));
     if (!m->module)
         return NULL;
-    process->switches_stacks |= m->module->python.switches_stacks;
+    if (m->module->python.switches_stacks && !process->switches_stacks) {
+        process->switches_stacks = true;
+        if (has_python(process))
+            TRY(configure(p, process));
+    }
     if (m->module->python.asyncio.running_task && !process->asyncio.running_task) {
         process->asyncio = m->module->python.asyncio;
         if (has_python(process))
