@@ -27,7 +27,8 @@ typedef __s64 s64;
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_F_USER_STACK = 1 << 8 };
-enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_RB_AVAIL_DATA = 0 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum bpf_map_type {
     BPF_MAP_TYPE_HASH = 1,

@@ -29,6 +29,7 @@ const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of t
 const volatile __u32 sample_every_stack = 0;        /* copy it always, not only where the unwinder could not go on */
 const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
 const volatile __u32 sample_all = 0;                /* processes that user space has not configured, too */
+const volatile __u32 sample_wake_bytes = 1 << 20;   /* user space is woken when the ring holds more */
 const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
 /* What a sample stands for. A clock's context goes on naming the period that its event was made with. */
@@ -222,6 +223,12 @@ static __always_inline void count_stat(__u32 stat)
         ++*n;
 }
 
+/* Nobody is woken for a sample, unless the ring fills sooner than the next time of draining. */
+static __always_inline __u64 ring_flags(void)
+{
+    return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 /* Sends the code object that the walk has just met, unless it was sent before. */
 static __always_inline void code_met(struct scratch *s)
 {
@@ -249,7 +256,7 @@ static __always_inline void code_met(struct scratch *s)
     __u64 len = copy_code(&s->walk, &s->copy);
     if (len > sizeof s->copy.event + COPY_BUFFER_MASK)
         len = sizeof s->copy.event + COPY_BUFFER_MASK;
-    if (bpf_ringbuf_output(&ring, &s->copy.event, len, BPF_RB_NO_WAKEUP)) {
+    if (bpf_ringbuf_output(&ring, &s->copy.event, len, ring_flags())) {
         count_loss(LOSS_code_ring_full);
         return;
     }
@@ -794,7 +801,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         append_stack(at);
         at += m->stack_len_bytes;
     }
-    if (at > sizeof s->message || bpf_ringbuf_output(&ring, s->message, at, BPF_RB_NO_WAKEUP))
+    if (at > sizeof s->message || bpf_ringbuf_output(&ring, s->message, at, ring_flags()))
         count_loss(LOSS_ring_full);
     return 0;
 }

@@ -102,7 +102,7 @@ struct error *kallsyms_parse(struct kallsyms *k, const char *text, size_t len_by
     return NULL;
 }
 
-static struct error *load(struct kallsyms *k, uint64_t time_ns)
+struct error *kallsyms_load(struct kallsyms *k, uint64_t time_ns)
 {
     char *text;
     size_t len;
@@ -146,10 +146,10 @@ struct error *kallsyms_lookup(struct kallsyms *k, uint64_t address, uint64_t tim
                               bool *found)
 {
     if (!k->loaded)
-        TRY(load(k, time_ns));
+        TRY(kallsyms_load(k, time_ns));
     const struct symbol *s = find(k, address);
     if (!s && time_ns - k->loaded_ns > REREAD_NS) {
-        TRY(load(k, time_ns));
+        TRY(kallsyms_load(k, time_ns));
         s = find(k, address);
     }
     *found = s != NULL;

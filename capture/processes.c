@@ -702,6 +702,8 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
 
 struct error *processes_settle(struct processes *p, uint64_t time_ns)
 {
+    if (!p->dirty.count)
+        return NULL;
     extents_settle(&p->mapping_space, time_ns - SETTLE_NS);
     for (size_t i = 0; i < p->dirty.count; i++) {
         struct process *process = processes_find(p, p->dirty.data[i]);

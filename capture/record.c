@@ -92,6 +92,8 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
         memcpy(&event, data, len);
         return processes_apply(r->processes, &event);
     }
+    /* What the side-band has told goes to the sampler before time is spent on samples. */
+    TRY(processes_settle(r->processes, now_ns()));
     if (((const struct wire_sample *)data)->type == WIRE_SAMPLE)
         return recorder_sample(r->recorder, data, len);
     return recorder_code(r->recorder, data, len);
@@ -316,6 +318,9 @@ static struct error *set_up(struct record *r)
         TRY(proc_sampler_create(r->processes, o->frequency_hz, o->follow, &r->proc));
     TRY(codes_create(&r->codes));
     TRY(kallsyms_create(&r->kallsyms));
+    /* Now, not when the first processes are waiting to be made known to the sampler. */
+    if (r->sampler && o->kernel)
+        TRY(kallsyms_load(r->kallsyms, now_ns()));
     TRY(queue_create(&r->queue));
     if (o->command)
         TRY(command_fork(o->command, &r->command));
@@ -470,15 +475,16 @@ static struct error *loop(struct record *r)
     const struct record_options *o = r->o;
     const int *sideband_fd;
     uint32_t sideband_count = r->sideband ? sideband_fds(r->sideband, &sideband_fd) : 0;
-    struct pollfd fds[3 + sideband_count];
+    struct pollfd fds[4 + sideband_count];
     uint64_t last = now_ns(), period = o->frequency_hz <= DRAIN_SLOW_HZ ? DRAIN_SLOW_NS : DRAIN_NS;
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
     fds[0] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = r->command_fd, .events = POLLIN};
     fds[2] = (struct pollfd){.fd = r->tables ? tables_fd(r->tables) : -1, .events = POLLIN};
+    fds[3] = (struct pollfd){.fd = r->sampler ? sampler_wake_fd(r->sampler) : -1, .events = POLLIN};
     for (uint32_t i = 0; i < sideband_count; i++)
-        fds[3 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
+        fds[4 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!r->stop) {
         uint64_t now = now_ns(), due = last + (r->proc ? proc_sampler_wait_ns(r->proc) : period);
         /* News that have not settled yet wait only a moment. */
@@ -489,10 +495,10 @@ static struct error *loop(struct record *r)
         struct timespec wait = {0};
         if (due > now)
             wait = (struct timespec){.tv_sec = (time_t)((due - now) / SECOND), .tv_nsec = (long)((due - now) % SECOND)};
-        if (ppoll(fds, 3 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
+        if (ppoll(fds, 4 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
             return error_os(errno, "waiting failed");
         now = now_ns();
-        if (now < due) {
+        if (now < due && !fds[3].revents) {
             /* Woken by news: they settle, and those that come with them are gathered. */
             uint64_t until = last + news_ns(r, now);
             if (until < now + SETTLE_NS)

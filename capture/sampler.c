@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -26,6 +27,7 @@ struct sampler {
     struct sampler_options options;
     struct sampler_bpf *skel;
     struct ring_buffer *ring;
+    int wake_fd;            /* readable when the ring fills */
     int *events;            /* perf events, one per CPU */
     struct bpf_link **links;
     uint32_t event_count;
@@ -248,14 +250,15 @@ static struct error *load(struct sampler *s)
     s->skel = sampler_bpf__open();
     if (!s->per_cpu || !s->skel)
         return error_no_memory();
+    s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
+    s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
     s->skel->rodata->sample_every_stack = s->options.every_stack;
     s->skel->rodata->sample_native = s->options.native;
     s->skel->rodata->sample_all = s->options.all;
     s->skel->rodata->sample_timed = s->options.timed;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
-    s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
     int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
@@ -293,6 +296,7 @@ struct error *sampler_open(const struct sampler_options *options, struct sampler
     if (!s)
         return error_no_memory();
     s->options = *options;
+    s->wake_fd = -1;
     err = find_event(options->event, &s->kind);
     if (!err)
         err = load(s);
@@ -300,7 +304,11 @@ struct error *sampler_open(const struct sampler_options *options, struct sampler
         s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
         s->events = calloc(options->cpu_count, sizeof *s->events);
         s->links = calloc(options->cpu_count, sizeof *s->links);
-        if (!s->ring || !s->events || !s->links)
+        s->wake_fd = epoll_create1(EPOLL_CLOEXEC);
+        /* Edge-triggered: only a wake-up shows, not that there is something in the ring. */
+        struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+        if (!s->ring || !s->events || !s->links || s->wake_fd < 0 ||
+            epoll_ctl(s->wake_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring), &event))
             err = error_os(errno, "the ring buffer cannot be mapped");
     }
     for (uint32_t i = 0; !err && i < options->cpu_count; i++) {
@@ -343,6 +351,8 @@ void sampler_close(struct sampler *s)
     unmap_array(&s->modules);
     unmap_array(&s->mappings);
     ring_buffer__free(s->ring);
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
     sampler_bpf__destroy(s->skel);
     free(s->links);
     free(s->events);
@@ -442,10 +452,17 @@ struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
     s->fn = fn;
     s->ctx = ctx;
     s->err = NULL;
+    struct epoll_event event;
+    (void)epoll_wait(s->wake_fd, &event, 1, 0); /* what woke us is dealt with */
     int n = ring_buffer__consume(s->ring);
     if (s->err)
         return s->err;
     return n < 0 ? error_os(-n, "the ring buffer cannot be read") : NULL;
+}
+
+int sampler_wake_fd(const struct sampler *s)
+{
+    return s->wake_fd;
 }
 
 static uint64_t sum_of(struct sampler *s, int map, uint32_t key)

@@ -64,6 +64,9 @@ uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns);
 typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
 
+/* The file descriptor that becomes readable when the ring is a quarter full: drain sooner. */
+int sampler_wake_fd(const struct sampler *s);
+
 /* Sums over CPUs since the start. */
 void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT]);
 void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT]);

@@ -60,7 +60,6 @@ def summary(pysym, trace):
 
 # ---- what the stacks say ----
 
-@pytest.mark.every_python
 def test_proportions(python, pycap, profile, tmp_path):
     why = why_no_bpf()
     if why:
