@@ -138,6 +138,16 @@ struct pids {
     VEC(uint32_t) list;
 };
 
+static void pids_deinit(struct pids *pids)
+{
+    VEC_DEINIT(&pids->list);
+}
+
+static void cpus_free(int **cpus)
+{
+    free(*cpus);
+}
+
 static bool parse_pids(const char *text, struct pids *pids)
 {
     for (const char *p = text;;) {
@@ -216,9 +226,9 @@ static int cmd_record(int argc, char **argv)
         .follow = true,
         .messages = stderr,
     };
-    struct pids pids = {0};
-    struct filter filter = {0};
-    int *cpus = NULL, option, code = EXIT_GOOD;
+    struct pids pids __attribute__((cleanup(pids_deinit))) = {0};
+    struct filter filter __attribute__((cleanup(filter_deinit))) = {0};
+    int *cpus __attribute__((cleanup(cpus_free))) = NULL, option, code = EXIT_GOOD;
     uint64_t n;
     struct error *err;
 
@@ -236,6 +246,7 @@ static int cmd_record(int argc, char **argv)
                 return usage_error("'%s' is no list of process ids (like 123,456)", optarg);
             break;
         case 'C':
+            cpus_free(&cpus);
             err = host_parse_cpus(optarg, &cpus, &o.cpu_count);
             if (err)
                 return fail(err);
@@ -369,9 +380,6 @@ static int cmd_record(int argc, char **argv)
     o.pids = pids.list.data;
     o.pid_count = (uint32_t)pids.list.count;
     err = record_run(&o, &code);
-    VEC_DEINIT(&pids.list);
-    filter_deinit(&filter);
-    free(cpus);
     return err ? fail(err) : code;
 }
 

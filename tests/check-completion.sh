@@ -41,7 +41,7 @@ is record pycap rec
 has archive pycap ""
 is --version pycap --v
 is --duration pycap record --du
-is "--native --no-inherit --no-kernel --no-native" pycap record -o file --n
+is "--no-inherit" pycap record -o file --no-in
 is "cpu-clock cycles" pycap record --event c
 is tables pycap record --unwind = t
 is --strip-code pycap archive trace.bin --strip
