@@ -15,7 +15,7 @@ struct modcache {
     struct binaries *binaries;
     struct arena arena;
     struct intern keys; /* an entry has the number of its key */
-    VEC(struct modcache_entry) entries;
+    VEC(struct modcache_entry *) entries; /* in the arena: others hold on to them while more come */
     struct buf key;
     struct perf_maps perf_maps;
     const char *path; /* of the file at hand; NULL: it was read for its tables already, or none is */
@@ -41,7 +41,7 @@ void modcache_destroy(struct modcache *c)
     if (!c)
         return;
     for (size_t i = 0; i < c->entries.count; i++) {
-        struct modcache_entry *m = &c->entries.data[i];
+        struct modcache_entry *m = c->entries.data[i];
         symbols_close(m->symbols);
         unwind_module_close(m->unwind);
         binary_files_deinit(&m->files);
@@ -81,17 +81,21 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
     if (!added)
         return NULL;
 
-    struct modcache_entry entry = {.kind = m->def.kind, .id_kind = has_id ? m->def.id_kind : ID_NONE};
-    entry.path = arena_strndup(&c->arena, path, strlen(path));
+    struct modcache_entry *entry = arena_calloc(&c->arena, 1, sizeof *entry);
+    if (!entry)
+        return error_no_memory();
+    entry->kind = m->def.kind;
+    entry->id_kind = has_id ? m->def.id_kind : ID_NONE;
+    entry->path = arena_strndup(&c->arena, path, strlen(path));
     if (has_id) {
-        entry.build_id_len = (uint32_t)m->def.build_id.len_bytes;
-        entry.build_id = arena_dup(&c->arena, m->def.build_id.data, entry.build_id_len);
+        entry->build_id_len = (uint32_t)m->def.build_id.len_bytes;
+        entry->build_id = arena_dup(&c->arena, m->def.build_id.data, entry->build_id_len);
     }
     if (m->image.len_bytes) {
-        entry.image_len = m->image.len_bytes;
-        entry.image = arena_dup(&c->arena, m->image.data, entry.image_len);
+        entry->image_len = m->image.len_bytes;
+        entry->image = arena_dup(&c->arena, m->image.data, entry->image_len);
     }
-    if (!entry.path || (has_id && !entry.build_id) || (entry.image_len && !entry.image) ||
+    if (!entry->path || (has_id && !entry->build_id) || (entry->image_len && !entry->image) ||
         !VEC_PUSH(&c->entries, entry))
         return error_no_memory();
     return NULL;
@@ -104,7 +108,7 @@ uint32_t modcache_count(const struct modcache *c)
 
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index)
 {
-    return &c->entries.data[index];
+    return c->entries.data[index];
 }
 
 static struct error *look_up(struct modcache *c, struct modcache_entry *m)
@@ -131,7 +135,7 @@ static struct error *note(struct modcache_entry *m, struct error *err)
 
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out)
 {
-    struct modcache_entry *m = &c->entries.data[index];
+    struct modcache_entry *m = c->entries.data[index];
 
     if (!m->symbols) {
         if (m->image_len)
@@ -151,7 +155,7 @@ struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbol
 
 struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_module **out)
 {
-    struct modcache_entry *m = &c->entries.data[index];
+    struct modcache_entry *m = c->entries.data[index];
 
     if (!m->unwind) {
         if (m->image_len)
@@ -185,7 +189,7 @@ struct error *modcache_add_perf_map(struct modcache *c, const struct epoch *e, c
 
 struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_map **out)
 {
-    struct modcache_entry *entry = &c->entries.data[index];
+    struct modcache_entry *entry = c->entries.data[index];
 
     *out = NULL;
     if (entry->kind != TRACE_MODULE_ANONYMOUS || !entry->build_id_len)

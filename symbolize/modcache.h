@@ -41,6 +41,7 @@ void modcache_destroy(struct modcache *c);
 /* The number of an epoch's module. Opens nothing. */
 struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index);
 uint32_t modcache_count(const struct modcache *c);
+/* Stays where it is as long as the cache lives. */
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);
 /* Its symbols, opened at the first call; what can have none opens empty. A broken file is noted, not an error. */
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out);

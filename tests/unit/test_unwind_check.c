@@ -361,6 +361,29 @@ static void test_nothing_to_compare(void **state)
     check_teardown(&c);
 }
 
+/* The unwinders hold on to modules while others are still met. */
+static void test_modules_stay(void **state)
+{
+    struct scene s;
+    uint32_t index;
+
+    (void)state;
+    setup(&s, NULL);
+    struct modcache *modules = resolver_modules(s.resolver);
+    struct modcache_entry *first = NULL;
+    for (uint32_t i = 1; i <= 1000; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/lib/%u.so", i);
+        uint32_t path_id = string(&s, path);
+        LOAD(&s, module, .id = i, .path = path_id);
+        good(modcache_index(modules, &s.epoch, i, &index));
+        first = first ? first : modcache_get(modules, index);
+    }
+    assert_ptr_equal(modcache_get(modules, 0), first);
+    assert_string_equal(first->path, "/lib/1.so");
+    teardown(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_joins),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_nothing_to_compare),
+        cmocka_unit_test(test_modules_stay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
