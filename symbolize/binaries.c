@@ -241,18 +241,28 @@ static bool is_ours(const struct search *s, const struct elf_identity *id)
            !memcmp(id->build_id, s->key->build_id, id->build_id_len);
 }
 
+/* Paths come from traces and from links in files: a device or a pipe is no candidate, however long it could be read. */
+static int open_regular(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 /* Looks at one file and takes of it what is still needed. */
 static struct error *consider(struct search *s, const char *path, const char *source, enum how how)
 {
     struct elf_identity id = {0};
-    struct stat st;
     struct error *err = NULL;
 
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open_regular(path);
     if (fd < 0)
         return NULL;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-        goto out;
     err = elf_identity_read(fd, path, &id);
     if (err) { /* an unreadable candidate is no candidate */
         bool fatal = err->code == ERROR_NO_MEMORY;
@@ -446,7 +456,7 @@ static struct error *try_supplement(struct search *s, const struct elf_links *li
 
     if (!path)
         return error_no_memory();
-    int fd = s->files->supplement ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = s->files->supplement ? -1 : open_regular(path);
     if (fd >= 0) {
         err = elf_identity_read(fd, path, &id);
         if (!err && id.id_kind == ELF_ID_BUILD_ID && id.build_id_len == links->supplement_id_len &&

@@ -201,6 +201,24 @@ static void test_debuglink(void **state)
                  "s/usr/lib/debug/opt/good.debug", "symfs");
 }
 
+/* A file may name anything as the supplement of its DWARF, also what has no end. */
+static void test_endless_supplement(void **state)
+{
+    static const char link[] = "/dev/zero\0\1\2\3\4";
+    struct fixture *f = *state;
+
+    make_files(f);
+    fixture_write(f, "link", link, sizeof link - 1);
+    assert_true(fixture_run(f, "mkdir s && objcopy --add-section .gnu_debugaltlink=link full s/libf.so"));
+    alarm(300); /* it would be read forever */
+    struct binary_files files = look_up(f, (struct look){.symfs = "s"});
+    alarm(0);
+    assert_path(f, files.debug, "s/libf.so");
+    assert_null(files.supplement);
+    assert_string_equal(files.supplement_source, "missing");
+    binary_files_deinit(&files);
+}
+
 static void hash_of(const struct fixture *f, const char *name, char hex[33])
 {
     struct elf_identity id;
@@ -329,7 +347,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_symfs),        WITH_FIXTURE(test_build_id_folders), WITH_FIXTURE(test_sysroot),
-        WITH_FIXTURE(test_recorded_path), WITH_FIXTURE(test_debuglink),       WITH_FIXTURE(test_content_hash),
+        WITH_FIXTURE(test_recorded_path), WITH_FIXTURE(test_debuglink),       WITH_FIXTURE(test_endless_supplement),
+        WITH_FIXTURE(test_content_hash),
         WITH_FIXTURE(test_mismatch),     WITH_FIXTURE(test_no_id),            WITH_FIXTURE(test_debuginfod),
     };
 
