@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/utf8.h"
+
 #define UNKNOWN "[unknown]"
 
 enum {
@@ -18,31 +20,6 @@ enum {
     CLEAN_PAREN = 1 << 2,     /* '(' is where stackcollapse-perf.pl cuts a symbol */
     CLEAN_ARROW = 1 << 3,     /* "->" is where it splits one, taking the rest for an inlined function */
 };
-
-/* The length of the UTF-8 sequence at `s`, or 0 when it is not one; its code point to *code. */
-static size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code)
-{
-    size_t need = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-
-    if (!need || need > len)
-        return 0;
-    *code = need == 1 ? s[0] : s[0] & (0x7fu >> need);
-    for (size_t i = 1; i < need; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (s[i] & 0x3f);
-    }
-    if (*code < least[need] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
-        return 0;
-    return need;
-}
-
-/* Line ends and terminal control; U+2028 and U+2029 end a line for JavaScript's regular expressions. */
-static bool is_control(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
-}
 
 static bool is_space(uint32_t c)
 {
@@ -66,7 +43,7 @@ static void put_clean(struct buf *out, const char *text, size_t len, unsigned fl
             i++;
             continue;
         }
-        if (is_control(c) || ((flags & CLEAN_SPACE) && is_space(c)))
+        if (utf8_is_control(c) || ((flags & CLEAN_SPACE) && is_space(c)))
             buf_put_u8(out, '_');
         else if (c == ';' && (flags & CLEAN_SEPARATOR))
             buf_put_u8(out, ':');
