@@ -10,6 +10,7 @@
 #include "formats/base/arena.h"
 #include "formats/base/buf.h"
 #include "formats/base/intern.h"
+#include "formats/base/printable.h"
 #include "formats/base/vec.h"
 #include "symbolize/model.h"
 
@@ -108,24 +109,10 @@ static struct summary_file *current(struct summary *s)
     return &s->files.data[s->files.count - 1];
 }
 
-/* A text that lives as long as the summary, with nothing in it that could drive a terminal or end the line. */
+/* What is kept is printable, and lives as long as the summary. */
 static const char *keep(struct summary *s, const char *text)
 {
-    struct buf clean = {0};
-    const char *kept = NULL;
-
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            buf_printf(&clean, "\\x%02x", (unsigned char)*text);
-        else
-            buf_put_u8(&clean, (uint8_t)*text);
-    }
-    buf_put_u8(&clean, 0);
-    uint32_t id = clean.bad ? INTERN_NONE : intern_id(&s->texts, clean.data, (uint32_t)clean.len_bytes, NULL);
-    if (id != INTERN_NONE)
-        kept = (const char *)intern_get(&s->texts, id)->data;
-    buf_deinit(&clean);
-    return kept;
+    return printable_keep(&s->texts, text);
 }
 
 struct error *summary_begin_file(struct summary *s, const char *path)
@@ -528,15 +515,6 @@ static void print_version(const struct process_row *row, char *text, size_t size
                  row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
 }
 
-/* On one line, whatever is in it. */
-static void print_cmdline(const char *text, FILE *out)
-{
-    fprintf(out, "            ");
-    for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, out);
-    fputc('\n', out);
-}
-
 static struct error *print_processes(const struct summary *s, FILE *out)
 {
     struct process_row *rows = malloc((s->processes.count + 1) * sizeof *rows);
@@ -558,7 +536,7 @@ static struct error *print_processes(const struct summary *s, FILE *out)
         print_version(&rows[i], version, sizeof version);
         fprintf(out, "  %8u  %-16s%-10s%12s\n", rows[i].pid, rows[i].comm, version, grouped(rows[i].sample_count, &n));
         if (rows[i].cmdline)
-            print_cmdline(rows[i].cmdline, out);
+            fprintf(out, "            %s\n", rows[i].cmdline);
     }
     if (idle)
         fprintf(out, "  and %s without a sample\n", grouped(idle, &n));
@@ -689,51 +667,58 @@ static int compare_modules(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+/* Paths and names from the trace, from files and from archives: all of it passes printable_put(). */
+static void put_detail(struct buf *line, const char *before, const char *text)
+{
+    buf_put_str(line, before);
+    printable_put(line, text);
+}
+
+static void describe_module(const struct modcache_entry *m, struct buf *line)
+{
+    struct number n;
+
+    buf_printf(line, "  %12s", grouped(m->sample_count, &n));
+    buf_printf(line, "%12s", grouped(m->unresolved_count, &n));
+    put_detail(line, "  ", m->path);
+    if (m->kind == TRACE_MODULE_ANONYMOUS) {
+        buf_put_str(line, "\n      code made at run time; ");
+        if (m->perf_map_names)
+            buf_printf(line, "%s names from the process's own table", grouped(m->perf_map_names, &n));
+        else
+            buf_put_str(line, "the trace has no table of its symbols");
+        return;
+    }
+    if (m->build_id_len) {
+        buf_put_str(line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
+        for (uint32_t i = 0; i < m->build_id_len; i++)
+            buf_printf(line, "%02x", m->build_id[i]);
+    } else {
+        buf_put_str(line, "\n      no build ID");
+    }
+    put_detail(line, "; ", m->symbols ? symbols_quality(m->symbols) : "not opened");
+    if (m->files.source)
+        put_detail(line, "; ", m->files.source);
+    if (m->files.debug_source)
+        put_detail(line, m->files.source ? "; debug file: " : "; only its debug file: ", m->files.debug_source);
+    if (m->files.supplement_source)
+        put_detail(line, "; supplement: ", m->files.supplement_source);
+    if (m->files.problem)
+        put_detail(line, "; ", m->files.problem);
+    if (m->trouble)
+        put_detail(line, "; ", m->trouble);
+}
+
 static struct error *print_module(const struct modcache_entry *m, FILE *out)
 {
     struct buf line = {0};
-    struct number n;
 
-    buf_printf(&line, "  %12s", grouped(m->sample_count, &n));
-    buf_printf(&line, "%12s  ", grouped(m->unresolved_count, &n));
-    for (const char *p = m->path; *p; p++)
-        buf_put_u8(&line, (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : (uint8_t)*p);
-    if (m->kind == TRACE_MODULE_ANONYMOUS) {
-        buf_printf(&line, "\n      code made at run time; ");
-        if (m->perf_map_names)
-            buf_printf(&line, "%s names from the process's own table", grouped(m->perf_map_names, &n));
-        else
-            buf_put_str(&line, "the trace has no table of its symbols");
-        fprintf(out, "%s\n", line.bad ? "" : buf_cstr(&line));
-        bool bad = line.bad;
-        buf_deinit(&line);
-        return bad ? error_no_memory() : NULL;
-    }
-    if (m->build_id_len) {
-        buf_put_str(&line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
-        for (uint32_t i = 0; i < m->build_id_len; i++)
-            buf_printf(&line, "%02x", m->build_id[i]);
-    } else {
-        buf_put_str(&line, "\n      no build ID");
-    }
-    buf_printf(&line, "; %s", m->symbols ? symbols_quality(m->symbols) : "not opened");
-    if (m->files.source)
-        buf_printf(&line, "; %s", m->files.source);
-    if (m->files.debug_source)
-        buf_printf(&line, "; %s: %s", m->files.source ? "debug file" : "only its debug file", m->files.debug_source);
-    if (m->files.supplement_source)
-        buf_printf(&line, "; supplement: %s", m->files.supplement_source);
-    if (m->files.problem)
-        buf_printf(&line, "; %s", m->files.problem);
-    if (m->trouble)
-        buf_printf(&line, "; %s", m->trouble);
-    if (line.bad) {
-        buf_deinit(&line);
-        return error_no_memory();
-    }
-    fprintf(out, "%s\n", buf_cstr(&line));
+    describe_module(m, &line);
+    struct error *err = line.bad ? error_no_memory() : NULL;
+    if (!err)
+        fprintf(out, "%s\n", buf_cstr(&line));
     buf_deinit(&line);
-    return NULL;
+    return err;
 }
 
 static struct error *print_modules(const struct resolver *r, FILE *out)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/printable.h"
 #include "symbolize/dwfl_unwind.h"
 #include "symbolize/reach.h"
 #include "symbolize/snapshot.h"
@@ -273,26 +274,6 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The module's name, with nothing in it that could drive a terminal; lives as long as `c`. NULL: no memory. */
-static const char *keep(struct unwind_check *c, const char *text)
-{
-    struct buf clean = {0};
-    const char *kept = NULL;
-
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            buf_printf(&clean, "\\x%02x", (unsigned char)*text);
-        else
-            buf_put_u8(&clean, (uint8_t)*text);
-    }
-    buf_put_u8(&clean, 0);
-    uint32_t id = clean.bad ? INTERN_NONE : intern_id(&c->texts, clean.data, (uint32_t)clean.len_bytes, NULL);
-    if (id != INTERN_NONE)
-        kept = (const char *)intern_get(&c->texts, id)->data;
-    buf_deinit(&clean);
-    return kept;
-}
-
 static const char *module_name(const struct epoch *e, const struct place *place)
 {
     return place->module ? base_name(epoch_text(e, e->modules.data[place->module].def.path)) : "[no module]";
@@ -395,7 +376,7 @@ static struct error *put_example(struct unwind_check *c, const struct epoch *e, 
         buf_printf(&c->text, "nothing");
     TRY(describe_side(c, e, "recorded", &c->kernel, shared));
     TRY(describe_side(c, e, unwind_check_witness_name(witness), &c->witness, shared));
-    *out = keep(c, buf_cstr(&c->text));
+    *out = printable_keep(&c->texts, buf_cstr(&c->text));
     return *out ? NULL : error_no_memory();
 }
 
@@ -403,8 +384,8 @@ static struct error *put_example(struct unwind_check *c, const struct epoch *e, 
 static struct error *find_row(struct unwind_check *c, enum check_witness witness, enum check_verdict verdict,
                               const char *module, uint32_t *out)
 {
-    struct check_row row = {.first = witness, .verdict = verdict, .module = keep(c, module),
-                            .cause = keep(c, buf_cstr(&c->text))};
+    struct check_row row = {.first = witness, .verdict = verdict, .module = printable_keep(&c->texts, module),
+                            .cause = printable_keep(&c->texts, buf_cstr(&c->text))};
     struct buf key = {0};
     bool added;
 

@@ -346,6 +346,18 @@ def test_supplement(record, pysym, pycap, spin, tmp_path):
     assert "supplement: archive" in good(pysym(trace, "-f", "summary", "--archive", archive))
 
 
+def test_names_that_drive_terminals(record, pysym, spin, tmp_path):
+    """Of a binary's path nothing reaches a terminal that could drive it, wherever the path stands in the summary."""
+    library, program = spin
+    odd = tmp_path / "odd\x1b[31m\u009b31m.so"
+    library.rename(odd)
+    trace = record(sys.executable, program, odd, "0.4", "stay")
+    compile_c(odd, SPIN_C + "int another_build;\n", "-O1")
+    summary = good(pysym(trace, "-f", "summary"))
+    assert re.search(r"build ID differs: .*odd\\x1b\[31m\\xc2\\x9b31m\.so has", summary), summary
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", summary)
+
+
 def test_line_directives(record, pysym, spin, tmp_path):
     """Lines of the file that C code was made from, as Cython names it with #line."""
     library, program = spin

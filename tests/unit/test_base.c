@@ -17,6 +17,7 @@
 #include "formats/base/err.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
+#include "formats/base/printable.h"
 #include "formats/base/sort.h"
 #include "formats/base/vec.h"
 
@@ -373,6 +374,18 @@ static void test_sort_stable(void **state)
     }
 }
 
+static void test_printable(void **state)
+{
+    struct intern texts = {0};
+
+    (void)state;
+    const char *kept = printable_keep(&texts, "a b\n\x1b[1m\x7f\xc2\x9b\xc3\xa9\x9b\xe2\x80\xa8\xf0\x9f\x90\x8d\xc3");
+    assert_string_equal(kept, "a b\\x0a\\x1b[1m\\x7f\\xc2\\x9b\xc3\xa9\\x9b\\xe2\\x80\\xa8\xf0\x9f\x90\x8d\\xc3");
+    assert_string_equal(printable_keep(&texts, ""), "");
+    assert_ptr_equal(printable_keep(&texts, ""), printable_keep(&texts, ""));
+    intern_deinit(&texts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_vec),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_sort_stable),
+        cmocka_unit_test(test_printable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
