@@ -157,7 +157,8 @@ static bool find_event(struct summary *s, const struct epoch *e, uint32_t event)
                             .unit = keep(s, epoch_text(e, def->unit)),
                             .frequency_hz = def->frequency_hz,
                             .period = def->period};
-    const void *key[2] = {row.name, row.unit};
+    /* Files of different rates have a row each: what is said of the rate holds for all samples of a row. */
+    const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period};
     bool added;
 
     if (!row.name || !row.unit)

@@ -6,11 +6,13 @@
 #include "tests/unit/scene_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "formats/base/buf.h"
 #include "symbolize/mappings.h"
 #include "symbolize/model.h"
 #include "symbolize/reorder.h"
+#include "symbolize/summary.h"
 
 /* ---- mappings ---- */
 
@@ -577,6 +579,38 @@ static void test_reorder_is_bounded(void **state)
     reorder_deinit(&o);
 }
 
+/* Traces of two rates in one summary: neither rate is said of the other's samples. */
+static void test_summary_of_two_rates(void **state)
+{
+    static const uint64_t rates[] = {99, 199, 99};
+    const struct summary_sample seen = {.event = 1, .thread = 1, .value = 1000};
+    struct summary *summary;
+    struct scene s;
+    char *text;
+    size_t len;
+
+    (void)state;
+    setup(&s, NULL);
+    good(summary_create(&summary));
+    for (uint32_t i = 0; i < 3; i++) {
+        begin_epoch(&s, i);
+        uint32_t name = string(&s, "cpu-clock"), unit = string(&s, "ns");
+        LOAD(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = rates[i]);
+        process(&s, 1, 100, "/usr/bin/python3");
+        good(summary_begin_file(summary, "a.bin"));
+        good(summary_sample(summary, &s.epoch, &seen));
+        good(summary_end_epoch(summary, &s.epoch));
+    }
+    FILE *out = open_memstream(&text, &len);
+    good(summary_print(summary, s.resolver, out));
+    fclose(out);
+    assert_non_null(strstr(text, "           2 samples at 99 Hz, "));
+    assert_non_null(strstr(text, "           1 samples at 199 Hz, "));
+    free(text);
+    summary_destroy(summary);
+    teardown(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_snapshot_that_is_useless),
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_reorder_is_bounded),
+        cmocka_unit_test(test_summary_of_two_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
