@@ -7,6 +7,7 @@
 
 #include "formats/base/buf.h"
 #include "formats/base/printable.h"
+#include "formats/base/sort.h"
 #include "symbolize/summary_data.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -154,7 +155,10 @@ static struct error *print_processes(const struct summary *s, FILE *out)
         return error_no_memory();
     if (s->processes.count)
         memcpy(rows, s->processes.data, s->processes.count * sizeof *rows);
-    qsort(rows, s->processes.count, sizeof *rows, compare_processes);
+    if (!sort_stable(rows, s->processes.count, sizeof *rows, compare_processes)) {
+        free(rows);
+        return error_no_memory();
+    }
     fprintf(out, "Processes\n  %8s  %-16s%-10s%12s\n", "pid", "name", "Python", "samples");
     for (size_t i = 0; i < s->processes.count; i++) {
         if (!rows[i].sample_count) {
@@ -362,8 +366,9 @@ static struct error *print_modules(const struct resolver *r, FILE *out)
         rows[shown] = modcache_get(modules, i);
         shown += rows[shown]->sample_count != 0 || rows[shown]->trouble != NULL;
     }
-    qsort(rows, shown, sizeof *rows, compare_modules);
-    if (shown)
+    if (!sort_stable(rows, shown, sizeof *rows, compare_modules))
+        err = error_no_memory();
+    if (shown && !err)
         fprintf(out, "Modules\n  %12s%12s  %s\n", "samples", "unresolved", "path");
     for (uint32_t i = 0; i < shown && !err; i++)
         err = print_module(rows[i], out);
