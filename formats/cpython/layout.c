@@ -183,6 +183,14 @@ static void set_lengths(struct py_layout *l)
     l->code_len_bytes = (code + 7) & ~7;
 }
 
+/* The table may say anything that lies within its structures. */
+static bool in_reach(const struct py_layout *l)
+{
+    return (l->frame_kind == PY_FRAMES_OBJECT || l->frame_len_bytes <= PY_FRAME_READ_MAX) &&
+           l->tstate_thread_id + 8 <= PY_TSTATE_READ_MAX && l->tstate_frame < l->tstate_thread_id &&
+           l->tstate_interp < l->tstate_thread_id;
+}
+
 struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void *debug_offsets,
                              uint32_t debug_offsets_len, struct py_layout *out)
 {
@@ -227,6 +235,9 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
     if (table)
         TRY(apply_debug_offsets(table, debug_offsets, debug_offsets_len, out));
     set_lengths(out);
+    if (!in_reach(out))
+        return error_create(ERROR_VERSION, "CPython %s: its thread states or frames are laid out as in no version known",
+                            text);
     return NULL;
 }
 

@@ -46,6 +46,14 @@ enum py_tls_kind {
                               else it points to {module number, offset} as in MODULE */
 };
 
+/*
+ * How far the frame walk looks (bpf/python_walk.h). Of a thread state it reads what comes up to thread_id, all at once;
+ * what lay elsewhere would be taken from bytes that are not of this thread state, or frame. (Frames that are objects, up
+ * to 3.10, come from fixed rows only.)
+ */
+#define PY_TSTATE_READ_MAX 255
+#define PY_FRAME_READ_MAX 120
+
 struct py_layout {
     PY_U32 version;    /* PY_VERSION_HEX of the interpreter, e.g. 0x030b07f0 */
     PY_U8 frame_kind;  /* enum py_frame_kind */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/python_walk.h"
 #include "formats/cpython/layout.h"
 
 #include "tests/unit/debug_offsets.h"
@@ -117,6 +118,13 @@ static void test_lengths(void **state)
     }
 }
 
+static void test_reach_is_that_of_the_walk(void **state)
+{
+    (void)state;
+    assert_int_equal(PY_TSTATE_READ_MAX, WALK_HEADER_MASK);
+    assert_int_equal(PY_FRAME_READ_MAX, WALK_FRAME_MAX);
+}
+
 /* The thread state's place in _PyRuntime moved within 3.7. */
 static void test_patch_releases(void **state)
 {
@@ -207,6 +215,18 @@ static void test_debug_offsets_refused(void **state)
     table[344 / 8] = 192; /* co_code_adaptive: then nobody knows where _co_firsttraceable is */
     assert_refused(v, table, TABLE_BYTES,
                    "CPython 3.13.5: debug offset at byte 344 is 192, not 200 as in every 3.13 known");
+    /* Within their structures, but beyond what the frame walk reads of them. */
+    const char *beyond = "CPython 3.13.5: its thread states or frames are laid out as in no version known";
+    make_table(v, false, table);
+    table[184 / 8] = 160; /* current_frame behind thread_id */
+    assert_refused(v, table, TABLE_BYTES, beyond);
+    table[184 / 8] = 72;
+    table[192 / 8] = 272; /* thread_id */
+    assert_refused(v, table, TABLE_BYTES, beyond);
+    make_table(v, false, table);
+    table[224 / 8] = 200; /* sizeof _PyInterpreterFrame */
+    table[248 / 8] = 120; /* instr_ptr */
+    assert_refused(v, table, TABLE_BYTES, beyond);
     /* Each version's table has its own length. */
     uint32_t len = make_table(0x030e02f0, false, table);
     assert_int_equal(len, 760);
@@ -278,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured_layouts),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_reach_is_that_of_the_walk),
         cmocka_unit_test(test_patch_releases),
         cmocka_unit_test(test_flavours),
         cmocka_unit_test(test_unknown_versions),
