@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "formats/base/output.h"
 #include "symbolize/convert.h"
 #include "symbolize/options.h"
-#include "formats/base/output.h"
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
 
@@ -31,18 +31,26 @@ static int inform(const struct options *o)
     return fflush(stdout) == 0 ? EXIT_GOOD : fail(error_file(errno, "standard output", "could not be written"));
 }
 
-/* Writing over an input would lose it. */
+static bool is_file(const char *path, const struct stat *file)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* Writing over a trace or an archive would lose it. */
 static struct error *check_output(const struct options *o)
 {
-    struct stat out, in;
+    struct stat out;
+    bool is_input = false;
 
     if (!o->output || stat(o->output, &out) < 0 || !S_ISREG(out.st_mode))
         return NULL;
-    for (size_t i = 0; i < o->inputs.count; i++) {
-        if (stat(o->inputs.data[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-            return error_create(ERROR_USAGE, "%s is an input and cannot be the output too", o->output);
-    }
-    return NULL;
+    for (size_t i = 0; i < o->inputs.count; i++)
+        is_input |= is_file(o->inputs.data[i], &out);
+    for (const char *const *path = o->archives.data; *path; path++)
+        is_input |= is_file(*path, &out);
+    return is_input ? error_create(ERROR_USAGE, "%s is an input and cannot be the output too", o->output) : NULL;
 }
 
 static struct error *run(struct options *o, struct convert_outcome *outcome)

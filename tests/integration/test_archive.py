@@ -266,6 +266,9 @@ def test_bad_archives(record, pysym, spin, tmp_path):
         done = pysym(trace, "-f", "folded", "--archive", path)
         assert done.returncode == 1 and done.stderr.startswith(f"pysym: {path}: "), done.stderr
         assert not done.stdout
+    # An archive is not written over.
+    done = pysym(trace, "-f", "folded", "--archive", noise, "-o", noise)
+    assert done.returncode == 2 and "cannot be the output" in done.stderr
     # Nothing of an archive is needed for Python alone.
     good(pysym(trace, "-f", "folded", "--python-only", "--archive", noise))
 
