@@ -201,5 +201,6 @@ struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_
     if (!*out)
         return error_no_memory();
     entry->perf_map_names = (*out)->lines.count;
+    entry->perf_map_bad = (*out)->bad_count;
     return NULL;
 }

@@ -29,6 +29,7 @@ struct modcache_entry {
     struct binary_files files;
     char *trouble; /* why a file that was found is of no use, or NULL */
     uint64_t perf_map_names; /* lines that were read of its table of symbols */
+    uint64_t perf_map_bad;   /* those that were not: they break the form, or are too many */
     struct symbols *symbols;
     struct unwind_module *unwind;
     /* Counted by the resolver: samples with a frame of it that is shown, and with one that has no name. */

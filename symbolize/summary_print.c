@@ -319,6 +319,8 @@ static void describe_module(const struct modcache_entry *m, struct buf *line)
             buf_printf(line, "%s names from the process's own table", grouped(m->perf_map_names, &n));
         else
             buf_put_str(line, "the trace has no table of its symbols");
+        if (m->perf_map_bad)
+            buf_printf(line, "; %s of its lines cannot be read", grouped(m->perf_map_bad, &n));
         return;
     }
     if (m->build_id_len) {

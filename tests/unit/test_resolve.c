@@ -611,6 +611,39 @@ static void test_summary_of_two_rates(void **state)
     teardown(&s);
 }
 
+/* What a table of generated code's symbols lacks, the summary says. */
+static void test_perf_map_in_summary(void **state)
+{
+    static const char table[] = "1000 100 made\nno line\n2000 0 empty\n";
+    struct trace_bytes id = bytes_of_text("identity of process");
+    struct summary *summary;
+    struct scene s;
+    char *text;
+    size_t len;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t path = string(&s, "//anon"), frame;
+    LOAD(&s, module, .id = 1, .path = path, .kind = TRACE_MODULE_ANONYMOUS, .id_kind = 2, .build_id = id);
+    LOAD(&s, native_frame, .id = frame = ++s.frames, .module = 1, .offset = 0x1010);
+    const struct trace_perf_map rec = {.module = 1, .text = bytes_of_text(table)};
+    good(modcache_add_perf_map(resolver_modules(s.resolver), &s.epoch, &rec));
+    uint32_t id_of_tuple = tuple(&s, (struct trace_tuple){.native_stack = stack(&s, &frame, 1)});
+    sample(&s, 1, id_of_tuple, 1);
+    resolver_end_epoch(s.resolver);
+    good(summary_create(&summary));
+    FILE *out = open_memstream(&text, &len);
+    good(summary_print(summary, s.resolver, out));
+    fclose(out);
+    if (!strstr(text, "1 names from the process's own table; 2 of its lines cannot be read\n"))
+        fail_msg("%s", text);
+    free(text);
+    summary_destroy(summary);
+    teardown(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_reorder_is_bounded),
         cmocka_unit_test(test_summary_of_two_rates),
+        cmocka_unit_test(test_perf_map_in_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
