@@ -169,7 +169,6 @@ static struct error *convert_records(struct convert *c, struct trace_reader *rea
 static struct error *convert_file(struct convert *c, const char *path)
 {
     struct trace_reader *reader;
-
     struct stat st;
 
     c->has_start = false;
@@ -202,7 +201,10 @@ static struct error *start(struct convert *c)
 {
     const struct options *o = c->options;
     const struct resolver_options resolver_options = {
-        .binaries = {.archives = o->python_only ? NULL : o->archives.data, .symfs = o->symfs.data, .sysroot = o->sysroot, .debuginfod = o->debuginfod},
+        .binaries = {.archives = o->python_only ? NULL : o->archives.data,
+                     .symfs = o->symfs.data,
+                     .sysroot = o->sysroot,
+                     .debuginfod = o->debuginfod},
         .show_interpreter = o->show_interpreter,
         .python_only = o->python_only,
         .labels = o->labels,
