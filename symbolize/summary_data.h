@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a summary has gathered: summary.c fills it, summary_print.c shows it. Texts are printable and the summary's own. */
+/* What a summary has gathered: summary.c fills it, summary_print.c shows it. Texts are printable, and its own. */
 #ifndef SYMBOLIZE_SUMMARY_DATA_H
 #define SYMBOLIZE_SUMMARY_DATA_H
 
