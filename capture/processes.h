@@ -34,7 +34,7 @@ struct thread {
     uint32_t trace_id;
 };
 
-/* What the recorder keeps with a process; it is emptied when the process goes. */
+/* What the recorder keeps with a process; it goes with the process. */
 struct process_codes {
     struct intern keys; /* {address, fingerprint} */
     VEC(uint32_t) index; /* by key's id: index in struct codes, or CODES_NONE */
@@ -107,8 +107,11 @@ void processes_set_events(struct processes *p, const struct processes_events *ev
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count);
 /* Reads one process from /proc, which becomes selected; one that was known under the number is replaced. NULL: gone. */
 struct error *processes_add(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out);
-/* What walking the process's Python frames needs; false when it has no interpreter that can be walked. */
-bool process_python(const struct process *process, struct wire_process *wire);
+/*
+ * Where the process's interpreter has what the frame walk begins with, written over those members of `out`; false when it
+ * has no interpreter that can be walked.
+ */
+bool process_python(const struct process *p, struct wire_process *out);
 /* Applies a side-band event. */
 struct error *processes_apply(struct processes *p, const struct sideband_event *e);
 /*
@@ -118,10 +121,11 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out);
 /* Whether samples of the process belong into the trace: it is selected, and Python or of interest anyway. */
 bool processes_wants(const struct processes *p, const struct process *process);
-/* A sample came of a process that the sampler has not been told of: it is now. */
-struct error *processes_sampled(struct processes *p, struct process *process);
-/* Where the process's interpreter, which is known and not refused, has what the frame walk begins with. */
-void process_describe_python(const struct process *p, struct wire_process *out);
+/*
+ * Hands the process to the sampler, as far as it is known. One that is not selected is not; without a sampler it is only
+ * counted. Call when a sample came of a process that is not `configured`.
+ */
+struct error *processes_configure(struct processes *p, struct process *process);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
 struct error *processes_settle(struct processes *p, uint64_t time_ns);
 /* Reads from /proc what lost events would have told, if any were lost. Call now and then. */
@@ -144,7 +148,6 @@ struct processes_counts {
     uint64_t lost;        /* side-band events the kernel dropped */
     uint64_t late_ticks;  /* of Python processes, before they were known */
     uint64_t laid_ns;     /* when the sampler was last told of mappings */
-    uint64_t mappings_refused; /* processes whose mappings did not fit the sampler's array */
 };
 struct processes_counts processes_counts(const struct processes *p);
 

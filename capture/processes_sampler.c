@@ -28,10 +28,8 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
 
     if (!p->options.tables)
         return NULL;
-    if (!extents_take(&p->mapping_space, count, &start)) {
-        p->counts.mappings_refused++;
-        return NULL;
-    }
+    if (!extents_take(&p->mapping_space, count, &start))
+        return NULL; /* its samples say that they found no mapping */
     TRY(sampler_reach(p->options.sampler, p->wire_mappings + start, count * sizeof *p->wire_mappings));
     for (uint32_t i = 0; i < count; i++) {
         struct error *err = tables_map(p->options.tables, (pid_t)process->tgid, &process->mappings.data[i], time_ns,
@@ -75,11 +73,12 @@ static uint32_t tls_place(const struct py_tls *tls, uint64_t bias, uint64_t *off
     return tls->kind;
 }
 
-void process_describe_python(const struct process *p, struct wire_process *out)
+bool process_python(const struct process *p, struct wire_process *out)
 {
+    if (!process_has_python(p))
+        return false;
     const struct py_image *image = &p->python->python;
     uint64_t bias = p->python_bias;
-
     out->runtime = image->runtime_vaddr + bias;
     out->code_type = image->code_type_vaddr + bias;
     out->tls_kind = tls_place(&image->tls_tstate, bias, &out->tls_offset, &out->tls_module);
@@ -93,22 +92,6 @@ void process_describe_python(const struct process *p, struct wire_process *out)
         out->task_is_task = p->asyncio.task_is_task;
         out->task_size = p->asyncio.task_size;
     }
-}
-
-/* What the sampler needs to walk the process's Python frames. */
-static struct error *configure_python(struct processes *p, struct process *process, struct wire_process *wire)
-{
-    TRY(sampler_layout(p->options.sampler, &process->python->python.layout, &process->layout_index));
-    process_describe_python(process, wire);
-    wire->layout = process->layout_index;
-    return NULL;
-}
-
-bool process_python(const struct process *process, struct wire_process *wire)
-{
-    if (!process_has_python(process))
-        return false;
-    process_describe_python(process, wire);
     return true;
 }
 
@@ -158,8 +141,10 @@ struct error *processes_configure(struct processes *p, struct process *process)
         wire.start_boottime_ns = now.start_boottime_ns;
         wire.exec_generation_1 = now.exec_generation_1;
     }
-    if (process_has_python(process))
-        TRY(configure_python(p, process, &wire));
+    if (process_python(process, &wire)) {
+        TRY(sampler_layout(p->options.sampler, &process->python->python.layout, &process->layout_index));
+        wire.layout = process->layout_index;
+    }
     if (process->switches_stacks)
         wire.flags |= WIRE_PROCESS_GREENLETS;
     wire.mapping_start = process->mapping_start;
@@ -173,11 +158,6 @@ struct error *processes_configure(struct processes *p, struct process *process)
     return mappings_changed(p, process);
 }
 
-struct error *processes_sampled(struct processes *p, struct process *process)
-{
-    return processes_configure(p, process);
-}
-
 struct error *processes_look_at(struct processes *p, struct process *process, struct mapping *m)
 {
     struct module_mapping key = {
@@ -189,36 +169,32 @@ struct error *processes_look_at(struct processes *p, struct process *process, st
         .build_id_len = m->build_id_len,
     };
 
+    bool news = false; /* of what the sampler needs to know */
+
     m->looked_up = true;
     TRY(modules_find(p->modules, &key, &m->module));
     if (!m->module)
         return NULL;
     if (m->module->python.switches_stacks && !process->switches_stacks) {
         process->switches_stacks = true;
-        if (process_has_python(process))
-            TRY(processes_configure(p, process));
+        news = true;
     }
     if (m->module->python.asyncio.running_task && !process->asyncio.running_task) {
         process->asyncio = m->module->python.asyncio;
-        if (process_has_python(process))
-            TRY(processes_configure(p, process));
+        news = true;
     }
     if (m->module->is_glibc && !process->glibc) {
         process->glibc = true;
-        if (process_has_python(process))
-            TRY(processes_configure(p, process));
+        news = true;
     }
-    if (m->module->python.is_python && !process->python) {
-        if (!m->module->python.refused && !module_bias(m->module, m->address, m->file_offset, &process->python_bias))
-            return NULL;
+    if (m->module->python.is_python && !process->python &&
+        (m->module->python.refused || module_bias(m->module, m->address, m->file_offset, &process->python_bias))) {
         process->python = m->module;
         process->python_since_ns = process->since_ns ? m->time_ns : 0;
-        if (m->module->python.refused)
-            p->counts.refused++;
-        else
-            TRY(processes_configure(p, process));
+        p->counts.refused += m->module->python.refused != NULL;
+        news = true;
     }
-    return NULL;
+    return news && process_has_python(process) ? processes_configure(p, process) : NULL;
 }
 
 static struct error *add_mapping(struct processes *p, struct process *process, const struct mapping *m)

@@ -40,8 +40,6 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
 
 /* Whether the process has an interpreter whose frames can be walked. */
 bool process_has_python(const struct process *process);
-/* Hands the process to the sampler, as far as it is known. One that is not selected, or no sampler: nothing to do. */
-struct error *processes_configure(struct processes *p, struct process *process);
 /*
  * For a process that begins otherwise than by the fork that the sampler saw: what it inherited then names an image that
  * may long be gone, and would be taken for what the sampler has learnt of this one.

@@ -714,7 +714,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         return NULL;
     }
     if (!p->configured && r->o.any)
-        TRY(processes_sampled(r->o.processes, p));
+        TRY(processes_configure(r->o.processes, p));
     struct thread *t = process_thread(p, m->tid);
     if (!t)
         return error_no_memory();

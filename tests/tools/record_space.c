@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         processes_scan(processes, &pid, 1))
         return 1;
     struct process *p = processes_find(processes, pid);
-    if (!p || !p->python || p->python->python.refused) {
+    if (!p || !process_python(p, &walk.process)) {
         fprintf(stderr, "record_space: process %u is no interpreter that is known\n", pid);
         return 1;
     }
@@ -75,7 +75,6 @@ int main(int argc, char **argv)
     }
     struct live live = {.pid = (pid_t)pid, .space = &space};
     walk.layout = image->layout;
-    process_describe_python(p, &walk.process);
     walk.thread_pointer = regs.fs_base;
     walk.stack_pointer = regs.rsp;
     walk.memory = (struct walk_memory){.read = read_and_keep, .ctx = &live};
