@@ -14,6 +14,7 @@
 /* How often cgroups are read again where the filter wants them. */
 #define FILTER_AGAIN_NS UINT64_C(5000000000)
 
+/* More threads than that of a process are not remembered. */
 #define THREADS_MAX 4096
 
 static void no_ended(void *ctx, struct process *p, uint64_t time_ns)
@@ -57,15 +58,20 @@ void processes_set_events(struct processes *p, const struct processes_events *ev
     p->events = *events;
 }
 
+static void threads_deinit(struct process *p)
+{
+    map_deinit(&p->thread_index);
+    for (size_t i = 0; i < p->threads.count; i++)
+        free(p->threads.data[i].python_name);
+    VEC_DEINIT(&p->threads);
+}
+
 static void process_destroy(struct process *p)
 {
     if (!p)
         return;
     mappings_deinit(&p->mappings);
-    map_deinit(&p->thread_index);
-    for (size_t i = 0; i < p->threads.count; i++)
-        free(p->threads.data[i].python_name);
-    VEC_DEINIT(&p->threads);
+    threads_deinit(p);
     intern_deinit(&p->codes.keys);
     VEC_DEINIT(&p->codes.index);
     intern_deinit(&p->stacks.keys);
@@ -169,8 +175,10 @@ struct thread *process_thread(struct process *p, uint32_t tid)
     struct thread t = {.tid = tid};
     if (!procfs_comm((pid_t)p->tgid, (pid_t)tid, t.name))
         memcpy(t.name, p->comm, sizeof t.name);
-    if (!map_set(&p->thread_index, tid, p->threads.count) || !VEC_PUSH(&p->threads, t))
+    /* Room first: the index must not lead behind the end. */
+    if (!VEC_RESERVE(&p->threads, p->threads.count + 1) || !map_set(&p->thread_index, tid, p->threads.count))
         return NULL;
+    p->threads.data[p->threads.count++] = t;
     return &p->threads.data[p->threads.count - 1];
 }
 
@@ -373,15 +381,6 @@ void processes_forget_codes(struct processes *p)
     }
 }
 
-/* A process may start threads for ever: their names are read again when they are met again. */
-static void forget_threads(struct process *process)
-{
-    if (process->threads.count <= THREADS_MAX)
-        return;
-    map_deinit(&process->thread_index);
-    VEC_DEINIT(&process->threads);
-}
-
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
     /* Nothing tells of a move into another cgroup. */
@@ -392,7 +391,9 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
     }
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];
-        forget_threads(process);
+        /* A process may start threads for ever: their names are read again when they are met again. */
+        if (process->threads.count > THREADS_MAX)
+            threads_deinit(process);
         if (process->leader_exited && !process->ended_ns && has_gone(process->tgid))
             process->ended_ns = time_ns;
         if (process->ended_ns && time_ns - process->ended_ns > LINGER_NS)

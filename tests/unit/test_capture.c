@@ -359,6 +359,15 @@ static void test_processes(void **state)
     assert_int_equal(processes_find(p, 5000002)->ended_ns, 10);
     OK(processes_reap(p, 500000000));
     assert_non_null(processes_find(p, 5000002));
+    /* Of very many threads none is remembered, nor is what they were called (the leak checker looks). */
+    for (uint32_t tid = 1; tid <= 5000; tid++) {
+        struct thread *t = process_thread(process, 6000000 + tid);
+        assert_non_null(t);
+        t->python_name = strdup("worker");
+        assert_non_null(t->python_name);
+    }
+    OK(processes_reap(p, 500000001));
+    assert_int_equal(process->threads.count, 0);
     OK(processes_reap(p, 2000000000));
     assert_null(processes_find(p, 5000002));
     assert_int_equal(told.ended, 2);
