@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/info.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "capture/host.h"

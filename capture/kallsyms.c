@@ -2,8 +2,6 @@
 #include "capture/kallsyms.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

@@ -4,8 +4,6 @@
  * cost.
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "capture/record_state.h"
