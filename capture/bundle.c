@@ -105,9 +105,9 @@ static struct error *tell_missing(struct bundle *b, const struct bundle_key *key
 
 /* ---- finding the file ---- */
 
-enum verdict { IT_IS, ANOTHER_BUILD, TOO_LARGE, UNREADABLE, GONE };
+enum verdict { ANOTHER_BUILD, TOO_LARGE, UNREADABLE, GONE };
 
-/* The most telling of what was met, worst last. */
+/* The most telling of what was met: what comes first in the list above. */
 struct why {
     enum verdict verdict;
     int os_errno;

@@ -26,7 +26,7 @@ struct error *command_go(struct command *c, const char *name);
 bool command_poll(struct command *c);
 /* What a shell would give: exit status, or 128 + signal. */
 int command_exit_code(const struct command *c);
-/* Sends a signal if it runs, closes what is open. Does not wait for it to end unless it was never let go. */
+/* Closes what is open. One that was never let go ends by that and is waited for; one that runs goes on. */
 void command_deinit(struct command *c);
 
 #endif

@@ -24,7 +24,10 @@ struct kernel_symbol {
     const char *name;   /* owned by kallsyms, valid until the next lookup */
     const char *module; /* "" for the kernel itself */
 };
-/* False when the address has no name (or addresses are hidden: kptr_restrict, no CAP_SYSLOG). `time_ns` paces rereading. */
+/*
+ * `*found` is false, and `*out` untouched, when the address has no name (or addresses are hidden: kptr_restrict, no
+ * CAP_SYSLOG). `time_ns` paces rereading.
+ */
 struct error *kallsyms_lookup(struct kallsyms *k, uint64_t address, uint64_t time_ns, struct kernel_symbol *out, bool *found);
 
 /* Parses kallsyms text; for tests. */

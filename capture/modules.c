@@ -245,7 +245,7 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
         }
         if (!err && fd < 0) {
             module->unreadable = true;
-            module->identity.id_kind = 1;
+            module->identity.id_kind = ELF_ID_BUILD_ID;
             module->identity.build_id_len = mapping->build_id_len;
             memcpy(module->identity.build_id, mapping->build_id, mapping->build_id_len);
         }
