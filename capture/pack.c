@@ -21,6 +21,7 @@ struct pack {
     struct archive_entry *entry;
     uint64_t len_bytes;
     int write_errno; /* why writing failed, when it did */
+    bool given_up;   /* what still comes goes nowhere */
     uint8_t chunk[CHUNK];
 };
 
@@ -28,6 +29,8 @@ static la_ssize_t on_write(struct archive *a, void *ctx, const void *data, size_
 {
     struct pack *p = ctx;
 
+    if (p->given_up)
+        return (la_ssize_t)len;
     errno = 0;
     size_t written = fwrite(data, 1, len, p->output.file);
     p->len_bytes += written;
@@ -246,10 +249,9 @@ void pack_destroy(struct pack *p)
 {
     if (!p)
         return;
-    if (p->archive) {
-        archive_write_fail(p->archive); /* freeing alone would still try to write an end */
-        archive_write_free(p->archive);
-    }
+    /* Freeing writes an end, and only then lets go of all: after archive_write_fail() it keeps its buffer. */
+    p->given_up = true;
+    archive_write_free(p->archive);
     archive_entry_free(p->entry);
     output_deinit(&p->output);
     free(p);
