@@ -32,6 +32,13 @@ struct error *files_check(const char *pattern, bool rotates)
     return NULL;
 }
 
+bool files_are_one(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns)
 {
     time_t seconds = (time_t)(realtime_ns / 1000000000);
@@ -129,7 +136,7 @@ struct error *files_open(struct files *f)
     if (!strcmp(f->options.pattern, "-")) {
         if (isatty(STDOUT_FILENO))
             return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
-        f->fd = dup(STDOUT_FILENO);
+        f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
         f->path = strdup("-");
         if (!f->path)
             return error_no_memory();

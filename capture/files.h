@@ -35,6 +35,8 @@ struct files {
  * to standard output.
  */
 struct error *files_check(const char *pattern, bool rotates);
+/* Whether two paths lead to the same file that is there; "-" is none. */
+bool files_are_one(const char *a, const char *b);
 /* The name that a pattern gives, malloc'd; NULL: out of memory. */
 char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns);
 

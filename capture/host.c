@@ -51,6 +51,7 @@ static long read_number(const char *path, long otherwise)
 struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count)
 {
     VEC(int) list = {0};
+    bool listed[CPUS_MAX] = {false};
     const char *p = text;
 
     for (;;) {
@@ -68,10 +69,11 @@ struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count)
         if (errno || first < 0 || last < first || last >= CPUS_MAX)
             goto bad;
         for (long c = first; c <= last; c++) {
-            if (!VEC_PUSH(&list, (int)c)) {
+            if (!listed[c] && !VEC_PUSH(&list, (int)c)) {
                 VEC_DEINIT(&list);
                 return error_no_memory();
             }
+            listed[c] = true;
         }
         if (!*rest || *rest == '\n')
             break;

@@ -38,7 +38,7 @@ struct error *host_check(const struct host *h);
  * steps of 10 ms; 0 when unknown.
  */
 uint64_t host_idle_ns(int cpu);
-/* "0-3,5" into numbers, malloc'd. */
+/* "0-3,5" into numbers, each once, malloc'd. ERROR_USAGE when it is no such list. */
 struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count);
 
 #endif

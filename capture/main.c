@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/archive.h"
+#include "capture/files.h"
 #include "capture/filter.h"
 #include "capture/host.h"
 #include "capture/info.h"
@@ -99,7 +100,7 @@ static bool parse_duration(const char *text, uint64_t *ns)
     char *rest;
     double v = strtod(text, &rest), seconds = 1;
 
-    if (rest == text || !(v > 0) || v > 1e9)
+    if (rest == text || !(v > 0))
         return false;
     if (*rest) {
         size_t i = 0;
@@ -109,8 +110,11 @@ static bool parse_duration(const char *text, uint64_t *ns)
             return false;
         seconds = units[i].seconds;
     }
-    *ns = (uint64_t)(v * seconds * 1e9);
-    return true;
+    v *= seconds;
+    if (v > 1e9 || v < 1e-9) /* nanoseconds fit 64 bits; and 0 is no limit at all */
+        return false;
+    *ns = (uint64_t)(v * 1e9);
+    return *ns > 0;
 }
 
 static bool parse_size(const char *text, uint64_t max, uint64_t *out)
@@ -146,6 +150,7 @@ static void pids_deinit(struct pids *pids)
 static void cpus_free(int **cpus)
 {
     free(*cpus);
+    *cpus = NULL;
 }
 
 static bool parse_pids(const char *text, struct pids *pids)
@@ -154,7 +159,10 @@ static bool parse_pids(const char *text, struct pids *pids)
         char *rest;
         errno = 0;
         unsigned long v = strtoul(p, &rest, 10);
-        if (errno || rest == p || *p == '-' || !v || v > 1u << 22 || !VEC_PUSH(&pids->list, (uint32_t)v))
+        bool known = false;
+        for (size_t i = 0; i < pids->list.count; i++)
+            known |= pids->list.data[i] == v;
+        if (errno || rest == p || *p == '-' || !v || v > 1u << 22 || (!known && !VEC_PUSH(&pids->list, (uint32_t)v)))
             return false;
         if (!*rest)
             return true;
@@ -332,9 +340,14 @@ static int cmd_record(int argc, char **argv)
             o.any = true;
             break;
         case 's':
+            o.follow = true;
+            break;
         case 'n':
+            if (o.unwind == UNWIND_NO)
+                o.unwind = UNWIND_TABLES;
+            break;
         case 'g':
-            break; /* the defaults, spelled out */
+            break;
         case 'q':
             o.quiet = true;
             break;
@@ -450,7 +463,7 @@ static int cmd_archive(int argc, char **argv)
     if (o.output && !strcmp(o.output, "-") && isatty(STDOUT_FILENO))
         return usage_error("%s", "an archive is not for the terminal: name a file with -o, or redirect");
     for (uint32_t i = 0; o.output && i < o.input_count; i++) {
-        if (!strcmp(o.output, o.inputs[i]) && strcmp(o.output, "-"))
+        if (files_are_one(o.output, o.inputs[i]))
             return usage_error("%s is a trace and cannot be the archive too", o.output);
     }
     if (!o.output)
@@ -462,8 +475,12 @@ static int cmd_archive(int argc, char **argv)
     return strict && !complete ? EXIT_INCOMPLETE : EXIT_GOOD;
 }
 
-static int cmd_info(int argc)
+static int cmd_info(int argc, char **argv)
 {
+    if (argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
+        printf(usage_text, py_versions_known());
+        return EXIT_GOOD;
+    }
     if (argc > 1)
         return usage_error("%s", "info takes no arguments");
     struct error *err = info_print(stdout);
@@ -481,7 +498,7 @@ int main(int argc, char **argv)
     if (!strcmp(verb, "archive"))
         return cmd_archive(argc - 1, argv + 1);
     if (!strcmp(verb, "info"))
-        return cmd_info(argc - 1);
+        return cmd_info(argc - 1, argv + 1);
     if (!strcmp(verb, "-h") || !strcmp(verb, "--help") || !strcmp(verb, "help")) {
         printf(usage_text, py_versions_known());
         return EXIT_GOOD;

@@ -276,7 +276,6 @@ static struct error *set_up(struct record *r)
         const struct bundle_options bundle = {
             .output = o->archive, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
         TRY(bundle_create(&bundle, &r->bundle)); /* what cannot be written is better known now */
-        modules_hold(r->modules);
     }
     struct sampler_options sampler = {
         .event = o->event,
@@ -324,6 +323,8 @@ static struct error *set_up(struct record *r)
     TRY(queue_create(&r->queue));
     if (o->command)
         TRY(command_fork(o->command, &r->command));
+    if (o->archive)
+        modules_hold(r->modules); /* raises a limit, which the command does not inherit */
 
     /* The side-band first: what starts while /proc is being read is told of by one or the other. */
     if (r->sideband)
@@ -341,6 +342,8 @@ static struct error *set_up(struct record *r)
 
     r->start_ns = r->flushed_ns = r->status_ns = now_ns();
     TRY(capture_open_file(r, r->start_ns));
+    if (o->archive && files_are_one(o->archive, r->files.path)) /* by another path: the archive would replace it */
+        return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
     snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
     snprintf(r->stack_text, sizeof r->stack_text, "%u", r->proc ? 0 : o->stack_bytes);
     struct recorder_options recorder = {

@@ -106,6 +106,12 @@ static void test_cpus(void **state)
     assert_int_equal(cpus[2], 2);
     assert_int_equal(cpus[3], 7);
     free(cpus);
+    OK(host_parse_cpus("1,0-2,1", &cpus, &count)); /* each is sampled once */
+    assert_int_equal(count, 3);
+    assert_int_equal(cpus[0], 1);
+    assert_int_equal(cpus[1], 0);
+    assert_int_equal(cpus[2], 2);
+    free(cpus);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error *err = host_parse_cpus(bad[i], &cpus, &count);
         assert_non_null(err);
