@@ -579,9 +579,10 @@ struct error *record_run(const struct record_options *options, int *exit_code)
     }
     if (!err) {
         err = loop(r);
-        struct error *end = err ? NULL : finish(r);
         if (!err)
-            err = end;
+            err = finish(r);
+        if (err && r->writer) /* what has been captured stays, with an end that says so */
+            error_destroy(capture_end_file(r, now_ns(), END_ERROR));
     }
     if (r->command.pid > 0 && r->command.go_fd < 0 && !r->command.exited) {
         /* We end before the command does: it is told, and its end is waited for. */
