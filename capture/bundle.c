@@ -81,21 +81,15 @@ static const char *member_path(const char *path)
     return start;
 }
 
-static void put_clean(struct buf *b, const char *text)
-{
-    for (; *text; text++)
-        buf_put_u8(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : (uint8_t)*text);
-}
-
 static struct error *tell_missing(struct bundle *b, const struct bundle_key *key, const char *path, const char *reason)
 {
     struct buf line = {0};
 
     b->missing++;
-    put_clean(&line, path);
+    buf_put_printable(&line, path);
     buf_printf(&line, " (%s%s): ", key->id_kind == ELF_ID_BUILD_ID ? "build ID " : key->id_len ? "content hash " : "",
                key->id_len ? hex_of(key->id, key->id_len).text : "no build ID");
-    put_clean(&line, reason);
+    buf_put_printable(&line, reason);
     if (!line.bad)
         fprintf(b->o.messages, "pycap: not archived: %s\n", buf_cstr(&line));
     bool bad = line.bad;

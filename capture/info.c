@@ -76,20 +76,25 @@ static void print_process(const struct process *p, uint64_t own_mount_namespace,
     const struct py_image *image = &p->python->python;
     uint64_t mount = procfs_namespace((pid_t)p->tgid, "mnt");
     char version[32];
-    struct buf flavour = {0};
+    struct buf flavour = {0}, comm = {0}, path = {0};
+
+    buf_put_printable(&comm, p->comm);
+    buf_put_printable(&path, p->python->path);
 
     if (image->layout.debug_build)
         buf_put_str(&flavour, " debug");
     if (image->layout.free_threaded)
         buf_put_str(&flavour, " free-threaded");
-    fprintf(out, "%8u  %-16s  %-8s%s  %-6s  %s  %s\n", p->tgid, p->comm, py_version_text(image->version_hex, version),
-            buf_cstr(&flavour), p->glibc ? "glibc" : "other", p->python->path,
+    fprintf(out, "%8u  %-16s  %-8s%s  %-6s  %s  %s\n", p->tgid, buf_cstr(&comm), py_version_text(image->version_hex, version),
+            buf_cstr(&flavour), p->glibc ? "glibc" : "other", buf_cstr(&path),
             mount && mount != own_mount_namespace ? "(own mount namespace)" : "");
     if (image->refused)
         fprintf(out, "%8s  cannot be recorded: %s\n", "", image->refused);
     else
         fprintf(out, "%8s  thread states by %s\n", "", tls_text(p));
     buf_deinit(&flavour);
+    buf_deinit(&comm);
+    buf_deinit(&path);
 }
 
 struct error *info_print(FILE *out)

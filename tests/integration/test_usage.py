@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong options: exit code 2, a message that names them, nothing written. Under the sanitizers a leak fails them, too."""
+import subprocess
+import sys
+
 import pytest
 
 RECORD = [
@@ -41,3 +44,14 @@ def test_other(pycap, tmp_path, options, message):
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
     assert message in result.stderr and "Sanitizer" not in result.stderr
     assert (tmp_path / "there.bin").read_text() == "what was captured"
+
+
+def test_info_prints_no_control_characters(pycap):
+    """A process chooses its name; it must not steer the terminal of whoever asks."""
+    program = "open('/proc/self/comm', 'w').write('\\x1b[2Jname'); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline()
+        result = pycap("info")
+        child.communicate(b"\n")
+    assert result.returncode == 0, result.stderr
+    assert "?[2Jname" in result.stdout and "\x1b" not in result.stdout
