@@ -128,6 +128,8 @@ bool processes_wants(const struct processes *p, const struct process *process);
 struct error *processes_configure(struct processes *p, struct process *process);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
 struct error *processes_settle(struct processes *p, uint64_t time_ns);
+/* Whether there is something to tell: most times there is not, and then no clock need be read. */
+bool processes_unsettled(const struct processes *p);
 /* Reads from /proc what lost events would have told, if any were lost. Call now and then. */
 struct error *processes_rescan(struct processes *p, uint64_t time_ns);
 /* The contents of code objects are forgotten. */

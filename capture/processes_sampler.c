@@ -227,6 +227,11 @@ struct error *processes_map(struct processes *p, struct process *process, const 
     return add_mapping(p, process, mapping);
 }
 
+bool processes_unsettled(const struct processes *p)
+{
+    return p->dirty.count;
+}
+
 struct error *processes_settle(struct processes *p, uint64_t time_ns)
 {
     if (!p->dirty.count)

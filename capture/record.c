@@ -77,6 +77,7 @@ static struct error *on_sideband(void *ctx, const struct sideband_event *event)
     /* The text is the last member: what is behind its end need not be copied. */
     uint32_t len = (uint32_t)(offsetof(struct sideband_event, text) + strlen(event->text) + 1);
 
+    r->news_waiting++;
     return queue_add(r->queue, event->time_ns, QUEUED_SIDEBAND, event, len);
 }
 
@@ -90,10 +91,12 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
         struct sideband_event event;
         memset(&event, 0, sizeof event);
         memcpy(&event, data, len);
+        r->news_waiting--;
         return processes_apply(r->processes, &event);
     }
     /* What the side-band has told goes to the sampler before time is spent on samples. */
-    TRY(processes_settle(r->processes, now_ns()));
+    if (processes_unsettled(r->processes))
+        TRY(processes_settle(r->processes, now_ns()));
     if (((const struct wire_sample *)data)->type == WIRE_SAMPLE)
         return recorder_sample(r->recorder, data, len);
     return recorder_code(r->recorder, data, len);
@@ -490,8 +493,8 @@ static struct error *loop(struct record *r)
         fds[4 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!r->stop) {
         uint64_t now = now_ns(), due = last + (r->proc ? proc_sampler_wait_ns(r->proc) : period);
-        /* News that have not settled yet wait only a moment. */
-        if (queue_count(r->queue) && due > last + news_ns(r, now))
+        /* News that have not settled yet wait only a moment; samples, of which there always are some, do not hurry. */
+        if (r->news_waiting && due > last + news_ns(r, now))
             due = last + news_ns(r, now);
         if (o->duration_ns && due > r->start_ns + o->duration_ns)
             due = r->start_ns + o->duration_ns;

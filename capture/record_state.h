@@ -61,6 +61,7 @@ struct record {
     uint32_t cpu_count;
     int signal_fd, command_fd;
     uint64_t start_ns, flushed_ns, status_ns;
+    uint32_t news_waiting; /* side-band events in the queue */
     bool stop, stopping_command;
     enum end_reason reason;
     uint64_t losses[LOSS_LIMIT];
