@@ -34,7 +34,7 @@ struct sampler {
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];
-    uint64_t *per_cpu;      /* room for one value per possible CPU */
+    uint64_t *per_cpu;      /* room for the values of all losses, one per possible CPU */
     uint32_t ring_bytes;
     const struct event_kind *kind;
     struct shared {
@@ -246,7 +246,7 @@ static struct error *load(struct sampler *s)
     s->possible_cpus = libbpf_num_possible_cpus();
     if (s->possible_cpus < 1)
         return error_create(ERROR_UNSUPPORTED, "the number of CPUs is not to be had");
-    s->per_cpu = calloc((size_t)s->possible_cpus, sizeof *s->per_cpu);
+    s->per_cpu = calloc((size_t)s->possible_cpus * WIRE_LOSS_COUNT, sizeof *s->per_cpu);
     s->skel = sampler_bpf__open();
     if (!s->per_cpu || !s->skel)
         return error_no_memory();
@@ -476,8 +476,25 @@ static uint64_t sum_of(struct sampler *s, int map, uint32_t key)
     return sum;
 }
 
+/* All values with one call; the kernel knows it for such a map since 5.13. */
+static bool sum_all(struct sampler *s, int map, uint64_t *sums, uint32_t want)
+{
+    uint32_t keys[want], batch, count = want;
+
+    if (bpf_map_lookup_batch(map, NULL, &batch, keys, s->per_cpu, &count, NULL) || count != want)
+        return false;
+    for (uint32_t i = 0; i < want; i++) {
+        sums[keys[i]] = 0;
+        for (int k = 0; k < s->possible_cpus; k++)
+            sums[keys[i]] += s->per_cpu[i * (uint32_t)s->possible_cpus + (uint32_t)k];
+    }
+    return true;
+}
+
 void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT])
 {
+    if (sum_all(s, bpf_map__fd(s->skel->maps.losses), losses, WIRE_LOSS_COUNT))
+        return;
     for (uint32_t i = 0; i < WIRE_LOSS_COUNT; i++)
         losses[i] = sum_of(s, bpf_map__fd(s->skel->maps.losses), i);
 }

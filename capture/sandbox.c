@@ -65,6 +65,7 @@ static const struct allowed {
     {SCMP_SYS(sched_setattr), 0, UINT32_MAX, 0},
     {SCMP_SYS(prlimit64), 2, UINT64_MAX, 0}, /* to read limits */
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_LOOKUP_ELEM},
+    {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_LOOKUP_BATCH},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_UPDATE_ELEM},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_DELETE_ELEM},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_GET_NEXT_KEY},
