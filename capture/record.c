@@ -17,21 +17,8 @@
 #include "capture/record_state.h"
 #include "capture/sandbox.h"
 
-/* Between two drainings of the ring. Nothing is woken for a sample; at low rates waking is what costs most. */
-#define DRAIN_NS (100 * MS)
-#define DRAIN_SLOW_NS (250 * MS)
-#define DRAIN_SLOW_HZ 300
-/*
- * After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second.
- * While a process that is sampled loads its libraries, sooner.
- */
-#define NEWS_NS (8 * MS)
-#define NEWS_LOADING_NS (2 * MS)
-#define LOADING_NS (500 * MS)
 /* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
 #define SETTLE_NS (1 * MS)
-/* Blocks are written at least so often: what a kill -9 can cost. */
-#define FLUSH_NS SECOND
 /* Kept of code objects; a large host's programs have some 15 MiB. */
 #define CODES_MAX_BYTES (UINT64_C(32) << 20)
 #define SIDEBAND_PAGES 128
@@ -92,6 +79,7 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
         memset(&event, 0, sizeof event);
         memcpy(&event, data, len);
         r->news_waiting--;
+        r->news_ns = time_ns;
         return processes_apply(r->processes, &event);
     }
     /* What the side-band has told goes to the sampler before time is spent on samples. */
@@ -99,6 +87,7 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
         TRY(processes_settle(r->processes, now_ns()));
     if (((const struct wire_sample *)data)->type == WIRE_SAMPLE)
         return recorder_sample(r->recorder, data, len);
+    r->news_ns = time_ns;
     return recorder_code(r->recorder, data, len);
 }
 
@@ -343,7 +332,7 @@ static struct error *set_up(struct record *r)
         TRY(check_pids(r));
     TRY(processes_settle(r->processes, now_ns()));
 
-    r->start_ns = r->flushed_ns = r->status_ns = now_ns();
+    r->start_ns = r->flushed_ns = r->status_ns = r->news_ns = now_ns();
     TRY(capture_open_file(r, r->start_ns));
     if (o->archive && files_are_one(o->archive, r->files.path)) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
@@ -470,19 +459,13 @@ static bool any_pid_left(struct record *r)
     return false;
 }
 
-/* How long news are gathered. */
-static uint64_t news_ns(const struct record *r, uint64_t time_ns)
-{
-    return time_ns < processes_counts(r->processes).laid_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
-}
-
 static struct error *loop(struct record *r)
 {
     const struct record_options *o = r->o;
     const int *sideband_fd;
     uint32_t sideband_count = r->sideband ? sideband_fds(r->sideband, &sideband_fd) : 0;
     struct pollfd fds[4 + sideband_count];
-    uint64_t last = now_ns(), period = o->frequency_hz <= DRAIN_SLOW_HZ ? DRAIN_SLOW_NS : DRAIN_NS;
+    uint64_t last = now_ns();
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
     fds[0] = (struct pollfd){.fd = r->signal_fd, .events = POLLIN};
@@ -492,12 +475,7 @@ static struct error *loop(struct record *r)
     for (uint32_t i = 0; i < sideband_count; i++)
         fds[4 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!r->stop) {
-        uint64_t now = now_ns(), due = last + (r->proc ? proc_sampler_wait_ns(r->proc) : period);
-        /* News that have not settled yet wait only a moment; samples, of which there always are some, do not hurry. */
-        if (r->news_waiting && due > last + news_ns(r, now))
-            due = last + news_ns(r, now);
-        if (o->duration_ns && due > r->start_ns + o->duration_ns)
-            due = r->start_ns + o->duration_ns;
+        uint64_t now = now_ns(), due = capture_due_ns(r, last, now, terminal);
         struct timespec wait = {0};
         if (due > now)
             wait = (struct timespec){.tv_sec = (time_t)((due - now) / SECOND), .tv_nsec = (long)((due - now) % SECOND)};
@@ -506,7 +484,7 @@ static struct error *loop(struct record *r)
         now = now_ns();
         if (now < due && !fds[3].revents) {
             /* Woken by news: they settle, and those that come with them are gathered. */
-            uint64_t until = last + news_ns(r, now);
+            uint64_t until = last + capture_news_ns(r, now);
             if (until < now + SETTLE_NS)
                 until = now + SETTLE_NS;
             struct timespec rest = {.tv_nsec = (long)(until - now)};
@@ -536,7 +514,7 @@ static struct error *loop(struct record *r)
         }
         if (o->pid_count && !any_pid_left(r))
             end_with(r, END_PROCESSES);
-        if (terminal && now - r->status_ns >= SECOND / 2)
+        if (terminal && now - r->status_ns >= STATUS_NS)
             report_status(r, now);
     }
     if (terminal)

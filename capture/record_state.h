@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of `pycap record` share: the state of a capture. record.c sets it up
- * and runs it, record_files.c begins and ends its files and keeps its budget,
- * report.c tells the user.
+ * and runs it, record_wait.c says when it goes on, record_files.c begins and ends its
+ * files and keeps its budget, report.c tells the user.
  */
 #ifndef CAPTURE_RECORD_STATE_H
 #define CAPTURE_RECORD_STATE_H
@@ -29,6 +29,10 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
+/* Blocks are written at least so often: what a kill -9 can cost. */
+#define FLUSH_NS SECOND
+/* The line on the terminal. */
+#define STATUS_NS (SECOND / 2)
 
 enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
 
@@ -62,6 +66,7 @@ struct record {
     int signal_fd, command_fd;
     uint64_t start_ns, flushed_ns, status_ns;
     uint32_t news_waiting; /* side-band events in the queue */
+    uint64_t news_ns;      /* when something was new last, by the side-band or by a code object */
     bool stop, stopping_command;
     enum end_reason reason;
     uint64_t losses[LOSS_LIMIT];
@@ -97,6 +102,11 @@ struct error *capture_rotate(struct record *r, uint64_t time_ns);
 struct budget_use capture_use(const struct record *r, uint64_t time_ns);
 /* Once a second: changes the rate where the budget says so, or ends the capture. */
 struct error *capture_keep_budget(struct record *r, uint64_t time_ns);
+
+/* How long news from the side-band are gathered. */
+uint64_t capture_news_ns(const struct record *r, uint64_t time_ns);
+/* Until when to wait, if nothing comes, after the ring was drained at `last_ns`. */
+uint64_t capture_due_ns(const struct record *r, uint64_t last_ns, uint64_t time_ns, bool terminal);
 
 /* The line that is written over, while recording to a terminal. */
 void report_status(struct record *r, uint64_t time_ns);
