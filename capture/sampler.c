@@ -83,8 +83,8 @@ static struct error *find_event(const char *name, const struct event_kind **out)
 }
 
 /*
- * Room for three times what comes between two drainings, at a generous size of a sample; the ring's pages count as
- * resident twice, so not more than that.
+ * Room for 300 ms at a generous size of a sample. Where the ring is drained less often than that, it wakes when it fills;
+ * its pages count as resident twice, so not more than that.
  */
 static uint32_t ring_size(const struct sampler_options *o)
 {
