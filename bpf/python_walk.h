@@ -99,6 +99,7 @@ struct py_walk {
     PY_U64 tstate;
     /* Read from the state `read`, until a walk begins there; newest: what tstate_frame names. */
     PY_U64 read, handle, interp, newest;
+    PY_U64 record; /* 3.10 to 3.12: of its newest activation, on a native stack or embedded in the state itself */
     PY_U64 interp_id;           /* all ones: unknown */
     PY_U32 gil;                 /* WIRE_GIL_KNOWN, WIRE_GIL */
     PY_U32 task_len;            /* bytes of `task`; 0: no task runs, or its name is not known */
@@ -120,6 +121,10 @@ struct py_walk {
     PY_U32 new_fingerprint;
     PY_U32 list_left; /* thread states still to look at */
     PY_U64 list_interp, list_tstate;
+    PY_U64 list_nearest;   /* how far above the stack pointer the nearest record lies */
+    PY_U64 current_interp; /* up to 3.11: the interpreter of the runtime's current state, another thread's */
+    PY_U32 list_others;    /* the list of the interpreters but for the main one */
+    PY_U32 doubtful;       /* the thread has a state, but whether it runs in that one can't be told */
     PY_U64 small[16];
     struct walk_seen seen[WALK_SEEN];
     PY_U8 header[WALK_HEADER_MASK + 1 + 8];
@@ -162,6 +167,7 @@ WALK_INLINE int walk_fields(struct py_walk *w, PY_U64 tstate)
     w->handle = WALK_U64(w->header, w->layout.tstate_thread_id, WALK_HEADER_MASK);
     w->interp = WALK_U64(w->header, w->layout.tstate_interp, WALK_HEADER_MASK);
     w->newest = WALK_U64(w->header, w->layout.tstate_frame, WALK_HEADER_MASK);
+    w->record = w->layout.tstate_cframe ? WALK_U64(w->header, w->layout.tstate_cframe, WALK_HEADER_MASK) : w->newest;
     return 0;
 }
 
@@ -169,6 +175,21 @@ WALK_INLINE int walk_fields(struct py_walk *w, PY_U64 tstate)
 WALK_INLINE int walk_is_own(struct py_walk *w, PY_U64 tstate)
 {
     return !walk_fields(w, tstate) && w->handle == w->thread_pointer;
+}
+
+/*
+ * Up to 3.12 a subinterpreter's first state names the thread that made it, whichever runs it. Where activations have
+ * records these tell, for they lie on the stack of the thread that runs it: between its stack pointer and its
+ * descriptor, or, in the main thread, whose descriptor lies elsewhere, not far above the stack pointer. Whether the
+ * state that was read runs here: 1 yes, 0 no, -1 cannot be told.
+ */
+WALK_INLINE int walk_runs_here(struct py_walk *w)
+{
+    PY_U64 room = w->thread_pointer - w->stack_pointer;
+
+    if (w->layout.tstate_root_cframe == PY_NONE || !w->stack_pointer || w->record == w->read + w->layout.tstate_root_cframe)
+        return -1;
+    return w->record - w->stack_pointer < (room < WALK_NATIVE_STACK_BYTES ? room : WALK_NATIVE_STACK_BYTES);
 }
 
 /* The value of a thread-local variable, `kind` and `where` as in struct wire_process. 0 when it could be read. */
@@ -193,6 +214,49 @@ WALK_INLINE int walk_tls(struct py_walk *w, PY_U32 kind, PY_U64 offset, PY_U64 w
            block + 1 <= 1 || walk_read_u64(w, block + offset, out);
 }
 
+/* Where the list of interpreters begins, into w->list_interp. 0 when there is one. */
+WALK_INLINE int walk_list_head(struct py_walk *w)
+{
+    PY_U64 head = w->process.interpreters;
+
+    if (!head && w->layout.runtime_interpreters_head == PY_NONE)
+        return 1;
+    if (!head)
+        head = w->process.runtime + w->layout.runtime_interpreters_head;
+    return walk_read_u64(w, head, &w->list_interp) || !w->list_interp;
+}
+
+/*
+ * Whether the state that the pthread key names is the thread's: into w->tstate. Up to 3.11 it names the thread's first
+ * one for good, and the thread may run in a subinterpreter: then w->list_others says that their states are to be looked
+ * at, too. `doubted` is the runtime's current state when that names this thread, but has its records elsewhere.
+ */
+WALK_INLINE int walk_is_kept(struct py_walk *w, PY_U64 value, PY_U64 doubted)
+{
+    PY_U64 next = 0;
+
+    if (!walk_is_own(w, value) && (!w->read || walk_runs_here(w) <= 0))
+        return 0;
+    w->tstate = value;
+    if (doubted && w->layout.tstate_root_cframe == PY_NONE && value != doubted) {
+        /* Frames in both: it has called the subinterpreter, or another thread runs that one. */
+        if (w->newest) {
+            w->tstate = 0;
+            w->doubtful = 1;
+            return 1;
+        }
+        w->tstate = value = doubted;
+    }
+    if (value == doubted) {
+        w->gil = WIRE_GIL_KNOWN | WIRE_GIL;
+        return 1;
+    }
+    if (w->process.tls_kind == PY_TLS_NONE && w->layout.runtime_tstate_current != PY_NONE && !walk_list_head(w) &&
+        !walk_read_u64(w, w->list_interp + w->layout.interp_next, &next))
+        w->list_others = next != 0;
+    return 1;
+}
+
 /*
  * The current thread's state by the ways that cost a read or two: the thread-local variable (3.12+; null while the
  * GIL is released), the runtime's current state (3.11; another thread's when this one has released the GIL), the
@@ -203,13 +267,14 @@ WALK_INLINE int walk_tls(struct py_walk *w, PY_U32 kind, PY_U64 offset, PY_U64 w
  */
 WALK_INLINE int walk_find_tstate(struct py_walk *w)
 {
-    PY_U64 value = 0, key = 0;
+    PY_U64 value = 0, key = 0, doubted = 0;
+    int here, key_known = w->process.key_slots && (w->process.thread_key || w->layout.runtime_tss_key != PY_NONE);
 
-    w->tstate = w->read = 0;
-    w->gil = 0;
+    w->tstate = w->read = w->current_interp = 0;
+    w->gil = w->list_others = w->doubtful = 0;
     if (w->process.tls_kind != PY_TLS_NONE) {
         if (!walk_tls(w, w->process.tls_kind, w->process.tls_offset, w->process.tls_module, &value)) {
-            if (walk_is_own(w, value)) {
+            if (walk_is_own(w, value) || (w->read && walk_runs_here(w) > 0)) {
                 w->tstate = value;
                 w->gil = w->layout.free_threaded ? 0 : WIRE_GIL_KNOWN | WIRE_GIL;
                 return 1;
@@ -219,10 +284,20 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
         }
     } else if (w->layout.runtime_tstate_current != PY_NONE) {
         if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tstate_current, &value)) {
-            if (walk_is_own(w, value)) {
-                w->tstate = value;
-                w->gil = WIRE_GIL_KNOWN | WIRE_GIL;
-                return 1;
+            if (!walk_fields(w, value)) {
+                here = walk_runs_here(w);
+                /* Without records: a subinterpreter's state is not sure to be this thread's. */
+                if (w->layout.tstate_root_cframe == PY_NONE && w->handle == w->thread_pointer && key_known &&
+                    (walk_read_u64(w, w->interp + w->layout.interp_next, &key) || key))
+                    here = 0;
+                if (here > 0 || (here < 0 && w->handle == w->thread_pointer)) {
+                    w->tstate = value;
+                    w->gil = WIRE_GIL_KNOWN | WIRE_GIL;
+                    return 1;
+                }
+                if (w->handle == w->thread_pointer)
+                    doubted = value;
+                w->current_interp = w->interp;
             }
             w->gil = WIRE_GIL_KNOWN;
         }
@@ -243,10 +318,8 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
             !walk_read_u64(w, w->thread_pointer + w->process.key_slots + 16 * (PY_U64)(PY_U32)number, &value)) {
             if (!value)
                 return 1;
-            if (walk_is_own(w, value)) {
-                w->tstate = value;
-                return 1;
-            }
+            if (walk_is_kept(w, value, doubted))
+                return !w->list_others;
         }
     } else if (w->process.key_slots && w->layout.runtime_tss_key != PY_NONE) {
         /* The key's number is an int behind an int that says whether it was created. */
@@ -255,10 +328,8 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
             if (key < 32 && !walk_read_u64(w, w->thread_pointer + w->process.key_slots + 16 * key, &value)) {
                 if (!value)
                     return 1;
-                if (walk_is_own(w, value)) {
-                    w->tstate = value;
-                    return 1;
-                }
+                if (walk_is_kept(w, value, doubted))
+                    return !w->list_others;
             }
         }
     }
@@ -268,15 +339,38 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
 /* Begins the walk over the lists of interpreters and their thread states: for libcs and builds where nothing else serves. */
 WALK_INLINE int walk_list_begin(struct py_walk *w, PY_U32 limit)
 {
-    PY_U64 head = w->process.interpreters;
-
     w->list_tstate = 0;
     w->list_left = limit;
-    if (!head && w->layout.runtime_interpreters_head == PY_NONE)
-        return 1;
-    if (!head)
-        head = w->process.runtime + w->layout.runtime_interpreters_head;
-    return walk_read_u64(w, head, &w->list_interp) || !w->list_interp;
+    w->list_nearest = ~0ull;
+    if (w->list_others && w->layout.tstate_root_cframe == PY_NONE)
+        w->list_nearest = w->newest ? 0 : ~0ull;
+    else if (w->list_others && walk_runs_here(w) > 0)
+        w->list_nearest = w->record - w->stack_pointer;
+    return walk_list_head(w);
+}
+
+/*
+ * A state of a subinterpreter, when the thread is known by another one: it runs in the one whose record is nearest to
+ * the stack pointer. Without records it runs in the only one that has frames; are there two, it can't be told, nor when
+ * the GIL's holder runs a subinterpreter that this thread may have entered. 1: that ended it.
+ */
+WALK_INLINE int walk_list_other(struct py_walk *w)
+{
+    if (walk_fields(w, w->list_tstate))
+        return 0;
+    if (w->layout.tstate_root_cframe == PY_NONE) {
+        if (!w->newest || (w->handle != w->thread_pointer && (w->list_nearest || w->interp != w->current_interp)))
+            return 0;
+        w->doubtful = !w->list_nearest;
+        w->tstate = w->doubtful ? 0 : w->list_tstate;
+        w->list_nearest = 0;
+        return (int)w->doubtful;
+    }
+    if (walk_runs_here(w) > 0 && w->record - w->stack_pointer < w->list_nearest) {
+        w->list_nearest = w->record - w->stack_pointer;
+        w->tstate = w->list_tstate;
+    }
+    return 0;
 }
 
 /* One thread state. 1: ended, w->tstate is set when found; w->list_left is 0 when the limit ended it. */
@@ -289,9 +383,13 @@ WALK_INLINE int walk_list_step(struct py_walk *w)
         if (!w->list_interp || walk_read_u64(w, w->list_interp + w->layout.interp_threads_head, &w->list_tstate) ||
             walk_read_u64(w, w->list_interp + w->layout.interp_next, &w->list_interp))
             return 1;
-        return !w->list_tstate && !w->list_interp;
+        /* The main interpreter is the last one. */
+        return !w->list_interp && (!w->list_tstate || w->list_others);
     }
-    if (walk_is_own(w, w->list_tstate)) {
+    if (w->list_others) {
+        if (walk_list_other(w))
+            return 1;
+    } else if (walk_is_own(w, w->list_tstate)) {
         w->tstate = w->list_tstate;
         return 1;
     }

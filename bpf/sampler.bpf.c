@@ -323,7 +323,7 @@ __attribute__((noinline)) int list_find(void)
         return 0;
     struct thread_key key = {.tid = s->sample.tid, .space = s->space};
     struct thread_value *known = bpf_map_lookup_elem(&threads, &key);
-    if (known) {
+    if (known && !s->walk.list_others) {
         if (known->tstate && walk_is_own(&s->walk, known->tstate)) {
             s->walk.tstate = known->tstate;
             return 0;
@@ -340,6 +340,8 @@ __attribute__((noinline)) int list_find(void)
         if (!s->walk.list_left)
             count_loss(LOSS_thread_state_walk);
     }
+    if (s->walk.list_others)
+        return 0;
     struct thread_value found = {.tstate = s->walk.tstate, .time_ns = s->sample.time_ns};
     bpf_map_update_elem(&threads, &key, &found, BPF_ANY);
     return 0;
@@ -357,6 +359,10 @@ __attribute__((noinline)) int walk_python(void)
     if (!s->walk.tstate) {
         /* A thread that Python does not know. Up to 3.11 it may run with a state that another thread made. */
         s->sample.flags |= s->walk.process.tls_kind != PY_TLS_NONE ? s->walk.gil : 0;
+        if (s->walk.doubtful) {
+            s->sample.python_end = LOSS_no_thread_state;
+            count_loss(LOSS_no_thread_state);
+        }
         return 0;
     }
     s->sample.flags |= s->walk.gil;

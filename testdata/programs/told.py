@@ -1,4 +1,4 @@
-"""Imported by programs that tell where they spin: spin(NAME, SECONDS) runs in a function spin_NAME of its own.
+"""Imported by programs that tell where they spin: spin(NAME, SECONDS[, WORK]) runs in a function spin_NAME of its own.
 
 Writes a line of JSON for each spinner, {"name", "frames": [[name, file, line], ...]}, outermost first. 2.7 and 3.6 on.
 """
@@ -19,8 +19,9 @@ def tell():
     os.write(1, ('{"frames": [%s]}\n' % ", ".join(frames[::-1])).encode())
 
 
-def spin(name, seconds):
+def spin(name, seconds, work="for i in range(1000): i * i", **names):
     scope = {"tell": tell, "clock": clock, "seconds": seconds}
+    scope.update(names)
     exec(compile("def spin_%s():\n    tell()\n    end = clock() + seconds\n    while clock() < end:\n"
-                 "        for i in range(1000): i * i\n" % name, "<spin %s>" % name, "exec"), scope)
+                 "        %s\n" % (name, work), "<spin %s>" % name, "exec"), scope)
     scope["spin_" + name]()

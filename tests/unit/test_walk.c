@@ -33,6 +33,8 @@ static bool play_state(const struct space *space, void *out, uint32_t len, uint6
 
     memset(out, 0, len);
     space_read(space, address + l->tstate_frame, (char *)out + l->tstate_frame, 8);
+    if (l->tstate_cframe)
+        space_read(space, address + l->tstate_cframe, (char *)out + l->tstate_cframe, 8);
     space_read(space, address + l->tstate_interp, (char *)out + l->tstate_interp, 8);
     return space_read(space, address + l->tstate_thread_id, (char *)out + l->tstate_thread_id, 8);
 }
@@ -384,6 +386,49 @@ static void test_objects(void **state)
 {
     (void)state;
     for_each(check_objects);
+}
+
+/* ---- up to 3.12: a state that names the thread that made it, not the one that runs it ---- */
+
+static void check_maker(const char *path, struct space *space)
+{
+    struct played p = {.space = space};
+    const struct py_layout *l = &space->layout;
+    uint64_t tstate, other = 0x1000, record, root, far = 0x10;
+
+    (void)path;
+    if (l->tstate_root_cframe == PY_NONE || l->runtime_tstate_current == PY_NONE)
+        return;
+    assert_int_equal(run(&p), LOSS_complete);
+    tstate = walk.tstate;
+    uint32_t count = walk.count, at = l->tstate_cframe ? l->tstate_cframe : l->tstate_frame;
+    /* It has the GIL, and another thread's handle: the record on this stack says whose it is. */
+    assert_true(space_add(space, space->process.runtime + l->runtime_tstate_current, &tstate, 8));
+    assert_true(space_add(space, tstate + l->tstate_thread_id, &other, 8));
+    assert_int_equal(run(&p), LOSS_complete);
+    assert_int_equal(walk.tstate, tstate);
+    assert_int_equal(walk.count, count);
+    assert_int_equal(walk.gil, WIRE_GIL_KNOWN | WIRE_GIL);
+    /* This thread's handle, and a record on another stack: another thread runs it, unless it's the thread's first. */
+    assert_true(space_add(space, tstate + l->tstate_thread_id, &space->thread_pointer, 8));
+    assert_true(space_read(space, tstate + at, &record, 8));
+    assert_true(space_add(space, tstate + at, &far, 8));
+    configure(&p);
+    walk.process.key_slots = 0;
+    walk_find_tstate(&walk);
+    assert_int_equal(walk.tstate, 0);
+    /* No frames at all: then the handle decides. */
+    root = tstate + l->tstate_root_cframe;
+    assert_true(space_add(space, tstate + at, &root, 8));
+    configure(&p);
+    assert_int_equal(walk_find_tstate(&walk), 1);
+    assert_int_equal(walk.tstate, tstate);
+}
+
+static void test_maker(void **state)
+{
+    (void)state;
+    for_each(check_maker);
 }
 
 /* ---- a chain that is a ring, and one that ends too early ---- */
@@ -770,7 +815,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames), cmocka_unit_test(test_list), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_torn),   cmocka_unit_test(test_ring), cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_gil),
+        cmocka_unit_test(test_gil), cmocka_unit_test(test_maker),
         cmocka_unit_test(test_interpreter),
         cmocka_unit_test(test_task),
         cmocka_unit_test(test_bytecode), cmocka_unit_test(test_fingerprint),
