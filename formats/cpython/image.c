@@ -232,7 +232,7 @@ static void describe_asyncio(const struct elf_file *f, struct py_asyncio *out)
         v[i] = bytes_u64(&b);
     uint64_t size = v[0], name = v[1], is_task = v[3], thread_size = v[9], running = v[11];
     if (size >= PY_NONE || name > ASYNCIO_TASK_MAX - 8 || name + 8 > size || is_task >= name + 8 ||
-        thread_size >= PY_NONE || !running || running + 8 > thread_size)
+        thread_size >= PY_NONE || thread_size < 8 || !running || running > thread_size - 8)
         return;
     *out = (struct py_asyncio){(uint16_t)running, (uint16_t)name, (uint16_t)is_task, (uint16_t)size};
 }

@@ -274,6 +274,60 @@ static void test_tls_gilstate(void **state)
     }
 }
 
+/* ---- asyncio's own table, 3.14 and 3.15 ---- */
+
+#define AT_ASYNCIO 0x1c00
+
+static struct py_asyncio read_asyncio(const uint64_t table[13], uint64_t section_bytes, uint64_t address)
+{
+    static struct fake f;
+    struct py_image img;
+    Elf64_Ehdr *eh = (void *)f.file;
+    Elf64_Shdr sh = {.sh_name = 21, .sh_type = SHT_PROGBITS, .sh_flags = SHF_WRITE | SHF_ALLOC, .sh_addr = address,
+                     .sh_offset = AT_ASYNCIO, .sh_size = section_bytes};
+
+    fake_make(&f, 0x030c03f0, LOCAL_EXEC, 14, true, true);
+    eh->e_shnum = 4;
+    memcpy(f.file + AT_SECTIONS + 3 * sizeof sh, &sh, sizeof sh);
+    memcpy(f.file + AT_SECTION_NAMES + 21, ".AsyncioDebug", 14);
+    f.file[AT_SECTIONS + 2 * sizeof sh + offsetof(Elf64_Shdr, sh_size)] = 35;
+    memcpy(f.file + AT_ASYNCIO, table, 13 * 8);
+    fake_read(&f, &img);
+    py_image_deinit(&img);
+    return img.asyncio;
+}
+
+static void test_asyncio(void **state)
+{
+    /* task: size, name, awaited_by, is_task, … ; [9] the thread state's size, [11] its running task */
+    static const uint64_t good[13] = {200, 88, 96, 104 - 24, 1, 2, 3, 4, 5, 800, 6, 792, 7};
+    static const struct {
+        int at;
+        uint64_t value;
+    } bad[] = {{0, 95}, {0, UINT16_MAX}, {0, UINT64_MAX}, {1, 241}, {1, UINT64_MAX - 3}, {3, 96}, {3, UINT64_MAX},
+               {9, 799}, {9, UINT64_MAX}, {11, 0}, {11, 793}, {11, UINT64_MAX - 3}, {9, 4}};
+    struct py_asyncio a = read_asyncio(good, sizeof good, BASE + AT_ASYNCIO);
+
+    (void)state;
+    assert_int_equal(a.running_task, 792);
+    assert_int_equal(a.task_name, 88);
+    assert_int_equal(a.task_is_task, 80);
+    assert_int_equal(a.task_size, 200);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        uint64_t table[13];
+        memcpy(table, good, sizeof table);
+        table[bad[i].at] = bad[i].value;
+        a = read_asyncio(table, sizeof table, BASE + AT_ASYNCIO);
+        if (a.running_task || a.task_name || a.task_is_task || a.task_size)
+            fail_msg("case %zu is believed", i);
+    }
+    /* A table of another size; one that is not in the file. */
+    assert_int_equal(read_asyncio(good, sizeof good + 8, BASE + AT_ASYNCIO).running_task, 0);
+    assert_int_equal(read_asyncio(good, sizeof good - 8, BASE + AT_ASYNCIO).running_task, 0);
+    assert_int_equal(read_asyncio(good, sizeof good, BASE + FILE_BYTES - 96).running_task, 0);
+    assert_int_equal(read_asyncio(good, sizeof good, UINT64_MAX - 8).running_task, 0);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -710,7 +764,7 @@ int main(void)
         cmocka_unit_test(test_tls_gilstate),  cmocka_unit_test(test_refused),       cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_real),          cmocka_unit_test(test_real_cut),
         cmocka_unit_test(test_old),           cmocka_unit_test(test_cold_part),
-        cmocka_unit_test(test_greenlet),
+        cmocka_unit_test(test_greenlet), cmocka_unit_test(test_asyncio),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
