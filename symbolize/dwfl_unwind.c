@@ -8,14 +8,21 @@
 #include <unistd.h>
 
 #include "formats/base/map.h"
+#include "formats/base/vec.h"
 
-enum { REGISTER_COUNT = 17, SOME_PID = 1 };
+enum { REGISTER_COUNT = 17, SOME_PID = 1, PAGE_BYTES = 4096 };
+
+/* Where a reported module lies, whole pages. */
+struct extent {
+    uint64_t low, high;
+};
 
 struct dwfl_space {
     Dwfl *dwfl;
     bool attached;
     const struct unwind_mapping *mappings;
     uint32_t mapping_count;
+    VEC(struct extent) reported;
     struct map cfi; /* address -> has call frame information */
     /* Of the run at hand. */
     const struct trace_snapshot *shot;
@@ -48,26 +55,53 @@ static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, D
 
 static const Dwfl_Callbacks module_callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
 
-/* A file or image that libdwfl does not take is one without information. */
-static void report(struct dwfl_space *s, const struct unwind_mapping *mapping, struct modcache_entry *m)
+/* The extent of the whole module that a mapping shows a part of; false: it shows no segment. */
+static bool extent_of(const struct unwind_mapping *mapping, uint64_t *bias, struct extent *out, bool *from_start)
 {
     const struct unwind_module *module = mapping->module;
-    Dwfl_Module *reported = NULL;
-    uint64_t bias, low = UINT64_MAX, high = 0;
-    void **userdata;
 
-    if (!module || !unwind_module_bias(module, mapping, &bias))
-        return;
+    if (!module || !unwind_module_bias(module, mapping, bias))
+        return false;
+    *out = (struct extent){.low = UINT64_MAX};
+    *from_start = false;
     for (size_t i = 0; i < module->identity.segments.count; i++) {
         const struct elf_segment *seg = &module->identity.segments.data[i];
-        low = seg->vaddr < low ? seg->vaddr : low;
-        high = seg->vaddr + seg->mem_size > high ? seg->vaddr + seg->mem_size : high;
+        uint64_t low = (*bias + seg->vaddr) & ~(uint64_t)(PAGE_BYTES - 1);
+        uint64_t high = (*bias + seg->vaddr + seg->mem_size + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+        out->low = low < out->low ? low : out->low;
+        out->high = high > out->high ? high : out->high;
+        *from_start |= low == mapping->address;
     }
+    return out->low < out->high;
+}
+
+static bool is_taken(const struct dwfl_space *s, const struct extent *extent)
+{
+    for (size_t i = 0; i < s->reported.count; i++) {
+        if (extent->low < s->reported.data[i].high && s->reported.data[i].low < extent->high)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A file or image that libdwfl does not take is one without information. libdwfl knows a module by where all of it
+ * lies, and would let a second one have the addresses: of a page that is mapped once more by itself, as libffi does
+ * with its trampolines, it must not hear, or the neighbours' frames are looked up in the wrong file.
+ */
+static struct error *report(struct dwfl_space *s, const struct unwind_mapping *mapping, struct modcache_entry *m,
+                            bool from_start)
+{
+    Dwfl_Module *reported = NULL;
+    struct extent extent;
+    uint64_t bias;
+    void **userdata;
+    bool starts;
+
+    if (!extent_of(mapping, &bias, &extent, &starts) || starts != from_start || is_taken(s, &extent))
+        return NULL;
     if (m->image_len) {
-        low = (low + bias) & ~(uint64_t)4095;
-        high = (high + bias + 4095) & ~(uint64_t)4095;
-        if (low < high)
-            reported = dwfl_report_module(s->dwfl, m->path, low, high);
+        reported = dwfl_report_module(s->dwfl, m->path, extent.low, extent.high);
     } else if (m->files.binary) {
         int fd = binary_open(m->files.binary, m->files.binary_fd);
         reported = fd < 0 ? NULL : dwfl_report_elf(s->dwfl, m->path, m->files.binary, fd, bias, true);
@@ -76,6 +110,22 @@ static void report(struct dwfl_space *s, const struct unwind_mapping *mapping, s
     }
     if (reported && dwfl_module_info(reported, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
         *userdata = m;
+    return !reported || VEC_PUSH(&s->reported, extent) ? NULL : error_no_memory();
+}
+
+/* First what begins where a segment does, as the loader maps it: what is left may be a part of that. */
+static struct error *report_all(struct dwfl_space *s, struct modcache *modules, const struct epoch *e)
+{
+    uint32_t index;
+
+    for (uint32_t i = 0; i < 2 * s->mapping_count; i++) {
+        const struct unwind_mapping *mapping = &s->mappings[i % s->mapping_count];
+        if (!mapping->module_id)
+            continue;
+        TRY(modcache_index(modules, e, mapping->module_id, &index));
+        TRY(report(s, mapping, modcache_get(modules, index), i < s->mapping_count));
+    }
+    return NULL;
 }
 
 /* ---- the process ---- */
@@ -204,7 +254,7 @@ struct error *dwfl_space_create(struct modcache *modules, const struct epoch *e,
                                 uint32_t count, struct dwfl_space **out)
 {
     struct dwfl_space *s = calloc(1, sizeof *s);
-    uint32_t index;
+    struct error *err;
 
     if (!s || !(s->dwfl = dwfl_begin(&module_callbacks))) {
         free(s);
@@ -213,15 +263,10 @@ struct error *dwfl_space_create(struct modcache *modules, const struct epoch *e,
     s->mappings = mappings;
     s->mapping_count = count;
     dwfl_report_begin(s->dwfl);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!mappings[i].module_id)
-            continue;
-        struct error *err = modcache_index(modules, e, mappings[i].module_id, &index);
-        if (err) {
-            dwfl_space_destroy(s);
-            return err;
-        }
-        report(s, &mappings[i], modcache_get(modules, index));
+    err = report_all(s, modules, e);
+    if (err) {
+        dwfl_space_destroy(s);
+        return err;
     }
     dwfl_report_end(s->dwfl, NULL, NULL);
     s->attached = dwfl_attach_state(s->dwfl, NULL, SOME_PID, &thread_callbacks, s);
@@ -235,5 +280,6 @@ void dwfl_space_destroy(struct dwfl_space *s)
         return;
     dwfl_end(s->dwfl);
     map_deinit(&s->cfi);
+    VEC_DEINIT(&s->reported);
     free(s);
 }

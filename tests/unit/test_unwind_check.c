@@ -140,6 +140,43 @@ static void test_identical(void **state)
     check_teardown(&c);
 }
 
+/* The end of libcmocka, which is on the stack. */
+static int find_cmocka(struct dl_phdr_info *info, size_t size, void *high)
+{
+    (void)size;
+    if (!strstr(info->dlpi_name, "libcmocka"))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type == PT_LOAD)
+            *(uint64_t *)high = (info->dlpi_addr + p->p_vaddr + p->p_memsz + 0xfff) & ~(uint64_t)0xfff;
+    }
+    return 1;
+}
+
+/*
+ * As libffi does with its trampolines: a page of code is mapped once more, by itself. All of that file, were it there,
+ * would begin below libcmocka and reach beyond it.
+ */
+static void test_page_mapped_again(void **state)
+{
+    const struct trace_native_frame *libc;
+    uint64_t high = 0;
+    struct check c;
+
+    (void)state;
+    check_setup(&c, 0);
+    assert_int_equal(dl_iterate_phdr(find_cmocka, &high), 1);
+    libc = &c.right[1];
+    assert_int_not_equal(libc->module, c.right[0].module);
+    LOAD(&c.scene, mapping, .process = 1, .address = high, .length = 0x1000, .file_offset = libc->offset & ~(uint64_t)0xfff,
+         .protection = 5, .module = libc->module);
+    see(&c, (struct trace_tuple){.native_stack = native(&c, c.right, c.count), .snapshot = 1, .native_end = LOSS_complete},
+        1);
+    assert_verdict(&c, CHECK_SAME, 1, "100.000 %");
+    check_teardown(&c);
+}
+
 static void test_other_address(void **state)
 {
     struct check c;
@@ -388,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_identical),
+        cmocka_unit_test(test_page_mapped_again),
         cmocka_unit_test(test_other_address),
         cmocka_unit_test(test_return_address_or_not),
         cmocka_unit_test(test_other_module),
