@@ -20,7 +20,7 @@ def run(pycap, tmp_path):
 
     def record(python, program, *arguments):
         trace = tmp_path / "t.bin"
-        done = pycap("record", "-F", "499", "-o", trace, "--", python.path, PROGRAMS / program, *arguments)
+        done = pycap("record", "-F", "999", "-o", trace, "--", python.path, PROGRAMS / program, *arguments)
         if done.returncode == 77:
             pytest.skip(f"{python.name} has not what {program} wants")
         assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ def counts(rows, prefix):
 
 
 def test_gil(python, run, folded, pysym):
-    trace, printed = run(python, "gil.py", "0.8")
+    trace, printed = run(python, "gil.py", "0.4")
     spent = json.loads(printed)
     everything = counts(folded(trace), "in_")
     held = counts(folded(trace, "--gil"), "in_")
@@ -58,7 +58,7 @@ def test_gil(python, run, folded, pysym):
 
 
 def test_thread_names(python, run, folded):
-    trace, printed = run(python, "thread_names.py", "4")
+    trace, printed = run(python, "thread_names.py", "2")
     names = json.loads(printed)
     seen = collections.defaultdict(collections.Counter)
     for frames, count in folded(trace, "--threads"):
@@ -70,7 +70,7 @@ def test_thread_names(python, run, folded):
 
 
 def test_subinterpreters(python, run, folded, pysym):
-    trace, printed = run(python, "subinterpreters.py", "1.5")
+    trace, printed = run(python, "subinterpreters.py", "0.8")
     label = f"[interpreter {int(printed)}]"
     where = collections.defaultdict(collections.Counter)
     for frames, count in folded(trace, "--threads"):
@@ -90,7 +90,7 @@ def test_subinterpreters(python, run, folded, pysym):
 def test_tasks(python, run, folded, pysym):
     if python.version < (3, 14):
         pytest.skip("asyncio of 3.14 is the first that says where its tasks are")
-    trace, printed = run(python, "tasks.py", "0.4")
+    trace, printed = run(python, "tasks.py", "0.2")
     spent = json.loads(printed)
     seen, outside = collections.Counter(), collections.Counter()
     for frames, count in folded(trace, "--labels"):

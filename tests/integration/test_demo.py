@@ -47,7 +47,7 @@ def test_shares_lines_and_order(python, native_module, record, folded, tmp_path,
     monkeypatch.setenv("PYTHONPATH", str(native_module(python)))
     clock_file = tmp_path / "clock"
     with open(clock_file, "w") as clock:
-        trace = record(python.path, DEMO / "demo.py", "4", options=("-q", "-F", "499"), capture_output=False, stdout=clock,
+        trace = record(python.path, DEMO / "demo.py", "2.5", options=("-q", "-F", "999"), capture_output=False, stdout=clock,
                        stderr=subprocess.PIPE)
     clock = {name: float(percent) / 100 for name, percent in map(str.split, clock_file.read_text().splitlines())}
 

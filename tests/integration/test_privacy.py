@@ -26,7 +26,7 @@ class Holder:
 def spin(argument, keyword=None, *rest):
     local = secret("local")
     number = int(hashlib.sha256((seed + "number").encode()).hexdigest(), 16)
-    end = time.time() + 2
+    end = time.time() + 1
     while time.time() < end:
         sum(range(200))
         os.environ.get("SECRET_OF_ENVIRONMENT", "")

@@ -106,7 +106,7 @@ def test_set(held, place, programs):
     if kernel_names_for_everybody():
         missing = [name for name in missing if name != "syslog"]
     capabilities, trace = NEEDED + held, place / "t.bin"
-    done = subprocess.run(as_user(capabilities, PYCAP, "record", "-F", "299", "-d", "3", "-o", trace, "-p",
+    done = subprocess.run(as_user(capabilities, PYCAP, "record", "-F", "299", "-d", "1.5", "-o", trace, "-p",
                                   ",".join(map(str, programs.values()))),
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

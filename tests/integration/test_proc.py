@@ -107,10 +107,10 @@ def test_both_backends(record_proc, record, profile):
     """The shares of functions are the program's own, and those of the other backend."""
     if why_no_bpf():
         pytest.skip(why_no_bpf())
-    seconds = "4"
-    by_proc, done = record_proc(DEBIAN, PROGRAMS / "proportions.py", seconds)
+    seconds, rate = "2", "999"
+    by_proc, done = record_proc(DEBIAN, PROGRAMS / "proportions.py", seconds, options=("-F", rate, "--backend", "proc"))
     spent = json.loads(done.stdout)
-    by_bpf = record(DEBIAN, PROGRAMS / "proportions.py", seconds, options=("-F", "499"))
+    by_bpf = record(DEBIAN, PROGRAMS / "proportions.py", seconds, options=("-F", rate))
     proc, proc_samples = shares(profile(by_proc), spent)
     bpf, bpf_samples = shares(profile(by_bpf), spent)
     assert proc_samples > 100 and bpf_samples > 100
@@ -146,7 +146,7 @@ def test_weights_are_cpu_time(record_proc, profile):
 
 def test_threads(python, record_proc, profile):
     """64 threads that compete: each sample is in the right one."""
-    trace, _ = record_proc(python.path, PROGRAMS / "threads.py", "3")
+    trace, _ = record_proc(python.path, PROGRAMS / "threads.py", "0.04")
     threads = collections.defaultdict(set)
     for name, frames, _ in profile(trace):
         for function, file, _ in frames:
@@ -263,7 +263,7 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
 
 def test_reuse(record_proc, profile):
     """A code object's address is used again and again: never another function's name."""
-    trace, _ = record_proc(DEBIAN, PROGRAMS / "reuse.py", "4", options=("-F", "999", "--backend", "proc"))
+    trace, _ = record_proc(DEBIAN, PROGRAMS / "reuse.py", "2", options=("-F", "999", "--backend", "proc"))
     right = 0
     for _, frames, _ in profile(trace):
         for function, file, line in frames:
