@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures read elsewhere: binaries collected into archives, symbols of generated code, debuginfod."""
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -382,6 +383,9 @@ code = bytes.fromhex("554889e54889f84883e80175fa5dc3")
 memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
                    prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 memory.write(code)
+if sys.argv[0] != "-c":
+    with open(sys.argv[0] + ".pids", "a") as pids:
+        pids.write(f"{os.getpid()}\\n")
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 function = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(address)
 if sys.argv[2] != "none":
@@ -399,11 +403,11 @@ os._exit(0)
 def jit(tmp_path):
     program = tmp_path / "jit.py"
     program.write_text(JIT_PY)
-    before = set(os.listdir("/tmp"))
     yield program
-    for name in set(os.listdir("/tmp")) - before:
-        if re.fullmatch(r"perf-\d+\.map", name):
-            os.unlink(f"/tmp/{name}")
+    # Other recordings may be about to read tables of theirs.
+    for pids in tmp_path.glob("*.pids"):
+        for pid in pids.read_text().split():
+            pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("unwind", ["tables", "snapshot"])
@@ -477,7 +481,8 @@ def test_perf_trampolines(python, record, pysym, tmp_path, jit):
     if python.name.endswith("root"):
         pytest.skip("the table goes with the mount namespace of the tree, which ends with the process")
     program = tmp_path / "work.py"
-    program.write_text("import time\ndef inner(n):\n    return sum(i for i in range(n))\n"
+    program.write_text(f"import os\nopen({str(program) + '.pids'!r}, 'w').write(str(os.getpid()))\n"
+                       "import time\ndef inner(n):\n    return sum(i for i in range(n))\n"
                        "def outer():\n    return max([1, 2], key=lambda x: inner(20000))\n"
                        "end = time.monotonic() + 0.8\nwhile time.monotonic() < end:\n    outer()\n")
     trace = record(python.path, "-X", "perf", program, options=("-F", "199", "--unwind", "tables"))

@@ -102,6 +102,7 @@ def test_hangup_rotates(pysym, tmp_path):
     assert check_series(paths, pysym).ends == [5, 5, 0]
 
 
+@pytest.mark.alone
 def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     """More CPU than allowed from the first second on: the rate steps down, and weights still sum up to the CPU time."""
     trace = tmp_path / "t.bin"

@@ -32,6 +32,7 @@ def waited_s(pid):
         return int(f.read().split()[1]) / 1e9
 
 
+@pytest.mark.alone
 def test_kill_at_random_moments(pysym, tmp_path):
     why = why_no_bpf()
     if why:

@@ -232,6 +232,10 @@ def test_without_the_gil(python, record, profile, pysym):
     by_function, packing, alone = collections.defaultdict(set), 0, 0
     for name, frames, _ in profile(trace):
         own = {f.name for f in python_only(frames) if f.name.startswith("only_in_")}
+        pid, tid = re.match(r".*?-(\d+) .*?(\d+)$", name).groups()
+        if pid == tid:
+            assert not own
+            continue  # the main thread packs nothing; it is in zlib when it imports it
         if re.search("zlib|libz|deflate", " ".join(f["name"] for f in frames), re.I):
             packing += 1
             alone += not own
@@ -241,8 +245,7 @@ def test_without_the_gil(python, record, profile, pysym):
     assert len(by_function) == 4
     assert all(len(threads) == 1 for threads in by_function.values()), by_function
     assert packing > 100
-    # one may fall on the import of zlib, or on a thread's last instructions
-    assert alone <= 0.001 * packing + 1, f"{alone} of {packing} without a Python stack"
+    assert alone <= 0.001 * packing, f"{alone} of {packing} without a Python stack"
 
 
 @UNWIND

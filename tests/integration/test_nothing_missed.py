@@ -194,6 +194,7 @@ def test_pid_reuse(run):
     assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
 
 
+@pytest.mark.alone
 def test_pid_reuse_on_the_host(run):
     """The same in the host's own pid namespace, which is the one that the trace tells of."""
     told, account, rows = run("""
@@ -327,6 +328,7 @@ def test_other_namespaces(run):
     assert seconds_in(rows, "inside") == pytest.approx(0.3, abs=0.08)
 
 
+@pytest.mark.alone
 def test_processes_that_vanish(pycap, tmp_path):
     """Host-wide, while processes come and go faster than /proc can be read."""
     trace = tmp_path / "t.bin"
@@ -343,6 +345,7 @@ def test_processes_that_vanish(pycap, tmp_path):
             os.killpg(shell.pid, 9)
 
 
+@pytest.mark.alone
 def test_lost_news(pycap, pysym, tmp_path):
     """The kernel drops events of processes, since nobody takes them: /proc tells later what they would have."""
     fifo, trace = tmp_path / "fifo", tmp_path / "t.bin"
