@@ -144,6 +144,18 @@ def why_no_bpf():
     return None if answer[1] == "yes" else "pycap cannot record here: " + answer[1]
 
 
+PYTHON = "/usr/bin/python3"  # of tests that are not about interpreters
+
+
+@pytest.fixture
+def needs_bpf():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    if not os.access(PYTHON, os.X_OK):
+        pytest.skip(f"no {PYTHON}")
+
+
 @pytest.fixture
 def pysym(request):
     """Runs pysym; returns the CompletedProcess. Keywords go to subprocess.run."""

@@ -9,9 +9,9 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, why_no_bpf
+from conftest import PYCAP, PYSYM, PYTHON
 
-PYTHON = "/usr/bin/python3"
+pytestmark = pytest.mark.usefixtures("needs_bpf")
 # Uses so many seconds of CPU in a function, and prints what it has used in all, at its end.
 BURN = """
 import sys, time
@@ -22,15 +22,6 @@ def burn(seconds):
 burn(float(sys.argv[1]))
 print(time.process_time())
 """
-
-
-@pytest.fixture(autouse=True)
-def needs_bpf():
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
-    if not os.access(PYTHON, os.X_OK):
-        pytest.skip(f"no {PYTHON}")
 
 
 def files(folder):

@@ -12,9 +12,9 @@ import textwrap
 import pytest
 
 import accounts
-from conftest import PYSYM, why_no_bpf
+from conftest import PYSYM, PYTHON
 
-PYTHON = "/usr/bin/python3"
+pytestmark = pytest.mark.usefixtures("needs_bpf")
 HZ = 999
 
 # What the programs below begin with. `done()` prints the CPU time of the whole tree, and which processes it had.
@@ -40,15 +40,6 @@ def fork(function, *arguments):
 def done(**more):
     print(json.dumps({"cpu": cpu(resource.RUSAGE_SELF) + cpu(resource.RUSAGE_CHILDREN), "pids": pids, **more}))
 """
-
-
-@pytest.fixture(autouse=True)
-def needs_bpf():
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
-    if not os.access(PYTHON, os.X_OK):
-        pytest.skip(f"no {PYTHON}")
 
 
 @pytest.fixture
@@ -164,66 +155,49 @@ def test_exec_chain(run):
     assert not [f for _, frames, _ in rows for f in frames if "dash" in f]
 
 
-def test_pid_reuse(run):
-    """Two programs, one after the other, with the same pid: told apart by when they began."""
-    told, account, rows = run("""
-        def first_life():
-            burn(0.1)
-        def second_life():
-            burn(0.1)
-        pid = fork(first_life)
-        os.waitpid(pid, 0)
-        again = 0
-        for attempt in range(200):
-            with open("/proc/sys/kernel/ns_last_pid", "w") as f:
-                f.write(str(pid - 1))
-            again = os.fork()
-            if not again:
-                if os.getpid() == pid:
-                    second_life()
-                os._exit(0)
-            os.waitpid(again, 0)
-            if again == pid:
-                break
-        done(pid=pid, again=again)
-    """, "unshare", "--pid", "--fork", "--mount-proc")
+PID_REUSE = """
+    def first_life():
+        burn(0.1)
+    def second_life():
+        burn(0.1)
+    pid = fork(first_life)
+    os.waitpid(pid, 0)
+    again = 0
+    for attempt in range(300):
+        with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+            f.write(str(pid - 1))
+        again = os.fork()
+        if not again:
+            if os.getpid() == pid:
+                second_life()
+            os._exit(0)
+        os.waitpid(again, 0)
+        if again == pid:
+            break
+    done(pid=pid, again=again)
+"""
+
+
+def check_pid_reuse(told, account, rows):
     if told["pid"] != told["again"]:
         pytest.skip("the pid was not to be had again")
     check_cpu(told, account)
     assert seconds_in(rows, "first_life") == pytest.approx(0.1, abs=0.04)
     assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
+
+
+def test_pid_reuse(run):
+    """Two programs, one after the other, with the same pid: told apart by when they began."""
+    check_pid_reuse(*run(PID_REUSE, "unshare", "--pid", "--fork", "--mount-proc"))
 
 
 @pytest.mark.alone
 def test_pid_reuse_on_the_host(run):
     """The same in the host's own pid namespace, which is the one that the trace tells of."""
-    told, account, rows = run("""
-        def first_life():
-            burn(0.1)
-        def second_life():
-            burn(0.1)
-        pid = fork(first_life)
-        os.waitpid(pid, 0)
-        for attempt in range(300):
-            with open("/proc/sys/kernel/ns_last_pid", "w") as f:
-                f.write(str(pid - 1))
-            again = os.fork()
-            if not again:
-                if os.getpid() == pid:
-                    second_life()
-                os._exit(0)
-            os.waitpid(again, 0)
-            if again == pid:
-                break
-        done(pid=pid, again=again)
-    """)
-    if told["pid"] != told["again"]:
-        pytest.skip("the pid was not to be had again")
-    check_cpu(told, account)
+    told, account, rows = run(PID_REUSE)
+    check_pid_reuse(told, account, rows)
     lives = {s.start_ns for s in account.samples if s.pid == told["pid"]}
     assert len(lives) == 2, lives
-    assert seconds_in(rows, "first_life") == pytest.approx(0.1, abs=0.04)
-    assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
 
 
 def test_threads_by_the_thousand(run):

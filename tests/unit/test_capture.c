@@ -16,13 +16,7 @@
 #include "capture/processes.h"
 #include "capture/procfs.h"
 #include "capture/queue.h"
-
-#define OK(expr)                                       \
-    do {                                               \
-        struct error *err_ = (expr);                   \
-        if (err_)                                      \
-            fail_msg("%s: %s", #expr, error_text(err_)); \
-    } while (0)
+#include "tests/unit/ok.h"
 
 /* ---- /proc/PID/maps ---- */
 

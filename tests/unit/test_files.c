@@ -13,13 +13,7 @@
 #include <unistd.h>
 
 #include "capture/files.h"
-
-#define OK(expr)                                       \
-    do {                                               \
-        struct error *err_ = (expr);                   \
-        if (err_)                                      \
-            fail_msg("%s: %s", #expr, error_text(err_)); \
-    } while (0)
+#include "tests/unit/ok.h"
 
 static void test_names(void **state)
 {
