@@ -373,6 +373,17 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
+uint64_t processes_codes_bytes(const struct processes *p)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < p->live.count; i++) {
+        const struct process_codes *c = &p->live.data[i]->codes;
+        bytes += intern_bytes(&c->keys) + c->index.cap * sizeof *c->index.data;
+    }
+    return bytes;
+}
+
 void processes_forget_codes(struct processes *p)
 {
     for (uint32_t i = 0; i < p->live.count; i++) {

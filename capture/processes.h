@@ -132,6 +132,8 @@ struct error *processes_settle(struct processes *p, uint64_t time_ns);
 bool processes_unsettled(const struct processes *p);
 /* Reads from /proc what lost events would have told, if any were lost. Call now and then. */
 struct error *processes_rescan(struct processes *p, uint64_t time_ns);
+/* What is kept to tell code objects apart. */
+uint64_t processes_codes_bytes(const struct processes *p);
 /* The contents of code objects are forgotten. */
 void processes_forget_codes(struct processes *p);
 struct process *processes_find(struct processes *p, uint32_t tgid);

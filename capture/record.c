@@ -112,7 +112,7 @@ static struct error *drain(struct record *r, uint64_t until_ns)
 /* Programs may make code for ever: what is kept of it has a limit, and is met again where it is still in use. */
 static struct error *limit_codes(struct record *r)
 {
-    if (!r->sampler || codes_bytes(r->codes) < CODES_MAX_BYTES)
+    if (!r->sampler || codes_bytes(r->codes) + processes_codes_bytes(r->processes) < CODES_MAX_BYTES)
         return NULL;
     TRY(drain(r, UINT64_MAX)); /* what refers to it */
     processes_forget_codes(r->processes);

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
+/* Chunks double: there are programs with an arena or three for each of thousands of processes. */
+enum { CHUNK_MIN_BYTES = 1024 - 32, CHUNK_MAX_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -18,7 +19,10 @@ void *arena_alloc(struct arena *a, size_t len_bytes)
         return NULL;
     len_bytes = (len_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
     if (!a->chunks || len_bytes > a->chunks->cap_bytes - a->used_bytes) {
-        size_t cap = len_bytes > CHUNK_BYTES ? len_bytes : CHUNK_BYTES;
+        size_t cap = a->total_bytes < CHUNK_MIN_BYTES ? CHUNK_MIN_BYTES
+                     : a->total_bytes < CHUNK_MAX_BYTES ? a->total_bytes : CHUNK_MAX_BYTES;
+        if (cap < len_bytes)
+            cap = len_bytes;
         struct arena_chunk *chunk = malloc(sizeof *chunk + cap);
         if (!chunk)
             return NULL;

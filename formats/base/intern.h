@@ -37,6 +37,11 @@ void intern_clear(struct intern *t);
 uint32_t intern_id(struct intern *t, const void *data, uint32_t len_bytes, bool *added);
 /* The id if known, else INTERN_NONE. */
 uint32_t intern_find(const struct intern *t, const void *data, uint32_t len_bytes);
+/* Memory in use. */
+static inline size_t intern_bytes(const struct intern *t)
+{
+    return t->arena.total_bytes + t->cap * sizeof *t->entries + t->slot_count * sizeof *t->slots;
+}
 static inline const struct intern_entry *intern_get(const struct intern *t, uint32_t id)
 {
     return &t->entries[id];
