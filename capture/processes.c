@@ -78,6 +78,7 @@ static void process_destroy(struct process *p)
     VEC_DEINIT(&p->stacks.stack);
     intern_deinit(&p->native.keys);
     VEC_DEINIT(&p->native.stack);
+    perf_map_deinit(&p->perf_map);
     free(p->exe);
     free(p);
 }

@@ -123,6 +123,10 @@ static struct error *limit_codes(struct record *r)
 
 static void flush(struct record *r, uint64_t time_ns)
 {
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(r->processes, &cursor));)
+        perf_map_hold(p);
     capture_sum_losses(r);
     recorder_losses(r->recorder, time_ns, r->losses);
     trace_writer_flush(r->writer);
