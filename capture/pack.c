@@ -72,11 +72,13 @@ static int add_filter(struct archive *a, const char *path)
     return archive_write_add_filter_zstd(a);
 }
 
-/* The file belongs to the user who called sudo, as a trace does. */
-static struct error *give_to_user(struct pack *p)
+/* The file is as private as a trace, for what is in it may be, and belongs to the user who called sudo. */
+static struct error *make_private(struct pack *p)
 {
     const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
 
+    if (p->output.temporary && fchmod(fileno(p->output.file), 0600))
+        return error_file(errno, p->output.name, "cannot be made private");
     if (p->output.temporary && uid && gid && !geteuid() &&
         fchown(fileno(p->output.file), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
         return error_file(errno, p->output.name, "cannot be given to the user who called sudo");
@@ -86,7 +88,7 @@ static struct error *give_to_user(struct pack *p)
 static struct error *begin(struct pack *p, const char *path)
 {
     TRY(output_open(strcmp(path, "-") ? path : NULL, &p->output));
-    TRY(give_to_user(p));
+    TRY(make_private(p));
     p->archive = archive_write_new();
     p->entry = archive_entry_new();
     if (!p->archive || !p->entry)

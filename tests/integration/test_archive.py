@@ -128,8 +128,10 @@ def test_stripped_is_smaller(record, pycap, spin, tmp_path):
     library, program = spin
     trace = record(sys.executable, program, library, "0.3", "stay")
     whole, thin = tmp_path / "whole.tar", tmp_path / "thin.tar"
+    thin.touch(0o644)
     good(pycap("archive", trace, "-o", whole))
     good(pycap("archive", "--strip-code", trace, "-o", thin))
+    assert whole.stat().st_mode & 0o777 == thin.stat().st_mode & 0o777 == 0o600
     with tarfile.open(whole) as a, tarfile.open(thin) as b:
         assert a.getnames() == b.getnames()
         member = next(name for name in a.getnames() if "libspin.so" in name and name.endswith("/elf"))
@@ -153,6 +155,7 @@ def test_changed_during_capture(record, pysym, pycap, spin, tmp_path, what):
     (tmp_path / "new.so").rename(str(library) + ".new")
     archive = tmp_path / "a.tar.zst"
     trace = record(sys.executable, program, library, "0.8", what, options=("-F", "199", "--archive", archive))
+    assert archive.stat().st_mode & 0o777 == 0o600
     named = good(pysym(trace, "-f", "folded", "--archive", archive))
     assert ";spin;spin_inner" in named
     without = pysym(trace, "-f", "folded")
