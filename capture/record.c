@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "capture/archive.h"
+#include "capture/interrupt.h"
 #include "capture/privileges.h"
 #include "capture/record_state.h"
 #include "capture/sandbox.h"
@@ -263,6 +264,7 @@ static struct error *set_up(struct record *r)
     if (sigprocmask(SIG_BLOCK, &signals, NULL))
         return error_os(errno, "signals cannot be blocked");
     signal(SIGPIPE, SIG_IGN);
+    interrupt_init(o->command != NULL);
     r->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (r->signal_fd < 0)
         return error_os(errno, "signals cannot be read");
@@ -429,6 +431,8 @@ static void end_with(struct record *r, enum end_reason reason)
         r->stop = true;
         r->reason = reason;
     }
+    if (reason == END_SIGNAL)
+        interrupt_tell();
 }
 
 static void read_signals(struct record *r)
@@ -446,6 +450,7 @@ static void read_signals(struct record *r)
         if (info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL && r->command.pid > 0 && !r->command.exited &&
             !r->stopping_command) {
             r->stopping_command = true;
+            interrupt_command_told();
             continue;
         }
         end_with(r, END_SIGNAL);
@@ -512,6 +517,10 @@ static struct error *loop(struct record *r)
         }
         if (!r->stop && capture_rotation_due(r, now))
             TRY(capture_rotate(r, now - SETTLE_NS));
+        if (interrupt_told())
+            end_with(r, END_SIGNAL);
+        if (trace_writer_full(r->writer))
+            end_with(r, END_FULL);
         if (trace_writer_failed(r->writer)) {
             end_with(r, END_ERROR);
             return NULL;
@@ -530,11 +539,13 @@ static struct error *finish(struct record *r)
 {
     uint64_t end_ns;
 
+    interrupt_allow(); /* from here on they are not read */
     if (r->sampler)
         TRY(sampler_disable(r->sampler));
     end_ns = now_ns();
     TRY(drain(r, UINT64_MAX));
     struct error *err = capture_end_file(r, end_ns, r->reason);
+    interrupt_allow();
     if (!r->o->quiet)
         report_summary(r, end_ns);
     if (!err && r->bundle)
@@ -571,6 +582,7 @@ struct error *record_run(const struct record_options *options, int *exit_code)
     }
     if (r->command.pid > 0 && r->command.go_fd < 0 && !r->command.exited) {
         /* We end before the command does: it is told, and its end is waited for. */
+        interrupt_allow();
         kill(r->command.pid, SIGTERM);
         while (!command_poll(&r->command))
             poll(&(struct pollfd){.fd = r->command_fd, .events = POLLIN}, 1, 1000);

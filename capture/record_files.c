@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "capture/interrupt.h"
 #include "capture/record_state.h"
 
 /* /proc/stat counts in these (USER_HZ). */
@@ -38,7 +39,8 @@ void capture_sum_losses(struct record *r)
 uint64_t capture_lost_samples(const struct record *r)
 {
     return r->losses[LOSS_ring_full] + r->losses[LOSS_tick_skipped] + r->losses[LOSS_nested] +
-           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen] + r->losses[LOSS_known_late];
+           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen] + r->losses[LOSS_known_late] +
+           r->losses[LOSS_file_full];
 }
 
 uint64_t capture_bytes(const struct record *r)
@@ -46,12 +48,22 @@ uint64_t capture_bytes(const struct record *r)
     return r->bytes_before + (r->writer ? trace_writer_bytes(r->writer) : 0);
 }
 
+static ssize_t write_output(void *ctx, int fd, const void *data, size_t len_bytes)
+{
+    (void)ctx;
+    return interrupt_write(fd, data, len_bytes);
+}
+
 /* Opens the (next) file; what is counted per file begins here. */
 struct error *capture_open_file(struct record *r, uint64_t time_ns)
 {
-    struct trace_writer_options writer = {0};
+    struct trace_writer_options writer = {.max_bytes = r->o->max_bytes, .write = write_output};
 
-    TRY(files_open(&r->files));
+    interrupt_allow(); /* a pipe is opened when its reader comes */
+    struct error *err = files_open(&r->files);
+    interrupt_hold();
+    if (err)
+        return err;
     for (uint32_t i = 0; i < r->cpu_count; i++)
         r->idle_ns[i] = host_idle_ns(r->cpus[i]);
     r->file_start_ns = time_ns;
@@ -104,6 +116,7 @@ struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reas
         r->file_ticks[i] = *now;
     }
     TRY(recorder_perf_maps(r->recorder, time_ns));
+    trace_writer_closing(r->writer);
     if (r->sampler)
         count_skipped(r, ticks);
     capture_sum_losses(r);
@@ -111,7 +124,17 @@ struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reas
     recorder_ticks(r->recorder, time_ns, ticks, tick_count);
     recorder_end(r->recorder, time_ns, reason, capture_lost_samples(r) - r->file_lost);
     r->file_lost = capture_lost_samples(r);
+    interrupt_allow(); /* from fsync(), too */
     struct error *err = trace_writer_finish(r->writer);
+    interrupt_hold();
+    if (interrupt_gave_up()) {
+        error_destroy(err);
+        err = error_path(ERROR_IO, r->files.path,
+                         "nothing could be written for %d s after the signal: it has no end, and lacks the last %" PRIu64
+                         " samples",
+                         (int)(INTERRUPT_GRACE_NS / SECOND),
+                         recorder_counts(r->recorder).samples - trace_writer_written_count(r->writer));
+    }
     r->bytes_before += trace_writer_bytes(r->writer);
     trace_writer_destroy(r->writer);
     r->writer = NULL;

@@ -65,10 +65,10 @@ static void put_clock(struct recorder *r)
 
 static struct error *put_perf_map(struct recorder *r, struct process *p, uint64_t time_ns)
 {
-    bool cut;
+    bool cut, full = trace_writer_full(r->o.writer);
 
     TRY(perf_map_write(r->o.writer, r->o.processes, p, r->epoch_1, time_ns, &cut));
-    r->losses[LOSS_perf_map_cut] += cut;
+    r->losses[LOSS_perf_map_cut] += cut || trace_writer_full(r->o.writer) != full;
     return NULL;
 }
 
@@ -361,6 +361,10 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         count_unwanted(r, m);
         return NULL;
     }
+    if (trace_writer_full(w)) {
+        r->losses[LOSS_file_full]++;
+        return NULL;
+    }
     if (!p->configured && r->o.any)
         TRY(processes_configure(r->o.processes, p));
     struct thread *t = process_thread(p, m->tid);
@@ -438,6 +442,10 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         sample.value = m->period;
     }
     trace_writer_sample(w, r->event, &sample);
+    if (trace_writer_full(w)) {
+        r->losses[LOSS_file_full]++;
+        return NULL;
+    }
     p->sample_count++;
     r->counts.samples++;
     r->file_samples++;
@@ -462,6 +470,8 @@ void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses
             .count = losses[i] - r->written[i],
         };
         trace_writer_put(r->o.writer, TRACE_loss, &record);
+        if (trace_writer_full(r->o.writer))
+            return; /* the end will hold it */
         r->written[i] = losses[i];
     }
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <stdio.h>
 
 #include "formats/base/err.h"
@@ -120,6 +121,10 @@ struct trace_writer_options {
     uint64_t epoch_max_ns;    /* 0: one minute */
     uint32_t block_max_bytes; /* uncompressed; 0: 1 MiB */
     int zstd_level;           /* 0: 1 */
+    uint64_t max_bytes;       /* of the file, but for its end: trace_writer_full(); 0: no limit */
+    /* Like write(2), which NULL stands for. */
+    ssize_t (*write)(void *ctx, int fd, const void *data, size_t len_bytes);
+    void *write_ctx;
 };
 
 /*
@@ -130,6 +135,14 @@ struct error *trace_writer_create(int fd, const char *path, const struct trace_w
                                   uint64_t time_ns, struct trace_writer **out);
 /* Does not flush: call trace_writer_finish() first. Accepts NULL. */
 void trace_writer_destroy(struct trace_writer *w);
+/*
+ * Whether something did not fit into max_bytes any more. It and all that came then was left out, samples too; ids given
+ * since mean nothing. trace_writer_closing() lets the records through that stand at a trace's end.
+ */
+bool trace_writer_full(const struct trace_writer *w);
+void trace_writer_closing(struct trace_writer *w);
+/* Samples in blocks that are written. */
+uint64_t trace_writer_written_count(const struct trace_writer *w);
 
 /*
  * Appends a record (a pointer to its struct trace_NAME). A DEF field is filled in with the id given.

@@ -31,6 +31,7 @@ enum {
     RECORD_HEAD_LIMIT = 15,  /* type and length */
     SAMPLE_LIMIT = 48,       /* one sample, encoded */
     BATCH_HEAD_LIMIT = 48,   /* SAMPLES without its data */
+    EPOCH_HEAD_LIMIT = 4096, /* what a recorder begins an epoch with */
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,
 };
@@ -49,7 +50,7 @@ struct trace_writer {
     struct trace_writer_options options;
 
     struct error *error; /* until the caller fetched it */
-    bool failed, finished;
+    bool failed, finished, full;
 
     struct trace_ids ids;
     struct intern interned; /* type and payload of what was interned */
@@ -68,7 +69,7 @@ struct trace_writer {
 
     uint64_t epoch, epoch_time_ns, epoch_raw_bytes;
     uint32_t sequence;
-    uint64_t written_bytes, sample_count;
+    uint64_t written_bytes, written_count, sample_count;
 };
 
 static void fail(struct trace_writer *w, struct error *err)
@@ -91,7 +92,8 @@ static void fail_rule(struct trace_writer *w, const struct trace_fault *fault)
 static void write_all(struct trace_writer *w, const uint8_t *data, size_t len_bytes)
 {
     while (len_bytes) {
-        ssize_t n = write(w->fd, data, len_bytes);
+        ssize_t n = w->options.write ? w->options.write(w->options.write_ctx, w->fd, data, len_bytes)
+                                     : write(w->fd, data, len_bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
@@ -147,6 +149,7 @@ static void write_block(struct trace_writer *w, uint8_t flags)
     write_all(w, out, TRACE_BLOCK_HEADER_BYTES + n);
     buf_clear(&w->block);
     w->epoch_raw_bytes += raw_len;
+    w->written_count += w->failed ? 0 : w->block_samples;
     w->block_samples = 0;
     w->sequence++;
 }
@@ -202,6 +205,19 @@ void trace_writer_flush(struct trace_writer *w)
     flush(w, 0);
 }
 
+/* Whether `len_bytes` more fit into the file, however badly they are compressed. What waits may have to be written first. */
+static bool fits(struct trace_writer *w, size_t len_bytes)
+{
+    uint64_t most = w->options.max_bytes;
+
+    if (!most)
+        return true;
+    if (w->written_bytes + TRACE_BLOCK_HEADER_BYTES + pending_bytes(w) + len_bytes > most)
+        flush(w, 0);
+    w->full |= w->written_bytes + TRACE_BLOCK_HEADER_BYTES + len_bytes + pending_bytes(w) > most;
+    return !w->full;
+}
+
 /* Writes the block first if `len_bytes` more would make it longer than it should be. */
 static bool make_room(struct trace_writer *w, size_t len_bytes)
 {
@@ -219,7 +235,7 @@ static bool make_room(struct trace_writer *w, size_t len_bytes)
     }
     if (pending_bytes(w) && pending_bytes(w) + len_bytes > w->options.block_max_bytes)
         flush(w, 0);
-    return !w->failed;
+    return fits(w, len_bytes) && !w->failed;
 }
 
 /* ---- records ---- */
@@ -272,7 +288,7 @@ void trace_writer_put(struct trace_writer *w, enum trace_type number, void *reco
 {
     const struct trace_record_type *type = trace_record_type(number);
 
-    if (w->failed)
+    if (w->failed || w->full)
         return;
     if (!type || number == TRACE_epoch) {
         fail(w, error_path(ERROR_USAGE, w->path, "records of type %d are not for callers to write", number));
@@ -286,7 +302,7 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
     const struct trace_record_type *type = trace_record_type(number);
     bool added = false;
 
-    if (w->failed)
+    if (w->failed || w->full)
         return 0;
     if (!type || !type->field_count || type->fields[0].type != TRACE_F_DEF) {
         fail(w, error_path(ERROR_USAGE, w->path, "records of type %d define no id", number));
@@ -295,8 +311,15 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
     size_t payload_at = encode(w, type, record);
     if (!payload_at)
         return 0;
-    uint32_t index = w->scratch.len_bytes > UINT32_MAX ? INTERN_NONE :
-                     intern_id(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes, &added);
+    if (w->scratch.len_bytes > UINT32_MAX) {
+        fail(w, error_no_memory());
+        return 0;
+    }
+    /* What finds no room must not be taken for known. */
+    if (w->options.max_bytes && intern_find(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes) == INTERN_NONE &&
+        !make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
+        return 0;
+    uint32_t index = intern_id(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes, &added);
     uint32_t *id = (uint32_t *)((char *)record + type->fields[0].struct_offset);
     if (index == INTERN_NONE) {
         fail(w, error_no_memory());
@@ -343,7 +366,7 @@ static uint32_t add_stacks(struct trace_writer *w, uint32_t parent, const uint32
         w->frames.data[i] = frames[i];
     struct trace_stack record = {.parent = parent, .frames = {w->frames.data, count}};
     put(w, trace_record_type(TRACE_stack), &record);
-    if (w->failed)
+    if (w->failed || w->full)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t id = record.first_id + i;
@@ -360,7 +383,7 @@ uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint
 {
     uint32_t stack = 0, known = 0;
 
-    if (w->failed)
+    if (w->failed || w->full)
         return 0;
     for (; known < count; known++) {
         const uint64_t *id = map_get(&w->stacks, stack_key(stack, frames[known]));
@@ -388,7 +411,7 @@ void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct tr
 {
     struct trace_fault fault;
 
-    if (w->failed)
+    if (w->failed || w->full)
         return;
     if (!event || event > w->ids.count[TRACE_KIND_event]) {
         fail(w, error_path(ERROR_USAGE, w->path, "not written: sample: event %u is not defined", event));
@@ -433,6 +456,9 @@ static void begin_epoch(struct trace_writer *w, uint64_t time_ns)
 
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
 {
+    if (w->options.max_bytes &&
+        w->written_bytes + pending_bytes(w) + EPOCH_HEAD_LIMIT > w->options.max_bytes)
+        return false; /* all but its beginning might not fit */
     return w->epoch_raw_bytes + pending_bytes(w) >= w->options.epoch_max_bytes ||
            (time_ns > w->epoch_time_ns && time_ns - w->epoch_time_ns >= w->options.epoch_max_ns);
 }
@@ -520,6 +546,22 @@ void trace_writer_destroy(struct trace_writer *w)
     ZSTD_freeCCtx(w->zstd);
     free(w->path);
     free(w);
+}
+
+bool trace_writer_full(const struct trace_writer *w)
+{
+    return w->full;
+}
+
+void trace_writer_closing(struct trace_writer *w)
+{
+    w->full = false;
+    w->options.max_bytes = 0;
+}
+
+uint64_t trace_writer_written_count(const struct trace_writer *w)
+{
+    return w->written_count;
 }
 
 uint64_t trace_writer_bytes(const struct trace_writer *w)

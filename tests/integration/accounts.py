@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOSSES = {int(n): name for n, name in
           re.findall(r"^LOSS\((\d+), (\w+)", (ROOT / "formats/trace/losses.def").read_text(), re.M)}
 # Samples that are not in the file; the other losses leave a sample with less in it.
-SEEN_BUT_LOST = ("ring_full", "process_gone")
+SEEN_BUT_LOST = ("ring_full", "process_gone", "file_full")
 
 Sample = collections.namedtuple("Sample", "time_ns cpu pid start_ns weight")
 

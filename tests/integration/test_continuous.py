@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures that go on: rotation, the files that are kept, and limits of size and CPU."""
+import fcntl
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -22,6 +26,20 @@ def burn(seconds):
 burn(float(sys.argv[1]))
 print(time.process_time())
 """
+
+
+# What --max-size is exceeded by at most: losses by name, and the ticks of each CPU.
+END_BYTES = 3072 + 64 * os.cpu_count()
+
+
+def fill(pipe):
+    """What waits in it."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), "little")
+
+
+def caught(pid):
+    """Signals that have a handler."""
+    return int(re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1], 16)
 
 
 def files(folder):
@@ -83,7 +101,9 @@ def test_hangup_rotates(pysym, tmp_path):
                     while len(files(tmp_path)) < count or not any(p.stat().st_size > 2000 for p in files(tmp_path)[count - 1:]):
                         assert time.monotonic() < deadline and recorder.poll() is None, "no file came"
                         time.sleep(0.1)
-                    time.sleep(0.3)
+                    while caught(recorder.pid) & 1 << signal.SIGTERM - 1:
+                        assert time.monotonic() < deadline
+                        time.sleep(0.01)
                     recorder.send_signal(signal.SIGHUP if count < 3 else signal.SIGINT)
                 assert recorder.wait(60) == 0, recorder.stderr.read()
         finally:
@@ -120,7 +140,88 @@ def test_max_size_ends_in_order(pycap, pysym, tmp_path):
     account = accounts.read(PYSYM, trace)
     assert account.ends == [6] and account.residue == 0, account.text()
     assert "<module>" in pysym(trace, "--format", "folded").stdout
-    assert 12 * 1024 <= trace.stat().st_size <= 64 * 1024
+    assert 12 * 1024 <= trace.stat().st_size <= 24 * 1024 + END_BYTES
+
+
+# Other code and other stacks all the time.
+VARIED = """
+import random, time
+def nest(names):
+    exec("def %s(n): return sum(range(50)) if n is None else n[0](n[1])" % names[0], globals())
+    return globals()[names[0]], nest(names[1:]) if names[1:] else None
+end = time.process_time() + 60
+while time.process_time() < end:
+    made = nest(["f%d" % random.randrange(10000) for _ in range(30)])
+    until = time.process_time() + 0.002
+    while time.process_time() < until:
+        made[0](made[1])
+"""
+
+
+@pytest.mark.parametrize("size, unwind", [("4096", "tables"), ("64K", "tables"), ("256K", "snapshot")])
+def test_max_size_in_a_burst(size, unwind, pycap, pysym, tmp_path):
+    """More in the first second than the file may hold: it ends there, and what did not fit is counted."""
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "10000", "--max-size", size, "--unwind", unwind, "-d", "60", "-o", trace, "--", PYTHON, "-c",
+                 VARIED)
+    assert "--max-size" in done.stderr, done.stderr
+    most = int(size.replace("K", "")) * (1024 if "K" in size else 1)
+    assert trace.stat().st_size <= most + END_BYTES
+    account = accounts.read(PYSYM, trace)
+    assert account.ends == [6] and account.residue == 0, account.text()
+    assert account.losses["file_full"], account.text()
+    assert "file_full" in pysym(trace, "--format", "summary").stdout
+    if size != "4096":
+        assert "<module>" in pysym(trace, "--format", "folded").stdout
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_reader_that_stalls(signals, tmp_path):
+    """pycap waits for its reader. A signal ends that in a few seconds, and what was lost is told; another one at once."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen([PYTHON, "-c", VARIED], stdout=subprocess.DEVNULL) as target:
+        try:
+            with subprocess.Popen([PYCAP, "record", "-F", "2000", "--unwind", "snapshot", "-p", str(target.pid), "-o", fifo],
+                                  stderr=subprocess.PIPE, text=True) as recorder, \
+                 open(fifo, "rb", buffering=0) as source:
+                start = source.read(8)
+                deadline = time.monotonic() + 60
+                while fill(source) < 65536 - 4096 and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                time.sleep(0.5)
+                assert recorder.poll() is None
+                recorder.send_signal(signal.SIGTERM)
+                if signals == 2:
+                    while caught(recorder.pid) & 1 << signal.SIGTERM - 1:
+                        assert time.monotonic() < deadline
+                        time.sleep(0.01)
+                    recorder.send_signal(signal.SIGTERM)
+                    assert recorder.wait(60) == -signal.SIGTERM, recorder.stderr.read()
+                    return
+                assert recorder.wait(60) == 1
+                err = recorder.stderr.read()
+                assert re.search(r"fifo: nothing could be written .* lacks the last [1-9]\d* samples", err), err
+                # What did go out is a trace.
+                trace = tmp_path / "t.bin"
+                trace.write_bytes(start + source.read())
+                assert accounts.read(PYSYM, trace).ends == [None]
+        finally:
+            target.kill()
+
+
+def test_signal_while_no_reader_comes(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen([PYCAP, "record", "-o", fifo], stderr=subprocess.PIPE, text=True) as recorder:
+        # Until it has a handler.
+        deadline = time.monotonic() + 60
+        while not caught(recorder.pid) & 1 << signal.SIGTERM - 1:
+            assert recorder.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        recorder.send_signal(signal.SIGTERM)
+        assert recorder.wait(60) == 1
+        assert "fifo" in recorder.stderr.read()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system needs root")

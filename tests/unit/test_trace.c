@@ -259,6 +259,42 @@ static void test_epoch_due(void **state)
     close(fd);
 }
 
+/* Whatever does not compress: the file keeps to its limit, and what was refused is not taken for known at the end. */
+static void test_size_limit(void **state)
+{
+    (void)state;
+    for (uint64_t most = 4096; most < 4200; most++) {
+        struct trace_writer_options options = {.max_bytes = most, .epoch_max_bytes = 1000};
+        struct trace_writer *w;
+        int fd = memory_file();
+        uint32_t seed = (uint32_t)most, strings = 0;
+        char text[40];
+
+        ok(trace_writer_create(fd, "t", &options, 0, &w));
+        while (!trace_writer_full(w)) {
+            for (size_t i = 0; i < sizeof text; i++)
+                text[i] = (char)((seed = seed * 1103515245 + 12345) >> 16);
+            strings += trace_writer_string(w, text, 8 + seed % 32) != 0;
+            assert_true(strings < 1000);
+        }
+        assert_int_equal(trace_writer_string(w, text, sizeof text), 0);
+        assert_false(trace_writer_epoch_due(w, 0));
+        trace_writer_flush(w);
+        assert_in_range(trace_writer_bytes(w), most - 200, most);
+        trace_writer_closing(w);
+        struct trace_loss loss = {.reason = 47, .name = trace_writer_cstr(w, "file_full"), .count = 1};
+        assert_int_equal(loss.name, strings + 1);
+        trace_writer_put(w, TRACE_loss, &loss);
+        ok(trace_writer_finish(w));
+        assert_in_range(trace_writer_bytes(w), most - 200, most + 150);
+        trace_writer_destroy(w);
+        struct buf b = contents(fd);
+        assert_int_equal(read_bytes(b.data, b.len_bytes).stats.damage_count, 0);
+        buf_deinit(&b);
+        close(fd);
+    }
+}
+
 /* What breaks a rule of the reader is refused by the writer. */
 static void test_writer_keeps_the_rules(void **state)
 {
@@ -614,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_sample_size),
         cmocka_unit_test(test_epoch_due),
+        cmocka_unit_test(test_size_limit),
         cmocka_unit_test(test_writer_keeps_the_rules),
         cmocka_unit_test(test_large_record),
         cmocka_unit_test(test_other_files),
