@@ -28,8 +28,8 @@ PROCESSES = os.environ.get("SOAK_PROCESSES", "200")
 LOAD = [sys.executable, str(ROOT / "tests/soak/load.py")]
 # Memory is flat when its peak in the last third of a part is that of the third before. The first third is left out: in
 # it the load starts, each process is met with its first stacks, and tables take the size that an epoch needs. What may
-# differ is one more doubling of the largest table, which depends on chance: the trie of stacks (some 1 MiB).
-FLAT_KIB = 1024
+# differ is one more doubling, which depends on chance, of the largest table: the trie of stacks, from 0.75 MiB to 1.5.
+FLAT_KIB = 2048
 RING_KIB = 4096
 # Of what the buffer holds: the queue and its spare, each up to twice as long, and as much again for blocks and order.
 SLOW_FACTOR = 5
