@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/interrupt.h"
 #include "formats/base/buf.h"
 
 /* Names tried when one is taken: files of the same second. */
@@ -129,6 +131,26 @@ static struct error *open_new(struct files *f, char *name)
     return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : make_private(f);
 }
 
+/* A pipe is opened when its reader comes. Asked for now and then: a signal just before open() would not end a wait in it. */
+static int open_output(const char *name)
+{
+    struct stat st;
+    int fd = -1;
+
+    if (stat(name, &st) || !S_ISFIFO(st.st_mode))
+        return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+    while ((fd = open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
+        if (interrupt_told()) {
+            errno = EINTR;
+            return -1;
+        }
+        poll(NULL, 0, 50);
+    }
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_WRONLY);
+    return fd;
+}
+
 struct error *files_open(struct files *f)
 {
     struct timespec now;
@@ -151,7 +173,7 @@ struct error *files_open(struct files *f)
         return open_new(f, name);
     free(f->path);
     f->path = name;
-    f->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+    f->fd = open_output(name);
     return f->fd < 0 ? error_file(errno, name, "cannot be opened for writing") : make_private(f);
 }
 

@@ -59,7 +59,7 @@ struct error *capture_open_file(struct record *r, uint64_t time_ns)
 {
     struct trace_writer_options writer = {.max_bytes = r->o->max_bytes, .write = write_output};
 
-    interrupt_allow(); /* a pipe is opened when its reader comes */
+    interrupt_allow(); /* the reader of a pipe may be long in coming */
     struct error *err = files_open(&r->files);
     interrupt_hold();
     if (err)
