@@ -293,9 +293,14 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":f:o:tFh", long_options, NULL)) != -1) {
         const char *what = optind > 0 && optind <= argc ? argv[optind - 1] : "";
-        if (option == '?')
+        if (option == '?') {
+            /* For a long option with a value that it does not take, getopt_long() puts its short one here. */
+            if (!strncmp(what, "--", 2) && strchr(what, '='))
+                return error_create(ERROR_USAGE, optopt ? "%.*s takes no argument" : "unknown option %.*s",
+                                    (int)strcspn(what, "="), what);
             return optopt && optopt < 256 ? error_create(ERROR_USAGE, "unknown option -%c", optopt)
                                           : error_create(ERROR_USAGE, "unknown option %s", what);
+        }
         if (option == ':')
             return error_create(ERROR_USAGE, "%s wants an argument", what);
         TRY(parse_option(o, option, optarg, &format));

@@ -283,6 +283,8 @@ def test_usage(make, pysym, tmp_path):
     for arguments, message in [
             ([], "name a trace"), ([trace], "say which --format"), ([trace, "-f", "svg"], "unknown format svg"),
             ([trace, "--frobnicate"], "unknown option --frobnicate"), ([trace, "-z"], "unknown option -z"),
+            ([trace, "--function=3"], "--function takes no argument"), ([trace, "--columns=3"], "--columns takes no argument"),
+            ([trace, "--frobnicate=3"], "unknown option --frobnicate"),
             ([trace, "-f"], "wants an argument"), ([trace, "-f", "folded", "--pid", "x"], "--pid wants numbers"),
             ([trace, "-f", "folded", "--pid", "1,"], "--pid wants numbers"),
             ([trace, "-f", "folded", "--time", "5"], "--time wants"),
