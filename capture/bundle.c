@@ -13,6 +13,7 @@
 #include "capture/root.h"
 #include "formats/base/buf.h"
 #include "formats/base/intern.h"
+#include "formats/base/printable.h"
 #include "formats/elf/identity.h"
 #include "formats/elf/links.h"
 
@@ -86,10 +87,10 @@ static struct error *tell_missing(struct bundle *b, const struct bundle_key *key
     struct buf line = {0};
 
     b->missing++;
-    buf_put_printable(&line, path);
+    printable_put(&line, path);
     buf_printf(&line, " (%s%s): ", key->id_kind == ELF_ID_BUILD_ID ? "build ID " : key->id_len ? "content hash " : "",
                key->id_len ? hex_of(key->id, key->id_len).text : "no build ID");
-    buf_put_printable(&line, reason);
+    printable_put(&line, reason);
     if (!line.bad)
         fprintf(b->o.messages, "pycap: not archived: %s\n", buf_cstr(&line));
     bool bad = line.bad;

@@ -10,6 +10,7 @@
 #include "capture/procfs.h"
 #include "capture/sampler.h"
 #include "formats/base/buf.h"
+#include "formats/base/printable.h"
 
 static const char *yes_no(bool yes)
 {
@@ -78,8 +79,8 @@ static void print_process(const struct process *p, uint64_t own_mount_namespace,
     char version[32];
     struct buf flavour = {0}, comm = {0}, path = {0};
 
-    buf_put_printable(&comm, p->comm);
-    buf_put_printable(&path, p->python->path);
+    printable_put(&comm, p->comm);
+    printable_put(&path, p->python->path);
 
     if (image->layout.debug_build)
         buf_put_str(&flavour, " debug");

@@ -125,9 +125,3 @@ const char *buf_cstr(struct buf *b)
     *p = 0;
     return (const char *)b->data;
 }
-
-void buf_put_printable(struct buf *b, const char *text)
-{
-    for (; *text; text++)
-        buf_put_u8(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : (uint8_t)*text);
-}

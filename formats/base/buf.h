@@ -33,8 +33,6 @@ void buf_put_u32(struct buf *b, uint32_t v);
 void buf_put_u64(struct buf *b, uint64_t v);
 void buf_put_uleb(struct buf *b, uint64_t v);
 void buf_put_zigzag(struct buf *b, int64_t v);
-/* A text that others chose, for a terminal: a question mark for each control character. */
-void buf_put_printable(struct buf *b, const char *text);
 void buf_put_str(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The content as a C string, valid until the next change; "" when bad. */

@@ -54,4 +54,4 @@ def test_info_prints_no_control_characters(pycap):
         result = pycap("info")
         child.communicate(b"\n")
     assert result.returncode == 0, result.stderr
-    assert "?[2Jname" in result.stdout and "\x1b" not in result.stdout
+    assert "\\x1b[2Jname" in result.stdout and "\x1b" not in result.stdout
