@@ -49,11 +49,6 @@ void codes_destroy(struct codes *c)
     free(c);
 }
 
-uint32_t codes_count(const struct codes *c)
-{
-    return c->contents.count;
-}
-
 struct code_place *codes_place(struct codes *c, uint32_t index)
 {
     return &c->places.data[index];

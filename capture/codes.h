@@ -35,7 +35,6 @@ struct error *codes_add_message(struct codes *c, const struct wire_code *message
 struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
                              const struct py_layout *layout, uint64_t code_type, uint32_t *index);
 
-uint32_t codes_count(const struct codes *c);
 /* The CODE record of some contents; borrowed, valid until the next codes_add_*(). */
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out);
 /* Where it stands in the trace: a place for the caller's note. */

@@ -583,11 +583,6 @@ struct sampler_event_info sampler_event(const struct sampler *s)
     };
 }
 
-uint32_t sampler_ring_bytes(const struct sampler *s)
-{
-    return s->ring_bytes;
-}
-
 int sampler_map_fd(const struct sampler *s)
 {
     return bpf_map__fd(s->skel->maps.processes);

@@ -96,7 +96,6 @@ struct sampler_event_info {
     uint64_t period; /* counts per sample, at the rate of now; 1 where the kernel finds it */
 };
 struct sampler_event_info sampler_event(const struct sampler *s);
-uint32_t sampler_ring_bytes(const struct sampler *s);
 /* A map that is used while running, to see what using it takes. */
 int sampler_map_fd(const struct sampler *s);
 

@@ -48,7 +48,6 @@ struct tables {
     struct tables_memory memory;
     struct extents rows, index, wide;
     VEC(struct entry) entries; /* by number */
-    struct tables_counts counts;
     /* shared with the worker */
     pthread_mutex_t lock;
     pthread_cond_t wake, finished;
@@ -164,11 +163,6 @@ int tables_fd(const struct tables *t)
     return t->event_fd;
 }
 
-struct tables_counts tables_counts(const struct tables *t)
-{
-    return t->counts;
-}
-
 /* The module's number; WIRE_NO_MODULE when it never gets one. */
 static struct error *number_of(struct tables *t, struct module *m, uint32_t *number)
 {
@@ -257,8 +251,6 @@ static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
 
     __atomic_store_n(&place->row_count, 0, __ATOMIC_RELEASE);
     t->entries.data[number].state = ENTRY_OUT;
-    t->counts.evicted++;
-    t->counts.rows -= old.row_count;
     return extents_give(&t->rows, old.row_start, old.row_count, time_ns) &&
            extents_give(&t->index, old.index_start, old.index_count, time_ns) &&
            extents_give(&t->wide, old.wide_start, old.wide_count, time_ns);
@@ -316,13 +308,11 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
     *later = false;
     if (!table || !table->row_count) {
         never(t, job->number);
-        t->counts.without++;
         return NULL;
     }
     if (table->row_count > t->memory.row_count || table->index_count > t->memory.index_count ||
         table->wide_count > t->memory.wide_count) {
         never(t, job->number);
-        t->counts.refused++;
         return NULL;
     }
     if (!take_space(t, table, &place)) {
@@ -337,7 +327,6 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
         if (!coming) {
             e->state = ENTRY_OUT;
             e->not_before_ns = time_ns + COLD_S * UINT64_C(1000000000);
-            t->counts.crowded++;
         }
         return NULL;
     }
@@ -354,9 +343,6 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
     /* The count last: it says that the rest is there. */
     __atomic_store_n(&to->row_count, table->row_count, __ATOMIC_RELEASE);
     e->state = ENTRY_IN;
-    t->counts.built++;
-    t->counts.rows += table->row_count;
-    t->counts.build_ns += table->stats.build_ns;
     return NULL;
 }
 
@@ -396,8 +382,6 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns)
         if (err)
             break;
     }
-    t->counts.bytes = (uint64_t)t->rows.used * sizeof *t->memory.rows + (uint64_t)t->index.used * sizeof *t->memory.index +
-                      (uint64_t)t->wide.used * sizeof *t->memory.wide;
     return err;
 }
 

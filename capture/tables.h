@@ -49,13 +49,4 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns);
 /* The file descriptor that becomes readable when there is something to poll for. */
 int tables_fd(const struct tables *t);
 
-struct tables_counts {
-    uint64_t built, evicted, without; /* `without`: modules that have no call frame information */
-    uint64_t rows, bytes;             /* laid in now */
-    uint64_t build_ns;
-    uint64_t refused;                 /* larger than the memory */
-    uint64_t crowded;                 /* found no room among tables that are in use, and are tried again later */
-};
-struct tables_counts tables_counts(const struct tables *t);
-
 #endif
