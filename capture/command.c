@@ -3,11 +3,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct error *command_fork(char *const argv[], struct command *c)
+static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
+
+void command_signals_save(struct command_signals *s)
+{
+    sigprocmask(SIG_SETMASK, NULL, &s->mask);
+    for (int i = 0; i < COMMAND_SIGNALS; i++)
+        sigaction(changed[i], NULL, &s->actions[i]);
+}
+
+static void restore(const struct command_signals *s)
+{
+    for (int i = 0; i < COMMAND_SIGNALS; i++)
+        sigaction(changed[i], &s->actions[i], NULL);
+    sigprocmask(SIG_SETMASK, &s->mask, NULL);
+}
+
+struct error *command_fork(char *const argv[], const struct command_signals *signals, struct command *c)
 {
     int go[2], fail[2];
 
@@ -31,12 +46,9 @@ struct error *command_fork(char *const argv[], struct command *c)
     }
     if (!c->pid) {
         char byte;
-        sigset_t none;
         close(go[1]);
         close(fail[0]);
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        signal(SIGPIPE, SIG_DFL);
+        restore(signals);
         if (read(go[0], &byte, 1) != 1)
             _exit(125); /* pycap has gone */
         execvp(argv[0], argv);

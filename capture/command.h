@@ -6,6 +6,7 @@
 #ifndef CAPTURE_COMMAND_H
 #define CAPTURE_COMMAND_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -19,7 +20,16 @@ struct command {
     int status;   /* of waitpid() */
 };
 
-struct error *command_fork(char *const argv[], struct command *c);
+/* Whether signals are blocked and ignored as the program found it when it was started. */
+#define COMMAND_SIGNALS 5
+struct command_signals {
+    sigset_t mask;
+    struct sigaction actions[COMMAND_SIGNALS]; /* of those that this program handles otherwise */
+};
+void command_signals_save(struct command_signals *s);
+
+/* The command gets signals as they were saved: what nohup set up for this program holds for the command. */
+struct error *command_fork(char *const argv[], const struct command_signals *signals, struct command *c);
 /* Lets it go; an error when it cannot be executed. */
 struct error *command_go(struct command *c, const char *name);
 /* True when it has ended; does not wait. */

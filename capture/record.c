@@ -256,6 +256,7 @@ static struct error *set_up(struct record *r)
     if (!r->ticks || !r->file_ticks || !r->idle_ns)
         return error_no_memory();
 
+    command_signals_save(&r->signals);
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
@@ -265,6 +266,7 @@ static struct error *set_up(struct record *r)
         return error_os(errno, "signals cannot be blocked");
     signal(SIGPIPE, SIG_IGN);
     interrupt_init(o->command != NULL);
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's end cannot be waited for */
     r->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (r->signal_fd < 0)
         return error_os(errno, "signals cannot be read");
@@ -320,7 +322,7 @@ static struct error *set_up(struct record *r)
         TRY(kallsyms_load(r->kallsyms, now_ns()));
     TRY(queue_create(&r->queue));
     if (o->command)
-        TRY(command_fork(o->command, &r->command));
+        TRY(command_fork(o->command, &r->signals, &r->command));
     if (o->archive)
         modules_hold(r->modules); /* raises a limit, which the command does not inherit */
 
