@@ -93,14 +93,27 @@ static void count_skipped(struct record *r, const struct sampler_ticks *ticks)
     }
 }
 
-/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
+/* The first of two errors. */
+static struct error *first(struct error *err, struct error *later)
+{
+    if (!err)
+        return later;
+    error_destroy(later);
+    return err;
+}
+
+/*
+ * Puts into the file what stands at its end, and closes it, whatever fails on the way. Everything up to `time_ns` has
+ * been recorded.
+ */
 struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reason reason)
 {
     struct sampler_ticks ticks[r->cpu_count];
     uint32_t tick_count = r->sampler ? r->cpu_count : 0;
 
-    if (r->sampler)
-        TRY(sampler_ticks(r->sampler, r->ticks));
+    struct error *err = r->sampler ? sampler_ticks(r->sampler, r->ticks) : NULL;
+    if (err)
+        tick_count = 0; /* no account of ticks is better than a wrong one */
     for (uint32_t i = 0; i < tick_count; i++) {
         const struct sampler_ticks *now = &r->ticks[i], *then = &r->file_ticks[i];
         r->ticks[i].seen_others += recorder_unwanted(r->recorder, (uint32_t)now->cpu);
@@ -115,9 +128,11 @@ struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reas
         };
         r->file_ticks[i] = *now;
     }
-    TRY(recorder_perf_maps(r->recorder, time_ns));
+    err = first(err, recorder_perf_maps(r->recorder, time_ns));
+    if (err)
+        reason = END_ERROR;
     trace_writer_closing(r->writer);
-    if (r->sampler)
+    if (tick_count)
         count_skipped(r, ticks);
     capture_sum_losses(r);
     recorder_losses(r->recorder, time_ns, r->losses);
@@ -125,24 +140,21 @@ struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reas
     recorder_end(r->recorder, time_ns, reason, capture_lost_samples(r) - r->file_lost);
     r->file_lost = capture_lost_samples(r);
     interrupt_allow(); /* from fsync(), too */
-    struct error *err = trace_writer_finish(r->writer);
+    struct error *finished = trace_writer_finish(r->writer);
     interrupt_hold();
     if (interrupt_gave_up()) {
-        error_destroy(err);
-        err = error_path(ERROR_IO, r->files.path,
-                         "nothing could be written for %d s after the signal: it has no end, and lacks the last %" PRIu64
-                         " samples",
-                         (int)(INTERRUPT_GRACE_NS / SECOND),
-                         recorder_counts(r->recorder).samples - trace_writer_written_count(r->writer));
+        error_destroy(finished);
+        finished = error_path(ERROR_IO, r->files.path,
+                              "nothing could be written for %d s after the signal: it has no end, and lacks the last "
+                              "%" PRIu64 " samples",
+                              (int)(INTERRUPT_GRACE_NS / SECOND),
+                              recorder_counts(r->recorder).samples - trace_writer_written_count(r->writer));
     }
+    err = first(err, finished);
     r->bytes_before += trace_writer_bytes(r->writer);
     trace_writer_destroy(r->writer);
     r->writer = NULL;
-    struct error *closed = files_close(&r->files);
-    if (!err)
-        return closed;
-    error_destroy(closed);
-    return err;
+    return first(err, files_close(&r->files));
 }
 
 /* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
