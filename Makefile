@@ -91,7 +91,7 @@ $(OBJ)/%.o: %.c | deps
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(call obj,$(filter-out capture/procfs.c,$(CAPTURE_SRC)) capture/main.c): $(SKELETON)
+$(call obj,$(filter-out capture/procfs.c capture/root.c,$(CAPTURE_SRC)) capture/main.c): $(SKELETON)
 
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
 	@mkdir -p $(@D)
@@ -168,7 +168,7 @@ check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
-$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(OBJ)/symbolize/archive.o $(OBJ)/symbolize/perf_map.o $(FORMATS_LIB)
+$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(OBJ)/capture/root.o $(OBJ)/symbolize/archive.o $(OBJ)/symbolize/perf_map.o $(FORMATS_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
 .PHONY: fuzz fuzz-long fuzz-run

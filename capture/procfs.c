@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/root.h"
+
 void procfs_mappings_deinit(struct procfs_mappings *m)
 {
     for (size_t i = 0; i < m->list.count; i++)
@@ -324,21 +326,36 @@ char *procfs_exe(pid_t pid)
     return strdup(target);
 }
 
+/*
+ * /proc prints the paths of a process in a plain chroot as seen from here. Otherwise what is not in the process's root
+ * would be another file. Of one that has gone nobody knows where it was: a build ID has to tell.
+ */
+static bool seen_from_here(pid_t pid, const char *path)
+{
+    char link[64], root[PATH_MAX];
+
+    snprintf(link, sizeof link, "/proc/%d/root", pid);
+    ssize_t n = readlink(link, root, sizeof root);
+    if (n < 0)
+        return errno == ENOENT || errno == ESRCH;
+    return procfs_namespace(pid, "mnt") == procfs_namespace(getpid(), "mnt") && !strncmp(path, root, (size_t)n) &&
+           (path[n] == '/' || n == 1);
+}
+
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path)
 {
-    char name[PATH_MAX + 64];
     struct stat st;
+    char name[96];
     int fd = -1;
 
     if (end > start) {
         snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
         fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     }
-    if (fd < 0 && path[0] == '/' && (size_t)snprintf(name, sizeof name, "/proc/%d/root%s", pid, path) < sizeof name)
-        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    /* A plain chroot: /proc prints the path as seen from here. */
     if (fd < 0 && path[0] == '/')
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = root_open(pid, path, true);
+    if (fd < 0 && path[0] == '/' && seen_from_here(pid, path))
+        fd = root_open(0, path, true);
     if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
         close(fd);
         fd = -1;

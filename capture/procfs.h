@@ -62,7 +62,8 @@ struct error *procfs_read(const char *path, char **text, size_t *len_bytes);
 struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes);
 /*
  * Opens the file behind a mapping: through map_files, which works for deleted files and other mount namespaces,
- * else through the process's root, else by its path. -1 when it cannot be had.
+ * else in the process's root, which links do not lead out of, else by its path where that is how it is seen from here.
+ * -1 when it cannot be had.
  */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path);
 

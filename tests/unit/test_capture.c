@@ -5,8 +5,15 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/host.h"
@@ -84,6 +91,88 @@ static void test_own_process(void **state)
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_NOT_FOUND);
     error_destroy(err);
+}
+
+/* ---- files as a process sees them ---- */
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[PATH_MAX];
+
+    assert_true(snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static char read_one(pid_t pid, const char *path)
+{
+    char c = 0;
+    int fd = procfs_open_mapping(pid, 0, 0, path);
+
+    if (fd < 0)
+        return 0;
+    assert_int_equal(read(fd, &c, 1), 1);
+    close(fd);
+    return c;
+}
+
+/* The links in a process's root are the process's to make: they must not lead to files of the host. */
+static void test_other_root(void **state)
+{
+    char folder[] = "/tmp/pycap-unit-XXXXXX", jail[PATH_MAX], path[PATH_MAX + 64];
+    int ready[2];
+    char entered = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(jail, sizeof jail, "%s/jail", folder);
+    assert_int_equal(mkdir(jail, 0755), 0);
+    put(folder, "host", "h");
+    put(jail, "host", "j");
+    put(jail, "own", "o");
+    snprintf(path, sizeof path, "%s/host", folder);
+    char absent[PATH_MAX + 64], present[PATH_MAX + 64];
+    snprintf(absent, sizeof absent, "%s/absent", jail);
+    snprintf(present, sizeof present, "%s/present", jail);
+    assert_int_equal(symlink(path, absent), 0);
+    assert_int_equal(symlink("/host", present), 0);
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        entered = !chroot(jail) || (!unshare(CLONE_NEWUSER) && !chroot(jail));
+        if (write(ready[1], &entered, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &entered, 1), 1);
+    char got[5] = {0};
+    if (entered) {
+        got[0] = read_one(pid, "/own");
+        got[1] = read_one(pid, "/present");
+        got[2] = read_one(pid, "/absent");
+        got[3] = read_one(pid, path);
+        snprintf(path, sizeof path, "%s/own", jail);
+        got[4] = read_one(pid, path);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    static const char *const names[] = {"jail/host", "jail/own", "jail/absent", "jail/present", "jail", "host", ""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(remove(path), 0);
+    }
+    if (!entered)
+        skip();
+    assert_int_equal(got[0], 'o');
+    assert_int_equal(got[1], 'j');
+    assert_int_equal(got[2], 0);
+    assert_int_equal(got[3], 0);
+    assert_int_equal(got[4], 'o'); /* as /proc prints it */
 }
 
 /* ---- lists of CPUs ---- */
@@ -379,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
+        cmocka_unit_test(test_other_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
         cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_kernel_hang_override),
     };
