@@ -85,12 +85,18 @@ void report_summary(struct record *r, uint64_t end_ns)
         sampler_run_time(r->sampler, &run_ns, &run_count);
     if (run_ns && run_count) {
         struct rusage usage;
-        uint64_t stats[WIRE_STAT_COUNT];
+        uint64_t stats[WIRE_STAT_COUNT], unwanted = 0;
+        char dropped[96] = "";
         getrusage(RUSAGE_SELF, &usage);
         sampler_stats(r->sampler, stats);
-        fprintf(f, "Cost: %.2f us of BPF a tick (%" PRIu64 " ticks, %" PRIu64 " of them samples), %.2f s of CPU in pycap, "
+        /* Processes that might turn out to be Python are sampled until that is known. */
+        for (uint32_t i = 0; i < r->cpu_count; i++)
+            unwanted += recorder_unwanted(r->recorder, (uint32_t)r->cpus[i]);
+        if (unwanted)
+            snprintf(dropped, sizeof dropped, ", %" PRIu64 " of these of processes that proved not to be wanted", unwanted);
+        fprintf(f, "Cost: %.2f us of BPF a tick (%" PRIu64 " ticks, %" PRIu64 " of them sampled%s), %.2f s of CPU in pycap, "
                    "%ld KiB resident at most.\n",
-                (double)run_ns / (double)run_count / 1000, run_count, stats[WIRE_STAT_SAMPLES],
+                (double)run_ns / (double)run_count / 1000, run_count, stats[WIRE_STAT_SAMPLES], dropped,
                 (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                     (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
                 usage.ru_maxrss);

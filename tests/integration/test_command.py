@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that pycap starts finds the signals as pycap's caller set them up."""
+"""The command that pycap starts: it finds the signals as pycap's caller set them up; what is said of it at the end."""
+import re
 import signal
 import subprocess
 
@@ -36,3 +37,20 @@ def test_signals(tmp_path, backend):
     ignored, blocked = look(*pycap, preexec_fn=set_up, restore_signals=False)
     assert ignored & bits(IGNORED) == bits(IGNORED) and blocked == bits(BLOCKED)
     assert look(*pycap) == look()
+
+
+def test_summary_accounts_for_every_sample(tmp_path):
+    """A shell is sampled until it is known to be no Python; those samples cost something and are not recorded."""
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exec python3 -c 'sum(range(20000000))'"
+    done = subprocess.run([PYCAP, "record", "-F", "999", "-o", tmp_path / "t.bin", "--", "sh", "-c", script],
+                          capture_output=True, text=True, timeout=300, check=True)
+    if "Cost:" not in done.stderr:
+        pytest.skip("kernel.bpf_stats_enabled is off: what sampling costs is not known")
+    recorded = int(re.search(r"Recorded (\d+) samples", done.stderr)[1])
+    cost = re.search(r"\((\d+) ticks, (\d+) of them sampled, (\d+) of these of processes that proved", done.stderr)
+    ticks, sampled, dropped = map(int, cost.groups())
+    lost = sum(map(int, re.findall(r"^  (?:process_gone|ring_full|nested) +(\d+)", done.stderr, re.M)))
+    assert dropped > 0 and recorded > 0
+    assert ticks >= sampled == recorded + dropped + lost, done.stderr
