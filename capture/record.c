@@ -77,7 +77,6 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
         TRY(recorder_begin_epoch(r->recorder, time_ns));
     if (kind == QUEUED_SIDEBAND) {
         struct sideband_event event;
-        memset(&event, 0, sizeof event);
         memcpy(&event, data, len);
         r->news_waiting--;
         r->news_ns = time_ns;

@@ -127,11 +127,9 @@ uint32_t sideband_fds(const struct sideband *s, const int **fds)
 
 static void copy_text(struct sideband_event *e, const char *text)
 {
-    size_t n = text ? strlen(text) : 0;
+    /* The kernel's own limit is PATH_MAX: longer paths come as "//toolong". */
+    size_t n = text ? strnlen(text, sizeof e->text - 1) : 0;
 
-    e->cut = n >= sizeof e->text;
-    if (e->cut)
-        n = sizeof e->text - 1;
     if (n)
         memcpy(e->text, text, n);
     e->text[n] = 0;
@@ -146,7 +144,6 @@ static bool decode(const uint8_t *data, uint32_t len, struct sideband_event *e)
 
     bytes_skip(&b, 2);
     memset(e, 0, offsetof(struct sideband_event, text) + 1);
-    e->cut = false;
     if (len < 8 + 16)
         return false;
     /* sample_id_all puts {tid pair, time} at the end. */

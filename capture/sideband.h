@@ -7,7 +7,6 @@
 #ifndef CAPTURE_SIDEBAND_H
 #define CAPTURE_SIDEBAND_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/err.h"
@@ -33,8 +32,7 @@ struct sideband_event {
     uint64_t inode, inode_generation;
     uint8_t build_id[20];
     uint32_t build_id_len; /* 0: none, then device and inode are set */
-    char text[256];        /* path, or name; cut when longer (then `cut` is set) */
-    bool cut;
+    char text[4096];       /* path, or name: the last member, so that what is behind its end need not be touched */
 };
 
 struct sideband;

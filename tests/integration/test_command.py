@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command that pycap starts: it finds the signals as pycap's caller set them up; what is said of it at the end."""
+import os
 import re
+import shutil
 import signal
 import subprocess
 
 import pytest
 
-from conftest import PYCAP, why_no_bpf
+from conftest import PYCAP, PYTHON, why_no_bpf
 
 LOOK = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
 IGNORED = [signal.SIGHUP, signal.SIGPIPE, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR2]
@@ -54,3 +56,22 @@ def test_summary_accounts_for_every_sample(tmp_path):
     lost = sum(map(int, re.findall(r"^  (?:process_gone|ring_full|nested) +(\d+)", done.stderr, re.M)))
     assert dropped > 0 and recorded > 0
     assert ticks >= sampled == recorded + dropped + lost, done.stderr
+
+
+def test_deep_path(tmp_path, pysym):
+    """An interpreter whose path is longer than 255 bytes: the module has the whole path, cut nowhere."""
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    folder = tmp_path.joinpath(*["d" * 60] * 5)
+    folder.mkdir(parents=True)
+    python = folder / "python"
+    shutil.copy(PYTHON, python)
+    program = "import time\nend = time.monotonic() + .5\nwhile time.monotonic() < end: pass"
+    subprocess.run([PYCAP, "record", "-q", "-o", tmp_path / "t.bin", "--", python, "-c", program],
+                   env={**os.environ, "PYTHONHOME": "/usr"}, timeout=300, check=True)
+    done = pysym(tmp_path / "t.bin", "--format", "dump")
+    assert done.returncode == 0, done.stderr
+    # The dump shows a long string's beginning, and how much more there is.
+    shown = re.findall(r'^string .* data="([^"]*)"\+(\d+)$', done.stdout, re.M)
+    lengths = {len(start) + int(more) for start, more in shown if str(python).startswith(start)}
+    assert lengths == {len(str(python))}, shown
