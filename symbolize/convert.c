@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "formats/base/buf.h"
+#include "formats/base/intern.h"
 #include "formats/base/vec.h"
+#include "formats/emit/weights.h"
 #include "formats/trace/trace.h"
 #include "symbolize/epoch.h"
 #include "symbolize/reorder.h"
@@ -22,6 +25,8 @@ struct convert {
     struct unwind_check *check;    /* NULL unless it is asked for; then it alone sees the samples */
     const struct emitter *emitter; /* NULL: only the summary or the check is asked for */
     void *emitter_state;
+    struct weights *weigh; /* not NULL: samples are weighed, and nothing else is done with them */
+    struct intern weigh_keys;
     struct reorder reorder;
     bool has_start, single_pass; /* the file has a start time; it cannot be read twice */
     uint64_t start_ns;    /* of the file */
@@ -36,6 +41,7 @@ static void deinit(struct convert *c)
 {
     if (c->emitter)
         c->emitter->destroy(c->emitter_state);
+    intern_deinit(&c->weigh_keys);
     reorder_deinit(&c->reorder);
     unwind_check_destroy(c->check);
     summary_destroy(c->summary);
@@ -79,6 +85,26 @@ static bool in_time(const struct convert *c, uint64_t time_ns)
     return since_ns >= c->options->from_ns && since_ns < c->options->to_ns;
 }
 
+/* As weights_class_of() has it, but of an event that no model has. */
+static struct error *weigh_sample(struct convert *c, uint32_t event, uint64_t weight)
+{
+    const struct trace_event *def = &c->epoch.events.data[event].def;
+    const char *unit = epoch_text(&c->epoch, def->unit), *name = epoch_text(&c->epoch, def->name);
+    uint32_t number = WEIGHTS_OF_TIME;
+
+    if (strcmp(unit, "ns")) {
+        struct buf key = {0};
+        buf_put(&key, name, strlen(name) + 1);
+        buf_put_str(&key, unit);
+        number = key.bad ? INTERN_NONE : intern_id(&c->weigh_keys, key.data, (uint32_t)key.len_bytes, NULL);
+        buf_deinit(&key);
+        if (number == INTERN_NONE)
+            return error_no_memory();
+        number++;
+    }
+    return weights_add(c->weigh, number, weight) ? NULL : error_no_memory();
+}
+
 static struct error *convert_sample(struct convert *c, uint32_t event, const struct trace_sample *sample)
 {
     struct emit_sample shown;
@@ -94,6 +120,8 @@ static struct error *convert_sample(struct convert *c, uint32_t event, const str
         if (!known || !(sample->flags & TRACE_SAMPLE_GIL))
             return NULL;
     }
+    if (c->weigh)
+        return weigh_sample(c, event, sample->value);
     if (c->check)
         return unwind_check_sample(c->check, &c->epoch, sample, since_start_ns(c, sample->time_ns));
     TRY(resolver_sample(c->resolver, &c->epoch, event, sample, &shown));
@@ -123,11 +151,13 @@ static struct error *convert_samples(struct convert *c, const struct trace_sampl
 
 static struct error *end_epoch(struct convert *c)
 {
+    c->threads.count = 0;
+    if (c->weigh)
+        return NULL;
     TRY(summary_end_epoch(c->summary, &c->epoch));
     resolver_end_epoch(c->resolver);
     if (c->check)
         unwind_check_end_epoch(c->check);
-    c->threads.count = 0;
     return NULL;
 }
 
@@ -140,6 +170,8 @@ static struct error *convert_record(struct convert *c, const struct trace_record
         c->has_start = true;
     }
     TRY(epoch_load(&c->epoch, rec));
+    if (c->weigh)
+        return rec->type == TRACE_samples ? convert_samples(c, &rec->samples) : NULL;
     TRY(summary_record(c->summary, &c->epoch, rec));
     if (rec->type == TRACE_samples)
         return convert_samples(c, &rec->samples);
@@ -155,12 +187,14 @@ static struct error *convert_records(struct convert *c, struct trace_reader *rea
 
     for (;;) {
         TRY(trace_reader_next(reader, &rec, &more));
-        if (!more)
+        if (!more || (c->weigh && c->weigh->differ))
             break;
         TRY(convert_record(c, &rec));
     }
     TRY(end_epoch(c));
     epoch_deinit(&c->epoch);
+    if (c->weigh)
+        return NULL;
     if (c->emitter && c->emitter->time_order)
         TRY(reorder_flush(&c->reorder));
     return summary_end_file(c->summary, reader);
@@ -173,10 +207,13 @@ static struct error *convert_file(struct convert *c, const char *path)
 
     c->has_start = false;
     c->single_pass = !strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode);
-    c->epoch.no_snapshots = c->options->python_only && !c->check;
+    if (c->weigh && c->single_pass)
+        return NULL;
+    c->epoch.no_snapshots = c->weigh || (c->options->python_only && !c->check);
     TRY(trace_reader_open(path, &reader));
-    struct error *err = summary_begin_file(c->summary, path);
-    resolver_begin_file(c->resolver, path);
+    struct error *err = c->weigh ? NULL : summary_begin_file(c->summary, path);
+    if (!c->weigh)
+        resolver_begin_file(c->resolver, path);
     if (!err)
         err = convert_records(c, reader);
     trace_reader_close(reader);
@@ -197,9 +234,25 @@ static struct error *convert_files(struct convert *c)
     return summary_print(c->summary, c->resolver, c->out);
 }
 
+/* Do the samples that the options ask for weigh differently? A pass of its own, for which no stack is resolved. */
+static bool weights_will_differ(const struct options *o)
+{
+    struct weights weights = {0};
+    struct convert c = {.options = o, .weigh = &weights};
+    struct error *err = NULL;
+
+    for (size_t i = 0; i < o->inputs.count && !weights.differ && !err; i++)
+        err = convert_file(&c, o->inputs.data[i]);
+    error_destroy(err); /* What is wrong with a file is said when it is converted. */
+    deinit(&c);
+    weights_deinit(&weights);
+    return weights.differ;
+}
+
 static struct error *start(struct convert *c)
 {
     const struct options *o = c->options;
+    struct emit_options emit = o->emit;
     const struct resolver_options resolver_options = {
         .binaries = {.archives = o->python_only ? NULL : o->archives.data,
                      .symfs = o->symfs.data,
@@ -218,7 +271,8 @@ static struct error *start(struct convert *c)
     if (o->kind != OUTPUT_EMITTER)
         return NULL;
     c->emitter = o->emitter;
-    TRY(c->emitter->begin(resolver_model(c->resolver), &o->emit, c->out, &c->emitter_state));
+    emit.weights_differ = c->emitter->wants_weights && weights_will_differ(o);
+    TRY(c->emitter->begin(resolver_model(c->resolver), &emit, c->out, &c->emitter_state));
     c->reorder.emitter = c->emitter;
     c->reorder.state = c->emitter_state;
     return NULL;
@@ -232,7 +286,10 @@ static struct error *run(const struct options *o, FILE *out, FILE *trouble, stru
     if (!err)
         err = convert_files(&c);
     if (!err) {
+        const char *remark = c.emitter && c.emitter->remark ? c.emitter->remark(c.emitter_state) : NULL;
         summary_print_trouble(c.summary, trouble);
+        if (remark)
+            fprintf(trouble, "pysym: %s\n", remark);
         /* The check is about stacks, whatever else was lost. */
         outcome->incomplete = !c.check && !summary_is_complete(c.summary, c.resolver);
         outcome->differs = c.check && !unwind_check_agrees(c.check);

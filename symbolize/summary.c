@@ -179,7 +179,9 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, const str
     if ((sample->event >= s->event_of.count || !s->event_of.data[sample->event]) && !find_event(s, e, sample->event))
         return error_no_memory();
     struct event_row *row = &s->events.data[s->event_of.data[sample->event] - 1];
-    row->sample_count++;
+    if (!row->sample_count++)
+        row->first_value = sample->value;
+    row->values_differ |= sample->value != row->first_value;
     row->value += sample->value;
     while (s->thread_samples.count <= sample->thread) {
         if (!VEC_PUSH(&s->thread_samples, 0))

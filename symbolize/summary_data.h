@@ -29,7 +29,8 @@ struct summary_file {
 struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
-    uint64_t sample_count, value;
+    uint64_t sample_count, value, first_value;
+    bool values_differ;
 };
 struct process_row {
     uint32_t pid, version, flags;

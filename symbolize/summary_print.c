@@ -110,8 +110,10 @@ static void print_events(const struct summary *s, FILE *out)
         fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
         if (row->frequency_hz)
             fprintf(out, " at %s Hz", grouped(row->frequency_hz, &n));
-        else if (row->period)
+        else if (row->period && !row->values_differ)
             fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
+        if (row->values_differ)
+            fprintf(out, ", of different weights");
         if (!strcmp(row->unit, "ns"))
             fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
         else
@@ -244,7 +246,7 @@ static void print_completeness(const struct summary *s, const struct resolver *r
 
     if (!stats->sample_count)
         return;
-    fprintf(out, "Completeness\n");
+    fprintf(out, "Completeness, as shares of samples\n");
     /* Of these no such stack was taken; they are among the losses. */
     python.count[LOSS_not_yet_known] = python.count[LOSS_stale_config] = native.count[LOSS_not_yet_known] = 0;
     print_ends("Python stacks that reached their root", &python, out);

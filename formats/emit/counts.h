@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples counted by (owner, stack), one table per event. This is all that folded and top do while samples come:
- * frames are spelled once per distinct stack, when the last sample is in.
+ * Samples counted and weighed by (owner, stack), one table per event. This is all that folded and top do while samples
+ * come: frames are spelled once per distinct stack, when the last sample is in.
  */
 #ifndef FORMATS_EMIT_COUNTS_H
 #define FORMATS_EMIT_COUNTS_H
 
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
+#include "formats/emit/emit.h"
+#include "formats/emit/weights.h"
+
+struct count {
+    uint64_t samples, weight; /* of the event: nanoseconds, for clocks */
+};
 
 struct counts {
-    VEC(struct map) events; /* by event: owner << 32 | stack -> samples */
+    VEC(struct map) events; /* by event: owner << 32 | stack -> row */
+    VEC(struct count) rows;
+    struct weights weights;
 };
 
 static inline void counts_deinit(struct counts *c)
@@ -18,23 +26,34 @@ static inline void counts_deinit(struct counts *c)
     for (size_t i = 0; i < c->events.count; i++)
         map_deinit(&c->events.data[i]);
     VEC_DEINIT(&c->events);
+    VEC_DEINIT(&c->rows);
+    weights_deinit(&c->weights);
 }
 
 /* False when memory ran out. */
-static inline bool counts_add(struct counts *c, uint32_t event, uint32_t owner, uint32_t stack)
+static inline bool counts_add(struct counts *c, const struct emit_model *m, const struct emit_sample *s, uint32_t owner)
 {
-    uint64_t key = (uint64_t)owner << 32 | stack;
+    uint64_t key = (uint64_t)owner << 32 | s->stack;
 
-    while (event >= c->events.count) {
+    while (s->event >= c->events.count) {
         if (!VEC_PUSH(&c->events, ((struct map){0})))
             return false;
     }
-    uint64_t *samples = map_get(&c->events.data[event], key);
-    if (samples) {
-        ++*samples;
+    if (!weights_add(&c->weights, weights_class_of(m, s->event), s->value))
+        return false;
+    const uint64_t *row = map_get(&c->events.data[s->event], key);
+    if (row) {
+        c->rows.data[*row].samples++;
+        c->rows.data[*row].weight += s->value;
         return true;
     }
-    return map_set(&c->events.data[event], key, 1);
+    return map_set(&c->events.data[s->event], key, c->rows.count) &&
+           VEC_PUSH(&c->rows, ((struct count){.samples = 1, .weight = s->value}));
+}
+
+static inline const struct count *counts_get(const struct counts *c, const struct map_slot *slot)
+{
+    return &c->rows.data[slot->value];
 }
 
 /* Events that were sampled. */

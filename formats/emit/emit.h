@@ -93,6 +93,7 @@ struct emit_options {
     const char *name;   /* of the profile: the input's file name */
     const char *exporter; /* "pysym 0.1.0" */
     uint32_t top_count; /* rows of `top`; 0: all */
+    bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
 };
 
 struct emitter {
@@ -100,11 +101,14 @@ struct emitter {
     const char *description; /* one line for --help */
     const char *extension;   /* ".folded" */
     bool time_order;         /* wants each thread's samples in order of time */
+    bool wants_weights;      /* cannot do without options.weights_differ */
     /* `out` is checked and closed by the caller. State is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);
     struct error *(*sample)(void *state, const struct emit_sample *sample);
     /* Everything that still has to be written. */
     struct error *(*end)(void *state);
+    /* After the end: what a reader has to know of the output, for standard error; NULL: nothing. May be NULL itself. */
+    const char *(*remark)(const void *state);
     void (*destroy)(void *state); /* accepts NULL; also after an error */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folded stacks, for flamegraph.pl, inferno, speedscope and many others: one line per distinct stack, outermost frame
- * first, and the count of its samples. Always a count, since readers make that many samples of it.
+ * first, and the count of its samples: readers make that many samples of it. Only when samples weigh differently would
+ * counts tell wrong shares. Then the number is the weight: of clocks in microseconds, of other events as it is.
  *
  * Samples are counted by process (or thread) and stack. At the end the stacks become a tree of names: stacks that
  * differ but read alike fall together there. Walking the tree in the order of its texts gives the lines in the order
@@ -19,7 +20,7 @@
 struct node {
     uint32_t name; /* in texts */
     uint32_t first_child, next_sibling;
-    uint64_t samples; /* that end here */
+    uint64_t number; /* of the line that ends here; 0: there is none */
 };
 #define NODE_ROOT 0 /* also: no node, since the root is nobody's child */
 
@@ -50,7 +51,7 @@ static struct error *folded_sample(void *state, const struct emit_sample *s)
     struct folded *f = state;
     uint32_t owner = f->options.threads ? s->thread : f->model->threads[s->thread].process;
 
-    return counts_add(&f->counts, s->event, owner, s->stack) ? NULL : error_no_memory();
+    return counts_add(&f->counts, f->model, s, owner) ? NULL : error_no_memory();
 }
 
 /* NODE_ROOT when memory ran out. */
@@ -101,14 +102,47 @@ static uint32_t owner_node(struct folded *f, uint32_t event, uint32_t owner)
     return node;
 }
 
-/* Adds the stacks of one event to the tree. */
+/*
+ * Nanoseconds into microseconds, over all lines from a node on, so that neither the sum nor a line is off: each is
+ * rounded up or down by what the ones before it were rounded. A line of less than a microsecond is one all the same;
+ * later lines give it back.
+ */
+static void round_lines(struct folded *f, uint64_t from)
+{
+    int64_t rest_ns = 0; /* not yet on any line; below 0: too much is */
+
+    for (uint64_t i = from; i < f->nodes.count; i++) {
+        uint64_t *number = &f->nodes.data[i].number;
+        if (!*number)
+            continue;
+        rest_ns += (int64_t)(*number % 1000);
+        *number /= 1000;
+        if (rest_ns >= 500) {
+            ++*number;
+            rest_ns -= 1000;
+        }
+        if (!*number) {
+            *number = 1;
+            rest_ns -= 1000;
+        }
+        if (rest_ns < -500) {
+            uint64_t back = (uint64_t)(500 - rest_ns) / 1000;
+            back = back < *number ? back : *number - 1;
+            *number -= back;
+            rest_ns += (int64_t)back * 1000;
+        }
+    }
+}
+
+/* Adds the stacks of one event to the tree. Events have no node in common but the root. */
 static struct error *plant(struct folded *f, uint32_t event, const uint32_t *names)
 {
     const struct emit_model *m = f->model;
     const struct map *counts = &f->counts.events.data[event];
     struct map known = {0}; /* owner << 32 | stack (or EMIT_NO_STACK, for the owner itself) -> node */
     VEC(uint32_t) todo = {0};
-    bool ok = true;
+    uint64_t from = f->nodes.count;
+    bool ok = true, weigh = weights_differ(&f->counts.weights, weights_class_of(m, event));
 
     for (uint64_t i = 0; ok && i < counts->slot_count; i++) {
         const struct map_slot *slot = &counts->slots[i];
@@ -138,9 +172,12 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
         }
         if (ok && (uint32_t)slot->key == EMIT_NO_STACK)
             ok = (node = child_of(f, node, names[m->frame_count])) != NODE_ROOT;
+        const struct count *count = counts_get(&f->counts, slot);
         if (ok)
-            f->nodes.data[node].samples += slot->value;
+            f->nodes.data[node].number += weigh ? count->weight : count->samples;
     }
+    if (ok && weigh && m->events[event].is_time)
+        round_lines(f, from);
     VEC_DEINIT(&todo);
     map_deinit(&known);
     return ok ? NULL : error_no_memory();
@@ -159,7 +196,7 @@ static void item_tail(const struct folded *f, const struct item *it, char tail[2
     if (it->below)
         strcpy(tail, ";");
     else
-        snprintf(tail, 24, " %" PRIu64, f->nodes.data[it->node].samples);
+        snprintf(tail, 24, " %" PRIu64, f->nodes.data[it->node].number);
 }
 
 static uint8_t item_byte(const struct intern_entry *name, const char *tail, size_t i)
@@ -203,7 +240,7 @@ static struct error *write_lines(struct folded *f)
             buf_put(&line, name->data, name->len_bytes);
         }
         if (!at.below) {
-            buf_printf(&line, " %" PRIu64 "\n", node->samples);
+            buf_printf(&line, " %" PRIu64 "\n", node->number);
             if (!line.bad && fwrite(line.data, line.len_bytes, 1, f->out) != 1)
                 err = error_os(errno, "cannot write the folded stacks");
         } else {
@@ -212,7 +249,7 @@ static struct error *write_lines(struct folded *f)
             size_t from = items.count;
             for (uint32_t c = node->first_child; c != NODE_ROOT && !err; c = f->nodes.data[c].next_sibling) {
                 struct item it = {.node = c, .prefix_bytes = (uint32_t)line.len_bytes};
-                if (f->nodes.data[c].samples && !VEC_PUSH(&items, it))
+                if (f->nodes.data[c].number && !VEC_PUSH(&items, it))
                     err = error_no_memory();
                 it.below = true;
                 if (f->nodes.data[c].first_child != NODE_ROOT && !VEC_PUSH(&items, it))
@@ -243,13 +280,24 @@ static struct error *folded_end(void *state)
         err = names_spell(&names, NAME_AS_ASKED, &f->texts, &ids);
     if (!err && !VEC_PUSH(&f->nodes, ((struct node){0})))
         err = error_no_memory();
-    for (uint32_t event = 0; !err && event < f->counts.events.count; event++)
-        err = plant(f, event, ids);
+    for (uint32_t event = 0; !err && event < f->counts.events.count; event++) {
+        if (f->counts.events.data[event].count)
+            err = plant(f, event, ids);
+    }
     if (!err)
         err = write_lines(f);
     free(ids);
     names_deinit(&names);
     return err;
+}
+
+static const char *folded_remark(const void *state)
+{
+    const struct folded *f = state;
+
+    if (weights_differ(&f->counts.weights, WEIGHTS_OF_TIME))
+        return "samples weigh differently: counts are microseconds";
+    return f->counts.weights.differ ? "samples weigh differently: counts are the event's, not of samples" : NULL;
 }
 
 static void folded_destroy(void *state)
@@ -272,5 +320,6 @@ const struct emitter emitter_folded = {
     .begin = folded_begin,
     .sample = folded_sample,
     .end = folded_end,
+    .remark = folded_remark,
     .destroy = folded_destroy,
 };

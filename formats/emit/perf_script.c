@@ -11,7 +11,9 @@
  *
  *  - Two spaces after comm, and no white space in it: they look for a name of two characters and then for a number.
  *  - The empty line ends a sample, the last one too: stackcollapse-perf.pl drops a sample without one.
- *  - The period is always 1: stackcollapse-perf.pl adds it up as the count.
+ *  - The period is 1, since stackcollapse-perf.pl adds it up as the count; but where samples weigh differently it is
+ *    the weight, in the event's unit, as perf has it: a count would tell wrong shares. Which of the two it is has to be
+ *    known when the first sample is written.
  *  - The header line has a space behind the event's colon, as perf's own.
  *  - Python functions are spelled as in the maps that CPython writes for perf; `(inlined)` is perf's own mark.
  *  - No other lines: a comment at the start hides the file's format from the Firefox Profiler.
@@ -23,6 +25,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/names.h"
+#include "formats/emit/weights.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,6 +41,7 @@ struct perf_script {
     const struct emit_model *model;
     struct emit_options options;
     FILE *out;
+    struct weights weights;
     struct arena arena;
     VEC(struct text) frames, comms, events;
     struct buf scratch;
@@ -106,7 +110,7 @@ static const struct text *event_text(struct perf_script *p, uint32_t id)
     struct text *t = &p->events.data[id];
     if (t->data)
         return t;
-    buf_put_str(&p->scratch, "          1 ");
+    buf_put_u8(&p->scratch, ' ');
     name_word(p->model->events[id].name, &p->scratch);
     buf_put_str(&p->scratch, ": \n");
     return keep_text(p, t) ? t : NULL;
@@ -122,10 +126,11 @@ static struct error *perf_sample(void *state, const struct emit_sample *s)
     struct perf_script *p = state;
     const struct text *comm = comm_text(p, s->thread), *event = event_text(p, s->event);
 
-    if (!comm || !event)
+    if (!comm || !event || !weights_add(&p->weights, weights_class_of(p->model, s->event), s->value))
         return error_no_memory();
     put_text(p, comm);
-    fprintf(p->out, "[%03u] %5" PRIu64 ".%06" PRIu64 ":", s->cpu, s->time_ns / 1000000000, s->time_ns / 1000 % 1000000);
+    fprintf(p->out, "[%03u] %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64, s->cpu, s->time_ns / 1000000000,
+            s->time_ns / 1000 % 1000000, p->options.weights_differ ? s->value : 1);
     put_text(p, event);
     for (uint32_t stack = s->stack; stack != EMIT_NO_STACK; stack = p->model->stacks[stack].parent) {
         const struct text *frame = frame_text(p, p->model->stacks[stack].frame);
@@ -145,12 +150,24 @@ static struct error *perf_end(void *state)
     return NULL;
 }
 
+static const char *perf_remark(const void *state)
+{
+    const struct perf_script *p = state;
+
+    if (p->options.weights_differ)
+        return "samples weigh differently: periods are weights";
+    return p->weights.differ ? "samples weigh differently, but every period is 1: the trace was not read from a file, "
+                               "so this was not known in time"
+                             : NULL;
+}
+
 static void perf_destroy(void *state)
 {
     struct perf_script *p = state;
 
     if (!p)
         return;
+    weights_deinit(&p->weights);
     arena_deinit(&p->arena);
     VEC_DEINIT(&p->frames);
     VEC_DEINIT(&p->comms);
@@ -164,8 +181,10 @@ const struct emitter emitter_perf_script = {
     .description = "every sample as `perf script` prints it, for the Firefox Profiler and stackcollapse-perf",
     .extension = ".perf.txt",
     .time_order = true,
+    .wants_weights = true,
     .begin = perf_begin,
     .sample = perf_sample,
     .end = perf_end,
+    .remark = perf_remark,
     .destroy = perf_destroy,
 };

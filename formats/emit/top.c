@@ -2,7 +2,7 @@
 /*
  * The hottest functions and the hottest lines as two tables, for a terminal. Self are the samples in which it is the
  * innermost frame, total those in which it is anywhere on the stack, counted once per sample however often it
- * recurs. Both are found per distinct stack, at the end.
+ * recurs. Both are found per distinct stack, at the end. Shares and order are by weight: samples need not weigh alike.
  */
 #include "formats/emit/counts.h"
 #include "formats/emit/emit.h"
@@ -22,7 +22,7 @@ struct top {
 
 struct row {
     uint32_t name;
-    uint64_t self, total;
+    struct count self, total;
     uint64_t last_stack; /* the last one counted: a serial number */
 };
 
@@ -42,37 +42,42 @@ static struct error *top_sample(void *state, const struct emit_sample *s)
 {
     struct top *t = state;
 
-    return counts_add(&t->counts, s->event, 0, s->stack) ? NULL : error_no_memory();
+    return counts_add(&t->counts, t->model, s, 0) ? NULL : error_no_memory();
+}
+
+static void add(struct count *to, const struct count *more)
+{
+    to->samples += more->samples;
+    to->weight += more->weight;
 }
 
 /* `rows` has one row per text, `ids` the text of each frame. */
-static uint64_t count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
+static void count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
 {
     const struct emit_model *m = t->model;
     const struct map *counts = &t->counts.events.data[event];
-    uint64_t all = 0, serial = 0;
+    uint64_t serial = 0;
 
     for (uint64_t i = 0; i < counts->slot_count; i++) {
         const struct map_slot *slot = &counts->slots[i];
         uint32_t stack = (uint32_t)slot->key;
         if (!slot->used)
             continue;
+        const struct count *count = counts_get(&t->counts, slot);
         serial++;
-        all += slot->value;
         if (stack == EMIT_NO_STACK) {
-            rows[ids[m->frame_count]].self += slot->value;
-            rows[ids[m->frame_count]].total += slot->value;
+            add(&rows[ids[m->frame_count]].self, count);
+            add(&rows[ids[m->frame_count]].total, count);
             continue;
         }
-        rows[ids[m->stacks[stack].frame]].self += slot->value;
+        add(&rows[ids[m->stacks[stack].frame]].self, count);
         for (; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
             struct row *row = &rows[ids[m->stacks[stack].frame]];
             if (row->last_stack != serial)
-                row->total += slot->value;
+                add(&row->total, count);
             row->last_stack = serial;
         }
     }
-    return all;
 }
 
 static int compare_rows(const void *a, const void *b, void *arg)
@@ -80,10 +85,12 @@ static int compare_rows(const void *a, const void *b, void *arg)
     const struct intern *texts = arg;
     const struct row *ra = a, *rb = b;
 
-    if (ra->self != rb->self)
-        return ra->self < rb->self ? 1 : -1;
-    if (ra->total != rb->total)
-        return ra->total < rb->total ? 1 : -1;
+    if (ra->self.weight != rb->self.weight)
+        return ra->self.weight < rb->self.weight ? 1 : -1;
+    if (ra->total.weight != rb->total.weight)
+        return ra->total.weight < rb->total.weight ? 1 : -1;
+    if (ra->total.samples != rb->total.samples)
+        return ra->total.samples < rb->total.samples ? 1 : -1;
     const struct intern_entry *na = intern_get(texts, ra->name), *nb = intern_get(texts, rb->name);
     int order = memcmp(na->data, nb->data, na->len_bytes < nb->len_bytes ? na->len_bytes : nb->len_bytes);
     return order ? order : (na->len_bytes > nb->len_bytes) - (na->len_bytes < nb->len_bytes);
@@ -95,7 +102,7 @@ static double percent(uint64_t part, uint64_t all)
 }
 
 static struct error *write_table(const struct top *t, const struct names *names, uint32_t event,
-                                 enum name_detail detail)
+                                 uint64_t all, enum name_detail detail)
 {
     struct intern texts = {0};
     uint32_t *ids = NULL;
@@ -105,19 +112,19 @@ static struct error *write_table(const struct top *t, const struct names *names,
     if (!err && !(rows = calloc(texts.count, sizeof *rows)))
         err = error_no_memory();
     if (!err) {
-        uint64_t all = count_rows(t, event, ids, rows);
+        count_rows(t, event, ids, rows);
         for (uint32_t i = 0; i < texts.count; i++)
             rows[i].name = i;
         qsort_r(rows, texts.count, sizeof *rows, compare_rows, &texts);
         fprintf(t->out, "\n%7s %10s %7s %10s  %s\n", "self", "samples", "total", "samples",
                 detail == NAME_FUNCTION ? "function" : "line");
-        for (uint32_t i = 0; i < texts.count && rows[i].total; i++) {
+        for (uint32_t i = 0; i < texts.count && rows[i].total.samples; i++) {
             const struct intern_entry *name = intern_get(&texts, rows[i].name);
             if (t->options.top_count && i == t->options.top_count)
                 break;
-            fprintf(t->out, "%6.2f%% %10" PRIu64 " %6.2f%% %10" PRIu64 "  %.*s\n", percent(rows[i].self, all),
-                    rows[i].self, percent(rows[i].total, all), rows[i].total, (int)name->len_bytes,
-                    (const char *)name->data);
+            fprintf(t->out, "%6.2f%% %10" PRIu64 " %6.2f%% %10" PRIu64 "  %.*s\n", percent(rows[i].self.weight, all),
+                    rows[i].self.samples, percent(rows[i].total.weight, all), rows[i].total.samples,
+                    (int)name->len_bytes, (const char *)name->data);
         }
     }
     free(rows);
@@ -129,17 +136,26 @@ static struct error *write_table(const struct top *t, const struct names *names,
 static struct error *write_event(const struct top *t, const struct names *names, uint32_t event)
 {
     const struct map *counts = &t->counts.events.data[event];
-    struct buf name = {0};
-    uint64_t all = 0;
+    const struct emit_event *def = &t->model->events[event];
+    struct buf name = {0}, unit = {0};
+    struct count all = {0};
 
-    for (uint64_t i = 0; i < counts->slot_count; i++)
-        all += counts->slots[i].used ? counts->slots[i].value : 0;
-    name_word(t->model->events[event].name, &name);
-    fprintf(t->out, "%" PRIu64 " sample%s of %s\n", all, all == 1 ? "" : "s", buf_cstr(&name));
+    for (uint64_t i = 0; i < counts->slot_count; i++) {
+        if (counts->slots[i].used)
+            add(&all, counts_get(&t->counts, &counts->slots[i]));
+    }
+    name_word(def->name, &name);
+    fprintf(t->out, "%" PRIu64 " sample%s of %s, ", all.samples, all.samples == 1 ? "" : "s", buf_cstr(&name));
+    name_word(*def->unit ? def->unit : def->name, &unit);
+    if (def->is_time)
+        fprintf(t->out, "%.3f s; percentages of time\n", (double)all.weight / 1e9);
+    else
+        fprintf(t->out, "%" PRIu64 " %s; percentages of %s\n", all.weight, buf_cstr(&unit), buf_cstr(&unit));
     buf_deinit(&name);
-    TRY(write_table(t, names, event, NAME_FUNCTION));
+    buf_deinit(&unit);
+    TRY(write_table(t, names, event, all.weight, NAME_FUNCTION));
     if (!t->options.no_lines && !t->options.by_function)
-        TRY(write_table(t, names, event, NAME_LINE));
+        TRY(write_table(t, names, event, all.weight, NAME_LINE));
     return NULL;
 }
 

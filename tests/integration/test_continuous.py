@@ -129,6 +129,14 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     assert pysym(trace, "--format", "speedscope", "-o", out).returncode in (0, 3)
     profiles = json.loads(out.read_text())["profiles"]
     assert sum(sum(p["weights"]) for p in profiles) == account.weight_ns
+    folded = pysym(trace, "--format", "folded")
+    assert "counts are microseconds" in folded.stderr
+    in_folded_us = sum(int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines())
+    assert abs(in_folded_us - account.weight_ns / 1e3) <= 0.5
+    top = pysym(trace, "--format", "top").stdout
+    assert top.startswith(f"{len(account.samples)} samples of cpu-clock, {account.weight_ns / 1e9:.3f} s; "), top
+    script = pysym(trace, "--format", "perf-script").stdout
+    assert sum(int(n) for n in re.findall(r"^\S.*: +(\d+) cpu-clock: $", script, re.M)) == account.weight_ns
 
 
 def test_max_size_ends_in_order(pycap, pysym, tmp_path):

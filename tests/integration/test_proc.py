@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import accounts
 from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
@@ -261,7 +262,7 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
             assert names[i - 1] == names[i].replace("_inner", "_outer"), names
     assert apart or whole > 20
     if torn:  # neighbours with one stack are one sample of speedscope's
-        torn = sum(int(line.rsplit(" ", 1)[1]) for line in pysym(trace, "--format", "folded").stdout.splitlines() if "[torn]" in line)
+        torn = pysym(trace, "--format", "perf-script").stdout.count(" [torn] ([unknown])\n")
     text = pysym(trace, "--format", "summary").stdout
     counted = re.search(r"^ *python_changed +([\d,]+)  \w", text, re.M)
     assert (int(counted[1].replace(",", "")) if counted else 0) == torn
@@ -283,6 +284,35 @@ def test_reuse(record_proc, profile):
                 assert file == f"<file {n}>" and line - n % 50000 in (1, 2), (function, file, line)
                 right += 1
     assert right > 50
+
+
+def test_shares_are_of_time(record_proc, pysym):
+    """A sample weighs the CPU time since the thread's last one, and shares of samples are not shares of time."""
+    trace, _ = record_proc(DEBIAN, PROGRAMS / "pairs.py", "0.5")
+    weights = [s.weight for s in accounts.read(PYSYM, trace).samples]
+    assert len(set(weights)) > 1
+    data = json.loads(pysym(trace, "--format", "speedscope").stdout)
+    names = [frame["name"] for frame in data["shared"]["frames"]]
+    by_stack, innermost = collections.Counter(), collections.Counter()
+    for one in data["profiles"]:
+        for stack, weight in zip(one["samples"], one["weights"]):
+            by_stack[tuple(names[i] for i in stack)] += weight
+            innermost[names[stack[-1]]] += weight
+    total = sum(by_stack.values())
+    assert total == sum(weights)
+    folded = pysym(trace, "--format", "folded")
+    assert "counts are microseconds" in folded.stderr
+    rows = collections.Counter()
+    for line in folded.stdout.splitlines():
+        rows[tuple(line.rsplit(" ", 1)[0].split(";")[1:])] += int(line.rsplit(" ", 1)[1])
+    assert all(abs(rows[stack] - by_stack[stack] / 1e3) <= 1 for stack in rows.keys() | by_stack.keys())
+    assert abs(sum(rows.values()) - total / 1e3) <= 0.5
+    lines = pysym(trace, "--format", "top", "--top", "0").stdout.split("  line\n")[1]
+    shares_of = {name: float(share) for share, name in re.findall(r"^ *([\d.]+)% +\d+ +[\d.]+% +\d+  (.*)$", lines, re.M)}
+    for name in shares_of.keys() | innermost.keys():
+        assert abs(shares_of[name] - 100 * innermost[name] / total) < 0.0051, name
+    script = pysym(trace, "--format", "perf-script").stdout
+    assert sum(int(n) for n in re.findall(r"^\S.*: +(\d+) task-clock: $", script, re.M)) == total
 
 
 # ---- how recording behaves ----

@@ -127,6 +127,72 @@ def test_formats_agree_on_weight(make, pysym, settings):
     assert folded == script
 
 
+def shares_of_folded(text):
+    out = collections.Counter()
+    for line in text.splitlines():
+        frames, number = line.rsplit(" ", 1)
+        out[tuple(frames.split(";")[1:])] += int(number)
+    return out
+
+
+def shares_of_speedscope(text):
+    data, out = json.loads(text), collections.Counter()
+    names = [frame["name"] for frame in data["shared"]["frames"]]
+    for profile in data["profiles"]:
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            out[tuple(names[i] for i in stack)] += weight
+    return out
+
+
+def self_of_top(text):
+    """{line: (percent, samples)}, of the second table."""
+    rows = re.findall(r"^ *([\d.]+)% +(\d+) +[\d.]+% +\d+  (.*)$", text.split("  line\n")[1], re.M)
+    assert [float(r[0]) for r in rows] == sorted((float(r[0]) for r in rows), reverse=True)
+    return {name: (float(percent), int(samples)) for percent, samples, name in rows}
+
+
+@pytest.mark.parametrize("files", [
+    [{"slower_at": 500}],
+    [{"slower_at": 500, "epoch_samples": 77}],
+    [{"uneven": 1}],
+    [{"interval_us": 10000, "stacks": 3}, {"interval_us": 3700, "stacks": 7}],
+], ids=["slower", "slower-in-epochs", "uneven", "two-rates"])
+def test_shares_where_weights_differ(files, make, pysym):
+    """All formats have the shares that speedscope has, and say that their numbers are not samples."""
+    traces = [make(**{"samples": 1999, "stacks": 7, "threads": 3, "native": 0, **settings}) for settings in files]
+    want = shares_of_speedscope(good(pysym(*traces, "-f", "speedscope")))
+    folded = pysym(*traces, "-f", "folded")
+    got = shares_of_folded(good(folded))
+    assert folded.stderr == "pysym: samples weigh differently: counts are microseconds\n"
+    assert set(got) == set(want) and all(abs(got[s] - want[s] / 1e3) <= 1 for s in want)
+    assert abs(sum(got.values()) - sum(want.values()) / 1e3) <= 0.5
+    script = pysym(*traces, "-f", "perf-script")
+    assert sum(weights_of_perf_script(good(script)).values()) == sum(want.values())
+    assert script.stderr == "pysym: samples weigh differently: periods are weights\n"
+    top = good(pysym(*traces, "-f", "top", "--top", "0"))
+    samples = 1999 * len(traces)
+    assert top.startswith(f"{samples} samples of cpu-clock, {sum(want.values()) / 1e9:.3f} s; percentages of time\n")
+    innermost, counted = collections.Counter(), 0
+    for stack, weight in want.items():
+        innermost[stack[-1]] += weight
+    for name, (percent, count) in self_of_top(top).items():
+        assert abs(percent - 100 * innermost[name] / sum(want.values())) <= 0.0051, name
+        counted += count
+    assert counted == samples
+    # A filter may leave samples that all weigh the same: they are counted again.
+    if files == [{"slower_at": 500}]:
+        done = pysym(*traces, "-f", "folded", "--time", "0,4")
+        assert done.stderr == "" and sum(shares_of_folded(good(done)).values()) == 399
+        done = pysym(*traces, "-f", "perf-script", "--time", "0,4")
+        assert done.stderr == "" and sum(weights_of_perf_script(good(done)).values()) == 399
+    summary = good(pysym(*traces, "-f", "summary"))
+    assert ("samples, of different weights" in summary) == (len(files) == 1)  # each rate has a row of its own
+    # What cannot be read twice is not known in time; then it is said.
+    with open(traces[0], "rb") as stream:
+        done = pysym("-", *traces[1:], "-f", "perf-script", stdin=stream)
+    assert done.returncode == 0 and "every period is 1" in done.stderr
+
+
 def test_epochs_change_nothing(make, pysym):
     """Ids start over with each epoch; what is shown does not."""
     one, many = make(samples=1000), make(samples=1000, epoch_samples=77)

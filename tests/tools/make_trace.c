@@ -10,6 +10,8 @@
  *     processes=1 threads=2   threads are of the processes in turn
  *     native=1            with native frames, a C callback between two runs, and the kernel's (0: Python only)
  *     interval_us=10000   between samples of one CPU; a sample stands for that time
+ *     slower_at=0         after so many samples the rate is halved: a PERIOD record, and twice the interval
+ *     uneven=0            every sample says its own weight; they go from nothing to 3 intervals
  *     cpus=1              each with samples of its own
  *     epoch_samples=0     begin an epoch after so many (0: when the writer says it is due)
  *     second_event=0      also "page-faults", of value 1, between the samples of the first; so many
@@ -45,6 +47,8 @@ enum {
     THREADS,
     NATIVE,
     INTERVAL_US,
+    SLOWER_AT,
+    UNEVEN,
     CPUS,
     EPOCH_SAMPLES,
     SECOND_EVENT,
@@ -60,7 +64,7 @@ enum {
 struct maker {
     struct trace_writer *w;
     struct setting settings[SETTING_COUNT];
-    uint64_t sample_count;
+    uint64_t sample_count, period_ns;
     uint32_t event, second_event;
     uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples;
 };
@@ -233,7 +237,7 @@ static void put_host(struct maker *m)
 static void define(struct maker *m)
 {
     struct trace_event event = {
-        .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = get(m, INTERVAL_US) * NS_PER_US};
+        .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = m->period_ns};
     struct trace_event second = {.name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = 2};
     char name[32];
 
@@ -279,7 +283,12 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
         sample.tuple = m->unjoined_tuples[stack];
     if (get(m, GIL))
         sample.flags = TRACE_SAMPLE_GIL_KNOWN | (thread ? 0 : TRACE_SAMPLE_GIL);
+    if (get(m, UNEVEN)) {
+        sample.flags |= TRACE_SAMPLE_VALUE;
+        sample.value = i * 7919 % 3001 * (m->period_ns / 1000 + 1);
+    }
     trace_writer_sample(m->w, m->event, &sample);
+    sample.flags &= ~(uint32_t)TRACE_SAMPLE_VALUE;
     m->sample_count++;
     if (m->second_event && i < get(m, SECOND_EVENT)) {
         sample.time_ns += get(m, INTERVAL_US) * NS_PER_US / 2;
@@ -293,10 +302,16 @@ static void make(struct maker *m)
 {
     uint64_t time_ns = START_S * NS_PER_US * 1000000, flushed_ns = time_ns;
 
+    m->period_ns = get(m, INTERVAL_US) * NS_PER_US;
     define(m);
     for (uint64_t i = 0; i < get(m, SAMPLES); i++) {
+        if (get(m, SLOWER_AT) && i == get(m, SLOWER_AT)) {
+            m->period_ns *= 2;
+            struct trace_period period = {.event = m->event, .time_ns = time_ns + 1, .period = m->period_ns};
+            trace_writer_put(m->w, TRACE_period, &period);
+        }
         if (i % get(m, CPUS) == 0)
-            time_ns += get(m, INTERVAL_US) * NS_PER_US;
+            time_ns += m->period_ns;
         if ((get(m, EPOCH_SAMPLES) && i && i % get(m, EPOCH_SAMPLES) == 0) || trace_writer_epoch_due(m->w, time_ns)) {
             trace_writer_new_epoch(m->w, time_ns);
             define(m);
@@ -345,6 +360,8 @@ int main(int argc, char **argv)
                           [THREADS] = {"threads", 2},
                           [NATIVE] = {"native", 1},
                           [INTERVAL_US] = {"interval_us", 10000},
+                          [SLOWER_AT] = {"slower_at", 0},
+                          [UNEVEN] = {"uneven", 0},
                           [CPUS] = {"cpus", 1},
                           [EPOCH_SAMPLES] = {"epoch_samples", 0},
                           [SECOND_EVENT] = {"second_event", 0},

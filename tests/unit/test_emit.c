@@ -177,7 +177,7 @@ static void test_top_golden(void **state)
 
     setup_small(&s);
     expect(&s, "top", plain,
-           "5 samples of cpu-clock\n"
+           "5 samples of cpu-clock, 0.050 s; percentages of time\n"
            "\n"
            "   self    samples   total    samples  function\n"
            " 60.00%          3  60.00%          3  do_syscall_64_[k]\n"
@@ -197,7 +197,7 @@ static void test_top_golden(void **state)
     few.top_count = 1;
     few.by_function = true;
     expect(&s, "top", few,
-           "5 samples of cpu-clock\n"
+           "5 samples of cpu-clock, 0.050 s; percentages of time\n"
            "\n"
            "   self    samples   total    samples  function\n"
            " 60.00%          3  60.00%          3  do_syscall_64_[k]\n");
@@ -332,6 +332,130 @@ static void test_folded_counts_samples_not_time(void **state)
     synthetic_deinit(&s);
 }
 
+static void weighed(struct synthetic *s, uint32_t event, uint32_t stack, uint64_t value)
+{
+    sample(s, 0, stack);
+    s->samples.data[s->samples.count - 1].event = event;
+    s->samples.data[s->samples.count - 1].value = value;
+}
+
+static uint32_t named(struct synthetic *s, const char *name)
+{
+    return synthetic_stack(s, EMIT_NO_STACK, synthetic_native(s, name, "/x", 1, 1));
+}
+
+/* What the emitter has to say beside its output, which is dropped; NULL: nothing. */
+static const char *remark(const struct synthetic *s, const char *format, struct emit_options options)
+{
+    const struct emitter *emitter = emitter_find(format);
+    FILE *out = fopen("/dev/null", "w");
+    void *state;
+
+    assert_non_null(out);
+    assert_null(emitter->begin(&s->model, &options, out, &state));
+    for (size_t i = 0; i < s->samples.count; i++)
+        assert_null(emitter->sample(state, &s->samples.data[i]));
+    assert_null(emitter->end(state));
+    const char *text = emitter->remark(state);
+    emitter->destroy(state);
+    fclose(out);
+    return text;
+}
+
+/* One sample of three intervals outweighs two of one: in order, in shares, and in every format that has numbers. */
+static void test_unequal_weights(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options told = plain;
+    (void)state;
+
+    setup_one(&s);
+    uint32_t often = named(&s, "often"), seldom = named(&s, "seldom");
+    weighed(&s, 0, often, 10000000);
+    weighed(&s, 0, often, 10000000);
+    assert_null(remark(&s, "folded", plain));
+    assert_null(remark(&s, "perf-script", plain));
+    weighed(&s, 0, seldom, 30000400);
+    expect(&s, "folded", plain, "python3-100;often 20000\npython3-100;seldom 30000\n");
+    assert_non_null(strstr(remark(&s, "folded", plain), "counts are microseconds"));
+    told.no_lines = true;
+    expect(&s, "top", told,
+           "3 samples of cpu-clock, 0.050 s; percentages of time\n"
+           "\n"
+           "   self    samples   total    samples  function\n"
+           " 60.00%          1  60.00%          1  seldom\n"
+           " 40.00%          2  40.00%          2  often\n");
+    /* Streamed: right when it was known before, and said when it was not. */
+    assert_true(contains(&s, "perf-script", plain, "10.020001:          1 cpu-clock: \n"));
+    assert_non_null(strstr(remark(&s, "perf-script", plain), "every period is 1"));
+    told.weights_differ = true;
+    assert_true(contains(&s, "perf-script", told, "10.000001:   10000000 cpu-clock: \n"));
+    assert_true(contains(&s, "perf-script", told, "10.020001:   30000400 cpu-clock: \n"));
+    assert_non_null(strstr(remark(&s, "perf-script", told), "periods are weights"));
+    synthetic_deinit(&s);
+}
+
+/* Microseconds: no stack with a weight vanishes, one without does, and the sum stays. */
+static void test_folded_rounding(void **state)
+{
+    struct synthetic s = {0};
+    unsigned long sum = 0, weight_ns = 0;
+    char *save = NULL;
+    (void)state;
+
+    setup_one(&s);
+    weighed(&s, 0, named(&s, "nothing"), 0);
+    weighed(&s, 0, named(&s, "tiny"), 1);
+    weighed(&s, 0, named(&s, "tiny too"), 1);
+    weighed(&s, 0, named(&s, "pays"), 9001998);
+    expect(&s, "folded", plain, "python3-100;pays 9000\npython3-100;tiny 1\npython3-100;tiny too 1\n");
+    synthetic_deinit(&s);
+
+    s = (struct synthetic){0};
+    setup_one(&s);
+    for (unsigned i = 0; i < 1000; i++) {
+        char *name = NULL;
+        assert_true(asprintf(&name, "f%u", i) > 0);
+        weighed(&s, 0, named(&s, name), 1400 + i % 3);
+        weight_ns += 1400 + i % 3;
+    }
+    char *text = emit(&s, "folded", plain);
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        unsigned long number = strtoul(strrchr(line, ' '), NULL, 10);
+        assert_true(number == 1 || number == 2);
+        sum += number;
+    }
+    assert_int_equal(sum, (weight_ns + 500) / 1000);
+    free(text);
+    for (unsigned i = 0; i < 1000; i++)
+        free((char *)s.frames.data[i].function);
+    synthetic_deinit(&s);
+}
+
+/* Times are comparable, whatever the event; other events stand for themselves. */
+static void test_weights_of_events(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    synthetic_event(&s, "page-faults", "faults", false);
+    synthetic_event(&s, "task-clock", "ns", true);
+    uint32_t f = named(&s, "f");
+    weighed(&s, 0, f, 10000000);
+    weighed(&s, 1, f, 5);
+    expect(&s, "folded", plain, "cpu-clock;python3-100;f 1\npage-faults;python3-100;f 1\n");
+    assert_null(remark(&s, "folded", plain));
+    weighed(&s, 1, f, 1);
+    expect(&s, "folded", plain, "cpu-clock;python3-100;f 1\npage-faults;python3-100;f 6\n");
+    assert_non_null(strstr(remark(&s, "folded", plain), "the event's"));
+    assert_true(contains(&s, "top", plain, "2 samples of page-faults, 6 faults; percentages of faults\n"));
+    weighed(&s, 2, f, 2000000);
+    expect(&s, "folded", plain,
+           "cpu-clock;python3-100;f 10000\npage-faults;python3-100;f 6\ntask-clock;python3-100;f 2000\n");
+    synthetic_deinit(&s);
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -392,7 +516,7 @@ static void test_several_events(void **state)
     assert_true(contains(&s, "speedscope", plain,
                          "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\","
                          "\"startValue\":0,\"endValue\":5,"));
-    assert_true(contains(&s, "top", plain, "1 sample of page-faults\n"));
+    assert_true(contains(&s, "top", plain, "1 sample of page-faults, 5 page-faults; percentages of page-faults\n"));
     /* One event that is not time: its name still tells the unit. */
     s.samples.data[0] = s.samples.data[1];
     s.samples.count = 1;
@@ -764,7 +888,7 @@ static void test_top_recursion(void **state)
     sample(&s, 0, stack);
     sample(&s, 0, synthetic_stack(&s, stack, f3));
     expect(&s, "top", plain,
-           "3 samples of cpu-clock\n"
+           "3 samples of cpu-clock, 0.030 s; percentages of time\n"
            "\n"
            "   self    samples   total    samples  function\n"
            "100.00%          3 100.00%          3  f (x.py:1)\n"
@@ -839,7 +963,7 @@ static void test_formats_agree(void **state)
         assert_int_equal(in_perf[t], truth[t]);
         assert_int_equal(json_integer_value(json_object_get(p, "endValue")), truth[t] * 10101010);
     }
-    assert_true(contains(&s, "top", plain, "3000 samples of cpu-clock\n"));
+    assert_true(contains(&s, "top", plain, "3000 samples of cpu-clock, 30.303 s; percentages of time\n"));
     json_decref(json);
     free(folded);
     free(perf);
@@ -905,6 +1029,9 @@ int main(void)
         cmocka_unit_test(test_folded_number_at_the_end),
         cmocka_unit_test(test_folded_separators_and_controls),
         cmocka_unit_test(test_folded_counts_samples_not_time),
+        cmocka_unit_test(test_unequal_weights),
+        cmocka_unit_test(test_folded_rounding),
+        cmocka_unit_test(test_weights_of_events),
         cmocka_unit_test(test_folded_is_sorted),
         cmocka_unit_test(test_several_events),
         cmocka_unit_test(test_unknown_names),
