@@ -430,8 +430,7 @@ def cpu_of(command):
 
 def samples_in(name, path):
     if KINDS[name].bpf:
-        text = judge.text_of([PYSYM, path, "--format", "folded"])
-        return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+        return judge.samples_of([PYSYM, path, "--format", "summary"])
     text = judge.text_of(["perf", "report", "-i", path, "--stats"])
     # The first such line counts all events, those that follow one event each.
     return next(int(line.split()[2]) for line in text.splitlines() if line.split()[:2] == ["SAMPLE", "events:"])

@@ -51,6 +51,12 @@ def text_of(command):
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False).stdout
 
 
+def samples_of(command):
+    """Of all events, as a summary has them."""
+    events = text_of(command).split("\nEvents\n", 1)[1].split("\n\n", 1)[0]
+    return sum(int(n.replace(",", "")) for n in re.findall(r"^  \S+ +([\d,]+) samples", events, re.M))
+
+
 def lines_of(command):
     """One at a time: what this script holds in memory, the kernel counts as held by the commands that it starts."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

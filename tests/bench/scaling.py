@@ -46,8 +46,7 @@ def stop_all(pids):
 
 
 def samples_between(path, begin, end):
-    text = judge.text_of([PYSYM, path, "--format", "folded", "--time", f"{begin},{end}"])
-    return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+    return judge.samples_of([PYSYM, path, "--format", "summary", "--time", f"{begin},{end}"])
 
 
 def measure_case(processes, threads, python, bpf_time_ns, cpu_seconds):

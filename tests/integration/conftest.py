@@ -19,6 +19,8 @@ import tempfile
 
 import pytest
 
+import accounts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
@@ -198,13 +200,24 @@ def record(pycap, tmp_path):
 
 @pytest.fixture
 def folded(pysym):
-    """Symbolizes a trace; returns [(frames, count)], frames outermost first, comm-pid left out."""
+    """Symbolizes a trace; returns [(frames, count)], frames outermost first, comm-pid left out.
+
+    A busy machine may make the rate step down. Then counts are weights, in a unit that makes the sum of the whole trace
+    as many equal samples as tell as much, whatever the options leave of it."""
     def run(trace, *options):
         done = pysym(trace, "--format", "folded", *options)
         assert done.returncode in (0, 3), done.stderr
+        weights = [s.weight for s in accounts.read(PYSYM, trace).samples]
+        scale = 1
+        if len(set(weights)) > 1:
+            own_ns = 1000
+            if "counts are microseconds" not in done.stderr:  # what is left of the trace has one weight
+                top = re.search(r"^(\d+) samples? of \S+, ([\d.]+) s;", pysym(trace, "--format", "top", *options).stdout)
+                own_ns = float(top[2]) * 1e9 / int(top[1]) if top else 0
+            scale = own_ns * sum(weights) / sum(w * w for w in weights)
         rows = []
         for line in done.stdout.splitlines():
             stack, count = line.rsplit(" ", 1)
-            rows.append((stack.split(";")[1:], int(count)))
+            rows.append((stack.split(";")[1:], int(count) * scale))
         return rows
     return run

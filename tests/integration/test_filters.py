@@ -148,8 +148,10 @@ def test_renamed(host):
         program = host.start(PYTHON, "-c", RENAME, own)
         program.wait(60)
         lines = host.end((process, trace))[program.pid]
-        frames = collections.Counter(name for line in lines for name in ("before", "after")
-                                     for _ in range(int(line.rsplit(" ", 1)[1])) if f";{name} (" in line)
+        frames = collections.Counter()
+        for line in lines:
+            for name in ("before", "after"):
+                frames[name] += int(line.rsplit(" ", 1)[1]) if f";{name} (" in line else 0
         wanted, other = ("after", "before") if own == COMM else ("before", "after")
         assert frames[wanted] > 20
         # A tick may fall between the call and the news of it.

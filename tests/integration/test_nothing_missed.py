@@ -44,7 +44,7 @@ def done(**more):
 
 @pytest.fixture
 def run(pycap, pysym, tmp_path):
-    """Records a program; returns what it printed, its account, and its stacks as [(pid, [frames], samples)]."""
+    """Records a program; returns what it printed, its account, and its stacks as [(pid, [frames], samples at HZ)]."""
     def record(program, *before):
         script, trace = tmp_path / "program.py", tmp_path / "t.bin"
         script.write_text(HEAD + textwrap.dedent(program))
@@ -57,10 +57,11 @@ def run(pycap, pysym, tmp_path):
         rows = []
         folded = pysym(trace, "--format", "folded")
         assert folded.returncode in (0, 3), folded.stderr
+        scale = HZ / 1e6 if "counts are microseconds" in folded.stderr else 1
         for line in folded.stdout.splitlines():
             stack, count = line.rsplit(" ", 1)
             frames = stack.split(";")
-            rows.append((int(frames[0].rsplit("-", 1)[1]), frames[1:], int(count)))
+            rows.append((int(frames[0].rsplit("-", 1)[1]), frames[1:], int(count) * scale))
         told = next((json.loads(l) for l in done.stdout.splitlines() if l.startswith("{")), None)
         return told, account, rows
     return record
