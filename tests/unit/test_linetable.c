@@ -14,72 +14,19 @@
 #include <string.h>
 
 #include "formats/cpython/code.h"
-
-struct golden {
-    struct trace_code code;
-    uint8_t *table;
-    uint64_t checked;
-};
-
-static void set_table(struct golden *g, const char *hex)
-{
-    size_t len = strcmp(hex, "-") == 0 ? 0 : strlen(hex) / 2;
-
-    free(g->table);
-    g->table = malloc(len + 1);
-    for (size_t i = 0; i < len; i++)
-        assert_int_equal(sscanf(hex + 2 * i, "%2hhx", &g->table[i]), 1);
-    g->code.line_table_form = 1;
-    g->code.line_table_len = len;
-    g->code.line_table = (struct trace_bytes){g->table, len};
-}
-
-static bool is_same(const char *text, bool has, int32_t value)
-{
-    return strcmp(text, "-") == 0 ? !has : has && atoi(text) == value;
-}
-
-static void check_stretch(struct golden *g, const char *line)
-{
-    char text[4][16];
-    int64_t start, end;
-
-    assert_int_equal(sscanf(line, "at %" SCNd64 " %" SCNd64 " %15s %15s %15s %15s", &start, &end, text[0], text[1],
-                            text[2], text[3]),
-                     6);
-    for (int64_t offset = start; offset < end; offset++) {
-        bool exact;
-        struct py_position p = py_code_position(&g->code, offset, &exact);
-        if (!is_same(text[0], exact, p.line) || (exact && !is_same(text[1], exact, p.end_line)) ||
-            !is_same(text[2], p.has_columns, p.column) || !is_same(text[3], p.has_columns, p.end_column) || !p.has_line)
-            fail_msg("offset %d: %d-%d:%d-%d exact %d, but CPython says %s", (int)offset, (int)p.line, (int)p.end_line,
-                     (int)p.column, (int)p.end_column, exact, line);
-        g->checked++;
-    }
-}
+#include "tests/tools/line_truth.h"
 
 static void check_golden(const char *path)
 {
+    struct line_truth truth = {0};
     FILE *f = fopen(path, "r");
-    struct golden g = {0};
-    char *line = NULL;
-    size_t cap = 0;
 
     if (!f)
         fail_msg("%s: cannot be opened", path);
-    while (getline(&line, &cap, f) > 0) {
-        char name[256], hex[32768];
-        if (sscanf(line, "python %x", &g.code.python_version) == 1 || line[0] == '#')
-            continue;
-        if (sscanf(line, "code %255s %" SCNd64 " %u %32767s", name, &g.code.first_line, &g.code.code_len_bytes, hex) ==
-            4)
-            set_table(&g, hex);
-        else
-            check_stretch(&g, line);
-    }
-    assert_true(g.checked > 2000);
-    free(line);
-    free(g.table);
+    if (!line_truth_check(&truth, f))
+        fail_msg("%s: %s", path, truth.wrong);
+    assert_true(truth.bytes > 2000);
+    free(truth.table);
     fclose(f);
 }
 
