@@ -234,10 +234,25 @@ void name_position(const struct emit_frame *f, const struct emit_options *option
         *column = f->column;
 }
 
+/* Whether `module` stands for code made at run time, which has the path of its table of symbols: /tmp/perf-PID.map. */
+static bool is_perf_map(const char *module)
+{
+    static const char start[] = "/tmp/perf-";
+
+    if (strncmp(module, start, sizeof start - 1))
+        return false;
+    module += sizeof start - 1;
+    size_t digits = strspn(module, "0123456789");
+    return digits && !strcmp(module + digits, ".map");
+}
+
 static void put_module(struct buf *out, const char *module, unsigned flags)
 {
     if (!*module) {
         buf_put_str(out, UNKNOWN);
+    } else if (is_perf_map(module)) {
+        /* There need be no such file, and its number would part the stacks of processes. */
+        buf_put_str(out, "[jit]");
     } else if (*module == '[') { /* [vdso] */
         put_clean_str(out, module, flags);
     } else {

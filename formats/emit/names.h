@@ -5,7 +5,7 @@
  * There are two spellings. The *shown* one is for people (folded, speedscope, top):
  *
  *     C.run (app.py:42)   Python; with the column when asked for
- *     PyObject_Call       native; [libfoo.so] when the function is unknown
+ *     PyObject_Call       native; [libfoo.so] when the function is unknown, [jit] in code made at run time
  *     do_syscall_64_[k]   kernel
  *     [torn]              a mark
  *

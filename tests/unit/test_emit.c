@@ -533,6 +533,8 @@ static void test_unknown_names(void **state)
     setup_one(&s);
     uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "", "/usr/lib/libfoo.so", 1, 0));
     stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "[vdso]", 2, 0));
+    stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "/tmp/perf-100.map", 7, 0));
+    stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "/tmp/perf-x.map", 8, 0));
     stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "", 3, 0));
     stack = synthetic_stack(&s, stack, synthetic_python(&s, "", "/x.py", 4, 0, 0));
     stack = synthetic_stack(&s, stack, synthetic_python(&s, "", "", 0, 0, 0));
@@ -540,13 +542,15 @@ static void test_unknown_names(void **state)
     sample(&s, 0, stack);
     s.processes.data[0].comm = "";
     expect(&s, "folded", plain,
-           "unknown-100;[libfoo.so];[vdso];[unknown];[unknown] (x.py:4);[unknown];[unknown]_[k] 1\n");
+           "unknown-100;[libfoo.so];[vdso];[jit];[perf-x.map];[unknown];[unknown] (x.py:4);[unknown];[unknown]_[k] 1\n");
     expect(&s, "perf-script", plain,
            "unknown      100/101     [003]    10.000001:          1 cpu-clock: \n"
            "\t               5 [unknown] ([kernel.kallsyms])\n"
            "\t               0 py::[unknown] (/usr/bin/python3.12)\n"
            "\t               0 py::[unknown]:/x.py:4 (/usr/bin/python3.12)\n"
            "\t               3 [unknown] ([unknown])\n"
+           "\t               8 [unknown] (/tmp/perf-x.map)\n"
+           "\t               7 [unknown] (/tmp/perf-100.map)\n"
            "\t               2 [unknown] (vdso)\n"
            "\t               1 [unknown] (/usr/lib/libfoo.so)\n"
            "\n");
