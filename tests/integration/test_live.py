@@ -189,63 +189,6 @@ BETWEEN = {
 }
 
 
-JIT = """
-import sys, time
-
-def inner(n):
-    x = 0
-    for i in range(n):
-        x += i & 3
-        if i & 1: x -= 1
-    return x
-
-def middle(n):
-    for i in range(50):
-        inner(n)
-
-def outer():
-    end = time.thread_time() + 1
-    while time.thread_time() < end:
-        middle(2000)
-
-def is_active():
-    for i in range(100000):
-        if sys._jit.is_active():
-            return True
-
-outer()
-print(sys._jit.is_enabled(), is_active())
-"""
-
-
-@pytest.mark.every_python
-def test_jit(python, pycap, folded, tmp_path):
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
-    program, trace = tmp_path / "jit.py", tmp_path / "t.bin"
-    environment = {**os.environ, "PYTHON_JIT": "1"}
-    program.write_text(JIT)
-    has = subprocess.run([python.path, "-c", "import sys; print(sys._jit.is_enabled())"], env=environment,
-                         capture_output=True, text=True, check=False)
-    if has.stdout != "True\n":
-        pytest.skip("built without the JIT")
-    done = pycap("record", "-q", "-F", "499", "-o", trace, "--", python.path, program, env=environment)
-    assert (done.returncode, done.stdout) == (0, "True True\n"), done
-    jitted = spinning = 0
-    for frames, count in folded(trace):
-        names = [frame.split(" (jit.py")[0] for frame in frames]
-        own = [name for name, frame in zip(names, frames) if " (jit.py:" in frame]
-        assert not any("perf-" in frame for frame in frames), frames
-        if "inner" in own:
-            assert own == ["<module>", "outer", "middle", "inner"], frames
-            # Calls between Python functions have nothing of the interpreter's between them.
-            assert names[names.index("<module>"):][:4] == own, frames
-            spinning += count
-            jitted += count * ("[jit]" in frames)
-    assert spinning > 200 and jitted > 0.05 * spinning, (spinning, jitted)
-
-
 @UNWIND
 def test_native_between(python, unwind, chains_of, profile):
     """A callback through C: the C function stands between the Python frames, in true order."""
