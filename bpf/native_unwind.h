@@ -12,9 +12,10 @@
  * pointer of the next entry, so an entry holds the stack pointer only; that of the last
  * frame is `last_cfa`. (Behind a signal frame the stack may go on anywhere.)
  *
- * The stack is read in pieces of up to 8 KiB, upwards, since frames follow each other
- * there. Slots below the stack pointer, where an epilogue has popped a register from,
- * are read in the red zone only: further down the register has the value again.
+ * The stack is read in pieces of 1 KiB, upwards, since frames follow each other there;
+ * larger ones cost more for what they push out of the caches than they save in reads.
+ * Slots below the stack pointer, where an epilogue has popped a register from, are read
+ * in the red zone only: further down the register has the value again.
  *
  * Executable memory without tables (code that a program made) is stepped over by what
  * stands behind the call, where that is a known epilogue (the trampolines of CPython's
@@ -33,8 +34,9 @@
 #include "bpf/unwind_row.h"
 
 #define NATIVE_MAX WIRE_NATIVE_MAX
-#define NATIVE_WINDOW_MASK 8191
-#define NATIVE_BELOW 256              /* bytes read below the slot wanted, for other slots of the frame */
+#define NATIVE_WINDOW 1024            /* bytes of stack read at a time */
+#define NATIVE_WINDOW_MASK (NATIVE_WINDOW - 1)
+#define NATIVE_BELOW 64               /* bytes read below the slot wanted, for other slots of the frame */
 #define NATIVE_FP_MAX (1ull << 20)    /* a frame found by frame pointer is no larger */
 
 /* At most `limit`, in a form that the verifier sees. */
@@ -131,13 +133,12 @@ WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
 
     if (address < u->window_start || at >= u->window_len || at + 8 > u->window_len) {
         __u64 above = address - sp, start = address - (above < NATIVE_BELOW ? above : NATIVE_BELOW);
-        __u64 len = 2 * WALK_PAGE - (start & (WALK_PAGE - 1));
+        __u64 len = NATIVE_WINDOW;
         if (above < (1ull << 30)) {
-            /* 8192 would become 0 if it were masked. */
-            NATIVE_LIMIT(len, 2 * WALK_PAGE);
-            if (WALK_READ(u, u->window, len, start)) {
+            if (WALK_READ(u, u->window, NATIVE_WINDOW, start)) {
+                /* Not beyond the page, where the stack may end. */
                 len = WALK_PAGE - (start & (WALK_PAGE - 1));
-                NATIVE_LIMIT(len, WALK_PAGE);
+                NATIVE_LIMIT(len, NATIVE_WINDOW - 1);
                 if (WALK_READ(u, u->window, len, start))
                     len = 0;
             }
