@@ -408,9 +408,10 @@ __attribute__((noinline)) int append_python(__u32 at)
         len = sizeof s->python;
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
     WALK_BOUND(len, SAMPLE_BUFFER_MASK);
-    if (!len || len > sizeof s->python)
+    if (!len || len > sizeof s->python || bpf_probe_read_kernel(s->message + to, len, s->python))
         return 0;
-    return bpf_probe_read_kernel(s->message + to, len, s->python) ? 0 : (int)len;
+    s->sample.python_count = s->walk.count;
+    return (int)len;
 }
 
 /* Appends the name of the running task to the message at `at`. */
@@ -512,7 +513,6 @@ __attribute__((noinline)) int unwind_native(void)
             break;
     }
     s->sample.native_end = s->native.end;
-    s->sample.native_count = s->native.count;
     s->sample.native_last_cfa = s->native.last_cfa;
     return 0;
 }
@@ -528,9 +528,10 @@ __attribute__((noinline)) int append_native(__u32 at)
     len = (__u64)s->native.count * sizeof(struct native_frame);
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
     WALK_BOUND(len, 131071);
-    if (!len || len > sizeof s->native_frames)
+    if (!len || len > sizeof s->native_frames || bpf_probe_read_kernel(s->message + to, len, s->native_frames))
         return 0;
-    return bpf_probe_read_kernel(s->message + to, len, s->native_frames) ? 0 : (int)len;
+    s->sample.native_count = s->native.count;
+    return (int)len;
 }
 
 /* One page of the user stack. 1: no more. */
@@ -792,7 +793,6 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
             s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^
                        tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
             walk_python();
-            m->python_count = s->walk.count;
             at += append_python(at);
         }
     }

@@ -234,6 +234,7 @@ static struct error *set_up(struct record *r)
     const struct record_options *o = r->o;
     bool tables = o->unwind == UNWIND_TABLES || o->unwind == UNWIND_BOTH;
     bool snapshots = o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;
+    struct sigaction hangup;
     sigset_t signals;
 
     r->rotates = o->rotate_ns || o->rotate_bytes || o->keep;
@@ -259,7 +260,9 @@ static struct error *set_up(struct record *r)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGHUP);
+    sigaction(SIGHUP, NULL, &hangup);
+    if (hangup.sa_handler != SIG_IGN || r->rotates) /* nohup means it */
+        sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGCHLD);
     if (sigprocmask(SIG_BLOCK, &signals, NULL))
         return error_os(errno, "signals cannot be blocked");

@@ -159,6 +159,18 @@ def needs_bpf():
 
 
 @pytest.fixture
+def needs_namespaces():
+    """Not without root, and not in a tree entered by chroot, where mounts have no root to begin at."""
+    try:
+        done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--mount-proc", "true"], capture_output=True, text=True,
+                              timeout=60, check=False)
+    except OSError as error:
+        pytest.skip(f"no unshare: {error}")
+    if done.returncode:
+        pytest.skip("no namespaces of its own here: " + done.stderr.strip())
+
+
+@pytest.fixture
 def pysym(request):
     """Runs pysym; returns the CompletedProcess. Keywords go to subprocess.run."""
     python = request.node.callspec.params.get("python") if hasattr(request.node, "callspec") else None

@@ -433,13 +433,11 @@ def test_generated_code_of_ended_process(record, pysym, jit):
 
 
 @pytest.mark.parametrize("end", ["; sleep 2.5", ""], ids=["outlived", "with-it"])
-def test_generated_code_in_namespaces(record, pysym, end):
+def test_generated_code_in_namespaces(record, pysym, needs_namespaces, end):
     """
     A process with another /tmp and another idea of its pid. A neighbour shows its /tmp when it is gone; or its /tmp goes
     with it, and pycap has the file.
     """
-    if os.geteuid():
-        pytest.skip("namespaces of its own need root")
     # Not from a file: that would lie in the /tmp that is hidden.
     script = f"mount -t tmpfs none /tmp && {'' if end else 'exec '}\"$0\" -c \"$1\" 0.4 gen_inside{end}"
     trace = record("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, sys.executable, JIT_PY,

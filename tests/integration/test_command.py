@@ -5,10 +5,11 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
-from conftest import PYCAP, PYTHON, why_no_bpf
+from conftest import PYCAP, PYSYM, PYTHON, why_no_bpf
 
 LOOK = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
 IGNORED = [signal.SIGHUP, signal.SIGPIPE, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR2]
@@ -39,6 +40,23 @@ def test_signals(tmp_path, backend):
     ignored, blocked = look(*pycap, preexec_fn=set_up, restore_signals=False)
     assert ignored & bits(IGNORED) == bits(IGNORED) and blocked == bits(BLOCKED)
     assert look(*pycap) == look()
+
+
+def test_nohup(tmp_path):
+    """A hangup that is ignored, as nohup has it, ends nothing; one that is not does, in good order."""
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    for ignored, end in ((True, "ended when its duration was over"), (False, "ended by a signal")):
+        trace = tmp_path / f"{ignored}.bin"
+        process = subprocess.Popen(
+            [PYCAP, "record", "-a", "-d", "2" if ignored else "60", "-o", trace], stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL))
+        while not trace.exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+        done = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, timeout=60, check=True)
+        assert end in done.stdout
 
 
 def test_summary_tells_of_samples_not_recorded(tmp_path):

@@ -187,7 +187,7 @@ def check_pid_reuse(told, account, rows):
     assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
 
 
-def test_pid_reuse(run):
+def test_pid_reuse(run, needs_namespaces):
     """Two programs, one after the other, with the same pid: told apart by when they began."""
     check_pid_reuse(*run(PID_REUSE, "unshare", "--pid", "--fork", "--mount-proc"))
 
@@ -289,7 +289,7 @@ def test_binary_replaced_while_it_runs(run, tmp_path):
     assert seconds_in(rows, "after") == pytest.approx(0.3, abs=0.08)
 
 
-def test_other_namespaces(run):
+def test_other_namespaces(run, needs_namespaces):
     """A process whose own /proc, pid and mounts are others than pycap's."""
     told, account, rows = run("""
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=False)

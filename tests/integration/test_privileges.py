@@ -307,10 +307,8 @@ def needed_by(program):
     return re.findall(r"(/\S+) \(0x", text)
 
 
-def test_container(place, programs):
+def test_container(place, programs, needs_namespaces):
     """As in a container: a root tree with nothing but pycap, mount and network namespaces of its own, few capabilities."""
-    if not shutil.which("unshare"):
-        pytest.skip("no unshare")
     if SANITIZED:
         pytest.skip("the sanitizers want more of a root tree")
     root, data = place / "root", place / "data"
