@@ -12,44 +12,49 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 /* A handler finds nothing but what is global. */
-static volatile sig_atomic_t told, for_command, gave_up;
+static volatile sig_atomic_t for_command, gave_up;
+static _Atomic uint64_t told_ns; /* when the end was asked for; 0: not yet */
 
-/* What is ignored stays so: a shell's background job, and what it starts. */
-static void handle(int number, const struct sigaction *action)
+static uint64_t now_ns(void)
 {
-    struct sigaction now;
+    struct timespec t;
 
-    if (!sigaction(number, NULL, &now) && now.sa_handler != SIG_IGN)
-        sigaction(number, action, NULL);
-}
-
-static void leave_the_next(void)
-{
-    const struct sigaction action = {.sa_handler = SIG_DFL};
-
-    handle(SIGINT, &action);
-    handle(SIGTERM, &action);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
+    const struct sigaction action = {.sa_handler = SIG_DFL};
+
     (void)context;
     if (number == SIGINT && info->si_code == SI_KERNEL && for_command) {
         for_command = 0;
-        return;
+    } else if (!told_ns) {
+        told_ns = now_ns();
+    } else if (now_ns() - told_ns >= INTERRUPT_AGAIN_NS) {
+        sigaction(number, &action, NULL);
+        raise(number); /* comes when the handler is done */
     }
-    told = 1;
-    leave_the_next();
+}
+
+/* What is ignored stays so: a shell's background job, and what it starts. */
+static void handle(int number)
+{
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    struct sigaction now;
+
+    if (!sigaction(number, NULL, &now) && now.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
 }
 
 void interrupt_init(bool command)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
-
-    told = gave_up = 0;
+    told_ns = 0;
+    gave_up = 0;
     for_command = command;
-    handle(SIGINT, &action);
-    handle(SIGTERM, &action);
+    handle(SIGINT);
+    handle(SIGTERM);
 }
 
 void interrupt_command_told(void)
@@ -79,7 +84,7 @@ void interrupt_hold(void)
 
 bool interrupt_told(void)
 {
-    return told;
+    return told_ns;
 }
 
 bool interrupt_gave_up(void)
@@ -89,17 +94,8 @@ bool interrupt_gave_up(void)
 
 void interrupt_tell(void)
 {
-    if (!told)
-        leave_the_next();
-    told = 1;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+    if (!told_ns)
+        told_ns = now_ns();
 }
 
 /* Until something can be written; false: not in time. */
@@ -115,7 +111,7 @@ static bool wait_for_room(int fd)
         struct pollfd one = {.fd = fd, .events = POLLOUT};
         struct timespec wait;
         uint64_t now = now_ns();
-        if (told && !until)
+        if (told_ns && !until)
             until = now + INTERRUPT_GRACE_NS;
         uint64_t rest = until > now ? until - now : 0;
         wait = (struct timespec){(time_t)(rest / NS_PER_S), (long)(rest % NS_PER_S)};

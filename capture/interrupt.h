@@ -2,7 +2,8 @@
 /*
  * SIGINT and SIGTERM while pycap waits for its output. The loop reads signals from a descriptor, and would not get there
  * while write() or open() waits for the reader of a pipe, or for a disk. So they are let through for that time. After the
- * first a reader that takes nothing for INTERRUPT_GRACE_NS is not waited for any more; a second one has its default effect, and ends pycap.
+ * first a reader that takes nothing for INTERRUPT_GRACE_NS is not waited for any more. A second one has its default
+ * effect, and ends pycap, unless it comes with the first: timeout(1) sends each signal twice.
  */
 #ifndef CAPTURE_INTERRUPT_H
 #define CAPTURE_INTERRUPT_H
@@ -13,6 +14,7 @@
 #include <sys/types.h>
 
 #define INTERRUPT_GRACE_NS UINT64_C(3000000000)
+#define INTERRUPT_AGAIN_NS UINT64_C(500000000)
 
 /* The signals are blocked already. `command`: the first Ctrl-C at the terminal is for a command, not for pycap. */
 void interrupt_init(bool command);
