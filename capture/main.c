@@ -475,10 +475,17 @@ static int cmd_archive(int argc, char **argv)
     return strict && !complete ? EXIT_INCOMPLETE : EXIT_GOOD;
 }
 
+static const char info_usage[] =
+    "usage: pycap info\n"
+    "\n"
+    "Tells what this host offers for recording, and which Python processes it runs.\n"
+    "\n"
+    "  -h, --help            this\n";
+
 static int cmd_info(int argc, char **argv)
 {
     if (argc == 2 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
-        printf(usage_text, py_versions_known());
+        fputs(info_usage, stdout);
         return EXIT_GOOD;
     }
     if (argc > 1)

@@ -45,7 +45,7 @@ is "--no-inherit" pycap record -o file --no-in
 is "cpu-clock cycles" pycap record --event c
 is tables pycap record --unwind = t
 is --strip-code pycap archive trace.bin --strip
-is "" pycap info --
+is --help pycap info --
 is true pycap record -- true
 is "" pycap record -- true --o
 is "--nolineno" pysym trace.bin --no
