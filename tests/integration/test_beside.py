@@ -78,6 +78,10 @@ def test_subinterpreters(python, run, folded, pysym):
         if function:
             where[function][(frames[0].rsplit("-", 1)[0], frames[1] if frames[1].startswith("[") else None)] += count
     assert set(where["main"]) == {("MainThread", None)}
+    if python.version < (3, 10):  # nothing tells that it is not another thread that runs it
+        assert not where["other"]
+        assert re.search(r"^  no_thread_state +[1-9]", pysym(trace, "-f", "summary").stdout, re.M)
+        return
     assert set(where["other"]) == {("runner", label)}
     assert not any(label in frames for frames, _ in folded(trace))
     assert re.search(rf"^  interpreter +[\d,]+ samples of {int(printed)}$", pysym(trace, "-f", "summary").stdout, re.M)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples real interpreters with the real kernel, and compares with what the interpreter says of itself."""
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -644,14 +645,14 @@ def test_empty_root(python, chains_of, pysym, tmp_path):
     shutil.copy(trace, root / "t.bin")
     os.chmod(root / "t.bin", 0o644)
     copied = 0
+    tree = python.root or ""
     for path, build_id in modules_of(pysym, trace):
-        if os.path.exists(path):
-            (root / f"symbols/.build-id/{build_id[:2]}").mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, root / f"symbols/.build-id/{build_id[:2]}/{build_id[2:]}")
-            copied += 1
-        debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
-        if os.path.exists(debug):
-            shutil.copy(debug, root / f"symbols/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+        name = f"{build_id[:2]}/{build_id[2:]}"
+        for source, to in ((tree + path, name), (f"{tree}/usr/lib/debug/.build-id/{name}.debug", name + ".debug")):
+            if os.path.exists(source):
+                (root / f"symbols/.build-id/{build_id[:2]}").mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, root / f"symbols/.build-id/{to}")
+                copied += 1
     assert copied >= 2
     for directory in [tmp_path, *tmp_path.parents]:
         if str(directory).startswith("/tmp/"):
@@ -662,4 +663,5 @@ def test_empty_root(python, chains_of, pysym, tmp_path):
         there = subprocess.run(["chroot", "--userspec=65534:65534", root, "/pysym", "t.bin", "--format", name,
                                 "--symfs", "/symbols"], capture_output=True, text=True, timeout=300, check=False)
         assert there.returncode == 0, there.stderr
-        assert there.stdout == here.stdout, name
+        # Not compared as a whole: pytest would take minutes to print how they differ.
+        assert [a for a, b in itertools.zip_longest(there.stdout.splitlines(), here.stdout.splitlines()) if a != b][:1] == [], name
