@@ -30,8 +30,8 @@
 #ifndef BPF_NATIVE_UNWIND_H
 #define BPF_NATIVE_UNWIND_H
 
-#include "bpf/python_walk.h"
 #include "bpf/unwind_row.h"
+#include "bpf/walk.h"
 
 #define NATIVE_MAX WIRE_NATIVE_MAX
 #define NATIVE_WINDOW 1024            /* bytes of stack read at a time */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * How walks read the memory of a process: one piece of code for the BPF program and for
+ * the host (tests over recorded address spaces, the capture backend without BPF). What
+ * differs is here.
+ */
+#ifndef BPF_WALK_H
+#define BPF_WALK_H
+
+#include "bpf/wire.h"
+
+/* Reasons, as in formats/trace/losses.def. */
+#ifdef __bpf__
+enum loss_reason {
+#define LOSS(number, name, meaning) LOSS_##name = number,
+#include "formats/trace/losses.def"
+#undef LOSS
+};
+#define WALK_INLINE static __attribute__((always_inline)) inline
+/* An offset into a buffer of `mask` + 1 bytes (and slack), in a form that neither the compiler can lose nor the verifier miss. */
+#define WALK_BOUND(offset, mask) asm volatile("%0 &= %1" : "+r"(offset) : "i"(mask))
+#define WALK_READ(walk, out, len_bytes, address) bpf_probe_read_user((out), (len_bytes), (const void *)(address))
+#else
+#include <string.h>
+
+#include "formats/trace/trace.h"
+#define WALK_INLINE static inline
+#define WALK_BOUND(offset, mask) ((offset) &= (mask))
+/* Reads another process's memory, or a recording of it; 0 when all of it could be read. */
+struct walk_memory {
+    int (*read)(void *ctx, void *out, uint32_t len_bytes, uint64_t address);
+    void *ctx;
+};
+#define WALK_READ(walk, out, len_bytes, address) \
+    (walk)->memory.read((walk)->memory.ctx, (out), (uint32_t)(len_bytes), (address))
+#endif
+
+#define WALK_PAGE 4096
+/* A stack reaches no further than this above its pointer. */
+#define WALK_NATIVE_STACK_BYTES (64ull << 20)
+
+/* A value at an offset that only the run knows; buffers have 8 bytes of slack behind the mask. */
+#define WALK_U64(buffer, offset, mask)                           \
+    ({                                                           \
+        PY_U64 at_ = (offset), value_;                           \
+        WALK_BOUND(at_, mask);                                   \
+        __builtin_memcpy(&value_, (buffer) + at_, sizeof value_); \
+        value_;                                                  \
+    })
+#define WALK_U32(buffer, offset, mask) ((PY_U32)WALK_U64(buffer, offset, mask))
+
+#endif
