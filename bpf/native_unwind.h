@@ -417,6 +417,11 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         __u32 reason = NATIVE_MAPPING(u, at);
         if (reason) {
             u->mapping.start = u->mapping.end = 0;
+            /* A guess that leads to no code was wrong. */
+            if (frames[put].ip & NATIVE_GUESSED) {
+                u->count--;
+                u->guesses--;
+            }
             return native_end(u, reason);
         }
     }

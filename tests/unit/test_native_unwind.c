@@ -172,6 +172,16 @@ static void test_made_code(void **state)
         assert_true(frames[1].ip & NATIVE_GUESSED ? true : frames[2].ip & NATIVE_GUESSED);
         for (uint32_t k = 1; k < s->native_unwind.count; k++)
             assert_true(frames[k].sp > frames[k - 1].sp);
+        /* A return address that is none: the frame that it would make is not there. */
+        uint32_t guessed = 0;
+        while (!(frames[guessed].ip & NATIVE_GUESSED))
+            guessed++;
+        assert_int_equal(ptrace(PTRACE_POKEDATA, tid, frames[guessed].sp - 8, frames[guessed].sp), 0);
+        take_snapshot(s, tid);
+        run_native(s, frames);
+        assert_int_equal(s->native_unwind.end, LOSS_no_mapping);
+        assert_int_equal(s->native_unwind.count, guessed);
+        assert_int_equal(s->native_unwind.guesses, 0);
         subject_deinit(s);
         stop_running(NULL);
     }
