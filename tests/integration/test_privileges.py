@@ -16,6 +16,7 @@ PYTHON = "/usr/bin/python3"
 NEEDED = ["bpf", "perfmon"]
 USEFUL = ["sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog"]
 NUMBERS = {"dac_override": 1, "dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "bpf": 39, "checkpoint_restore": 40}
+TRACE_HEAD_BYTES = 24
 OWN, OTHER = "65534", "65533"
 # Longer than what the sampler sends of a name: the rest is read from the process's memory.
 LONG = "f" * 700
@@ -171,8 +172,8 @@ def recording(place):
         started.append(process)
         end = time.monotonic() + 60
         while time.monotonic() < end and process.poll() is None:
-            # The first blocks are written within the first second of a capture.
-            if trace.exists() and trace.stat().st_size:
+            # The file's head is written before privileges are given up; the first block a second after recording began.
+            if trace.exists() and trace.stat().st_size > TRACE_HEAD_BYTES:
                 return process
             time.sleep(0.05)
         raise AssertionError("pycap does not record")
