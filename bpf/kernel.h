@@ -39,6 +39,7 @@ enum bpf_map_type {
 };
 /* Only what is asked for with bpf_core_enum_value_exists(). */
 enum bpf_func_id {
+    BPF_FUNC_get_current_task_btf = 158,
     BPF_FUNC_task_pt_regs = 175,
 };
 

@@ -170,8 +170,7 @@ struct scratch {
     struct py_walk walk;
     struct code_copy copy;
     struct native_unwind native;
-    struct wire_python python[WIRE_PYTHON_MAX];
-    struct native_frame native_frames[WIRE_NATIVE_MAX];
+    __u32 python_at, native_at; /* where their entries go in the message */
     __u32 mapping_start, mapping_count; /* the process's part of `mappings` */
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
@@ -264,6 +263,15 @@ static __always_inline void code_met(struct scratch *s)
     count_stat(WIRE_STAT_CODES);
 }
 
+/* Where a part of the message goes. What is behind the mask has room for the largest part. */
+static __always_inline void *message_at(struct scratch *s, __u32 at)
+{
+    __u64 to = at;
+
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    return s->message + to;
+}
+
 /* A few frames. 1: the walk has ended. */
 __attribute__((noinline)) int python_steps(void)
 {
@@ -271,8 +279,9 @@ __attribute__((noinline)) int python_steps(void)
 
     if (!s)
         return 1;
+    struct wire_python *entries = message_at(s, s->python_at);
     for (int i = 0; i < 4; i++) {
-        int ended = walk_step(&s->walk, s->python);
+        int ended = walk_step(&s->walk, entries);
         if (s->walk.new_code)
             code_met(s);
         if (ended)
@@ -288,8 +297,9 @@ __attribute__((noinline)) int object_steps(void)
 
     if (!s)
         return 1;
+    struct wire_python *entries = message_at(s, s->python_at);
     for (int i = 0; i < 4; i++) {
-        int ended = walk_object_step(&s->walk, s->python);
+        int ended = walk_object_step(&s->walk, entries);
         if (s->walk.new_code)
             code_met(s);
         if (ended)
@@ -347,7 +357,7 @@ __attribute__((noinline)) int list_find(void)
     return 0;
 }
 
-/* Python frames into s->python; how it ended into s->sample.python_end. */
+/* Python frames, at s->python_at; how it ended into s->sample.python_end. */
 __attribute__((noinline)) int walk_python(void)
 {
     struct scratch *s = scratch_get();
@@ -393,25 +403,6 @@ __attribute__((noinline)) int walk_python(void)
     if (s->walk.retried)
         count_stat(WIRE_STAT_RETRIES);
     return 0;
-}
-
-/* Appends the Python entries to the message at `at`. */
-__attribute__((noinline)) int append_python(__u32 at)
-{
-    struct scratch *s = scratch_get();
-    __u64 to = at, len;
-
-    if (!s)
-        return 0;
-    len = (__u64)s->walk.count * sizeof(struct wire_python);
-    if (len > sizeof s->python)
-        len = sizeof s->python;
-    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
-    WALK_BOUND(len, SAMPLE_BUFFER_MASK);
-    if (!len || len > sizeof s->python || bpf_probe_read_kernel(s->message + to, len, s->python))
-        return 0;
-    s->sample.python_count = s->walk.count;
-    return (int)len;
 }
 
 /* Appends the name of the running task to the message at `at`. */
@@ -490,15 +481,18 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
     return 0;
 }
 
-/* One native frame. 1: the unwinding has ended. */
-__attribute__((noinline)) int native_one(void)
+/* Two native frames. 1: the unwinding has ended. */
+__attribute__((noinline)) int native_steps(void)
 {
     struct scratch *s = scratch_get();
 
-    return s ? native_step(&s->native, s->native_frames) : 1;
+    if (!s)
+        return 1;
+    struct native_frame *frames = message_at(s, s->native_at);
+    return native_step(&s->native, frames) || native_step(&s->native, frames);
 }
 
-/* Native frames into s->native_frames. */
+/* Native frames, at s->native_at. */
 __attribute__((noinline)) int unwind_native(void)
 {
     struct scratch *s = scratch_get();
@@ -508,30 +502,13 @@ __attribute__((noinline)) int unwind_native(void)
     for (int i = 0; i < WIRE_REGISTERS; i++)
         s->native.registers[i] = s->sample.registers[i];
     native_begin(&s->native);
-    for (int i = 0; i < WIRE_NATIVE_MAX + 1; i++) {
-        if (native_one())
+    for (int i = 0; i < WIRE_NATIVE_MAX / 2 + 1; i++) {
+        if (native_steps())
             break;
     }
     s->sample.native_end = s->native.end;
     s->sample.native_last_cfa = s->native.last_cfa;
     return 0;
-}
-
-/* Appends the native frames to the message at `at`. */
-__attribute__((noinline)) int append_native(__u32 at)
-{
-    struct scratch *s = scratch_get();
-    __u64 to = at, len;
-
-    if (!s)
-        return 0;
-    len = (__u64)s->native.count * sizeof(struct native_frame);
-    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
-    WALK_BOUND(len, 131071);
-    if (!len || len > sizeof s->native_frames || bpf_probe_read_kernel(s->message + to, len, s->native_frames))
-        return 0;
-    s->sample.native_count = s->native.count;
-    return (int)len;
 }
 
 /* One page of the user stack. 1: no more. */
@@ -627,9 +604,44 @@ static __always_inline void registers_from(struct wire_sample *m, const struct p
     m->registers[16] = r->ip;
 }
 
-/* The user registers as they were when the task entered the kernel. */
-static __always_inline int registers_of_task(struct scratch *s, struct task_struct *task)
+/* What is read of the current task. */
+struct task_facts {
+    __u64 start_boottime_ns, exec_generation;
+    __u64 thread_pointer;
+    __u64 memory;      /* struct mm_struct; 0: a kernel thread's */
+    __u64 stack_start; /* of the first thread: where the kernel put the arguments */
+    __u32 flags;
+};
+
+/* Where the kernel gives a pointer whose type the verifier knows (5.11+), fields are loaded without a call for each. */
+static __always_inline void task_read(struct task_facts *facts)
 {
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct mm_struct *mm = task->mm;
+
+        facts->start_boottime_ns = task->group_leader->start_boottime;
+        facts->exec_generation = task->self_exec_id;
+        facts->thread_pointer = task->thread.fsbase;
+        facts->memory = (__u64)mm;
+        facts->stack_start = mm ? mm->start_stack : 0;
+        facts->flags = task->flags;
+    } else {
+        struct task_struct *task = (void *)bpf_get_current_task();
+
+        facts->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        facts->exec_generation = BPF_CORE_READ(task, self_exec_id);
+        facts->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+        facts->memory = (__u64)BPF_CORE_READ(task, mm);
+        facts->stack_start = BPF_CORE_READ(task, mm, start_stack);
+        facts->flags = BPF_CORE_READ(task, flags);
+    }
+}
+
+/* The user registers as they were when the task entered the kernel. */
+static __always_inline int registers_of_task(struct scratch *s)
+{
+    struct task_struct *task = (void *)bpf_get_current_task();
     void *at;
 
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
@@ -655,27 +667,23 @@ static __always_inline int native_needs_help(__u32 end)
  * How far the user stack reaches. A thread that pthread_create() made has its control block, which the thread
  * pointer names, at the upper end of its stack; the first thread's stack ends where the kernel put the arguments.
  */
-static __always_inline __u64 stack_size_of(struct task_struct *task, __u64 sp, __u64 thread_pointer)
+static __always_inline __u64 stack_size_of(const struct task_facts *facts, __u64 sp)
 {
-    __u64 start = BPF_CORE_READ(task, mm, start_stack);
-
-    if (thread_pointer > sp && thread_pointer - sp < WALK_NATIVE_STACK_BYTES)
-        return thread_pointer - sp;
-    if (start > sp && start - sp < WALK_NATIVE_STACK_BYTES)
-        return start - sp;
+    if (facts->thread_pointer > sp && facts->thread_pointer - sp < WALK_NATIVE_STACK_BYTES)
+        return facts->thread_pointer - sp;
+    if (facts->stack_start > sp && facts->stack_start - sp < WALK_NATIVE_STACK_BYTES)
+        return facts->stack_start - sp;
     return 0;
 }
 
 /* Whether a process that user space has not named was first met so lately that it may yet be named. */
-static __always_inline int is_fresh(__u32 tgid, __u64 now_ns)
+static __always_inline int is_fresh(const struct task_facts *facts, __u32 tgid, __u64 now_ns)
 {
-    struct task_struct *task = (void *)bpf_get_current_task();
-
-    if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+    if (facts->flags & PF_KTHREAD)
         return 0;
     struct wire_unknown now = {
-        .start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime),
-        .exec_generation = BPF_CORE_READ(task, self_exec_id),
+        .start_boottime_ns = facts->start_boottime_ns,
+        .exec_generation = facts->exec_generation,
         .first_ns = now_ns,
     };
     struct wire_unknown *known = bpf_map_lookup_elem(&unknown, &tgid);
@@ -701,7 +709,9 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     }
     struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
     __u64 now_ns = bpf_ktime_get_ns();
-    if (process ? process->flags & WIRE_PROCESS_IGNORE : !sample_all && !is_fresh(tgid, now_ns)) {
+    struct task_facts facts;
+    task_read(&facts);
+    if (process ? process->flags & WIRE_PROCESS_IGNORE : !sample_all && !is_fresh(&facts, tgid, now_ns)) {
         count_stat(WIRE_STAT_OTHERS);
         return 0;
     }
@@ -710,7 +720,6 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         return 0;
     count_stat(WIRE_STAT_SAMPLES);
 
-    struct task_struct *task = (void *)bpf_get_current_task();
     struct wire_sample *m = &s->sample;
     m->type = WIRE_SAMPLE;
     m->flags = process ? 0 : WIRE_UNCONFIGURED;
@@ -719,8 +728,8 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     m->tid = id;
     m->cpu = bpf_get_smp_processor_id();
     m->event = 0;
-    m->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-    m->exec_generation = BPF_CORE_READ(task, self_exec_id);
+    m->start_boottime_ns = facts.start_boottime_ns;
+    m->exec_generation = facts.exec_generation;
     m->period = sample_period ? sample_period : ctx->sample_period;
     m->stack_size = 0;
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
@@ -741,16 +750,16 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         m->flags |= WIRE_STALE;
     }
 
-    s->walk.thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+    s->walk.thread_pointer = facts.thread_pointer;
     s->walk.stack_pointer = 0;
     if ((*(volatile unsigned long *)&ctx->regs.cs & 3) == 3) {
         registers_from(m, &ctx->regs);
         m->flags |= WIRE_REGISTERS_OK;
     } else {
         m->flags |= WIRE_IN_KERNEL;
-        if (!BPF_CORE_READ(task, mm))
+        if (!facts.memory)
             m->flags |= WIRE_KERNEL_THREAD;
-        else if (!registers_of_task(s, task))
+        else if (!registers_of_task(s))
             m->flags |= WIRE_REGISTERS_OK;
         else
             count_part_loss(s, LOSS_no_user_registers);
@@ -771,7 +780,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
 
     s->walk.count = 0;
     if (m->flags & WIRE_REGISTERS_OK)
-        m->stack_size = stack_size_of(task, m->registers[7], s->walk.thread_pointer);
+        m->stack_size = stack_size_of(&facts, m->registers[7]);
     /*
      * A process that may well be no Python at all brings neither its stack nor a copy: hosts that start many programs
      * would fill the ring with them.
@@ -792,13 +801,17 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
             s->walk.process = *process;
             s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^
                        tgid * 0x85ebca6bu ^ (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
+            s->python_at = at;
             walk_python();
-            at += append_python(at);
+            m->python_count = s->walk.count;
+            at += (__u64)m->python_count * sizeof(struct wire_python);
         }
     }
     if (unwind) {
+        s->native_at = at;
         unwind_native();
-        at += append_native(at);
+        m->native_count = s->native.count;
+        at += (__u64)m->native_count * sizeof(struct native_frame);
     }
     if (m->thread_handle && s->walk.process.running_task)
         at += append_task(at);
