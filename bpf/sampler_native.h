@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The native part of a sample: frames by the tables that user space has laid out, and
+ * where those could not be had or where it is asked for, a copy of the user stack.
+ */
+#ifndef BPF_SAMPLER_NATIVE_H
+#define BPF_SAMPLER_NATIVE_H
+
+#include "bpf/sampler_state.h"
+
+/* Sets u->mapping to the mapping that holds `address`, and to where its module's table lies. 0, or the loss reason. */
+static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return LOSS_no_mapping;
+    if (sample_native == WIRE_NATIVE_FRAME_POINTERS) {
+        u->mapping.start = 0;
+        u->mapping.end = ~0ull;
+        u->mapping.flags = NATIVE_NO_TABLE | NATIVE_BY_POINTERS;
+        return 0;
+    }
+    s->mapping_low = 0;
+    s->mapping_high = s->mapping_count;
+    for (int i = 0; i < 20; i++) {
+        __u32 low = s->mapping_low, high = s->mapping_high;
+        if (low >= high)
+            break;
+        __u32 middle = low + (high - low) / 2, at = s->mapping_start + middle;
+        struct wire_mapping *m = bpf_map_lookup_elem(&mappings, &at);
+        if (!m)
+            return LOSS_no_mapping;
+        if (m->end <= address)
+            s->mapping_low = middle + 1;
+        else
+            s->mapping_high = middle;
+    }
+    if (s->mapping_low >= s->mapping_count)
+        return LOSS_no_mapping;
+    __u32 at = s->mapping_start + s->mapping_low;
+    struct wire_mapping *m = bpf_map_lookup_elem(&mappings, &at);
+    if (!m || address < m->start || address >= m->end)
+        return LOSS_no_mapping;
+    u->mapping.start = m->start;
+    u->mapping.end = m->end;
+    u->mapping.base = m->base;
+    u->mapping.flags = m->flags & WIRE_MAPPING_ANONYMOUS ? NATIVE_NO_TABLE : 0;
+    u->mapping.row_count = 0;
+    if (u->mapping.flags)
+        return 0;
+    __u32 number = m->module;
+    if (number == WIRE_NO_MODULE)
+        return LOSS_no_module;
+    struct wire_module *module = bpf_map_lookup_elem(&modules, &number);
+    if (!module || !module->row_count)
+        return module && module->row_start == WIRE_NO_TABLE ? LOSS_no_unwind_info : LOSS_table_missing;
+    module->used_s = s->sample.time_ns / 1000000000;
+    u->mapping.row_start = module->row_start;
+    u->mapping.row_count = module->row_count;
+    u->mapping.index_start = module->index_start;
+    u->mapping.index_first = module->index_first;
+    u->mapping.index_count = module->index_count;
+    u->mapping.wide_start = module->wide_start;
+    u->mapping.wide_count = module->wide_count;
+    return 0;
+}
+
+/* Two native frames. 1: the unwinding has ended. */
+__attribute__((noinline)) int native_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    struct native_frame *frames = message_at(s, s->native_at);
+    return native_step(&s->native, frames) || native_step(&s->native, frames);
+}
+
+/* Native frames, at s->native_at. */
+__attribute__((noinline)) int unwind_native(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    for (int i = 0; i < WIRE_REGISTERS; i++)
+        s->native.registers[i] = s->sample.registers[i];
+    native_begin(&s->native);
+    for (int i = 0; i < WIRE_NATIVE_MAX / 2 + 1; i++) {
+        if (native_steps())
+            break;
+    }
+    s->sample.native_end = s->native.end;
+    s->sample.native_last_cfa = s->native.last_cfa;
+    return 0;
+}
+
+/*
+ * What stopped the unwinder is something that user space can do better: it knows the mappings as they were at this
+ * very time, and can wait for a table.
+ */
+static __always_inline int native_needs_help(__u32 end)
+{
+    return end == LOSS_table_missing || end == LOSS_no_mapping || end == LOSS_no_module;
+}
+
+/* One page of the user stack. 1: no more. */
+__attribute__((noinline)) int snapshot_step(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s || !s->snapshot_left)
+        return 1;
+    __u64 to = s->snapshot_at, len = 4096 - (s->snapshot_address & 4095);
+    if (len > s->snapshot_left)
+        len = s->snapshot_left;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, 8191);
+    if (len > 4096 || bpf_probe_read_user(s->message + to, len, (void *)s->snapshot_address))
+        return 1;
+    s->snapshot_at += len;
+    s->snapshot_address += len;
+    s->snapshot_left -= len;
+    s->sample.stack_len_bytes += len;
+    return 0;
+}
+
+/*
+ * Appends the live part of the user stack at `at`, with the red zone if it is there: OpenSSL's SHA-512 for AVX2 keeps
+ * its CFA in it.
+ */
+__attribute__((noinline)) int append_stack(__u32 at)
+{
+    struct scratch *s = scratch_get();
+    __u64 to = at, len, sp;
+
+    if (!s)
+        return 0;
+    sp = s->sample.registers[7];
+    len = s->sample.stack_size;
+    if (!bpf_probe_read_user(&s->snapshot_address, 8, (void *)(sp - WIRE_RED_ZONE))) {
+        s->sample.flags |= WIRE_STACK_BELOW;
+        sp -= WIRE_RED_ZONE;
+        len += len ? WIRE_RED_ZONE : 0;
+    }
+    if (!len || len > sample_native_stack_bytes) {
+        if (len)
+            count_part_loss(s, LOSS_stack_cut);
+        len = sample_native_stack_bytes;
+    } else {
+        s->sample.flags |= WIRE_STACK_WHOLE;
+    }
+    if (len > WIRE_STACK_MAX)
+        len = WIRE_STACK_MAX;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, WIRE_STACK_MAX * 2 - 1);
+    if (!len || len > WIRE_STACK_MAX)
+        return 0;
+    if (!bpf_probe_read_user(s->message + to, len, (void *)sp)) {
+        s->sample.stack_len_bytes = len;
+        return 0;
+    }
+    /* Some of it is not there: page by page as far as it goes. */
+    s->snapshot_at = to;
+    s->snapshot_address = sp;
+    s->snapshot_left = len;
+    for (int i = 0; i < WIRE_STACK_MAX / 4096 + 1; i++) {
+        if (snapshot_step())
+            break;
+    }
+    if (s->sample.stack_len_bytes < len) {
+        s->sample.flags &= ~WIRE_STACK_WHOLE;
+        if (s->sample.stack_size)
+            count_part_loss(s, LOSS_stack_fault);
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The Python part of a sample: frames, copies of code objects that were not met before,
+ * the name of the running task.
+ */
+#ifndef BPF_SAMPLER_PYTHON_H
+#define BPF_SAMPLER_PYTHON_H
+
+#include "bpf/sampler_state.h"
+
+/* Sends the code object that the walk has just met, unless it was sent before. */
+static __always_inline void code_met(struct scratch *s)
+{
+    struct code_key key = {.code = s->walk.new_code, .fingerprint = s->walk.new_fingerprint, .space = s->space};
+    __u32 one = 1;
+
+    /* What this CPU met a moment ago costs no look into the map. */
+    __u64 slot = (key.code >> 4) ^ (key.code >> 12);
+    WALK_BOUND(slot, SENT_CODES - 1);
+    struct code_key *sent = &s->sent[slot];
+    if (sent->code == key.code && sent->fingerprint == key.fingerprint && sent->space == key.space)
+        return;
+    if (bpf_map_lookup_elem(&codes, &key)) {
+        *sent = key;
+        return;
+    }
+    s->copy.event.type = WIRE_CODE;
+    s->copy.event.fingerprint = key.fingerprint;
+    s->copy.event.time_ns = s->sample.time_ns;
+    s->copy.event.tgid = s->sample.tgid;
+    s->copy.event.layout = s->walk.process.layout;
+    s->copy.event.start_boottime_ns = s->sample.start_boottime_ns;
+    s->copy.event.exec_generation = s->sample.exec_generation;
+    s->copy.event.address = key.code;
+    __u64 len = copy_code(&s->walk, &s->copy);
+    if (len > sizeof s->copy.event + COPY_BUFFER_MASK)
+        len = sizeof s->copy.event + COPY_BUFFER_MASK;
+    if (bpf_ringbuf_output(&ring, &s->copy.event, len, ring_flags())) {
+        count_loss(LOSS_code_ring_full);
+        return;
+    }
+    bpf_map_update_elem(&codes, &key, &one, BPF_ANY);
+    count_stat(WIRE_STAT_CODES);
+}
+
+/* A few frames. 1: the walk has ended. */
+__attribute__((noinline)) int python_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    struct wire_python *entries = message_at(s, s->python_at);
+    for (int i = 0; i < 4; i++) {
+        int ended = walk_step(&s->walk, entries);
+        if (s->walk.new_code)
+            code_met(s);
+        if (ended)
+            return 1;
+    }
+    return 0;
+}
+
+/* Likewise, of frames that are objects. */
+__attribute__((noinline)) int object_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    struct wire_python *entries = message_at(s, s->python_at);
+    for (int i = 0; i < 4; i++) {
+        int ended = walk_object_step(&s->walk, entries);
+        if (s->walk.new_code)
+            code_met(s);
+        if (ended)
+            return 1;
+    }
+    return 0;
+}
+
+__attribute__((noinline)) int list_steps(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 1;
+    for (int i = 0; i < 8; i++) {
+        if (walk_list_step(&s->walk))
+            return 1;
+    }
+    return 0;
+}
+
+#define LIST_LIMIT 4096
+#define LIST_RETRY_NS 1000000000ull
+
+/* The way over the list of thread states, for where the quick ways do not serve; remembers what it found. */
+__attribute__((noinline)) int list_find(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    struct thread_key key = {.tid = s->sample.tid, .space = s->space};
+    struct thread_value *known = bpf_map_lookup_elem(&threads, &key);
+    if (known && !s->walk.list_others) {
+        if (known->tstate && walk_is_own(&s->walk, known->tstate)) {
+            s->walk.tstate = known->tstate;
+            return 0;
+        }
+        if (!known->tstate && s->sample.time_ns - known->time_ns < LIST_RETRY_NS)
+            return 0;
+    }
+    count_stat(WIRE_STAT_LISTS);
+    if (!walk_list_begin(&s->walk, LIST_LIMIT)) {
+        for (int i = 0; i < LIST_LIMIT / 8; i++) {
+            if (list_steps())
+                break;
+        }
+        if (!s->walk.list_left)
+            count_loss(LOSS_thread_state_walk);
+    }
+    if (s->walk.list_others)
+        return 0;
+    struct thread_value found = {.tstate = s->walk.tstate, .time_ns = s->sample.time_ns};
+    bpf_map_update_elem(&threads, &key, &found, BPF_ANY);
+    return 0;
+}
+
+/* Python frames, at s->python_at; how it ended into s->sample.python_end. */
+__attribute__((noinline)) int walk_python(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    if (!walk_find_tstate(&s->walk))
+        list_find();
+    if (!s->walk.tstate) {
+        /* A thread that Python does not know. Up to 3.11 it may run with a state that another thread made. */
+        s->sample.flags |= s->walk.process.tls_kind != PY_TLS_NONE ? s->walk.gil : 0;
+        if (s->walk.doubtful) {
+            s->sample.python_end = LOSS_no_thread_state;
+            count_loss(LOSS_no_thread_state);
+        }
+        return 0;
+    }
+    s->sample.flags |= s->walk.gil;
+    s->sample.thread_handle = s->walk.thread_pointer;
+    walk_interpreter(&s->walk);
+    s->sample.interpreter = s->walk.interp;
+    s->sample.interpreter_id = s->walk.interp_id;
+    if (s->walk.layout.frame_kind == PY_FRAMES_OBJECT) {
+        if (!walk_object_begin(&s->walk)) {
+            for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
+                if (object_steps())
+                    break;
+            }
+            if (!s->walk.end)
+                s->walk.end = LOSS_python_too_deep;
+        }
+    } else if (!walk_begin(&s->walk)) {
+        for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
+            if (python_steps())
+                break;
+        }
+        if (!s->walk.end)
+            s->walk.end = LOSS_python_too_deep;
+    }
+    s->sample.python_end = s->walk.end;
+    if (s->walk.end != LOSS_complete)
+        count_loss(s->walk.end);
+    if (s->walk.retried)
+        count_stat(WIRE_STAT_RETRIES);
+    return 0;
+}
+
+/* Appends the name of the running task to the message at `at`. */
+__attribute__((noinline)) int append_task(__u32 at)
+{
+    struct scratch *s = scratch_get();
+    __u64 to = at, len;
+
+    if (!s)
+        return 0;
+    walk_task(&s->walk);
+    len = s->walk.task_len;
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    WALK_BOUND(len, 2 * WIRE_TASK_MAX - 1);
+    if (!len || len > WIRE_TASK_MAX || bpf_probe_read_kernel(s->message + to, len, s->walk.task))
+        return 0;
+    s->sample.task_len_bytes = len;
+    return (int)len;
+}
+
+#endif

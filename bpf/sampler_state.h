@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the sampler's parts share: what user space sets before the start, the maps, and
+ * the state of a CPU's sample.
+ */
+#ifndef BPF_SAMPLER_STATE_H
+#define BPF_SAMPLER_STATE_H
+
+#include "bpf/kernel.h"
+
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/code_copy.h"
+#include "bpf/python_walk.h"
+#include "bpf/wire.h"
+
+const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of the user stack; 0: none */
+const volatile __u32 sample_every_stack = 0;        /* copy it always, not only where the unwinder could not go on */
+const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
+const volatile __u32 sample_all = 0;                /* processes that user space has not configured, too */
+const volatile __u32 sample_wake_bytes = 1 << 20;   /* user space is woken when the ring holds more */
+const volatile __u32 sample_timed = 0;              /* count the time spent here */
+const volatile __u32 sample_kernel = 1;
+/* What a sample stands for. A clock's context goes on naming the period that its event was made with. */
+volatile __u64 sample_period = 0;
+const volatile __u32 sample_python = 1;
+volatile __u32 code_generation = 0; /* changes when user space has forgotten the code objects it was sent */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 8 << 20); /* user space sets it */
+} ring SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, __u32);
+    __type(value, struct wire_process);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, __u32);
+    __type(value, struct wire_unknown);
+} unknown SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 64);
+    __type(key, __u32);
+    __type(value, struct py_layout);
+} layouts SEC(".maps");
+
+/* Code objects that were sent. */
+struct code_key {
+    __u64 code;
+    __u32 fingerprint;
+    __u32 space; /* of the address space: pid, start time and image, mixed */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 131072);
+    __type(key, struct code_key);
+    __type(value, __u32);
+} codes SEC(".maps");
+
+/* Thread states that only the list had: per thread, the state (0: none) and when that was found out. */
+struct thread_key {
+    __u32 tid, space;
+};
+struct thread_value {
+    __u64 tstate, time_ns;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct thread_key);
+    __type(value, struct thread_value);
+} threads SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, WIRE_LOSS_COUNT);
+    __type(key, __u32);
+    __type(value, __u64);
+} losses SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, WIRE_STAT_COUNT);
+    __type(key, __u32);
+    __type(value, __u64);
+} stats SEC(".maps");
+
+/* Unwind tables and mappings, written by user space through mmap; their sizes are user space's to set. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct unwind_row);
+} unwind_rows SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} unwind_index SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct unwind_wide);
+} unwind_wide_rows SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct wire_module);
+} modules SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct wire_mapping);
+} mappings SEC(".maps");
+
+struct native_unwind;
+static __always_inline __u32 native_find(struct native_unwind *u, __u64 address);
+/* Element `n` of the current module's part of an array. */
+#define NATIVE_ELEMENT(map, start, count, n)                                       \
+    ({                                                                             \
+        __u32 element_ = (n);                                                      \
+        void *found_ = 0;                                                          \
+        if (element_ < (count)) {                                                  \
+            element_ += (start);                                                   \
+            found_ = bpf_map_lookup_elem(&map, &element_);                         \
+        }                                                                          \
+        found_;                                                                    \
+    })
+#define NATIVE_MAPPING(u, address) native_find(u, address)
+#define NATIVE_ROW(u, n) NATIVE_ELEMENT(unwind_rows, (u)->mapping.row_start, (u)->mapping.row_count, n)
+#define NATIVE_INDEX(u, n) NATIVE_ELEMENT(unwind_index, (u)->mapping.index_start, (u)->mapping.index_count, n)
+#define NATIVE_WIDE(u, n) NATIVE_ELEMENT(unwind_wide_rows, (u)->mapping.wide_start, (u)->mapping.wide_count, n)
+#include "bpf/native_unwind.h"
+
+/*
+ * State and buffers of a CPU. In an ordinary array map with an element per CPU, since per-CPU maps end at 32 KiB.
+ */
+#define SENT_CODES 256
+#define SAMPLE_BUFFER_MASK 262143
+struct scratch {
+    struct py_walk walk;
+    struct code_copy copy;
+    struct native_unwind native;
+    __u32 python_at, native_at; /* where their entries go in the message */
+    __u32 mapping_start, mapping_count; /* the process's part of `mappings` */
+    __u32 mapping_low, mapping_high;    /* of the search */
+    __u32 space;
+    struct code_key sent[SENT_CODES]; /* code objects that `codes` has */
+    __u64 snapshot_at; /* where the next page of the user stack goes */
+    __u64 snapshot_address;
+    __u64 snapshot_left;
+    struct pt_regs regs;
+    union {
+        struct wire_sample sample;
+        __u8 message[SAMPLE_BUFFER_MASK + 1 + WIRE_STACK_MAX + 4096];
+    };
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1); /* user space sets it to the number of possible CPUs */
+    __type(key, __u32);
+    __type(value, struct scratch);
+} scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch_get(void)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+
+    return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline void count_loss(__u32 reason)
+{
+    __u64 *n = bpf_map_lookup_elem(&losses, &reason);
+
+    if (n)
+        ++*n;
+}
+
+/* Of a part of a sample. One that may not be wanted in the end says so by what it lacks only. */
+static __always_inline void count_part_loss(struct scratch *s, __u32 reason)
+{
+    if (sample_all || !(s->sample.flags & (WIRE_UNCONFIGURED | WIRE_STALE)))
+        count_loss(reason);
+}
+
+static __always_inline void count_stat(__u32 stat)
+{
+    __u64 *n = bpf_map_lookup_elem(&stats, &stat);
+
+    if (n)
+        ++*n;
+}
+
+/* Nobody is woken for a sample, unless the ring fills sooner than the next time of draining. */
+static __always_inline __u64 ring_flags(void)
+{
+    return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* Where a part of the message goes. What is behind the mask has room for the largest part. */
+static __always_inline void *message_at(struct scratch *s, __u32 at)
+{
+    __u64 to = at;
+
+    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    return s->message + to;
+}
+
+#endif

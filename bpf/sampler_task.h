@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the kernel knows of the task that runs: identity, user registers, where its stack begins. */
+#ifndef BPF_SAMPLER_TASK_H
+#define BPF_SAMPLER_TASK_H
+
+#include "bpf/kernel.h"
+
+#include <bpf/bpf_core_read.h>
+
+#include "bpf/sampler_state.h"
+
+static __always_inline void registers_from(struct wire_sample *m, const struct pt_regs *r)
+{
+    m->registers[0] = r->ax;
+    m->registers[1] = r->dx;
+    m->registers[2] = r->cx;
+    m->registers[3] = r->bx;
+    m->registers[4] = r->si;
+    m->registers[5] = r->di;
+    m->registers[6] = r->bp;
+    m->registers[7] = r->sp;
+    m->registers[8] = r->r8;
+    m->registers[9] = r->r9;
+    m->registers[10] = r->r10;
+    m->registers[11] = r->r11;
+    m->registers[12] = r->r12;
+    m->registers[13] = r->r13;
+    m->registers[14] = r->r14;
+    m->registers[15] = r->r15;
+    m->registers[16] = r->ip;
+}
+
+/* What is read of the current task. */
+struct task_facts {
+    __u64 start_boottime_ns, exec_generation;
+    __u64 thread_pointer;
+    __u64 memory;      /* struct mm_struct; 0: a kernel thread's */
+    __u64 stack_start; /* of the first thread: where the kernel put the arguments */
+    __u32 flags;
+};
+
+/* Where the kernel gives a pointer whose type the verifier knows (5.11+), fields are loaded without a call for each. */
+static __always_inline void task_read(struct task_facts *facts)
+{
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct mm_struct *mm = task->mm;
+
+        facts->start_boottime_ns = task->group_leader->start_boottime;
+        facts->exec_generation = task->self_exec_id;
+        facts->thread_pointer = task->thread.fsbase;
+        facts->memory = (__u64)mm;
+        facts->stack_start = mm ? mm->start_stack : 0;
+        facts->flags = task->flags;
+    } else {
+        struct task_struct *task = (void *)bpf_get_current_task();
+
+        facts->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+        facts->exec_generation = BPF_CORE_READ(task, self_exec_id);
+        facts->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+        facts->memory = (__u64)BPF_CORE_READ(task, mm);
+        facts->stack_start = BPF_CORE_READ(task, mm, start_stack);
+        facts->flags = BPF_CORE_READ(task, flags);
+    }
+}
+
+/* The user registers as they were when the task entered the kernel. */
+static __always_inline int registers_of_task(struct scratch *s)
+{
+    struct task_struct *task = (void *)bpf_get_current_task();
+    void *at;
+
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+        at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    else
+        at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof s->regs;
+    if (bpf_probe_read_kernel(&s->regs, sizeof s->regs, at) || (s->regs.cs & 3) != 3)
+        return 1;
+    registers_from(&s->sample, &s->regs);
+    return 0;
+}
+
+/*
+ * How far the user stack reaches. A thread that pthread_create() made has its control block, which the thread
+ * pointer names, at the upper end of its stack; the first thread's stack ends where the kernel put the arguments.
+ */
+static __always_inline __u64 stack_size_of(const struct task_facts *facts, __u64 sp)
+{
+    if (facts->thread_pointer > sp && facts->thread_pointer - sp < WALK_NATIVE_STACK_BYTES)
+        return facts->thread_pointer - sp;
+    if (facts->stack_start > sp && facts->stack_start - sp < WALK_NATIVE_STACK_BYTES)
+        return facts->stack_start - sp;
+    return 0;
+}
+
+/* Whether a process that user space has not named was first met so lately that it may yet be named. */
+static __always_inline int is_fresh(const struct task_facts *facts, __u32 tgid, __u64 now_ns)
+{
+    if (facts->flags & PF_KTHREAD)
+        return 0;
+    struct wire_unknown now = {
+        .start_boottime_ns = facts->start_boottime_ns,
+        .exec_generation = facts->exec_generation,
+        .first_ns = now_ns,
+    };
+    struct wire_unknown *known = bpf_map_lookup_elem(&unknown, &tgid);
+    if (!known || known->start_boottime_ns != now.start_boottime_ns || known->exec_generation != now.exec_generation) {
+        bpf_map_update_elem(&unknown, &tgid, &now, BPF_ANY);
+        return 1;
+    }
+    if (now_ns - known->first_ns < WIRE_UNKNOWN_NS)
+        return 1;
+    __sync_fetch_and_add(&known->ticks, 1);
+    return 0;
+}
+
+#endif
