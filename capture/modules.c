@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,8 +193,9 @@ static struct error *find_vdso(struct modules *m, const struct module_mapping *m
 struct error *modules_find(struct modules *m, const struct module_mapping *mapping, struct module **out)
 {
     struct module *module = NULL;
-    char key[4400];
-    int key_len = 0, file_key_len = 0;
+    char key[1 + ELF_BUILD_ID_MAX + PATH_MAX];
+    uint32_t key_len = 0;
+    int file_key_len = 0;
     char file_key[160];
     struct stat st;
 
@@ -205,14 +207,13 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
         return NULL;
 
     if (mapping->build_id_len) {
-        /* With the path, for a copy elsewhere has another place to be found at. */
-        key_len = snprintf(key, sizeof key, "b");
-        for (uint32_t i = 0; i < mapping->build_id_len; i++)
-            key_len += snprintf(key + key_len, sizeof key - (size_t)key_len, "%02x", mapping->build_id[i]);
-        key_len += snprintf(key + key_len, sizeof key - (size_t)key_len, " %s", mapping->path);
-        if (key_len >= (int)sizeof key)
-            key_len = (int)sizeof key - 1;
-        module = find_key(m, key, (uint32_t)key_len);
+        /* With the path, for a copy elsewhere has another place to be found at. Hosts map thousands a second: no text. */
+        size_t path_len = strnlen(mapping->path, PATH_MAX);
+        key[0] = 'b';
+        memcpy(key + 1, mapping->build_id, mapping->build_id_len);
+        memcpy(key + 1 + mapping->build_id_len, mapping->path, path_len);
+        key_len = 1 + mapping->build_id_len + (uint32_t)path_len;
+        module = find_key(m, key, key_len);
         if (module) {
             *out = module;
             return NULL;
@@ -255,7 +256,7 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
             err = add_key(m, file_key, (uint32_t)file_key_len, module);
     }
     if (!err && module && key_len)
-        err = add_key(m, key, (uint32_t)key_len, module);
+        err = add_key(m, key, key_len, module);
     if (fd >= 0)
         close(fd);
     *out = module;

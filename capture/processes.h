@@ -151,7 +151,7 @@ struct processes_counts {
     uint64_t gone;        /* vanished while being read */
     uint64_t lost;        /* side-band events the kernel dropped */
     uint64_t late_ticks;  /* of Python processes, before they were known */
-    uint64_t laid_ns;     /* when the sampler was last told of mappings */
+    uint64_t loaded_ns;   /* when a process that is sampled last mapped code */
 };
 struct processes_counts processes_counts(const struct processes *p);
 

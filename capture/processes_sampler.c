@@ -15,9 +15,7 @@
 
 void processes_disinherit(struct processes *p, uint32_t tgid)
 {
-    struct wire_process now;
-
-    if (p->options.sampler && sampler_get_process(p->options.sampler, tgid, &now))
+    if (p->options.sampler)
         sampler_remove_process(p->options.sampler, tgid);
 }
 
@@ -42,7 +40,6 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
     extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
     process->mapping_start = start;
     process->mapping_count = count;
-    p->counts.laid_ns = time_ns;
     return NULL;
 }
 
@@ -136,8 +133,9 @@ struct error *processes_configure(struct processes *p, struct process *process)
     if (!p->options.sampler)
         return NULL;
     /* What the sampler has learnt of the image stays, also what it inherited at a fork. */
-    if (sampler_get_process(p->options.sampler, process->tgid, &now) &&
-        (process->configured || now.flags & WIRE_PROCESS_INHERITED)) {
+    bool known = sampler_get_process(p->options.sampler, process->tgid, &now);
+    bool inherited = known && now.flags & WIRE_PROCESS_INHERITED;
+    if (known && (process->configured || inherited)) {
         wire.start_boottime_ns = now.start_boottime_ns;
         wire.exec_generation_1 = now.exec_generation_1;
     }
@@ -150,7 +148,7 @@ struct error *processes_configure(struct processes *p, struct process *process)
     wire.mapping_start = process->mapping_start;
     wire.mapping_count = process->mapping_count;
     TRY(sampler_set_process(p->options.sampler, process->tgid, &wire));
-    if (process_has_python(process) && !process->configured)
+    if (process_has_python(process) && !process->configured && !inherited)
         p->counts.late_ticks += late_ticks(p, process);
     if (process->configured)
         return NULL;
@@ -208,8 +206,10 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     /* Processes that will not be sampled cost no looking at files. */
     if (process->selected)
         TRY(processes_look_at(p, process, &process->mappings.data[at]));
-    if (process->configured)
+    if (process->configured) {
         TRY(mappings_changed(p, process));
+        p->counts.loaded_ns = m->time_ns;
+    }
     p->events.mapped(p->events.ctx, process, &process->mappings.data[at]);
     return NULL;
 }

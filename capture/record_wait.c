@@ -30,7 +30,7 @@
 /* How long news are gathered. */
 uint64_t capture_news_ns(const struct record *r, uint64_t time_ns)
 {
-    return time_ns < processes_counts(r->processes).laid_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
+    return time_ns < processes_counts(r->processes).loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
 }
 
 /* How long samples are gathered. */
