@@ -40,20 +40,55 @@ static const char *last_file(const struct record *r)
     return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
 }
 
-static void proc_cost(const struct record *r, FILE *f)
+static void print_own_cost(FILE *f)
 {
-    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
     struct rusage usage;
 
-    if (!c.samples)
-        return;
     getrusage(RUSAGE_SELF, &usage);
-    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), %.2f s of CPU in "
-               "pycap, %ld KiB resident at most.\n",
-            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples,
+    fprintf(f, "%.2f s of CPU in pycap, %ld KiB resident at most.\n",
             (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
             usage.ru_maxrss);
+}
+
+static void proc_cost(const struct record *r, FILE *f)
+{
+    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
+
+    if (!c.samples)
+        return;
+    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), ",
+            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples);
+    print_own_cost(f);
+}
+
+/*
+ * Where the ticks went, by the sampler's own counters. Processes that might turn out to be Python are sampled until
+ * that is known: what was sampled, then, is what was recorded, what is counted here as unwanted, and what was lost.
+ */
+static void print_ticks(const struct record *r, FILE *f)
+{
+    uint64_t stats[WIRE_STAT_COUNT], unwanted = 0;
+
+    sampler_stats(r->sampler, stats);
+    for (uint32_t i = 0; i < r->cpu_count; i++)
+        unwanted += recorder_unwanted(r->recorder, (uint32_t)r->cpus[i]);
+    fprintf(f, "Ticks: %" PRIu64 ", of which %" PRIu64 " were idle, %" PRIu64 " of others and %" PRIu64 " sampled",
+            stats[WIRE_STAT_TICKS], stats[WIRE_STAT_IDLE], stats[WIRE_STAT_OTHERS], stats[WIRE_STAT_SAMPLES]);
+    if (unwanted)
+        fprintf(f, ", %" PRIu64 " of these of processes that proved not to be wanted", unwanted);
+    fprintf(f, ".\n");
+}
+
+static void bpf_cost(const struct record *r, FILE *f)
+{
+    uint64_t run_ns, run_count;
+
+    sampler_run_time(r->sampler, &run_ns, &run_count);
+    fprintf(f, "Cost: ");
+    if (run_ns && run_count)
+        fprintf(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
+    print_own_cost(f);
 }
 
 void report_summary(struct record *r, uint64_t end_ns)
@@ -78,28 +113,11 @@ void report_summary(struct record *r, uint64_t end_ns)
         if (i != LOSS_complete && r->losses[i])
             fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
     }
-    if (r->proc)
+    if (r->proc) {
         proc_cost(r, f);
-    uint64_t run_ns = 0, run_count = 0;
-    if (r->sampler)
-        sampler_run_time(r->sampler, &run_ns, &run_count);
-    if (run_ns && run_count) {
-        struct rusage usage;
-        uint64_t stats[WIRE_STAT_COUNT], unwanted = 0;
-        char dropped[96] = "";
-        getrusage(RUSAGE_SELF, &usage);
-        sampler_stats(r->sampler, stats);
-        /* Processes that might turn out to be Python are sampled until that is known. */
-        for (uint32_t i = 0; i < r->cpu_count; i++)
-            unwanted += recorder_unwanted(r->recorder, (uint32_t)r->cpus[i]);
-        if (unwanted)
-            snprintf(dropped, sizeof dropped, ", %" PRIu64 " of these of processes that proved not to be wanted", unwanted);
-        fprintf(f, "Cost: %.2f us of BPF a tick (%" PRIu64 " ticks, %" PRIu64 " of them sampled%s), %.2f s of CPU in pycap, "
-                   "%ld KiB resident at most.\n",
-                (double)run_ns / (double)run_count / 1000, run_count, stats[WIRE_STAT_SAMPLES], dropped,
-                (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-                usage.ru_maxrss);
+    } else if (r->sampler) {
+        print_ticks(r, f);
+        bpf_cost(r, f);
     }
     if (r->file_count > 1)
         fprintf(f, "%u files, the last of them named here%s.\n", r->file_count, r->o->keep ? "; not all are kept" : "");

@@ -91,7 +91,7 @@ def tell(name, code, err, memory, account):
           f"{seconds:.0f} s, {FLAT_KIB} allowed: to keep {each:.0f} bytes of each process sampled would show)")
     print(f"  {account.text()}")
     for line in err.splitlines():
-        if line.startswith(("Cost", "The rate", "Recorded", "Python stacks")):
+        if line.startswith(("Cost", "Ticks", "The rate", "Recorded", "Python stacks")):
             print(f"  {line}")
     check(account.residue == 0, f"{name}: {account.residue} ticks are not accounted for")
     check("AddressSanitizer" not in err and "runtime error" not in err, f"{name}: {err}")
