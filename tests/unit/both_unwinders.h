@@ -5,39 +5,29 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "bpf/native_unwind.h"
 #include "formats/elf/identity.h"
 #include "formats/elf/unwind_table.h"
-#include "symbolize/unwind.h"
-#include "tests/unit/stopped.h"
+#include "tests/unit/snapshot.h"
 
-enum { FRAMES_MAX = 1024, MAPPINGS_MAX = 1024 };
+enum { FRAMES_MAX = 1024 };
 
 /* ---- a process as both unwinders see it ---- */
 
+/* Beside what libunwind has of it. */
 struct module {
-    char *path;
-    struct unwind_module *by_libunwind;
     struct unwind_table *table;
     struct elf_identity identity;
 };
 
 struct subject {
-    pid_t pid;
-    struct unwind_mapping mappings[MAPPINGS_MAX];
-    struct native_mapping native[MAPPINGS_MAX];
-    struct module *modules[MAPPINGS_MAX]; /* by mapping; NULL: no file */
-    struct module owned[MAPPINGS_MAX];
-    uint32_t count, owned_count;
-    uint64_t registers[17];
-    uint8_t *stack, *vdso;
-    uint64_t stack_address, stack_len;
+    struct snapshot snapshot;
+    struct native_mapping native[MAPPINGS_MAX]; /* as the snapshot's */
+    struct module modules[MODULES_MAX];         /* likewise */
+    uint32_t module_count;
     struct unwinder *libunwind;
     struct native_unwind native_unwind;
-    uint64_t generation;
     uint64_t fail_from, fail_to; /* reading here fails */
     uint64_t reads;
 };
@@ -49,60 +39,53 @@ static int read_for_unwind(void *ctx, void *out, uint32_t len_bytes, uint64_t ad
     s->reads++;
     if (address < s->fail_to && address + len_bytes > s->fail_from)
         return -1;
-    return read_memory(s->pid, address, out, len_bytes) ? 0 : -1;
+    return read_memory(s->snapshot.pid, address, out, len_bytes) ? 0 : -1;
+}
+
+static struct module *module_of(struct subject *s, uint32_t mapping)
+{
+    const struct snapshot_module *m = s->snapshot.module_of[mapping];
+
+    return m ? &s->modules[m - s->snapshot.modules] : NULL;
 }
 
 static __u32 find_mapping(void *ctx, __u64 address, struct native_mapping *mapping, const struct unwind_table **table)
 {
     struct subject *s = ctx;
 
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s->snapshot.count; i++) {
         if (address < s->native[i].start || address >= s->native[i].end)
             continue;
         *mapping = s->native[i];
-        *table = s->modules[i] ? s->modules[i]->table : NULL;
+        const struct module *m = module_of(s, i);
+        *table = m ? m->table : NULL;
         return 0;
     }
     return LOSS_no_mapping;
 }
 
-static struct module *open_module(struct subject *s, const char *path, uint64_t start, uint64_t end)
+static void build_table(struct module *m, const struct snapshot_module *of)
 {
-    for (uint32_t i = 0; i < s->owned_count; i++)
-        if (!strcmp(s->owned[i].path, path))
-            return &s->owned[i];
-    struct module *m = &s->owned[s->owned_count];
-    if (path[0] == '/') {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        assert_true(fd >= 0);
-        must(unwind_module_open(path, NULL, &m->by_libunwind));
-        must(unwind_table_build(fd, path, &m->table));
-        must(elf_identity_read(fd, path, &m->identity));
-        close(fd);
-    } else if (!strcmp(path, "[vdso]")) {
-        s->vdso = malloc(end - start);
-        assert_true(read_memory(s->pid, start, s->vdso, end - start));
-        must(unwind_module_open_memory(s->vdso, end - start, &m->by_libunwind));
-        must(unwind_table_build_memory(s->vdso, end - start, path, &m->table));
-        must(elf_identity_read_memory(s->vdso, end - start, path, &m->identity));
-    } else {
-        return NULL;
+    if (of->vdso) {
+        must(unwind_table_build_memory(of->vdso, of->vdso_len, of->path, &m->table));
+        must(elf_identity_read_memory(of->vdso, of->vdso_len, of->path, &m->identity));
+        return;
     }
-    m->path = strdup(path);
-    s->owned_count++;
-    return m;
+    int fd = open(of->path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    must(unwind_table_build(fd, of->path, &m->table));
+    must(elf_identity_read(fd, of->path, &m->identity));
+    close(fd);
 }
 
-static void add_mapping(struct subject *s, uint64_t start, uint64_t end, uint64_t offset, const char *path)
+static void lay_out(struct subject *s, uint32_t mapping)
 {
-    uint32_t i = s->count++;
-    struct module *m = open_module(s, path, start, end);
-    struct native_mapping *n = &s->native[i];
+    const struct unwind_mapping *from = &s->snapshot.mappings[mapping];
+    const struct module *m = module_of(s, mapping);
+    struct native_mapping *n = &s->native[mapping];
+    uint64_t start = from->address, offset = from->file_offset;
 
-    assert_true(s->count < MAPPINGS_MAX);
-    s->modules[i] = m;
-    s->mappings[i] = (struct unwind_mapping){start, end - start, offset, m ? m->by_libunwind : NULL, i};
-    *n = (struct native_mapping){.start = start, .end = end, .flags = m ? 0 : NATIVE_NO_TABLE};
+    *n = (struct native_mapping){.start = start, .end = start + from->length, .flags = m ? 0 : NATIVE_NO_TABLE};
     if (!m)
         return;
     for (size_t k = 0; k < m->identity.segments.count; k++) {
@@ -116,61 +99,15 @@ static void add_mapping(struct subject *s, uint64_t start, uint64_t end, uint64_
     n->wide_count = m->table->wide_count;
 }
 
-/* The executable mappings; returns the end of the mapping that `sp` is in. */
-static uint64_t read_maps(struct subject *s, uint64_t sp, bool add)
-{
-    char name[64], line[4096];
-    uint64_t stack_end = 0;
-
-    snprintf(name, sizeof name, "/proc/%d/maps", s->pid);
-    FILE *maps = fopen(name, "re");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        uint64_t start, end, offset;
-        char protection[5], path[4096] = "";
-        assert_true(sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %4095[^\n]", &start, &end,
-                           protection, &offset, path) >= 4);
-        if (sp >= start && sp < end)
-            stack_end = end;
-        if (add && protection[2] == 'x' && strcmp(path, "[vsyscall]") != 0)
-            add_mapping(s, start, end, offset, path);
-    }
-    fclose(maps);
-    return stack_end;
-}
-
 static void take_snapshot(struct subject *s, pid_t tid)
 {
-    read_registers(tid, s->registers);
-    uint64_t sp = s->registers[7] - WIRE_RED_ZONE; /* as pycap's copies begin */
-    bool first = !s->count;
-    if (!first && sp >= s->stack_address && sp < s->stack_address + s->stack_len) {
-        s->stack_len = s->stack_address + s->stack_len - sp;
-    } else {
-        uint64_t end = read_maps(s, sp, first);
-        assert_true(end > sp);
-        s->stack_len = end - sp;
-    }
-    if (first)
-        s->generation++;
-    free(s->stack);
-    s->stack_address = sp;
-    s->stack = malloc(s->stack_len);
-    assert_true(read_memory(s->pid, sp, s->stack, s->stack_len));
-}
+    bool first = !s->snapshot.count;
 
-static void subject_deinit(struct subject *s)
-{
-    for (uint32_t i = 0; i < s->owned_count; i++) {
-        unwind_module_close(s->owned[i].by_libunwind);
-        unwind_table_destroy(s->owned[i].table);
-        elf_identity_deinit(&s->owned[i].identity);
-        free(s->owned[i].path);
-    }
-    free(s->stack);
-    free(s->vdso);
-    unwinder_destroy(s->libunwind);
-    free(s);
+    snapshot_take(&s->snapshot, tid);
+    for (; s->module_count < s->snapshot.module_count; s->module_count++)
+        build_table(&s->modules[s->module_count], &s->snapshot.modules[s->module_count]);
+    for (uint32_t i = 0; first && i < s->snapshot.count; i++)
+        lay_out(s, i);
 }
 
 static struct subject *subject_create(pid_t pid)
@@ -178,9 +115,21 @@ static struct subject *subject_create(pid_t pid)
     struct subject *s = calloc(1, sizeof *s);
 
     assert_non_null(s);
-    s->pid = pid;
+    s->snapshot.pid = pid;
+    s->snapshot.below_bytes = WIRE_RED_ZONE; /* as pycap's copies begin */
     must(unwinder_create(&s->libunwind));
     return s;
+}
+
+static void subject_destroy(struct subject *s)
+{
+    for (uint32_t i = 0; i < s->module_count; i++) {
+        unwind_table_destroy(s->modules[i].table);
+        elf_identity_deinit(&s->modules[i].identity);
+    }
+    snapshot_deinit(&s->snapshot);
+    unwinder_destroy(s->libunwind);
+    free(s);
 }
 
 /* ---- both, and what differs ---- */
@@ -190,7 +139,7 @@ static void run_native(struct subject *s, struct native_frame *frames)
     struct native_unwind *u = &s->native_unwind;
 
     for (int i = 0; i < 17; i++)
-        u->registers[i] = s->registers[i];
+        u->registers[i] = s->snapshot.registers[i];
     u->memory = (struct walk_memory){read_for_unwind, s};
     u->host = (struct native_host){find_mapping, s, NULL};
     native_begin(u);
@@ -209,8 +158,7 @@ static void print_frames(const struct subject *s, const struct native_frame *our
                       i < u->count ? ours[i].sp : 0, i < their_count ? theirs[i].ip : 0,
                       i < their_count && !theirs[i].return_address ? "!" : " ", i < their_count ? theirs[i].sp : 0,
                       i < their_count ? theirs[i].cfa : 0,
-                      i < their_count && theirs[i].mapping != UINT32_MAX && s->modules[theirs[i].mapping]
-                          ? s->modules[theirs[i].mapping]->path : "");
+                      i < their_count ? snapshot_path(&s->snapshot, theirs[i].mapping) : "");
     print_message("end %u other %u | %u\n", u->end, u->other, their_end);
 }
 
@@ -244,8 +192,9 @@ static void compare(struct subject *s, struct tally *tally)
     struct native_unwind *u = &s->native_unwind;
     uint32_t end;
 
-    unwinder_set_mappings(s->libunwind, s->mappings, s->count, s->generation);
-    uint32_t count = unwinder_run(s->libunwind, s->registers, s->stack, s->stack_address, s->stack_len, theirs,
+    const struct snapshot *of = &s->snapshot;
+    unwinder_set_mappings(s->libunwind, of->mappings, of->count, 1);
+    uint32_t count = unwinder_run(s->libunwind, of->registers, of->stack, of->stack_address, of->stack_len, theirs,
                                   FRAMES_MAX, &end);
     run_native(s, ours);
     /* Where we cannot go on and say so, what there is must be right. */
@@ -275,7 +224,5 @@ static void print_tally(const char *name, const struct tally *t)
                   "wide rows, %u of them by RBX\n", name, t->stacks, t->frames, t->differing, t->complete, t->unsupported,
                   t->wide, t->by_rbx);
 }
-
-/* ---- places to be stopped at ---- */
 
 #endif

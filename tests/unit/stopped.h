@@ -7,12 +7,10 @@
 #define TESTS_UNIT_STOPPED_H
 
 #include <signal.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,26 +20,6 @@ static void must(struct error *err)
 {
     if (err)
         fail_msg("%s", error_text(err));
-}
-
-/* ---- a stopped process ---- */
-
-static bool read_memory(pid_t pid, uint64_t address, void *out, size_t len_bytes)
-{
-    struct iovec local = {out, len_bytes}, remote = {(void *)(uintptr_t)address, len_bytes};
-
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)len_bytes;
-}
-
-/* In DWARF's order. */
-static void read_registers(pid_t tid, uint64_t out[17])
-{
-    struct user_regs_struct r;
-
-    assert_int_equal(ptrace(PTRACE_GETREGS, tid, NULL, &r), 0);
-    const uint64_t values[17] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
-                                 r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
-    memcpy(out, values, sizeof values);
 }
 
 static pid_t running; /* also when an assertion left the test */
@@ -80,18 +58,13 @@ static pid_t run_to_stop(pid_t pid)
     }
 }
 
-/* Runs a program up to its STOP(). Returns the thread that stopped. */
-__attribute__((unused)) static pid_t start_program(const char *path, const char *argument, pid_t *pid)
+/* One instruction. False where the thread has ended, or something other than the step stopped it. */
+static bool step_once(pid_t tid)
 {
-    *pid = fork();
-    assert_true(*pid >= 0);
-    if (!*pid) {
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        raise(SIGSTOP);
-        execl(path, path, argument, NULL);
-        _exit(127);
-    }
-    return run_to_stop(*pid);
+    int status;
+
+    assert_int_equal(ptrace(PTRACE_SINGLESTEP, tid, NULL, 0), 0);
+    return waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
 }
 
 #endif

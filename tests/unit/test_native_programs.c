@@ -11,15 +11,9 @@
 #include <cmocka.h>
 
 #include "tests/unit/both_unwinders.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/built_program.h"
 
 #define NO_EH_FRAME "-fno-asynchronous-unwind-tables -fno-unwind-tables"
-
-static int stop_and_deinit(void **state)
-{
-    stop_running(NULL);
-    return fixture_deinit(state);
-}
 
 /* Stops in a C function that was reached by the way that its argument names. */
 static const char program[] =
@@ -62,24 +56,19 @@ static const char program[] =
 /* How the unwinding of one way ends, and the symbol whose code the last frame is in. */
 static void check_way(const struct fixture *f, const char *name, const char *way, int steps, uint32_t end, struct tally *tally)
 {
-    char path[512];
-    int status;
-    pid_t pid;
-
-    snprintf(path, sizeof path, "%s/%s", f->dir, name);
-    pid_t tid = start_program(path, way, &pid);
+    pid_t pid, tid = start_built(f, name, way, &pid);
     struct subject *s = subject_create(pid);
+
     for (int i = 0; i <= steps; i++) {
         take_snapshot(s, tid);
         uint32_t differing = tally->differing, before = tally->frames;
         compare(s, tally);
         if (!i && (tally->differing != differing || s->native_unwind.end != end))
             fail_msg("%s %s: ends with %u after %u frames", name, way, s->native_unwind.end, tally->frames - before);
-        assert_int_equal(ptrace(PTRACE_SINGLESTEP, tid, NULL, 0), 0);
-        if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
+        if (!step_once(tid))
             break;
     }
-    subject_deinit(s);
+    subject_destroy(s);
     stop_running(NULL);
 }
 

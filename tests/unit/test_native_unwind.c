@@ -11,18 +11,11 @@
 
 #include <cmocka.h>
 
-#include <elf.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/unit/both_unwinders.h"
+#include "tests/unit/live_python.h"
 #include "tests/unit/places.h"
 
 /* As libffi's ffi_call: the stack pointer is above where RBP was saved, and RBP is not yet read from there. */
@@ -115,7 +108,7 @@ static void test_places(void **state)
         struct subject *s = subject_create(pid);
         take_snapshot(s, tid);
         compare(s, &tally);
-        subject_deinit(s);
+        subject_destroy(s);
         stop_running(NULL);
     }
     print_tally("places", &tally);
@@ -128,18 +121,16 @@ static void test_places(void **state)
 static void step_through(const char *name, void (*place)(void), int steps)
 {
     struct tally tally = {0};
-    int status;
     pid_t pid, tid = start(place, &pid);
     struct subject *s = subject_create(pid);
 
     for (int i = 0; i < steps; i++) {
         take_snapshot(s, tid);
         compare(s, &tally);
-        assert_int_equal(ptrace(PTRACE_SINGLESTEP, tid, NULL, 0), 0);
-        if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
+        if (!step_once(tid))
             break;
     }
-    subject_deinit(s);
+    subject_destroy(s);
     stop_running(NULL);
     print_tally(name, &tally);
     assert_int_equal(tally.differing, 0);
@@ -182,7 +173,7 @@ static void test_made_code(void **state)
         assert_int_equal(s->native_unwind.end, LOSS_no_mapping);
         assert_int_equal(s->native_unwind.count, guessed);
         assert_int_equal(s->native_unwind.guesses, 0);
-        subject_deinit(s);
+        subject_destroy(s);
         stop_running(NULL);
     }
 }
@@ -204,7 +195,7 @@ static void test_faults(void **state)
     run_native(s, whole);
     print_message("%u frames with %" PRIu64 " reads\n", count, s->reads);
     assert_true(s->reads <= 4);
-    for (uint64_t at = s->stack_address; at < s->stack_address + 3000; at += 8) {
+    for (uint64_t at = s->snapshot.stack_address; at < s->snapshot.stack_address + 3000; at += 8) {
         s->fail_from = at;
         s->fail_to = UINT64_MAX;
         run_native(s, frames);
@@ -215,11 +206,11 @@ static void test_faults(void **state)
         assert_true(s->native_unwind.end == LOSS_complete || s->native_unwind.last_cfa == UINT64_MAX);
     }
     s->fail_from = s->fail_to = 0;
-    s->registers[16] = 0x1234;
+    s->snapshot.registers[16] = 0x1234;
     run_native(s, frames);
     assert_int_equal(s->native_unwind.end, LOSS_no_mapping);
     assert_int_equal(s->native_unwind.count, 1);
-    subject_deinit(s);
+    subject_destroy(s);
     stop_running(NULL);
 }
 
@@ -238,7 +229,7 @@ static int read_noise(void *ctx, void *out, uint32_t len_bytes, uint64_t address
         return -1;
     for (uint32_t i = 0; i < len_bytes; i += 8) {
         n->seed = n->seed * 6364136223846793005u + 1442695040888963407u;
-        const struct native_mapping *m = &n->s->native[(n->seed >> 33) % n->s->count];
+        const struct native_mapping *m = &n->s->native[(n->seed >> 33) % n->s->snapshot.count];
         uint64_t value = n->seed >> 60 < 8 ? m->start + (n->seed >> 7) % (m->end - m->start)
                          : n->seed >> 60 < 14 ? address + (n->seed >> 20) % 4096 : n->seed;
         memcpy(p + i, &value, len_bytes - i < 8 ? len_bytes - i : 8);
@@ -259,7 +250,7 @@ static void test_noise(void **state)
     take_snapshot(s, tid);
     for (int round = 0; round < 50000; round++) {
         for (int i = 0; i < 17; i++)
-            read_noise(&noise, &u->registers[i], 8, s->stack_address + 8);
+            read_noise(&noise, &u->registers[i], 8, s->snapshot.stack_address + 8);
         u->memory = (struct walk_memory){read_noise, &noise};
         u->host = (struct native_host){find_mapping, s, NULL};
         native_begin(u);
@@ -272,38 +263,15 @@ static void test_noise(void **state)
     for (uint32_t i = 0; i < LOSS_LIMIT; i++)
         if (ends[i])
             print_message("end %u: %u\n", i, ends[i]);
-    subject_deinit(s);
+    subject_destroy(s);
     stop_running(NULL);
 }
 
 /* ---- whole programs ---- */
 
-static bool spawn(char *const argv[], pid_t *pid)
-{
-    int ready[2], status;
-    char byte;
-
-    if (access(argv[0], X_OK) || pipe(ready))
-        return false;
-    *pid = running = fork();
-    if (!*pid) {
-        dup2(ready[1], 1);
-        close(ready[0]);
-        close(ready[1]);
-        execv(argv[0], argv);
-        _exit(127);
-    }
-    close(ready[1]);
-    bool ok = read(ready[0], &byte, 1) == 1;
-    close(ready[0]);
-    if (!ok)
-        waitpid(*pid, &status, 0);
-    return ok;
-}
-
 static void check_python(const char *python)
 {
-    static char program[] =
+    static const char program[] =
         "import json, os, re, sys, functools, zlib, hashlib, decimal, signal\n"
         "def f(n):\n"
         "    if n: return functools.reduce(lambda a, b: f(n - 1), [1, 2])\n"
@@ -315,17 +283,11 @@ static void check_python(const char *python)
         "signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\n"
         "os.write(1, b'x')\n"
         "while True: f(3)\n";
-    char *argv[] = {(char *)python, "-c", program, NULL};
     struct tally tally = {0};
-    pid_t pid = 0;
     int status;
-
-    if (!spawn(argv, &pid)) {
-        print_message("%s is not there or does not start\n", python);
-        skip();
-    }
+    pid_t pid = start_python(python, program);
     struct subject *s = subject_create(pid);
-    assert_int_equal(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_EXITKILL), 0);
+
     for (uint32_t i = 0; i < 300; i++) {
         usleep(500);
         assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
@@ -349,7 +311,7 @@ static void check_python(const char *python)
         }
         assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, deliver), 0);
     }
-    subject_deinit(s);
+    subject_destroy(s);
     stop_running(NULL);
     print_tally(python, &tally);
     assert_int_equal(tally.differing, 0);
@@ -363,28 +325,20 @@ static void test_system_python(void **state)
     check_python("/usr/bin/python3");
 }
 
-static void check_pyenv(const char *version)
-{
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/.pyenv/versions/%s", getenv("HOME") ? getenv("HOME") : "", version);
-    check_python(path);
-}
-
 static void test_python_38(void **state)
 {
     (void)state;
-    check_pyenv("3.8.18/bin/python3.8");
+    check_python(pyenv_path("3.8.18/bin/python3.8"));
 }
 static void test_python_311(void **state)
 {
     (void)state;
-    check_pyenv("3.11.7/bin/python3.11");
+    check_python(pyenv_path("3.11.7/bin/python3.11"));
 }
 static void test_python_313(void **state)
 {
     (void)state;
-    check_pyenv("3.13.0/bin/python3.13");
+    check_python(pyenv_path("3.13.0/bin/python3.13"));
 }
 
 int main(void)

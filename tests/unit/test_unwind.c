@@ -12,104 +12,15 @@
 #include <cmocka.h>
 
 #include <elfutils/libdwfl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "formats/trace/trace.h"
-#include "symbolize/unwind.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/built_program.h"
+#include "tests/unit/live_python.h"
 #include "tests/unit/places.h"
+#include "tests/unit/snapshot.h"
 
-enum { FRAMES_MAX = 512, MAPPINGS_MAX = 1024 };
-
-/* ---- a process as the unwinder sees it ---- */
-
-struct subject {
-    struct unwind_mapping mappings[MAPPINGS_MAX];
-    char *paths[MAPPINGS_MAX];
-    uint32_t count;
-    uint64_t registers[17];
-    uint8_t *stack, *vdso;
-    uint64_t stack_address, stack_len;
-};
-
-static void subject_deinit(struct subject *s)
-{
-    for (uint32_t i = 0; i < s->count; i++) {
-        bool shared = false;
-        for (uint32_t j = 0; j < i; j++)
-            shared = shared || s->mappings[j].module == s->mappings[i].module;
-        if (!shared)
-            unwind_module_close(s->mappings[i].module);
-    }
-    for (uint32_t i = 0; i < s->count; i++)
-        free(s->paths[i]);
-    free(s->stack);
-    free(s->vdso);
-    *s = (struct subject){0};
-}
-
-/* The executable mappings, each file opened once; and the end of the mapping that `sp` is in. */
-static uint64_t read_maps(struct subject *s, pid_t pid, uint64_t sp)
-{
-    char name[64], line[4096];
-    uint64_t stack_end = 0;
-
-    snprintf(name, sizeof name, "/proc/%d/maps", pid);
-    FILE *maps = fopen(name, "re");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        uint64_t start, end, offset;
-        char protection[5], path[4096] = "";
-        assert_true(sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %4095[^\n]", &start, &end,
-                           protection, &offset, path) >= 4);
-        if (sp >= start && sp < end)
-            stack_end = end;
-        if (protection[2] != 'x' || !strcmp(path, "[vsyscall]"))
-            continue;
-        assert_true(s->count < MAPPINGS_MAX);
-        struct unwind_mapping *m = &s->mappings[s->count];
-        *m = (struct unwind_mapping){start, end - start, offset, NULL, s->count};
-        s->paths[s->count] = strdup(path);
-        for (uint32_t i = 0; i < s->count; i++)
-            if (!strcmp(s->paths[i], path))
-                m->module = s->mappings[i].module;
-        if (!m->module && path[0] == '/') {
-            must(unwind_module_open(path, NULL, &m->module));
-        } else if (!m->module && !strcmp(path, "[vdso]")) {
-            s->vdso = malloc(end - start);
-            assert_true(read_memory(pid, start, s->vdso, end - start));
-            must(unwind_module_open_memory(s->vdso, end - start, &m->module));
-        }
-        s->count++;
-    }
-    fclose(maps);
-    return stack_end;
-}
-
-/* Registers and stack of a thread that ptrace has stopped. */
-static void take_snapshot(struct subject *s, pid_t pid, pid_t tid)
-{
-    read_registers(tid, s->registers);
-    uint64_t sp = s->registers[7], end;
-    if (s->count) { /* the files are open; only the end of the stack is wanted */
-        struct subject again = {0};
-        end = read_maps(&again, pid, sp);
-        subject_deinit(&again);
-    } else {
-        end = read_maps(s, pid, sp);
-    }
-    assert_true(end > sp);
-    free(s->stack);
-    s->stack_address = sp;
-    s->stack_len = end - sp;
-    s->stack = malloc(s->stack_len);
-    assert_true(read_memory(pid, sp, s->stack, s->stack_len));
-}
+enum { FRAMES_MAX = 512 };
 
 /* ---- the same by libdwfl ---- */
 
@@ -151,7 +62,7 @@ static void unwind_by_dwfl(pid_t pid, pid_t tid, struct expected *out)
     dwfl_end(dwfl);
 }
 
-static void print_frames(const struct subject *s, const struct unwind_frame *frames, uint32_t count,
+static void print_frames(const struct snapshot *s, const struct unwind_frame *frames, uint32_t count,
                          const struct expected *expected)
 {
     for (uint32_t i = 0; i < count || (expected && i < expected->count); i++)
@@ -159,19 +70,18 @@ static void print_frames(const struct subject *s, const struct unwind_frame *fra
                       i < count ? frames[i].ip : 0, i < count && !frames[i].return_address ? "!" : " ",
                       i < count ? frames[i].cfa : 0, expected && i < expected->count ? expected->frames[i].ip : 0,
                       expected && i < expected->count && expected->frames[i].exact ? "!" : " ",
-                      i < count && frames[i].mapping != UINT32_MAX ? s->paths[frames[i].mapping] : "");
+                      i < count ? snapshot_path(s, frames[i].mapping) : "");
 }
 
 /* Frames must join on to each other, and be the ones libdwfl finds. */
-static uint32_t compare(struct unwinder *u, struct subject *s, pid_t pid, pid_t tid, struct unwind_frame *frames,
-                        uint32_t *end)
+static uint32_t compare(struct unwinder *u, const struct snapshot *s, pid_t tid, struct unwind_frame *frames, uint32_t *end)
 {
     struct expected expected;
     bool same = true;
 
-    unwinder_set_mappings(u, s->mappings, s->count, (uint64_t)pid);
+    unwinder_set_mappings(u, s->mappings, s->count, (uint64_t)s->pid);
     uint32_t count = unwinder_run(u, s->registers, s->stack, s->stack_address, s->stack_len, frames, FRAMES_MAX, end);
-    unwind_by_dwfl(pid, tid, &expected);
+    unwind_by_dwfl(s->pid, tid, &expected);
     for (uint32_t i = 0; i < count; i++) {
         if (i + 1 < count)
             same = same && frames[i].cfa == frames[i + 1].sp;
@@ -179,8 +89,8 @@ static uint32_t compare(struct unwinder *u, struct subject *s, pid_t pid, pid_t 
             same = same && frames[i].ip == expected.frames[i].ip && frames[i].return_address == !expected.frames[i].exact;
     }
     /* libdwfl takes the loader's lazy binding (_dl_runtime_resolve, whose CFA is by RBX) for the end of the stack. */
-    bool in_loader = expected.count && expected.count < count && frames[expected.count - 1].mapping != UINT32_MAX &&
-                     strstr(s->paths[frames[expected.count - 1].mapping], "/ld-linux");
+    bool in_loader = expected.count && expected.count < count &&
+                     strstr(snapshot_path(s, frames[expected.count - 1].mapping), "/ld-linux");
     same = same && (count == expected.count || (in_loader && *end == LOSS_complete));
     if (!same) {
         print_frames(s, frames, count, &expected);
@@ -226,15 +136,9 @@ PLACE static void place_signal_stack(void)
     sink++;
 }
 
-static int stop_and_deinit(void **state)
-{
-    stop_running(NULL);
-    return fixture_deinit(state);
-}
-
 struct run {
-    pid_t pid, tid;
-    struct subject subject;
+    pid_t tid;
+    struct snapshot snapshot;
     struct unwinder *unwinder;
     struct unwind_frame frames[FRAMES_MAX];
     uint32_t count, end;
@@ -244,16 +148,16 @@ static void run_at(struct run *r, void (*place)(void))
 {
     *r = (struct run){0};
     must(unwinder_create(&r->unwinder));
-    r->tid = start(place, &r->pid);
-    take_snapshot(&r->subject, r->pid, r->tid);
-    r->count = compare(r->unwinder, &r->subject, r->pid, r->tid, r->frames, &r->end);
+    r->tid = start(place, &r->snapshot.pid);
+    snapshot_take(&r->snapshot, r->tid);
+    r->count = compare(r->unwinder, &r->snapshot, r->tid, r->frames, &r->end);
 }
 
 static void run_deinit(struct run *r)
 {
     stop_running(NULL);
     unwinder_destroy(r->unwinder);
-    subject_deinit(&r->subject);
+    snapshot_deinit(&r->snapshot);
 }
 
 /* The function that holds an address, by the test's own symbols: the child is a copy of this process. */
@@ -357,11 +261,11 @@ static void test_signal_stack(void **state)
 
     (void)state;
     must(unwinder_create(&r.unwinder));
-    r.tid = start(place_signal_stack, &r.pid);
-    take_snapshot(&r.subject, r.pid, r.tid);
-    unwinder_set_mappings(r.unwinder, r.subject.mappings, r.subject.count, 1);
-    r.count = unwinder_run(r.unwinder, r.subject.registers, r.subject.stack, r.subject.stack_address,
-                           r.subject.stack_len, r.frames, FRAMES_MAX, &r.end);
+    r.tid = start(place_signal_stack, &r.snapshot.pid);
+    snapshot_take(&r.snapshot, r.tid);
+    unwinder_set_mappings(r.unwinder, r.snapshot.mappings, r.snapshot.count, 1);
+    r.count = unwinder_run(r.unwinder, r.snapshot.registers, r.snapshot.stack, r.snapshot.stack_address,
+                           r.snapshot.stack_len, r.frames, FRAMES_MAX, &r.end);
     assert_chain(&r, CHAIN("leaf", "on_signal", "", "interrupted"));
     assert_int_equal(r.count, 4);
     assert_int_equal(r.end, LOSS_native_fault);
@@ -390,7 +294,7 @@ static void test_thread(void **state)
 
     (void)state;
     run_at(&r, place_thread);
-    assert_int_not_equal(r.tid, r.pid);
+    assert_int_not_equal(r.tid, r.snapshot.pid);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "recursion", "recursion", "recursion", "thread_main"));
     run_deinit(&r);
@@ -400,16 +304,13 @@ static void test_thread(void **state)
 static void test_single_steps(void **state)
 {
     struct run r;
-    int status;
 
     (void)state;
     run_at(&r, place_qsort);
     for (int i = 0; i < 400; i++) {
-        assert_int_equal(ptrace(PTRACE_SINGLESTEP, r.tid, NULL, 0), 0);
-        if (waitpid(r.tid, &status, __WALL) != r.tid || !WIFSTOPPED(status))
-            break;
-        take_snapshot(&r.subject, r.pid, r.tid);
-        r.count = compare(r.unwinder, &r.subject, r.pid, r.tid, r.frames, &r.end);
+        assert_true(step_once(r.tid));
+        snapshot_take(&r.snapshot, r.tid);
+        r.count = compare(r.unwinder, &r.snapshot, r.tid, r.frames, &r.end);
         assert_int_equal(r.end, LOSS_complete);
     }
     run_deinit(&r);
@@ -425,7 +326,7 @@ static void test_losses(void **state)
 
     (void)state;
     run_at(&r, place_recursion_50);
-    struct subject *s = &r.subject;
+    struct snapshot *s = &r.snapshot;
 
     /* The snapshot is cut: everything up to the cut is as before. */
     for (uint64_t len = 0; len < 2000; len += 200) {
@@ -474,7 +375,7 @@ static void test_hostile_stacks(void **state)
 
     (void)state;
     run_at(&r, place_qsort);
-    struct subject *s = &r.subject;
+    struct snapshot *s = &r.snapshot;
     uint64_t words = s->stack_len / 8;
     for (int round = 0; round < 20000; round++) {
         uint64_t registers[17];
@@ -512,28 +413,12 @@ static const char program_source[] =
 
 static void run_program(struct run *r, const struct fixture *f, const char *flags)
 {
-    char path[512];
-    int status;
-
     *r = (struct run){0};
     fixture_write(f, "program.c", program_source, sizeof program_source - 1);
     assert_true(fixture_run(f, "cc -O2 -fomit-frame-pointer %s -o program program.c", flags));
-    snprintf(path, sizeof path, "%s/program", f->dir);
-    r->pid = r->tid = running = fork();
-    assert_true(r->pid >= 0);
-    if (!r->pid) {
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        execl(path, path, NULL);
-        _exit(127);
-    }
-    for (int stop = 0; stop < 2; stop++) { /* at exec, and at the place */
-        assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
-        assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
-        if (!stop)
-            assert_int_equal(ptrace(PTRACE_CONT, r->pid, NULL, 0), 0);
-    }
+    r->tid = start_built(f, "program", NULL, &r->snapshot.pid);
     must(unwinder_create(&r->unwinder));
-    take_snapshot(&r->subject, r->pid, r->pid);
+    snapshot_take(&r->snapshot, r->tid);
 }
 
 static void test_tables(void **state)
@@ -550,7 +435,7 @@ static void test_tables(void **state)
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         struct run r;
         run_program(&r, *state, flags[i]);
-        r.count = compare(r.unwinder, &r.subject, r.pid, r.tid, r.frames, &r.end);
+        r.count = compare(r.unwinder, &r.snapshot, r.tid, r.frames, &r.end);
         assert_int_equal(r.end, LOSS_complete);
         assert_true(r.count >= 25);
         run_deinit(&r);
@@ -563,9 +448,9 @@ static void test_no_information(void **state)
     struct run r;
 
     run_program(&r, *state, "-fno-asynchronous-unwind-tables -fno-unwind-tables");
-    unwinder_set_mappings(r.unwinder, r.subject.mappings, r.subject.count, 1);
-    r.count = unwinder_run(r.unwinder, r.subject.registers, r.subject.stack, r.subject.stack_address,
-                           r.subject.stack_len, r.frames, FRAMES_MAX, &r.end);
+    unwinder_set_mappings(r.unwinder, r.snapshot.mappings, r.snapshot.count, 1);
+    r.count = unwinder_run(r.unwinder, r.snapshot.registers, r.snapshot.stack, r.snapshot.stack_address,
+                           r.snapshot.stack_len, r.frames, FRAMES_MAX, &r.end);
     assert_int_equal(r.count, 1);
     assert_int_equal(r.end, LOSS_no_unwind_info);
     run_deinit(&r);
@@ -596,7 +481,7 @@ static void test_hostile_files(void **state)
         uint64_t section_len = 1;
         uint64_t from = fixture_section(f, "program", kind == 2 ? ".debug_frame" : ".eh_frame", &section_len);
         for (int round = 0; round < rounds; round++) {
-            struct subject *s = &r.subject;
+            struct snapshot *s = &r.snapshot;
             struct unwind_mapping mappings[MAPPINGS_MAX];
             struct unwind_module *module;
             memcpy(bad, good, len);
@@ -609,7 +494,7 @@ static void test_hostile_files(void **state)
             must(unwind_module_open_memory(bad, round % 16 ? len : seed % len, &module));
             memcpy(mappings, s->mappings, sizeof mappings);
             for (uint32_t i = 0; i < s->count; i++)
-                if (!strcmp(s->paths[i], path))
+                if (!strcmp(snapshot_path(s, i), path))
                     mappings[i].module = module;
             unwinder_set_mappings(r.unwinder, mappings, s->count, (uint64_t)round + 2);
             r.count = unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, s->stack_len, r.frames,
@@ -623,30 +508,6 @@ static void test_hostile_files(void **state)
 
 /* ---- whole programs ---- */
 
-static bool spawn(char *const argv[], pid_t *pid)
-{
-    int ready[2], status;
-    char byte;
-
-    if (access(argv[0], X_OK) || pipe(ready))
-        return false;
-    *pid = fork();
-    running = *pid;
-    if (!*pid) {
-        dup2(ready[1], 1);
-        close(ready[0]);
-        close(ready[1]);
-        execv(argv[0], argv);
-        _exit(127);
-    }
-    close(ready[1]);
-    bool ok = read(ready[0], &byte, 1) == 1;
-    close(ready[0]);
-    if (!ok)
-        waitpid(*pid, &status, 0);
-    return ok;
-}
-
 static double seconds_now(void)
 {
     struct timespec t;
@@ -657,7 +518,7 @@ static double seconds_now(void)
 
 static void check_python(const char *python)
 {
-    static char program[] =
+    static const char program[] =
         "import json, os, re, sys, functools\n"
         "def f(n):\n"
         "    if n: return functools.reduce(lambda a, b: f(n - 1), [1, 2])\n"
@@ -665,32 +526,27 @@ static void check_python(const char *python)
         "    return sorted(json.loads(json.dumps(data)), key=lambda s: (hash(s), re.sub('1', 'x', s)))\n"
         "os.write(1, b'x')\n"
         "while True: f(3)\n";
-    char *argv[] = {(char *)python, "-c", program, NULL};
     struct run r = {0};
     int status;
     uint32_t complete = 0, frame_count = 0, shots = 60;
 
-    if (!spawn(argv, &r.pid)) {
-        print_message("%s is not there or does not start\n", python);
-        skip();
-    }
+    r.tid = r.snapshot.pid = start_python(python, program);
     must(unwinder_create(&r.unwinder));
-    assert_int_equal(ptrace(PTRACE_SEIZE, r.pid, NULL, PTRACE_O_EXITKILL), 0);
     for (uint32_t i = 0; i < shots; i++) {
         usleep(3000);
-        assert_int_equal(ptrace(PTRACE_INTERRUPT, r.pid, NULL, NULL), 0);
-        assert_int_equal(waitpid(r.pid, &status, __WALL), r.pid);
-        take_snapshot(&r.subject, r.pid, r.pid);
-        r.count = compare(r.unwinder, &r.subject, r.pid, r.pid, r.frames, &r.end);
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, r.tid, NULL, NULL), 0);
+        assert_int_equal(waitpid(r.tid, &status, __WALL), r.tid);
+        snapshot_take(&r.snapshot, r.tid);
+        r.count = compare(r.unwinder, &r.snapshot, r.tid, r.frames, &r.end);
         complete += r.end == LOSS_complete;
         frame_count += r.count;
         if (i + 1 < shots)
-            assert_int_equal(ptrace(PTRACE_CONT, r.pid, NULL, 0), 0);
+            assert_int_equal(ptrace(PTRACE_CONT, r.tid, NULL, 0), 0);
     }
     enum { ROUNDS = 2000 };
     double begin = seconds_now();
     for (int i = 0; i < ROUNDS; i++)
-        unwinder_run(r.unwinder, r.subject.registers, r.subject.stack, r.subject.stack_address, r.subject.stack_len,
+        unwinder_run(r.unwinder, r.snapshot.registers, r.snapshot.stack, r.snapshot.stack_address, r.snapshot.stack_len,
                      r.frames, FRAMES_MAX, &r.end);
     print_message("%s: %u of %u stacks complete, %.0f frames each, %.2f us per frame\n", python, complete, shots,
                   (double)frame_count / shots, (seconds_now() - begin) * 1e6 / ROUNDS / r.count);
@@ -706,11 +562,8 @@ static void test_system_python(void **state)
 
 static void test_pyenv_python(void **state)
 {
-    char path[4096];
-
     (void)state;
-    snprintf(path, sizeof path, "%s/.pyenv/versions/3.11.7/bin/python3.11", getenv("HOME") ? getenv("HOME") : "");
-    check_python(path);
+    check_python(pyenv_path("3.11.7/bin/python3.11"));
 }
 
 int main(void)
