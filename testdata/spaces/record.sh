@@ -13,6 +13,8 @@ mkfifo "$tmp/in"
 sleep 30 >"$tmp/in" &
 feeder=$!
 # A fixed file name, so that recordings do not tell where they were made.
+# Two programs: 2.7 has neither "yield from" nor names beyond ASCII, and makes such a name by hand. They stay apart, and
+# their lines where they are: the recordings and *.expected hold the line numbers of each.
 case $("$python" -c 'import sys; print(sys.version_info[0])') in
 2) cp "$here/chain2.py" "$tmp/chain.py" ;;
 *) cp "$here/chain.py" "$tmp/chain.py" ;;
