@@ -62,12 +62,13 @@ static bool subtract(const struct elf_extents *dropped, const struct elf_extents
     return true;
 }
 
+/* A table of names ends with a NUL. One that does not names nothing: to search it for the end of each name takes too long. */
 static const char *name_of(const uint8_t *image, uint64_t len_bytes, const Elf64_Shdr *names, uint32_t at)
 {
-    if (names->sh_offset >= len_bytes || names->sh_size > len_bytes - names->sh_offset || at >= names->sh_size)
+    if (names->sh_offset >= len_bytes || names->sh_size > len_bytes - names->sh_offset || at >= names->sh_size ||
+        image[names->sh_offset + names->sh_size - 1])
         return "";
-    const char *name = (const char *)image + names->sh_offset + at;
-    return memchr(name, 0, names->sh_size - at) ? name : "";
+    return (const char *)image + names->sh_offset + at;
 }
 
 /*
@@ -87,25 +88,24 @@ static bool is_dropped(const Elf64_Shdr *s, const char *name)
     return true;
 }
 
-static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const Elf64_Shdr *s, struct elf_extents *kept)
+/* `code` is sorted and joined: sections may overlap, and each byte is searched once. */
+static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const struct elf_extents *code,
+                             struct elf_extents *kept)
 {
-    if (s->sh_offset >= len_bytes)
-        return true;
-    const uint8_t *p = image + s->sh_offset;
-    uint64_t left = s->sh_size < len_bytes - s->sh_offset ? s->sh_size : len_bytes - s->sh_offset;
-
-    for (const uint8_t *hit; (hit = memmem(p, left, sigreturn, sizeof sigreturn));) {
-        if (!add(kept, (uint64_t)(hit - image), sizeof sigreturn, len_bytes))
-            return false;
-        left -= (uint64_t)(hit - p) + sizeof sigreturn;
-        p = hit + sizeof sigreturn;
+    for (size_t i = 0; i < code->list.count; i++) {
+        const uint8_t *p = image + code->list.data[i].start, *end = image + code->list.data[i].end;
+        for (const uint8_t *hit; (hit = memmem(p, (size_t)(end - p), sigreturn, sizeof sigreturn));) {
+            p = hit + sizeof sigreturn;
+            if (!add(kept, (uint64_t)(hit - image), sizeof sigreturn, len_bytes))
+                return false;
+        }
     }
     return true;
 }
 
 struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *out)
 {
-    struct elf_extents dropped = {0}, kept = {0};
+    struct elf_extents dropped = {0}, kept = {0}, code = {0};
     Elf64_Ehdr header;
     Elf64_Shdr names, s;
     bool ok;
@@ -130,10 +130,12 @@ struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *
             continue;
         if (is_dropped(&s, name_of(image, len_bytes, &names, s.sh_name)))
             ok = add(&dropped, s.sh_offset, s.sh_size, len_bytes) &&
-                 (!(s.sh_flags & SHF_EXECINSTR) || keep_trampolines(image, len_bytes, &s, &kept));
+                 (!(s.sh_flags & SHF_EXECINSTR) || add(&code, s.sh_offset, s.sh_size, len_bytes));
         else
             ok = add(&kept, s.sh_offset, s.sh_size, len_bytes);
     }
+    sort_and_join(&code);
+    ok = ok && keep_trampolines(image, len_bytes, &code, &kept);
     sort_and_join(&dropped);
     sort_and_join(&kept);
     ok = ok && subtract(&dropped, &kept, out);
@@ -146,5 +148,6 @@ struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *
     }
     VEC_DEINIT(&dropped.list);
     VEC_DEINIT(&kept.list);
+    VEC_DEINIT(&code.list);
     return ok ? NULL : error_no_memory();
 }
