@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "formats/base/vec.h"
+#include "formats/elf/bounds.h"
 #include "formats/elf/identity.h"
 #include "formats/elf/links.h"
 #include "symbolize/archive.h"
@@ -159,7 +160,7 @@ static int contents_of(int fd)
     for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr s;
         const char *name;
-        if (!gelf_getshdr(scn, &s) || !(name = elf_strptr(elf, names, s.sh_name)))
+        if (!gelf_getshdr(scn, &s) || !(name = elf_name(elf, names, s.sh_name)))
             continue;
         sections = true;
         if (s.sh_type != SHT_NOBITS && (s.sh_flags & SHF_ALLOC) &&

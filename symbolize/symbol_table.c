@@ -14,6 +14,12 @@
 #include <string.h>
 
 #include "formats/base/map.h"
+#include "formats/elf/bounds.h"
+
+enum {
+    NAME_COMPARED = 4096,      /* bytes of a name that are looked at to choose it */
+    STUB_NAMES_MAX = 64 << 20, /* bytes, of all stubs; many may have the same endless name */
+};
 
 bool symbol_table_add_code(struct symbol_table *t, Elf *elf)
 {
@@ -58,8 +64,9 @@ bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type)
         GElf_Sym sym;
         if (!gelf_getshdr(scn, &header) || header.sh_type != section_type || !(data = elf_getdata(scn, NULL)))
             continue;
+        /* A file has one such table. */
         for (int i = 1; gelf_getsym(data, i, &sym); i++) {
-            const char *name = elf_strptr(elf, header.sh_link, sym.st_name);
+            const char *name = elf_name(elf, header.sh_link, sym.st_name);
             if (!is_function(t, &sym, name))
                 continue;
             struct symbol s = {
@@ -71,18 +78,20 @@ bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type)
             if (!VEC_PUSH(&t->symbols, s))
                 return false;
         }
+        break;
     }
     return true;
 }
 
-/* The names that the dynamic linker fills slots of the GOT for: slot address -> name. */
-static bool collect_slots(Elf *elf, struct map *slots)
+/* The names that the dynamic linker fills slots of the GOT for: slot address -> name. Of `left` bytes at most. */
+static bool collect_slots(Elf *elf, uint64_t left, struct map *slots)
 {
     for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr header, symbols_header;
         Elf_Data *data, *symbols;
         GElf_Rela rela;
-        if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_RELA || !(header.sh_flags & SHF_ALLOC))
+        if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_RELA || !(header.sh_flags & SHF_ALLOC) ||
+            !elf_spend(&left, header.sh_size))
             continue;
         Elf_Scn *linked = elf_getscn(elf, header.sh_link);
         if (!linked || !gelf_getshdr(linked, &symbols_header) || symbols_header.sh_type != SHT_DYNSYM)
@@ -95,7 +104,7 @@ static bool collect_slots(Elf *elf, struct map *slots)
             if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
                 !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
                 continue;
-            const char *name = elf_strptr(elf, symbols_header.sh_link, sym.st_name);
+            const char *name = elf_name(elf, symbols_header.sh_link, sym.st_name);
             if (name && *name && !map_set(slots, rela.r_offset, (uint64_t)(uintptr_t)name))
                 return false;
         }
@@ -121,6 +130,8 @@ static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, const El
                 break;
             const char *text = (const char *)(uintptr_t)*name;
             size_t len = strlen(text) + sizeof "@plt";
+            if (!elf_spend(&t->stub_names_left, len))
+                return true;
             char *stub = arena_alloc(&t->names, len);
             if (!stub)
                 return false;
@@ -138,18 +149,23 @@ bool symbol_table_add_plt(struct symbol_table *t, Elf *elf)
 {
     struct map slots = {0};
     GElf_Ehdr header;
-    size_t names;
+    size_t names, file_bytes = 0;
     bool ok = true;
 
     if (!gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 || elf_getshdrstrndx(elf, &names))
         return true;
-    ok = collect_slots(elf, &slots);
+    /* Sections that do not lie are together no longer than their file. */
+    elf_rawfile(elf, &file_bytes);
+    ok = collect_slots(elf, file_bytes, &slots);
+    uint64_t left = file_bytes;
+    t->stub_names_left = STUB_NAMES_MAX;
     for (Elf_Scn *scn = NULL; ok && slots.count && (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr s;
         const char *name;
         Elf_Data *data;
         if (!gelf_getshdr(scn, &s) || s.sh_type != SHT_PROGBITS || !(s.sh_flags & SHF_EXECINSTR) ||
-            !(name = elf_strptr(elf, names, s.sh_name)) || strncmp(name, ".plt", 4) ||
+            !(name = elf_name(elf, names, s.sh_name)) || strncmp(name, ".plt", 4) ||
+            !elf_spend(&left, s.sh_size) ||
             !(data = elf_rawdata(scn, NULL)) || !data->d_buf)
             continue;
         ok = add_stubs(t, &s, data, &slots);
@@ -160,7 +176,11 @@ bool symbol_table_add_plt(struct symbol_table *t, Elf *elf)
 
 static unsigned underscores(const char *name)
 {
-    return (unsigned)strspn(name, "_");
+    unsigned n = 0;
+
+    while (n < NAME_COMPARED && name[n] == '_')
+        n++;
+    return n;
 }
 
 /* Which of two symbols with the same extent to show: negative for `x`. */
@@ -178,10 +198,11 @@ static int preference(const struct symbol *x, const struct symbol *y)
         return x_score < y_score ? -1 : 1;
     if (x->bind != y->bind)
         return x->bind < y->bind ? -1 : 1; /* global before weak */
-    size_t x_len = strlen(x->name), y_len = strlen(y->name);
+    size_t x_len = strnlen(x->name, NAME_COMPARED), y_len = strnlen(y->name, NAME_COMPARED);
     if (x_len != y_len)
         return x_len < y_len ? -1 : 1;
-    return strcmp(x->name, y->name);
+    int order = strncmp(x->name, y->name, NAME_COMPARED);
+    return order ? order : x->name < y->name ? -1 : x->name > y->name;
 }
 
 static int by_extent(const void *a, const void *b)
@@ -192,7 +213,7 @@ static int by_extent(const void *a, const void *b)
         return x->start < y->start ? -1 : 1;
     if (x->end != y->end)
         return x->end < y->end ? -1 : 1;
-    return preference(x, y);
+    return 0;
 }
 
 bool symbol_table_finish(struct symbol_table *t)
@@ -202,9 +223,12 @@ bool symbol_table_finish(struct symbol_table *t)
 
     if (t->symbols.count)
         qsort(s, t->symbols.count, sizeof *s, by_extent);
-    for (size_t i = 0; i < t->symbols.count; i++)
-        if (!kept || s[kept - 1].start != s[i].start || s[kept - 1].end != s[i].end)
+    for (size_t i = 0; i < t->symbols.count; i++) {
+        if (!kept || by_extent(&s[kept - 1], &s[i]))
             s[kept++] = s[i];
+        else if (preference(&s[i], &s[kept - 1]) < 0)
+            s[kept - 1] = s[i];
+    }
     t->symbols.count = kept;
 
     uint64_t next = UINT64_MAX, following = UINT64_MAX; /* starts of this symbol's group, and of the one behind */

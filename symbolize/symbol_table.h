@@ -26,6 +26,7 @@ struct symbol_table {
     VEC(struct symbol) symbols;
     struct ranges sized, unsized;
     struct arena names;
+    uint64_t stub_names_left; /* bytes */
 };
 
 /* The executable sections of a file, else its executable segments. Before any symbols, from one file. */

@@ -20,6 +20,7 @@
 
 #include "formats/base/arena.h"
 #include "formats/base/map.h"
+#include "formats/elf/bounds.h"
 #include "formats/elf/identity.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/image.h"
@@ -103,7 +104,7 @@ static Elf_Data *section_data(Elf *elf, const char *wanted)
         GElf_Shdr header;
         const char *name;
         if (gelf_getshdr(scn, &header) && header.sh_type == SHT_PROGBITS &&
-            (name = elf_strptr(elf, names, header.sh_name)) && !strcmp(name, wanted))
+            (name = elf_name(elf, names, header.sh_name)) && !strcmp(name, wanted))
             return elf_rawdata(scn, NULL);
     }
     return NULL;

@@ -13,6 +13,7 @@
 #include <gelf.h>
 #include <string.h>
 
+#include "formats/elf/bounds.h"
 #include "symbolize/binaries.h"
 
 /* The bytes of the file from a virtual address to the end of its segment. */
@@ -43,7 +44,7 @@ static bool find_section(Elf *elf, const char *wanted, GElf_Shdr *header, Elf_Da
         return false;
     for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
         const char *name;
-        if (!gelf_getshdr(scn, header) || !(name = elf_strptr(elf, names, header->sh_name)) || strcmp(name, wanted) ||
+        if (!gelf_getshdr(scn, header) || !(name = elf_name(elf, names, header->sh_name)) || strcmp(name, wanted) ||
             header->sh_type == SHT_NOBITS)
             continue;
         if ((header->sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/elf/bounds.h"
+
 #define SECTIONS_MAX 65536
 #define CHAIN_MAX 4096 /* symbols looked at for one name */
 #define NAME_MAX_BYTES 64
@@ -135,7 +137,7 @@ static void read_sections(struct elf_file *f)
         if (sh.sh_type == SHT_SYMTAB) {
             f->symtab = sh;
         } else if (sh.sh_type == SHT_PROGBITS && (sh.sh_flags & SHF_WRITE)) {
-            const char *name = elf_strptr(f->elf, names, sh.sh_name);
+            const char *name = elf_name(f->elf, names, sh.sh_name);
             if (name && strcmp(name, ".PyRuntime") == 0)
                 f->runtime = sh;
             else if (name && strcmp(name, ".AsyncioDebug") == 0)

@@ -21,6 +21,7 @@
 #include "formats/cpython/elf_file.h"
 #include "formats/cpython/machine_code.h"
 #include "formats/cpython/tls.h"
+#include "formats/elf/bounds.h"
 
 #define DEBUG_OFFSETS_MAX 2048
 #define ASYNCIO_TABLE_BYTES 104
@@ -112,7 +113,7 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
             unsigned type = ELF64_ST_TYPE(syms[i].st_info);
             if (syms[i].st_shndx == SHN_UNDEF || (type != STT_OBJECT && type != STT_FUNC && type != STT_TLS))
                 continue;
-            const char *name = elf_strptr(f->elf, f->symtab.sh_link, syms[i].st_name);
+            const char *name = elf_name(f->elf, f->symtab.sh_link, syms[i].st_name);
             if (!name || (name[0] != '_' && name[0] != 'P' && name[0] != 'i' && name[0] != 'a'))
                 continue;
             for (int w = 0; w < SYM_COUNT; w++) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "formats/base/bytes.h"
+#include "formats/elf/bounds.h"
 
 #define CFI_BYTES_MAX (256ull << 20)
 #define NAMES_BYTES_MAX (1ull << 20)
@@ -124,7 +125,7 @@ static struct error *find_section(const struct cfi_file *f, Elf *elf, struct cfi
     for (Elf_Scn *scn = NULL; !out->data && (scn = elf_nextscn(elf, scn));) {
         if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS || !sh.sh_size)
             continue;
-        const char *name = elf_strptr(elf, names, sh.sh_name);
+        const char *name = elf_name(elf, names, sh.sh_name);
         if (name && !strcmp(name, out->debug_frame ? ".debug_frame" : ".eh_frame"))
             TRY(use_section(f, elf, scn, &sh, sh.sh_flags & SHF_COMPRESSED ? PACKED : PLAIN, out));
         else if (name && out->debug_frame && !strcmp(name, ".zdebug_frame"))

@@ -12,7 +12,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { SEGMENTS_MAX = 4096 };
+#include "formats/elf/bounds.h"
+
+enum {
+    SEGMENTS_MAX = 4096,
+    NOTES_MAX = 1 << 20, /* bytes; real ones have some kilobytes, and many headers may name the same */
+};
 
 void elf_identity_deinit(struct elf_identity *id)
 {
@@ -40,6 +45,7 @@ static bool take_build_id(struct elf_identity *out, Elf_Data *data)
 /* The build ID and the segments of an opened ELF. */
 static struct error *read_elf(Elf *elf, struct elf_identity *out)
 {
+    uint64_t notes_left = NOTES_MAX;
     size_t count = 0;
     GElf_Ehdr header;
 
@@ -55,7 +61,7 @@ static struct error *read_elf(Elf *elf, struct elf_identity *out)
             struct elf_segment s = {p.p_vaddr, p.p_offset, p.p_filesz, p.p_memsz, p.p_flags & 7};
             if (!VEC_PUSH(&out->segments, s))
                 return error_no_memory();
-        } else if (p.p_type == PT_NOTE && !out->build_id_len) {
+        } else if (p.p_type == PT_NOTE && !out->build_id_len && elf_spend(&notes_left, p.p_filesz)) {
             take_build_id(out, elf_getdata_rawchunk(elf, (int64_t)p.p_offset, p.p_filesz,
                                                     p.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
         }
@@ -63,7 +69,7 @@ static struct error *read_elf(Elf *elf, struct elf_identity *out)
     /* A debug file keeps its notes in sections; the program headers may point nowhere. */
     for (Elf_Scn *scn = NULL; !out->build_id_len && (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr s;
-        if (gelf_getshdr(scn, &s) && s.sh_type == SHT_NOTE)
+        if (gelf_getshdr(scn, &s) && s.sh_type == SHT_NOTE && elf_spend(&notes_left, s.sh_size))
             take_build_id(out, elf_getdata(scn, NULL));
     }
     return NULL;
@@ -143,16 +149,18 @@ struct error *elf_defines(int fd, const char *path, const char *symbol, bool *de
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
     if (!elf)
         return NULL;
-    for (Elf_Scn *scn = NULL; !*defined && (scn = elf_nextscn(elf, scn));) {
+    bool seen = false; /* a file has one table of dynamic symbols */
+    for (Elf_Scn *scn = NULL; !seen && (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr header;
         if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_DYNSYM || !header.sh_entsize)
             continue;
+        seen = true;
         Elf_Data *data = elf_getdata(scn, NULL);
         GElf_Sym sym;
         for (size_t i = 0; data && i < header.sh_size / header.sh_entsize && gelf_getsym(data, (int)i, &sym); i++) {
             if (sym.st_shndx == SHN_UNDEF)
                 continue;
-            const char *name = elf_strptr(elf, header.sh_link, sym.st_name);
+            const char *name = elf_name(elf, header.sh_link, sym.st_name);
             if (name && !strcmp(name, symbol)) {
                 *defined = true;
                 break;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "formats/elf/bounds.h"
+
 /* A name, padded to four bytes, and a CRC. */
 static bool take_debug(struct elf_links *links, const Elf_Data *data)
 {
@@ -51,7 +53,7 @@ struct error *elf_links_read(int fd, struct elf_links *out)
             const char *name;
             Elf_Data *data;
             if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_PROGBITS ||
-                !(name = elf_strptr(elf, names, header.sh_name)) || strncmp(name, ".gnu_debug", 10))
+                !(name = elf_name(elf, names, header.sh_name)) || strncmp(name, ".gnu_debug", 10))
                 continue;
             bool debug = !strcmp(name, ".gnu_debuglink"), supplement = !strcmp(name, ".gnu_debugaltlink");
             if ((debug || supplement) && (data = elf_rawdata(scn, NULL)) && data->d_buf)

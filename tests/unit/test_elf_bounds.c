@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ELF files made so that reading them takes the product of two of their sizes. With no bound each of these takes minutes
+ * or more memory than there is; what is asserted is what a bounded reader finds.
+ */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "elf_fixture.h"
+#include "formats/elf/identity.h"
+#include "ok.h"
+#include "symbolize/symbols.h"
+
+enum {
+    AREA = 4 << 20, NOTES = 4096, SECTIONS = 60000, SYMBOLS = AREA / sizeof(Elf64_Sym),
+    DATA_AT = 64 + NOTES * sizeof(Elf64_Phdr), NAMES_AT = DATA_AT + AREA, TABLE_AT = NAMES_AT + AREA,
+    LEN = TABLE_AT + SECTIONS * sizeof(Elf64_Shdr),
+};
+
+/* Program headers, an area of data, one of names, section headers; all zeros. */
+static uint8_t *make_image(uint16_t segments, uint16_t sections)
+{
+    Elf64_Ehdr header = {
+        .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_DYN,
+        .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof header, .e_phoff = 64, .e_phnum = segments,
+        .e_phentsize = sizeof(Elf64_Phdr), .e_shoff = TABLE_AT, .e_shnum = sections, .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shstrndx = 1,
+    };
+    uint8_t *image = calloc(1, LEN);
+
+    assert_non_null(image);
+    memcpy(image, &header, sizeof header);
+    return image;
+}
+
+/* Tables of symbols in all sections but the first, all the same one, with one area of names that is all "x". */
+static uint8_t *make_tables(uint32_t type)
+{
+    uint8_t *image = make_image(1, SECTIONS);
+    Elf64_Shdr *sections = (Elf64_Shdr *)(image + TABLE_AT);
+
+    memset(image + NAMES_AT + 1, 'x', AREA - 2);
+    *(Elf64_Phdr *)(image + 64) = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = LEN, .p_memsz = LEN};
+    sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = AREA};
+    for (int i = 2; i < SECTIONS; i++)
+        sections[i] = (Elf64_Shdr){.sh_type = type, .sh_offset = DATA_AT, .sh_size = SYMBOLS * sizeof(Elf64_Sym),
+                                   .sh_entsize = sizeof(Elf64_Sym), .sh_link = 1, .sh_info = 1, .sh_addralign = 8};
+    for (uint32_t i = 1; i < SYMBOLS; i++)
+        ((Elf64_Sym *)(image + DATA_AT))[i] = (Elf64_Sym){
+            .st_name = AREA - 2 - i, .st_info = STB_GLOBAL << 4 | STT_FUNC, .st_shndx = 2, .st_value = 0x1000, .st_size = 16};
+    return image;
+}
+
+static int open_image(const struct fixture *f, const uint8_t *image)
+{
+    char path[512];
+
+    fixture_write(f, "made", image, LEN);
+    snprintf(path, sizeof path, "%s/made", f->dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static uint32_t id_kind(const struct fixture *f, const uint8_t *image)
+{
+    struct elf_identity id;
+    int fd = open_image(f, image);
+
+    OK(elf_identity_read(fd, "made", &id));
+    uint32_t kind = id.id_kind;
+    elf_identity_deinit(&id);
+    close(fd);
+    return kind;
+}
+
+/* Thousands of headers for the same megabytes of notes: 16 GiB to read. */
+static void test_notes(void **state)
+{
+    static const uint8_t note[] = {4, 0, 0, 0, 4, 0, 0, 0, NT_GNU_BUILD_ID, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4};
+    uint8_t *image = make_image(NOTES, 0);
+    Elf64_Phdr *segments = (Elf64_Phdr *)(image + 64);
+
+    for (int i = 0; i < NOTES; i++)
+        segments[i] = (Elf64_Phdr){.p_type = PT_NOTE, .p_offset = DATA_AT + 64 + 4 * i, .p_filesz = AREA - 64 - 4 * i, .p_align = 4};
+    memcpy(image + DATA_AT, note, sizeof note);
+    assert_int_equal(id_kind(*state, image), ELF_ID_CONTENT_HASH);
+    /* One that is too long hides no other. */
+    segments[NOTES - 1] = (Elf64_Phdr){.p_type = PT_NOTE, .p_offset = DATA_AT, .p_filesz = sizeof note, .p_align = 4};
+    assert_int_equal(id_kind(*state, image), ELF_ID_BUILD_ID);
+    /* They count together. */
+    for (int i = 0; i < NOTES - 1; i++)
+        segments[i].p_filesz = 4096;
+    assert_int_equal(id_kind(*state, image), ELF_ID_CONTENT_HASH);
+    free(image);
+}
+
+static bool defines(const struct fixture *f, const uint8_t *image, const char *name)
+{
+    int fd = open_image(f, image);
+    bool defined;
+
+    OK(elf_defines(fd, "made", name, &defined));
+    close(fd);
+    return defined;
+}
+
+/* 240 GB of dynamic symbols in a file of 12 MB. */
+static void test_dynamic_symbols(void **state)
+{
+    uint8_t *image = make_tables(SHT_DYNSYM);
+
+    assert_true(defines(*state, image, "xx"));
+    assert_false(defines(*state, image, "y"));
+    /* In a table that does not end with a NUL the end of each name would have to be searched for. */
+    memcpy(image + NAMES_AT + AREA - 2, "\0x", 2);
+    assert_false(defines(*state, image, "x"));
+    free(image);
+}
+
+/* So many functions of one place, in so many tables, whose names are ends of one name. */
+static void test_equal_symbols(void **state)
+{
+    uint8_t *image = make_tables(SHT_SYMTAB);
+    struct symbol_frame frame;
+    struct symbols *s;
+
+    (void)state;
+    OK(symbols_open_memory(image, LEN, &s));
+    assert_int_equal(symbols_lookup(s, 0x1008, &frame, 1), 1);
+    assert_string_equal(frame.function, "xx"); /* the shortest */
+    symbols_close(s);
+    memcpy(image + NAMES_AT + AREA - 2, "\0x", 2);
+    OK(symbols_open_memory(image, LEN, &s));
+    assert_string_equal(symbols_quality(s), "none");
+    symbols_close(s);
+    free(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_notes, fixture_init, fixture_deinit),
+        cmocka_unit_test_setup_teardown(test_dynamic_symbols, fixture_init, fixture_deinit),
+        cmocka_unit_test(test_equal_symbols),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
