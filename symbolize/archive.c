@@ -5,13 +5,13 @@
 #include <archive_entry.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "formats/base/temporary.h"
 #include "formats/base/vec.h"
 
 /* What a real archive stays far below, and a hostile one may claim. */
@@ -67,34 +67,14 @@ static struct error *beyond(const struct archive_files *a, const char *what)
     return error_path(ERROR_LIMIT, a->path, "%s", what);
 }
 
-/* An open file without a name, never one of the standard streams. */
-static struct error *open_nameless(int *out)
+static struct error *open_temporary(int *out)
 {
-    const char *dir = getenv("TMPDIR");
-    char *path;
-    int fd;
+    struct error *err = temporary_open(out);
 
-    if (!dir || !*dir)
-        dir = "/tmp";
-    fd = open(dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) { /* not every file system can */
-        if (asprintf(&path, "%s/pysym.XXXXXX", dir) < 0)
-            return error_no_memory();
-        fd = mkostemp(path, O_CLOEXEC);
-        if (fd >= 0)
-            unlink(path);
-        free(path);
-    }
-    if (fd < 0 && errno == EMFILE)
-        return error_create(ERROR_LIMIT, "the archive has more binaries than files may be open: raise ulimit -n");
-    if (fd < 0)
-        return error_file(errno, dir, "no temporary file can be made");
-    *out = fd;
-    if (fd > STDERR_FILENO)
-        return NULL;
-    *out = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(fd);
-    return *out < 0 ? error_os(errno, "no temporary file can be made") : NULL;
+    if (!err || errno != EMFILE)
+        return err;
+    error_destroy(err);
+    return error_create(ERROR_LIMIT, "the archive has more binaries than files may be open: raise ulimit -n");
 }
 
 static bool is_zero(const uint8_t *p, size_t len_bytes)
@@ -147,7 +127,7 @@ static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
         if (*fd < 0) {
             if (at || len < SELFMAG || memcmp(block, ELFMAG, SELFMAG))
                 return NULL;
-            TRY(open_nameless(fd));
+            TRY(open_temporary(fd));
         }
         if (at < 0 || (uint64_t)at > MEMBER_MAX || len > MEMBER_MAX - (uint64_t)at)
             return beyond(a, "holds a file of more than 4 GiB");

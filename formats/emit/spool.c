@@ -2,12 +2,11 @@
 #include "formats/emit/spool.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "formats/base/temporary.h"
 
 /* As it lies in the file: 4 KiB. */
 struct spool_block {
@@ -26,7 +25,6 @@ void spool_deinit(struct spool *s)
 {
     if (s->fd >= 0)
         close(s->fd);
-    free(s->folder);
     spool_init(s);
 }
 
@@ -36,23 +34,6 @@ void spool_list_deinit(struct spool_list *l)
     *l = (struct spool_list){0};
 }
 
-static struct error *make_file(struct spool *s)
-{
-    const char *folder = getenv("TMPDIR");
-    char *path = NULL;
-
-    if (!folder || !*folder)
-        folder = "/tmp";
-    s->folder = strdup(folder);
-    if (!s->folder || asprintf(&path, "%s/pysym-XXXXXX", folder) < 0)
-        return error_no_memory();
-    s->fd = mkostemp(path, O_CLOEXEC);
-    if (s->fd >= 0)
-        unlink(path);
-    free(path);
-    return s->fd >= 0 ? NULL : error_file(errno, s->folder, "cannot make a temporary file");
-}
-
 static struct error *write_at(const struct spool *s, const void *data, size_t len, uint64_t offset)
 {
     for (const char *p = data; len;) {
@@ -60,7 +41,7 @@ static struct error *write_at(const struct spool *s, const void *data, size_t le
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return error_file(n ? errno : ENOSPC, s->folder, "cannot write the temporary file");
+            return error_file(n ? errno : ENOSPC, temporary_folder(), "cannot write the temporary file");
         p += n;
         len -= (size_t)n;
         offset += (uint64_t)n;
@@ -74,7 +55,7 @@ static struct error *flush_block(struct spool *s, struct spool_list *l)
     uint64_t at = s->end;
 
     if (s->fd < 0)
-        TRY(make_file(s));
+        TRY(temporary_open(&s->fd));
     memcpy(block.runs, l->runs, sizeof block.runs);
     TRY(write_at(s, &block, sizeof block, at));
     s->end = at + sizeof block;
@@ -124,7 +105,7 @@ static struct error *read_block(struct spool_reader *r)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return error_file(n ? errno : EIO, r->spool->folder, "cannot read the temporary file");
+            return error_file(n ? errno : EIO, temporary_folder(), "cannot read the temporary file");
         done += (size_t)n;
     }
     r->next = r->block->next;

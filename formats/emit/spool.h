@@ -23,7 +23,6 @@ struct spool_run {
 
 struct spool {
     int fd; /* made at the first full block; -1 before */
-    char *folder;
     uint64_t end;
 };
 
