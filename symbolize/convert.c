@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "formats/base/buf.h"
 #include "formats/base/intern.h"
@@ -11,6 +10,7 @@
 #include "formats/emit/weights.h"
 #include "formats/trace/trace.h"
 #include "symbolize/epoch.h"
+#include "symbolize/input.h"
 #include "symbolize/reorder.h"
 #include "symbolize/resolve.h"
 #include "symbolize/summary.h"
@@ -18,6 +18,7 @@
 
 struct convert {
     const struct options *options;
+    VEC(struct input) inputs;
     FILE *out;
     struct epoch epoch;
     struct resolver *resolver;
@@ -48,6 +49,9 @@ static void deinit(struct convert *c)
     resolver_destroy(c->resolver);
     epoch_deinit(&c->epoch);
     VEC_DEINIT(&c->threads);
+    for (size_t i = 0; i < c->inputs.count; i++)
+        input_deinit(&c->inputs.data[i]);
+    VEC_DEINIT(&c->inputs);
 }
 
 static bool listed(const struct options_ids *ids, uint32_t id)
@@ -200,20 +204,18 @@ static struct error *convert_records(struct convert *c, struct trace_reader *rea
     return summary_end_file(c->summary, reader);
 }
 
-static struct error *convert_file(struct convert *c, const char *path)
+static struct error *convert_file(struct convert *c, const struct input *input)
 {
+    const char *again = input_again(input);
     struct trace_reader *reader;
-    struct stat st;
 
     c->has_start = false;
-    c->single_pass = !strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode);
-    if (c->weigh && c->single_pass)
-        return NULL;
+    c->single_pass = !again;
     c->epoch.no_snapshots = c->weigh || (c->options->python_only && !c->check);
-    TRY(trace_reader_open(path, &reader));
-    struct error *err = c->weigh ? NULL : summary_begin_file(c->summary, path);
+    TRY(input_open(input, &reader));
+    struct error *err = c->weigh ? NULL : summary_begin_file(c->summary, input->path);
     if (!c->weigh)
-        resolver_begin_file(c->resolver, path);
+        resolver_begin_file(c->resolver, again ? again : input->path);
     if (!err)
         err = convert_records(c, reader);
     trace_reader_close(reader);
@@ -222,8 +224,8 @@ static struct error *convert_file(struct convert *c, const char *path)
 
 static struct error *convert_files(struct convert *c)
 {
-    for (size_t i = 0; i < c->options->inputs.count; i++)
-        TRY(convert_file(c, c->options->inputs.data[i]));
+    for (size_t i = 0; i < c->inputs.count; i++)
+        TRY(convert_file(c, &c->inputs.data[i]));
     summary_late(c->summary, c->reorder.late_count);
     if (c->gil_unknown_count && !c->gil_known_count)
         return error_create(ERROR_UNSUPPORTED, "--gil: the trace does not say which thread held the GIL");
@@ -235,18 +237,31 @@ static struct error *convert_files(struct convert *c)
 }
 
 /* Do the samples that the options ask for weigh differently? A pass of its own, for which no stack is resolved. */
-static bool weights_will_differ(const struct options *o)
+static bool weights_will_differ(const struct convert *of)
 {
     struct weights weights = {0};
-    struct convert c = {.options = o, .weigh = &weights};
+    struct convert c = {.options = of->options, .weigh = &weights};
     struct error *err = NULL;
 
-    for (size_t i = 0; i < o->inputs.count && !weights.differ && !err; i++)
-        err = convert_file(&c, o->inputs.data[i]);
+    for (size_t i = 0; i < of->inputs.count && !weights.differ && !err; i++)
+        err = convert_file(&c, &of->inputs.data[i]);
     error_destroy(err); /* What is wrong with a file is said when it is converted. */
     deinit(&c);
     weights_deinit(&weights);
     return weights.differ;
+}
+
+static struct error *take_inputs(struct convert *c, bool keep)
+{
+    for (size_t i = 0; i < c->options->inputs.count; i++) {
+        struct input in;
+        input_init(&in, c->options->inputs.data[i]);
+        if (!VEC_PUSH(&c->inputs, in))
+            return error_no_memory();
+    }
+    for (size_t i = 0; keep && i < c->inputs.count; i++)
+        TRY(input_keep(&c->inputs.data[i]));
+    return NULL;
 }
 
 static struct error *start(struct convert *c)
@@ -264,6 +279,7 @@ static struct error *start(struct convert *c)
         .interpreters = o->emit.threads,
     };
 
+    TRY(take_inputs(c, o->kind == OUTPUT_EMITTER && o->emitter->wants_weights));
     TRY(resolver_create(&resolver_options, &c->resolver));
     TRY(summary_create(&c->summary));
     if (o->kind == OUTPUT_UNWIND_CHECK)
@@ -271,7 +287,7 @@ static struct error *start(struct convert *c)
     if (o->kind != OUTPUT_EMITTER)
         return NULL;
     c->emitter = o->emitter;
-    emit.weights_differ = c->emitter->wants_weights && weights_will_differ(o);
+    emit.weights_differ = c->emitter->wants_weights && weights_will_differ(c);
     TRY(c->emitter->begin(resolver_model(c->resolver), &emit, c->out, &c->emitter_state));
     c->reorder.emitter = c->emitter;
     c->reorder.state = c->emitter_state;

@@ -156,7 +156,7 @@ static const char *perf_remark(const void *state)
 
     if (p->options.weights_differ)
         return "samples weigh differently: periods are weights";
-    return p->weights.differ ? "samples weigh differently, but every period is 1: the trace was not read from a file, "
+    return p->weights.differ ? "samples weigh differently, but every period is 1: the trace grew while it was read, "
                                "so this was not known in time"
                              : NULL;
 }

@@ -488,15 +488,20 @@ struct error *trace_reader_open_fd(int fd, const char *path, struct trace_reader
     return create(fd, false, path, out);
 }
 
+struct error *trace_reader_open_as(const char *path, const char *name, struct trace_reader **out)
+{
+    *out = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_file(errno, name, "cannot open");
+    return create(fd, true, name, out);
+}
+
 struct error *trace_reader_open(const char *path, struct trace_reader **out)
 {
     if (!strcmp(path, "-"))
         return create(STDIN_FILENO, false, "standard input", out);
-    *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_file(errno, path, "cannot open");
-    return create(fd, true, path, out);
+    return trace_reader_open_as(path, path, out);
 }
 
 void trace_reader_close(struct trace_reader *r)

@@ -214,6 +214,8 @@ struct trace_reader_stats {
 
 /* Opens a trace ("-": standard input) and checks its header. Reads sequentially: pipes will do. */
 struct error *trace_reader_open(const char *path, struct trace_reader **out);
+/* The same of a file that `name` stands for in messages; there is no standard input here. */
+struct error *trace_reader_open_as(const char *path, const char *name, struct trace_reader **out);
 /* The same from an open file, which the caller keeps; `path` is for messages. */
 struct error *trace_reader_open_fd(int fd, const char *path, struct trace_reader **out);
 void trace_reader_close(struct trace_reader *r);

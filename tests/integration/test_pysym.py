@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 
 import pytest
@@ -187,10 +188,43 @@ def test_shares_where_weights_differ(files, make, pysym):
         assert done.stderr == "" and sum(weights_of_perf_script(good(done)).values()) == 399
     summary = good(pysym(*traces, "-f", "summary"))
     assert ("samples, of different weights" in summary) == (len(files) == 1)  # each rate has a row of its own
-    # What cannot be read twice is not known in time; then it is said.
-    with open(traces[0], "rb") as stream:
-        done = pysym("-", *traces[1:], "-f", "perf-script", stdin=stream)
-    assert done.returncode == 0 and "every period is 1" in done.stderr
+    # A pipe is known as well as a file.
+    done = through_pipe(pysym, traces[0], *traces[1:], "-f", "perf-script")
+    assert done.stderr == script.stderr and good(done) == script.stdout
+
+
+def through_pipe(pysym, trace, *arguments, **keywords):
+    with subprocess.Popen(["cat", trace], stdout=subprocess.PIPE) as cat:
+        return pysym("-", *arguments, stdin=cat.stdout, **keywords)
+
+
+def test_perf_script_of_pipes(make, pysym, tmp_path):
+    """What cannot be read twice is kept in TMPDIR, under no name; what does not fit there is refused."""
+    trace = make(samples=1999, slower_at=500)
+    want = good(pysym(trace, "-f", "perf-script"))
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    assert good(through_pipe(pysym, trace, "-f", "perf-script", env=environment)) == want
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["sh", "-c", 'cat "$0" >"$1"', trace, fifo]) as writer:
+        assert good(pysym(fifo, "-f", "perf-script", env=environment)) == want
+    assert writer.returncode == 0 and not list(folder.iterdir())
+    # Redirected input may start anywhere in its file.
+    with open(trace, "rb") as stream:
+        assert good(pysym("-", "-f", "perf-script", stdin=stream)) == want
+    done = through_pipe(pysym, trace, "-f", "perf-script", env={**environment, "TMPDIR": str(tmp_path / "none")})
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr == f"pysym: {tmp_path}/none: no temporary file can be made: No such file or directory\n"
+    done = through_pipe(pysym, trace, "-f", "perf-script", env=environment,
+                        restore_signals=False,  # too large is an error then, no signal
+                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr == (f"pysym: {folder}: standard input has to be read twice, and a copy of it cannot be kept here: "
+                           "File too large\n")
+    empty = pysym("-", "-f", "perf-script", stdin=subprocess.DEVNULL)
+    assert empty.returncode == 1 and empty.stderr == "pysym: standard input: is empty\n"
 
 
 def test_epochs_change_nothing(make, pysym):
