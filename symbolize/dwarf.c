@@ -21,6 +21,8 @@
 enum {
     DEPTH_MAX = 512,        /* of nested DIEs; compilers stay below 100 */
     NODE_MAX = 1 << 24,     /* per unit */
+    RANGES_FREE = 1 << 22,  /* and one more for each RANGE_BYTES of the file: many DIEs may name one long list */
+    RANGE_BYTES = 16,
     NO_NODE = UINT32_MAX,
 };
 
@@ -50,6 +52,7 @@ struct dwarf {
     struct arena names;
     VEC(struct unit) units;
     struct ranges index; /* values: units */
+    uint64_t ranges_left; /* that may be read, not counting each DIE's first */
 };
 
 static void unit_deinit(struct unit *u)
@@ -73,14 +76,18 @@ void dwarf_destroy(struct dwarf *d)
 }
 
 /* Calls libdw for each range of a DIE with code; those of dropped functions are passed over. */
-static bool add_ranges(const struct dwarf *d, Dwarf_Die *die, struct ranges *out, uint32_t value)
+static bool add_ranges(struct dwarf *d, Dwarf_Die *die, struct ranges *out, uint32_t value)
 {
     Dwarf_Addr base, low, high;
     ptrdiff_t offset = 0;
 
-    while ((offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0)
+    while ((offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0) {
         if (ranges_find(d->code, low) && !ranges_add(out, low, high, value))
             return false;
+        if (!d->ranges_left)
+            break;
+        d->ranges_left--;
+    }
     return true;
 }
 
@@ -107,7 +114,7 @@ static bool may_hold_functions(int tag)
 }
 
 /* Ranges of the nodes, kept apart from the index because pieces of it no longer know where a range began. */
-static bool add_node(const struct dwarf *d, struct unit *u, Dwarf_Die *die, uint32_t parent, uint32_t *out)
+static bool add_node(struct dwarf *d, struct unit *u, Dwarf_Die *die, uint32_t parent, uint32_t *out)
 {
     struct ranges own = {0};
     struct node node = {.die = *die, .parent = parent, .first_range = (uint32_t)u->ranges.count};
@@ -126,7 +133,7 @@ static bool add_node(const struct dwarf *d, struct unit *u, Dwarf_Die *die, uint
 }
 
 /* Collects the nodes below a DIE; false when memory ran out. */
-static bool walk(const struct dwarf *d, struct unit *u, Dwarf_Die *above, uint32_t parent, unsigned depth)
+static bool walk(struct dwarf *d, struct unit *u, Dwarf_Die *above, uint32_t parent, unsigned depth)
 {
     Dwarf_Die die;
 
@@ -149,7 +156,7 @@ static bool walk(const struct dwarf *d, struct unit *u, Dwarf_Die *above, uint32
     return true;
 }
 
-static void walk_unit(const struct dwarf *d, struct unit *u)
+static void walk_unit(struct dwarf *d, struct unit *u)
 {
     u->walked = true;
     /* What was collected before memory ran out is still true. */
@@ -179,11 +186,14 @@ struct dwarf *dwarf_create(Dwarf *dw, const struct ranges *code)
     struct dwarf *d = calloc(1, sizeof *d);
     Dwarf_CU *cu = NULL;
     Dwarf_Die die, sub;
+    size_t file_bytes = 0;
     uint8_t type;
 
     if (!d)
         return NULL;
     d->code = code;
+    elf_rawfile(dwarf_getelf(dw), &file_bytes);
+    d->ranges_left = RANGES_FREE + file_bytes / RANGE_BYTES;
     while (dwarf_get_units(dw, cu, &cu, NULL, &type, &die, &sub) == 0) {
         if (type != DW_UT_compile && type != DW_UT_skeleton)
             continue;

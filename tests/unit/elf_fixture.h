@@ -45,7 +45,7 @@ static int fixture_deinit(void **state)
 }
 
 /* Runs a shell command in the folder; false when it fails. */
-__attribute__((unused, format(printf, 2, 3))) static bool fixture_run(const struct fixture *f, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool fixture_run(const struct fixture *f, const char *fmt, ...)
 {
     char command[4096];
     int used = snprintf(command, sizeof command, "cd '%s' && ", f->dir);

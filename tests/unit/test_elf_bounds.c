@@ -14,6 +14,7 @@
 #include "elf_fixture.h"
 #include "formats/elf/identity.h"
 #include "ok.h"
+#include "symbolize/binaries.h"
 #include "symbolize/symbols.h"
 
 enum {
@@ -142,12 +143,49 @@ static void test_equal_symbols(void **state)
     free(image);
 }
 
+/* So many functions with the same long list of ranges, 16 bytes apart; only the last one has another name. */
+static void test_ranges(void **state)
+{
+    enum { FUNCTIONS = 3000, RANGES = 3000 };
+    const struct fixture *f = *state;
+    char path[512], source[2048];
+    struct binary_files files = {.binary = path, .debug = path};
+    struct symbol_frame frame;
+    struct symbols *s;
+
+    int len = snprintf(source, sizeof source,
+        ".text\n.globl code\n.type code,@function\ncode: .zero %d,0x90\n.size code,.-code\n"
+        ".section .debug_abbrev,\"\",@progbits\n"
+        "abbrev: .uleb128 1,0x11; .byte 1; .uleb128 0x11,1, 0x12,7, 0,0\n" /* a unit: low and high pc */
+        ".uleb128 2,0x2e; .byte 0; .uleb128 3,8, 0x55,0x17, 0,0\n"          /* a function: name, ranges */
+        ".uleb128 0\n"
+        ".section .debug_info,\"\",@progbits\n.long end-start\n"
+        "start: .short 4\n.long abbrev\n.byte 8\n.uleb128 1\n.quad code, %d\n"
+        ".rept %d\n.uleb128 2\n.asciz \"other\"\n.long list\n.endr\n"
+        ".uleb128 2\n.asciz \"last\"\n.long list\n.byte 0\nend:\n"
+        ".section .debug_ranges,\"\",@progbits\nlist:\n.set i,0\n"
+        ".rept %d\n.quad i,i+8\n.set i,i+16\n.endr\n.quad 0,0\n", RANGES * 16, RANGES * 16, FUNCTIONS, RANGES);
+    assert_true(len > 0 && (size_t)len < sizeof source);
+    fixture_write(f, "a.s", source, (size_t)len);
+    assert_true(fixture_run(f, "cc -shared -nostdlib -o a.so a.s"));
+    uint64_t code = fixture_symbol(f, "a.so", "code");
+    snprintf(path, sizeof path, "%s/a.so", f->dir);
+    OK(symbols_open(&files, &s));
+    assert_int_equal(symbols_lookup(s, code + 1, &frame, 1), 1);
+    assert_string_equal(frame.function, "last");
+    /* It comes after more ranges than so small a file may have: only its first one is read. */
+    assert_int_equal(symbols_lookup(s, code + (RANGES - 1) * 16 + 1, &frame, 1), 1);
+    assert_string_equal(frame.function, "other");
+    symbols_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_notes, fixture_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_dynamic_symbols, fixture_init, fixture_deinit),
         cmocka_unit_test(test_equal_symbols),
+        cmocka_unit_test_setup_teardown(test_ranges, fixture_init, fixture_deinit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
