@@ -8,7 +8,7 @@
 #include "symbolize/model.h"
 #include "symbolize/summary_data.h"
 
-enum { DAMAGES_KEPT = 16 };
+enum { DAMAGES_KEPT = 16, REASONS_KEPT = 8 };
 
 struct error *summary_create(struct summary **out)
 {
@@ -25,6 +25,8 @@ void summary_destroy(struct summary *s)
         VEC_DEINIT(&s->files.data[i].damages);
     }
     VEC_DEINIT(&s->files);
+    for (size_t i = 0; i < s->events.count; i++)
+        VEC_DEINIT(&s->events.data[i].reasons);
     VEC_DEINIT(&s->events);
     VEC_DEINIT(&s->processes);
     VEC_DEINIT(&s->losses);
@@ -111,6 +113,53 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
     return true;
 }
 
+/* The row of an event; NULL: out of memory. */
+static struct event_row *find_event(struct summary *s, const struct epoch *e, uint32_t event)
+{
+    if (event < s->event_of.count && s->event_of.data[event])
+        return &s->events.data[s->event_of.data[event] - 1];
+    const struct trace_event *def = &e->events.data[event].def;
+    struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
+                            .unit = keep(s, epoch_text(e, def->unit)),
+                            .frequency_hz = def->frequency_hz,
+                            .period = def->period};
+    /* Files of different rates have a row each: what is said of the rate holds for all samples of a row. */
+    const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period};
+    bool added;
+
+    if (!row.name || !row.unit)
+        return NULL;
+    uint32_t number = intern_id(&s->event_keys, key, sizeof key, &added);
+    if (number == INTERN_NONE || (added && !VEC_PUSH(&s->events, row)))
+        return NULL;
+    while (s->event_of.count <= event) {
+        if (!VEC_PUSH(&s->event_of, 0))
+            return NULL;
+    }
+    s->event_of.data[event] = number + 1;
+    return &s->events.data[number];
+}
+
+static bool load_period(struct summary *s, const struct epoch *e, const struct trace_period *period)
+{
+    if (!period->event)
+        return true;
+    struct event_row *row = find_event(s, e, period->event);
+    const char *reason = keep(s, epoch_text(e, period->reason));
+
+    if (!row || !reason)
+        return false;
+    row->change_count++;
+    row->last_period = period->period;
+    if (!*reason)
+        return true;
+    for (size_t i = 0; i < row->reasons.count; i++) {
+        if (row->reasons.data[i] == reason)
+            return true;
+    }
+    return row->reasons.count == REASONS_KEPT || VEC_PUSH(&row->reasons, reason);
+}
+
 static bool listen(struct summary *s, const struct epoch *e, const struct trace_record *rec)
 {
     struct summary_file *f = current(s);
@@ -135,6 +184,8 @@ static bool listen(struct summary *s, const struct epoch *e, const struct trace_
         return load_meta(s, e, &rec->meta);
     case TRACE_loss:
         return load_loss(s, e, &rec->loss);
+    case TRACE_period:
+        return load_period(s, e, &rec->period);
     case TRACE_end:
         f->has_end = true;
         f->end = rec->end;
@@ -150,35 +201,11 @@ struct error *summary_record(struct summary *s, const struct epoch *e, const str
     return listen(s, e, rec) ? NULL : error_no_memory();
 }
 
-static bool find_event(struct summary *s, const struct epoch *e, uint32_t event)
-{
-    const struct trace_event *def = &e->events.data[event].def;
-    struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
-                            .unit = keep(s, epoch_text(e, def->unit)),
-                            .frequency_hz = def->frequency_hz,
-                            .period = def->period};
-    /* Files of different rates have a row each: what is said of the rate holds for all samples of a row. */
-    const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period};
-    bool added;
-
-    if (!row.name || !row.unit)
-        return false;
-    uint32_t number = intern_id(&s->event_keys, key, sizeof key, &added);
-    if (number == INTERN_NONE || (added && !VEC_PUSH(&s->events, row)))
-        return false;
-    while (s->event_of.count <= event) {
-        if (!VEC_PUSH(&s->event_of, 0))
-            return false;
-    }
-    s->event_of.data[event] = number + 1;
-    return true;
-}
-
 struct error *summary_sample(struct summary *s, const struct epoch *e, const struct summary_sample *sample)
 {
-    if ((sample->event >= s->event_of.count || !s->event_of.data[sample->event]) && !find_event(s, e, sample->event))
+    struct event_row *row = find_event(s, e, sample->event);
+    if (!row)
         return error_no_memory();
-    struct event_row *row = &s->events.data[s->event_of.data[sample->event] - 1];
     if (!row->sample_count++)
         row->first_value = sample->value;
     row->values_differ |= sample->value != row->first_value;

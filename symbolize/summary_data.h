@@ -31,6 +31,9 @@ struct event_row {
     uint64_t frequency_hz, period;
     uint64_t sample_count, value, first_value;
     bool values_differ;
+    /* Changes of the period while it was recorded: their number, what it came to, why (each reason once). */
+    uint64_t change_count, last_period;
+    VEC(const char *) reasons;
 };
 struct process_row {
     uint32_t pid, version, flags;

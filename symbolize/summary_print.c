@@ -100,6 +100,23 @@ static void print_file(const struct summary_file *f, FILE *out)
     fprintf(out, "\n");
 }
 
+static void print_changes(const struct event_row *row, FILE *out)
+{
+    struct number n;
+    char text[64];
+
+    fprintf(out, "  %-14s%12s ", "", "");
+    fprintf(out, "the rate changed %s", counted(row->change_count, "time", "times", &n, text, sizeof text));
+    for (size_t i = 0; i < row->reasons.count; i++)
+        fprintf(out, "%s%s", i ? "; " : " (", row->reasons.data[i]);
+    if (row->frequency_hz && !strcmp(row->unit, "ns") && row->last_period)
+        fprintf(out, "%s: %s Hz at the end\n", row->reasons.count ? ")" : "",
+                grouped((NS_PER_S + row->last_period / 2) / row->last_period, &n));
+    else
+        fprintf(out, "%s: %s %s each at the end\n", row->reasons.count ? ")" : "", grouped(row->last_period, &n),
+                row->unit);
+}
+
 static void print_events(const struct summary *s, FILE *out)
 {
     struct number n;
@@ -118,6 +135,8 @@ static void print_events(const struct summary *s, FILE *out)
             fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
         else
             fprintf(out, ", %s %s in all\n", grouped(row->value, &n), row->unit);
+        if (row->change_count)
+            print_changes(row, out);
     }
     if (!s->events.count)
         fprintf(out, "  no samples\n");

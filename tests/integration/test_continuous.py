@@ -124,6 +124,10 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     cpu_ns = float(done.stdout) * 1e9
     lost_ns = sum(account.losses[n] for n in ("ring_full", "known_late")) * max(s.weight for s in account.samples)
     assert abs(account.weight_ns - cpu_ns) <= 4 * account.sigma_ns + lost_ns + 50e6, account.text()
+    changes = re.search(r"the rate changed (\d+) times? \(.*--max-cpu was reached.*\): ([\d,]+) Hz at the end",
+                        pysym(trace, "--format", "summary").stdout)
+    at_end = re.search(r"(\d+) Hz at the end", done.stderr)
+    assert int(changes[1]) == account.periods and changes[2].replace(",", "") == at_end[1], done.stderr
     # pysym's own sum is the same one.
     out = tmp_path / "out.json"
     assert pysym(trace, "--format", "speedscope", "-o", out).returncode in (0, 3)
