@@ -62,8 +62,11 @@ for python; do
     name=$version-$("$python" -c 'import sys; print("debian" if sys.executable.startswith("/usr/bin") else "other")')
     for part in ${parts:-$("$python" "$mix" --list)}; do
         trace=$out/$name-$part.bin report=$out/$name-$part.txt log=$scratch/log
-        if ! PYTHONPATH=$folder "$python" "$mix" "$part" 0 2>"$log" >&2; then
-            printf '%-13s %-17s skipped: %s\n' "$name" "$part" "$(tail -n 1 "$log")"
+        tried=0
+        PYTHONPATH=$folder "$python" "$mix" "$part" 0 2>"$log" >&2 || tried=$?
+        if [ $tried != 0 ]; then
+            [ $tried = 77 ] && outcome=skipped || outcome=failed status=1
+            printf '%-13s %-17s %s: %s\n' "$name" "$part" $outcome "$(tail -n 1 "$log")"
             continue
         fi
         if ! PYTHONPATH=$folder "$PYCAP" record -q --unwind both -F "$hz" -o "$trace" -- "$python" "$mix" "$part" "$seconds" \
