@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Records the address spaces kept here: record.sh NAME PYTHON (as root; needs build/tools/record_space).
+# PYTHON may be a script that starts an interpreter of a root tree: it has to become that process (exec, chroot), with
+# the chain.py of its folder copied to where the interpreter sees it under that name.
 # 3.14-free-threaded: no release's source was to be had; a build of the development branch just after 3.15 had left
 # it, with the version number set to 3.14.0, stands in (its frames, code objects and strings are those of 3.14).
 # Fails when the walk differs from what the interpreter says of itself; look at NAME.expected before committing it.

@@ -49,14 +49,24 @@ def samples_between(path, begin, end):
     return judge.samples_of([PYSYM, path, "--format", "summary", "--time", f"{begin},{end}"])
 
 
+def first_sample_s(path):
+    """When the first sample was taken, by the clock of time.monotonic()."""
+    with subprocess.Popen([PYSYM, path, "--format", "dump"], stdout=subprocess.PIPE, text=True) as dump:
+        first = next(found for found in (re.match(r"  sample time_ns=(\d+)", line) for line in dump.stdout) if found)
+        dump.kill()
+    return int(first[1]) / 1e9
+
+
 def measure_case(processes, threads, python, bpf_time_ns, cpu_seconds):
-    """Samples, BPF ns and the recorder's CPU seconds of the time after the first seconds; shares and losses of all."""
+    """Samples, BPF ns and the recorder's CPU seconds of the time after the first seconds; shares and losses of all; how
+    long after the recorder's start its first sample was."""
     work = subprocess.Popen([python, "-c", WORK, str(processes), str(threads)], stdout=subprocess.PIPE, text=True,
                             preexec_fn=lambda: os.nice(5))
     pids = []
     try:
         pids = [int(work.stdout.readline()) for _ in range(processes)]
         with tempfile.NamedTemporaryFile(suffix=".bin") as trace:
+            called = time.monotonic()
             recorder = subprocess.Popen([PYCAP, "record", "-q", "-F", str(HZ), "-o", trace.name, "-p", ",".join(map(str, pids))],
                                         stdin=subprocess.DEVNULL)
             while not os.path.getsize(trace.name):
@@ -74,16 +84,17 @@ def measure_case(processes, threads, python, bpf_time_ns, cpu_seconds):
             whole = re.search(r"Python stacks that reached their root +([\d.]+) %", summary)[1]
             losses = summary.partition("\nLosses\n")[2].partition("\n\n")[0].split("\n")
             lost = ", ".join(" ".join(line.split()[1::-1]) for line in losses if len(line.split()) > 1)
-            return samples_between(trace.name, begin, end), bpf_end - bpf_begin, cpu_end - cpu_begin, whole, lost or "none"
+            return (samples_between(trace.name, begin, end), bpf_end - bpf_begin, cpu_end - cpu_begin, whole, lost or "none",
+                    first_sample_s(trace.name) - called)
     finally:
         stop_all([work.pid, *pids])
         work.wait()
 
 
 def measure_and_print(python, bpf_time_ns, cpu_seconds):
-    print("| processes | threads of each | samples | BPF µs/sample | recorder µs/sample | Python complete % | losses |\n"
-          "|--:|--:|--:|--:|--:|--:|---|")
+    print("| processes | threads of each | samples | BPF µs/sample | recorder µs/sample | Python complete % | first sample after s | losses |\n"
+          "|--:|--:|--:|--:|--:|--:|--:|---|")
     for processes, threads in CASES:
-        samples, bpf_ns, cpu, whole, lost = measure_case(processes, threads, python, bpf_time_ns, cpu_seconds)
+        samples, bpf_ns, cpu, whole, lost, first_s = measure_case(processes, threads, python, bpf_time_ns, cpu_seconds)
         print(f"| {processes} | {threads} | {samples} | {bpf_ns / max(1, samples) / 1000:.2f} "
-              f"| {1e6 * cpu / max(1, samples):.1f} | {whole} | {lost} |", flush=True)
+              f"| {1e6 * cpu / max(1, samples):.1f} | {whole} | {first_s:.2f} | {lost} |", flush=True)
