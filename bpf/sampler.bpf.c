@@ -135,7 +135,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     __u64 now_ns = bpf_ktime_get_ns();
     struct task_facts facts;
     task_read(&facts);
-    if (process ? process->flags & WIRE_PROCESS_IGNORE : !sample_all && !is_fresh(&facts, tgid, now_ns)) {
+    if (!process && !sample_all && !is_fresh(&facts, tgid, now_ns)) {
         count_stat(WIRE_STAT_OTHERS);
         return 0;
     }

@@ -56,7 +56,6 @@ struct wire_process {
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
-    WIRE_PROCESS_IGNORE = 2,    /* known, not to be sampled */
     WIRE_PROCESS_GREENLETS = 4, /* has a module that switches stacks (greenlet) */
 };
 
