@@ -150,11 +150,6 @@ static void describe_old(const struct elf_file *f, const struct found *found, st
             img->thread_key_vaddr = has(found, SYM_KEY) ? symbols[SYM_KEY].st_value
                                                         : py_machine_variable(f, &symbols[SYM_KEY_USER], 7, false);
     }
-    if (img->eval_range_count == 1) {
-        struct py_range cold;
-        if (py_machine_cold_part(f, img->eval_ranges[0], &cold))
-            add_eval_range(img, cold.start, cold.end - cold.start);
-    }
 }
 
 static struct error *describe(const struct elf_file *f, struct found *found, struct py_image *img)
@@ -191,6 +186,11 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         describe_old(f, found, img);
     if (!img->version_hex)
         return refuse(img, "stripped so far that its version cannot be told");
+    if (img->eval_range_count == 1) {
+        struct py_range cold;
+        if (py_machine_cold_part(f, img->eval_ranges[0], &cold))
+            add_eval_range(img, cold.start, cold.end - cold.start);
+    }
     if (has(found, SYM_DEBUG) && img->version_hex < 0x03080000)
         return refuse(img, "a debug build of CPython 3.7 or older, where every object is larger, is not supported");
     if (img->version_hex >= 0x030c0000)

@@ -105,6 +105,8 @@ static void fake_headers(struct fake *f, bool executable, bool gnu_hash)
     memcpy(f->file + AT_SECTION_NAMES, "\0.PyRuntime\0.shstrtab", 22);
 }
 
+#define AT_EVAL 0x1a00
+
 /* `code` is the body of the function that gives the current thread state. */
 static void fake_make(struct fake *f, uint32_t version, const void *code, size_t code_len, bool executable,
                       bool gnu_hash)
@@ -116,7 +118,7 @@ static void fake_make(struct fake *f, uint32_t version, const void *code, size_t
     fake_symbol(f, "_PyRuntime", BASE + AT_RUNTIME, 0x400, STT_OBJECT);
     fake_symbol(f, "PyCode_Type", BASE + AT_CODE_TYPE, 8, STT_OBJECT);
     fake_symbol(f, "Py_Version", BASE + AT_VERSION, 8, STT_OBJECT);
-    fake_symbol(f, "_PyEval_EvalFrameDefault", BASE + AT_CODE, 0x40, STT_FUNC);
+    fake_symbol(f, "_PyEval_EvalFrameDefault", BASE + AT_EVAL, 0x80, STT_FUNC);
     fake_symbol(f, "_PyThreadState_GetCurrent", BASE + AT_CODE, code_len, STT_FUNC);
     memcpy(f->file + AT_VERSION, &version, 4);
     memcpy(f->file + AT_CODE, code, code_len);
@@ -162,7 +164,7 @@ static void test_symbols(void **state)
         assert_int_equal(img.runtime_vaddr, BASE + AT_RUNTIME);
         assert_int_equal(img.code_type_vaddr, BASE + AT_CODE_TYPE);
         assert_int_equal(img.eval_range_count, 1);
-        assert_int_equal(img.eval_ranges[0].end, BASE + AT_CODE + 0x40);
+        assert_int_equal(img.eval_ranges[0].end, BASE + AT_EVAL + 0x80);
         py_image_deinit(&img);
     }
 }
@@ -365,7 +367,6 @@ static void test_refused(void **state)
 #define AT_TEXT 0x1900
 #define AT_HEAD_GET 0x1040
 #define AT_KEY_USER 0x1060
-#define AT_EVAL 0x1a00
 #define AT_INDEX 0x1b00
 #define AT_FDES 0x1b80
 #define AT_COLD 0x1c00
@@ -527,8 +528,12 @@ static void test_cold_part(void **state)
 
     (void)state;
     for (int jumps = 0; jumps <= 9; jumps++) {
-        for (int back = 0; back < 2; back++) {
-            fake_make_old(&f, "3.6.15", false, false);
+        for (int which = 0; which < 4; which++) {
+            bool back = which & 1;
+            if (which & 2)
+                fake_make(&f, 0x030c03f0, LOCAL_EXEC, 14, true, true);
+            else
+                fake_make_old(&f, "3.6.15", false, false);
             fake_cold(&f, jumps, back);
             fake_read(&f, &img);
             assert_null(img.refused);
