@@ -170,7 +170,8 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
             x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
         if (modcache_get(f->modules, key->module)->kind == TRACE_MODULE_ANONYMOUS) {
             TRY(look_up_generated(f, key->module, offset, &found[0]));
-            x.trampoline = !*found[0].function || !strncmp(found[0].function, "py::", 4);
+            x.trampoline = !strncmp(found[0].function, "py::", 4);
+            x.maybe_trampoline = x.trampoline || !*found[0].function;
         } else if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr)) {
             count = symbols_lookup(symbols, vaddr, found, INLINE_MAX);
         }

@@ -29,7 +29,8 @@ struct expansion {
     bool unresolved;
     bool switches_stacks;                      /* its module's flag */
     bool eval_loop;                            /* in its module's eval_ranges */
-    bool trampoline;                           /* made at run time and, as far as is known, by CPython for perf (see merge.h) */
+    bool trampoline;                           /* made by CPython for perf, by its name (see merge.h) */
+    bool maybe_trampoline;                     /* that, or made at run time and without a name */
 };
 
 /* By id of the epoch. */

@@ -254,15 +254,10 @@ static bool adjoins(const struct merge_input *in, const struct merge_slot *shown
 }
 
 /* Joined frames are hidden, and call machinery that adjoins them; a chain of it counts as one. */
-static bool hide(const struct merge_input *in, struct merge_output *out)
+static void hide_joined(const struct merge_input *in, struct merge_output *out)
 {
-    if (!VEC_RESERVE(&out->native, in->native_count))
-        return false;
     struct merge_slot *shown = out->native.data;
-    for (uint32_t i = 0; i < in->native_count; i++)
-        shown[i] = (struct merge_slot){.kind = MERGE_NATIVE, .index = i, .count = in->native[i].function_count};
-    if (in->show_interpreter || !out->joined_count)
-        return true;
+
     for (size_t i = 0; i < out->joins.count; i++) {
         uint32_t native = out->joins.data[i].native;
         if (native)
@@ -280,6 +275,38 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
         if (adjoins(in, shown, i - 1, i))
             shown[i - 1].count -= in->native[i - 1].inner_machinery;
     }
+}
+
+/* Those of activations without a run, and those that have called nothing yet or have returned. */
+static void hide_trampolines(const struct merge_input *in, struct merge_output *out)
+{
+    struct merge_slot *shown = out->native.data;
+
+    for (uint32_t i = in->native_count; i--;) {
+        const struct merge_native *n = &in->native[i];
+        bool calls = i + 1 < in->native_count && n[1].eval_loop && n[1].module != MERGE_NO_MODULE;
+        if (!n->trampoline && !(n->module == MERGE_NO_MODULE && calls))
+            continue;
+        shown[i].count = 0;
+        if (i && n[-1].module != MERGE_NO_MODULE && n[-1].inner_machinery == n[-1].function_count)
+            shown[i - 1].count = 0;
+    }
+}
+
+static bool hide(const struct merge_input *in, struct merge_output *out)
+{
+    if (!VEC_RESERVE(&out->native, in->native_count))
+        return false;
+    for (uint32_t i = 0; i < in->native_count; i++)
+        out->native.data[i] =
+            (struct merge_slot){.kind = MERGE_NATIVE, .index = i, .count = in->native[i].function_count};
+    if (in->show_interpreter)
+        return true;
+    if (out->joined_count)
+        hide_joined(in, out);
+    /* Without Python frames their names are all there is, unless there truly are none. */
+    if (in->python_count || in->python_end == LOSS_complete)
+        hide_trampolines(in, out);
     return true;
 }
 

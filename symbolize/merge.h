@@ -21,8 +21,10 @@
  *    belong to the interpreter when they lie in the same module as that frame: no name of a file is
  *    asked. C functions that do work of their own are never hidden. With show_interpreter nothing
  *    is hidden, and a run stands just inside its eval frame. A frame in memory without a file that
- *    has called a joined frame is a trampoline of -X perf (one for each code object, whose name the
- *    run shows already): it is hidden, and machinery adjoins through it.
+ *    has called the eval loop is a trampoline of -X perf (one for each code object, whose name a run
+ *    shows already): it is hidden, and machinery adjoins through it where the loop is joined. So is
+ *    a trampoline that its name gives away, wherever it is, and where the loop has no run, what called
+ *    the trampoline: the rest is as it is without -X perf. Only a sample without Python keeps them.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
  *    the whole native stack when no run is. Native eval frames without a run stay visible.
@@ -55,6 +57,7 @@ struct merge_native {
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
     bool eval_loop;       /* its address lies in the interpreter's eval loop */
     bool switches_stacks; /* it is greenlet's, which runs Python on a stack of its own */
+    bool trampoline;      /* of -X perf, by name */
 };
 
 struct merge_run {

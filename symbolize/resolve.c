@@ -181,12 +181,13 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
 {
     const struct expansion *x = &r->frames.expansions.data[expansion];
     static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
-    struct merge_native native = {.module = x->trampoline ? MERGE_NO_MODULE : x->module,
+    struct merge_native native = {.module = x->maybe_trampoline ? MERGE_NO_MODULE : x->module,
                                   .function_count = x->count,
                                   .outer_machinery = x->outer_machinery,
                                   .inner_machinery = x->inner_machinery,
                                   .eval_loop = x->eval_loop,
-                                  .switches_stacks = x->switches_stacks};
+                                  .switches_stacks = x->switches_stacks,
+                                  .trampoline = x->trampoline};
 
     return VEC_PUSH(&r->native, expansion) && VEC_PUSH(&r->merge_native, native) ? NULL : error_no_memory();
 }

@@ -2,7 +2,7 @@
 /*
  * The order of mixed stacks, by hand-written cases. Each names its frames, outermost first:
  * native frames by letters (capital: call machinery by name; a digit before them begins another
- * module, 0 memory without a file), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
+ * module, 0 memory without a file, where a capital is a trampoline by name), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +23,15 @@ struct scene {
     uint32_t python_end, native_end; /* 0: complete where there is such a stack */
     bool show_interpreter;
     uint32_t reason; /* of joins that are "?" */
+    const char *eval; /* native frames of the eval loop */
     /* What came of it. */
     uint32_t joined, unjoined, join_end;
 };
+
+static bool names(const char *list, char frame)
+{
+    return list && strchr(list, frame);
+}
 
 static void lay_out(struct scene *s, char *text)
 {
@@ -47,9 +53,13 @@ static void lay_out(struct scene *s, char *text)
             continue;
         }
         native_names[in.native_count] = *p;
-        uint32_t machinery = isupper((unsigned char)*p) ? 1 : 0;
-        native[in.native_count++] = (struct merge_native){
-            .module = module, .function_count = 1, .outer_machinery = machinery, .inner_machinery = machinery};
+        bool known = isupper((unsigned char)*p), machinery = known && module != MERGE_NO_MODULE;
+        native[in.native_count++] = (struct merge_native){.module = module,
+                                                          .function_count = 1,
+                                                          .outer_machinery = machinery,
+                                                          .inner_machinery = machinery,
+                                                          .trampoline = known && !machinery,
+                                                          .eval_loop = names(s->eval, *p)};
     }
     bool start = true;
     for (const char *p = s->python ? s->python : ""; *p; p++) {
@@ -170,6 +180,33 @@ static void test_trampolines(void **state)
     EXPECT("amteV", .native = "1m0t1eV", .python = "a", .joins = "?");
     /* The eval loop itself is made code. */
     EXPECT("mta", .native = "1m0te", .python = "a", .joins = "e");
+}
+
+/* The eval loop at the beginning or end of a call: what is shown of it is the same with a trampoline as without. */
+static void test_trampolines_without_run(void **state)
+{
+    (void)state;
+    EXPECT("mab", .native = "1meVb", .python = "a", .joins = "e", .eval = "eb");
+    EXPECT("mab", .native = "1meV0T1b", .python = "a", .joins = "e", .eval = "eb");
+    EXPECT("mab", .native = "1meV0t1b", .python = "a", .joins = "e", .eval = "eb");
+    EXPECT("malWb", .native = "1melWb", .python = "a", .joins = "e", .eval = "eb");
+    EXPECT("malWb", .native = "1melWV0T1b", .python = "a", .joins = "e", .eval = "eb");
+    EXPECT("malWb", .native = "1melWV0t1b", .python = "a", .joins = "e", .eval = "eb");
+    /* No function of the interpreter that does work. */
+    EXPECT("malWvb", .native = "1melWv0T1b", .python = "a", .joins = "e", .eval = "eb");
+    /* It has called nothing yet, or has returned. What is nameless may be anything then. */
+    EXPECT("malWK", .native = "1melWV0T", .python = "a", .joins = "e", .eval = "e", .kernel = "K");
+    EXPECT("mat", .native = "1meV0t", .python = "a", .joins = "e", .eval = "e");
+    /* An object of the frame that is gone runs Python. */
+    EXPECT("mabcdk", .native = "1meV0T1bcdV0U1f", .python = "a k", .joins = "ef", .eval = "ebf");
+    /* The first frame of all, and runs whose place is not known. */
+    EXPECT("mb", .native = "1m0T1b", .eval = "b", .python_end = LOSS_complete);
+    EXPECT("ambe", .native = "1mV0T1b0t1e", .python = "a", .joins = "?", .eval = "be");
+    /* They are all there is. */
+    EXPECT("!mVTb", .native = "1mV0T1b", .eval = "b", .python_end = LOSS_python_torn);
+    EXPECT("mVTb", .native = "1mV0T1b", .eval = "b", .python_end = LOSS_no_thread_state);
+    EXPECT("melWVTb", .native = "1melWV0T1b", .eval = "eb");
+    EXPECT("mealWVTb", .native = "1melWV0T1b", .python = "a", .joins = "e", .eval = "eb", .show_interpreter = true);
 }
 
 /* The compiler inlines call machinery into functions that work, and the other way round. */
@@ -508,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_machinery_is_hidden_where_it_adjoins),
         cmocka_unit_test(test_machinery_stays_elsewhere),
         cmocka_unit_test(test_trampolines),
+        cmocka_unit_test(test_trampolines_without_run),
         cmocka_unit_test(test_inlined_machinery),
         cmocka_unit_test(test_show_interpreter),
         cmocka_unit_test(test_unknown_runs_stand_above),
