@@ -191,6 +191,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         bool machinery = merge_is_call_machinery(s->function);
         x.outer_machinery += machinery && x.outer_machinery == f->expanded.count - x.first;
         x.inner_machinery = machinery ? x.inner_machinery + 1 : 0;
+        x.clears_frame |= merge_clears_frame(s->function);
         TRY(text_of(f, s->function, strlen(s->function), &frame.function));
         TRY(text_of(f, s->file, strlen(s->file), &frame.file));
         TRY(put_frame(f, &frame, &number));

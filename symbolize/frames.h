@@ -31,6 +31,7 @@ struct expansion {
     bool eval_loop;                            /* in its module's eval_ranges */
     bool trampoline;                           /* made by CPython for perf, by its name (see merge.h) */
     bool maybe_trampoline;                     /* that, or made at run time and without a name */
+    bool clears_frame;                         /* see merge.h */
 };
 
 /* By id of the epoch. */

@@ -117,20 +117,35 @@ static int compare_name(const void *key, const void *entry)
     return strcmp(key, *(const char *const *)entry);
 }
 
-bool merge_is_call_machinery(const char *function)
+static bool is_among(const char *function, const char *const *names, size_t count)
 {
-    static const char tail_call[] = "_TAIL_CALL_";
     char name[64];
     size_t len = strcspn(function, ".");
 
-    if (!strncmp(function, tail_call, sizeof tail_call - 1))
-        return true;
     if (!len || len >= sizeof name)
         return false;
     memcpy(name, function, len);
     name[len] = 0;
-    return bsearch(name, call_machinery, sizeof call_machinery / sizeof *call_machinery, sizeof *call_machinery,
-                   compare_name);
+    return bsearch(name, names, count, sizeof *names, compare_name);
+}
+
+bool merge_is_call_machinery(const char *function)
+{
+    static const char tail_call[] = "_TAIL_CALL_";
+
+    return !strncmp(function, tail_call, sizeof tail_call - 1) ||
+           is_among(function, call_machinery, sizeof call_machinery / sizeof *call_machinery);
+}
+
+bool merge_clears_frame(const char *function)
+{
+    /* What the eval loop calls for it, and what is left of that where the compiler inlined some. Sorted. */
+    static const char *const names[] = {
+        "_PyEvalFrameClearAndPop", "_PyEval_FrameClearAndPop", "_PyFrame_ClearExceptCode",
+        "_PyFrame_ClearLocals",    "clear_gen_frame",          "clear_thread_frame",
+    };
+
+    return is_among(function, names, sizeof names / sizeof *names);
 }
 
 /* Nothing but the eval loop and call machinery. */
@@ -310,6 +325,31 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
     return true;
 }
 
+static void find_bare(const struct merge_input *in, struct merge_output *out)
+{
+    bool inside = false, outside = false; /* of another activation; of where a greenlet begins */
+    size_t run = out->joins.count;
+
+    out->bare = 0;
+    if (in->python_end != LOSS_complete || out->unjoined_count)
+        return;
+    for (uint32_t i = in->native_count; i--;) {
+        const struct merge_native *n = &in->native[i];
+        size_t before = run;
+        while (run && out->joins.data[run - 1].native == i + 1)
+            run--;
+        bool joined = run < before;
+        if (n->eval_loop && !joined) {
+            bool clears = n->clears_frame || (i + 1 < in->native_count && n[1].clears_frame);
+            out->bare |= 1u << (outside ? MERGE_BARE_GREENLET
+                                : !inside ? MERGE_BARE_EDGE
+                                : clears ? MERGE_BARE_CLEARING : MERGE_BARE_OTHER);
+        }
+        outside |= inside && n->switches_stacks;
+        inside |= joined || n->eval_loop;
+    }
+}
+
 static void put(struct merge_output *out, enum merge_kind kind, uint32_t index)
 {
     out->slots.data[out->slots.count++] = (struct merge_slot){.kind = kind, .index = index};
@@ -341,6 +381,7 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     out->slots.count = 0;
     if (!VEC_RESERVE(&out->slots, most) || !find_runs(in, out) || !check_join(in, out) || !hide(in, out))
         return false;
+    find_bare(in, out);
 
     size_t run_count = out->joins.count;
     bool has_mark = python_mark(in, &mark);

@@ -27,7 +27,8 @@
  *    the trampoline: the rest is as it is without -X perf. Only a sample without Python keeps them.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
- *    the whole native stack when no run is. Native eval frames without a run stay visible.
+ *    the whole native stack when no run is. Native eval frames without a run stay visible, and are
+ *    counted by cause (enum merge_bare).
  * 4. A join that cannot be (another number of runs than the Python stack has, an index outside the
  *    native stack, or an inner run joined further out than an outer one) is not believed at all:
  *    every run counts as unknown, by LOSS_join_mismatch.
@@ -58,6 +59,7 @@ struct merge_native {
     bool eval_loop;       /* its address lies in the interpreter's eval loop */
     bool switches_stacks; /* it is greenlet's, which runs Python on a stack of its own */
     bool trampoline;      /* of -X perf, by name */
+    bool clears_frame;    /* takes a Python frame down, by name */
 };
 
 struct merge_run {
@@ -85,10 +87,23 @@ struct merge_slot {
     uint32_t first, count; /* MERGE_NATIVE: which of its functions are shown, counted from the outermost */
 };
 
+/*
+ * Why an activation of the eval loop has no run, where the Python stack is whole and all its runs are joined (elsewhere
+ * a loss says why).
+ */
+enum merge_bare {
+    MERGE_BARE_EDGE,     /* the innermost: its frame is not in the chain yet, or does not count yet, or no longer is */
+    MERGE_BARE_CLEARING, /* 3.12 on: its frame has left the chain, and an object that it held runs Python (__del__) */
+    MERGE_BARE_GREENLET, /* another greenlet's, or the thread's own, outside of where the running one begins */
+    MERGE_BARE_OTHER,    /* further out than another, and nothing says why */
+    MERGE_BARE_LIMIT,
+};
+
 /* {0} to begin with; used again and again for one stack after the other. */
 struct merge_output {
     VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
+    uint32_t bare;     /* bits 1 << enum merge_bare */
     uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
     /* Scratch. */
     VEC(uint32_t) starts; /* first Python frame of each run, and the end */
@@ -116,5 +131,7 @@ void merge_join_by_count(const struct merge_input *in, struct merge_run *runs);
 
 /* Is it the name of an interpreter function that only passes a call on? Suffixes like .cold do not matter. */
 bool merge_is_call_machinery(const char *function);
+/* One that takes a frame down at the end of its call? */
+bool merge_clears_frame(const char *function);
 
 #endif

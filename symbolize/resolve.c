@@ -24,7 +24,7 @@ struct thread_state {
 struct tuple_state {
     uint32_t interpreter, stack, next_plus1;
     uint32_t sample_count;
-    uint32_t python_end, native_end, join_end;
+    uint32_t python_end, native_end, join_end, bare;
     uint32_t modules_first, modules_count; /* in resolver.touched */
     bool snapshot;
 };
@@ -187,7 +187,8 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
                                   .inner_machinery = x->inner_machinery,
                                   .eval_loop = x->eval_loop,
                                   .switches_stacks = x->switches_stacks,
-                                  .trampoline = x->trampoline};
+                                  .trampoline = x->trampoline,
+                                  .clears_frame = x->clears_frame};
 
     return VEC_PUSH(&r->native, expansion) && VEC_PUSH(&r->merge_native, native) ? NULL : error_no_memory();
 }
@@ -330,6 +331,7 @@ static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t
     state->python_end = in.python_end;
     state->native_end = in.native_end;
     state->join_end = r->merged.join_end;
+    state->bare = r->merged.bare;
     state->snapshot = t->snapshot && !t->native_stack && !r->python_only;
     return build_stack(r, state);
 }
@@ -540,6 +542,9 @@ void resolver_end_epoch(struct resolver *r)
         r->stats.sample_count += samples;
         r->stats.snapshot_count += state->snapshot ? samples : 0;
         r->stats.unresolved_count += unresolved ? samples : 0;
+        r->stats.bare_count += state->bare ? samples : 0;
+        for (uint32_t k = 0; k < MERGE_BARE_LIMIT; k++)
+            r->stats.bare[k] += state->bare >> k & 1 ? samples : 0;
         count_end(&r->stats.python, state->python_end, samples);
         count_end(&r->stats.native, state->native_end, samples);
         count_end(&r->stats.join, state->join_end, samples);

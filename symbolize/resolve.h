@@ -19,6 +19,7 @@
 #include "formats/emit/emit.h"
 #include "formats/trace/trace.h"
 #include "symbolize/epoch.h"
+#include "symbolize/merge.h"
 #include "symbolize/modcache.h"
 
 struct resolver_options {
@@ -36,6 +37,7 @@ struct resolver_ends {
 struct resolver_stats {
     uint64_t sample_count, snapshot_count;
     uint64_t unresolved_count; /* samples with a native frame that is shown without a name */
+    uint64_t bare_count, bare[MERGE_BARE_LIMIT]; /* samples with an eval loop that runs no Python frame, and by cause */
     struct resolver_ends python, native, join;
 };
 

@@ -181,6 +181,65 @@ def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
     assert len(with_trampolines(everything)) >= len(whole), "no trampolines were made"
 
 
+CALLS_PY = '''import time
+def key(x):
+    return f(9)
+def f(n):
+    return f(n - 1) if n else 0
+end = time.process_time() + 1
+while time.process_time() < end:
+    sorted((1, 2, 3), key=key)
+'''
+
+
+def bare_loops(text):
+    """Of a summary: samples with an eval loop that runs no Python frame, in all and by cause."""
+    found = re.search(r"^  eval loops without a Python frame +[\d.]+ % +([\d,]+)\n((?:    .*\n)*)", text, re.M)
+    assert found, text
+    causes = {m[1]: int(m[2].replace(",", "")) for m in re.finditer(r"^    (.*?) +[\d.]+ % +([\d,]+)$", found[2], re.M)}
+    return int(found[1].replace(",", "")), causes
+
+
+@pytest.mark.parametrize("perf", (False, True), ids=("plain", "perf"))
+def test_calls_begin_and_end(python, perf, record, pysym, folded, tmp_path):
+    """An eval loop whose Python frame is not there yet, or no longer: counted, and shown alike with -X perf and without."""
+    if perf and python.version < (3, 12):
+        pytest.skip("-X perf came with 3.12")
+    program = tmp_path / "calls.py"
+    program.write_text(CALLS_PY if python.version >= (3, 3) else CALLS_PY.replace("process_time", "clock"))
+    trace = record(python.path, *(["-X", "perf"] if perf else []), program, options=("-F", "1999", "--unwind", "tables"))
+    text = summary(pysym, trace)
+    for pid in re.findall(r"^ +(\d+)  \S+ +3\.\d", text, re.M):
+        pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+    count, causes = bare_loops(text)
+    assert count > 0 and list(causes) == ["entering or leaving a call"], text
+    def with_python(*options):
+        return [names for names, _ in folded(trace, *options) if any(" (calls.py:" in n for n in names)]
+    within = with_python()
+    shown = [names for names in within if any(n.startswith("py::") for n in names)]
+    assert within and not shown, shown[:1]
+    if not python.name.endswith("debian"):  # that one is stripped
+        assert any(n in ("_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx") for names in within for n in names), text
+    made = any(n.startswith("py::f:") for names in with_python("--show-interpreter") for n in names)
+    assert made == perf
+
+
+def test_frame_that_is_taken_down(python, record, pysym, tmp_path):
+    """From 3.12 on the eval loop takes a frame out of the chain, and then lets go of what it held."""
+    program = tmp_path / "dropped.py"
+    program.write_text("import time\nclass Dropped(object):\n    def __del__(self):\n        for i in range(300): pass\n"
+                       "def key(x):\n    dropped = Dropped()\n    return x\n"
+                       f"now = time.{'process_time' if python.version >= (3, 3) else 'clock'}\nend = now() + 0.5\n"
+                       "while now() < end:\n    sorted((1, 2), key=key)\n")
+    trace = record(python.path, program, options=("-F", "499", "--unwind", "tables"))
+    _, causes = bare_loops(summary(pysym, trace))
+    taken_down = causes.pop("left, an object of the frame runs Python", 0)
+    if python.root:  # stripped perhaps, and told by name
+        taken_down += causes.pop("other", 0)
+    assert bool(taken_down) == (python.version >= (3, 12)), causes
+    assert set(causes) <= {"entering or leaving a call"}, causes
+
+
 # The C functions that must stand between two Python frames, by chain; any name of a row will do.
 BETWEEN = {
     "sorted": ("builtin_sorted", "list_sort_impl", "list_sort", "listsort", "PyList_Sort"),
@@ -251,7 +310,7 @@ def test_without_the_gil(python, record, profile, pysym):
 
 
 @UNWIND
-def test_greenlets(python, unwind, record, profile):
+def test_greenlets(python, unwind, record, pysym, profile):
     """A greenlet's frames stand inside greenlet's own, and nothing of the stack that it was started from among them."""
     if subprocess.run([python.path, "-c", "import greenlet"], capture_output=True, check=False).returncode:
         pytest.skip("this interpreter has no greenlet")
@@ -270,6 +329,8 @@ def test_greenlets(python, unwind, record, profile):
         else:
             wrong.append(names)
     assert right > 50
+    causes = bare_loops(summary(pysym, trace))[1]
+    assert causes.pop("outside of the greenlet that runs", 0) >= right and "other" not in causes, causes
     # the first samples may lack an unwind table
     assert len(wrong) <= 0.02 * right, f"{len(wrong)} of {right}, the first: {wrong[0]}"
 

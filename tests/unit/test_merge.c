@@ -23,9 +23,9 @@ struct scene {
     uint32_t python_end, native_end; /* 0: complete where there is such a stack */
     bool show_interpreter;
     uint32_t reason; /* of joins that are "?" */
-    const char *eval; /* native frames of the eval loop */
+    const char *eval, *clears, *greenlet; /* native frames that are such */
     /* What came of it. */
-    uint32_t joined, unjoined, join_end;
+    uint32_t joined, unjoined, join_end, bare;
 };
 
 static bool names(const char *list, char frame)
@@ -59,7 +59,9 @@ static void lay_out(struct scene *s, char *text)
                                                           .outer_machinery = machinery,
                                                           .inner_machinery = machinery,
                                                           .trampoline = known && !machinery,
-                                                          .eval_loop = names(s->eval, *p)};
+                                                          .eval_loop = names(s->eval, *p),
+                                                          .clears_frame = names(s->clears, *p),
+                                                          .switches_stacks = names(s->greenlet, *p)};
     }
     bool start = true;
     for (const char *p = s->python ? s->python : ""; *p; p++) {
@@ -106,6 +108,7 @@ static void lay_out(struct scene *s, char *text)
     s->joined = out.joined_count;
     s->unjoined = out.unjoined_count;
     s->join_end = out.join_end;
+    s->bare = out.bare;
     merge_output_deinit(&out);
 }
 
@@ -207,6 +210,42 @@ static void test_trampolines_without_run(void **state)
     EXPECT("mVTb", .native = "1mV0T1b", .eval = "b", .python_end = LOSS_no_thread_state);
     EXPECT("melWVTb", .native = "1melWV0T1b", .eval = "eb");
     EXPECT("mealWVTb", .native = "1melWV0T1b", .python = "a", .joins = "e", .eval = "eb", .show_interpreter = true);
+}
+
+#define EXPECT_BARE(causes, ...)                                                                                       \
+    do {                                                                                                               \
+        struct scene scene_ = {__VA_ARGS__};                                                                           \
+        char text_[4 * MOST];                                                                                          \
+        lay_out(&scene_, text_);                                                                                       \
+        assert_int_equal(scene_.bare, causes);                                                                         \
+    } while (0)
+
+/* Activations without a run, by cause. `e` and `f` are joined, `b` and `d` are not. */
+static void test_bare(void **state)
+{
+    enum { EDGE = 1 << MERGE_BARE_EDGE, CLEARING = 1 << MERGE_BARE_CLEARING, GREENLET = 1 << MERGE_BARE_GREENLET,
+           OTHER = 1 << MERGE_BARE_OTHER };
+
+    (void)state;
+    EXPECT_BARE(0, .native = "melfr", .python = "a k", .joins = "ef", .eval = "ef");
+    EXPECT_BARE(EDGE, .native = "melb", .python = "a", .joins = "e", .eval = "eb");
+    EXPECT_BARE(EDGE, .native = "melbccccccccc", .python = "a", .joins = "e", .eval = "eb", .clears = "c");
+    EXPECT_BARE(EDGE, .native = "mb", .eval = "b", .python_end = LOSS_complete);
+    /* The same whether the interpreter is shown or not, and with two runs of one frame. */
+    EXPECT_BARE(EDGE, .native = "melb", .python = "a b", .joins = "ee", .eval = "eb", .show_interpreter = true);
+    EXPECT_BARE(CLEARING, .native = "mebclf", .python = "a k", .joins = "ef", .eval = "ebf", .clears = "c");
+    EXPECT_BARE(CLEARING, .native = "meblf", .python = "a k", .joins = "ef", .eval = "ebf", .clears = "b");
+    EXPECT_BARE(CLEARING | EDGE, .native = "mebcld", .python = "a", .joins = "e", .eval = "ebd", .clears = "c");
+    EXPECT_BARE(OTHER, .native = "meblcf", .python = "a k", .joins = "ef", .eval = "ebf", .clears = "c");
+    EXPECT_BARE(OTHER, .native = "mbef", .python = "a k", .joins = "ef", .eval = "ebf");
+    EXPECT_BARE(GREENLET | EDGE, .native = "mbgged", .python = "a", .joins = "e", .eval = "ebd", .greenlet = "g");
+    /* A greenlet that has not begun, or that was switched to from here, is no beginning. */
+    EXPECT_BARE(EDGE, .native = "mebg", .python = "a", .joins = "e", .eval = "eb", .greenlet = "g");
+    EXPECT_BARE(OTHER, .native = "mbefg", .python = "a k", .joins = "ef", .eval = "ebf", .greenlet = "g");
+    /* Others say what is missing there. */
+    EXPECT_BARE(0, .native = "mbef", .python = "a k", .joins = "ef", .eval = "ebf", .python_end = LOSS_python_too_deep);
+    EXPECT_BARE(0, .native = "mbef", .python = "c a k", .joins = "?ef", .eval = "ebf");
+    EXPECT_BARE(0, .native = "mb", .eval = "b", .python_end = LOSS_no_thread_state);
 }
 
 /* The compiler inlines call machinery into functions that work, and the other way round. */
@@ -468,6 +507,16 @@ static void test_names_of_machinery(void **state)
         assert_true(merge_is_call_machinery(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
         assert_false(merge_is_call_machinery(no[i]));
+
+    static const char *const clears[] = {"_PyEvalFrameClearAndPop", "_PyEval_FrameClearAndPop",
+                                         "_PyFrame_ClearExceptCode", "_PyFrame_ClearLocals",
+                                         "clear_gen_frame", "clear_thread_frame.isra.0"};
+    for (size_t i = 0; i < sizeof clears / sizeof *clears; i++)
+        assert_true(merge_clears_frame(clears[i]));
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_false(merge_clears_frame(yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(merge_clears_frame(no[i]));
 }
 
 /* ---- the join by count ---- */
@@ -546,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_machinery_stays_elsewhere),
         cmocka_unit_test(test_trampolines),
         cmocka_unit_test(test_trampolines_without_run),
+        cmocka_unit_test(test_bare),
         cmocka_unit_test(test_inlined_machinery),
         cmocka_unit_test(test_show_interpreter),
         cmocka_unit_test(test_unknown_runs_stand_above),
