@@ -173,6 +173,8 @@ static struct error *take(const struct bundle_key *key, int fd, const char *path
 static struct error *find_binary(const struct bundle_key *key, const struct bundle_place *places, uint32_t place_count,
                                  int held, struct why *why, int *out)
 {
+    static const struct procfs_file unknown; /* it is looked into anyway, wherever it comes from */
+
     *out = -1;
     if (held >= 0)
         TRY(take(key, fcntl(held, F_DUPFD_CLOEXEC, 3), places[0].path, why, out));
@@ -181,7 +183,7 @@ static struct error *find_binary(const struct bundle_key *key, const struct bund
         if (!p->pid)
             continue;
         /* By the mapping: serves deleted files, too. */
-        TRY(take(key, procfs_open_mapping(p->pid, p->start, p->end, p->path), p->path, why, out));
+        TRY(take(key, procfs_open_mapping(p->pid, p->start, p->end, p->path, &unknown), p->path, why, out));
         if (*out < 0)
             TRY(take(key, root_open(p->pid, p->path, true), p->path, why, out));
     }

@@ -113,6 +113,17 @@ bool mappings_copy(struct mappings *to, const struct mappings *from, uint64_t ti
     return true;
 }
 
+struct procfs_file mapping_file(const struct mapping *m)
+{
+    return (struct procfs_file){
+        .device_major = m->device_major,
+        .device_minor = m->device_minor,
+        .inode = m->inode,
+        .build_id = m->build_id,
+        .build_id_len = m->build_id_len,
+    };
+}
+
 bool mapping_is_anonymous(const struct mapping *m)
 {
     return m->path[0] != '/' || !strncmp(m->path, "//anon", 6) || !strncmp(m->path, "/memfd:", 7) ||

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/procfs.h"
+
 struct module;
 
 struct mapping {
@@ -39,6 +41,8 @@ struct mapping *mappings_find(const struct mappings *list, uint64_t address);
 bool mappings_add(struct mappings *list, const struct mapping *m, size_t *at);
 /* A copy of a list, for a process that was forked: all are mapped at `time_ns`. False: out of memory. */
 bool mappings_copy(struct mappings *to, const struct mappings *from, uint64_t time_ns);
+/* What is known of the file behind it; refers to `m`. */
+struct procfs_file mapping_file(const struct mapping *m);
 /* Memory that no file is behind: code that a program makes at run time. */
 bool mapping_is_anonymous(const struct mapping *m);
 

@@ -12,7 +12,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "capture/procfs.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 
@@ -106,7 +105,9 @@ static struct error *add_key(struct modules *m, const void *key, uint32_t len, c
 
     if (id == INTERN_NONE)
         return error_no_memory();
-    if (added && !VEC_PUSH(&m->of_key, module->index))
+    if (!added)
+        m->of_key.data[id] = module->index;
+    else if (!VEC_PUSH(&m->of_key, module->index))
         return error_no_memory();
     return NULL;
 }
@@ -206,20 +207,31 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
     if (mapping->path[0] != '/' || !strncmp(mapping->path, "//anon", 6) || !strncmp(mapping->path, "/dev/zero", 9))
         return NULL;
 
-    if (mapping->build_id_len) {
+    if (mapping->file.build_id_len) {
         /* With the path, for a copy elsewhere has another place to be found at. Hosts map thousands a second: no text. */
         size_t path_len = strnlen(mapping->path, PATH_MAX);
         key[0] = 'b';
-        memcpy(key + 1, mapping->build_id, mapping->build_id_len);
-        memcpy(key + 1 + mapping->build_id_len, mapping->path, path_len);
-        key_len = 1 + mapping->build_id_len + (uint32_t)path_len;
+        memcpy(key + 1, mapping->file.build_id, mapping->file.build_id_len);
+        memcpy(key + 1 + mapping->file.build_id_len, mapping->path, path_len);
+        key_len = 1 + mapping->file.build_id_len + (uint32_t)path_len;
         module = find_key(m, key, key_len);
-        if (module) {
+        if (module && !module->unreadable) {
             *out = module;
             return NULL;
         }
     }
-    int fd = procfs_open_mapping(mapping->pid, mapping->address, mapping->address + mapping->length, mapping->path);
+    int fd = procfs_open_mapping(mapping->pid, mapping->address, mapping->address + mapping->length, mapping->path,
+                                 &mapping->file);
+    if (module) {
+        /* The process that mapped it first is closed to us, or sees other files. This one may not. */
+        if (fd < 0 || !procfs_is_file(fd, mapping->path, &mapping->file)) {
+            if (fd >= 0)
+                close(fd);
+            *out = module;
+            return NULL;
+        }
+        module = NULL;
+    }
     if (fd >= 0 && !fstat(fd, &st)) {
         file_key_len = snprintf(file_key, sizeof file_key, "f%" PRIx64 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 ".%lx",
                                 (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
@@ -227,15 +239,15 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
         module = find_key(m, file_key, (uint32_t)file_key_len);
     }
     struct error *err = NULL;
-    if (!module && (fd >= 0 || mapping->build_id_len)) {
+    if (!module && (fd >= 0 || mapping->file.build_id_len)) {
         err = add_module(m, mapping->path, &module);
         if (!err)
             module->pid = mapping->pid;
         if (!err && fd >= 0)
             err = inspect(module, fd);
-        if (!err && fd >= 0 && mapping->build_id_len && module->identity.build_id_len &&
-            (module->identity.build_id_len != mapping->build_id_len ||
-             memcmp(module->identity.build_id, mapping->build_id, mapping->build_id_len))) {
+        if (!err && fd >= 0 && mapping->file.build_id_len && module->identity.build_id_len &&
+            (module->identity.build_id_len != mapping->file.build_id_len ||
+             memcmp(module->identity.build_id, mapping->file.build_id, mapping->file.build_id_len))) {
             /* The file at that path was replaced since: what it says of its inside is not true of this mapping. */
             elf_identity_deinit(&module->identity);
             py_image_deinit(&module->python);
@@ -247,8 +259,8 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
         if (!err && fd < 0) {
             module->unreadable = true;
             module->identity.id_kind = ELF_ID_BUILD_ID;
-            module->identity.build_id_len = mapping->build_id_len;
-            memcpy(module->identity.build_id, mapping->build_id, mapping->build_id_len);
+            module->identity.build_id_len = mapping->file.build_id_len;
+            memcpy(module->identity.build_id, mapping->file.build_id, mapping->file.build_id_len);
         }
         if (!err && fd >= 0)
             hold(m, module, fd);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/procfs.h"
 #include "formats/base/err.h"
 #include "formats/cpython/image.h"
 #include "formats/elf/identity.h"
@@ -47,13 +48,12 @@ void modules_destroy(struct modules *m);
  */
 void modules_hold(struct modules *m);
 
-/* A mapping, as the side-band or /proc has it. `build_id_len` 0: unknown. */
+/* A mapping, as the side-band or /proc has it. */
 struct module_mapping {
     pid_t pid;
     uint64_t address, length;
     const char *path;
-    const uint8_t *build_id;
-    uint32_t build_id_len;
+    struct procfs_file file;
 };
 /*
  * The module behind a mapping; NULL when there is none (anonymous memory that is not the vdso, a file that cannot

@@ -18,8 +18,8 @@ static const struct privilege {
     size_t held; /* in struct host */
 } privileges[] = {
     {"CAP_SYS_PTRACE",
-     "of other users' processes no long names and no deleted binaries; most kernels hide their mappings, too, so that none of "
-     "them is found",
+     "of other users' processes no long names, no names of threads and of generated code, no binaries that are deleted or in "
+     "containers; kernels before 6.15 hide their mappings, too, so that none of them is found",
      offsetof(struct host, cap_sys_ptrace)},
     {"CAP_CHECKPOINT_RESTORE",
      "binaries that were deleted or replaced while they run: no Python, no native stacks, no build ID from them",

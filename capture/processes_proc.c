@@ -30,7 +30,9 @@ static struct error *add_mappings(struct processes *p, struct process *process, 
             .device_minor = m->device_minor,
             .inode = m->inode,
             .path = m->path,
+            .build_id_len = m->build_id_len,
         };
+        memcpy(mapping.build_id, m->build_id, sizeof mapping.build_id);
         TRY(processes_map(p, process, &mapping));
     }
     return NULL;

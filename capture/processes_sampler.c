@@ -163,8 +163,7 @@ struct error *processes_look_at(struct processes *p, struct process *process, st
         .address = m->address,
         .length = m->length,
         .path = m->path,
-        .build_id = m->build_id,
-        .build_id_len = m->build_id_len,
+        .file = mapping_file(m),
     };
 
     bool news = false; /* of what the sampler needs to know */

@@ -9,11 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "capture/root.h"
+#include "formats/elf/identity.h"
+
+/* PROCMAP_QUERY of linux/fs.h, since Linux 6.11. */
+struct map_query {
+    uint64_t size, flags, address;
+    uint64_t start, end, vma_flags, page_size, file_offset, inode;
+    uint32_t device_major, device_minor;
+    uint32_t name_size, build_id_size;
+    uint64_t name_address, build_id_address;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+_Static_assert(sizeof(struct map_query) == 104, "as in linux/fs.h");
 
 void procfs_mappings_deinit(struct procfs_mappings *m)
 {
@@ -138,6 +152,44 @@ struct error *procfs_parse_mappings(const char *text, size_t len_bytes, struct p
     return NULL;
 }
 
+/* /proc shows us the mappings of some processes whose root it does not: with CAP_PERFMON since Linux 6.15. */
+static bool root_is_closed(pid_t pid)
+{
+    char link[64], root[1];
+
+    snprintf(link, sizeof link, "/proc/%d/root", pid);
+    return readlink(link, root, sizeof root) < 0 && (errno == EACCES || errno == EPERM);
+}
+
+/*
+ * A path of a process in who knows which root names no file, and device and inode do not everywhere: stat() has another
+ * device than the mapping on btrfs and overlayfs. Kernels that show such mappings know the build ID, too.
+ */
+static void ask_build_ids(pid_t pid, struct procfs_mappings *maps)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    for (size_t i = 0; i < maps->list.count; i++) {
+        struct procfs_mapping *m = &maps->list.data[i];
+        struct map_query query = {
+            .size = sizeof query,
+            .address = m->start,
+            .build_id_size = sizeof m->build_id,
+            .build_id_address = (uint64_t)(uintptr_t)m->build_id,
+        };
+        if (!(m->protection & PROT_EXEC) || !m->inode || ioctl(fd, MAP_QUERY, &query))
+            continue;
+        if (query.start == m->start && query.inode == m->inode && query.device_major == m->device_major &&
+            query.device_minor == m->device_minor && query.build_id_size <= sizeof m->build_id)
+            m->build_id_len = query.build_id_size;
+    }
+    close(fd);
+}
+
 struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out)
 {
     char path[64], *text;
@@ -170,6 +222,8 @@ struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out)
     }
     struct error *err = text ? procfs_parse_mappings(text, len, out, NULL) : NULL;
     free(text);
+    if (!err && root_is_closed(pid))
+        ask_build_ids(pid, out);
     return err;
 }
 
@@ -342,7 +396,25 @@ static bool seen_from_here(pid_t pid, const char *path)
            (path[n] == '/' || n == 1);
 }
 
-int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path)
+bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
+{
+    struct elf_identity id = {0};
+    struct stat st;
+
+    if (file->build_id_len) {
+        struct error *err = elf_identity_read(fd, path, &id);
+        bool same = !err && id.id_kind == ELF_ID_BUILD_ID && id.build_id_len == file->build_id_len &&
+                    !memcmp(id.build_id, file->build_id, id.build_id_len);
+        error_destroy(err);
+        elf_identity_deinit(&id);
+        return same;
+    }
+    /* Equal devices are one file system: those that stat() makes up are nobody else's. */
+    return file->inode && !fstat(fd, &st) && st.st_ino == file->inode &&
+           st.st_dev == makedev(file->device_major, file->device_minor);
+}
+
+int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file)
 {
     struct stat st;
     char name[96];
@@ -354,8 +426,15 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
     }
     if (fd < 0 && path[0] == '/')
         fd = root_open(pid, path, true);
-    if (fd < 0 && path[0] == '/' && seen_from_here(pid, path))
+    if (fd < 0 && path[0] == '/' && seen_from_here(pid, path)) {
         fd = root_open(0, path, true);
+    } else if (fd < 0 && path[0] == '/' && root_is_closed(pid)) {
+        fd = root_open(0, path, true);
+        if (fd >= 0 && !procfs_is_file(fd, path, file)) {
+            close(fd);
+            fd = -1;
+        }
+    }
     if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
         close(fd);
         fd = -1;

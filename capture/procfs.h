@@ -21,6 +21,8 @@ struct procfs_mapping {
     uint64_t inode;
     char *path; /* as /proc prints it, without " (deleted)"; owned; "" when anonymous */
     bool deleted;
+    uint8_t build_id[20];
+    uint32_t build_id_len; /* 0: not known */
 };
 struct procfs_mappings {
     VEC(struct procfs_mapping) list;
@@ -28,7 +30,11 @@ struct procfs_mappings {
 void procfs_mappings_deinit(struct procfs_mappings *m);
 /* Parses the text of a maps file; lines that do not parse are counted in *bad (may be NULL) and left out. */
 struct error *procfs_parse_mappings(const char *text, size_t len_bytes, struct procfs_mappings *out, uint32_t *bad);
-/* /proc/PID/maps; by way of another thread when the first one has exited. A process that is gone: ERROR_NOT_FOUND. */
+/*
+ * /proc/PID/maps; by way of another thread when the first one has exited. A process that is gone: ERROR_NOT_FOUND; one
+ * whose mappings are not shown: ERROR_PERMISSION. Where its root is closed to us the build IDs of executable mappings
+ * are asked for, too.
+ */
 struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out);
 
 /* All process ids. */
@@ -60,11 +66,21 @@ char *procfs_exe(pid_t pid);
 struct error *procfs_read(const char *path, char **text, size_t *len_bytes);
 /* The same from a file that is open, from where it stands. */
 struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes);
+/* What is known of the file behind a mapping. */
+struct procfs_file {
+    uint32_t device_major, device_minor;
+    uint64_t inode;        /* 0: this and the device are not known */
+    const uint8_t *build_id;
+    uint32_t build_id_len; /* 0: not known */
+};
 /*
  * Opens the file behind a mapping: through map_files, which works for deleted files and other mount namespaces,
  * else in the process's root, which links do not lead out of, else by its path where that is how it is seen from here.
+ * Where the root is closed to us nobody can tell how it is seen: then by its path if `file` proves that it is the one.
  * -1 when it cannot be had.
  */
-int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path);
+int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file);
+/* Whether the open file is the one: by its build ID, else by device and inode. What is not known proves nothing. */
+bool procfs_is_file(int fd, const char *path, const struct procfs_file *file);
 
 #endif

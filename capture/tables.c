@@ -194,8 +194,9 @@ static struct error *want(struct tables *t, pid_t pid, const struct mapping *m, 
 
     if (e->state != ENTRY_OUT || time_ns < e->not_before_ns)
         return NULL;
+    struct procfs_file file = mapping_file(m);
     if (e->fd < 0 && !e->module->image)
-        e->fd = procfs_open_mapping(pid, m->address, m->address + m->length, m->path);
+        e->fd = procfs_open_mapping(pid, m->address, m->address + m->length, m->path, &file);
     if (e->fd < 0 && !e->module->image)
         return NULL; /* the process is gone: the next one that maps it has it opened */
     struct job job = {

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +26,7 @@
 #include "capture/processes.h"
 #include "capture/procfs.h"
 #include "capture/queue.h"
+#include "formats/elf/identity.h"
 #include "tests/unit/ok.h"
 
 /* ---- /proc/PID/maps ---- */
@@ -106,10 +110,10 @@ static void put(const char *folder, const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static char read_one(pid_t pid, const char *path)
+static char read_one(pid_t pid, const char *path, const struct procfs_file *file)
 {
     char c = 0;
-    int fd = procfs_open_mapping(pid, 0, 0, path);
+    int fd = procfs_open_mapping(pid, 0, 0, path, file);
 
     if (fd < 0)
         return 0;
@@ -124,6 +128,7 @@ static void test_other_root(void **state)
     char folder[] = "/tmp/pycap-unit-XXXXXX", jail[PATH_MAX], path[PATH_MAX + 64];
     int ready[2];
     char entered = 0;
+    static const struct procfs_file unknown;
 
     (void)state;
     assert_non_null(mkdtemp(folder));
@@ -150,12 +155,12 @@ static void test_other_root(void **state)
     assert_int_equal(read(ready[0], &entered, 1), 1);
     char got[5] = {0};
     if (entered) {
-        got[0] = read_one(pid, "/own");
-        got[1] = read_one(pid, "/present");
-        got[2] = read_one(pid, "/absent");
-        got[3] = read_one(pid, path);
+        got[0] = read_one(pid, "/own", &unknown);
+        got[1] = read_one(pid, "/present", &unknown);
+        got[2] = read_one(pid, "/absent", &unknown);
+        got[3] = read_one(pid, path, &unknown);
         snprintf(path, sizeof path, "%s/own", jail);
-        got[4] = read_one(pid, path);
+        got[4] = read_one(pid, path, &unknown);
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -173,6 +178,78 @@ static void test_other_root(void **state)
     assert_int_equal(got[2], 0);
     assert_int_equal(got[3], 0);
     assert_int_equal(got[4], 'o'); /* as /proc prints it */
+}
+
+/* As another user: the root of the process is closed, and what lies at the path must prove that it is the file. */
+static void closed_root(pid_t pid, const char *folder, char got[7])
+{
+    static const uint8_t wrong_id[20] = {1};
+    char path[PATH_MAX], link[64];
+    struct elf_identity id = {0};
+    struct stat st;
+
+    snprintf(link, sizeof link, "/proc/%d/root", pid);
+    if (readlink(link, path, sizeof path) >= 0 || errno != EACCES)
+        return;
+    snprintf(path, sizeof path, "%s/host", folder);
+    struct procfs_file file = {0};
+    got[1] = read_one(pid, path, &file);
+    if (stat(path, &st))
+        return;
+    file = (struct procfs_file){major(st.st_dev), minor(st.st_dev), st.st_ino, NULL, 0};
+    got[2] = read_one(pid, path, &file);
+    file.inode++;
+    got[3] = read_one(pid, path, &file);
+    file = (struct procfs_file){major(st.st_dev), minor(st.st_dev) + 1, st.st_ino, NULL, 0};
+    got[4] = read_one(pid, path, &file);
+    /* A build ID says more than an inode, which two file systems that call themselves one device both may have. */
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st))
+        return;
+    error_destroy(elf_identity_read(fd, "self", &id));
+    file = (struct procfs_file){0, 0, 0, id.build_id, id.build_id_len};
+    got[5] = id.id_kind == ELF_ID_BUILD_ID && procfs_is_file(fd, "self", &file);
+    file = (struct procfs_file){major(st.st_dev), minor(st.st_dev), st.st_ino, wrong_id, sizeof wrong_id};
+    got[6] = procfs_is_file(fd, "self", &file);
+    elf_identity_deinit(&id);
+    close(fd);
+    got[0] = 1;
+}
+
+static void test_closed_root(void **state)
+{
+    char folder[] = "/tmp/pycap-unit-XXXXXX", path[PATH_MAX], got[7] = {0};
+    int answer[2], status;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    put(folder, "host", "h");
+    snprintf(path, sizeof path, "%s/host", folder);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(pipe(answer), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        /* Ours as root; who is not root has the first process for it. */
+        pid_t other = geteuid() ? 1 : getppid();
+        if (geteuid() || (!setgid(65534) && !setuid(65534)))
+            closed_root(other, folder, got);
+        _exit(write(answer[1], got, sizeof got) != sizeof got);
+    }
+    assert_int_equal(read(answer[0], got, sizeof got), sizeof got);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(answer[0]);
+    close(answer[1]);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+    if (!got[0])
+        skip();
+    assert_int_equal(got[1], 0);
+    assert_int_equal(got[2], 'h');
+    assert_int_equal(got[3], 0);
+    assert_int_equal(got[4], 0);
+    assert_int_equal(got[5], 1);
+    assert_int_equal(got[6], 0);
 }
 
 /* ---- lists of CPUs ---- */
@@ -468,7 +545,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
-        cmocka_unit_test(test_other_root),
+        cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
         cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_kernel_hang_override),
     };
