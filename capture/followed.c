@@ -275,7 +275,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
     f->look_ns = time_ns + f->wait_ns;
     TRY(processes_add(s->processes, f->tgid, time_ns, &p));
     f->python = p && process_python(p, &wire);
-    if (!p) {
+    if (!p || p->forbidden) {
         int fd = openat(f->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
         if (fd >= 0)
             close(fd);

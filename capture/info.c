@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/info.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "capture/host.h"
@@ -130,6 +131,10 @@ struct error *info_print(FILE *out)
                 found++;
             }
         }
+        uint64_t forbidden = processes_counts(processes).forbidden;
+        if (forbidden)
+            fprintf(out, "Processes whose /proc/PID/maps may not be read%s: %" PRIu64 ".\n",
+                    host.cap_sys_ptrace ? "" : " without CAP_SYS_PTRACE", forbidden);
         if (!found)
             fprintf(out, "No Python process is visible%s.\n",
                     host.cap_sys_ptrace ? "" : " without CAP_SYS_PTRACE: run as root to see those of other users");

@@ -87,6 +87,13 @@ char *privileges_missing(const struct host *h)
     return text;
 }
 
+void privileges_missing_to_read(const struct host *h, char out[128])
+{
+    snprintf(out, 128, "%s%s%s%s", h->cap_sys_ptrace && h->cap_checkpoint_restore && h->cap_dac_read_search ? "" : " without",
+             h->cap_sys_ptrace ? "" : " CAP_SYS_PTRACE", h->cap_checkpoint_restore ? "" : " CAP_CHECKPOINT_RESTORE",
+             h->cap_dac_read_search ? "" : " CAP_DAC_READ_SEARCH");
+}
+
 /* ---- letting go ---- */
 
 #define BIT(cap) (UINT64_C(1) << (cap))

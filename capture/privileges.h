@@ -17,6 +17,8 @@ struct error *privileges_check(const struct host *h);
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out);
 /* The names of all that are missing, separated by blanks, malloc'd; NULL when none is. */
 char *privileges_missing(const struct host *h);
+/* Those of them that open other processes and their files: " without CAP_A CAP_B", or "". */
+void privileges_missing_to_read(const struct host *h, char out[128]);
 
 struct privileges_need {
     int bpf_map_fd;  /* a map that is looked into while running; -1: none */

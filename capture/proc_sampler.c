@@ -121,6 +121,8 @@ struct error *proc_sampler_check(const struct processes *processes, uint32_t tgi
     struct iovec to = {&word, sizeof word}, from = {0};
     char text[16] = "";
 
+    if (p && p->forbidden)
+        p = NULL;
     if (kill((pid_t)tgid, 0) && errno == ESRCH)
         return error_create(ERROR_NOT_FOUND, "there is no process %u", tgid);
     if (p && !process_python(p, &wire))

@@ -58,6 +58,16 @@ void processes_set_events(struct processes *p, const struct processes_events *ev
     p->events = *events;
 }
 
+const char *process_unopened(const struct process *p)
+{
+    for (size_t i = 0; i < p->mappings.count; i++) {
+        const struct mapping *m = &p->mappings.data[i];
+        if (m->looked_up && !mapping_is_anonymous(m) && (!m->module || m->module->unreadable))
+            return m->path;
+    }
+    return NULL;
+}
+
 static void threads_deinit(struct process *p)
 {
     map_deinit(&p->thread_index);
@@ -236,8 +246,9 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
     if (!(e->protection & PROT_EXEC))
         return NULL;
     if (!process) {
-        struct process *found;
-        return processes_read(p, e->tgid, p->options.all, e->time_ns, &found);
+        TRY(processes_read(p, e->tgid, p->options.all, e->time_ns, &process));
+        if (!process || !process->forbidden)
+            return NULL;
     }
     struct mapping mapping = {
         .time_ns = e->time_ns,

@@ -55,6 +55,7 @@ struct process {
     bool in_scope;              /* among those asked for: all, or by number, or a child */
     bool passes;                /* the filter, when last looked */
     bool selected;              /* both: to be sampled if it is Python */
+    bool forbidden;             /* /proc does not show its mappings: those it had at the start are not known */
     bool leader_exited;         /* its first thread is gone; others may run */
     uint64_t ended_ns;          /* 0: it lives */
     struct mappings mappings;   /* executable ones as they are now */
@@ -141,6 +142,11 @@ struct process *processes_find(struct processes *p, uint32_t tgid);
 struct thread *process_thread(struct process *p, uint32_t tid);
 /* Finds out which followed processes have gone, or moved, without an event having said so. Call now and then. */
 struct error *processes_reap(struct processes *p, uint64_t time_ns);
+/*
+ * The path of an executable mapping whose file could not be opened, so that nobody knows what it is; NULL: none. Only
+ * where they were looked at: in processes that are selected.
+ */
+const char *process_unopened(const struct process *p);
 /* All processes, for iteration: NULL at the end. Those that have ended a moment ago are among them. */
 struct process *processes_next(struct processes *p, uint32_t *cursor);
 
@@ -149,6 +155,7 @@ struct processes_counts {
     uint64_t seen_python; /* ever */
     uint64_t refused;     /* interpreters that cannot be served */
     uint64_t gone;        /* vanished while being read */
+    uint64_t forbidden;   /* selected ones whose mappings may not be read */
     uint64_t lost;        /* side-band events the kernel dropped */
     uint64_t late_ticks;  /* of Python processes, before they were known */
     uint64_t loaded_ns;   /* when a process that is sampled last mapped code */

@@ -45,9 +45,16 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
     struct process *process;
 
     *out = NULL;
+    bool forbidden = false;
     struct error *err = procfs_status((pid_t)tgid, &status);
-    if (!err)
+    if (!err) {
         err = procfs_mappings((pid_t)tgid, &maps);
+        forbidden = err && err->code == ERROR_PERMISSION;
+    }
+    if (forbidden) { /* it is there all the same, and what it maps from now on is told */
+        error_destroy(err);
+        err = NULL;
+    }
     if (err) {
         if (err->code == ERROR_NO_MEMORY)
             return err;
@@ -56,6 +63,8 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
         error_destroy(err);
         return NULL;
     }
+    const struct process *old = processes_find(p, tgid);
+    bool counted = old && old->forbidden;
     err = processes_begin(p, tgid, time_ns, &process);
     if (!err) {
         processes_disinherit(p, tgid);
@@ -68,6 +77,8 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
         process->ns_tgid = status.ns_tgid;
         memcpy(process->comm, status.comm, sizeof process->comm);
         process_select(process, in_scope, in_scope && filter_passes(p->options.filter, tgid, process->comm));
+        process->forbidden = forbidden;
+        p->counts.forbidden += forbidden && process->selected && !counted;
     }
     if (!err)
         err = add_mappings(p, process, &maps, time_ns);
@@ -124,12 +135,13 @@ static struct error *reread(struct processes *p, struct process *process, uint64
 
     struct error *err = procfs_status((pid_t)process->tgid, &status);
     bool same = !err && (!process->bound || process->start_boottime_ns / CLOCK_TICK_NS == status.start_ticks);
+    if (!err && same) /* where they are shown no more, those that are known stay */
+        err = procfs_mappings((pid_t)process->tgid, &maps);
     if (!err && (!same || !(process->python || p->options.any))) {
         bool in_scope = process->in_scope && (same || p->options.all);
+        procfs_mappings_deinit(&maps);
         return processes_read(p, process->tgid, in_scope, time_ns, &process);
     }
-    if (!err)
-        err = procfs_mappings((pid_t)process->tgid, &maps);
     if (!err)
         err = add_mappings(p, process, &maps, time_ns);
     procfs_mappings_deinit(&maps);

@@ -151,10 +151,7 @@ static struct error *check_pids(struct record *r)
         else if (!err && (o->any || !p->passes))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
-            err = error_create(ERROR_UNSUPPORTED,
-                               "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
-                               "processes too)",
-                               o->pids[i], p->comm);
+            err = report_no_python(r, p);
         else if (!err && p->python->python.refused)
             err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
                                py_version_text(p->python->python.version_hex, version), p->python->python.refused);

@@ -30,6 +30,8 @@ void capture_sum_losses(struct record *r)
         proc_sampler_losses(r->proc, r->losses);
     r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
     r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
+    if (r->sampler)
+        r->losses[LOSS_process_forbidden] += processes_counts(r->processes).forbidden;
     r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
     r->losses[LOSS_known_late] += processes_counts(r->processes).late_ticks;
     r->losses[LOSS_tick_skipped] += r->skipped;

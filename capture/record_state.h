@@ -111,6 +111,8 @@ uint64_t capture_due_ns(const struct record *r, uint64_t last_ns, uint64_t time_
 
 /* The line that is written over, while recording to a terminal. */
 void report_status(struct record *r, uint64_t time_ns);
+/* Why a process without an interpreter cannot be recorded; whether it is one may not be known. */
+struct error *report_no_python(const struct record *r, const struct process *p);
 /* What was recorded, and what next. */
 void report_summary(struct record *r, uint64_t end_ns);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "capture/privileges.h"
 #include "capture/record_state.h"
 
 static void format_bytes(uint64_t bytes, char out[32])
@@ -17,6 +18,26 @@ static void format_bytes(uint64_t bytes, char out[32])
         unit++;
     }
     snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
+}
+
+struct error *report_no_python(const struct record *r, const struct process *p)
+{
+    const char *unopened = process_unopened(p);
+    char without[128];
+
+    privileges_missing_to_read(&r->host, without);
+    if (p->forbidden)
+        return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,
+                            without);
+    if (unopened)
+        return error_create(ERROR_PERMISSION,
+                            "process %u (%s): %s cannot be opened%s, and nothing else that it maps holds an interpreter (-a "
+                            "records such processes too)",
+                            p->tgid, p->comm, unopened, without);
+    return error_create(ERROR_UNSUPPORTED,
+                        "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
+                        "processes too)",
+                        p->tgid, p->comm);
 }
 
 void report_status(struct record *r, uint64_t time_ns)

@@ -160,6 +160,85 @@ def test_set(held, place, programs):
         (kptr < 2 and "syslog" not in missing)
 
 
+def test_overlay(place, needs_namespaces):
+    """Where stat() has another device than the mapping a build ID proves the file; another file at the path is not taken."""
+    for folder in ("low", "up", "top"):
+        (place / folder).mkdir()
+    shutil.copy(PYTHON, place / "low/python")
+    script = """
+    cd "$1"
+    mount -t tmpfs none up
+    mkdir up/new up/work
+    mount -t overlay none -o lowerdir=low,upperdir=up/new,workdir=up/work top || exit 77
+    program=$2
+    shift 2
+    setpriv --reuid=65533 --regid=65533 --clear-groups "$PWD/top/python" -c "$program" &
+    trap 'kill $!' EXIT
+    until grep -q top/python /proc/$!/maps; do sleep 0.05; done
+    "$@" cat /proc/$!/maps >maps || exit 78
+    stat -c %d top/python >device
+    "$@" "$PYCAP" record -F 299 -d 1.5 -o t.bin -p $!
+    mount --bind "$PYCAP" top/python
+    "$@" "$PYCAP" record -d 1 -o u.bin -p $! && exit 1
+    exit 0
+    """
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-eu", "-c", script, "sh", place, PROGRAM,
+                           *as_user(NEEDED)], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "PYCAP": PYCAP})
+    if done.returncode == 77:
+        pytest.skip("no overlayfs can be mounted here")
+    if done.returncode == 78:
+        pytest.skip("the kernel hides the mappings of other users' processes")
+    assert done.returncode == 0, done.stderr
+    mapping = next(line.split() for line in (place / "maps").read_text().splitlines() if line.endswith("/top/python"))
+    device = int((place / "device").read_text())
+    assert f"{os.major(device):02x}:{os.minor(device):02x}" != mapping[3], "the test is about these being different"
+    assert re.search(r"/top/python cannot be opened without CAP_SYS_PTRACE", done.stderr)
+    assert not (place / "u.bin").exists()
+    folded = subprocess.run([PYSYM, place / "t.bin", "--format", "folded"], capture_output=True, text=True, check=True).stdout
+    assert re.search(r";<module> \(<string>:\d+\);\? \(<string>:\d+\)", folded), folded
+
+
+def test_message_of_unreadable(place, programs):
+    """Of a process whose binary or mappings are closed it is not known whether it is a CPython: that is what is said."""
+    pid = programs["deleted"]
+    done = subprocess.run(as_user(NEEDED, PYCAP, "record", "-d", "1", "-o", place / "t.bin", "-p", pid), capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    what = f"{place}/deleted cannot be opened" if maps_are_shown(NEEDED, pid) else f"/proc/{pid}/maps may not be read"
+    without = " CAP_".join(["", "SYS_PTRACE", "CHECKPOINT_RESTORE", "DAC_READ_SEARCH"])
+    assert f"pycap: process {pid} (deleted): {what} without{without}" in done.stderr
+    assert "not a CPython" not in done.stderr
+    assert not (place / "t.bin").exists()
+
+
+def test_forbidden(place):
+    """A process that is there though its mappings are shown to nobody, not even root: named, and counted."""
+    def shown(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/maps").read_bytes() is not None
+        except PermissionError:
+            return False
+    if shown(1):
+        pytest.skip("the first process shows its mappings")
+    trace = place / "t.bin"
+    done = subprocess.run([PYCAP, "record", "-d", "1", "-o", trace, "-p", "1"], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 1
+    assert re.search(r"^pycap: process 1 \(.*\): /proc/1/maps may not be read$", done.stderr, re.M), done.stderr
+    done = subprocess.run([PYCAP, "record", "-d", "1", "-o", trace], capture_output=True, text=True, timeout=60, check=True)
+    count = re.search(r"^  process_forbidden +(\d+)  ", done.stderr, re.M)
+    assert count and int(count[1]) >= 1, done.stderr
+    summary = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True).stdout
+    assert re.search(rf"^  process_forbidden +{count[1]}  ", summary, re.M), summary
+    # It is none of those that were asked for here.
+    done = subprocess.run([PYCAP, "record", "-d", "1", "-o", trace, "-a", "-p", str(os.getpid())], capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert "process_forbidden" not in done.stderr
+    info = subprocess.run([PYCAP, "info"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.search(r"^Processes whose /proc/PID/maps may not be read: [1-9]", info, re.M), info
+
+
 @pytest.mark.parametrize("held, missing", [
     ([], "CAP_BPF and CAP_PERFMON are missing"), (["bpf"], "CAP_PERFMON is missing"), (["perfmon"], "CAP_BPF is missing"),
     (["perfmon", *USEFUL], "CAP_BPF is missing")], ids=["none", "bpf", "perfmon", "no-bpf"])
