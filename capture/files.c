@@ -14,7 +14,9 @@
 #include "capture/interrupt.h"
 #include "formats/base/buf.h"
 
-/* Names tried when one is taken: files of the same second. */
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+/* Times tried when a name is taken, a millisecond apart. */
 #define TRIES 1000
 
 struct error *files_check(const char *pattern, bool rotates)
@@ -41,12 +43,20 @@ bool files_are_one(const char *a, const char *b)
     return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns)
+void files_time(uint64_t realtime_ns, char out[FILES_TIME_BYTES])
 {
-    time_t seconds = (time_t)(realtime_ns / 1000000000);
-    struct buf name = {0};
+    time_t seconds = (time_t)(realtime_ns / NS_PER_S);
     struct tm tm;
     char text[32];
+
+    strftime(text, sizeof text, "%Y%m%dT%H%M%S", gmtime_r(&seconds, &tm));
+    snprintf(out, FILES_TIME_BYTES, "%.15s.%03uZ", text, (unsigned)(realtime_ns / NS_PER_MS % 1000));
+}
+
+char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns)
+{
+    struct buf name = {0};
+    char text[FILES_TIME_BYTES + 12];
 
     for (const char *p = pattern; *p; p++) {
         if (*p != '%') {
@@ -58,7 +68,7 @@ char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns
             buf_put_str(&name, hostname);
             break;
         case 't':
-            strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", gmtime_r(&seconds, &tm));
+            files_time(realtime_ns, text);
             buf_put_str(&name, text);
             break;
         case 'p':
@@ -107,27 +117,22 @@ static struct error *make_private(const struct files *f)
     return NULL;
 }
 
-/* Opens a new file under `name`, or `name` with .2, .3 … before its suffix where that is taken. Takes `name` over. */
-static struct error *open_new(struct files *f, char *name)
+/* Opens a new file, as of the first millisecond from `realtime_ns` on whose name is not taken, nor was by the one before. */
+static struct error *open_new(struct files *f, uint64_t realtime_ns)
 {
-    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-    int stem = dot ? (int)(dot - name) : (int)strlen(name);
-
-    for (int i = 1; f->fd < 0 && i <= TRIES; i++) {
+    /* One that was removed meanwhile does not lend its name to a later one. A clock that was set back is another matter. */
+    if (realtime_ns < f->named_ns + NS_PER_MS && realtime_ns + TRIES * NS_PER_MS > f->named_ns)
+        realtime_ns = f->named_ns + NS_PER_MS;
+    for (int i = 0; f->fd < 0 && i < TRIES; i++) {
         free(f->path);
-        if (i == 1)
-            f->path = strdup(name);
-        else if (asprintf(&f->path, "%.*s.%d%s", stem, name, i, name + stem) < 0)
-            f->path = NULL;
+        f->named_ns = realtime_ns + (uint64_t)i * NS_PER_MS;
+        f->path = files_name(f->options.pattern, f->options.hostname, f->named_ns);
         if (!f->path)
-            break;
+            return error_no_memory();
         f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (f->fd < 0 && errno != EEXIST)
             break;
     }
-    free(name);
-    if (!f->path)
-        return error_no_memory();
     return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : make_private(f);
 }
 
@@ -165,12 +170,12 @@ struct error *files_open(struct files *f)
         return f->fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    char *name = files_name(f->options.pattern, f->options.hostname,
-                             (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+    uint64_t realtime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    if (f->options.rotates)
+        return open_new(f, realtime_ns);
+    char *name = files_name(f->options.pattern, f->options.hostname, realtime_ns);
     if (!name)
         return error_no_memory();
-    if (f->options.rotates)
-        return open_new(f, name);
     free(f->path);
     f->path = name;
     f->fd = open_output(name);

@@ -4,8 +4,9 @@
  * itself. Names are made of a pattern; of those that were written the newest can be
  * kept and the others removed.
  *
- * A pattern may hold %h (host name), %t (UTC, 20260131T235959Z), %p (pid of pycap) and
- * %% (a percent sign).
+ * A pattern may hold %h (host name), %t (UTC, 20260131T235959.123Z), %p (pid of pycap) and
+ * %% (a percent sign). The time has the same length and its digits the same places in all
+ * names, so that names sort by time in every locale.
  */
 #ifndef CAPTURE_FILES_H
 #define CAPTURE_FILES_H
@@ -15,6 +16,8 @@
 
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
+
+#define FILES_TIME_BYTES (sizeof "20260131T235959.123Z")
 
 struct files_options {
     const char *pattern;     /* "-": standard output */
@@ -27,6 +30,7 @@ struct files {
     struct files_options options;
     int fd;                  /* -1: none is open */
     char *path;              /* of the open file */
+    uint64_t named_ns;       /* the time in its name, or in that of the last one; 0: none yet */
     VEC(char *) written;     /* files that were ended, oldest first */
 };
 
@@ -37,6 +41,8 @@ struct files {
 struct error *files_check(const char *pattern, bool rotates);
 /* Whether two paths lead to the same file that is there; "-" is none. */
 bool files_are_one(const char *a, const char *b);
+/* The time as it stands in names. */
+void files_time(uint64_t realtime_ns, char out[FILES_TIME_BYTES]);
 /* The name that a pattern gives, malloc'd; NULL: out of memory. */
 char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns);
 
@@ -44,8 +50,8 @@ char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns
 void files_init(struct files *f, const struct files_options *options);
 void files_deinit(struct files *f);
 /*
- * Opens the (next) file, mode 0600, given to the user who called sudo. The first may exist and is written over; a
- * later one gets a name that is not taken.
+ * Opens the (next) file, mode 0600, given to the user who called sudo. A single one may exist and is written over; of
+ * several each gets a name that is not taken: by as many milliseconds later as that takes.
  */
 struct error *files_open(struct files *f);
 /* Closes it and removes what is not to be kept. */

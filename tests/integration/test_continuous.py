@@ -43,11 +43,8 @@ def caught(pid):
 
 
 def files(folder):
-    """In the order in which they were written: names of one second count up before the suffix."""
-    def order(path):
-        parts = path.name.split(".")
-        return parts[0], int(parts[1]) if len(parts) > 2 else 1
-    return sorted(folder.glob("t-*.bin"), key=order)
+    """In the order in which they were written."""
+    return sorted(folder.glob("t-*.bin"))
 
 
 def check_series(paths, pysym):

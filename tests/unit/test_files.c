@@ -23,7 +23,7 @@ static void test_names(void **state)
 
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     char expected[128];
-    snprintf(expected, sizeof expected, "/var/box-20251231T235959Z-%s%%.bin", pid);
+    snprintf(expected, sizeof expected, "/var/box-20251231T235959.999Z-%s%%.bin", pid);
     assert_string_equal(name, expected);
     free(name);
 }
@@ -52,7 +52,26 @@ static void test_patterns(void **state)
     refused("trace%", false, "not known");
 }
 
-/* Files of one second get names of their own; only the newest stay; none is readable by others. */
+/* By time, whatever a locale thinks of punctuation, and of digits beside letters: all as long, digits in the same places. */
+static void test_names_sort(void **state)
+{
+    (void)state;
+    const uint64_t s = UINT64_C(1000000000);
+    const uint64_t times[] = {0, 1, 999999, 1000000, 9000000, 10000000, 999 * UINT64_C(1000000), s, 10 * s, 1767225599 * s,
+                              1767225599 * s + s / 10, 1767225600 * s, 4102444800 * s};
+    char before[FILES_TIME_BYTES] = "", text[FILES_TIME_BYTES];
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        files_time(times[i], text);
+        assert_int_equal(strlen(text), strlen("20260131T235959.123Z"));
+        for (size_t k = 0; text[k]; k++)
+            assert_int_equal(text[k] >= '0' && text[k] <= '9', "00000000T000000.000Z"[k] == '0');
+        assert_true(i && times[i] / 1000000 == times[i - 1] / 1000000 ? !strcmp(before, text) : strcmp(before, text) < 0);
+        memcpy(before, text, sizeof before);
+    }
+}
+
+/* Files of one moment get names of their own, which sort; only the newest stay; none is readable by others. */
 static void test_rotation(void **state)
 {
     (void)state;
@@ -72,7 +91,7 @@ static void test_rotation(void **state)
         assert_int_equal(fstat(f.fd, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
         for (int k = i < 2 ? 0 : i - 2; k < i; k++) /* those that are there */
-            assert_string_not_equal(paths[i], paths[k]);
+            assert_true(strcmp(paths[i], paths[k]) > 0);
         OK(files_close(&f));
     }
     DIR *d = opendir(sub);
@@ -109,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names_sort),
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_rotation),
         cmocka_unit_test(test_no_folder),
