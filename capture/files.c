@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,10 +102,21 @@ void files_deinit(struct files *f)
     f->path = NULL;
 }
 
+bool files_owner(uid_t *uid, gid_t *gid)
+{
+    const char *sudo_uid = getenv("SUDO_UID"), *sudo_gid = getenv("SUDO_GID");
+    bool given = sudo_uid && sudo_gid && !geteuid();
+
+    *uid = given ? (uid_t)strtoul(sudo_uid, NULL, 10) : geteuid();
+    *gid = given ? (gid_t)strtoul(sudo_gid, NULL, 10) : getegid();
+    return given;
+}
+
 static struct error *make_private(const struct files *f)
 {
-    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
     struct stat st;
+    uid_t uid;
+    gid_t gid;
 
     if (fstat(f->fd, &st))
         return error_file(errno, f->path, "cannot be looked at");
@@ -112,7 +124,7 @@ static struct error *make_private(const struct files *f)
         return NULL; /* a pipe or a device stays as it is */
     if (fchmod(f->fd, 0600)) /* also when it was there already */
         return error_file(errno, f->path, "cannot be made private");
-    if (uid && gid && !geteuid() && fchown(f->fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
+    if (files_owner(&uid, &gid) && fchown(f->fd, uid, gid))
         return error_file(errno, f->path, "cannot be given to the user who called sudo");
     return NULL;
 }
@@ -133,7 +145,10 @@ static struct error *open_new(struct files *f, uint64_t realtime_ns)
         if (f->fd < 0 && errno != EEXIST)
             break;
     }
-    return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : make_private(f);
+    if (f->fd < 0)
+        return error_file(errno, f->path, "cannot be opened for writing");
+    flock(f->fd, LOCK_EX | LOCK_NB); /* for files_adopt() of others; where there are no locks it does without */
+    return make_private(f);
 }
 
 /* A pipe is opened when its reader comes. Asked for now and then: a signal just before open() would not end a wait in it. */
@@ -194,11 +209,9 @@ struct error *files_close(struct files *f)
         return error_no_memory();
     }
     f->path = NULL;
-    while (f->options.keep && f->written.count > f->options.keep) {
-        if (unlink(f->written.data[0]) && errno != ENOENT && !err)
-            err = error_file(errno, f->written.data[0], "is not to be kept, and cannot be removed");
-        free(f->written.data[0]);
-        memmove(f->written.data, f->written.data + 1, --f->written.count * sizeof *f->written.data);
-    }
+    struct error *trimmed = files_trim(f);
+    if (!err)
+        return trimmed;
+    error_destroy(trimmed);
     return err;
 }

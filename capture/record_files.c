@@ -61,6 +61,8 @@ struct error *capture_open_file(struct record *r, uint64_t time_ns)
 {
     struct trace_writer_options writer = {.max_bytes = r->o->max_bytes, .write = write_output};
 
+    if (!r->file_count)
+        TRY(files_adopt(&r->files));
     interrupt_allow(); /* the reader of a pipe may be long in coming */
     struct error *err = files_open(&r->files);
     interrupt_hold();

@@ -88,6 +88,27 @@ def test_keep(pycap, pysym, tmp_path):
     assert [accounts.read(PYSYM, p).ends for p in paths] == [[5], [2]]
 
 
+@pytest.mark.parametrize("backend", ["bpf", "proc"])
+def test_keep_counts_earlier_runs(backend, pycap, tmp_path):
+    """A service that is started again does not leave its files for ever; what is not surely one of them stays."""
+    text, link = tmp_path / "t-19990101T000000.000Z.bin", tmp_path / "t-19990101T000000.001Z.bin"
+    text.write_text("no trace")
+    link.symlink_to(tmp_path / "elsewhere.bin")
+    written = []
+    for _ in range(4):
+        done = pycap("record", "--backend", backend, "--rotate", "1d", "--keep", "2", "-o", tmp_path / "t-%t.bin", "--",
+                     PYTHON, "-c", "pass")
+        assert done.returncode == 0, done.stderr
+        left = files(tmp_path)
+        assert left[:2] == [text, link]
+        assert left[2:-1] == written[-1:]
+        written.append(left[-1])
+        if len(written) == 1:
+            link.unlink()
+            link.symlink_to(written[0])
+    assert len(set(written)) == 4
+
+
 def test_hangup_rotates(pysym, tmp_path):
     with subprocess.Popen([PYTHON, "-c", BURN, "60"], stdout=subprocess.DEVNULL) as target:
         try:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a capture: names, rotation, what is kept. */
+/* The files of a capture: names, rotation, what is kept, what earlier runs left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "capture/files.h"
+#include "formats/trace/block.h"
 #include "tests/unit/ok.h"
 
 static void test_names(void **state)
@@ -111,6 +112,246 @@ static void test_rotation(void **state)
     rmdir(dir);
 }
 
+static void matches(const char *pattern, const char *name, const char *expected)
+{
+    char time[FILES_TIME_BYTES];
+    bool match = files_match(pattern, "box", name, time);
+
+    if (match != !!expected || (match && strcmp(time, expected)))
+        fail_msg("%s is %sone of %s", name, match ? "" : "not ", pattern);
+}
+
+/* Only names that the program itself would have made of the pattern. */
+static void test_matches(void **state)
+{
+    (void)state;
+    const char *time = "20251231T235959.007Z", *moment = "20251231T235959.007Z.bin";
+
+    matches("%t.bin", moment, time);
+    matches("%h-%t.bin", "box-20251231T235959.007Z.bin", time);
+    matches("%h-%t.bin", "fox-20251231T235959.007Z.bin", NULL);
+    matches("%t-%p.bin", "20251231T235959.007Z-1.bin", time);
+    matches("%p-%t.bin", "4194304-20251231T235959.007Z.bin", time);
+    matches("%p%t", "1220251231T235959.007Z", time);
+    matches("%p%p-%t", "7878-20251231T235959.007Z", time);
+    matches("%p%p-%t", "7879-20251231T235959.007Z", NULL);
+    matches("%p%%-%t", "78%-20251231T235959.007Z", time);
+    matches("%t%t", "20251231T235959.007Z20251231T235959.007Z", time);
+    matches("%t%t", "20251231T235959.007Z20251231T235959.008Z", NULL);
+    matches("%p-%t", "-20251231T235959.007Z", NULL);
+    matches("%p-%t", "0-20251231T235959.007Z", NULL);
+    matches("%p-%t", "07-20251231T235959.007Z", NULL);
+    matches("%p-%t", "+7-20251231T235959.007Z", NULL);
+    matches("%p-%t", "12345678901-20251231T235959.007Z", NULL);
+    matches("%p", "7", NULL);
+    matches("%t.bin", "20251231T235959.007Z.bin.gz", NULL);
+    matches("%t.bin", "20251231T235959.007Z.bi", NULL);
+    matches("%t.bin", "a20251231T235959.007Z.bin", NULL);
+    matches("%t", "", NULL);
+    matches("%t", "20251231T235959.007", NULL);
+    matches("%t", "20251231T235959Z", NULL);
+    matches("%t.bin", "20251331T235959.007Z.bin", NULL);
+    matches("%t.bin", "20250229T235959.007Z.bin", NULL);
+    matches("%t.bin", "20240229T235959.007Z.bin", "20240229T235959.007Z");
+    matches("%t.bin", "20251231T235960.007Z.bin", NULL);
+    matches("%t.bin", "20251231T235959. 07Z.bin", NULL);
+    matches("%t.bin", "20251231T235959.+07Z.bin", NULL);
+    matches("%t.bin", "20251231t235959.007z.bin", NULL);
+}
+
+struct folder {
+    char path[64], pattern[128];
+};
+
+static void make_folder(struct folder *f, const char *name)
+{
+    strcpy(f->path, "/tmp/test_files.XXXXXX");
+    assert_non_null(mkdtemp(f->path));
+    snprintf(f->pattern, sizeof f->pattern, "%s/%s", f->path, name);
+}
+
+static char *in_folder(const struct folder *f, const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    return path;
+}
+
+static void put(const struct folder *f, const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(f, name), "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool is_there(const struct folder *f, const char *name)
+{
+    struct stat st;
+
+    return !lstat(in_folder(f, name), &st);
+}
+
+/* Removes what the test put there and still is there, and the folder. */
+static void remove_folder(const struct folder *f)
+{
+    DIR *d = opendir(f->path);
+
+    for (struct dirent *e; (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            assert_int_equal(remove(in_folder(f, e->d_name)), 0);
+    }
+    closedir(d);
+    assert_int_equal(rmdir(f->path), 0);
+}
+
+#define TRACE TRACE_FILE_MAGIC "and so on"
+
+/* What earlier runs left counts, the oldest by its name goes first; what only looks like it is left alone. */
+static void test_adopts(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "h-7-20000101T000000.000Z.bin.gz", "h-x-20000101T000000.000Z.bin", "g-7-20000101T000000.000Z.bin",
+        "h-7-20000101T000000Z.bin", "h-7-20001301T000000.000Z.bin", "trace.bin"};
+    struct files f;
+    struct folder folder;
+
+    make_folder(&folder, "%h-%p-%t.bin");
+    /* The names sort by pid first: it is the time that counts. */
+    put(&folder, "h-9-20010101T000000.000Z.bin", TRACE);
+    put(&folder, "h-8-20010101T000000.001Z.bin", TRACE);
+    put(&folder, "h-10-20020101T000000.000Z.bin", TRACE);
+    put(&folder, "h-7-20030101T000000.000Z.bin", TRACE);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        put(&folder, others[i], TRACE);
+    put(&folder, "h-7-19990101T000000.000Z.bin", "no trace");
+    put(&folder, "h-7-19990101T000000.001Z.bin", "");
+    assert_int_equal(symlink("h-7-20030101T000000.000Z.bin", in_folder(&folder, "h-7-19990101T000000.002Z.bin")), 0);
+    assert_int_equal(mkdir(in_folder(&folder, "h-7-19990101T000000.003Z.bin"), 0700), 0);
+    assert_int_equal(mkfifo(in_folder(&folder, "h-7-19990101T000000.004Z.bin"), 0600), 0);
+
+    files_init(&f, &(struct files_options){.pattern = folder.pattern, .hostname = "h", .rotates = true, .keep = 3});
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 3); /* also where no file is ever ended, as in a run that fails again and again */
+    assert_false(is_there(&folder, "h-9-20010101T000000.000Z.bin"));
+    assert_true(is_there(&folder, "h-8-20010101T000000.001Z.bin"));
+    OK(files_open(&f));
+    assert_true(is_there(&folder, "h-8-20010101T000000.001Z.bin"));
+    OK(files_close(&f));
+    assert_false(is_there(&folder, "h-8-20010101T000000.001Z.bin"));
+    assert_true(is_there(&folder, "h-10-20020101T000000.000Z.bin"));
+    /* It is another file by now. */
+    put(&folder, "h-10-20020101T000000.000Z.bin", "not ours");
+    OK(files_open(&f));
+    OK(files_close(&f));
+    assert_true(is_there(&folder, "h-10-20020101T000000.000Z.bin"));
+    assert_true(is_there(&folder, "h-7-20030101T000000.000Z.bin"));
+    OK(files_open(&f));
+    OK(files_close(&f));
+    assert_false(is_there(&folder, "h-7-20030101T000000.000Z.bin"));
+    assert_int_equal(f.written.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(access(f.written.data[i], F_OK), 0);
+    files_deinit(&f);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_true(is_there(&folder, others[i]));
+    for (int i = 0; i < 5; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "h-7-19990101T000000.%03dZ.bin", i);
+        assert_true(is_there(&folder, name));
+    }
+    remove_folder(&folder);
+}
+
+/* Another capture writes files of that pattern: nobody knows whose the others are. */
+static void test_adopts_nothing_beside_another(void **state)
+{
+    (void)state;
+    struct files other, f;
+    struct folder folder;
+
+    make_folder(&folder, "%t.bin");
+    put(&folder, "20010101T000000.000Z.bin", TRACE);
+    put(&folder, "20010101T000001.000Z.bin", TRACE);
+    const struct files_options options = {.pattern = folder.pattern, .hostname = "h", .rotates = true, .keep = 1};
+    files_init(&other, &options);
+    OK(files_open(&other));
+    assert_int_equal(write(other.fd, TRACE, strlen(TRACE)), strlen(TRACE));
+    files_init(&f, &options);
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 0);
+    assert_true(is_there(&folder, "20010101T000000.000Z.bin"));
+    files_deinit(&f);
+    OK(files_close(&other));
+    files_deinit(&other);
+    files_init(&f, &options);
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 1);
+    assert_false(is_there(&folder, "20010101T000001.000Z.bin"));
+    files_deinit(&f);
+    remove_folder(&folder);
+}
+
+/* Files of others are not ours to remove: the owner is who would get a new one. */
+static void test_adopts_own_files_only(void **state)
+{
+    (void)state;
+    struct files f;
+    struct folder folder;
+
+    if (geteuid())
+        skip(); /* only root gives files away */
+    make_folder(&folder, "%t.bin");
+    put(&folder, "20010101T000000.000Z.bin", TRACE);
+    put(&folder, "20010101T000001.000Z.bin", TRACE);
+    put(&folder, "20010101T000002.000Z.bin", TRACE);
+    assert_int_equal(chown(in_folder(&folder, "20010101T000000.000Z.bin"), 12345, 12345), 0);
+    const struct files_options options = {.pattern = folder.pattern, .hostname = "h", .rotates = true, .keep = 1};
+    files_init(&f, &options);
+    unsetenv("SUDO_UID");
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 1);
+    assert_true(is_there(&folder, "20010101T000000.000Z.bin"));
+    assert_false(is_there(&folder, "20010101T000001.000Z.bin"));
+    files_deinit(&f);
+    setenv("SUDO_UID", "12345", 1);
+    setenv("SUDO_GID", "12345", 1);
+    files_init(&f, &options);
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 1);
+    assert_string_equal(f.written.data[0], in_folder(&folder, "20010101T000000.000Z.bin"));
+    files_deinit(&f);
+    unsetenv("SUDO_UID");
+    unsetenv("SUDO_GID");
+    remove_folder(&folder);
+}
+
+/* Without --keep, and where each file has a folder of its own, nothing is looked for. */
+static void test_adopts_when_asked(void **state)
+{
+    (void)state;
+    struct files f;
+    struct folder folder;
+    char pattern[160];
+
+    make_folder(&folder, "%t.bin");
+    put(&folder, "20010101T000000.000Z.bin", TRACE);
+    files_init(&f, &(struct files_options){.pattern = folder.pattern, .hostname = "h", .rotates = true});
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 0);
+    snprintf(pattern, sizeof pattern, "%s/%%p/%%t.bin", folder.path);
+    files_init(&f, &(struct files_options){.pattern = pattern, .hostname = "h", .rotates = true, .keep = 1});
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 0);
+    files_init(&f, &(struct files_options){.pattern = "/nowhere/%t.bin", .hostname = "h", .rotates = true, .keep = 1});
+    OK(files_adopt(&f));
+    assert_int_equal(f.written.count, 0);
+    remove_folder(&folder);
+}
+
 static void test_no_folder(void **state)
 {
     (void)state;
@@ -131,6 +372,11 @@ int main(void)
         cmocka_unit_test(test_names_sort),
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_adopts),
+        cmocka_unit_test(test_adopts_nothing_beside_another),
+        cmocka_unit_test(test_adopts_own_files_only),
+        cmocka_unit_test(test_adopts_when_asked),
         cmocka_unit_test(test_no_folder),
     };
 
