@@ -23,6 +23,14 @@ static const char *name_of(const struct input *in)
     return is_stdin(in) ? "standard input" : in->path;
 }
 
+const char *input_title(const char *path)
+{
+    const struct input in = {.path = path};
+    const char *slash = strrchr(path, '/');
+
+    return !input_again(&in) ? "standard input" : slash ? slash + 1 : path;
+}
+
 void input_init(struct input *in, const char *path)
 {
     *in = (struct input){.path = path, .fd = -1};

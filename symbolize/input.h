@@ -14,6 +14,12 @@ struct input {
     char copy[32];    /* its path; "": none */
 };
 
+/*
+ * What an input is called in outputs, which do not depend on the place where they are made: a file by its name without
+ * the folder, all else "standard input".
+ */
+const char *input_title(const char *path);
+
 void input_init(struct input *in, const char *path);
 void input_deinit(struct input *in);
 /* Copies an input that cannot be read twice: up to its end, and as far as the disk has room. */

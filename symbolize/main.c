@@ -9,6 +9,7 @@
 
 #include "formats/base/output.h"
 #include "symbolize/convert.h"
+#include "symbolize/input.h"
 #include "symbolize/options.h"
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
         /* libdwfl asks the network by itself when this is set; only on request. */
         if (!o.debuginfod)
             unsetenv("DEBUGINFOD_URLS");
-        o.emit.name = o.inputs.data[0];
+        o.emit.name = input_title(o.inputs.data[0]);
         o.emit.exporter = "pysym " TOOL_VERSION;
         err = run(&o, &outcome);
         if (err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/base/printable.h"
+#include "symbolize/input.h"
 #include "symbolize/model.h"
 #include "symbolize/summary_data.h"
 
@@ -57,9 +58,9 @@ static const char *keep(struct summary *s, const char *text)
 
 struct error *summary_begin_file(struct summary *s, const char *path)
 {
-    struct summary_file file = {.path = keep(s, path)};
+    struct summary_file file = {.path = keep(s, path), .name = keep(s, input_title(path))};
 
-    return file.path && VEC_PUSH(&s->files, file) ? NULL : error_no_memory();
+    return file.path && file.name && VEC_PUSH(&s->files, file) ? NULL : error_no_memory();
 }
 
 static void saw_time(struct summary_file *f, uint64_t time_ns)

@@ -12,7 +12,7 @@ struct pair {
 };
 
 struct summary_file {
-    const char *path;
+    const char *path, *name; /* as it was given; as outputs call it */
     const char *hostname, *kernel, *machine, *tool; /* NULL until a HOST record came */
     uint32_t cpu_count;
     bool has_clock, has_start;

@@ -69,7 +69,7 @@ static void print_file(const struct summary_file *f, FILE *out)
     struct number n;
     char text[64];
 
-    fprintf(out, "%s\n", f->path);
+    fprintf(out, "%s\n", f->name);
     print_time(f, out);
     if (f->hostname)
         fprintf(out, "  %-14s%s, Linux %s %s, %s\n  %-14s%s\n", "host", f->hostname, f->kernel, f->machine,

@@ -90,7 +90,7 @@ struct emit_options {
     bool by_function;   /* merge lines of one function */
     bool full_paths;    /* file names in full, not as short as tells them apart */
     bool columns;       /* name:line:column */
-    const char *name;   /* of the profile: the input's file name */
+    const char *name;   /* of the profile: the input's file name, without a folder */
     const char *exporter; /* "pysym 0.1.0" */
     uint32_t top_count; /* rows of `top`; 0: all */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
