@@ -230,7 +230,7 @@ WALK_INLINE int native_guess(struct native_unwind *u)
     if (u->mapping.flags & NATIVE_BY_POINTERS && u->rbp_known && !rbp && u->count > 1)
         return native_end(u, LOSS_complete);
     if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || (rbp & 7))
-        return native_end(u, LOSS_no_unwind_info);
+        return native_end(u, u->mapping.flags & NATIVE_BY_POINTERS ? LOSS_no_frame_pointer : LOSS_no_unwind_info);
     if (native_read(u, rbp, &saved) || native_read(u, rbp + 8, &address))
         return native_end(u, LOSS_native_fault);
     if (saved && (saved <= rbp || saved - rbp > NATIVE_FP_MAX))

@@ -507,6 +507,25 @@ def test_all_kinds(unwind, record, folded, tmp_path):
     assert any("<module> (<string>:1)" in f for frames, _ in rows for f in frames)
 
 
+BARE_C = """
+#include <time.h>
+int main(void)
+{
+    while (clock() < CLOCKS_PER_SEC)
+        __asm__ volatile("mov $1, %%ebp\\n mov $9999, %%ecx\\n 1: dec %%ecx\\n jnz 1b" : : : "rbp", "rcx", "cc");
+    return 0;
+}
+"""
+
+
+def test_no_frame_pointers(record, pysym, tmp_path):
+    """--unwind fp where code uses the register otherwise: that is what is told, and nothing of tables nobody asked for."""
+    program = build(tmp_path, "bare", BARE_C, "-O1", "-fomit-frame-pointer")
+    trace = record(program, options=("-F", "299", "-a", "--no-kernel", "--unwind", "fp"))
+    ends = dict(re.findall(r"^    (\w+) +[\d.]+ % +(\d+)$", pysym(trace, "-f", "summary").stdout, re.M))
+    assert int(ends["no_frame_pointer"]) > 100 and "no_unwind_info" not in ends, ends
+
+
 def test_only_python_unless_asked(record, folded, tmp_path):
     program = build(tmp_path, "native", NATIVE_C, "-g", "-O1")
     trace = record("sh", "-c", f"{program} & /usr/bin/python3 -c 'sum(range(10**7))'; wait", options=("-F", "299"))
