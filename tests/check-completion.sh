@@ -44,6 +44,7 @@ is --duration pycap record --du
 is "--no-inherit" pycap record -o file --no-in
 is "cpu-clock cycles" pycap record --event c
 is tables pycap record --unwind = t
+is bpf pycap record --backend b
 is --strip-code pycap archive trace.bin --strip
 is --help pycap info --
 is true pycap record -- true
@@ -58,7 +59,7 @@ for format in $("$2" --help | sed -n '/^formats/,/^$/s/^  \([a-z-]*\) .*/\1/p');
     "$2" /dev/null --format "$format" 2>&1 | grep -q "unknown format" && { echo "$format is no format" >&2; failed=1; }
 done
 # Values that the completion names are in the help text, too.
-for option in event unwind; do
+for option in event unwind backend; do
     values=$(answer pycap record --$option "")
     [ -n "$values" ] || { echo "no values for --$option" >&2; failed=1; }
     for value in $values; do
