@@ -54,11 +54,31 @@ static struct error *check_output(const struct options *o)
     return is_input ? error_create(ERROR_USAGE, "%s is an input and cannot be the output too", o->output) : NULL;
 }
 
+/* What is looked for in a place that is not there is not found, and nobody would know why. */
+static struct error *check_place(const char *path, bool folder)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return error_file(errno, path, "cannot be looked into");
+    return folder && !S_ISDIR(st.st_mode) ? error_file(ENOTDIR, path, "cannot be looked into") : NULL;
+}
+
+static struct error *check_places(const struct options *o)
+{
+    for (const char *const *path = o->symfs.data; *path; path++)
+        TRY(check_place(*path, true));
+    for (const char *const *path = o->archives.data; *path; path++)
+        TRY(check_place(*path, false));
+    return o->sysroot ? check_place(o->sysroot, true) : NULL;
+}
+
 static struct error *run(struct options *o, struct convert_outcome *outcome)
 {
     struct output output;
 
     TRY(check_output(o));
+    TRY(check_places(o));
     TRY(output_open(o->output, &output));
     struct error *err = output_blame(&output, convert_run(o, output.file, stderr, outcome));
     if (!err)

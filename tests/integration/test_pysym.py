@@ -404,6 +404,21 @@ def test_full_disk_on_stdout(make, pysym, name):
 
 # ---- bad input ----
 
+def test_places_that_are_not_there(make, pysym, tmp_path):
+    """Given by hand, and looked into for nothing: that is told before anything is written."""
+    trace = make(samples=10)
+    for option in ("--symfs", "--sysroot", "--archive"):
+        for name in FORMATS:
+            for more in ([], ["--python-only"]):
+                done = pysym(trace, "-f", name, option, tmp_path / "none", "-o", tmp_path / "out", *more)
+                assert done.returncode == 1 and str(tmp_path / "none") in done.stderr, (option, name, done.stderr)
+                assert "No such file" in done.stderr and not (tmp_path / "out").exists()
+    for option in ("--symfs", "--sysroot"):
+        done = pysym(trace, "-f", "folded", option, trace)
+        assert done.returncode == 1 and f"{trace}: " in done.stderr and "Not a directory" in done.stderr, done.stderr
+        assert good(pysym(trace, "-f", "folded", option, tmp_path)) == good(pysym(trace, "-f", "folded"))
+
+
 def test_usage(make, pysym, tmp_path):
     trace = make(samples=1)
     for arguments, message in [
