@@ -72,6 +72,11 @@ static void print_own_cost(FILE *f)
             usage.ru_maxrss);
 }
 
+static const char *filter_options(const struct filter *f)
+{
+    return !f->cgroups.count ? "--comm" : !f->comms.count ? "--cgroup" : "--comm and --cgroup";
+}
+
 static void proc_cost(const struct record *r, FILE *f)
 {
     struct proc_sampler_counts c = proc_sampler_counts(r->proc);
@@ -149,6 +154,10 @@ void report_summary(struct record *r, uint64_t end_ns)
         fprintf(f, "The capture ended at --max-size.\n");
     if (c.samples && strcmp(r->o->output, "-"))
         fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(r));
+    else if (!c.samples && r->o->filter)
+        fprintf(f, "No sample fell on a %sprocess that passes %s: is there such a one, and was it idle?%s\n",
+                r->o->any ? "" : "Python ", filter_options(r->o->filter),
+                r->o->any ? "" : " 'pycap info' lists what can be recorded.");
     else if (!c.samples)
         fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
 }
