@@ -35,7 +35,7 @@ static const char usage_text[] =
     "  -e, --event EVENT     cpu-clock (default), cycles, instructions\n"
     "      --rotate TIME     a new file so often (90, 10m, 6h, 1d), also at SIGHUP; -o then needs %%t, like t-%%h-%%t.bin\n"
     "      --rotate-size N   a new file when one has become so large (64M)\n"
-    "      --keep N          keep the newest N of the files\n"
+    "      --keep N          with --rotate, --rotate-size: keep the newest N of the files\n"
     "      --max-size N      sample more slowly towards a file of that size, and end at it\n"
     "      --max-cpu PERCENT sample more slowly when recording takes more of one CPU\n"
     "  -d, --duration SECS   stop after that time; else at Ctrl-C, or when what is sampled has ended\n"
@@ -379,6 +379,8 @@ static int cmd_record(int argc, char **argv)
     }
     if (o.max_bytes && (o.rotate_ns || o.rotate_bytes || o.keep))
         return usage_error("%s", "--max-size is for one file; with --rotate say --rotate-size and --keep");
+    if (o.keep && !o.rotate_ns && !o.rotate_bytes)
+        return usage_error("%s", "--keep is for rotated files: it goes with --rotate or --rotate-size");
     if (o.archive && !strcmp(o.archive, o.output))
         return usage_error("%s cannot be the trace and the archive", o.archive);
     if (o.strip_code && !o.archive)

@@ -19,7 +19,8 @@ RECORD = [
     ("--bogus", "not understood"), ("-F", "not understood"), ("-C 0 --comm a -p 1 --bogus", "not understood"),
     ("--max-size 1M --keep 2", "--max-size"), ("-p 1 -- true", "-p or a command"), ("true", "too much"),
     ("--archive t.bin", "trace and the archive"), ("--backend proc --archive ./t.bin -- true", "trace and the archive"),
-    ("-o - --archive - -- true", "trace and the archive"), ("-o t-%q.bin -- true", "%q"), ("--keep 3 -- true", "%t"),
+    ("-o - --archive - -- true", "trace and the archive"), ("-o t-%q.bin -- true", "%q"), ("--keep 3 -- true", "--rotate"), ("--keep 3 -o t-%t.bin -- true", "--rotate"),
+    ("--rotate 1 -- true", "%t"),
     ("--backend proc", "command or named"), ("--backend proc -a -- true", "need BPF"),
 ]
 OTHER = [
