@@ -234,7 +234,7 @@ static struct error *set_up(struct record *r)
     struct sigaction hangup;
     sigset_t signals;
 
-    r->rotates = o->rotate_ns || o->rotate_bytes || o->keep;
+    r->rotates = o->rotate_ns || o->rotate_bytes;
     TRY(files_check(o->output, r->rotates));
     TRY(host_read(&r->host));
     files_init(&r->files, &(struct files_options){o->output, r->host.hostname, r->rotates, o->keep});
@@ -344,7 +344,7 @@ static struct error *set_up(struct record *r)
     if (o->archive && files_are_one(o->archive, r->files.path)) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
     snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
-    snprintf(r->stack_text, sizeof r->stack_text, "%u", r->proc ? 0 : o->stack_bytes);
+    snprintf(r->stack_text, sizeof r->stack_text, "%u", o->stack_bytes);
     struct recorder_options recorder = {
         .writer = r->writer,
         .host = &r->host,
@@ -364,7 +364,7 @@ static struct error *set_up(struct record *r)
             {"scope", o->command ? "command" : o->pid_count ? "pids" : "all"},
             {"frequency", r->frequency_text},
             {"unwind", record_unwind_names[r->proc ? UNWIND_NO : o->unwind]},
-            {"stack-size", r->stack_text},
+            {snapshots ? "stack-size" : NULL, r->stack_text},
             {"kernel", o->kernel && !r->proc ? "yes" : "no"},
             {r->missing ? "without" : NULL, r->missing},
         },

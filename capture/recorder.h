@@ -35,7 +35,7 @@ struct recorder_options {
     uint64_t frequency_hz;
     struct recorder_meta {
         const char *key, *value;
-    } meta[RECORDER_META_MAX]; /* ends with a NULL key; borrowed */
+    } meta[RECORDER_META_MAX]; /* those with a key; borrowed */
 };
 
 struct recorder;

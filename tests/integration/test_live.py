@@ -467,6 +467,10 @@ def test_stack_memory(unwind, holds, record, tmp_path):
     found = subprocess.run([TRACE_BYTES, trace], capture_output=True, check=True, timeout=60).stdout
     assert b"spin" in found
     assert (SECRET.encode() in found) == holds
+    # Its most is said where stacks are copied.
+    summary = subprocess.run([PYSYM, trace, "-f", "summary"], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert re.findall(r"^  unwind +(\S+)$", summary, re.M) == [unwind]
+    assert re.findall(r"^  stack-size +(\d+)$", summary, re.M) == (["65536"] if holds else [])
 
 
 # ---- programs that are not Python ----
