@@ -41,3 +41,14 @@ LINES = {("leaf", "p.py"): [1, 2, 3]}
 def test_what_the_matrix_finds(verdict, got):
     """The comparison itself: a frame too few, another file, another line are found."""
     assert matrix.judge_stack(got, CHAINS, LINES, "p.py") == verdict
+
+
+@pytest.mark.parametrize("number, samples, good", [(2, 792, True), (8, 792, False), (10, 1000, False), (100, 100_000, True),
+                                                   (160, 100_000, False)])
+def test_what_the_matrix_lets_pass(number, samples, good):
+    """A few of a small recording are chance; the same share of a long one is not."""
+    result = matrix.Result(samples, samples, samples, samples, 0, 0, 0, [], [], [])
+    assert matrix.all_good([result._replace(passing=number)]) == good
+    assert matrix.all_good([result._replace(marked=number)]) == good
+    assert not matrix.all_good([result._replace(wrong=[("wrong", [], None)])])
+    assert not matrix.all_good([result._replace(missing=["leaf"])])

@@ -103,13 +103,15 @@ def maps_are_shown(capabilities, pid):
 
 def has_short_names(lines, own):
     """Whether these are the stacks of PROGRAM but for its long name: native frames as in `own`, Python's up to the loop."""
-    def outside(line):
-        return re.sub(r"\[[^];]*\]", "[]", line.split(";<module> ")[0].split(";", 1)[1])
+    def outside(some):
+        """The native frames before Python's; none before a module's table is there."""
+        parted = (line.split(";<module> ")[0].partition(";")[2] for line in some if ";<module> " in line)
+        return {re.sub(r"\[[^];]*\]", "[]", frames) for frames in parted if frames}
     if not lines:
         return False
     found = [line for line in lines if re.search(r";<module> \(<string>:\d+\);\? \(<string>:\d+\)", line)]
     assert found, lines
-    assert {outside(line) for line in found} & {outside(line) for line in own if ";<module> " in line}
+    assert outside(found) & outside(own), (found, own)
     return True
 
 
