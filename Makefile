@@ -155,6 +155,9 @@ $(MAN): $(OUT)/man/%: docs/%.scd | deps
 soak: all | build/.deps-test ## record for SOAK_MINUTES (10) under a hard load, onto slow and full disks
 	$(Q)PYCAP="$(OUT)/pycap" PYSYM="$(OUT)/pysym" $(PYTHON) tests/soak/soak.py
 
+# Where addresses are random in more than 28 bits, mappings come to lie where the sanitizers' shadow has to.
+NO_ASLR := $(shell bits=$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null); [ "$${bits:-0}" -le 28 ] || ! setarch -R true 2>/dev/null || echo setarch -R)
+
 KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-asan check-kernels
 check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden and live tests
@@ -162,7 +165,7 @@ check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden 
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
 check-asan: ## the same tests under ASan and UBSan, live ones with one interpreter
-	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(MAKE) --no-print-directory SANITIZE=1 check
+	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
 
@@ -174,9 +177,9 @@ $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(OBJ)/capture
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
 .PHONY: fuzz fuzz-long fuzz-run
 fuzz: ## every fuzz target for FUZZ_SECONDS, 8 unless told
-	$(Q)$(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),8) fuzz-run
+	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),8) fuzz-run
 fuzz-long: ## the same for 300 seconds each; FUZZERS="fuzz_trace fuzz_maps" names some
-	$(Q)$(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) fuzz-run
+	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) fuzz-run
 $(call obj,$(FUZZ_SRC)): | build/.deps-fuzz
 fuzz-run: $(FUZZ_BIN) $(OUT)/tools/make_trace
 	$(Q)PYTHON="$(PYTHON)" sh tests/fuzz/seeds.sh $(OUT)
