@@ -60,6 +60,8 @@ enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
         return lower(b, 0.5, now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > o->max_cpu)
         return lower(b, AIM * o->max_cpu / cpu, now->time_ns) ? BUDGET_CPU : BUDGET_UNCHANGED;
+    if (o->max_memory && now->memory > o->max_memory)
+        return lower(b, 0.5, now->time_ns) ? BUDGET_MEMORY : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > ROOM * o->max_cpu)
         b->calm_since_ns = now->time_ns;
     uint64_t most = o->frequency_hz >> (b->byte_steps < 63 ? b->byte_steps : 63);
@@ -79,6 +81,7 @@ const char *budget_reason_text(enum budget_reason reason)
         [BUDGET_LOST] = "the buffer was full",
         [BUDGET_CPU] = "--max-cpu was reached",
         [BUDGET_BYTES] = "the file grows towards --max-size",
+        [BUDGET_MEMORY] = "--max-memory was reached",
         [BUDGET_ROOM] = "there is room again",
         [BUDGET_END] = "--max-size was reached",
     };

@@ -2,10 +2,10 @@
 /*
  * What a capture may cost, and the rate that follows from it. Asked once a second: when
  * samples were lost because the buffer was full, when more CPU was used than allowed,
- * or when the file grows towards its limit, the rate steps down; when there was room for
- * a while it steps up again, to the rate asked for at most. (A smaller file is not a
- * matter of a while: that step stays.) Each sample carries its own period, so weights
- * stay right.
+ * when more memory is held than allowed, or when the file grows towards its limit, the
+ * rate steps down; when there was room for a while it steps up again, to the rate asked
+ * for at most. (A smaller file is not a matter of a while: that step stays.) Each sample
+ * carries its own period, so weights stay right.
  */
 #ifndef CAPTURE_BUDGET_H
 #define CAPTURE_BUDGET_H
@@ -17,6 +17,7 @@ struct budget_options {
     uint64_t frequency_hz; /* asked for */
     double max_cpu;        /* share of one CPU, pycap and its sampler together; 0: no limit */
     uint64_t max_bytes;    /* of all files that are kept; 0: no limit */
+    uint64_t max_memory;   /* bytes; 0: no limit */
 };
 
 /* Totals since the capture began. */
@@ -25,6 +26,7 @@ struct budget_use {
     uint64_t cpu_ns;  /* of pycap and of its sampler */
     uint64_t lost;    /* samples that the buffer had no room for */
     uint64_t bytes;
+    uint64_t memory; /* bytes held now, what can be forgotten left out */
 };
 
 enum budget_reason {
@@ -32,6 +34,7 @@ enum budget_reason {
     BUDGET_LOST, /* the buffer was full */
     BUDGET_CPU,
     BUDGET_BYTES,
+    BUDGET_MEMORY,
     BUDGET_ROOM, /* there is room again */
     BUDGET_END,  /* the file is full: the capture is to end */
 };

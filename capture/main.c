@@ -38,6 +38,7 @@ static const char usage_text[] =
     "      --keep N          with --rotate, --rotate-size: keep the newest N of the files\n"
     "      --max-size N      sample more slowly towards a file of that size, and end at it\n"
     "      --max-cpu PERCENT sample more slowly when recording takes more of one CPU\n"
+    "      --max-memory N    sample more slowly when pycap holds more (64M); it forgets what it can before\n"
     "  -d, --duration SECS   stop after that time; else at Ctrl-C, or when what is sampled has ended\n"
     "  -i, --no-inherit      not the children of the processes asked for\n"
     "  -s, --subprocesses    the children too (the default)\n"
@@ -185,7 +186,7 @@ static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
            OPT_ROTATE, OPT_ROTATE_SIZE,
-           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE,
+           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_MAX_MEMORY, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE,
            OPT_NO_SANDBOX };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
@@ -200,6 +201,7 @@ static int cmd_record(int argc, char **argv)
         {"keep", required_argument, NULL, OPT_KEEP},
         {"max-size", required_argument, NULL, OPT_MAX_SIZE},
         {"max-cpu", required_argument, NULL, OPT_MAX_CPU},
+        {"max-memory", required_argument, NULL, OPT_MAX_MEMORY},
         {"no-inherit", no_argument, NULL, 'i'},
         {"subprocesses", no_argument, NULL, 's'},
         {"native", no_argument, NULL, 'n'},
@@ -278,6 +280,10 @@ static int cmd_record(int argc, char **argv)
         case OPT_MAX_SIZE:
             if (!parse_size(optarg, UINT64_MAX, &o.max_bytes) || o.max_bytes < 4096)
                 return usage_error("'%s' is no size of a file: 4096 bytes at least, or 64M", optarg);
+            break;
+        case OPT_MAX_MEMORY:
+            if (!parse_size(optarg, UINT64_MAX, &o.max_memory) || o.max_memory < 1 << 20)
+                return usage_error("'%s' is no amount of memory: 1M at least, or 64M", optarg);
             break;
         case OPT_KEEP:
             if (!parse_number(optarg, 1, 1000000, &n))

@@ -441,3 +441,36 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
     }
     return fd;
 }
+
+static uint64_t own_kib(const char *path, const char *name)
+{
+    size_t len = strlen(name);
+    uint64_t kib = 0;
+    char *text;
+    size_t text_len;
+    struct error *err = procfs_read(path, &text, &text_len);
+
+    if (err) {
+        error_destroy(err);
+        return 0;
+    }
+    for (char *line = text; line && *line && !kib; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (!strncmp(line, name, len))
+            kib = strtoull(line + len, NULL, 10);
+    }
+    free(text);
+    return kib * 1024;
+}
+
+uint64_t procfs_own_resident(void)
+{
+    /* From 6.2 on what statm says is off by some pages for each CPU; this is counted. */
+    return own_kib("/proc/self/smaps_rollup", "Rss:");
+}
+
+uint64_t procfs_own_resident_most(void)
+{
+    /* getrusage() has the most that the caller of exec() had, too. */
+    return own_kib("/proc/self/status", "VmHWM:");
+}

@@ -62,6 +62,9 @@ char *procfs_cgroup(pid_t pid);
 char *procfs_cmdline(pid_t pid);
 /* Where /proc/PID/exe points, malloc'd; NULL when unknown. */
 char *procfs_exe(pid_t pid);
+/* Bytes of memory that this process has, and the most that it had since it was executed; 0 when unknown. */
+uint64_t procfs_own_resident(void);
+uint64_t procfs_own_resident_most(void);
 /* Reads a whole small file; malloc'd, NUL behind it. */
 struct error *procfs_read(const char *path, char **text, size_t *len_bytes);
 /* The same from a file that is open, from where it stands. */

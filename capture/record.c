@@ -20,8 +20,6 @@
 
 /* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
 #define SETTLE_NS (1 * MS)
-/* Kept of code objects; a large host's programs have some 15 MiB. */
-#define CODES_MAX_BYTES (UINT64_C(32) << 20)
 #define SIDEBAND_PAGES 128
 /* Without BPF each sample costs several system calls. */
 #define PROC_HZ_MAX 10000
@@ -97,7 +95,7 @@ static struct error *on_proc_sample(void *ctx, const void *message, uint32_t len
     return on_queued(ctx, QUEUED_MESSAGE, ((const struct wire_sample *)message)->time_ns, message, len);
 }
 
-static struct error *drain(struct record *r, uint64_t until_ns)
+struct error *capture_drain(struct record *r, uint64_t until_ns)
 {
     if (r->proc)
         return proc_sampler_round(r->proc, on_proc_sample, r);
@@ -107,18 +105,6 @@ static struct error *drain(struct record *r, uint64_t until_ns)
     if (r->tables)
         TRY(tables_poll(r->tables, now_ns()));
     return processes_settle(r->processes, now_ns());
-}
-
-/* Programs may make code for ever: what is kept of it has a limit, and is met again where it is still in use. */
-static struct error *limit_codes(struct record *r)
-{
-    if (!r->sampler || codes_bytes(r->codes) + processes_codes_bytes(r->processes) < CODES_MAX_BYTES)
-        return NULL;
-    TRY(drain(r, UINT64_MAX)); /* what refers to it */
-    processes_forget_codes(r->processes);
-    codes_clear(r->codes);
-    sampler_forget_codes(r->sampler);
-    return NULL;
 }
 
 static void flush(struct record *r, uint64_t time_ns)
@@ -339,7 +325,8 @@ static struct error *set_up(struct record *r)
         TRY(check_pids(r));
     TRY(processes_settle(r->processes, now_ns()));
 
-    r->start_ns = r->flushed_ns = r->status_ns = r->news_ns = now_ns();
+    TRY(capture_check_memory(r));
+    r->start_ns = r->flushed_ns = r->status_ns = r->news_ns = r->forgotten_ns = now_ns();
     TRY(capture_open_file(r, r->start_ns));
     if (o->archive && files_are_one(o->archive, r->files.path)) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
@@ -373,7 +360,7 @@ static struct error *set_up(struct record *r)
     struct processes_events events = recorder_process_events(r->recorder);
     processes_set_events(r->processes, &events);
     struct budget_use use = capture_use(r, r->start_ns);
-    budget_init(&r->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes}, &use);
+    budget_init(&r->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes, o->max_memory}, &use);
     return recorder_begin_epoch(r->recorder, r->start_ns);
 }
 
@@ -508,11 +495,11 @@ static struct error *loop(struct record *r)
         if (o->duration_ns && now >= r->start_ns + o->duration_ns)
             end_with(r, END_DURATION);
         last = now;
-        TRY(drain(r, now - SETTLE_NS));
+        TRY(capture_drain(r, now - SETTLE_NS));
         if (now - r->flushed_ns >= FLUSH_NS) {
             TRY(processes_reap(r->processes, now));
             TRY(processes_rescan(r->processes, now));
-            TRY(limit_codes(r));
+            TRY(capture_limit_memory(r, now));
             flush(r, now);
             TRY(capture_keep_budget(r, now));
         }
@@ -544,7 +531,7 @@ static struct error *finish(struct record *r)
     if (r->sampler)
         TRY(sampler_disable(r->sampler));
     end_ns = now_ns();
-    TRY(drain(r, UINT64_MAX));
+    TRY(capture_drain(r, UINT64_MAX));
     struct error *err = capture_end_file(r, end_ns, r->reason);
     interrupt_allow();
     if (!r->o->quiet)

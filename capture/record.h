@@ -17,6 +17,7 @@ struct record_options {
     uint64_t rotate_bytes;   /* a new file when one has become so large; 0: not by size */
     uint32_t keep;           /* of the files, the newest so many; 0: all */
     uint64_t max_bytes;      /* slower towards it, and the end at it; 0: no limit */
+    uint64_t max_memory;     /* slower when pycap holds more bytes; 0: no limit */
     double max_cpu;          /* share of one CPU, for pycap and its sampler; 0: no limit */
     const char *event;
     uint64_t frequency_hz;

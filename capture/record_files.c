@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The files of a capture, one after the other, the account that stands at the end of each, and what the capture may
- * cost.
- */
+/* The files of a capture, one after the other, and the account that stands at the end of each. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -176,44 +173,4 @@ bool capture_rotation_due(const struct record *r, uint64_t time_ns)
 
     return r->rotate_now || (o->rotate_ns && time_ns - r->file_start_ns >= o->rotate_ns) ||
            (o->rotate_bytes && trace_writer_bytes(r->writer) >= o->rotate_bytes);
-}
-
-/* ---- what the capture may cost ---- */
-
-struct budget_use capture_use(const struct record *r, uint64_t time_ns)
-{
-    struct timespec cpu;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    return (struct budget_use){
-        .time_ns = time_ns,
-        .cpu_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec +
-                  (r->sampler ? sampler_cpu_ns(r->sampler) : 0),
-        .lost = r->losses[LOSS_ring_full],
-        .bytes = capture_bytes(r),
-    };
-}
-
-/* Once a second. */
-struct error *capture_keep_budget(struct record *r, uint64_t time_ns)
-{
-    struct budget_use use = capture_use(r, time_ns);
-    enum budget_reason reason = budget_step(&r->budget, &use);
-
-    if (reason == BUDGET_UNCHANGED)
-        return NULL;
-    if (reason == BUDGET_END) {
-        r->stop = true;
-        r->reason = END_FULL;
-        return NULL;
-    }
-    if (r->proc)
-        proc_sampler_set_rate(r->proc, r->budget.frequency_hz);
-    else
-        TRY(sampler_set_rate(r->sampler, r->budget.frequency_hz));
-    recorder_period(r->recorder, time_ns, capture_event(r).period, budget_reason_text(reason));
-    if (!r->o->quiet)
-        fprintf(r->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(r->o->messages)) ? "\r\033[K" : "",
-                r->budget.frequency_hz, budget_reason_text(reason));
-    return NULL;
 }

@@ -66,6 +66,7 @@ struct record {
     uint32_t cpu_count;
     int signal_fd, command_fd;
     uint64_t start_ns, flushed_ns, status_ns;
+    uint64_t forgotten_ns; /* when all was forgotten for the sake of memory */
     uint32_t news_waiting; /* side-band events in the queue */
     uint64_t news_ns;      /* when something was new last, by the side-band or by a code object */
     bool stop, stopping_command;
@@ -92,6 +93,9 @@ uint64_t capture_lost_samples(const struct record *r);
 /* Written so far, into all files. */
 uint64_t capture_bytes(const struct record *r);
 
+/* Records what was sampled up to `until_ns`, and takes note of what the side-band told. */
+struct error *capture_drain(struct record *r, uint64_t until_ns);
+
 /* Opens the (next) file; what is counted per file begins here. */
 struct error *capture_open_file(struct record *r, uint64_t time_ns);
 /* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
@@ -101,6 +105,10 @@ bool capture_rotation_due(const struct record *r, uint64_t time_ns);
 struct error *capture_rotate(struct record *r, uint64_t time_ns);
 
 struct budget_use capture_use(const struct record *r, uint64_t time_ns);
+/* Before the first sample: is there room for more within what is allowed? */
+struct error *capture_check_memory(const struct record *r);
+/* Once a second: forgets what can be met again where there is too much of it. */
+struct error *capture_limit_memory(struct record *r, uint64_t time_ns);
 /* Once a second: changes the rate where the budget says so, or ends the capture. */
 struct error *capture_keep_budget(struct record *r, uint64_t time_ns);
 

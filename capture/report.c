@@ -63,13 +63,14 @@ static const char *last_file(const struct record *r)
 
 static void print_own_cost(FILE *f)
 {
+    uint64_t most = procfs_own_resident_most();
     struct rusage usage;
 
     getrusage(RUSAGE_SELF, &usage);
-    fprintf(f, "%.2f s of CPU in pycap, %ld KiB resident at most.\n",
+    fprintf(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
             (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-            usage.ru_maxrss);
+            (most ? most : (uint64_t)usage.ru_maxrss * 1024) / 1024);
 }
 
 static const char *filter_options(const struct filter *f)

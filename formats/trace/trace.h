@@ -170,6 +170,8 @@ void trace_writer_flush(struct trace_writer *w);
 
 /* True when an epoch's bound of time or size is reached. */
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns);
+/* False when no more than the beginning of an epoch might fit into max_bytes: then none is ever due. */
+bool trace_writer_epoch_fits(const struct trace_writer *w);
 /* Ends the epoch: all ids are void from here on, and the caller defines anew what it refers to. */
 void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns);
 uint64_t trace_writer_epoch(const struct trace_writer *w);

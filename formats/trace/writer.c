@@ -445,20 +445,24 @@ static void begin_epoch(struct trace_writer *w, uint64_t time_ns)
     struct trace_epoch record = {.number = w->epoch, .time_ns = time_ns};
 
     w->ids = (struct trace_ids){0};
-    intern_clear(&w->interned);
-    w->interned_ids.count = 0;
-    map_clear(&w->stacks);
+    intern_deinit(&w->interned); /* what it took in the epoch before is not kept */
+    VEC_DEINIT(&w->interned_ids);
+    map_deinit(&w->stacks);
     w->epoch_time_ns = time_ns;
     w->epoch_raw_bytes = 0;
     w->sequence = 0;
     put(w, trace_record_type(TRACE_epoch), &record);
 }
 
+bool trace_writer_epoch_fits(const struct trace_writer *w)
+{
+    return !w->options.max_bytes || w->written_bytes + pending_bytes(w) + EPOCH_HEAD_LIMIT <= w->options.max_bytes;
+}
+
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
 {
-    if (w->options.max_bytes &&
-        w->written_bytes + pending_bytes(w) + EPOCH_HEAD_LIMIT > w->options.max_bytes)
-        return false; /* all but its beginning might not fit */
+    if (!trace_writer_epoch_fits(w))
+        return false;
     return w->epoch_raw_bytes + pending_bytes(w) >= w->options.epoch_max_bytes ||
            (time_ns > w->epoch_time_ns && time_ns - w->epoch_time_ns >= w->options.epoch_max_ns);
 }

@@ -186,6 +186,52 @@ while time.process_time() < end:
 """
 
 
+# Makes functions for ever, and calls them.
+MAKE = """
+import itertools, time
+end = time.monotonic() + 10
+for n in itertools.count():
+    text = ["def f%d_%d(): return f%d_%d()" % (n, i, n, i + 1) for i in range(20)]
+    exec("\\n".join(text) + "\\ndef f%d_20(): return sum(range(2000))\\nf%d_0()" % (n, n))
+    if time.monotonic() > end:
+        break
+"""
+
+
+def test_max_memory(pycap, pysym, tmp_path):
+    """What is kept of a program's code is forgotten in time, else the rate goes down; no sample is lost by it."""
+    def record(*limit):
+        return pycap("record", "-F", "4999", "-m", "1M", "--unwind-memory", "4M", *limit, "-o", tmp_path / "t.bin", "--", PYTHON,
+                     "-c", MAKE)
+    def most(done):
+        return int(re.search(r"(\d+) KiB resident at most", done.stderr)[1]) // 1024
+    refused = record("--max-memory", "1M")
+    assert refused.returncode == 2 and not (tmp_path / "t.bin").exists(), refused.stderr
+    least = int(re.search(r"allow (\d+) MiB at least", refused.stderr)[1])
+    free = record()
+    assert free.returncode == 0, free.stderr
+    if most(free) <= least:
+        pytest.skip(f"a slow machine: {most(free)} MiB were held, and {least} MiB is the least to allow")
+    limited = record("--max-memory", f"{least}M")
+    assert limited.returncode == 0, limited.stderr
+    lowered = re.findall(r"Hz from here on: --max-memory was reached", limited.stderr)
+    account = accounts.read(PYSYM, tmp_path / "t.bin")
+    assert account.residue == 0, account.text()
+    epochs = re.findall(r"^epoch ", pysym(tmp_path / "t.bin", "--format", "dump").stdout, re.M)
+    assert lowered or len(epochs) > 1
+    # The sanitizers keep what was freed.
+    assert "asan" in PYCAP or most(limited) < most(free), (limited.stderr, free.stderr)
+    text = pysym(tmp_path / "t.bin", "--format", "folded").stdout
+    assert re.search(r";f\d+_0[^;]*;.*;f\d+_20", text), text[-2000:]
+
+
+def test_memory_is_its_own(pycap, tmp_path):
+    """The most that was resident is not that of the program that started pycap."""
+    ballast = b"x" * (400 << 20)
+    done = pycap("record", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", "pass")
+    assert len(ballast) // 1024 > int(re.search(r"(\d+) KiB resident at most", done.stderr)[1]), done.stderr
+
+
 @pytest.mark.parametrize("size, unwind", [("4096", "tables"), ("64K", "tables"), ("256K", "snapshot")])
 def test_max_size_in_a_burst(size, unwind, pycap, pysym, tmp_path):
     """More in the first second than the file may hold: it ends there, and what did not fit is counted."""

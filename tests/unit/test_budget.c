@@ -9,11 +9,13 @@
 
 #define SECOND UINT64_C(1000000000)
 
+enum { MEMORY = 64 << 20 };
+
 static struct budget start(uint64_t hz, double cpu, uint64_t bytes)
 {
     struct budget b;
 
-    budget_init(&b, &(struct budget_options){hz, cpu, bytes}, &(struct budget_use){.time_ns = 5 * SECOND});
+    budget_init(&b, &(struct budget_options){hz, cpu, bytes, MEMORY}, &(struct budget_use){.time_ns = 5 * SECOND});
     return b;
 }
 
@@ -78,6 +80,27 @@ static void test_never_nothing(void **state)
     assert_int_equal(b.frequency_hz, 1);
 }
 
+/* As long as more is held than allowed, and it comes back when there is less. */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct budget b = start(1000, 0, 0);
+    struct budget_use use = {.time_ns = 5 * SECOND};
+
+    for (int i = 0; i < 3; i++) {
+        use.time_ns += SECOND;
+        use.memory = MEMORY + 1;
+        assert_int_equal(budget_step(&b, &use), BUDGET_MEMORY);
+    }
+    assert_int_equal(b.frequency_hz, 125);
+    use.memory = MEMORY;
+    for (int i = 0; i < 60; i++) {
+        use.time_ns += SECOND;
+        assert_int_not_equal(budget_step(&b, &use), BUDGET_MEMORY);
+    }
+    assert_int_equal(b.frequency_hz, 1000);
+}
+
 /* The nearer the limit the slower; the steps stay; at the limit the capture ends. */
 static void test_bytes(void **state)
 {
@@ -102,7 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_lost),  cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_never_nothing), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_never_nothing), cmocka_unit_test(test_bytes), cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
