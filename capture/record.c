@@ -330,8 +330,9 @@ static struct error *set_up(struct record *r)
     TRY(capture_open_file(r, r->start_ns));
     if (o->archive && files_are_one(o->archive, r->files.path)) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
-    snprintf(r->frequency_text, sizeof r->frequency_text, "%" PRIu64, o->frequency_hz);
-    snprintf(r->stack_text, sizeof r->stack_text, "%u", o->stack_bytes);
+    settings_of_options(o, by_proc, &r->settings);
+    if (r->missing)
+        settings_add(&r->settings, "without", r->missing);
     struct recorder_options recorder = {
         .writer = r->writer,
         .host = &r->host,
@@ -346,15 +347,7 @@ static struct error *set_up(struct record *r)
         .cmdline = o->cmdline,
         .event = capture_event(r),
         .frequency_hz = o->frequency_hz,
-        .meta = {
-            {"backend", record_backend_names[r->proc ? BACKEND_PROC : BACKEND_BPF]},
-            {"scope", o->command ? "command" : o->pid_count ? "pids" : "all"},
-            {"frequency", r->frequency_text},
-            {"unwind", record_unwind_names[r->proc ? UNWIND_NO : o->unwind]},
-            {snapshots ? "stack-size" : NULL, r->stack_text},
-            {"kernel", o->kernel && !r->proc ? "yes" : "no"},
-            {r->missing ? "without" : NULL, r->missing},
-        },
+        .settings = &r->settings,
     };
     TRY(recorder_create(&recorder, &r->recorder));
     struct processes_events events = recorder_process_events(r->recorder);

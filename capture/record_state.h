@@ -2,7 +2,7 @@
 /*
  * What the parts of `pycap record` share: the state of a capture. record.c sets it up
  * and runs it, record_wait.c says when it goes on, record_files.c begins and ends its
- * files and keeps its budget, report.c tells the user.
+ * files, record_budget.c keeps to what it may cost, report.c tells the user.
  */
 #ifndef CAPTURE_RECORD_STATE_H
 #define CAPTURE_RECORD_STATE_H
@@ -24,6 +24,7 @@
 #include "capture/record.h"
 #include "capture/recorder.h"
 #include "capture/sampler.h"
+#include "capture/settings.h"
 #include "capture/sideband.h"
 #include "capture/tables.h"
 
@@ -72,7 +73,7 @@ struct record {
     bool stop, stopping_command;
     enum end_reason reason;
     uint64_t losses[LOSS_LIMIT];
-    char frequency_text[32], stack_text[32];
+    struct settings settings;
     char *missing; /* capabilities */
 };
 

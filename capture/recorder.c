@@ -107,11 +107,9 @@ struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
         .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
     };
     trace_writer_put(w, TRACE_host, &host);
-    for (int i = 0; i < RECORDER_META_MAX; i++) {
-        if (!r->o.meta[i].key)
-            continue;
-        struct trace_meta meta = {.key = trace_writer_cstr(w, r->o.meta[i].key),
-                                  .value = trace_writer_cstr(w, r->o.meta[i].value)};
+    for (uint32_t i = 0; i < r->o.settings->count; i++) {
+        const struct setting *setting = &r->o.settings->list[i];
+        struct trace_meta meta = {.key = trace_writer_cstr(w, setting->key), .value = trace_writer_cstr(w, setting->value)};
         trace_writer_put(w, TRACE_meta, &meta);
     }
     struct trace_event event = {

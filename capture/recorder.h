@@ -15,10 +15,10 @@
 #include "capture/modules.h"
 #include "capture/processes.h"
 #include "capture/sampler.h"
+#include "capture/settings.h"
 #include "capture/late_unwind.h"
 #include "formats/trace/trace.h"
 
-#define RECORDER_META_MAX 16
 struct recorder_options {
     struct trace_writer *writer;
     const struct host *host;
@@ -33,9 +33,7 @@ struct recorder_options {
     bool cmdline;              /* command lines are recorded */
     struct sampler_event_info event;
     uint64_t frequency_hz;
-    struct recorder_meta {
-        const char *key, *value;
-    } meta[RECORDER_META_MAX]; /* those with a key; borrowed */
+    const struct settings *settings; /* borrowed */
 };
 
 struct recorder;

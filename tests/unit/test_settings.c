@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a trace says of how it was recorded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "capture/filter.h"
+#include "capture/settings.h"
+
+static const char *value(const struct settings *s, const char *key)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!strcmp(s->list[i].key, key))
+            return s->list[i].value;
+    }
+    return NULL;
+}
+
+static void test_usual(void **state)
+{
+    (void)state;
+    struct record_options o = {.frequency_hz = 99, .kernel = true, .follow = true};
+    struct settings s;
+
+    settings_of_options(&o, false, &s);
+    assert_int_equal(s.count, 5);
+    assert_string_equal(value(&s, "backend"), "bpf");
+    assert_string_equal(value(&s, "scope"), "all");
+    assert_string_equal(value(&s, "frequency"), "99");
+    assert_string_equal(value(&s, "unwind"), "tables");
+    assert_string_equal(value(&s, "kernel"), "yes");
+}
+
+/* What leaves something out is named. */
+static void test_limits(void **state)
+{
+    (void)state;
+    struct filter filter = {0};
+    int cpus[] = {0, 3};
+    uint32_t pid = 1;
+    struct settings s;
+
+    assert_null(filter_add_comms(&filter, "python3,celery"));
+    assert_null(filter_add_comms(&filter, "uwsgi"));
+    struct record_options o = {
+        .frequency_hz = 999, .pids = &pid, .pid_count = 1, .filter = &filter, .cpus = cpus, .cpu_count = 2,
+        .unwind = UNWIND_BOTH, .stack_bytes = 4096, .max_cpu = 0.025, .max_bytes = 1 << 20, .max_memory = 64 << 20,
+    };
+    settings_of_options(&o, false, &s);
+    assert_string_equal(value(&s, "scope"), "pids");
+    assert_string_equal(value(&s, "children"), "no");
+    assert_string_equal(value(&s, "comm"), "python3,celery,uwsgi");
+    assert_null(value(&s, "cgroup"));
+    assert_string_equal(value(&s, "cpus"), "0,3");
+    assert_string_equal(value(&s, "unwind"), "both");
+    assert_string_equal(value(&s, "stack-size"), "4096");
+    assert_string_equal(value(&s, "kernel"), "no");
+    assert_string_equal(value(&s, "max-cpu"), "2.5%");
+    assert_string_equal(value(&s, "max-size"), "1048576");
+    assert_string_equal(value(&s, "max-memory"), "67108864");
+    settings_of_options(&o, true, &s);
+    assert_string_equal(value(&s, "backend"), "proc");
+    assert_string_equal(value(&s, "unwind"), "none");
+    assert_null(value(&s, "stack-size"));
+    filter_deinit(&filter);
+}
+
+static void test_long_and_many(void **state)
+{
+    (void)state;
+    struct settings s = {0};
+    char text[400];
+
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    settings_add(&s, "long", text);
+    assert_int_equal(strlen(value(&s, "long")), 255);
+    assert_string_equal(value(&s, "long") + 252, "...");
+    text[255] = 0;
+    settings_add(&s, "fits", text);
+    assert_string_equal(value(&s, "fits"), text);
+    for (int i = 0; i < 2 * SETTINGS_MAX; i++)
+        settings_add(&s, "more", "");
+    assert_int_equal(s.count, SETTINGS_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_usual),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_long_and_many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
