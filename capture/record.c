@@ -18,8 +18,6 @@
 #include "capture/record_state.h"
 #include "capture/sandbox.h"
 
-/* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
-#define SETTLE_NS (1 * MS)
 #define SIDEBAND_PAGES 128
 /* Without BPF each sample costs several system calls. */
 #define PROC_HZ_MAX 10000

@@ -46,12 +46,15 @@ struct error *capture_check_memory(const struct record *r)
 
 static struct error *forget_codes(struct record *r)
 {
-    if (r->sampler)
-        TRY(capture_drain(r, UINT64_MAX)); /* what refers to it */
+    if (r->sampler) {
+        /* What is sampled from now on brings its code objects again; what was before refers to those that are known. */
+        sampler_forget_codes(r->sampler);
+        uint64_t until_ns = now_ns();
+        nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+        TRY(capture_drain(r, until_ns));
+    }
     processes_forget_codes(r->processes);
     codes_clear(r->codes);
-    if (r->sampler)
-        sampler_forget_codes(r->sampler);
     return NULL;
 }
 

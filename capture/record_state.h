@@ -30,6 +30,8 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
+/* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
+#define SETTLE_NS (1 * MS)
 /* Blocks are written at least so often: what a kill -9 can cost. */
 #define FLUSH_NS SECOND
 /* The line on the terminal. */
