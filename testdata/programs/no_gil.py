@@ -4,8 +4,8 @@ import threading
 import time
 import zlib
 
-end = time.time() + float(sys.argv[1])
 data = bytes(bytearray(i * i // 7 & 255 for i in range(1 << 20)))
+end = time.time() + float(sys.argv[1])
 
 
 def work(n):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the ticks of a capture went, as its files tell: read from `pysym --format dump`."""
 import collections
+import math
 import pathlib
 import re
 import subprocess
@@ -44,6 +45,17 @@ class Account:
                 sum(self.losses[name] for name in SEEN_BUT_LOST))
 
     @property
+    def early(self):
+        """Ticks of Python processes before they were known to be any: what ran then is not told of."""
+        return self.losses["not_yet_known"] + self.losses["known_late"]
+
+    @property
+    def skipped(self):
+        """The most that ticks can be of all, as a share, which the kernel skipped: where the host took a CPU away. Clocks
+        may count that time, samples do not."""
+        return self.losses["tick_skipped"] / max(1, len(self.samples) + self.losses["tick_skipped"])
+
+    @property
     def weight_ns(self):
         return sum(s.weight for s in self.samples)
 
@@ -55,6 +67,12 @@ class Account:
         return (f"{self.seen} ticks seen = {self.idle} idle + {self.unsampled} of others + {len(self.samples)} samples + "
                 f"{sum(self.losses[name] for name in SEEN_BUT_LOST)} lost + {self.residue} unaccounted; losses "
                 f"{dict(self.losses)}")
+
+
+def is_rare(number, samples, share=0.001):
+    """Whether so many of the samples can be that share of all: five deviations above it are no longer chance."""
+    expected = share * samples
+    return number <= expected + 5 * math.sqrt(expected) + 1
 
 
 def period_at(changes, time_ns):

@@ -60,6 +60,14 @@ def summary(pysym, trace):
     return done.stdout
 
 
+@pytest.mark.parametrize("number, samples, share, good", [
+    (2, 792, 0.001, True), (8, 792, 0.001, False), (100, 100_000, 0.001, True), (160, 100_000, 0.001, False),
+    (20, 1000, 0.01, True), (30, 1000, 0.01, False), (1, 10, 0.001, True), (3, 10, 0.001, False)])
+def test_what_is_rare(number, samples, share, good):
+    """The bound of the tests below: a few of a small recording are chance, the same share of a long one is not."""
+    assert accounts.is_rare(number, samples, share) == good
+
+
 # ---- what the stacks say ----
 
 def test_proportions(python, pycap, profile, tmp_path):
@@ -71,22 +79,25 @@ def test_proportions(python, pycap, profile, tmp_path):
     assert done.returncode == 0, done.stderr
     spent = json.loads(done.stdout)
     weights = collections.Counter()
-    lines = collections.defaultdict(set)
+    lines = collections.defaultdict(collections.Counter)
     for _, frames, weight in profile(trace):
         for frame in python_only(frames):
             if frame.name in spent:
                 weights[frame.name] += weight
-                lines[frame.name].add(frame.line)
+                lines[frame.name][frame.line] += weight
     total = sum(weights.values())
-    samples = total / (1e9 / 999)
+    account = accounts.read(PYSYM, trace)
+    samples = total * account.weight_ns / account.sigma_ns ** 2  # as many equal ones tell as much
     text = (PROGRAMS / "proportions.py").read_text().splitlines()
     for name, seconds in spent.items():
         share, truth = weights[name] / total, seconds / sum(spent.values())
-        # four standard deviations of a share of that many samples, and what 10 ms of clock are worth
-        bound = 4 * (truth * (1 - truth) / samples) ** 0.5 + 0.005
+        # four standard deviations of a share of that many samples, what 10 ms of clock are worth, and ticks that are missing
+        bound = 4 * (truth * (1 - truth) / samples) ** 0.5 + 0.005 + account.skipped
         assert abs(share - truth) < bound, f"{name}: {share:.4f} sampled, {truth:.4f} spent"
-        expected = next(i for i, line in enumerate(text, 1) if line.startswith(f"def {name}"))
-        assert lines[name] == {expected + 1}
+        first = next(i for i, line in enumerate(text, 1) if line.startswith(f"def {name}"))
+        entering = lines[name].pop(first, 0)  # a call begins there, for an instant
+        assert set(lines[name]) == {first + 1}
+        assert accounts.is_rare(entering * samples / total, samples)
 
 
 UNWIND = pytest.mark.parametrize("unwind", ["tables", "snapshot"])
@@ -113,15 +124,16 @@ def chains_of(tmp_path_factory):
     return run
 
 
-def check_chains(done, samples, most_torn):
+def check_chains(trace, done, samples, most_torn):
     """Compares samples of chains.py with what it printed of itself; returns those that were in the end of a chain."""
     chains = {c["name"]: [Frame(*f) for f in c["frames"]] for c in json.loads(done.stdout)}
-    seen, wrong, torn, compared = collections.Counter(), [], 0, []
+    seen, wrong, torn, passing, compared = collections.Counter(), [], 0, 0, []
+    unit = min(weight for _, _, weight in samples)
     for _, frames, weight in samples:
         if [f["name"] for f in frames] == ["[no frames]"]:
             continue  # the first moments, before it was known to be Python
         if any(f["name"] in MARKS for f in frames):
-            torn += 1
+            torn += weight / unit
             continue
         got = python_only(frames)
         at = next((i for i, f in enumerate(got) if f.name.startswith("spin_")), None)
@@ -129,15 +141,19 @@ def check_chains(done, samples, most_torn):
             continue  # between two chains, or in tell()
         name = got[at].name[len("spin_"):]
         expected = chains[name]
-        seen[name] += 1
+        seen[name] += weight / unit
         compared.append(frames)
-        if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 2 <= got[at].line <= 6:
+        passing += weight / unit if got[at].line not in (4, 5) else 0  # before and after it spins
+        if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 1 <= got[at].line <= 6:
             wrong.append((name, got, expected))
     assert not wrong, f"{len(wrong)} wrong, the first: {wrong[0]}"
-    missing = set(chains) - set(seen)
-    assert not missing, f"chains never sampled: {missing}"
-    share = torn / max(1, torn + sum(seen.values()))
-    assert share <= most_torn + 1 / max(1, sum(seen.values()))
+    missing = [name for name in chains if not seen[name]]
+    # Those that were over when the process was known to be Python are told of, tick by tick: of each there are 50 or 100.
+    assert missing == list(chains)[:len(missing)] and 25 * len(missing) <= accounts.read(PYSYM, trace).early, \
+        f"chains never sampled: {missing}"
+    total = torn + sum(seen.values())
+    assert accounts.is_rare(torn, total, most_torn), f"{torn} of {total}"
+    assert accounts.is_rare(passing, total), f"{passing} of {total}"
     return compared
 
 
@@ -145,7 +161,7 @@ def check_chains(done, samples, most_torn):
 @UNWIND
 def test_chains(python, unwind, chains_of, pysym, profile):
     trace, done = chains_of(python, unwind)
-    check_chains(done, profile(trace), 0.01 if python.version == (3, 12) else 0.001)
+    check_chains(trace, done, profile(trace), 0.01 if python.version == (3, 12) else 0.001)
 
 
 def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
@@ -164,7 +180,7 @@ def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
     for pid in re.findall(r"^ +(\d+)  \S+ +3\.\d", text, re.M):
         pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
     assert done.returncode == 0, done.stderr
-    compared = check_chains(done, profile(trace), 0.02)
+    compared = check_chains(trace, done, profile(trace), 0.02)
     named = [[f["name"] for f in frames] for frames in compared]
     whole = [names for names in named if any(n in ("_start", "__libc_start_main_impl") for n in names[:3])]
     # What came before the mappings and the tables were known is cut (stack copies stand in), and nothing else.
@@ -183,7 +199,7 @@ def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
 
 CALLS_PY = '''import time
 def key(x):
-    return f(9)
+    return f(3)
 def f(n):
     return f(n - 1) if n else 0
 end = time.process_time() + 1
@@ -256,22 +272,26 @@ def test_native_between(python, unwind, chains_of, profile):
         pytest.skip("Debian's interpreter is stripped: the C functions have no names to look for")
     trace, _ = chains_of(python, unwind)
     found, samples = collections.Counter(), collections.Counter()
-    for _, frames, _ in profile(trace):
+    rows = profile(trace)
+    unit = min(weight for _, _, weight in rows)
+    for _, frames, weight in rows:
         names = [f["name"] for f in frames]
+        if MARKS.intersection(names):
+            continue  # test_chains counts those
         for chain, functions in BETWEEN.items():
             leaf = next((i for i, n in enumerate(names) if n.startswith(f"spin_{chain} (")), None)
             if leaf is None:
                 continue
             caller = max(i for i in range(leaf) if names[i].startswith("main ("))
             between = [re.sub(r" \(.*", "", n).split(".")[0] for n in names[caller + 1:leaf]]
-            samples[chain] += 1
-            found[chain] += any(f in between for f in functions)
-            # the eval loop never shows, nor a call shim next to the Python code that it calls
-            assert not any("EvalFrame" in n for n in names), names
+            samples[chain] += weight / unit
+            found[chain] += weight / unit * any(f in between for f in functions)
+            # The eval loop never shows outside of the leaf (inside of it, where a call begins), nor a call shim next to the
+            # Python code that it calls.
+            assert not any("EvalFrame" in n for n in names[:leaf]), names
             assert not re.match(r"_?PyObject_Vectorcall$|_PyFunction_Vectorcall|_PyEval_Vector", names[leaf - 1]), names
-    for chain in BETWEEN:
-        assert samples[chain] > 10
-        assert found[chain] >= 0.99 * samples[chain], f"{chain}: {found[chain]} of {samples[chain]}"
+    assert all(samples[chain] for chain in BETWEEN) and samples.total() > 100, samples  # each spins for 0.1 s
+    assert accounts.is_rare(samples.total() - found.total(), samples.total()), f"{found} of {samples}"
 
 
 def test_threads(python, record, profile):
@@ -306,7 +326,7 @@ def test_without_the_gil(python, record, profile, pysym):
     assert len(by_function) == 4
     assert all(len(threads) == 1 for threads in by_function.values()), by_function
     assert packing > 100
-    assert alone <= 0.001 * packing, f"{alone} of {packing} without a Python stack"
+    assert accounts.is_rare(alone, packing), f"{alone} of {packing} without a Python stack"
 
 
 @UNWIND
@@ -315,8 +335,10 @@ def test_greenlets(python, unwind, record, pysym, profile):
     if subprocess.run([python.path, "-c", "import greenlet"], capture_output=True, check=False).returncode:
         pytest.skip("this interpreter has no greenlet")
     trace = record(python.path, PROGRAMS / "greenlets.py", "1", options=("-F", "499", "--unwind", unwind))
-    right, wrong = 0, []
-    for _, frames, _ in profile(trace):
+    right, lacking_some, wrong = 0, 0, []
+    rows = profile(trace)
+    unit = min(weight for _, _, weight in rows)
+    for _, frames, weight in rows:
         names = [re.sub(r" \(.*:\d+\)$", "", f["name"]) for f in frames]
         if "spin" not in names:
             continue
@@ -325,14 +347,15 @@ def test_greenlets(python, unwind, record, pysym, profile):
         shown = [names[i] for i in own]
         switched = max((i for i, n in enumerate(names) if "green" in n.lower() and i not in own), default=-1)
         if shown[:1] == ["key"] and own[0] > switched >= 0 and "functools_reduce" in names[own[0]:own[1]]:
-            right += 1
+            right += weight / unit
         else:
+            lacking_some += weight / unit
             wrong.append(names)
     assert right > 50
     causes = bare_loops(summary(pysym, trace))[1]
     assert causes.pop("outside of the greenlet that runs", 0) >= right and "other" not in causes, causes
     # the first samples may lack an unwind table
-    assert len(wrong) <= 0.02 * right, f"{len(wrong)} of {right}, the first: {wrong[0]}"
+    assert accounts.is_rare(lacking_some, right, 0.005), f"{lacking_some} of {right}, the first: {wrong[0]}"
 
 
 def test_kernel(python, record, profile):
@@ -374,9 +397,9 @@ def test_reuse(python, record, profile):
 def test_large(python, record, profile, pysym):
     trace = record(python.path, PROGRAMS / "large.py", "1", options=("-F", "499"))
     names = collections.Counter()
-    for _, frames, _ in profile(trace):
+    for _, frames, weight in profile(trace):
         for frame in python_only(frames):
-            names[frame] += 1
+            names[frame] += weight
     long = [f for f in names if f.name == "long_" + "n" * 700]
     assert long and all(f.file == "<" + "f" * 700 + ">" for f in long)
     # its 10,000 assignments are over in a moment; the loop behind them takes the time
@@ -391,35 +414,40 @@ def test_large(python, record, profile, pysym):
     assert any(f.name == (outer + between if between else "") + "inner_𐐷" for f in names)
 
 
+def lacking(text, stacks):
+    """Of a summary: samples whose stacks of that kind are cut, and all of them that have such stacks or should."""
+    found = re.search(rf"^  {stacks} .* ([\d,]+)\n((?:    .*\n)*)", text, re.M)
+    assert found, text
+    cut = sum(int(n.replace(",", "")) for n in re.findall(r" ([\d,]+)$", found[2], re.M))
+    return cut, cut + int(found[1].replace(",", ""))
+
+
 @UNWIND
 def test_completeness(python, unwind, chains_of, pysym):
     """Shares that must hold from a process's first sample on, printed by the summary."""
     trace, _ = chains_of(python, unwind)
     text = summary(pysym, trace)
     print(text)
-    share = {k: float(v) for k, v in re.findall(r"^ *(Python|native|joins?) [^\n]*?([\d.]+) ?%", text, re.M)}
-    assert share.get("Python", 0) >= (99.0 if python.version == (3, 12) else 99.9) - 0.05, text
+    assert accounts.is_rare(*lacking(text, "Python stacks"), 0.01 if python.version == (3, 12) else 0.001), text
     # Up to 3.10 recursion fills the native stack, and a copy of it ends at 64 KiB; that is counted.
     cut = re.search(r"^ *stack_cut +([\d,]+) ", text, re.M)
-    stacks = int(re.search(r"^ *Python stacks .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
     counts = cut and unwind == "snapshot" and python.version < (3, 11)
     cut_count = int(cut[1].replace(",", "")) if counts else 0
-    cut_share = 100 * cut_count / stacks
-    assert share.get("native", 0) + cut_share >= 99.5, text
+    lack, stacks = lacking(text, "native stacks")
+    assert accounts.is_rare(lack - cut_count, stacks), text
     count = {k: int(n.replace(",", "")) for k, n in re.findall(r"^ *(\w+) +[\d.]+ % +([\d,]+)$", text, re.M)}
-    whole = int(re.search(r"^ *native stacks .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
-    assert count.get("join_outside", 0) <= cut_count + 0.001 * whole, text
+    assert accounts.is_rare(count.get("join_outside", 0) - cut_count, stacks), text
     assert not count.get("table_missing", 0), text
 
 
 def test_tables_crowded(record, pysym):
     """More tables than memory for them: native stacks are cut and say so; Python ones are as whole as ever."""
-    script = "import hashlib, ssl, sqlite3, decimal, time\nend = time.time() + 2\n" \
-             "while time.time() < end: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000); sum(range(1000))"
+    script = "import hashlib, ssl, sqlite3, decimal, time\nend = time.thread_time() + 2\n" \
+             "while time.thread_time() < end: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000); sum(range(1000))"
     trace = record("/usr/bin/python3", "-c", script, options=("-F", "499", "--unwind-memory", "1M"))
     text = summary(pysym, trace)
     assert re.search(r"table_missing +[\d,]+ ", text), text
-    assert float(re.search(r"Python[^\n]*?([\d.]+) ?%", text)[1]) >= 99.9, text
+    assert accounts.is_rare(*lacking(text, "Python stacks")), text
 
 
 # ---- what a trace does not hold ----
@@ -453,7 +481,7 @@ ctypes.CDLL(sys.argv[1]).hold(ctypes.c_char_p(text), ctypes.CFUNCTYPE(None)(spin
 def build(tmp_path, name, text, *options):
     source, out = tmp_path / f"{name}.c", tmp_path / name
     source.write_text(text)
-    subprocess.run([os.environ.get("CC", "cc"), *options, "-o", out, source], check=True, timeout=60)
+    subprocess.run([os.environ.get("CC", "cc"), *options, "-o", out, source], check=True, timeout=300)
     return out
 
 
@@ -464,11 +492,11 @@ def test_stack_memory(unwind, holds, record, tmp_path):
     # On the command line it stands in a form that is not the secret.
     hidden = bytes(b ^ 0x55 for b in SECRET.encode()).hex()
     trace = record("/usr/bin/python3", "-c", HOLDER, library, hidden, options=("-F", "299", "--unwind", unwind))
-    found = subprocess.run([TRACE_BYTES, trace], capture_output=True, check=True, timeout=60).stdout
+    found = subprocess.run([TRACE_BYTES, trace], capture_output=True, check=True, timeout=300).stdout
     assert b"spin" in found
     assert (SECRET.encode() in found) == holds
     # Its most is said where stacks are copied.
-    summary = subprocess.run([PYSYM, trace, "-f", "summary"], capture_output=True, text=True, check=True, timeout=60).stdout
+    summary = subprocess.run([PYSYM, trace, "-f", "summary"], capture_output=True, text=True, check=True, timeout=300).stdout
     assert re.findall(r"^  unwind +(\S+)$", summary, re.M) == [unwind]
     assert re.findall(r"^  stack-size +(\d+)$", summary, re.M) == (["65536"] if holds else [])
 
@@ -499,7 +527,7 @@ int main(void)
 def test_all_kinds(unwind, record, folded, tmp_path):
     """-a: native and kernel frames of a C program, of its children, and Python as always."""
     program = build(tmp_path, "native", NATIVE_C, "-g", "-O1", "-fno-omit-frame-pointer")
-    script = f"{program} & /usr/bin/python3 -c 'for i in range(20000): sum(range(1000))'; wait"
+    script = f"{program} & /usr/bin/python3 -c 'for i in range(60000): sum(range(1000))'; wait"
     trace = record("sh", "-c", script, options=("-F", "299", "-a", "--unwind", unwind))
     rows = folded(trace)
     chains = collections.Counter()
@@ -507,7 +535,8 @@ def test_all_kinds(unwind, record, folded, tmp_path):
         names = [f.split(" (")[0] for f in frames if not f.endswith("_[k]")]
         if "inner_spin" in names:
             chains[tuple(names[names.index("main"):][:3]) if "main" in names else None] += weight
-    assert chains[("main", "middle_call", "inner_spin")] >= 0.99 * sum(chains.values()) > 100, chains
+    whole, total = chains[("main", "middle_call", "inner_spin")], sum(chains.values())
+    assert whole > 100 and accounts.is_rare(total - whole, total), chains
     assert any("<module> (<string>:1)" in f for frames, _ in rows for f in frames)
 
 
@@ -548,9 +577,12 @@ SPIN = "while True: sum(range(1000))"
 
 
 def wait_for_records(process, trace):
-    deadline = time.time() + 20
+    deadline = time.monotonic() + 120
     while not (trace.exists() and trace.stat().st_size > 600):
-        assert process.poll() is None and time.time() < deadline, process.stderr.read()
+        assert process.poll() is None, process.stderr.read()
+        if time.monotonic() > deadline:
+            process.kill()
+            pytest.fail("nothing is recorded")
         time.sleep(0.05)
 
 
@@ -567,7 +599,7 @@ def test_signal(number, pysym, tmp_path):
     trace = tmp_path / "t.bin"
     process = start(trace)
     process.send_signal(number)
-    _, message = process.communicate(timeout=20)
+    _, message = process.communicate(timeout=300)
     assert "Recorded" in message
     done = pysym(trace, "--format", "summary", "--strict")
     assert "good order" in done.stdout or "ended" in done.stdout, done.stdout
@@ -577,18 +609,24 @@ def test_kill_9(pysym, tmp_path):
     needs_bpf()
     trace = tmp_path / "t.bin"
     process = start(trace)
-    time.sleep(3)
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    stat = pathlib.Path(f"/proc/{children[0]}/stat").read_text().rsplit(")", 1)[1].split()
-    spent = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    def spent():
+        stat = pathlib.Path(f"/proc/{children[0]}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    deadline = time.monotonic() + 120
+    while spent() < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    cpu = spent()
     process.kill()
     for child in children:  # what was recorded goes on, and holds the pipes
         os.kill(int(child), signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     done = pysym(trace, "--format", "folded")
     assert done.returncode == 0, done.stderr
-    weight_ns = accounts.read(PYSYM, trace).weight_ns
-    assert weight_ns / 1e9 > (spent - 1.2) * 0.9  # at most the last second of its CPU time is missing
+    # What is in the file comes up to two seconds before its end (docs/trace-format.md); test_kill.py measures that.
+    account = accounts.read(PYSYM, trace)
+    assert cpu >= 4 and account.weight_ns / 1e9 > (cpu - 2) * 0.9, (cpu, account.text())
 
 
 def test_exit_status_and_output(pycap, tmp_path):
@@ -612,10 +650,12 @@ def test_owner(pycap, tmp_path):
 
 def test_pids(pycap, pysym, tmp_path):
     needs_bpf()
-    spinners = [subprocess.Popen(["/usr/bin/python3", "-c", SPIN + f" # {i}"]) for i in range(3)]
-    other = subprocess.Popen(["/bin/sleep", "60"])
+    spinners = [subprocess.Popen(["/usr/bin/python3", "-c", f"print(flush=True)\n{SPIN} # {i}"], stdout=subprocess.PIPE)
+                for i in range(3)]
+    other = subprocess.Popen(["/bin/sleep", "600"])
     try:
-        time.sleep(0.3)
+        for spinner in spinners:
+            spinner.stdout.readline()  # it is Python now
         trace = tmp_path / "t.bin"
         done = pycap("record", "-F", "199", "-o", trace, "-d", "2", "-p", f"{spinners[0].pid},{spinners[1].pid}")
         assert done.returncode == 0, done.stderr
@@ -633,7 +673,7 @@ def test_pids(pycap, pysym, tmp_path):
         wait_for_records(late, tmp_path / "v.bin")
         spinners[2].kill()
         spinners[2].wait()
-        assert late.wait(timeout=20) == 0
+        assert late.wait(timeout=300) == 0
     finally:
         for process in [*spinners, other]:
             process.kill()
@@ -668,7 +708,10 @@ def test_new_processes(pycap, folded, tmp_path):
         for name in ("forked", "executed"):
             if any(f.startswith(f"{name} (") for f in frames):
                 counts[name] += count
-    assert counts["forked"] > 150 and counts["executed"] > 150, counts
+    account = accounts.read(PYSYM, trace)
+    # Of 199. The child has its parent's configuration; of what is executed the first may come before it is known.
+    least = 150 * (1 - account.skipped)
+    assert counts["forked"] > least and counts["executed"] > max(least - account.early, 50), (counts, account.text())
 
 
 def test_full_disk(pysym, tmp_path):
@@ -681,7 +724,7 @@ def test_full_disk(pysym, tmp_path):
     try:
         trace = small / "t.bin"
         done = subprocess.run([PYCAP, "record", "-F", "999", "-o", trace, "--", "/usr/bin/python3",
-                               PROGRAMS / "chains.py", "0.4"], capture_output=True, text=True, timeout=120, check=False)
+                               PROGRAMS / "chains.py", "0.4"], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 1
         assert "t.bin" in done.stderr and "space" in done.stderr
         assert pysym(trace, "--format", "folded").stdout.count("\n") > 0
@@ -694,7 +737,7 @@ def test_without_privilege(tmp_path):
     if os.geteuid():
         pytest.skip("dropping privilege needs root")
     done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", PYCAP, "record",
-                           "-o", "/tmp/never.bin", "-d", "1"], capture_output=True, text=True, timeout=60, check=False)
+                           "-o", "/tmp/never.bin", "-d", "1"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1, done
     assert "root" in done.stderr and "CAP_BPF" in done.stderr
     assert not os.path.exists("/tmp/never.bin")
