@@ -41,6 +41,7 @@ def renamed(code, name, path):
         code.co_varnames, path, name, code.co_firstlineno, code.co_lnotab, code.co_freevars, code.co_cellvars]))
 
 
+spin()  # so that the process is known before the first of them
 for n, text in enumerate(NAMES):
     path = u"/no %s.py" % text
     if sys.version_info[0] > 2:

@@ -15,8 +15,8 @@ except ImportError:
 CODE = """
 import time
 def in_%s():
-    end = time.time() + %s
-    while time.time() < end: sum(range(3000))
+    end = time.thread_time() + %s
+    while time.thread_time() < end: sum(range(3000))
 in_%s()
 """
 others = []

@@ -6,9 +6,11 @@ import re
 
 import pytest
 
-from conftest import ROOT, why_no_bpf
+import accounts
+from conftest import PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
+MARKS = {"[torn]", "[truncated]"}
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_gil(python, run, folded, pysym):
         assert share > 1 - slack if name in ("python", "pydll") else share < slack, f"{name}: {share} of {samples}"
     total = sum(everything.values())
     truth = (spent["in_python"] + spent["in_pydll"]) / sum(spent.values())
-    bound = 4 * (truth * (1 - truth) / total) ** 0.5 + slack
+    bound = 4 * (truth * (1 - truth) / total) ** 0.5 + slack + accounts.read(PYSYM, trace).skipped
     assert abs(sum(held.values()) / total - truth) < bound
     known = re.search(r"^  held the GIL +([\d,]+) samples of ([\d,]+), ", pysym(trace, "-f", "summary").stdout, re.M)
     assert known and int(known[1].replace(",", "")) >= sum(held.values())
@@ -72,12 +74,15 @@ def test_thread_names(python, run, folded):
 def test_subinterpreters(python, run, folded, pysym):
     trace, printed = run(python, "subinterpreters.py", "0.8")
     label = f"[interpreter {int(printed)}]"
-    where = collections.defaultdict(collections.Counter)
+    where, marked = collections.defaultdict(collections.Counter), 0
     for frames, count in folded(trace, "--threads"):
         function = next((m[1] for m in (re.match(r"in_(\w+) \(", f) for f in frames) if m), None)
-        if function:
+        if function and MARKS.intersection(frames):
+            marked += count
+        elif function:
             where[function][(frames[0].rsplit("-", 1)[0], frames[1] if frames[1].startswith("[") else None)] += count
     assert set(where["main"]) == {("MainThread", None)}
+    assert accounts.is_rare(marked, sum(where["main"].values()))
     if python.version < (3, 10):  # nothing tells that it is not another thread that runs it
         assert not where["other"]
         assert re.search(r"^  no_thread_state +[1-9]", pysym(trace, "-f", "summary").stdout, re.M)
@@ -96,11 +101,14 @@ def test_tasks(python, run, folded, pysym):
         pytest.skip("asyncio of 3.14 is the first that says where its tasks are")
     trace, printed = run(python, "tasks.py", "0.2")
     spent = json.loads(printed)
-    seen, outside = collections.Counter(), collections.Counter()
+    seen, outside, marked = collections.Counter(), collections.Counter(), 0
     for frames, count in folded(trace, "--labels"):
         task = re.match(r"\[asyncio task (.*)\]$", frames[0])
         names = [f.split(" (")[0] for f in frames]
         if "burn" not in names:
+            continue
+        if MARKS.intersection(frames):
+            marked += count
             continue
         name = task and re.sub(r"^short-\d+$", "short", task[1])
         # The function that runs it says which one it is.
@@ -115,9 +123,11 @@ def test_tasks(python, run, folded, pysym):
         else:
             assert name in allowed[function]
         (seen if name else outside)[name] += count
-    assert set(seen) == set(spent) and outside[None] > 100
+    assert set(seen) == set(spent) and outside[None] > 50, (seen, outside)
     total, truth = sum(seen.values()), sum(spent.values())
+    assert accounts.is_rare(marked, total), (marked, total)
+    skipped = accounts.read(PYSYM, trace).skipped
     for name, seconds in spent.items():
         share = seconds / truth
-        assert abs(seen[name] / total - share) < 4 * (share * (1 - share) / total) ** 0.5 + 0.02, name
+        assert abs(seen[name] / total - share) < 4 * (share * (1 - share) / total) ** 0.5 + 0.02 + skipped, name
     assert "asyncio task" in pysym(trace, "-f", "summary").stdout

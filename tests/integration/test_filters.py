@@ -15,17 +15,20 @@ from conftest import PYCAP, PYSYM, why_no_bpf
 
 PYTHON = "/usr/bin/python3"
 SPIN = "import time\nend = time.time() + {}\nwhile time.time() < end: sum(range(1000))"
+BURN = SPIN.replace("time.time", "time.thread_time")  # however busy the machine is
 RENAME = """
 import ctypes, sys, time
 def call_me(name):
     ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
 def spin(seconds):
-    end = time.time() + seconds
-    while time.time() < end: sum(range(1000))
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: sum(range(1000))
 def before(): spin(1)
+def news(): spin(1)
 def after(): spin(1)
 before()
 call_me(sys.argv[1].encode())
+news()
 after()
 """
 
@@ -104,12 +107,12 @@ class Host:
     def end(self, recorder):
         process, trace = recorder
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
         return self.folded(trace)
 
     def folded(self, trace):
         """Stacks by pid."""
-        done = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, timeout=300, check=True)
         stacks = collections.defaultdict(list)
         for line in done.stdout.splitlines():
             stacks[int(re.match(r".*?-(\d+)[; ]", line)[1])].append(line)
@@ -142,11 +145,11 @@ COMM = "pycap-tested-python"[:15]
 @pytest.mark.parametrize("every", [[], ["-a"]], ids=["python", "all"])
 def test_comm(every, host, named):
     """One that runs already, and one that starts later; not the others, whatever kind they are."""
-    early = host.start(named, "-c", SPIN.format(100))
-    others = [host.start(PYTHON, "-c", SPIN.format(100)), host.start("sh", "-c", "while :; do :; done")]
+    early = host.start(named, "-c", SPIN.format(1000))
+    others = [host.start(PYTHON, "-c", SPIN.format(1000)), host.start("sh", "-c", "while :; do :; done")]
     recorder = host.record("--comm", f"no-such-name,{COMM}", *every)
-    late = host.start(named, "-c", SPIN.format(2))
-    late.wait(60)
+    late = host.start(named, "-c", BURN.format(1))
+    late.wait(300)
     stacks = host.end(recorder)
     assert set(stacks) == {early.pid, late.pid}
     assert all(other.poll() is None for other in others)
@@ -157,7 +160,7 @@ def test_renamed(host):
     for own, option in ((COMM, ["--comm", COMM]), ("elsewhere", ["--comm", "python3"])):
         process, trace = host.record(*option)
         program = host.start(PYTHON, "-c", RENAME, own)
-        program.wait(60)
+        program.wait(300)
         lines = host.end((process, trace))[program.pid]
         frames = collections.Counter()
         for line in lines:
@@ -165,14 +168,13 @@ def test_renamed(host):
                 frames[name] += int(line.rsplit(" ", 1)[1]) if f";{name} (" in line else 0
         wanted, other = ("after", "before") if own == COMM else ("before", "after")
         assert frames[wanted] > 20
-        # A tick may fall between the call and the news of it.
-        assert frames[other] <= 0.1 * frames[wanted]
+        assert not frames[other], frames
 
 
 def test_with_command(pycap, host, named, tmp_path):
     """Of a command's processes those of the name."""
     trace = tmp_path / "t.bin"
-    script = f"{PYTHON} -c '{SPIN.format(1)}'\n{named} -c '{SPIN.format(1)}'\nexit 7"
+    script = f"{PYTHON} -c '{BURN.format(1)}'\n{named} -c '{BURN.format(1)}'\nexit 7"
     done = pycap("record", "-F", "199", "-o", trace, "--comm", COMM, "--", "sh", "-c", script)
     assert done.returncode == 7, done.stderr
     stacks = host.folded(trace)
@@ -184,14 +186,14 @@ def test_with_command(pycap, host, named, tmp_path):
 def test_cgroup(every, tree, host):
     """Those in the cgroup and below it, children too; by the path of the folder, or by that in the hierarchy."""
     top, below, beside = tree
-    inside = [host.start(PYTHON, "-c", SPIN.format(100), cgroup=top), host.start(PYTHON, "-c", SPIN.format(100), cgroup=below)]
-    host.start(PYTHON, "-c", SPIN.format(100), cgroup=beside)
-    host.start(PYTHON, "-c", SPIN.format(100))
+    inside = [host.start(PYTHON, "-c", SPIN.format(1000), cgroup=top), host.start(PYTHON, "-c", SPIN.format(1000), cgroup=below)]
+    host.start(PYTHON, "-c", SPIN.format(1000), cgroup=beside)
+    host.start(PYTHON, "-c", SPIN.format(1000))
     native = host.start("sh", "-c", "while :; do :; done", cgroup=below)
     by_folder = host.record("--cgroup", top, *every)
     by_path = host.record("--cgroup", f"/no/such/one,/{top.name}/{below.name}", *every)
-    late = host.start(PYTHON, "-c", SPIN.format(2), cgroup=below)
-    late.wait(60)
+    late = host.start(PYTHON, "-c", BURN.format(1), cgroup=below)
+    late.wait(300)
     natives = {native.pid} if every else set()
     assert set(host.end(by_folder)) == {*(p.pid for p in inside), late.pid} | natives
     assert set(host.end(by_path)) == {inside[1].pid, late.pid} | natives
@@ -200,20 +202,25 @@ def test_cgroup(every, tree, host):
 def test_moved(tree, host):
     """A move between cgroups is noticed after a while, both ways at once."""
     top, _, beside = tree
-    comes = host.start(PYTHON, "-c", SPIN.format(200))
-    goes = host.start(PYTHON, "-c", SPIN.format(200), cgroup=top)
+    comes = host.start(PYTHON, "-c", SPIN.format(1000))
+    goes = host.start(PYTHON, "-c", SPIN.format(1000), cgroup=top)
     process, trace = host.record("--cgroup", top)
-    (top / "cgroup.procs").write_text(str(comes.pid))
+
+    def wait_for(pid):
+        end = time.monotonic() + 120
+        while pid not in host.folded(trace):
+            assert process.poll() is None and time.monotonic() < end, "it is not recorded"
+            time.sleep(0.5)
+    wait_for(goes.pid)
+    # In this order: who sees the second move has seen the first.
     (beside / "cgroup.procs").write_text(str(goes.pid))
-    end = time.monotonic() + 60
-    while comes.pid not in host.folded(trace):
-        assert process.poll() is None and time.monotonic() < end, "the move is not noticed"
-        time.sleep(0.5)
-    mark = host.start(PYTHON, "-c", SPIN.format(2), cgroup=top)
-    mark.wait(60)
+    (top / "cgroup.procs").write_text(str(comes.pid))
+    wait_for(comes.pid)
+    mark = host.start(PYTHON, "-c", BURN.format(1), cgroup=top)
+    mark.wait(300)
     stacks = host.end((process, trace))
     assert set(stacks) == {comes.pid, goes.pid, mark.pid}
-    done = subprocess.run([PYSYM, trace, "--format", "perf-script"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([PYSYM, trace, "--format", "perf-script"], capture_output=True, text=True, timeout=300, check=True)
     order = [int(n) for n in re.findall(r"^\S+ +(\d+)/\d+ ", done.stdout, re.M)]
     behind = order[order.index(mark.pid):]
     assert comes.pid in behind and goes.pid not in behind

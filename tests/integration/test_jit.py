@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+import accounts
 from conftest import why_no_bpf
 
 JIT = """
@@ -50,8 +51,11 @@ def test_jit(python, pycap, folded, tmp_path):
         pytest.skip("built without the JIT")
     done = pycap("record", "-q", "-F", "499", "-o", trace, "--", python.path, program, env=environment)
     assert (done.returncode, done.stdout) == (0, "True True\n"), done
-    jitted = spinning = 0
+    jitted = spinning = marked = 0
     for frames, count in folded(trace):
+        if {"[torn]", "[truncated]"}.intersection(frames) and any("inner (jit.py:" in frame for frame in frames):
+            marked += count
+            continue
         names = [frame.split(" (jit.py")[0] for frame in frames]
         own = [name for name, frame in zip(names, frames) if " (jit.py:" in frame]
         assert not any("perf-" in frame for frame in frames), frames
@@ -61,4 +65,5 @@ def test_jit(python, pycap, folded, tmp_path):
             assert names[names.index("<module>"):][:4] == own, frames
             spinning += count
             jitted += count * ("[jit]" in frames)
-    assert spinning > 200 and jitted > 0.05 * spinning, (spinning, jitted)
+    assert spinning > 100 and jitted > 0.05 * spinning, (spinning, jitted)
+    assert accounts.is_rare(marked, spinning), (marked, spinning)

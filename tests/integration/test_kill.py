@@ -6,6 +6,7 @@ KILLS: how many recordings (6 unless told; 50 by hand).
 import os
 import random
 import subprocess
+import threading
 import time
 
 import pytest
@@ -32,6 +33,27 @@ def waited_s(pid):
         return int(f.read().split()[1]) / 1e9
 
 
+class Stalls:
+    """How long nothing ran on a CPU, as when the host has taken it away: a thread on each sleeps, and wakes too late."""
+
+    def __init__(self):
+        self.late_s, self.ended = dict.fromkeys(os.sched_getaffinity(0), 0.0), False
+        for cpu in self.late_s:
+            threading.Thread(target=self.watch, args=(cpu,), daemon=True).start()
+
+    def watch(self, cpu):
+        os.sched_setaffinity(0, {cpu})
+        last = time.monotonic()
+        while not self.ended:
+            time.sleep(0.01)
+            now = time.monotonic()
+            self.late_s[cpu] += now - last if now - last > 0.05 else 0
+            last = now
+
+    def total_s(self):
+        return sum(self.late_s.values())
+
+
 @pytest.mark.alone
 def test_kill_at_random_moments(pysym, tmp_path):
     why = why_no_bpf()
@@ -39,12 +61,13 @@ def test_kill_at_random_moments(pysym, tmp_path):
         pytest.skip(why)
     seed = int(os.environ.get("KILL_SEED", random.randrange(1 << 30)))
     moments = random.Random(seed)
+    stalls = Stalls()
     with subprocess.Popen(["/usr/bin/python3", "-c", TARGET], stdout=subprocess.PIPE) as target:
         target.stdout.readline()
         try:
             killed = []
             for first in range(0, KILLS, 2):
-                pair, waited_before = [], waited_s(target.pid)
+                pair, waited_before = [], waited_s(target.pid) + stalls.total_s()
                 for number in range(first, min(first + 2, KILLS)):
                     trace = tmp_path / f"t{number}.bin"
                     recorder = subprocess.Popen([PYCAP, "record", "-q", "-F", "999", "-p", str(target.pid), "-o", trace])
@@ -58,13 +81,14 @@ def test_kill_at_random_moments(pysym, tmp_path):
                 start = time.monotonic()
                 for recorder, trace, moment in sorted(pair, key=lambda p: p[2]):
                     time.sleep(max(0, start + moment - time.monotonic()))
-                    end_ns, target_waited = monotonic_ns(), waited_s(target.pid)
+                    end_ns, target_waited = monotonic_ns(), waited_s(target.pid) + stalls.total_s()
                     waited = waited_s(recorder.pid) + target_waited - waited_before
                     recorder.kill()
                     recorder.wait()
                     killed.append((trace, end_ns, moment, waited))
         finally:
             target.kill()
+            stalls.ended = True
     missing = []
     for trace, end_ns, moment, waited in killed:
         most = 1.3 + waited  # a second, a drain's period, and what nobody could help

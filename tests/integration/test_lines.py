@@ -13,7 +13,7 @@ FILES = 100
 
 
 def check(text):
-    return subprocess.run([CHECK], input=text, capture_output=True, timeout=120, check=False)
+    return subprocess.run([CHECK], input=text, capture_output=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def truths():
 def truth_of(python, truths):
     if python.path not in truths:
         truths[python.path] = subprocess.run([python.path, ROOT / "tests/tools/line-truth.py", str(FILES)],
-                                             capture_output=True, timeout=120, check=True).stdout
+                                             capture_output=True, timeout=300, check=True).stdout
     return truths[python.path]
 
 

@@ -12,6 +12,7 @@ import sysconfig
 
 import pytest
 
+import accounts
 from conftest import CACHE, PYSYM, ROOT, interpreters, why_no_bpf
 
 sys.path.insert(0, str(ROOT / "tests/tools"))
@@ -44,9 +45,13 @@ def check(trace, text, names, sysroot=None, expected=None):
         else:
             wrong.append((shown, told))
     assert not wrong, f"{len(wrong)} wrong of {sum(right.values())}, the first: {wrong[0]}"
-    assert marked <= 0.001 * sum(right.values()) + 1, (marked, right)
+    assert matrix.is_one_in_thousand(marked, sum(right.values())), (marked, right)
     # At 499 Hz 0.1 s are 50; up to 3.6 the spinners' clock is that of all threads together.
-    assert all(right["spin_" + name] >= 5 for name in (names if expected is None else expected)), right
+    expected = names if expected is None else expected
+    lacking = [name for name in expected if not right["spin_" + name]]
+    # What was over when its process was known to be Python is told of as that, tick by tick.
+    assert not lacking or 45 * len(lacking) <= accounts.read(PYSYM, trace).early, (lacking, right)
+    assert right.total() >= 5 * len(expected), right
 
 
 @pytest.fixture
@@ -99,7 +104,7 @@ def test_exited_main(python, tell, tmp_path):
     """The main thread has exited, the others go on."""
     if subprocess.run([python.path, "-c", "import ctypes"], capture_output=True, check=False).returncode:
         pytest.skip("this interpreter has no ctypes")
-    trace, text = tell(python.path, script(tmp_path, EXITED_MAIN), timeout=60)
+    trace, text = tell(python.path, script(tmp_path, EXITED_MAIN))
     check(trace, text, ["thread1", "thread2", "thread3"], python.root)
 
 
@@ -182,7 +187,7 @@ def test_subinterpreters_of_other_threads(python, tell, tmp_path):
         # Nothing tells which thread runs an interpreter: no stack is right, another's would be wrong.
         check(trace, text, names, python.root, expected=[])
         summary = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True).stdout
-        assert re.search(r"no_thread_state +\d\d", summary), summary
+        assert re.search(r"no_thread_state +[\d,]{2}", summary), summary
     else:
         check(trace, text, names, python.root)
 
@@ -322,7 +327,7 @@ def test_embedded(python, tell, tmp_path):
     host = tmp_path / "host"
     (tmp_path / "host.c").write_text(HOST)
     subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", host, tmp_path / "host.c", "-I", pathlib.Path(header[0]).parent,
-                    library[0], "-lpthread"], check=True, timeout=60)
+                    library[0], "-lpthread"], check=True, timeout=300)
     home = {} if str(prefix) == "/usr" else {"PYTHONHOME": str(prefix)}
     text = PRELUDE + "def called_by_host(name):\n    spin(name, 0.1)\nspin('begin', 0.1)\n"
     trace, said = tell(host, text, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(library[0]), **home})
@@ -354,7 +359,7 @@ def test_uwsgi(tell, tmp_path):
     address = tmp_path / "http.sock"
     client = (f"import socket, time\n"
               f"for name in ('first', 'second', 'third'):\n"
-              f"    for _ in range(200):\n"
+              f"    for _ in range(1200):\n"
               f"        try:\n"
               f"            s = socket.socket(socket.AF_UNIX); s.connect({str(address)!r}); break\n"
               f"        except OSError: time.sleep(0.1)\n"
@@ -363,8 +368,8 @@ def test_uwsgi(tell, tmp_path):
     command = (f'"$0" --plugins-dir "$1" --plugin "$5" --http-socket "$2" --wsgi-file "$3" --master --processes 2 '
                f'--threads 2 --die-on-term --disable-logging & server=$!; /usr/bin/python3 -c "$4"; kill $server; '
                f'wait $server || true')
-    trace, text = tell("sh", "-c", command, uwsgi, plugins, address, path, client, plugin, env={**os.environ, "LD_LIBRARY_PATH": libraries},
-                       timeout=120)
+    trace, text = tell("sh", "-c", command, uwsgi, plugins, address, path, client, plugin,
+                       env={**os.environ, "LD_LIBRARY_PATH": libraries})
     check(trace, text, ["first", "second", "third"])
 
 
@@ -375,8 +380,12 @@ def packages(python, *names):
     folder = CACHE / "wheels" / ("%d.%d-" % python.version + "-".join(names))
     if not (folder / ".complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([python.path, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:",
-                               "--target", folder, "--upgrade", *names], capture_output=True, text=True, timeout=300, check=False)
+        try:
+            done = subprocess.run([python.path, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                                   "--only-binary=:all:", "--target", folder, "--upgrade", *names], capture_output=True, text=True,
+                                  timeout=300, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"pip takes too long to install {', '.join(names)}")
         if done.returncode:
             pytest.skip(f"pip can't install {', '.join(names)}: {(done.stderr.strip() or 'no reason').splitlines()[-1]}")
         (folder / ".complete").touch()
