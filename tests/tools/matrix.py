@@ -17,7 +17,6 @@ What a sample can be:
 import argparse
 import collections
 import json
-import math
 import os
 import pathlib
 import re
@@ -26,6 +25,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+import accounts  # noqa: E402
+
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 PROGRAMS = [ROOT / "testdata/programs/chains.py", ROOT / "testdata/programs/lines.py"]
@@ -158,16 +160,10 @@ def row(name, results):
     return "%-14s " % name + "  ".join(str(v).rjust(len(c)) for v, c in zip(values, COLUMNS))
 
 
-def is_one_in_thousand(number, samples):
-    """Whether so many of the samples can be one in a thousand of all: five deviations above it are no longer chance."""
-    expected = 0.001 * samples
-    return number <= expected + 5 * math.sqrt(expected) + 1
-
-
 def all_good(results):
     compared, passing, marked = (sum(getattr(r, field) for r in results) for field in ("compared", "passing", "marked"))
-    return (not any(r.wrong or r.missing for r in results) and is_one_in_thousand(passing, compared) and
-            is_one_in_thousand(marked, compared))
+    return (not any(r.wrong or r.missing for r in results) and accounts.is_rare(passing, compared) and
+            accounts.is_rare(marked, compared))
 
 
 def report(name, results):
