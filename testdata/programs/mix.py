@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose stacks hold code of many makers: mix.py PART SECONDS spends its time in one of them.
+"""Programs whose stacks hold code of many makers: mix.py PART SECONDS spends its CPU time in one of them.
 
 Exit: 0; 77 when what the part needs is not there, with the reason on standard error. mix_native.c,
 compiled to the library that MIX_NATIVE names, is what the parts for C call.
@@ -295,8 +295,8 @@ def main():
         step = next(part for part in PARTS if part.__name__ == name)()
     except ImportError as error:
         leave(str(error))
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
         step()
     # The interpreter takes its handlers away before it ends; the timer would kill it then.
     signal.setitimer(signal.ITIMER_REAL, 0)
