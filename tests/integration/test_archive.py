@@ -23,8 +23,8 @@ static inline int deep(int x) { volatile int n = x; for (int i = 0; i < 400; i++
 __attribute__((noinline)) int spin_inner(int x) { return deep(x) + 1; }
 int spin(int n) { int x = 0; for (int i = 0; i < n; i++) x += spin_inner(i); return x; }
 """
-# Calls spin() of a library for so many seconds of CPU time. With "unlink" the library is removed once it is loaded; with "replace" another
-# build takes its place.
+# Calls spin() of a library for so many seconds of CPU time. With "unlink" the library is removed once it is loaded; with
+# "replace" another build takes its place.
 SPIN_PY = """
 import ctypes, os, sys, time
 path, seconds, what = sys.argv[1], float(sys.argv[2]), sys.argv[3]
@@ -531,6 +531,20 @@ def free_port():
         return s.getsockname()[1]
 
 
+def start_server(program, folder, log):
+    """debuginfod and its port. Somebody else may take the port before it does: then it ends, and gets another one."""
+    for _ in range(5):
+        port = free_port()
+        process = subprocess.Popen([program, "-F", "-p", str(port), "-d", ":memory:", "-t", "0", folder], stdout=log, stderr=log,
+                                   env={**os.environ, "DEBUGINFOD_URLS": ""})
+        while process.poll() is None:
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", port)) == 0 and process.poll() is None:
+                    return process, port
+            time.sleep(0.05)
+    pytest.fail("debuginfod ends at once")
+
+
 def test_debuginfod(record, pysym, spin, tmp_path):
     """A real server on the loopback has the binary and its debug file; it is asked only on request."""
     server = shutil.which("debuginfod")
@@ -544,10 +558,8 @@ def test_debuginfod(record, pysym, spin, tmp_path):
     library.rename(tmp_path / "served/libspin.so")
     (tmp_path / "spin.debug").rename(tmp_path / "served/spin.debug")
     identity = build_id(tmp_path / "served/libspin.so")
-    port = free_port()
     log = open(tmp_path / "server.log", "w")
-    process = subprocess.Popen([server, "-F", "-p", str(port), "-d", ":memory:", "-t", "0", tmp_path / "served"], stdout=log,
-                               stderr=log, env={**os.environ, "DEBUGINFOD_URLS": ""})
+    process, port = start_server(server, tmp_path / "served", log)
     environment = {**os.environ, "HOME": str(tmp_path), "DEBUGINFOD_URLS": f"http://127.0.0.1:{port}",
                    "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache"), "no_proxy": "127.0.0.1"}
     try:
