@@ -63,6 +63,17 @@ class Account:
     def sigma_ns(self):
         return sum(s.weight ** 2 for s in self.samples) ** 0.5
 
+    def check_cpu(self, cpu_ns):
+        """
+        The weights are the CPU time that the kernel says, within 4 sigma, what was lost by name, and what was skipped: ticks
+        that never came; where a neighbour of this machine had the CPU meanwhile, the late one stands for none of ours.
+        """
+        longest_ns = max(s.weight for s in self.samples)
+        slack_ns = 4 * self.sigma_ns + 50e6 + self.losses["tick_skipped"] * longest_ns
+        lost_ns = sum(self.losses[name] for name in ("ring_full", "known_late", "process_gone")) * longest_ns
+        assert -slack_ns <= cpu_ns - self.weight_ns <= slack_ns + lost_ns, \
+            f"{cpu_ns / 1e9:.3f} s of CPU, {self.weight_ns / 1e9:.3f} s in samples; {self.text()}"
+
     def text(self):
         return (f"{self.seen} ticks seen = {self.idle} idle + {self.unsampled} of others + {len(self.samples)} samples + "
                 f"{sum(self.losses[name] for name in SEEN_BUT_LOST)} lost + {self.residue} unaccounted; losses "

@@ -49,18 +49,21 @@ def files(folder):
 
 def check_series(paths, pysym):
     """Every file opens alone, and together they hold every tick once: returns the sum."""
-    total = accounts.Account()
+    total, rooted = accounts.Account(), []
     for path in paths:
         done = pysym(path, "--format", "folded")
         assert done.returncode in (0, 3), done.stderr
         account = accounts.read(PYSYM, path)
-        # A file that is over before anything was sampled has no stacks; others have whole ones.
-        assert not account.samples or "<module>" in done.stdout, f"{path}: no stack has a root"
+        # One that is over before anything was sampled has no stacks.
+        if account.samples:
+            rooted.append("<module>" in done.stdout)
         if total.samples and account.samples:
             assert max(s.time_ns for s in total.samples) < min(s.time_ns for s in account.samples), f"{path} overlaps"
         total = total + account
     assert total.residue == 0, total.text()
     assert len({(s.time_ns, s.cpu) for s in total.samples}) == len(total.samples)
+    # The first may be over while the interpreter starts, and the last begin while it ends.
+    assert any(rooted) and all(rooted[1:-1]), rooted
     return total
 
 
@@ -72,10 +75,8 @@ def test_rotation(how, pycap, pysym, tmp_path):
     assert len(paths) >= 3, done.stderr
     total = check_series(paths, pysym)
     assert total.ends == [5] * (len(paths) - 1) + [2]
-    cpu_ns = float(done.stdout) * 1e9
     # What is between two files would show as time that nobody had.
-    skipped_ns = total.losses["tick_skipped"] * 1e9 / 499
-    assert abs(total.weight_ns - cpu_ns) <= 4 * total.sigma_ns + skipped_ns + 50e6, total.text()
+    total.check_cpu(float(done.stdout) * 1e9)
 
 
 def test_keep(pycap, pysym, tmp_path):
@@ -139,9 +140,7 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     assert account.periods >= 1 and len({s.weight for s in account.samples}) >= 2, done.stderr
     assert "The rate was lowered" in done.stderr
     assert account.residue == 0, account.text()
-    cpu_ns = float(done.stdout) * 1e9
-    lost_ns = sum(account.losses[n] for n in ("ring_full", "known_late")) * max(s.weight for s in account.samples)
-    assert abs(account.weight_ns - cpu_ns) <= 4 * account.sigma_ns + lost_ns + 50e6, account.text()
+    account.check_cpu(float(done.stdout) * 1e9)
     changes = re.search(r"the rate changed (\d+) times? \(.*--max-cpu was reached.*\): ([\d,]+) Hz at the end",
                         pysym(trace, "--format", "summary").stdout)
     at_end = re.search(r"(\d+) Hz at the end", done.stderr)

@@ -68,11 +68,18 @@ def run(pycap, pysym, tmp_path):
 
 
 def check_cpu(told, account):
-    """Weights and the kernel's account of CPU time, which is exact, within 4 sigma and what was lost by name."""
-    lost_ns = sum(account.losses[n] for n in ("tick_skipped", "ring_full", "known_late", "process_gone")) * 1e9 / HZ
-    gap = told["cpu"] * 1e9 - account.weight_ns
-    assert -4 * account.sigma_ns - 50e6 <= gap <= 4 * account.sigma_ns + lost_ns + 50e6, \
-        f"{told['cpu']:.3f} s of CPU, {account.weight_ns / 1e9:.3f} s in samples; {account.text()}"
+    account.check_cpu(told["cpu"] * 1e9)
+
+
+def missing(account):
+    """Seconds that a function may lack: ticks that were lost, or came before its process was known to be Python."""
+    return sum(account.losses[n] for n in ("tick_skipped", "ring_full", "known_late", "process_gone", "not_yet_known")) / HZ
+
+
+def check_seconds(rows, account, function, seconds, slack):
+    spent = seconds_in(rows, function)
+    assert -slack - missing(account) < spent - seconds < slack + account.losses["tick_skipped"] / HZ, \
+        f"{spent:.3f} s in {function}, not {seconds}; {account.text()}"
 
 
 def seconds_in(rows, function):
@@ -92,8 +99,11 @@ def test_short_lives(run):
     """)
     check_cpu(told, account)
     assert {s.pid for s in account.samples} >= set(told["pids"])
-    seen = collections.Counter(pid for pid, frames, count in rows if any(f.startswith("short (") for f in frames))
-    assert set(seen) >= set(told["pids"][1:])
+    seen = {pid for pid, frames, count in rows if any(f.startswith("short (") for f in frames)}
+    # One may end before pycap, kept from running, has seen that it is Python: its samples say so.
+    unseen = set(told["pids"][1:]) - seen
+    bare = sum(s.pid in unseen for s in account.samples)
+    assert bare <= account.losses["not_yet_known"] and len(unseen) <= 3, (unseen, account.text())
 
 
 def test_fork_storm(run):
@@ -109,8 +119,7 @@ def test_fork_storm(run):
     check_cpu(told, account)
     # 480 processes with four ticks each on average: that many have none with a chance of e^-4 at the very most.
     assert len({s.pid for s in account.samples} & set(told["pids"])) >= 0.9 * len(told["pids"])
-    in_work = seconds_in(rows, "work")
-    assert in_work >= 0.9 * 480 * 0.004 - 0.05, in_work
+    assert seconds_in(rows, "work") >= 0.9 * 480 * 0.004 - 0.05 - missing(account), account.text()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -132,7 +141,7 @@ def test_multiprocessing(run, method):
     if method != "forkserver":  # whose children are not the program's
         check_cpu(told, account)
     assert {s.pid for s in account.samples} >= set(told["pids"][1:])
-    assert seconds_in(rows, "work") >= 0.9 * 60 * 0.02
+    assert seconds_in(rows, "work") >= 0.9 * 60 * 0.02 - missing(account), account.text()
 
 
 def test_exec_chain(run):
@@ -141,7 +150,7 @@ def test_exec_chain(run):
         stage = int(sys.argv[1]) if len(sys.argv) > 1 else 1
         exec(f"def stage{stage}():\\n    burn(0.3)\\nstage{stage}()")
         if stage == 2:
-            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; "
+            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
                                              f"exec {sys.executable} {sys.argv[0]} 3"])
         elif stage == 1:
             os.execv(sys.executable, [sys.executable, sys.argv[0], "2"])
@@ -149,7 +158,7 @@ def test_exec_chain(run):
     """)
     assert len({s.pid for s in account.samples}) == 1
     for stage in (1, 2, 3):
-        assert abs(seconds_in(rows, f"stage{stage}") - 0.3) < 0.06 + account.losses["tick_skipped"] / HZ, stage
+        check_seconds(rows, account, f"stage{stage}", 0.3, 0.06)
     # The shell's ticks are none of Python's.
     assert account.unsampled > 0
     assert account.weight_ns < told["cpu"] * 1e9
@@ -183,8 +192,8 @@ def check_pid_reuse(told, account, rows):
     if told["pid"] != told["again"]:
         pytest.skip("the pid was not to be had again")
     check_cpu(told, account)
-    assert seconds_in(rows, "first_life") == pytest.approx(0.1, abs=0.04)
-    assert seconds_in(rows, "second_life") == pytest.approx(0.1, abs=0.04)
+    check_seconds(rows, account, "first_life", 0.1, 0.04)
+    check_seconds(rows, account, "second_life", 0.1, 0.04)
 
 
 def test_pid_reuse(run, needs_namespaces):
@@ -215,7 +224,7 @@ def test_threads_by_the_thousand(run):
         done()
     """)
     check_cpu(told, account)
-    assert seconds_in(rows, "work") >= 0.8 * 2000 * 0.001
+    assert seconds_in(rows, "work") >= 0.8 * 2000 * 0.001 - missing(account), account.text()
 
 
 def library(name):
@@ -286,7 +295,7 @@ def test_binary_replaced_while_it_runs(run, tmp_path):
         done()
     """)
     check_cpu(told, account)
-    assert seconds_in(rows, "after") == pytest.approx(0.3, abs=0.08)
+    check_seconds(rows, account, "after", 0.3, 0.08)
 
 
 def test_other_namespaces(run, needs_namespaces):
@@ -300,7 +309,7 @@ def test_other_namespaces(run, needs_namespaces):
     """, "unshare", "--pid", "--mount", "--fork", "--mount-proc")
     assert told["pid"] == 1
     check_cpu(told, account)
-    assert seconds_in(rows, "inside") == pytest.approx(0.3, abs=0.08)
+    check_seconds(rows, account, "inside", 0.3, 0.08)
 
 
 @pytest.mark.alone
@@ -311,7 +320,7 @@ def test_processes_that_vanish(pycap, tmp_path):
     with subprocess.Popen(storm, start_new_session=True) as shell:
         try:
             for options in ((), ("-a",)):
-                done = pycap("record", "-F", HZ, "-d", "2", "-o", trace, *options)
+                done = pycap("record", "-F", HZ, "-d", "4", "-o", trace, *options)
                 assert done.returncode == 0, done.stderr
                 account = accounts.read(PYSYM, trace)
                 assert account.samples and account.residue == 0, account.text()
