@@ -34,6 +34,15 @@ def beyond(report):
     return {witness: sum(int(row[i]) for row in found) for i, witness in enumerate(WITNESSES)}
 
 
+def returning(report):
+    """
+    {witness: samples} of signals that are just returning. libdwfl has no call frame information for that: the trampoline's
+    ends one byte earlier. How many they are is chance; with the others they are recognized.
+    """
+    found = re.findall(r"^ +0 +(\d+) +0  libc\S*: witness stops: no_unwind_info$", report, re.M)
+    return {"libunwind": 0, "libdwfl": sum(map(int, found)), "host": 0}
+
+
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
     """mix.py's C library."""
@@ -54,9 +63,9 @@ def test_agrees(python, part, native, record, pysym, monkeypatch):
     for witness in WITNESSES:
         comparable = compared - rows["pending"][witness] - rows["cut"][witness]
         assert comparable > 0.8 * compared, done.stdout
-        # A signal that is just returning has no call frame information: its trampoline ends one byte earlier.
-        allowed = 0.01 if part == "signals_c" else 0.001
-        assert rows["different"][witness] - beyond(done.stdout)[witness] <= allowed * comparable, done.stdout
+        explained = returning(done.stdout)[witness] if part == "signals_c" else 0
+        assert explained <= 0.03 * comparable, done.stdout
+        assert rows["different"][witness] - beyond(done.stdout)[witness] - explained <= 0.001 * comparable, done.stdout
     strict = pysym(trace, "--format", "unwind-check", "--strict")
     assert strict.returncode == (3 if any(rows["different"].values()) else 0)
     assert strict.stdout == done.stdout
