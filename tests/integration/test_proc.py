@@ -20,6 +20,7 @@ PROGRAMS = ROOT / "testdata/programs"
 DEBIAN = "/usr/bin/python3"
 MARKS = {"[torn]", "[truncated]", "[no frames]"}
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
+HEAD_BYTES = 24  # of a trace
 NO_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 
 
@@ -121,18 +122,19 @@ def test_both_backends(record_proc, record, profile):
         # Samples of the proc backend weigh differently, which widens their spread; 10 ms of clock come on top.
         effective = sum(proc.values()) ** 2 / sum(w * w for _, frames, w in profile(by_proc) if {f[0] for f in frames} & set(spent))
         of_proc, of_bpf = truth * (1 - truth) / effective, truth * (1 - truth) / bpf_samples
-        assert abs(a - truth) < 4 * of_proc ** 0.5 + 0.005, (name, a, truth)
-        assert abs(a - b) < 4 * (of_proc + of_bpf) ** 0.5 + 0.01, (name, a, b)
+        assert abs(a - truth) < 5 * of_proc ** 0.5 + 0.005, (name, a, truth)
+        assert abs(a - b) < 5 * (of_proc + of_bpf) ** 0.5 + 0.01, (name, a, b)
 
 
 def test_weights_are_cpu_time(record_proc, profile):
     """What the samples weigh together is the CPU time of the program, however much of the time it waited."""
-    program = ("import resource, time\n"
+    program = ("import os, resource, time\n"
                "for i in range(60):\n"
                "    sum(range(600000))\n"
                "    time.sleep(0.02)\n"
                "u = resource.getrusage(resource.RUSAGE_SELF)\n"
-               "print(u.ru_utime + u.ru_stime)\n")
+               "print(u.ru_utime + u.ru_stime, flush=True)\n"
+               "os._exit(0)\n")
     trace, done = record_proc(DEBIAN, "-c", program)
     spent, lines = float(done.stdout), collections.Counter()
     for _, frames, weight in profile(trace):
@@ -161,10 +163,12 @@ def test_threads(python, record_proc, profile):
 
 def test_waiting_threads(record_proc, profile, pysym):
     program = ("import threading, time\n"
-               "def wait(): time.sleep(2)\n"
+               "over = threading.Event()\n"
+               "def wait(): over.wait()\n"
                "def work():\n"
-               "    end = time.time() + 1.5\n"
-               "    while time.time() < end: sum(range(1000))\n"
+               "    end = time.thread_time() + 1\n"
+               "    while time.thread_time() < end: sum(range(1000))\n"
+               "    over.set()\n"
                "threads = [threading.Thread(target=f) for f in [wait] * 8 + [work]]\n"
                "for t in threads: t.start()\n"
                "for t in threads: t.join()\n")
@@ -225,10 +229,15 @@ def test_children(python, record_proc, profile, pysym, tmp_path):
 
 
 def test_replaced_image(record_proc, profile):
-    """A process that executes another interpreter script again and again: never a function of an earlier image."""
+    """
+    A process that executes another interpreter script again and again: never a function of an earlier image. Each rests
+    before and at the end, as in test_children().
+    """
     program = ("import os, sys, time\n"
                "n = int(sys.argv[1])\n"
-               "exec(f'def image_{n}():\\n end = time.thread_time() + 0.1\\n while time.thread_time() < end: sum(range(1000))')\n"
+               "time.sleep(0.15)\n"
+               "exec(f'def image_{n}():\\n end = time.thread_time() + 0.1\\n while time.thread_time() < end: sum(range(1000))\\n'\n"
+               "     ' time.sleep(0.15)')\n"
                "globals()[f'image_{n}']()\n"
                "if n: os.execv(sys.executable, [sys.executable, '-c', sys.argv[2], str(n - 1), sys.argv[2]])\n")
     trace, _ = record_proc(DEBIAN, "-c", program, "9", program)
@@ -341,7 +350,7 @@ def test_falls_back(record_proc, pysym, pycap, tmp_path):
     assert "need BPF" in done.stderr
     for options in ((), ("--backend", "proc")):
         done = subprocess.run([*unprivileged(), PYCAP, "record", "-o", tmp_path / "never.bin", "-d", "1", *options],
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode in (1, 2) and not (tmp_path / "never.bin").exists()
 
 
@@ -381,21 +390,31 @@ def test_signals(pysym, tmp_path):
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
-    out, message = process.communicate(timeout=60)
+    out, message = process.communicate(timeout=300)
     assert out == "told\n" and "Recorded" in message and process.returncode == 3
     assert re.search(r"duration .*, ended by", pysym(trace, "--format", "summary").stdout)
 
 
 def test_pid(pysym, tmp_path, profile):
     """A process that runs already: what it spent before is not in the trace, and its end ends the recording."""
-    program = "import time\nsum(range(50_000_000))\nprint('ready', flush=True)\n" \
+    program = "import sys, time\nsum(range(50_000_000))\nprint('ready', flush=True)\nsys.stdin.readline()\n" \
               "def later():\n    end = time.thread_time() + 1\n    while time.thread_time() < end: sum(range(1000))\nlater()\n"
-    target = subprocess.Popen([*unprivileged(), DEBIAN, "-c", program], stdout=subprocess.PIPE, text=True)
+    target = subprocess.Popen([*unprivileged(), DEBIAN, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert target.stdout.readline() == "ready\n"
         trace = tmp_path / "t.bin"
-        done = subprocess.run([*unprivileged(), PYCAP, "record", "-o", trace, "-F", "499", "-p", str(target.pid)],
-                              capture_output=True, text=True, timeout=120, check=False)
+        recorder = subprocess.Popen([*unprivileged(), PYCAP, "record", "-o", trace, "-F", "499", "-p", str(target.pid)],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # It goes on when it is recorded: the first block behind the file's head.
+        deadline = time.monotonic() + 120
+        while recorder.poll() is None and not (trace.exists() and trace.stat().st_size > HEAD_BYTES):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        if recorder.poll() is None:
+            target.stdin.write("\n")
+            target.stdin.flush()
+        out, message = recorder.communicate(timeout=120)
+        done = subprocess.CompletedProcess(recorder.args, recorder.returncode, out, message)
         scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
         if done.returncode and scope.exists() and scope.read_text().strip() != "0":
             assert "ptrace_scope" in done.stderr and "record -- COMMAND" in done.stderr
@@ -417,7 +436,7 @@ def test_not_permitted(tmp_path):
         for pid, words in ((other.pid, "another user"), (4194300, "no process")):
             done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", *NO_CAPABILITIES[1:], nobody(tmp_path), "record",
                                    "-o", "/dev/null", "-d", "1", "-p", str(pid)],
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, text=True, timeout=300, check=False)
             assert done.returncode == 1 and words in done.stderr, done.stderr
     finally:
         other.kill()
@@ -447,7 +466,7 @@ def test_nobody(tmp_path, profile):
     shutil.copy(PROGRAMS / "chains.py", script)
     script.chmod(0o644)
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *NO_CAPABILITIES[1:], program, "record", "-F", "199",
-                           "-o", home / "t.bin", "--", DEBIAN, script, "0.05"],
+                           "-o", home / "t.bin", "--", DEBIAN, script, "0.15"],
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "only Python frames are recorded" in done.stderr
