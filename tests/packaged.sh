@@ -55,15 +55,22 @@ expect_recording() {
     "") failure "pycap info tells nothing of sampling"; return ;;
     *) skipped "record: $why"; return ;;
     esac
+    rm -f "$root/spins"
     "${PYTHON:-/usr/bin/python3}" -c '
 def spin_for_the_package():
+    print("x", flush=True)
     while True:
         pass
-spin_for_the_package()' &
+spin_for_the_package()' >"$root/spins" &
     program=$!
+    until [ -s "$root/spins" ]; do
+        kill -0 $program || { failure "no Python program to record"; return; }
+        sleep 0.05
+    done
     expect "pycap record -d 1" in_root "$root" "$pycap" record -F 499 -d 1 -p $program -o /trace.bin
     kill $program
     wait $program 2>/dev/null || true
+    rm -f "$root/spins"
     # shellcheck disable=SC2016
     expect "the stacks recorded" sh -c '"$0" "$1" -f folded | grep -q "spin_for_the_package (.*[0-9]$"' \
         build/pysym "$root/trace.bin"
