@@ -54,10 +54,14 @@ def npm_package(name):
     if not shutil.which("node"):
         pytest.skip(f"{name}: no node on this machine")
     if not (folder / "package.json").exists():
-        prefix = CONSUMERS / "npm"
-        prefix.mkdir(parents=True, exist_ok=True)
+        # Whole or not at all: npm may be stopped half way.
+        prefix, new = CONSUMERS / "npm", CONSUMERS / "npm.new"
+        for old in (prefix, new):
+            shutil.rmtree(old, ignore_errors=True)
+        new.mkdir(parents=True)
         packages = [f"{n}@{v}" for n, v in NPM.items()]
-        obtain(name, "npm", "install", "--prefix", prefix, "--ignore-scripts", "--no-audit", "--no-fund", *packages)
+        obtain(name, "npm", "install", "--prefix", new, "--ignore-scripts", "--no-audit", "--no-fund", *packages)
+        new.rename(prefix)
     return folder
 
 
@@ -259,7 +263,8 @@ def test_firefox_profiler(demo, truth, tmp_path):
                                 check=False)
         if "did not become ready within" not in loaded.stderr:
             break
-        run("node", cli, "stop", session[1], env=env)
+        # It may be gone, or not there yet.
+        subprocess.run(["node", cli, "stop", session[1]], env=env, capture_output=True, timeout=120, check=False)
 
     def ask(*words):
         return json.loads(run("node", cli, *words, "--json", *session, env=env).stdout)
