@@ -3,26 +3,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
 
-void command_signals_save(struct command_signals *s)
+void command_context_save(struct command_context *s)
 {
+    s->nice = getpriority(PRIO_PROCESS, 0);
     sigprocmask(SIG_SETMASK, NULL, &s->mask);
     for (int i = 0; i < COMMAND_SIGNALS; i++)
         sigaction(changed[i], NULL, &s->actions[i]);
 }
 
-static void restore(const struct command_signals *s)
+static void restore(const struct command_context *s)
 {
     for (int i = 0; i < COMMAND_SIGNALS; i++)
         sigaction(changed[i], &s->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
+    if (getpriority(PRIO_PROCESS, 0) != s->nice)
+        setpriority(PRIO_PROCESS, 0, s->nice);
 }
 
-struct error *command_fork(char *const argv[], const struct command_signals *signals, struct command *c)
+struct error *command_fork(char *const argv[], const struct command_context *context, struct command *c)
 {
     int go[2], fail[2];
 
@@ -48,7 +52,7 @@ struct error *command_fork(char *const argv[], const struct command_signals *sig
         char byte;
         close(go[1]);
         close(fail[0]);
-        restore(signals);
+        restore(context);
         if (read(go[0], &byte, 1) != 1)
             _exit(125); /* pycap has gone */
         execvp(argv[0], argv);

@@ -20,16 +20,17 @@ struct command {
     int status;   /* of waitpid() */
 };
 
-/* Whether signals are blocked and ignored as the program found it when it was started. */
+/* What the program found when it was started, and changes for itself: signals that are blocked or ignored, its priority. */
 #define COMMAND_SIGNALS 5
-struct command_signals {
+struct command_context {
     sigset_t mask;
     struct sigaction actions[COMMAND_SIGNALS]; /* of those that this program handles otherwise */
+    int nice;
 };
-void command_signals_save(struct command_signals *s);
+void command_context_save(struct command_context *s);
 
-/* The command gets signals as they were saved: what nohup set up for this program holds for the command. */
-struct error *command_fork(char *const argv[], const struct command_signals *signals, struct command *c);
+/* The command runs as it was saved: what nohup and nice set up for this program holds for the command. */
+struct error *command_fork(char *const argv[], const struct command_context *context, struct command *c);
 /* Lets it go; an error when it cannot be executed. */
 struct error *command_go(struct command *c, const char *name);
 /* True when it has ended; does not wait. */

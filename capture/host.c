@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -153,6 +154,9 @@ static void read_capabilities(struct host *h)
     h->cap_checkpoint_restore = admin || HAS(CAP_CHECKPOINT_RESTORE);
     h->cap_syslog = admin || HAS(CAP_SYSLOG);
     h->cap_dac_read_search = HAS(CAP_DAC_READ_SEARCH) || HAS(CAP_DAC_OVERRIDE);
+    struct rlimit nice = {0};
+    getrlimit(RLIMIT_NICE, &nice);
+    h->cap_sys_nice = HAS(CAP_SYS_NICE) || nice.rlim_cur >= 40 || getpriority(PRIO_PROCESS, 0);
 #undef HAS
 }
 

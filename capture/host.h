@@ -21,6 +21,7 @@ struct host {
     uint32_t kernel_build_id_len;
     bool has_btf;
     bool cap_bpf, cap_perfmon, cap_sys_ptrace, cap_checkpoint_restore, cap_syslog, cap_dac_read_search;
+    bool cap_sys_nice;        /* or RLIMIT_NICE allows it, or somebody has given the process a nice value */
     char lockdown[32];        /* "none", "integrity", "confidentiality", "" unknown */
     int perf_event_paranoid;  /* -2 unknown */
     int kptr_restrict;        /* -2 unknown */

@@ -58,6 +58,7 @@ static const char usage_text[] =
     "      --comm NAME,...   of those, only processes with these names (the kernel's, of the first thread)\n"
     "      --cgroup PATH,... of those, only processes in these cgroups and below them\n"
     "      --cmdline         record command lines, too\n"
+    "      --nice N          pycap's own nice value (-20, unless it was started with another than 0)\n"
     "      --no-sandbox      keep all privileges, and allow all system calls, while recording\n"
     "  -g                    accepted: stacks are always recorded\n"
     "  -q, --quiet           no status line and no summary\n"
@@ -92,6 +93,15 @@ static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t 
         return false;
     *out = v;
     return true;
+}
+
+static bool parse_nice(const char *text, int *out)
+{
+    char *rest;
+    long v = strtol(text, &rest, 10);
+
+    *out = (int)v;
+    return rest != text && !*rest && v >= -20 && v <= 19;
 }
 
 /* "90", "90s", "10m", "6h", "1d" */
@@ -186,7 +196,7 @@ static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
            OPT_ROTATE, OPT_ROTATE_SIZE,
-           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_MAX_MEMORY, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE,
+           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_MAX_MEMORY, OPT_NICE, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE,
            OPT_NO_SANDBOX };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
@@ -202,6 +212,7 @@ static int cmd_record(int argc, char **argv)
         {"max-size", required_argument, NULL, OPT_MAX_SIZE},
         {"max-cpu", required_argument, NULL, OPT_MAX_CPU},
         {"max-memory", required_argument, NULL, OPT_MAX_MEMORY},
+        {"nice", required_argument, NULL, OPT_NICE},
         {"no-inherit", no_argument, NULL, 'i'},
         {"subprocesses", no_argument, NULL, 's'},
         {"native", no_argument, NULL, 'n'},
@@ -366,6 +377,11 @@ static int cmd_record(int argc, char **argv)
             if (err)
                 return fail(err);
             o.filter = &filter;
+            break;
+        case OPT_NICE:
+            if (!parse_nice(optarg, &o.nice))
+                return usage_error("'%s' is no nice value: -20 to 19", optarg);
+            o.has_nice = true;
             break;
         case OPT_CMDLINE:
             o.cmdline = true;

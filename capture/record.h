@@ -50,6 +50,8 @@ struct record_options {
     const struct filter *filter; /* of the processes in question; NULL: all */
     bool cmdline;            /* command lines go into the trace */
     bool no_sandbox;         /* privileges and system calls stay as they are */
+    bool has_nice;           /* `nice` was asked for */
+    int nice;                /* of pycap itself, while it records */
     bool quiet;
     FILE *messages;          /* where status and summary go */
 };

@@ -57,7 +57,7 @@ struct record {
     struct queue *queue;
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
-    struct command_signals signals;
+    struct command_context context; /* pycap's own, as it was started */
     struct files files;
     struct budget budget;
     struct sampler_ticks *ticks, *file_ticks; /* now, and when the file was begun */

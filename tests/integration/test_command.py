@@ -110,3 +110,25 @@ def test_deep_path(tmp_path, pysym):
     shown = re.findall(r'^string .* data="([^"]*)"\+(\d+)$', done.stdout, re.M)
     lengths = {len(start) + int(more) for start, more in shown if str(python).startswith(start)}
     assert lengths == {len(str(python))}, shown
+
+
+@pytest.mark.parametrize("before, options, own", [([], [], -20), (["nice", "-n", "5"], [], 5), ([], ["--nice", "3"], 3),
+                                                  ([], ["--backend", "proc"], 0), (["nice", "-n", "5"], ["--nice", "-1"], -1)])
+def test_nice(before, options, own, tmp_path):
+    """pycap goes first unless it was told otherwise; a command does not."""
+    if os.geteuid() or os.getpriority(os.PRIO_PROCESS, 0):
+        pytest.skip("needs root, and an ordinary nice value")
+    script = "import os; print(os.getpriority(os.PRIO_PROCESS, os.getppid()), os.getpriority(os.PRIO_PROCESS, 0))"
+    done = subprocess.run([*before, PYCAP, "record", "-q", *options, "-o", tmp_path / "t.bin", "--", PYTHON, "-c", script],
+                          capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.split() == [str(own), before[-1] if before else "0"]
+
+
+def test_nice_is_refused(tmp_path):
+    """Without the privilege an explicit value is an error; without one recording goes on, which test_privileges looks at."""
+    if os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv")
+    done = subprocess.run(["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", PYCAP, "record", "--nice", "-5", "-o",
+                           tmp_path / "t.bin", "--", "true"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1 and "CAP_SYS_NICE" in done.stderr, done.stderr
+    assert not (tmp_path / "t.bin").exists()

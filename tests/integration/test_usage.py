@@ -12,7 +12,7 @@ RECORD = [
     ("-d 0", "duration"), ("-d -1", "duration"), ("-d 1x", "duration"), ("-d nan", "duration"), ("-d inf", "duration"),
     ("-d 1e9d", "duration"), ("-d 1e-30", "duration"), ("--rotate 1e9d", "duration"), ("--rotate 0", "duration"),
     ("--rotate-size 1", "size of a file"), ("--max-size x", "size of a file"), ("--keep 0", "number of files"),
-    ("--max-cpu 101", "share of a CPU"), ("--max-memory 1K", "amount of memory"), ("--max-cpu nan", "share of a CPU"),
+    ("--max-cpu 101", "share of a CPU"), ("--max-memory 1K", "amount of memory"), ("--nice 20", "nice value"), ("--max-cpu nan", "share of a CPU"),
     ("--unwind x", "unwind"), ("--unwind-memory 1", "unwind tables"), ("--stack-size 65537", "stack size"),
     ("--backend x", "backend"), ("-m 5000", "ring size"), ("--comm ,a", "command names"),
     ("--comm a --comm ,b", "command names"), ("--strip-code", "--archive"), ("--idle", "off-CPU"), ("--gil", "pysym"),

@@ -244,7 +244,7 @@ static void test_threads(void **state)
 static void test_missing(void **state)
 {
     (void)state;
-    struct host h = {.cap_sys_ptrace = true, .cap_dac_read_search = true, .perf_event_paranoid = 2};
+    struct host h = {.cap_sys_ptrace = true, .cap_dac_read_search = true, .cap_sys_nice = true, .perf_event_paranoid = 2};
     char *names = privileges_missing(&h);
 
     assert_string_equal(names, "CAP_CHECKPOINT_RESTORE CAP_SYSLOG");
@@ -257,6 +257,10 @@ static void test_missing(void **state)
     h.kptr_restrict = 1;
     h.cap_syslog = h.cap_checkpoint_restore = true;
     assert_null(privileges_missing(&h));
+    h.cap_sys_nice = false;
+    names = privileges_missing(&h);
+    assert_string_equal(names, "CAP_SYS_NICE");
+    free(names);
 
     static const struct {
         bool bpf, perfmon;
