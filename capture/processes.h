@@ -21,6 +21,7 @@
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
+#include "formats/cpython/thread_name.h"
 
 struct thread {
     uint32_t tid;
@@ -66,6 +67,7 @@ struct process {
     uint64_t python_bias;
     bool glibc;
     bool switches_stacks;       /* greenlet is mapped */
+    struct py_name_hints name_hints;
     struct py_asyncio asyncio;  /* of the module _asyncio, wherever it is */
     bool configured;            /* the sampler has it */
     bool counted;               /* among the Python processes */

@@ -27,7 +27,7 @@ static bool read_live(void *ctx, uint64_t address, void *out, uint64_t len)
     return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
 }
 
-static struct py_names names_of(struct python_names *n, const struct process *p, pid_t *pid)
+static struct py_names names_of(struct python_names *n, struct process *p, pid_t *pid)
 {
     const struct py_image *image = &p->python->python;
 
@@ -39,20 +39,25 @@ static struct py_names names_of(struct python_names *n, const struct process *p,
         .read = read_live,
         .ctx = pid,
         .storage = &n->storage,
+        .hints = &p->name_hints,
     };
 }
 
-/* The name as it is now; read twice, since it may be replaced while it is being read. */
-static bool read_name(struct python_names *n, const struct py_names *names, uint64_t interpreter, uint64_t handle)
+/* The name as it is now; another one than `known` is read twice, since it may be replaced while it is being read. */
+static bool read_name(struct python_names *n, const struct py_names *names, uint64_t interpreter, uint64_t handle,
+                      const char *known)
 {
     buf_clear(&n->text);
+    if (!py_thread_name(names, interpreter, handle, &n->text) || !n->text.len_bytes)
+        return false;
+    if (known && strlen(known) == n->text.len_bytes && !memcmp(known, n->text.data, n->text.len_bytes))
+        return true;
     buf_clear(&n->again);
-    return py_thread_name(names, interpreter, handle, &n->text) && n->text.len_bytes &&
-           py_thread_name(names, interpreter, handle, &n->again) && n->text.len_bytes == n->again.len_bytes &&
+    return py_thread_name(names, interpreter, handle, &n->again) && n->text.len_bytes == n->again.len_bytes &&
            !memcmp(n->text.data, n->again.data, n->text.len_bytes);
 }
 
-bool python_names_thread(struct python_names *n, const struct process *p, struct thread *t, const struct wire_sample *m)
+bool python_names_thread(struct python_names *n, struct process *p, struct thread *t, const struct wire_sample *m)
 {
     pid_t pid;
 
@@ -74,7 +79,8 @@ bool python_names_thread(struct python_names *n, const struct process *p, struct
     if (l->interp_id != PY_NONE && m->interpreter_id)
         read_live(&pid, p->python->python.runtime_vaddr + p->python_bias + l->runtime_interpreters_head + 8, &first,
                   sizeof first);
-    if (!(first && read_name(n, &names, first, t->handle)) && !read_name(n, &names, m->interpreter, t->handle))
+    if (!(first && read_name(n, &names, first, t->handle, t->python_name)) &&
+        !read_name(n, &names, m->interpreter, t->handle, t->python_name))
         return false;
     char *name = strndup((const char *)n->text.data, n->text.len_bytes);
     if (!name || (t->python_name && !strcmp(name, t->python_name))) {
@@ -86,7 +92,7 @@ bool python_names_thread(struct python_names *n, const struct process *p, struct
     return true;
 }
 
-uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, const struct process *p,
+uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
                              const struct wire_sample *m, const uint8_t *task)
 {
     uint64_t pairs[4];

@@ -24,9 +24,9 @@ void python_names_deinit(struct python_names *n);
  * Looks for the name of a sampled thread when it is first met, then now and then, less and less often: threads are
  * named late, and renamed. True when t->python_name has changed.
  */
-bool python_names_thread(struct python_names *n, const struct process *p, struct thread *t, const struct wire_sample *m);
+bool python_names_thread(struct python_names *n, struct process *p, struct thread *t, const struct wire_sample *m);
 /* The sample's label set, 0 for none; `task` are its m->task_len_bytes. */
-uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, const struct process *p,
+uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
                              const struct wire_sample *m, const uint8_t *task);
 
 #endif

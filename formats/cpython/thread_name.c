@@ -181,56 +181,72 @@ static bool is_int(const struct reader *r, uint64_t address, uint64_t wanted)
            number == wanted;
 }
 
-/* The value of a key: the str `name`, or without one the number `number`. 0 when there is none. */
-static uint64_t look_up(const struct reader *r, const struct dict *d, const char *name, uint64_t number)
+/* Whether an entry has this key: the str `name`, or without one the number `number`, which is its own hash, as far as handles go. */
+static bool has_key(const struct reader *r, const struct dict *d, const uint8_t *entry, const char *name, uint64_t number)
+{
+    uint64_t key = u64_of(entry + (d->hashed ? 8 : 0));
+
+    return key && (name ? is_str(r, key, name) : u64_of(entry) == number && is_int(r, key, number));
+}
+
+static uint64_t value_at(const struct reader *r, const struct dict *d, const uint8_t *entry, uint32_t index)
+{
+    uint64_t value = u64_of(entry + (d->hashed ? 16 : 8));
+
+    return d->values && !read_u64(r, d->values + 8 * (uint64_t)index, &value) ? 0 : value;
+}
+
+/* The value of a key: the str `name`, or without one the number `number`. 0 when there is none. `hint` may be NULL. */
+static uint64_t look_up(const struct reader *r, const struct dict *d, const char *name, uint64_t number, uint32_t *hint)
 {
     uint8_t chunk[CHUNK_BYTES];
     uint32_t at_once = CHUNK_BYTES / d->stride;
 
     if (!name && !d->hashed)
         return 0;
+    if (hint && *hint && *hint <= d->count &&
+        read_bytes(r, d->entries + (uint64_t)(*hint - 1) * d->stride, chunk, d->stride) && has_key(r, d, chunk, name, number))
+        return value_at(r, d, chunk, *hint - 1);
     for (uint32_t first = 0; first < d->count; first += at_once) {
         uint32_t count = d->count - first < at_once ? d->count - first : at_once;
         if (!read_bytes(r, d->entries + (uint64_t)first * d->stride, chunk, (uint64_t)count * d->stride))
             return 0;
         for (uint32_t i = 0; i < count; i++) {
             const uint8_t *entry = chunk + i * d->stride;
-            uint64_t key = u64_of(entry + (d->hashed ? 8 : 0)), value = u64_of(entry + (d->hashed ? 16 : 8));
-            /* A number is its own hash, as far as handles go. */
-            if (!key || (!name && u64_of(entry) != number) ||
-                !(name ? is_str(r, key, name) : is_int(r, key, number)))
+            if (!has_key(r, d, entry, name, number))
                 continue;
-            if (d->values && !read_u64(r, d->values + 8 * (uint64_t)(first + i), &value))
-                return 0;
-            return value;
+            if (hint)
+                *hint = first + i + 1;
+            return value_at(r, d, entry, first + i);
         }
     }
     return 0;
 }
 
 /* The value of an item of the dict at `address`; 0 when there is none. */
-static uint64_t item(const struct reader *r, uint64_t address, const char *name, uint64_t number)
+static uint64_t item(const struct reader *r, uint64_t address, const char *name, uint64_t number, uint32_t *hint)
 {
     struct dict d;
 
-    return address && open_dict(r, address, &d) ? look_up(r, &d, name, number) : 0;
+    return address && open_dict(r, address, &d) ? look_up(r, &d, name, number, hint) : 0;
 }
 
 enum { FLAG_INLINE_VALUES = 4, FLAG_MANAGED_DICT = 16 }; /* of tp_flags */
 
 /* An instance's attribute. */
-static uint64_t attribute(const struct reader *r, uint64_t object, const char *name)
+static uint64_t attribute(const struct reader *r, uint64_t object, const char *name, uint32_t *hint)
 {
-    uint64_t type, size, flags, offset, dict, values = 0, keys;
+    uint64_t type, dict, values = 0, keys;
+    uint8_t fields[280 - 16]; /* of the type, from tp_basicsize to tp_dictoffset */
     struct dict d;
 
-    if (!read_u64(r, object + r->n->layout->code_type, &type) || !read_u64(r, type + r->header + 16, &size) ||
-        !read_u64(r, type + r->header + 152, &flags) || !read_u64(r, type + r->header + 272, &offset))
+    if (!read_u64(r, object + r->n->layout->code_type, &type) || !read_bytes(r, type + r->header + 16, fields, sizeof fields))
         return 0;
+    uint64_t size = u64_of(fields), flags = u64_of(fields + 152 - 16), offset = u64_of(fields + 272 - 16);
     if (r->form->instance == INSTANCE_DICT) {
         if (!offset || offset > 1 << 16 || offset % 8 || !read_u64(r, object + offset, &dict))
             return 0;
-        return item(r, dict, name, 0);
+        return item(r, dict, name, 0, hint);
     }
     uint64_t in_front = r->n->layout->free_threaded ? 8 : 24; /* there the GC keeps nothing in front of objects */
     if (!(flags & FLAG_MANAGED_DICT) || !read_u64(r, object - in_front, &dict))
@@ -248,14 +264,15 @@ static uint64_t attribute(const struct reader *r, uint64_t object, const char *n
         values = object + size + 8;
     }
     if (!values)
-        return item(r, dict, name, 0);
+        return item(r, dict, name, 0, hint);
     uint64_t at = type + r->form->cached_keys + (r->header - 16);
-    return read_u64(r, at, &keys) && open_keys(r, keys, values, &d) ? look_up(r, &d, name, 0) : 0;
+    return read_u64(r, at, &keys) && open_keys(r, keys, values, &d) ? look_up(r, &d, name, 0, hint) : 0;
 }
 
 bool py_thread_name(const struct py_names *n, uint64_t interpreter, uint64_t handle, struct buf *out)
 {
     const struct py_layout *l = n->layout;
+    struct py_name_hints none = {0}, *hints = n->hints ? n->hints : &none;
     struct reader r;
     uint64_t modules, module, dict, type;
 
@@ -264,12 +281,13 @@ bool py_thread_name(const struct py_names *n, uint64_t interpreter, uint64_t han
     uint16_t at = l->interp_modules ? l->interp_modules : r.form->modules;
     if (!at || !read_u64(&r, interpreter + at, &modules))
         return false;
-    module = item(&r, modules, "threading", 0);
+    module = item(&r, modules, "threading", 0, &hints->module);
     /* What a module has behind its header is its dict. */
     if (!module || !read_u64(&r, module + r.header, &dict))
         return false;
-    uint64_t thread = item(&r, item(&r, dict, "_active", 0), NULL, handle);
-    uint64_t name = thread ? attribute(&r, thread, l->version < 0x03000000 ? "_Thread__name" : "_name") : 0;
+    uint64_t thread = item(&r, item(&r, dict, "_active", 0, &hints->active), NULL, handle, NULL);
+    const char *attribute_name = l->version < 0x03000000 ? "_Thread__name" : "_name";
+    uint64_t name = thread ? attribute(&r, thread, attribute_name, &hints->attribute) : 0;
     if (!name || !read_u64(&r, name + l->code_type, &type) || type != n->str_type)
         return false;
     return py_string_read(l, n->read, n->ctx, name, PY_THREAD_NAME_MAX_BYTES, n->storage, out);

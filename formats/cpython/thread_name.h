@@ -15,12 +15,18 @@
 /* Longer names are cut there. */
 #define PY_THREAD_NAME_MAX_BYTES 1024
 
+/* Where in their dicts the keys on the way to a name were found: they rarely move. {0}: not known. Each is checked. */
+struct py_name_hints {
+    uint32_t module, active, attribute; /* entry + 1 */
+};
+
 struct py_names {
     const struct py_layout *layout;
     uint64_t str_type, int_type; /* addresses in the target; struct py_image has them. 0: nothing is found */
     py_read_fn read;
     void *ctx;
     struct buf *storage; /* scratch */
+    struct py_name_hints *hints; /* of the process, in and out; NULL: none are kept */
 };
 
 /*

@@ -118,6 +118,8 @@ def test_nice(before, options, own, tmp_path):
     """pycap goes first unless it was told otherwise; a command does not."""
     if os.geteuid() or os.getpriority(os.PRIO_PROCESS, 0):
         pytest.skip("needs root, and an ordinary nice value")
+    if why_no_bpf() and "--backend" not in options:
+        pytest.skip(why_no_bpf())
     script = "import os; print(os.getpriority(os.PRIO_PROCESS, os.getppid()), os.getpriority(os.PRIO_PROCESS, 0))"
     done = subprocess.run([*before, PYCAP, "record", "-q", *options, "-o", tmp_path / "t.bin", "--", PYTHON, "-c", script],
                           capture_output=True, text=True, timeout=300, check=True)

@@ -45,7 +45,7 @@ def check(trace, text, names, sysroot=None, expected=None):
         else:
             wrong.append((shown, told))
     assert not wrong, f"{len(wrong)} wrong of {sum(right.values())}, the first: {wrong[0]}"
-    assert matrix.is_one_in_thousand(marked, sum(right.values())), (marked, right)
+    assert accounts.is_rare(marked, sum(right.values())), (marked, right)
     # At 499 Hz 0.1 s are 50; up to 3.6 the spinners' clock is that of all threads together.
     expected = names if expected is None else expected
     lacking = [name for name in expected if not right["spin_" + name]]

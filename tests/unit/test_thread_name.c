@@ -159,6 +159,34 @@ static void test_names(void **state)
     buf_deinit(&out);
 }
 
+/* Where a key was found last is looked at first, and the answer is the same wherever that points. */
+static void test_hints(void **state)
+{
+    struct py_name_hints hints = {0};
+    struct buf out = {0};
+
+    (void)state;
+    NEEDS_PYTHON();
+    t.fail_at = 0;
+    assert_string_equal(name_of(t.main_handle, &out), "MainThread");
+    uint32_t reads = t.reads;
+    t.names.hints = &hints;
+    assert_string_equal(name_of(t.main_handle, &out), "MainThread");
+    assert_int_equal(t.reads, reads);
+    assert_string_equal(name_of(t.worker_handle, &out), "wörker-17");
+    assert_in_range(t.reads, 1, reads / 2);
+    const struct py_name_hints right = hints;
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t *wrong[] = {&hints.module, &hints.active, &hints.attribute};
+        *wrong[i % 3] = i < 150 ? i : UINT32_MAX - i;
+        assert_string_equal(name_of(t.worker_handle, &out), "wörker-17");
+        assert_memory_equal(&hints, &right, sizeof hints);
+        assert_null(name_of(t.worker_handle + 8, &out));
+    }
+    t.names.hints = NULL;
+    buf_deinit(&out);
+}
+
 static void test_faults(void **state)
 {
     struct buf out = {0};
@@ -206,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_garbage),
     };
