@@ -176,8 +176,8 @@ $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(OBJ)/capture
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
 .PHONY: fuzz fuzz-long fuzz-run
-fuzz: ## every fuzz target for FUZZ_SECONDS, 8 unless told
-	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),8) fuzz-run
+fuzz: ## every fuzz target for FUZZ_SECONDS, 5 unless told
+	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),5) fuzz-run
 fuzz-long: ## the same for 300 seconds each; FUZZERS="fuzz_trace fuzz_maps" names some
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) fuzz-run
 $(call obj,$(FUZZ_SRC)): | build/.deps-fuzz

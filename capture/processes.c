@@ -210,6 +210,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
         child->exe = strdup(parent->exe);
     child->glibc = parent->glibc;
     child->switches_stacks = parent->switches_stacks;
+    child->name_hints = parent->name_hints;
     child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
