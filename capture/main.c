@@ -195,9 +195,8 @@ static int refuse_idle(const char *name)
 static int cmd_record(int argc, char **argv)
 {
     enum { OPT_NO_NATIVE = 256, OPT_UNWIND, OPT_UNWIND_MEMORY, OPT_STACK, OPT_NO_KERNEL, OPT_BACKEND, OPT_ARCHIVE, OPT_STRIP,
-           OPT_ROTATE, OPT_ROTATE_SIZE,
-           OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_MAX_MEMORY, OPT_NICE, OPT_IDLE, OPT_WALL, OPT_GIL, OPT_COMM, OPT_CGROUP, OPT_CMDLINE,
-           OPT_NO_SANDBOX };
+           OPT_ROTATE, OPT_ROTATE_SIZE, OPT_KEEP, OPT_MAX_SIZE, OPT_MAX_CPU, OPT_MAX_MEMORY, OPT_IDLE, OPT_WALL, OPT_GIL,
+           OPT_COMM, OPT_CGROUP, OPT_CMDLINE, OPT_NICE, OPT_NO_SANDBOX };
     static const struct option longs[] = {
         {"output", required_argument, NULL, 'o'},
         {"rate", required_argument, NULL, 'F'},

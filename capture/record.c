@@ -547,6 +547,8 @@ static struct error *finish(struct record *r)
     interrupt_allow();
     if (!r->o->quiet)
         report_summary(r, end_ns);
+    if (r->bundle && !r->o->has_nice) /* to pack binaries takes long, and nothing waits for it */
+        setpriority(PRIO_PROCESS, 0, r->context.nice);
     if (!err && r->bundle)
         err = archive_modules(r->bundle, r->modules, r->o->unwind == UNWIND_SNAPSHOT || r->o->unwind == UNWIND_BOTH);
     return err;

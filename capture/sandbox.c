@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Calls that are allowed whatever their arguments. */
@@ -93,6 +94,10 @@ static int allow(scmp_filter_ctx ctx, pid_t command)
         e = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     if (!e && command > 0)
         e = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)command));
+    /* its own priority: what comes last need not be prompt */
+    if (!e)
+        e = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(setpriority), 2, SCMP_A0_32(SCMP_CMP_EQ, PRIO_PROCESS),
+                             SCMP_A1_32(SCMP_CMP_EQ, 0));
     /* abort() */
     if (!e)
         e = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)getpid()));

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -136,6 +137,13 @@ static int try_kill_others(void)
     return refused(kill(1, 0));
 }
 
+static int try_priority_of_others(void)
+{
+    int own = setpriority(PRIO_PROCESS, 0, 19);
+
+    return own ? 98 : refused(setpriority(PRIO_PROCESS, (id_t)getppid(), 19));
+}
+
 static int try_typing(void)
 {
     return refused(syscall(SYS_ioctl, 0, 0x5412 /* TIOCSTI */, "x"));
@@ -159,7 +167,7 @@ static void test_refused(void **state)
         {"ptrace", try_ptrace}, {"process_vm_writev", try_memory_of_others}, {"open to write", try_write_open},
         {"open and truncate", try_truncate}, {"executable mmap", try_executable_mmap},
         {"executable mprotect", try_executable_mprotect}, {"BPF program", try_bpf_load}, {"BPF map", try_bpf_map},
-        {"kill", try_kill_others}, {"TIOCSTI", try_typing}, {"set a limit", try_limits},
+        {"kill", try_kill_others}, {"renice", try_priority_of_others}, {"TIOCSTI", try_typing}, {"set a limit", try_limits},
     };
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         int result = held(tries[i].fn);
