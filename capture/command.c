@@ -22,8 +22,7 @@ static void restore(const struct command_context *s)
     for (int i = 0; i < COMMAND_SIGNALS; i++)
         sigaction(changed[i], &s->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
-    if (getpriority(PRIO_PROCESS, 0) != s->nice)
-        setpriority(PRIO_PROCESS, 0, s->nice);
+    setpriority(PRIO_PROCESS, 0, s->nice);
 }
 
 struct error *command_fork(char *const argv[], const struct command_context *context, struct command *c)

@@ -156,7 +156,7 @@ static void read_capabilities(struct host *h)
     h->cap_dac_read_search = HAS(CAP_DAC_READ_SEARCH) || HAS(CAP_DAC_OVERRIDE);
     struct rlimit nice = {0};
     getrlimit(RLIMIT_NICE, &nice);
-    h->cap_sys_nice = HAS(CAP_SYS_NICE) || nice.rlim_cur >= 40 || getpriority(PRIO_PROCESS, 0);
+    h->cap_sys_nice = HAS(CAP_SYS_NICE) || nice.rlim_cur >= 20 + 20 /* 20 less the least nice value */ || getpriority(PRIO_PROCESS, 0);
 #undef HAS
 }
 

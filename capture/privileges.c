@@ -53,8 +53,8 @@ struct error *privileges_check(const struct host *h)
     return error_create(
         ERROR_PERMISSION,
         "%s missing: %s. Run as root (sudo pycap ...), or give pycap what it needs.\n"
-        "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog,cap_sys_nice+ep "
-        "PYCAP\n"
+        "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,"
+        "cap_syslog,cap_sys_nice+ep PYCAP\n"
         "  as a service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH "
         "CAP_SYSLOG CAP_SYS_NICE",
         h->cap_bpf ? "CAP_PERFMON is" : h->cap_perfmon ? "CAP_BPF is" : "CAP_BPF and CAP_PERFMON are",

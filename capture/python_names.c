@@ -43,6 +43,14 @@ static struct py_names names_of(struct python_names *n, struct process *p, pid_t
     };
 }
 
+/* Whether that is the name; it is kept up to a NUL. */
+static bool is_name(const struct buf *text, const char *name)
+{
+    size_t len = name ? strlen(name) : 0;
+
+    return name && strnlen((const char *)text->data, text->len_bytes) == len && !memcmp(text->data, name, len);
+}
+
 /* The name as it is now; another one than `known` is read twice, since it may be replaced while it is being read. */
 static bool read_name(struct python_names *n, const struct py_names *names, uint64_t interpreter, uint64_t handle,
                       const char *known)
@@ -50,7 +58,7 @@ static bool read_name(struct python_names *n, const struct py_names *names, uint
     buf_clear(&n->text);
     if (!py_thread_name(names, interpreter, handle, &n->text) || !n->text.len_bytes)
         return false;
-    if (known && strlen(known) == n->text.len_bytes && !memcmp(known, n->text.data, n->text.len_bytes))
+    if (is_name(&n->text, known))
         return true;
     buf_clear(&n->again);
     return py_thread_name(names, interpreter, handle, &n->again) && n->text.len_bytes == n->again.len_bytes &&
@@ -82,11 +90,11 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
     if (!(first && read_name(n, &names, first, t->handle, t->python_name)) &&
         !read_name(n, &names, m->interpreter, t->handle, t->python_name))
         return false;
-    char *name = strndup((const char *)n->text.data, n->text.len_bytes);
-    if (!name || (t->python_name && !strcmp(name, t->python_name))) {
-        free(name);
+    if (is_name(&n->text, t->python_name))
         return false;
-    }
+    char *name = strndup((const char *)n->text.data, n->text.len_bytes);
+    if (!name)
+        return false;
     free(t->python_name);
     t->python_name = name;
     return true;

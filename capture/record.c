@@ -169,6 +169,28 @@ static struct error *check_proc(const struct record_options *o)
     return NULL;
 }
 
+/*
+ * pycap takes little time, but has to have it soon: where it waits for its turn behind hundreds the buffers fill. An own
+ * nice value that somebody gave it stays.
+ */
+static struct error *go_first(const struct record *r)
+{
+    const struct record_options *o = r->o;
+
+    if (o->has_nice && setpriority(PRIO_PROCESS, 0, o->nice))
+        return error_os(errno, "--nice %d cannot be had: it takes CAP_SYS_NICE", o->nice);
+    if (!o->has_nice && !r->context.nice && o->backend != BACKEND_PROC)
+        setpriority(PRIO_PROCESS, 0, NICE_FIRST); /* without CAP_SYS_NICE it may be refused, and is said to be missing */
+    return NULL;
+}
+
+/* From here on there is time. */
+static void go_as_started(const struct record *r)
+{
+    if (!r->o->has_nice)
+        setpriority(PRIO_PROCESS, 0, r->context.nice);
+}
+
 /* Opens the sampler; or says on what grounds it is done without, and leaves it NULL. */
 static struct error *open_bpf(struct record *r, const struct sampler_options *options)
 {
@@ -195,26 +217,10 @@ static struct error *open_bpf(struct record *r, const struct sampler_options *op
     }
     sampler_close(r->sampler);
     r->sampler = NULL;
-    if (!o->has_nice)
-        setpriority(PRIO_PROCESS, 0, r->context.nice);
+    go_as_started(r);
     const char *why = error_text(err);
     fprintf(o->messages, "pycap: only Python frames are recorded (--backend proc): %.*s\n", (int)strcspn(why, "\n"), why);
     error_destroy(err);
-    return NULL;
-}
-
-/*
- * pycap takes little time, but has to have it soon: where it waits for its turn behind hundreds the buffers fill. An own
- * nice value that somebody gave it stays.
- */
-static struct error *go_first(const struct record *r)
-{
-    const struct record_options *o = r->o;
-
-    if (o->has_nice && setpriority(PRIO_PROCESS, 0, o->nice))
-        return error_os(errno, "--nice %d cannot be had: it takes CAP_SYS_NICE", o->nice);
-    if (!o->has_nice && !r->context.nice && o->backend != BACKEND_PROC)
-        setpriority(PRIO_PROCESS, 0, NICE_FIRST); /* without CAP_SYS_NICE it may be refused, and is said to be missing */
     return NULL;
 }
 
@@ -233,7 +239,7 @@ static struct error *set_up(struct record *r)
 {
     const struct record_options *o = r->o;
     bool tables = o->unwind == UNWIND_TABLES || o->unwind == UNWIND_BOTH;
-    bool snapshots = o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;
+    bool snapshots = record_takes_snapshots(o);
     struct sigaction hangup;
     sigset_t signals;
 
@@ -547,10 +553,10 @@ static struct error *finish(struct record *r)
     interrupt_allow();
     if (!r->o->quiet)
         report_summary(r, end_ns);
-    if (r->bundle && !r->o->has_nice) /* to pack binaries takes long, and nothing waits for it */
-        setpriority(PRIO_PROCESS, 0, r->context.nice);
-    if (!err && r->bundle)
-        err = archive_modules(r->bundle, r->modules, r->o->unwind == UNWIND_SNAPSHOT || r->o->unwind == UNWIND_BOTH);
+    if (!err && r->bundle) {
+        go_as_started(r); /* to pack binaries takes long */
+        err = archive_modules(r->bundle, r->modules, record_takes_snapshots(r->o));
+    }
     return err;
 }
 

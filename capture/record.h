@@ -56,6 +56,12 @@ struct record_options {
     FILE *messages;          /* where status and summary go */
 };
 
+/* Whether stacks are copied for pysym to unwind them. */
+static inline bool record_takes_snapshots(const struct record_options *o)
+{
+    return o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;
+}
+
 /* As the command line and the trace have it, by enum record_unwind; ends with NULL. */
 extern const char *const record_unwind_names[];
 /* Likewise, by enum record_backend. */

@@ -22,7 +22,7 @@ struct budget_use capture_use(const struct record *r, uint64_t time_ns)
                   (r->sampler ? sampler_cpu_ns(r->sampler) : 0),
         .lost = r->losses[LOSS_ring_full],
         .bytes = capture_bytes(r),
-        .memory = r->o->max_memory ? procfs_own_resident() : 0,
+        .memory = r->held_bytes,
     };
 }
 
@@ -34,9 +34,10 @@ static uint64_t near_limit(const struct record *r)
 
 struct error *capture_check_memory(const struct record *r)
 {
+    if (!r->o->max_memory)
+        return NULL;
     uint64_t held = procfs_own_resident(), least = held + held / 2;
-
-    if (!r->o->max_memory || least <= r->o->max_memory)
+    if (least <= r->o->max_memory)
         return NULL;
     return error_create(ERROR_USAGE,
                         "--max-memory: pycap holds %" PRIu64 " MiB before the first sample, so allow %" PRIu64
@@ -61,13 +62,15 @@ static struct error *forget_codes(struct record *r)
 struct error *capture_limit_memory(struct record *r, uint64_t time_ns)
 {
     if (r->o->max_memory) {
-        uint64_t held = procfs_own_resident();
-        if (held > r->o->max_memory || (held > near_limit(r) && time_ns - r->forgotten_ns >= FORGET_NS)) {
+        r->held_bytes = procfs_own_resident();
+        if (r->held_bytes > r->o->max_memory ||
+            (r->held_bytes > near_limit(r) && time_ns - r->forgotten_ns >= FORGET_NS)) {
             r->forgotten_ns = time_ns;
             TRY(forget_codes(r));
             if (trace_writer_epoch_fits(r->writer))
                 TRY(recorder_begin_epoch(r->recorder, time_ns));
             malloc_trim(0);
+            r->held_bytes = procfs_own_resident();
             return NULL;
         }
     }

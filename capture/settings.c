@@ -27,38 +27,34 @@ static void add_number(struct settings *s, const char *key, uint64_t number)
     settings_add(s, key, text);
 }
 
+/* Takes the text; none is no setting. */
+static void add_text(struct settings *s, const char *key, struct buf *text)
+{
+    if (text->len_bytes && !text->bad)
+        settings_add(s, key, buf_cstr(text));
+    buf_deinit(text);
+}
+
 static void add_list(struct settings *s, const char *key, char *const *list, size_t count)
 {
     struct buf text = {0};
 
-    for (size_t i = 0; i < count; i++) {
-        buf_put_str(&text, i ? "," : "");
-        buf_put_str(&text, list[i]);
-    }
-    buf_put_u8(&text, 0);
-    if (count && !text.bad)
-        settings_add(s, key, (const char *)text.data);
-    buf_deinit(&text);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&text, "%s%s", i ? "," : "", list[i]);
+    add_text(s, key, &text);
 }
 
 static void add_cpus(struct settings *s, const int *cpus, uint32_t count)
 {
     struct buf text = {0};
-    char number[16];
 
-    for (uint32_t i = 0; i < count; i++) {
-        snprintf(number, sizeof number, "%s%d", i ? "," : "", cpus[i]);
-        buf_put_str(&text, number);
-    }
-    buf_put_u8(&text, 0);
-    if (count && !text.bad)
-        settings_add(s, "cpus", (const char *)text.data);
-    buf_deinit(&text);
+    for (uint32_t i = 0; i < count; i++)
+        buf_printf(&text, "%s%d", i ? "," : "", cpus[i]);
+    add_text(s, "cpus", &text);
 }
 
 void settings_of_options(const struct record_options *o, bool by_proc, struct settings *out)
 {
-    bool snapshots = !by_proc && (o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH);
     char percent[32];
 
     *out = (struct settings){0};
@@ -73,7 +69,7 @@ void settings_of_options(const struct record_options *o, bool by_proc, struct se
     add_cpus(out, o->cpus, o->cpu_count);
     add_number(out, "frequency", o->frequency_hz);
     settings_add(out, "unwind", record_unwind_names[by_proc ? UNWIND_NO : o->unwind]);
-    if (snapshots)
+    if (!by_proc && record_takes_snapshots(o))
         add_number(out, "stack-size", o->stack_bytes);
     settings_add(out, "kernel", o->kernel && !by_proc ? "yes" : "no");
     if (o->max_cpu > 0) {

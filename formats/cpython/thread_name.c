@@ -181,7 +181,7 @@ static bool is_int(const struct reader *r, uint64_t address, uint64_t wanted)
            number == wanted;
 }
 
-/* Whether an entry has this key: the str `name`, or without one the number `number`, which is its own hash, as far as handles go. */
+/* Whether an entry has this key: the str `name`, or without one the number `number` (its own hash, as far as handles go). */
 static bool has_key(const struct reader *r, const struct dict *d, const uint8_t *entry, const char *name, uint64_t number)
 {
     uint64_t key = u64_of(entry + (d->hashed ? 8 : 0));

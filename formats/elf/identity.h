@@ -37,7 +37,8 @@ struct elf_identity {
 
 /*
  * Reads an open file. One that is no ELF file is no error: is_elf is false then, and the identity is the hash of
- * its contents; so it is where the build ID lies behind more than 1 MiB of notes. `path` is for messages. The caller deinits `out`, also after an error.
+ * its contents; so it is where the build ID lies behind more than 1 MiB of notes. `path` is for messages. The caller
+ * deinits `out`, also after an error.
  */
 struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out);
 /* The same of an image in memory (the vdso); never hashed. */
