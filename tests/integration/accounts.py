@@ -9,6 +9,10 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOSSES = {int(n): name for n, name in
           re.findall(r"^LOSS\((\d+), (\w+)", (ROOT / "formats/trace/losses.def").read_text(), re.M)}
+# What stands in a stack for frames that are missing.
+MARKS = {"[torn]", "[truncated]", "[no frames]"}
+# Of a trace: a block behind it holds records.
+TRACE_HEAD_BYTES = 24
 # Samples that are not in the file; the other losses leave a sample with less in it.
 SEEN_BUT_LOST = ("ring_full", "process_gone", "file_full")
 

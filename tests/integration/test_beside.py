@@ -10,7 +10,6 @@ import accounts
 from conftest import PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
-MARKS = {"[torn]", "[truncated]"}
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_subinterpreters(python, run, folded, pysym):
     where, marked = collections.defaultdict(collections.Counter), 0
     for frames, count in folded(trace, "--threads"):
         function = next((m[1] for m in (re.match(r"in_(\w+) \(", f) for f in frames) if m), None)
-        if function and MARKS.intersection(frames):
+        if function and accounts.MARKS.intersection(frames):
             marked += count
         elif function:
             where[function][(frames[0].rsplit("-", 1)[0], frames[1] if frames[1].startswith("[") else None)] += count
@@ -107,7 +106,7 @@ def test_tasks(python, run, folded, pysym):
         names = [f.split(" (")[0] for f in frames]
         if "burn" not in names:
             continue
-        if MARKS.intersection(frames):
+        if accounts.MARKS.intersection(frames):
             marked += count
             continue
         name = task and re.sub(r"^short-\d+$", "short", task[1])

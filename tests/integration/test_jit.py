@@ -61,7 +61,7 @@ def test_jit(python, pycap, folded, tmp_path):
     assert (done.returncode, done.stdout) == (0, "True True\n"), done
     jitted = spinning = marked = 0
     for frames, count in folded(trace):
-        if {"[torn]", "[truncated]"}.intersection(frames) and any(re.match(r"(inner|leaving) \(jit.py:", frame) for frame in frames):
+        if accounts.MARKS.intersection(frames) and any(re.match(r"(inner|leaving) \(jit.py:", frame) for frame in frames):
             marked += count
             continue
         names = [frame.split(" (jit.py")[0] for frame in frames]

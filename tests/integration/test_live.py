@@ -41,7 +41,6 @@ def profile(pysym, tmp_path):
 
 
 # Frames that say that others are missing. "[libfoo.so]" is a native function without a name.
-MARKS = {"[torn]", "[truncated]", "[no frames]"}
 
 
 def python_only(frames):
@@ -132,7 +131,7 @@ def check_chains(trace, done, samples, most_torn):
     for _, frames, weight in samples:
         if [f["name"] for f in frames] == ["[no frames]"]:
             continue  # the first moments, before it was known to be Python
-        if any(f["name"] in MARKS for f in frames):
+        if any(f["name"] in accounts.MARKS for f in frames):
             torn += weight / unit
             continue
         got = python_only(frames)
@@ -276,7 +275,7 @@ def test_native_between(python, unwind, chains_of, profile):
     unit = min(weight for _, _, weight in rows)
     for _, frames, weight in rows:
         names = [f["name"] for f in frames]
-        if MARKS.intersection(names):
+        if accounts.MARKS.intersection(names):
             continue  # test_chains counts those
         for chain, functions in BETWEEN.items():
             leaf = next((i for i, n in enumerate(names) if n.startswith(f"spin_{chain} (")), None)

@@ -10,13 +10,14 @@ import time
 
 import pytest
 
+import accounts
 from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 PYTHON = "/usr/bin/python3"
 NEEDED = ["bpf", "perfmon"]
 USEFUL = ["sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog", "sys_nice"]
+OF_UNIT = [name for name in NEEDED + USEFUL if name != "sys_nice"]  # systemd gives the nice value itself
 NUMBERS = {"dac_override": 1, "dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "bpf": 39, "checkpoint_restore": 40}
-TRACE_HEAD_BYTES = 24
 OWN, OTHER = "65534", "65533"
 # Longer than what the sampler sends of a name: the rest is read from the process's memory.
 LONG = "f" * 700
@@ -272,7 +273,7 @@ def recording(place):
         end = time.monotonic() + 60
         while time.monotonic() < end and process.poll() is None:
             # The file's head is written before privileges are given up; the first block a second after recording began.
-            if trace.exists() and trace.stat().st_size > TRACE_HEAD_BYTES:
+            if trace.exists() and trace.stat().st_size > accounts.TRACE_HEAD_BYTES:
                 return process
             time.sleep(0.05)
         raise AssertionError("pycap does not record")
@@ -364,11 +365,9 @@ def unit_lines():
 def test_unit(tmp_path):
     """The systemd service: these capabilities and no others, options that exist, and systemd understands all of it."""
     unit = unit_lines()
-    # systemd gives the nice value itself.
-    held = [name for name in NEEDED + USEFUL if name != "sys_nice"]
     assert unit["Nice"] == "-20"
     for key in ("AmbientCapabilities", "CapabilityBoundingSet"):
-        assert sorted(unit[key].split()) == sorted(f"CAP_{name.upper()}" for name in held)
+        assert sorted(unit[key].split()) == sorted(f"CAP_{name.upper()}" for name in OF_UNIT)
     usage = subprocess.run([PYCAP, "--help"], capture_output=True, text=True, check=True).stdout
     options = re.findall(r"--[a-z-]+", unit["ExecStart"])
     assert options and all(option in usage for option in options)
@@ -387,7 +386,7 @@ def test_service_command(recording, place):
     unit = unit_lines()
     arguments = unit["ExecStart"].replace("%%", "%").replace("${STATE_DIRECTORY}", str(place)).split()[2:]
     arguments[arguments.index("-o") + 1] = str(place / "t-%t.bin")
-    process = subprocess.Popen(["nice", "-n", "-20", *as_user([n for n in NEEDED + USEFUL if n != "sys_nice"], PYCAP, "record", *arguments)])
+    process = subprocess.Popen(["nice", "-n", unit["Nice"], *as_user(OF_UNIT, PYCAP, "record", *arguments)])
     try:
         for count in (1, 2, 3):
             end = time.monotonic() + 60

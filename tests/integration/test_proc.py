@@ -18,9 +18,7 @@ from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
 DEBIAN = "/usr/bin/python3"
-MARKS = {"[torn]", "[truncated]", "[no frames]"}
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
-HEAD_BYTES = 24  # of a trace
 NO_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 
 
@@ -92,7 +90,7 @@ def test_chains(python, record_proc, profile):
     chains = {c["name"]: [tuple(f) for f in c["frames"]] for c in json.loads(done.stdout)}
     seen, marked = collections.Counter(), 0
     for _, frames, _ in profile(trace):
-        if any(f[0] in MARKS for f in frames):
+        if any(f[0] in accounts.MARKS for f in frames):
             marked += frames != [("[no frames]", "", 0)]  # a thread that runs no Python yet, or no more
             continue
         if not frames[-1][0].startswith("spin_"):
@@ -407,7 +405,7 @@ def test_pid(pysym, tmp_path, profile):
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         # It goes on when it is recorded: the first block behind the file's head.
         deadline = time.monotonic() + 120
-        while recorder.poll() is None and not (trace.exists() and trace.stat().st_size > HEAD_BYTES):
+        while recorder.poll() is None and not (trace.exists() and trace.stat().st_size > accounts.TRACE_HEAD_BYTES):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         if recorder.poll() is None:

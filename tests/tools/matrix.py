@@ -32,7 +32,6 @@ PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 PROGRAMS = [ROOT / "testdata/programs/chains.py", ROOT / "testdata/programs/lines.py"]
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$", re.S)
-MARKS = {"[torn]", "[truncated]", "[no frames]"}
 # Lines of a spinner in chains.py, and those where it spins.
 SPINNER_LINES, SPIN_LINES = (1, 2, 3, 4, 5, 6), (4, 5)
 COLUMNS = ("samples", "in chains", "chain equal", "line equal", "passing", "marked", "elsewhere", "WRONG", "Python whole",
@@ -98,7 +97,7 @@ def samples_of(trace, *options):
     for profile in data["profiles"]:
         for stack, weight in zip(profile["samples"], profile["weights"]):
             names = [data["shared"]["frames"][i]["name"] for i in stack]
-            sample = ([known[i] for i in stack if known[i]], MARKS.intersection(names), names)
+            sample = ([known[i] for i in stack if known[i]], accounts.MARKS.intersection(names), names)
             for _ in range(round(weight / unit_ns)):
                 yield sample
 
@@ -160,10 +159,14 @@ def row(name, results):
     return "%-14s " % name + "  ".join(str(v).rjust(len(c)) for v, c in zip(values, COLUMNS))
 
 
-def all_good(results):
+def all_good(results, of_few=False):
+    """Nothing wrong, and one in a thousand in passing or marked; `of_few`: as far as a small number of samples can tell."""
     compared, passing, marked = (sum(getattr(r, field) for r in results) for field in ("compared", "passing", "marked"))
-    return (not any(r.wrong or r.missing for r in results) and accounts.is_rare(passing, compared) and
-            accounts.is_rare(marked, compared))
+    if any(r.wrong or r.missing for r in results):
+        return False
+    if of_few:
+        return accounts.is_rare(passing, compared) and accounts.is_rare(marked, compared)
+    return passing <= 0.001 * compared + 1 and marked <= 0.001 * (compared - passing)
 
 
 def report(name, results):
