@@ -51,8 +51,8 @@ endif
 
 # ---- what is built ----
 FORMATS_SRC   := $(sort $(wildcard formats/*/*.c))
-CAPTURE_SRC   := $(sort $(filter-out capture/main.c,$(wildcard capture/*.c)))
-SYMBOLIZE_SRC := $(sort $(filter-out symbolize/main.c,$(wildcard symbolize/*.c)))
+CAPTURE_SRC   := $(sort $(filter-out capture/main.c,$(wildcard capture/*.c capture/*/*.c)))
+SYMBOLIZE_SRC := $(sort $(filter-out symbolize/main.c,$(wildcard symbolize/*.c symbolize/*/*.c)))
 FORMATS_LIB   := $(OBJ)/formats.a
 CAPTURE_LIB   := $(OBJ)/capture.a
 SYMBOLIZE_LIB := $(OBJ)/symbolize.a
@@ -91,7 +91,7 @@ $(OBJ)/%.o: %.c | deps
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(call obj,$(filter-out capture/procfs.c capture/root.c,$(CAPTURE_SRC)) capture/main.c): $(SKELETON)
+$(call obj,$(filter-out capture/host/procfs.c capture/host/root.c,$(CAPTURE_SRC)) capture/main.c): $(SKELETON)
 
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
 	@mkdir -p $(@D)
@@ -172,7 +172,7 @@ check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
-$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/procfs.o $(OBJ)/capture/root.o $(OBJ)/symbolize/archive.o $(OBJ)/symbolize/perf_map.o $(FORMATS_LIB)
+$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/host/procfs.o $(OBJ)/capture/host/root.o $(OBJ)/symbolize/binary/archive.o $(OBJ)/symbolize/stack/perf_map.o $(FORMATS_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
 .PHONY: fuzz fuzz-long fuzz-run

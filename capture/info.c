@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "capture/host.h"
-#include "capture/modules.h"
-#include "capture/privileges.h"
-#include "capture/processes.h"
-#include "capture/procfs.h"
-#include "capture/sampler.h"
+#include "capture/host/host.h"
+#include "capture/binary/modules.h"
+#include "capture/host/privileges.h"
+#include "capture/process/processes.h"
+#include "capture/host/procfs.h"
+#include "capture/sampler/sampler.h"
 #include "formats/base/buf.h"
 #include "formats/base/printable.h"
 

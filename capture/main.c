@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/archive.h"
-#include "capture/files.h"
-#include "capture/filter.h"
-#include "capture/host.h"
+#include "capture/archive/archive.h"
+#include "capture/session/files.h"
+#include "capture/process/filter.h"
+#include "capture/host/host.h"
 #include "capture/info.h"
-#include "capture/record.h"
+#include "capture/session/session.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/layout.h"
 

@@ -9,12 +9,12 @@
 #include "formats/base/vec.h"
 #include "formats/emit/weights.h"
 #include "formats/trace/trace.h"
-#include "symbolize/epoch.h"
-#include "symbolize/input.h"
+#include "symbolize/trace/epoch.h"
+#include "symbolize/trace/input.h"
 #include "symbolize/reorder.h"
-#include "symbolize/resolve.h"
-#include "symbolize/summary.h"
-#include "symbolize/unwind_check.h"
+#include "symbolize/stack/resolve.h"
+#include "symbolize/summary/summary.h"
+#include "symbolize/check/unwind_check.h"
 
 struct convert {
     const struct options *options;

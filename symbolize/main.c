@@ -9,7 +9,7 @@
 
 #include "formats/base/output.h"
 #include "symbolize/convert.h"
-#include "symbolize/input.h"
+#include "symbolize/trace/input.h"
 #include "symbolize/options.h"
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };

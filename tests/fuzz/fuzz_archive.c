@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbolize/archive.h"
+#include "symbolize/binary/archive.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/procfs.h"
+#include "capture/host/procfs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)

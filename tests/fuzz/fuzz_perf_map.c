@@ -2,7 +2,7 @@
 /* Tables of symbols that a program wrote for perf: any bytes, and every boundary looked up. */
 #include <stdlib.h>
 
-#include "symbolize/perf_map.h"
+#include "symbolize/stack/perf_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)

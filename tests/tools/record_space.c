@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 
 #include "bpf/python_walk.h"
-#include "capture/modules.h"
-#include "capture/processes.h"
+#include "capture/binary/modules.h"
+#include "capture/process/processes.h"
 #include "formats/cpython/code.h"
 #include "tests/tools/space.h"
 

@@ -18,8 +18,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "symbolize/epoch.h"
-#include "symbolize/resolve.h"
+#include "symbolize/trace/epoch.h"
+#include "symbolize/stack/resolve.h"
 
 static inline void good(struct error *err)
 {

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
-#include "symbolize/unwind.h"
+#include "symbolize/unwind/unwind.h"
 #include "tests/unit/stopped.h"
 
 enum { MAPPINGS_MAX = 1024, MODULES_MAX = 256 };

@@ -13,11 +13,11 @@
 #include "formats/elf/identity.h"
 #include "formats/elf/links.h"
 #include "formats/elf/strip.h"
-#include "symbolize/archive.h"
-#include "symbolize/binaries.h"
-#include "symbolize/image.h"
-#include "symbolize/symbols.h"
-#include "symbolize/unwind_module.h"
+#include "symbolize/binary/archive.h"
+#include "symbolize/binary/binaries.h"
+#include "symbolize/binary/image.h"
+#include "symbolize/binary/symbols.h"
+#include "symbolize/unwind/unwind_module.h"
 #include "tests/unit/elf_fixture.h"
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "formats/elf/identity.h"
-#include "symbolize/binaries.h"
+#include "symbolize/binary/binaries.h"
 #include "tests/unit/elf_fixture.h"
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";

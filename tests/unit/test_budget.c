@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "capture/budget.h"
+#include "capture/session/budget.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -19,13 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/host.h"
-#include "capture/kallsyms.h"
-#include "capture/kernel_hang.h"
-#include "capture/modules.h"
-#include "capture/processes.h"
-#include "capture/procfs.h"
-#include "capture/queue.h"
+#include "capture/host/host.h"
+#include "capture/host/kallsyms.h"
+#include "capture/host/kernel_hang.h"
+#include "capture/binary/modules.h"
+#include "capture/process/processes.h"
+#include "capture/host/procfs.h"
+#include "capture/session/queue.h"
 #include "formats/elf/identity.h"
 #include "tests/unit/ok.h"
 

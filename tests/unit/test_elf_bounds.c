@@ -14,8 +14,8 @@
 #include "elf_fixture.h"
 #include "formats/elf/identity.h"
 #include "ok.h"
-#include "symbolize/binaries.h"
-#include "symbolize/symbols.h"
+#include "symbolize/binary/binaries.h"
+#include "symbolize/binary/symbols.h"
 
 enum {
     AREA = 4 << 20, NOTES = 4096, SECTIONS = 60000, SYMBOLS = AREA / sizeof(Elf64_Sym),

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/files.h"
+#include "capture/session/files.h"
 #include "formats/trace/block.h"
 #include "tests/unit/ok.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "capture/filter.h"
+#include "capture/process/filter.h"
 
 #define OK(expr)                                       \
     do {                                               \

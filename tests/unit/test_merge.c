@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbolize/merge.h"
+#include "symbolize/stack/merge.h"
 
 enum { MOST = 64 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/perf_map.h"
+#include "symbolize/stack/perf_map.h"
 
 static void add(struct perf_map *m, const char *text)
 {

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/followed.h"
-#include "capture/proc_sampler.h"
+#include "capture/proc/followed.h"
+#include "capture/proc/proc_sampler.h"
 
 #define OK(expr)                                         \
     do {                                                 \

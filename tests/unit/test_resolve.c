@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "formats/base/buf.h"
-#include "symbolize/mappings.h"
-#include "symbolize/model.h"
+#include "symbolize/trace/address_space.h"
+#include "symbolize/stack/model.h"
 #include "symbolize/reorder.h"
-#include "symbolize/summary.h"
+#include "symbolize/summary/summary.h"
 
 /* ---- mappings ---- */
 

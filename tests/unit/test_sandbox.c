@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/privileges.h"
-#include "capture/sandbox.h"
+#include "capture/host/privileges.h"
+#include "capture/session/sandbox.h"
 
 static char file[] = "/tmp/pycap-sandbox-XXXXXX";
 static char fresh[64]; /* a name that no file has */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "capture/filter.h"
-#include "capture/settings.h"
+#include "capture/process/filter.h"
+#include "capture/session/settings.h"
 
 static const char *value(const struct settings *s, const char *key)
 {

@@ -13,8 +13,8 @@
 #include <inttypes.h>
 #include <lzma.h>
 
-#include "symbolize/ranges.h"
-#include "symbolize/symbols.h"
+#include "symbolize/binary/ranges.h"
+#include "symbolize/binary/symbols.h"
 #include "tests/unit/elf_fixture.h"
 
 enum { FRAMES_MAX = 32 };

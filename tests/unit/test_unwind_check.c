@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "symbolize/snapshot.h"
-#include "symbolize/unwind_check.h"
+#include "symbolize/stack/snapshot.h"
+#include "symbolize/check/unwind_check.h"
 
 enum { FRAMES_MAX = 60, ID_FIRST = 1 };
 

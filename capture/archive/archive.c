@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which modules a trace needs: those with native frames, and where stacks were copied
+ * rather than unwound, all that were mapped executable by the processes concerned, for
+ * nobody knows yet which of them the stacks lead through.
+ */
+#include "capture/archive/archive.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/archive/bundle.h"
+#include "capture/host/host.h"
+#include "capture/binary/modules.h"
+#include "capture/host/procfs.h"
+#include "formats/base/arena.h"
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
+#include "formats/trace/trace.h"
+
+enum { PLACES_MAX = 8, PROTECTION_EXECUTE = 4 };
+#define NS_PER_S UINT64_C(1000000000)
+
+struct place {
+    const char *path;
+    uint32_t tgid;              /* 0: none known */
+    uint64_t start_boottime_ns; /* 0: not known */
+    uint64_t start, end;
+};
+
+/* A module, over all epochs and traces. */
+struct wanted {
+    uint32_t kind, id_kind, id_len;
+    const uint8_t *id;
+    const uint8_t *image; /* the vdso's */
+    uint64_t image_len;
+    uint64_t frame_count;
+    bool mapped; /* by a process whose stacks were copied */
+    struct place places[PLACES_MAX];
+    uint32_t place_count, order;
+};
+
+/* Of an epoch, by its ids; index 0 is none. */
+struct seen_process {
+    uint32_t tgid;
+    uint64_t start_boottime_ns;
+    bool snapshots;
+};
+struct seen_mapping {
+    uint32_t process, wanted;
+};
+
+struct survey {
+    struct arena arena;
+    struct intern keys; /* kind, id; or kind, path */
+    VEC(struct wanted) wanted;
+    bool same_boot; /* of the file at hand: its process ids still mean something */
+    uint8_t boot_id[16];
+    bool has_boot_id, damaged;
+    /* Of the epoch. */
+    VEC(const char *) strings;
+    VEC(uint32_t) modules; /* index in `wanted` + 1 */
+    VEC(struct seen_process) processes;
+    VEC(struct seen_mapping) mappings;
+};
+
+static void survey_deinit(struct survey *s)
+{
+    VEC_DEINIT(&s->wanted);
+    VEC_DEINIT(&s->strings);
+    VEC_DEINIT(&s->modules);
+    VEC_DEINIT(&s->processes);
+    VEC_DEINIT(&s->mappings);
+    intern_deinit(&s->keys);
+    arena_deinit(&s->arena);
+}
+
+static bool begin_epoch(struct survey *s)
+{
+    for (size_t i = 0; i < s->mappings.count; i++) {
+        const struct seen_mapping *m = &s->mappings.data[i];
+        s->wanted.data[m->wanted].mapped |= s->processes.data[m->process].snapshots;
+    }
+    s->strings.count = s->modules.count = s->processes.count = s->mappings.count = 0;
+    return VEC_PUSH(&s->strings, "") && VEC_PUSH(&s->modules, 0) && VEC_PUSH(&s->processes, (struct seen_process){0});
+}
+
+/* A place that was not known; of those without a process one is enough for each path. */
+static void add_place(struct wanted *w, const struct place *p)
+{
+    for (uint32_t i = 0; i < w->place_count; i++) {
+        const struct place *known = &w->places[i];
+        if (!strcmp(known->path, p->path) && (!p->tgid || (known->tgid == p->tgid && known->start == p->start)))
+            return;
+    }
+    if (w->place_count < PLACES_MAX)
+        w->places[w->place_count++] = *p;
+}
+
+static bool load_module(struct survey *s, const struct trace_module *m)
+{
+    const char *path = s->strings.data[m->path];
+    bool has_id = m->id_kind && m->build_id.len_bytes && m->build_id.len_bytes <= ELF_BUILD_ID_MAX;
+    const void *name = has_id ? (const void *)m->build_id.data : path;
+    uint32_t name_len = (uint32_t)(has_id ? m->build_id.len_bytes : strlen(path));
+    uint8_t *key = arena_alloc(&s->arena, 8 + name_len);
+    bool added;
+
+    if (!key)
+        return false;
+    memcpy(key, (uint32_t[]){m->kind, has_id ? m->id_kind : 0}, 8);
+    memcpy(key + 8, name, name_len);
+    uint32_t index = intern_id(&s->keys, key, 8 + name_len, &added);
+    if (index == INTERN_NONE)
+        return false;
+    if (added) {
+        struct wanted w = {.kind = m->kind, .id_kind = has_id ? m->id_kind : 0, .order = index};
+        if (has_id) {
+            w.id = key + 8;
+            w.id_len = name_len;
+        }
+        if (!VEC_PUSH(&s->wanted, w))
+            return false;
+    }
+    add_place(&s->wanted.data[index], &(struct place){.path = path});
+    return VEC_PUSH(&s->modules, index + 1);
+}
+
+static bool load_image(struct survey *s, const struct trace_image *image)
+{
+    struct wanted *w = &s->wanted.data[s->modules.data[image->module] - 1];
+
+    if (w->image_len || !image->data.len_bytes)
+        return true;
+    w->image = arena_dup(&s->arena, image->data.data, image->data.len_bytes);
+    w->image_len = image->data.len_bytes;
+    return w->image != NULL;
+}
+
+static bool load_mapping(struct survey *s, const struct trace_mapping *m)
+{
+    if (!m->module || m->change || (m->protection && !(m->protection & PROTECTION_EXECUTE)))
+        return true;
+    uint32_t index = s->modules.data[m->module] - 1;
+    const struct seen_process *p = &s->processes.data[m->process];
+    struct seen_mapping seen = {m->process, index};
+    struct place place = {.path = s->strings.data[m->path],
+                          .tgid = s->same_boot ? p->tgid : 0,
+                          .start_boottime_ns = p->start_boottime_ns,
+                          .start = m->address,
+                          .end = m->address + m->length};
+    if (*place.path && place.tgid && place.start_boottime_ns)
+        add_place(&s->wanted.data[index], &place);
+    return VEC_PUSH(&s->mappings, seen);
+}
+
+static bool load(struct survey *s, const struct trace_record *rec)
+{
+    switch (rec->type) {
+    case TRACE_epoch:
+        return begin_epoch(s);
+    case TRACE_host:
+        s->same_boot = s->has_boot_id && rec->host.boot_id.len_bytes == sizeof s->boot_id &&
+                       !memcmp(rec->host.boot_id.data, s->boot_id, sizeof s->boot_id);
+        return true;
+    case TRACE_string: {
+        const char *text = arena_strndup(&s->arena, (const char *)rec->string.data.data, rec->string.data.len_bytes);
+        return text && VEC_PUSH(&s->strings, text);
+    }
+    case TRACE_process: {
+        struct seen_process p = {rec->process.tgid, rec->process.start_boottime_ns, false};
+        return VEC_PUSH(&s->processes, p);
+    }
+    case TRACE_module:
+        return load_module(s, &rec->module);
+    case TRACE_image:
+        return load_image(s, &rec->image);
+    case TRACE_mapping:
+        return load_mapping(s, &rec->mapping);
+    case TRACE_native_frame:
+        if (rec->native_frame.module)
+            s->wanted.data[s->modules.data[rec->native_frame.module] - 1].frame_count++;
+        return true;
+    case TRACE_snapshot:
+        s->processes.data[rec->snapshot.process].snapshots = true;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static struct error *survey_trace(struct survey *s, const char *path, FILE *messages)
+{
+    struct trace_reader *reader;
+    struct trace_record rec;
+    bool more = true, ok = begin_epoch(s);
+
+    s->same_boot = false;
+    TRY(trace_reader_open(path, &reader));
+    struct error *err = NULL;
+    while (ok && !err) {
+        err = trace_reader_next(reader, &rec, &more);
+        if (err || !more)
+            break;
+        ok = load(s, &rec);
+    }
+    const struct trace_reader_stats *stats = trace_reader_stats(reader);
+    if (!err && stats->damage_count)
+        fprintf(messages, "pycap: %s: %" PRIu64 " bytes damaged and skipped; modules named there only are not archived\n",
+                path, stats->damaged_bytes);
+    s->damaged |= stats->damage_count != 0;
+    trace_reader_close(reader);
+    ok = ok && begin_epoch(s);
+    return err ? err : ok ? NULL : error_no_memory();
+}
+
+/* Whether the process is the one of the trace, and not a later one with its number. */
+static bool still_lives(const struct place *p)
+{
+    struct procfs_status status;
+    uint64_t ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK);
+
+    if (!p->tgid)
+        return false;
+    struct error *err = procfs_status((pid_t)p->tgid, &status);
+    if (err) {
+        error_destroy(err);
+        return false;
+    }
+    uint64_t ticks = p->start_boottime_ns / (NS_PER_S / ticks_per_s);
+    return status.start_ticks >= ticks - (ticks > 0) && status.start_ticks <= ticks + 1;
+}
+
+static int by_need(const void *a, const void *b)
+{
+    const struct wanted *x = a, *y = b;
+
+    if (x->frame_count != y->frame_count)
+        return x->frame_count > y->frame_count ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static struct error *gather(struct survey *s, struct bundle *b)
+{
+    if (s->wanted.count)
+        qsort(s->wanted.data, s->wanted.count, sizeof *s->wanted.data, by_need);
+    for (size_t i = 0; i < s->wanted.count; i++) {
+        const struct wanted *w = &s->wanted.data[i];
+        const struct bundle_key key = {w->id_kind, w->id, w->id_len};
+        struct bundle_place places[PLACES_MAX];
+        if (!w->frame_count && !w->mapped)
+            continue;
+        if (w->kind == MODULE_VDSO) {
+            if (w->image_len)
+                TRY(bundle_add_vdso(b, &key, w->image, w->image_len));
+            continue;
+        }
+        if (w->kind != MODULE_ELF || !w->place_count)
+            continue; /* no binary */
+        for (uint32_t k = 0; k < w->place_count; k++) {
+            const struct place *p = &w->places[k];
+            bool lives = still_lives(p);
+            places[k] = (struct bundle_place){p->path, lives ? (pid_t)p->tgid : 0, p->start, p->end};
+        }
+        TRY(bundle_add(b, &key, places, w->place_count, -1));
+    }
+    return NULL;
+}
+
+static struct error *run(const struct archive_options *o, struct survey *s, struct bundle **b, bool *complete)
+{
+    const struct bundle_options options = {
+        .output = o->output, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
+    struct host host;
+    uint32_t missing = 0;
+
+    TRY(host_read(&host));
+    memcpy(s->boot_id, host.boot_id, sizeof s->boot_id);
+    s->has_boot_id = host.has_boot_id;
+    host_deinit(&host);
+    for (uint32_t i = 0; i < o->input_count; i++)
+        TRY(survey_trace(s, o->inputs[i], o->messages));
+    TRY(bundle_create(&options, b));
+    TRY(gather(s, *b));
+    TRY(bundle_finish(*b, &missing));
+    *complete = !missing && !s->damaged;
+    return NULL;
+}
+
+struct error *archive_run(const struct archive_options *options, bool *complete)
+{
+    struct survey s = {0};
+    struct bundle *b = NULL;
+
+    *complete = false;
+    struct error *err = run(options, &s, &b, complete);
+    bundle_destroy(b);
+    survey_deinit(&s);
+    return err;
+}
+
+static struct error *gather_held(struct bundle *b, const struct modules *modules, bool snapshots)
+{
+    /* Those that frames are in come first. */
+    for (int framed = 1; framed >= 0; framed--) {
+        for (uint32_t i = 0; i < modules_count(modules); i++) {
+            const struct module *m = modules_get(modules, i);
+            const struct elf_identity *id = &m->identity;
+            const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
+            const struct bundle_place place = {.path = m->path, .pid = m->pid};
+            if (m->framed != framed || !(m->framed || (snapshots && m->trace_epoch_1)))
+                continue;
+            if (m->kind == MODULE_VDSO && m->image)
+                TRY(bundle_add_vdso(b, &key, m->image, m->image_len_bytes));
+            else if (m->kind == MODULE_ELF)
+                TRY(bundle_add(b, &key, &place, 1, m->held_fd ? m->held_fd : -1));
+        }
+    }
+    return NULL;
+}
+
+struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots)
+{
+    uint32_t missing;
+
+    TRY(gather_held(b, modules, snapshots));
+    return bundle_finish(b, &missing);
+}

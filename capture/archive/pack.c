@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/archive/pack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/base/output.h"
+#include "formats/elf/strip.h"
+
+enum { CHUNK = 1 << 18 };
+
+struct pack {
+    struct archive *archive;
+    struct output output;
+    struct archive_entry *entry;
+    uint64_t len_bytes;
+    int write_errno; /* why writing failed, when it did */
+    bool given_up;   /* what still comes goes nowhere */
+    uint8_t chunk[CHUNK];
+};
+
+static la_ssize_t on_write(struct archive *a, void *ctx, const void *data, size_t len)
+{
+    struct pack *p = ctx;
+
+    if (p->given_up)
+        return (la_ssize_t)len;
+    errno = 0;
+    size_t written = fwrite(data, 1, len, p->output.file);
+    p->len_bytes += written;
+    if (written == len)
+        return (la_ssize_t)len;
+    p->write_errno = errno ? errno : EIO;
+    archive_set_error(a, p->write_errno, "write failed");
+    return -1;
+}
+
+/* What libarchive says, or what kept it from writing. */
+static struct error *check(struct pack *p, int status)
+{
+    if (status == ARCHIVE_OK || status == ARCHIVE_WARN) /* a name that is no UTF-8 is a warning, and stays as it is */
+        return NULL;
+    if (p->write_errno)
+        return error_file(p->write_errno, p->output.name, "could not be written");
+    const char *text = archive_error_string(p->archive);
+    return error_path(ERROR_IO, p->output.name, "could not be written: %s", text ? text : "no reason is known");
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t len = strlen(s), end_len = strlen(end);
+
+    return len > end_len && !strcmp(s + len - end_len, end);
+}
+
+static int add_filter(struct archive *a, const char *path)
+{
+    if (ends_with(path, ".tar"))
+        return archive_write_add_filter_none(a);
+    if (ends_with(path, ".gz") || ends_with(path, ".tgz"))
+        return archive_write_add_filter_gzip(a);
+    if (ends_with(path, ".bz2"))
+        return archive_write_add_filter_bzip2(a);
+    if (ends_with(path, ".xz"))
+        return archive_write_add_filter_xz(a);
+    return archive_write_add_filter_zstd(a);
+}
+
+/* The file is as private as a trace, for what is in it may be, and belongs to the user who called sudo. */
+static struct error *make_private(struct pack *p)
+{
+    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+
+    if (p->output.temporary && fchmod(fileno(p->output.file), 0600))
+        return error_file(errno, p->output.name, "cannot be made private");
+    if (p->output.temporary && uid && gid && !geteuid() &&
+        fchown(fileno(p->output.file), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
+        return error_file(errno, p->output.name, "cannot be given to the user who called sudo");
+    return NULL;
+}
+
+static struct error *begin(struct pack *p, const char *path)
+{
+    TRY(output_open(strcmp(path, "-") ? path : NULL, &p->output));
+    TRY(make_private(p));
+    p->archive = archive_write_new();
+    p->entry = archive_entry_new();
+    if (!p->archive || !p->entry)
+        return error_no_memory();
+    TRY(check(p, archive_write_set_format_pax_restricted(p->archive)));
+    TRY(check(p, add_filter(p->archive, path)));
+    archive_write_set_bytes_in_last_block(p->archive, 1);
+    return check(p, archive_write_open(p->archive, p, NULL, on_write, NULL));
+}
+
+struct error *pack_create(const char *path, struct pack **out)
+{
+    struct pack *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return error_no_memory();
+    struct error *err = begin(p, path);
+    if (err) {
+        pack_destroy(p);
+        return err;
+    }
+    *out = p;
+    return NULL;
+}
+
+static struct error *put_header(struct pack *p, const char *member, unsigned type, uint64_t len_bytes, const char *target)
+{
+    struct archive_entry *e = archive_entry_clear(p->entry);
+
+    archive_entry_set_pathname(e, member);
+    archive_entry_set_filetype(e, type);
+    archive_entry_set_perm(e, type == AE_IFLNK ? 0777 : 0644);
+    archive_entry_set_mtime(e, 0, 0);
+    archive_entry_set_size(e, (la_int64_t)len_bytes);
+    if (target)
+        archive_entry_set_symlink(e, target);
+    return check(p, archive_write_header(p->archive, e));
+}
+
+static struct error *put_data(struct pack *p, const void *data, uint64_t len_bytes)
+{
+    for (const uint8_t *at = data; len_bytes;) {
+        la_ssize_t n = archive_write_data(p->archive, at, len_bytes < CHUNK ? len_bytes : CHUNK);
+        if (n <= 0)
+            return check(p, n < 0 ? (int)n : ARCHIVE_FATAL);
+        at += n;
+        len_bytes -= (uint64_t)n;
+    }
+    return NULL;
+}
+
+static struct error *put_zeros(struct pack *p, uint64_t len_bytes)
+{
+    memset(p->chunk, 0, len_bytes < CHUNK ? len_bytes : CHUNK);
+    while (len_bytes) {
+        uint64_t n = len_bytes < CHUNK ? len_bytes : CHUNK;
+        TRY(put_data(p, p->chunk, n));
+        len_bytes -= n;
+    }
+    return NULL;
+}
+
+/* Reads at `at` until the buffer is full or the file ends; the count, or -1. */
+static ssize_t read_at(int fd, void *to, size_t len_bytes, uint64_t at)
+{
+    size_t have = 0;
+
+    while (have < len_bytes) {
+        ssize_t n = pread(fd, (uint8_t *)to + have, len_bytes - have, (off_t)(at + have));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (!n)
+            break;
+        have += (size_t)n;
+    }
+    return (ssize_t)have;
+}
+
+static struct error *put_whole(struct pack *p, const char *member, int fd, uint64_t len_bytes, bool *ended_early)
+{
+    TRY(put_header(p, member, AE_IFREG, len_bytes, NULL));
+    for (uint64_t at = 0; at < len_bytes;) {
+        uint64_t left = len_bytes - at;
+        ssize_t n = read_at(fd, p->chunk, left < CHUNK ? left : CHUNK, at);
+        if (n <= 0) {
+            /* What the header promised has to come. */
+            *ended_early = true;
+            return put_zeros(p, left);
+        }
+        TRY(put_data(p, p->chunk, (uint64_t)n));
+        at += (uint64_t)n;
+    }
+    return NULL;
+}
+
+/* The file is read into memory: mapped, it could vanish from under us. */
+static struct error *put_stripped(struct pack *p, const char *member, int fd, uint64_t len_bytes, bool *ended_early)
+{
+    struct elf_extents left_out = {0};
+    uint64_t at = 0;
+    uint8_t *image = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (image == MAP_FAILED)
+        return error_no_memory();
+    ssize_t n = read_at(fd, image, len_bytes, 0);
+    *ended_early = n < 0 || (uint64_t)n < len_bytes;
+    struct error *err = elf_strip(image, len_bytes, &left_out);
+    if (!err)
+        err = put_header(p, member, AE_IFREG, len_bytes, NULL);
+    for (size_t i = 0; !err && i < left_out.list.count; i++) {
+        err = put_data(p, image + at, left_out.list.data[i].start - at);
+        if (!err)
+            err = put_zeros(p, left_out.list.data[i].end - left_out.list.data[i].start);
+        at = left_out.list.data[i].end;
+    }
+    if (!err)
+        err = put_data(p, image + at, len_bytes - at);
+    VEC_DEINIT(&left_out.list);
+    munmap(image, len_bytes);
+    return err;
+}
+
+struct error *pack_file(struct pack *p, const char *member, int fd, bool strip, bool *ended_early)
+{
+    struct stat st;
+
+    *ended_early = false;
+    if (fstat(fd, &st))
+        return error_file(errno, member, "cannot be looked at");
+    if (strip && st.st_size > 0)
+        return put_stripped(p, member, fd, (uint64_t)st.st_size, ended_early);
+    return put_whole(p, member, fd, (uint64_t)st.st_size, ended_early);
+}
+
+struct error *pack_bytes(struct pack *p, const char *member, const void *data, uint64_t len_bytes)
+{
+    TRY(put_header(p, member, AE_IFREG, len_bytes, NULL));
+    return put_data(p, data, len_bytes);
+}
+
+struct error *pack_link(struct pack *p, const char *member, const char *target)
+{
+    return put_header(p, member, AE_IFLNK, 0, target);
+}
+
+struct error *pack_finish(struct pack *p)
+{
+    TRY(check(p, archive_write_close(p->archive)));
+    return output_finish(&p->output);
+}
+
+uint64_t pack_size(const struct pack *p)
+{
+    return p->len_bytes;
+}
+
+void pack_destroy(struct pack *p)
+{
+    if (!p)
+        return;
+    /* Freeing writes an end, and only then lets go of all: after archive_write_fail() it keeps its buffer. */
+    p->given_up = true;
+    archive_write_free(p->archive);
+    archive_entry_free(p->entry);
+    output_deinit(&p->output);
+    free(p);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/binary/extents.h"
+
+#include <string.h>
+
+bool extents_init(struct extents *e, uint32_t total)
+{
+    *e = (struct extents){.total = total};
+    return VEC_PUSH(&e->free, ((struct extent){.count = total}));
+}
+
+void extents_deinit(struct extents *e)
+{
+    VEC_DEINIT(&e->free);
+    VEC_DEINIT(&e->waiting);
+}
+
+bool extents_take(struct extents *e, uint32_t count, uint32_t *start)
+{
+    *start = 0;
+    if (!count)
+        return true;
+    for (size_t i = 0; i < e->free.count; i++) {
+        struct extent *gap = &e->free.data[i];
+        if (gap->count < count)
+            continue;
+        *start = gap->start;
+        gap->start += count;
+        gap->count -= count;
+        e->used += count;
+        if (!gap->count) {
+            e->free.count--;
+            memmove(gap, gap + 1, (e->free.count - i) * sizeof *gap);
+        }
+        return true;
+    }
+    return false;
+}
+
+bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns)
+{
+    return !count || VEC_PUSH(&e->waiting, ((struct extent){start, count, time_ns}));
+}
+
+/* Into the list of gaps, joined with its neighbours. */
+static bool release(struct extents *e, const struct extent *x)
+{
+    size_t i = 0;
+
+    if (!VEC_RESERVE(&e->free, e->free.count + 1))
+        return false;
+    struct extent *gaps = e->free.data;
+    while (i < e->free.count && gaps[i].start < x->start)
+        i++;
+    bool left = i && gaps[i - 1].start + gaps[i - 1].count == x->start;
+    bool right = i < e->free.count && x->start + x->count == gaps[i].start;
+    if (left && right) {
+        gaps[i - 1].count += x->count + gaps[i].count;
+        e->free.count--;
+        memmove(gaps + i, gaps + i + 1, (e->free.count - i) * sizeof *gaps);
+    } else if (left) {
+        gaps[i - 1].count += x->count;
+    } else if (right) {
+        gaps[i].start = x->start;
+        gaps[i].count += x->count;
+    } else {
+        memmove(gaps + i + 1, gaps + i, (e->free.count - i) * sizeof *gaps);
+        gaps[i] = *x;
+        e->free.count++;
+    }
+    e->used -= x->count;
+    return true;
+}
+
+bool extents_settle(struct extents *e, uint64_t time_ns)
+{
+    size_t done = 0;
+    bool ok = true;
+
+    while (done < e->waiting.count && e->waiting.data[done].time_ns < time_ns)
+        ok &= release(e, &e->waiting.data[done++]);
+    if (!done)
+        return true;
+    e->waiting.count -= done;
+    memmove(e->waiting.data, e->waiting.data + done, e->waiting.count * sizeof *e->waiting.data);
+    return ok;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Space in an array that the sampler reads: extents are taken (first fit) and given
+ * back. What is given back may still be in use by a sample that is being taken on
+ * another CPU: it becomes free when the caller says that enough time has passed.
+ */
+#ifndef CAPTURE_BINARY_EXTENTS_H
+#define CAPTURE_BINARY_EXTENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/vec.h"
+
+struct extent {
+    uint32_t start, count;
+    uint64_t time_ns; /* of giving back */
+};
+
+struct extents {
+    VEC(struct extent) free;    /* by start, not touching */
+    VEC(struct extent) waiting; /* in order of time */
+    uint32_t total, used;
+};
+
+/* All `total` elements are free. False: out of memory. */
+bool extents_init(struct extents *e, uint32_t total);
+void extents_deinit(struct extents *e);
+/* False when no gap is large enough. An extent of nothing is always had. */
+bool extents_take(struct extents *e, uint32_t count, uint32_t *start);
+/* False: out of memory; the space is then lost. */
+bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns);
+/* What was given back before `time_ns` is free now. */
+bool extents_settle(struct extents *e, uint64_t time_ns);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The binaries that are mapped into processes: each is looked at once, whichever
+ * process maps it. Known by build ID where the kernel told it with the mapping, else
+ * by device and inode (with size and time of change, so that a replaced file is
+ * another one).
+ */
+#ifndef CAPTURE_BINARY_MODULES_H
+#define CAPTURE_BINARY_MODULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "capture/host/procfs.h"
+#include "formats/base/err.h"
+#include "formats/cpython/image.h"
+#include "formats/elf/identity.h"
+
+enum module_kind { MODULE_ELF = 0, MODULE_VDSO = 1, MODULE_OTHER = 2, MODULE_ANONYMOUS = 3 };
+
+struct module {
+    uint32_t index;
+    enum module_kind kind;
+    struct elf_identity identity;
+    struct py_image python;
+    bool is_glibc;
+    bool framed;       /* the trace has native frames in it */
+    int held_fd;       /* its file, held for the archive; 0: not held */
+    pid_t pid;         /* the first process that mapped it */
+    bool unreadable;   /* the file could not be opened: build ID and path only */
+    char *path;        /* as the first process that mapped it sees it */
+    uint8_t *image;    /* the vdso's bytes, or NULL */
+    uint64_t image_len_bytes, image_address;
+    uint32_t table_number_1;  /* of its unwind table (capture/binary/tables.h); 0: none was asked for */
+    /* where it stands in the trace; valid within the epoch named */
+    uint64_t trace_epoch_1;
+    uint32_t trace_id;
+};
+
+struct modules;
+struct error *modules_create(struct modules **out);
+void modules_destroy(struct modules *m);
+
+/*
+ * From now on the files of new modules stay open, for an archive at the end, as far as the number of files that may be
+ * open allows; the rest is left to what lies at their paths then.
+ */
+void modules_hold(struct modules *m);
+
+/* A mapping, as the side-band or /proc has it. */
+struct module_mapping {
+    pid_t pid;
+    uint64_t address, length;
+    const char *path;
+    struct procfs_file file;
+};
+/*
+ * The module behind a mapping; NULL when there is none (anonymous memory that is not the vdso, a file that cannot
+ * be had and has no build ID). Opens and inspects the file when it is new. Owned by `m`.
+ */
+struct error *modules_find(struct modules *m, const struct module_mapping *mapping, struct module **out);
+uint32_t modules_count(const struct modules *m);
+struct module *modules_get(const struct modules *m, uint32_t index);
+
+/* What an unwind table's pc 0 stands for: the lowest loaded address of the file, on a page. */
+uint64_t module_base_vaddr(const struct module *module);
+/*
+ * The load bias: what to add to the file's virtual addresses, from an executable mapping of it at `address` with
+ * `file_offset`. False when no segment fits.
+ */
+bool module_bias(const struct module *module, uint64_t address, uint64_t file_offset, uint64_t *bias);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/host/host.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "capture/host/kernel_hang.h"
+#include "capture/host/privileges.h"
+#include "capture/host/procfs.h"
+#include "formats/base/bytes.h"
+#include "formats/base/vec.h"
+
+/* Inode number of the initial pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
+#define INITIAL_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
+#define CPUS_MAX 65536
+
+/* A small file's text without the newline; "" when it cannot be read. */
+static void read_line(const char *path, char *out, size_t cap)
+{
+    char *text;
+    struct error *err = procfs_read(path, &text, NULL);
+
+    out[0] = 0;
+    if (err) {
+        error_destroy(err);
+        return;
+    }
+    text[strcspn(text, "\n")] = 0;
+    snprintf(out, cap, "%s", text);
+    free(text);
+}
+
+static long read_number(const char *path, long otherwise)
+{
+    char text[64], *rest;
+
+    read_line(path, text, sizeof text);
+    long n = strtol(text, &rest, 10);
+    return rest == text ? otherwise : n;
+}
+
+struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count)
+{
+    VEC(int) list = {0};
+    bool listed[CPUS_MAX] = {false};
+    const char *p = text;
+
+    for (;;) {
+        char *rest;
+        errno = 0;
+        long first = strtol(p, &rest, 10), last = first;
+        if (rest == p || !isdigit((unsigned char)*p))
+            goto bad;
+        if (*rest == '-') {
+            p = rest + 1;
+            if (!isdigit((unsigned char)*p))
+                goto bad;
+            last = strtol(p, &rest, 10);
+        }
+        if (errno || first < 0 || last < first || last >= CPUS_MAX)
+            goto bad;
+        for (long c = first; c <= last; c++) {
+            if (!listed[c] && !VEC_PUSH(&list, (int)c)) {
+                VEC_DEINIT(&list);
+                return error_no_memory();
+            }
+            listed[c] = true;
+        }
+        if (!*rest || *rest == '\n')
+            break;
+        if (*rest != ',')
+            goto bad;
+        p = rest + 1;
+    }
+    *cpus = list.data;
+    *count = (uint32_t)list.count;
+    return NULL;
+bad:
+    VEC_DEINIT(&list);
+    return error_create(ERROR_USAGE, "'%s' is no list of CPUs (like 0-3,8)", text);
+}
+
+static void read_boot_id(struct host *h)
+{
+    char text[64];
+    uint32_t n = 0;
+    int high = -1;
+
+    read_line("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    for (const char *p = text; *p && n < sizeof h->boot_id; p++) {
+        if (!isxdigit((unsigned char)*p))
+            continue;
+        int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
+        if (high < 0) {
+            high = digit;
+        } else {
+            h->boot_id[n++] = (uint8_t)(high << 4 | digit);
+            high = -1;
+        }
+    }
+    h->has_boot_id = n == sizeof h->boot_id;
+}
+
+/* /sys/kernel/notes: ELF notes of the running kernel. */
+static void read_kernel_build_id(struct host *h)
+{
+    char *text;
+    size_t len;
+    struct error *err = procfs_read("/sys/kernel/notes", &text, &len);
+
+    if (err) {
+        error_destroy(err);
+        return;
+    }
+    struct bytes b = bytes_of(text, len);
+    while (bytes_left(&b) >= 12) {
+        uint32_t name_len = bytes_u32(&b), desc_len = bytes_u32(&b), type = bytes_u32(&b);
+        const uint8_t *name = bytes_take(&b, ((uint64_t)name_len + 3) & ~UINT64_C(3));
+        const uint8_t *desc = bytes_take(&b, ((uint64_t)desc_len + 3) & ~UINT64_C(3));
+        if (!name || !desc)
+            break;
+        if (type == 3 && name_len == 4 && !memcmp(name, "GNU", 4) && desc_len <= sizeof h->kernel_build_id) {
+            memcpy(h->kernel_build_id, desc, desc_len);
+            h->kernel_build_id_len = desc_len;
+            break;
+        }
+    }
+    free(text);
+}
+
+static void read_capabilities(struct host *h)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+
+    if (syscall(SYS_capget, &header, data))
+        return;
+    uint64_t set = data[0].effective | (uint64_t)data[1].effective << 32;
+#define HAS(cap) (set >> (cap) & 1)
+    bool admin = HAS(CAP_SYS_ADMIN);
+    h->cap_bpf = admin || HAS(CAP_BPF);
+    h->cap_perfmon = admin || HAS(CAP_PERFMON);
+    h->cap_sys_ptrace = HAS(CAP_SYS_PTRACE);
+    h->cap_checkpoint_restore = admin || HAS(CAP_CHECKPOINT_RESTORE);
+    h->cap_syslog = admin || HAS(CAP_SYSLOG);
+    h->cap_dac_read_search = HAS(CAP_DAC_READ_SEARCH) || HAS(CAP_DAC_OVERRIDE);
+    struct rlimit nice = {0};
+    getrlimit(RLIMIT_NICE, &nice);
+    h->cap_sys_nice = HAS(CAP_SYS_NICE) || nice.rlim_cur >= 20 + 20 /* 20 less the least nice value */ || getpriority(PRIO_PROCESS, 0);
+#undef HAS
+}
+
+struct error *host_read(struct host *h)
+{
+    struct utsname name;
+    char text[4096];
+    struct stat st;
+
+    *h = (struct host){0};
+    uname(&name);
+    snprintf(h->hostname, sizeof h->hostname, "%s", name.nodename);
+    snprintf(h->release, sizeof h->release, "%s", name.release);
+    snprintf(h->version, sizeof h->version, "%s", name.version);
+    snprintf(h->machine, sizeof h->machine, "%s", name.machine);
+    sscanf(name.release, "%u.%u.%u", &h->kernel_major, &h->kernel_minor, &h->kernel_patch);
+    read_line("/proc/version_signature", h->version_signature, sizeof h->version_signature);
+    read_boot_id(h);
+    read_kernel_build_id(h);
+    read_capabilities(h);
+    h->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK);
+    h->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid", -2);
+    h->kptr_restrict = (int)read_number("/proc/sys/kernel/kptr_restrict", -2);
+    h->perf_max_sample_rate = (uint64_t)read_number("/proc/sys/kernel/perf_event_max_sample_rate", 0);
+    h->own_pid_namespace = !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NAMESPACE;
+    read_line("/sys/kernel/security/lockdown", text, sizeof text);
+    char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
+    if (close)
+        snprintf(h->lockdown, sizeof h->lockdown, "%.*s", (int)(close - open - 1), open + 1);
+    read_line("/sys/devices/system/cpu/online", text, sizeof text);
+    return host_parse_cpus(text[0] ? text : "0", &h->cpus, &h->cpu_count);
+}
+
+void host_deinit(struct host *h)
+{
+    free(h->cpus);
+    *h = (struct host){0};
+}
+
+static bool older_than(const struct host *h, uint32_t major, uint32_t minor, uint32_t patch)
+{
+    if (h->kernel_major != major)
+        return h->kernel_major < major;
+    if (h->kernel_minor != minor)
+        return h->kernel_minor < minor;
+    return h->kernel_patch < patch;
+}
+
+struct error *host_check(const struct host *h)
+{
+    if (strcmp(h->machine, "x86_64"))
+        return error_create(ERROR_UNSUPPORTED, "sampling is implemented for x86_64; this is %s", h->machine);
+    if (older_than(h, 5, 10, 0))
+        return error_create(ERROR_UNSUPPORTED, "Linux %s is too old: sampling needs 5.10 or later", h->release);
+    if (!getenv("PYCAP_IGNORE_KERNEL_BUG"))
+        TRY(kernel_hang_check(h->release, h->version, h->version_signature));
+    TRY(privileges_check(h));
+    if (!strcmp(h->lockdown, "confidentiality"))
+        return error_create(ERROR_UNSUPPORTED,
+                            "this kernel is locked down to 'confidentiality', which forbids BPF programs to read memory "
+                            "(see /sys/kernel/security/lockdown)");
+    if (!h->has_btf)
+        return error_create(ERROR_UNSUPPORTED,
+                            "this kernel has no type information (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), "
+                            "which the sampler needs to fit itself to it");
+    if (h->own_pid_namespace)
+        return error_create(ERROR_UNSUPPORTED,
+                            "this is a pid namespace of its own (a container?), where the host's process numbers are not "
+                            "known: run pycap on the host, or the container with the host's pid namespace (--pid=host)");
+    return NULL;
+}
+
+uint64_t host_idle_ns(int cpu)
+{
+    char *text, name[32];
+    unsigned long long idle = 0, wait = 0, steal = 0;
+
+    struct error *err = procfs_read("/proc/stat", &text, NULL);
+    if (err) {
+        error_destroy(err);
+        return 0;
+    }
+    snprintf(name, sizeof name, "\ncpu%d ", cpu);
+    const char *line = strstr(text, name);
+    if (line && sscanf(line + strlen(name), "%*u %*u %*u %llu %llu %*u %*u %llu", &idle, &wait, &steal) != 3)
+        idle = wait = steal = 0;
+    free(text);
+    return (idle + wait + steal) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/host/privileges.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "formats/base/buf.h"
+
+/* What each is for. BPF and PERFMON are not in the list: nothing works without them. */
+static const struct privilege {
+    const char *name, *lost;
+    size_t held; /* in struct host */
+} privileges[] = {
+    {"CAP_SYS_PTRACE",
+     "of other users' processes no long names, no names of threads and of generated code, no binaries that are deleted or in "
+     "containers; kernels before 6.15 hide their mappings, too, so that none of them is found",
+     offsetof(struct host, cap_sys_ptrace)},
+    {"CAP_CHECKPOINT_RESTORE",
+     "binaries that were deleted or replaced while they run: no Python, no native stacks, no build ID from them",
+     offsetof(struct host, cap_checkpoint_restore)},
+    {"CAP_DAC_READ_SEARCH", "binaries that only others may read, and deleted ones of other users: no Python, no native stacks, no build ID "
+     "from them",
+     offsetof(struct host, cap_dac_read_search)},
+    {"CAP_SYSLOG", "kernel functions have addresses and no names", offsetof(struct host, cap_syslog)},
+    {"CAP_SYS_NICE", "where many programs wait for a CPU pycap waits with them: it begins late and samples may be lost (ring_full)",
+     offsetof(struct host, cap_sys_nice)},
+};
+#define PRIVILEGES (sizeof privileges / sizeof *privileges)
+
+/* kallsyms_show_value() of the kernel: what it takes to see addresses. */
+static bool kernel_names_for_everybody(const struct host *h)
+{
+    return h->kptr_restrict == 0 && h->perf_event_paranoid != -2 && h->perf_event_paranoid <= 1;
+}
+
+static bool is_missing(const struct host *h, const struct privilege *p)
+{
+    if (*(const bool *)((const char *)h + p->held))
+        return false;
+    return p->held != offsetof(struct host, cap_syslog) || !kernel_names_for_everybody(h);
+}
+
+struct error *privileges_check(const struct host *h)
+{
+    if (h->cap_bpf && h->cap_perfmon)
+        return NULL;
+    return error_create(
+        ERROR_PERMISSION,
+        "%s missing: %s. Run as root (sudo pycap ...), or give pycap what it needs.\n"
+        "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,"
+        "cap_syslog,cap_sys_nice+ep PYCAP\n"
+        "  as a service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH "
+        "CAP_SYSLOG CAP_SYS_NICE",
+        h->cap_bpf ? "CAP_PERFMON is" : h->cap_perfmon ? "CAP_BPF is" : "CAP_BPF and CAP_PERFMON are",
+        h->cap_bpf       ? "the kernel lets nobody sample other programs without it"
+        : h->cap_perfmon ? "the kernel loads no sampler without it"
+                         : "the kernel loads no sampler without the one and lets nobody sample without the other");
+}
+
+void privileges_print_missing(const struct host *h, const char *prefix, FILE *out)
+{
+    for (size_t i = 0; i < PRIVILEGES; i++) {
+        if (is_missing(h, &privileges[i]))
+            fprintf(out, "%swithout %s: %s\n", prefix, privileges[i].name, privileges[i].lost);
+    }
+    if (h->kptr_restrict > 1)
+        fprintf(out, "%swith kernel.kptr_restrict=%d: kernel functions have addresses and no names\n", prefix,
+                h->kptr_restrict);
+}
+
+char *privileges_missing(const struct host *h)
+{
+    struct buf names = {0};
+
+    for (size_t i = 0; i < PRIVILEGES; i++) {
+        if (is_missing(h, &privileges[i])) {
+            buf_put_str(&names, names.len_bytes ? " " : "");
+            buf_put_str(&names, privileges[i].name);
+        }
+    }
+    char *text = names.len_bytes && !names.bad ? strdup(buf_cstr(&names)) : NULL;
+    buf_deinit(&names);
+    return text;
+}
+
+void privileges_missing_to_read(const struct host *h, char out[128])
+{
+    snprintf(out, 128, "%s%s%s%s", h->cap_sys_ptrace && h->cap_checkpoint_restore && h->cap_dac_read_search ? "" : " without",
+             h->cap_sys_ptrace ? "" : " CAP_SYS_PTRACE", h->cap_checkpoint_restore ? "" : " CAP_CHECKPOINT_RESTORE",
+             h->cap_dac_read_search ? "" : " CAP_DAC_READ_SEARCH");
+}
+
+/* ---- letting go ---- */
+
+#define BIT(cap) (UINT64_C(1) << (cap))
+
+static struct __user_cap_header_struct header(void)
+{
+    return (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
+}
+
+static bool permitted(uint64_t *set)
+{
+    struct __user_cap_header_struct h = header();
+    struct __user_cap_data_struct data[2] = {0};
+
+    if (syscall(SYS_capget, &h, data))
+        return false;
+    *set = data[0].permitted | (uint64_t)data[1].permitted << 32;
+    return true;
+}
+
+/* Of this thread alone. */
+static bool set_capabilities(uint64_t effective, uint64_t all)
+{
+    struct __user_cap_header_struct h = header();
+    struct __user_cap_data_struct data[2] = {
+        {.effective = (uint32_t)effective, .permitted = (uint32_t)all},
+        {.effective = (uint32_t)(effective >> 32), .permitted = (uint32_t)(all >> 32)},
+    };
+
+    return !syscall(SYS_capset, &h, data);
+}
+
+/*
+ * Before 6.0 the kernel refuses every bpf() without CAP_BPF where kernel.unprivileged_bpf_disabled is set, even on maps
+ * that are open. Whether this one does shows only by trying.
+ */
+static bool map_can_be_used(int fd)
+{
+    union bpf_attr attr = {.map_fd = (uint32_t)fd};
+    uint64_t key = 0, next = 0;
+
+    attr.key = (uint64_t)(uintptr_t)&key;
+    attr.next_key = (uint64_t)(uintptr_t)&next;
+    return !syscall(SYS_bpf, BPF_MAP_GET_NEXT_KEY, &attr, sizeof attr) || errno != EPERM;
+}
+
+struct error *privileges_drop(const struct privileges_need *need)
+{
+    uint64_t have;
+
+    if (!permitted(&have))
+        return error_os(errno, "the capabilities cannot be read");
+    uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
+    /* The stronger one stays where only it is there. */
+    if (!(have & BIT(CAP_CHECKPOINT_RESTORE)))
+        keep |= BIT(CAP_SYS_ADMIN);
+    if (!(have & BIT(CAP_DAC_READ_SEARCH)))
+        keep |= BIT(CAP_DAC_OVERRIDE);
+    /* As root, in folders of others; and what is given to who called sudo. */
+    if (need->new_files)
+        keep |= BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER);
+    if (need->command)
+        keep |= BIT(CAP_KILL);
+    keep &= have;
+    uint64_t bpf = have & BIT(CAP_BPF) ? BIT(CAP_BPF) : have & BIT(CAP_SYS_ADMIN);
+    if (!set_capabilities(keep, keep | bpf))
+        return error_os(errno, "the capabilities cannot be dropped");
+    if (need->bpf_map_fd >= 0 && !map_can_be_used(need->bpf_map_fd))
+        keep |= bpf;
+    if (!set_capabilities(keep, keep))
+        return error_os(errno, "the capabilities cannot be dropped");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return error_os(errno, "no_new_privs cannot be set");
+    return NULL;
+}
+
+void privileges_drop_all(void)
+{
+    set_capabilities(0, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}

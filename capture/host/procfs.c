@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/host/procfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "capture/host/root.h"
+#include "formats/elf/identity.h"
+
+/* PROCMAP_QUERY of linux/fs.h, since Linux 6.11. */
+struct map_query {
+    uint64_t size, flags, address;
+    uint64_t start, end, vma_flags, page_size, file_offset, inode;
+    uint32_t device_major, device_minor;
+    uint32_t name_size, build_id_size;
+    uint64_t name_address, build_id_address;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+_Static_assert(sizeof(struct map_query) == 104, "as in linux/fs.h");
+
+void procfs_mappings_deinit(struct procfs_mappings *m)
+{
+    for (size_t i = 0; i < m->list.count; i++)
+        free(m->list.data[i].path);
+    VEC_DEINIT(&m->list);
+}
+
+struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes)
+{
+    size_t cap = 16384, len = 0;
+
+    char *buf = malloc(cap + 1);
+    while (buf) {
+        ssize_t n = read(fd, buf + len, cap - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            int e = errno;
+            free(buf);
+            return error_file(e, path, "cannot be read");
+        }
+        if (n == 0)
+            break;
+        len += (size_t)n;
+        if (len == cap) {
+            char *more = cap < SIZE_MAX / 4 ? realloc(buf, cap * 2 + 1) : NULL;
+            if (!more)
+                free(buf);
+            buf = more;
+            cap *= 2;
+        }
+    }
+    if (!buf)
+        return error_no_memory();
+    buf[len] = 0;
+    *text = buf;
+    if (len_bytes)
+        *len_bytes = len;
+    return NULL;
+}
+
+struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_file(errno, path, "cannot be opened");
+    struct error *err = procfs_read_open(fd, path, text, len_bytes);
+    close(fd);
+    return err;
+}
+
+/* Undoes /proc's escapes (\012 and the like) in place. */
+static void unescape(char *s)
+{
+    char *to = s;
+
+    for (; *s; s++) {
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
+            *to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+            s += 3;
+        } else {
+            *to++ = *s;
+        }
+    }
+    *to = 0;
+}
+
+static bool parse_line(const char *line, size_t len, struct procfs_mapping *m)
+{
+    char text[PATH_MAX + 256];
+    char perm[5];
+    int path_at = 0;
+
+    if (len >= sizeof text)
+        return false;
+    memcpy(text, line, len);
+    text[len] = 0;
+    *m = (struct procfs_mapping){0};
+    if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start, &m->end, perm,
+               &m->file_offset, &m->device_major, &m->device_minor, &m->inode, &path_at) < 7 ||
+        m->end <= m->start || strlen(perm) != 4)
+        return false;
+    m->protection = (perm[0] == 'r' ? PROT_READ : 0) | (perm[1] == 'w' ? PROT_WRITE : 0) |
+                    (perm[2] == 'x' ? PROT_EXEC : 0);
+    m->shared = perm[3] == 's';
+    char *path = text + path_at;
+    static const char deleted[] = " (deleted)";
+    size_t n = strlen(path);
+    if (n >= sizeof deleted && !strcmp(path + n - (sizeof deleted - 1), deleted) && m->inode) {
+        m->deleted = true;
+        path[n - (sizeof deleted - 1)] = 0;
+    }
+    unescape(path);
+    m->path = strdup(path);
+    return m->path != NULL;
+}
+
+struct error *procfs_parse_mappings(const char *text, size_t len_bytes, struct procfs_mappings *out, uint32_t *bad)
+{
+    const char *end = text + len_bytes;
+
+    *out = (struct procfs_mappings){0};
+    if (bad)
+        *bad = 0;
+    while (text < end) {
+        const char *nl = memchr(text, '\n', (size_t)(end - text));
+        size_t len = (size_t)((nl ? nl : end) - text);
+        struct procfs_mapping m;
+        if (len && parse_line(text, len, &m)) {
+            if (!VEC_PUSH(&out->list, m)) {
+                free(m.path);
+                procfs_mappings_deinit(out);
+                return error_no_memory();
+            }
+        } else if (len && bad) {
+            ++*bad;
+        }
+        text += len + 1;
+    }
+    return NULL;
+}
+
+/* /proc shows us the mappings of some processes whose root it does not: with CAP_PERFMON since Linux 6.15. */
+static bool root_is_closed(pid_t pid)
+{
+    char link[64], root[1];
+
+    snprintf(link, sizeof link, "/proc/%d/root", pid);
+    return readlink(link, root, sizeof root) < 0 && (errno == EACCES || errno == EPERM);
+}
+
+/*
+ * A path of a process in who knows which root names no file, and device and inode do not everywhere: stat() has another
+ * device than the mapping on btrfs and overlayfs. Kernels that show such mappings know the build ID, too.
+ */
+static void ask_build_ids(pid_t pid, struct procfs_mappings *maps)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    for (size_t i = 0; i < maps->list.count; i++) {
+        struct procfs_mapping *m = &maps->list.data[i];
+        struct map_query query = {
+            .size = sizeof query,
+            .address = m->start,
+            .build_id_size = sizeof m->build_id,
+            .build_id_address = (uint64_t)(uintptr_t)m->build_id,
+        };
+        if (!(m->protection & PROT_EXEC) || !m->inode || ioctl(fd, MAP_QUERY, &query))
+            continue;
+        if (query.start == m->start && query.inode == m->inode && query.device_major == m->device_major &&
+            query.device_minor == m->device_minor && query.build_id_size <= sizeof m->build_id)
+            m->build_id_len = query.build_id_size;
+    }
+    close(fd);
+}
+
+struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out)
+{
+    char path[64], *text;
+    size_t len;
+
+    *out = (struct procfs_mappings){0};
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    TRY(procfs_read(path, &text, &len));
+    if (!len) {
+        /* The first thread may have exited while others run: they still show the memory. */
+        struct procfs_pids threads;
+        struct error *err = procfs_threads(pid, &threads);
+        if (err) {
+            free(text);
+            return err;
+        }
+        for (size_t i = 0; i < threads.list.count && !len; i++) {
+            if (threads.list.data[i] == pid)
+                continue;
+            free(text);
+            text = NULL;
+            snprintf(path, sizeof path, "/proc/%d/task/%d/maps", pid, threads.list.data[i]);
+            err = procfs_read(path, &text, &len);
+            if (err) {
+                error_destroy(err);
+                len = 0;
+            }
+        }
+        VEC_DEINIT(&threads.list);
+    }
+    struct error *err = text ? procfs_parse_mappings(text, len, out, NULL) : NULL;
+    free(text);
+    if (!err && root_is_closed(pid))
+        ask_build_ids(pid, out);
+    return err;
+}
+
+static struct error *numbers_in(const char *dir, struct procfs_pids *out)
+{
+    *out = (struct procfs_pids){0};
+    DIR *d = opendir(dir);
+    if (!d)
+        return error_file(errno, dir, "cannot be listed");
+    for (struct dirent *e; (e = readdir(d));) {
+        char *rest;
+        long n = strtol(e->d_name, &rest, 10);
+        if (*rest || n <= 0 || n > INT_MAX)
+            continue;
+        if (!VEC_PUSH(&out->list, (pid_t)n)) {
+            VEC_DEINIT(&out->list);
+            closedir(d);
+            return error_no_memory();
+        }
+    }
+    closedir(d);
+    return NULL;
+}
+
+struct error *procfs_pids(struct procfs_pids *out)
+{
+    return numbers_in("/proc", out);
+}
+
+struct error *procfs_threads(pid_t pid, struct procfs_pids *out)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    return numbers_in(path, out);
+}
+
+struct error *procfs_status(pid_t pid, struct procfs_status *out)
+{
+    char path[64], *text;
+
+    *out = (struct procfs_status){0};
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    TRY(procfs_read(path, &text, NULL));
+    /* "PID (COMM) STATE PPID …": the name may hold anything, so it ends at the last parenthesis. */
+    char *open = strchr(text, '('), *close = strrchr(text, ')');
+    int parent = 0;
+    if (!open || !close || close < open ||
+        sscanf(close + 1,
+               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64, &parent,
+               &out->start_ticks) != 2) {
+        free(text);
+        return error_at(ERROR_FORMAT, path, 0, "does not look like a process's status");
+    }
+    *close = 0;
+    snprintf(out->comm, sizeof out->comm, "%.16s", open + 1);
+    out->parent_tgid = (uint32_t)parent;
+    free(text);
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    TRY(procfs_read(path, &text, NULL));
+    char *ns = strstr(text, "\nNStgid:");
+    if (ns) {
+        char *line_end = strchr(ns + 1, '\n');
+        if (line_end)
+            *line_end = 0;
+        char *last = strrchr(ns, '\t');
+        if (last)
+            out->ns_tgid = (uint32_t)strtoul(last + 1, NULL, 10);
+    }
+    free(text);
+    return NULL;
+}
+
+bool procfs_comm(pid_t pid, pid_t tid, char out[17])
+{
+    char path[64], *text;
+    size_t len;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", pid, tid);
+    struct error *err = procfs_read(path, &text, &len);
+    if (err) {
+        error_destroy(err);
+        return false;
+    }
+    if (len && text[len - 1] == '\n')
+        text[len - 1] = 0;
+    snprintf(out, 17, "%.16s", text);
+    free(text);
+    return true;
+}
+
+uint64_t procfs_namespace(pid_t pid, const char *name)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
+    return stat(path, &st) ? 0 : st.st_ino;
+}
+
+char *procfs_cgroup(pid_t pid)
+{
+    char path[64], *text;
+
+    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+    struct error *err = procfs_read(path, &text, NULL);
+    if (err) {
+        error_destroy(err);
+        return NULL;
+    }
+    char *found = NULL;
+    for (char *save, *line = strtok_r(text, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save)) {
+        if (!strncmp(line, "0::", 3))
+            found = strdup(line + 3);
+    }
+    free(text);
+    return found;
+}
+
+/* Longer ones are cut: a trace is no archive of shell scripts. */
+#define CMDLINE_MAX 4096
+
+char *procfs_cmdline(pid_t pid)
+{
+    char path[64], *text;
+    size_t len;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    struct error *err = procfs_read(path, &text, &len);
+    if (err) {
+        error_destroy(err);
+        return NULL;
+    }
+    if (len > CMDLINE_MAX)
+        len = CMDLINE_MAX;
+    while (len && !text[len - 1])
+        len--;
+    text[len] = 0;
+    for (size_t i = 0; i < len; i++)
+        text[i] = text[i] ? text[i] : ' ';
+    return text;
+}
+
+char *procfs_exe(pid_t pid)
+{
+    char path[64], target[PATH_MAX];
+
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n <= 0)
+        return NULL;
+    target[n] = 0;
+    return strdup(target);
+}
+
+/*
+ * /proc prints the paths of a process in a plain chroot as seen from here. Otherwise what is not in the process's root
+ * would be another file. Of one that has gone nobody knows where it was: a build ID has to tell.
+ */
+static bool seen_from_here(pid_t pid, const char *path)
+{
+    char link[64], root[PATH_MAX];
+
+    snprintf(link, sizeof link, "/proc/%d/root", pid);
+    ssize_t n = readlink(link, root, sizeof root);
+    if (n < 0)
+        return errno == ENOENT || errno == ESRCH;
+    return procfs_namespace(pid, "mnt") == procfs_namespace(getpid(), "mnt") && !strncmp(path, root, (size_t)n) &&
+           (path[n] == '/' || n == 1);
+}
+
+bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
+{
+    struct elf_identity id = {0};
+    struct stat st;
+
+    if (file->build_id_len) {
+        struct error *err = elf_identity_read(fd, path, &id);
+        bool same = !err && id.id_kind == ELF_ID_BUILD_ID && id.build_id_len == file->build_id_len &&
+                    !memcmp(id.build_id, file->build_id, id.build_id_len);
+        error_destroy(err);
+        elf_identity_deinit(&id);
+        return same;
+    }
+    /* Equal devices are one file system: those that stat() makes up are nobody else's. */
+    return file->inode && !fstat(fd, &st) && st.st_ino == file->inode &&
+           st.st_dev == makedev(file->device_major, file->device_minor);
+}
+
+int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file)
+{
+    struct stat st;
+    char name[96];
+    int fd = -1;
+
+    if (end > start) {
+        snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    }
+    if (fd < 0 && path[0] == '/')
+        fd = root_open(pid, path, true);
+    if (fd < 0 && path[0] == '/' && seen_from_here(pid, path)) {
+        fd = root_open(0, path, true);
+    } else if (fd < 0 && path[0] == '/' && root_is_closed(pid)) {
+        fd = root_open(0, path, true);
+        if (fd >= 0 && !procfs_is_file(fd, path, file)) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static uint64_t own_kib(const char *path, const char *name)
+{
+    size_t len = strlen(name);
+    uint64_t kib = 0;
+    char *text;
+    size_t text_len;
+    struct error *err = procfs_read(path, &text, &text_len);
+
+    if (err) {
+        error_destroy(err);
+        return 0;
+    }
+    for (char *line = text; line && *line && !kib; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (!strncmp(line, name, len))
+            kib = strtoull(line + len, NULL, 10);
+    }
+    free(text);
+    return kib * 1024;
+}
+
+uint64_t procfs_own_resident(void)
+{
+    /* From 6.2 on what statm says is off by some pages for each CPU; this is counted. */
+    return own_kib("/proc/self/smaps_rollup", "Rss:");
+}
+
+uint64_t procfs_own_resident_most(void)
+{
+    /* getrusage() has the most that the caller of exec() had, too. */
+    return own_kib("/proc/self/status", "VmHWM:");
+}

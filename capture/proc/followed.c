@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/proc/followed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "capture/host/procfs.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+/* Between two looks for what is new, at most so often as there is a round. */
+#define LOOK_NS (2 * MS)
+/* All of /proc is gone through so often, for what asking after single numbers has missed. */
+#define SWEEP_NS SECOND
+/* An interpreter that is linked dynamically is there a moment after the exec; one may be loaded any time later. */
+#define WAIT_FIRST_NS (5 * MS)
+#define WAIT_MOST_NS SECOND
+/* More new numbers than that are not asked after one by one. */
+#define NUMBERS_MAX 4096
+/* Files that are left for all else. */
+#define FDS_SPARE 128
+
+struct error *followed_create(struct processes *processes, bool children, uint64_t grace_ns, struct followed_set **out)
+{
+    struct followed_set *s = calloc(1, sizeof *s);
+    struct rlimit files;
+
+    if (!s)
+        return error_no_memory();
+    s->processes = processes;
+    s->children = children;
+    s->grace_ns = grace_ns;
+    if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FDS_SPARE)
+        s->fd_limit = files.rlim_cur > 65536 ? 65536 : (uint32_t)files.rlim_cur - FDS_SPARE;
+    *out = s;
+    return NULL;
+}
+
+static void close_task(struct followed_set *s, struct followed_task *t)
+{
+    if (t->fd < 0)
+        return;
+    close(t->fd);
+    s->fd_count--;
+}
+
+static void destroy(struct followed_set *s, struct followed *f)
+{
+    for (size_t i = 0; i < f->tasks.count; i++)
+        close_task(s, &f->tasks.data[i]);
+    VEC_DEINIT(&f->tasks);
+    VEC_DEINIT(&f->states);
+    if (f->dir_fd >= 0)
+        close(f->dir_fd);
+    free(f);
+}
+
+void followed_destroy(struct followed_set *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->list.count; i++)
+        destroy(s, s->list.data[i]);
+    VEC_DEINIT(&s->list);
+    free(s);
+}
+
+/* ---- small files ---- */
+
+static bool read_fd(int fd, char *text, size_t cap)
+{
+    ssize_t n = pread(fd, text, cap - 1, 0);
+
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    return true;
+}
+
+static bool read_at(int dir_fd, const char *path, char *text, size_t cap)
+{
+    int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return false;
+    bool ok = read_fd(fd, text, cap);
+    close(fd);
+    return ok;
+}
+
+bool task_stat_parse(const char *text, struct task_stat *out)
+{
+    /* "PID (NAME) STATE PARENT …": the name may hold anything, so it ends at the last parenthesis. */
+    const char *p = strrchr(text, ')');
+    uint64_t field[40] = {0};
+
+    *out = (struct task_stat){0};
+    if (!p || p[1] != ' ' || !p[2] || p[3] != ' ')
+        return false;
+    out->state = p[2];
+    p += 4;
+    for (int i = 4; i < 40; i++) {
+        char *rest;
+        field[i] = strtoull(p, &rest, 10);
+        if (rest == p)
+            return false;
+        p = rest;
+    }
+    out->parent_tgid = (uint32_t)field[4];
+    out->start_ticks = field[22];
+    out->image = field[26] ^ field[28] << 16; /* start of the code, and of the stack; 0 where we may not know */
+    out->cpu = (uint32_t)field[39];
+    return true;
+}
+
+bool followed_stat(const struct followed *f, uint32_t tid, struct task_stat *out)
+{
+    char path[48], text[1024];
+
+    snprintf(path, sizeof path, "task/%u/stat", tid);
+    return read_at(f->dir_fd, path, text, sizeof text) && task_stat_parse(text, out);
+}
+
+bool followed_schedstat(const struct followed *f, const struct followed_task *t, struct task_schedstat *out)
+{
+    char path[48], text[128], *rest;
+
+    if (t->fd >= 0) {
+        if (!read_fd(t->fd, text, sizeof text))
+            return false;
+    } else {
+        snprintf(path, sizeof path, "task/%u/schedstat", t->tid);
+        if (!read_at(f->dir_fd, path, text, sizeof text))
+            return false;
+    }
+    out->run_ns = strtoull(text, &rest, 10);
+    strtoull(rest, &rest, 10); /* time it waited for a CPU */
+    out->arrivals = strtoull(rest, NULL, 10);
+    return true;
+}
+
+/* ---- threads ---- */
+
+/* The thread's number as the process knows it: the last of the line. */
+static uint32_t own_tid(const struct followed *f, uint32_t tid)
+{
+    char path[48], text[4096];
+
+    snprintf(path, sizeof path, "task/%u/status", tid);
+    if (!read_at(f->dir_fd, path, text, sizeof text))
+        return tid;
+    char *line = strstr(text, "\nNSpid:");
+    if (!line)
+        return tid;
+    line[1 + strcspn(line + 1, "\n")] = 0;
+    char *last = strrchr(line, '\t');
+    return last ? (uint32_t)strtoul(last, NULL, 10) : tid;
+}
+
+static struct error *add_task(struct followed_set *s, struct followed *f, uint32_t tid, bool in_namespace, bool born)
+{
+    struct followed_task t = {.tid = tid, .ns_tid = in_namespace ? own_tid(f, tid) : tid, .fd = -1, .listed = true};
+    struct task_schedstat now;
+    char path[48];
+
+    if (s->fd_count < s->fd_limit) {
+        snprintf(path, sizeof path, "task/%u/schedstat", tid);
+        t.fd = openat(f->dir_fd, path, O_RDONLY | O_CLOEXEC);
+        s->fd_count += t.fd >= 0;
+    }
+    if (!born && followed_schedstat(f, &t, &now))
+        t.run_ns = now.run_ns;
+    f->grace_ns += s->grace_ns;
+    if (!VEC_PUSH(&f->tasks, t)) {
+        close_task(s, &t);
+        return error_no_memory();
+    }
+    return NULL;
+}
+
+static struct error *list_tasks(struct followed_set *s, struct followed *f, bool born)
+{
+    const struct process *p = processes_find(s->processes, f->tgid);
+    bool in_namespace = p && p->ns_tgid && p->ns_tgid != f->tgid;
+    struct procfs_pids tids;
+
+    struct error *err = procfs_threads((pid_t)f->tgid, &tids);
+    if (err) {
+        if (err->code == ERROR_NO_MEMORY)
+            return err;
+        error_destroy(err); /* it has gone, or we have no file left */
+        return NULL;
+    }
+    for (size_t i = 0; i < f->tasks.count; i++)
+        f->tasks.data[i].listed = false;
+    /* /proc lists in order of birth, and so do we: what is known comes first and in the same order. */
+    size_t at = 0, known = f->tasks.count;
+    for (size_t i = 0; !err && i < tids.list.count; i++) {
+        uint32_t tid = (uint32_t)tids.list.data[i];
+        size_t k = at;
+        while (k < known && f->tasks.data[k].tid != tid)
+            k++;
+        if (k < known) {
+            f->tasks.data[k].listed = true;
+            at = k + 1;
+        } else {
+            err = add_task(s, f, tid, in_namespace, born);
+        }
+    }
+    VEC_DEINIT(&tids.list);
+    size_t kept = 0;
+    for (size_t i = 0; i < f->tasks.count; i++) {
+        if (f->tasks.data[i].listed)
+            f->tasks.data[kept++] = f->tasks.data[i];
+        else
+            close_task(s, &f->tasks.data[i]);
+    }
+    f->tasks.count = kept;
+    return err;
+}
+
+/* ---- processes ---- */
+
+static struct followed *find(const struct followed_set *s, uint32_t tgid)
+{
+    for (size_t i = 0; i < s->list.count; i++) {
+        if (s->list.data[i]->tgid == tgid && !s->list.data[i]->ended)
+            return s->list.data[i];
+    }
+    return NULL;
+}
+
+static uint64_t unseen_of(const struct followed *f)
+{
+    uint64_t known = f->base_ns + f->sampled_ns + (f->sampled_ns ? f->grace_ns : 0);
+
+    return f->python && !f->forbidden && f->clock_ns > known ? f->clock_ns - known : 0;
+}
+
+uint64_t followed_unseen_ns(const struct followed_set *s)
+{
+    uint64_t sum = s->unseen_ns;
+
+    for (size_t i = 0; i < s->list.count; i++)
+        sum += unseen_of(s->list.data[i]);
+    return sum;
+}
+
+void followed_forbid(struct followed_set *s, struct followed *f)
+{
+    s->forbidden += !f->forbidden;
+    f->forbidden = true;
+}
+
+struct error *followed_reread(struct followed_set *s, struct followed *f, uint64_t time_ns)
+{
+    struct wire_process wire = {0};
+    struct process *p;
+    struct task_stat stat;
+
+    if (followed_stat(f, f->tgid, &stat) && stat.image != f->image) {
+        f->image = stat.image;
+        f->exec_generation++;
+        f->wait_ns = 0;
+        f->forbidden = false; /* as after sudo, which gives up what it had */
+    }
+    f->states.count = 0;
+    f->states_round = 0;
+    f->wait_ns = !f->wait_ns ? WAIT_FIRST_NS : 2 * f->wait_ns > WAIT_MOST_NS ? WAIT_MOST_NS : 2 * f->wait_ns;
+    f->look_ns = time_ns + f->wait_ns;
+    TRY(processes_add(s->processes, f->tgid, time_ns, &p));
+    f->python = p && process_python(p, &wire);
+    if (!p || p->forbidden) {
+        int fd = openat(f->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            close(fd);
+        else if (errno == EACCES || errno == EPERM)
+            followed_forbid(s, f);
+    }
+    return NULL;
+}
+
+struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uint64_t time_ns)
+{
+    struct followed *f = calloc(1, sizeof *f);
+    struct task_stat stat;
+    struct timespec cpu;
+    char path[32];
+
+    if (!f)
+        return error_no_memory();
+    snprintf(path, sizeof path, "/proc/%u", tgid);
+    f->tgid = tgid;
+    f->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->dir_fd < 0 || !followed_stat(f, tgid, &stat) || clock_getcpuclockid((pid_t)tgid, &f->clock)) {
+        destroy(s, f);
+        return NULL;
+    }
+    f->start_boottime_ns = stat.start_ticks * (SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
+    f->image = stat.image;
+    if (!clock_gettime(f->clock, &cpu))
+        f->clock_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec;
+    f->base_ns = born ? 0 : f->clock_ns;
+    struct error *err = VEC_PUSH(&s->list, f) ? NULL : error_no_memory();
+    if (err) {
+        destroy(s, f);
+        return err;
+    }
+    TRY(followed_reread(s, f, time_ns));
+    return list_tasks(s, f, born);
+}
+
+/* A number that was given to a new task: is it a process, and a child of one of ours? */
+static struct error *consider(struct followed_set *s, uint32_t pid, uint64_t time_ns)
+{
+    char path[48], text[4096];
+    struct task_stat stat;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    if (!read_at(AT_FDCWD, path, text, sizeof text) || !task_stat_parse(text, &stat) || !find(s, stat.parent_tgid) ||
+        find(s, pid))
+        return NULL;
+    snprintf(path, sizeof path, "/proc/%u/status", pid);
+    if (!read_at(AT_FDCWD, path, text, sizeof text))
+        return NULL;
+    const char *tgid = strstr(text, "\nTgid:");
+    if (!tgid || strtoul(tgid + 6, NULL, 10) != pid)
+        return NULL; /* a thread */
+    return followed_add(s, pid, true, time_ns);
+}
+
+static struct error *find_children(struct followed_set *s, uint32_t from, uint32_t to, uint64_t time_ns)
+{
+    if (to >= from && to - from <= NUMBERS_MAX) {
+        for (uint32_t pid = from + 1; pid <= to; pid++)
+            TRY(consider(s, pid, time_ns));
+        return NULL;
+    }
+    struct procfs_pids all;
+    TRY(procfs_pids(&all));
+    struct error *err = NULL;
+    for (size_t i = 0; !err && i < all.list.count; i++)
+        err = consider(s, (uint32_t)all.list.data[i], time_ns);
+    VEC_DEINIT(&all.list);
+    return err;
+}
+
+/* The last number given out in our pid namespace; 0 when that cannot be told. */
+static uint32_t last_tid(void)
+{
+    char text[128];
+
+    if (!read_at(AT_FDCWD, "/proc/loadavg", text, sizeof text))
+        return 0;
+    const char *space = strrchr(text, ' ');
+    return space ? (uint32_t)strtoul(space, NULL, 10) : 0;
+}
+
+static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
+{
+    for (size_t i = 0; i < s->list.count;) {
+        struct followed *f = s->list.data[i];
+        if (!f->ended) {
+            i++;
+            continue;
+        }
+        struct sideband_event gone = {.kind = SIDEBAND_EXIT, .time_ns = time_ns, .tgid = f->tgid, .tid = f->tgid};
+        TRY(processes_apply(s->processes, &gone));
+        s->unseen_ns += unseen_of(f);
+        destroy(s, f);
+        s->list.data[i] = s->list.data[--s->list.count];
+    }
+    return NULL;
+}
+
+struct error *followed_look(struct followed_set *s, uint64_t time_ns)
+{
+    struct task_stat stat;
+
+    if (time_ns - s->looked_ns < LOOK_NS)
+        return NULL;
+    s->looked_ns = time_ns;
+    bool sweep = time_ns - s->swept_ns >= SWEEP_NS;
+    uint32_t last = last_tid();
+    if (last == s->last_tid && last == s->earlier_tid && !sweep)
+        return drop_ended(s, time_ns);
+    /* A number is given out a moment before the task can be found: those of the look before are asked after again. */
+    uint32_t from = s->earlier_tid;
+    s->earlier_tid = s->last_tid;
+    s->last_tid = last;
+    for (size_t i = 0; i < s->list.count; i++) {
+        struct followed *f = s->list.data[i];
+        TRY(list_tasks(s, f, true));
+        /* What has ended and was not waited for. */
+        if (sweep && f->tasks.count <= 1 && followed_stat(f, f->tgid, &stat) && (stat.state == 'Z' || stat.state == 'X'))
+            f->ended = true;
+    }
+    if (sweep)
+        s->swept_ns = time_ns;
+    if (s->children)
+        TRY(find_children(s, sweep || !last ? UINT32_MAX : from, last, time_ns));
+    return drop_ended(s, time_ns);
+}

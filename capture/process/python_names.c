@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/process/python_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "formats/cpython/thread_name.h"
+
+#define MS UINT64_C(1000000)
+#define WAIT_MIN_MS 250
+#define WAIT_MAX_MS 16000
+
+void python_names_deinit(struct python_names *n)
+{
+    buf_deinit(&n->storage);
+    buf_deinit(&n->text);
+    buf_deinit(&n->again);
+}
+
+static bool read_live(void *ctx, uint64_t address, void *out, uint64_t len)
+{
+    struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
+
+    return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
+}
+
+static struct py_names names_of(struct python_names *n, struct process *p, pid_t *pid)
+{
+    const struct py_image *image = &p->python->python;
+
+    *pid = (pid_t)p->tgid;
+    return (struct py_names){
+        .layout = &image->layout,
+        .str_type = image->str_type_vaddr ? image->str_type_vaddr + p->python_bias : 0,
+        .int_type = image->int_type_vaddr ? image->int_type_vaddr + p->python_bias : 0,
+        .read = read_live,
+        .ctx = pid,
+        .storage = &n->storage,
+        .hints = &p->name_hints,
+    };
+}
+
+/* Whether that is the name; it is kept up to a NUL. */
+static bool is_name(const struct buf *text, const char *name)
+{
+    size_t len = name ? strlen(name) : 0;
+
+    return name && strnlen((const char *)text->data, text->len_bytes) == len && !memcmp(text->data, name, len);
+}
+
+/* The name as it is now; another one than `known` is read twice, since it may be replaced while it is being read. */
+static bool read_name(struct python_names *n, const struct py_names *names, uint64_t interpreter, uint64_t handle,
+                      const char *known)
+{
+    buf_clear(&n->text);
+    if (!py_thread_name(names, interpreter, handle, &n->text) || !n->text.len_bytes)
+        return false;
+    if (is_name(&n->text, known))
+        return true;
+    buf_clear(&n->again);
+    return py_thread_name(names, interpreter, handle, &n->again) && n->text.len_bytes == n->again.len_bytes &&
+           !memcmp(n->text.data, n->again.data, n->text.len_bytes);
+}
+
+bool python_names_thread(struct python_names *n, struct process *p, struct thread *t, const struct wire_sample *m)
+{
+    pid_t pid;
+
+    if (!m->thread_handle || (m->thread_handle == t->handle && m->time_ns < t->name_due_ns))
+        return false;
+    if (m->thread_handle != t->handle) { /* another thread that got this number */
+        t->handle = m->thread_handle;
+        t->name_wait_ms = 0;
+        free(t->python_name);
+        t->python_name = NULL;
+    }
+    t->name_wait_ms = !t->name_wait_ms ? WAIT_MIN_MS : t->name_wait_ms < WAIT_MAX_MS ? 2 * t->name_wait_ms : WAIT_MAX_MS;
+    t->name_due_ns = m->time_ns + t->name_wait_ms * MS;
+
+    const struct py_names names = names_of(n, p, &pid);
+    const struct py_layout *l = names.layout;
+    uint64_t first = 0;
+    /* A thread has a name in each interpreter it was in; the main one's is the one that people know. */
+    if (l->interp_id != PY_NONE && m->interpreter_id)
+        read_live(&pid, p->python->python.runtime_vaddr + p->python_bias + l->runtime_interpreters_head + 8, &first,
+                  sizeof first);
+    if (!(first && read_name(n, &names, first, t->handle, t->python_name)) &&
+        !read_name(n, &names, m->interpreter, t->handle, t->python_name))
+        return false;
+    if (is_name(&n->text, t->python_name))
+        return false;
+    char *name = strndup((const char *)n->text.data, n->text.len_bytes);
+    if (!name)
+        return false;
+    free(t->python_name);
+    t->python_name = name;
+    return true;
+}
+
+uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
+                             const struct wire_sample *m, const uint8_t *task)
+{
+    uint64_t pairs[4];
+    struct trace_label_set set = {.pairs = {pairs, 0}};
+    char number[24];
+    pid_t pid;
+
+    if (m->interpreter_id && m->interpreter_id != UINT64_MAX && m->thread_handle) {
+        snprintf(number, sizeof number, "%" PRIu64, m->interpreter_id);
+        pairs[0] = trace_writer_cstr(w, TRACE_LABEL_INTERPRETER);
+        pairs[1] = trace_writer_cstr(w, number);
+        set.pairs.count++;
+    }
+    if (m->task_len_bytes) {
+        const struct py_names names = names_of(n, p, &pid);
+        buf_clear(&n->text);
+        if (py_task_name(&names, task, m->task_len_bytes, &n->text)) {
+            pairs[2 * set.pairs.count] = trace_writer_cstr(w, TRACE_LABEL_TASK);
+            pairs[2 * set.pairs.count + 1] = trace_writer_string(w, n->text.data, n->text.len_bytes);
+            set.pairs.count++;
+        }
+    }
+    return set.pairs.count ? trace_writer_intern(w, TRACE_label_set, &set) : 0;
+}

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/sampler/sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "bpf/sampler.skel.h"
+#include "capture/host/host.h"
+#include "capture/binary/tables.h"
+
+#define SHARED_PART ((size_t)256 << 10)
+
+struct sampler {
+    struct sampler_options options;
+    struct sampler_bpf *skel;
+    struct ring_buffer *ring;
+    int wake_fd;            /* readable when the ring fills */
+    int *events;            /* perf events, one per CPU */
+    struct bpf_link **links;
+    uint32_t event_count;
+    int possible_cpus;
+    uint32_t layout_count;
+    struct py_layout layouts[64];
+    uint64_t *per_cpu;      /* room for the values of all losses, one per possible CPU */
+    uint32_t ring_bytes;
+    const struct event_kind *kind;
+    struct shared {
+        uint8_t *data;
+        size_t len_bytes;
+        uint32_t count;
+        int fd;
+        bool *mapped; /* by part */
+    } rows, index, wide, modules, mappings;
+    /* during a drain */
+    sampler_fn fn;
+    void *ctx;
+    struct error *err;
+};
+
+struct event_kind {
+    const char *name, *unit;
+    uint32_t type;
+    uint64_t config;
+    bool is_time;
+};
+
+static const struct event_kind event_kinds[] = {
+    {"cpu-clock", "ns", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+    {"cycles", "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+    {"instructions", "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+};
+
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+    (void)level;
+    if (getenv("PYCAP_LIBBPF_DEBUG") || getenv("PYCAP_VERIFIER_STATS"))
+        return vfprintf(stderr, fmt, ap);
+    return 0;
+}
+
+static struct error *find_event(const char *name, const struct event_kind **out)
+{
+    for (size_t i = 0; i < sizeof event_kinds / sizeof *event_kinds; i++) {
+        if (!strcmp(event_kinds[i].name, name)) {
+            *out = &event_kinds[i];
+            return NULL;
+        }
+    }
+    return error_create(ERROR_USAGE, "event '%s' is not known (known: cpu-clock, cycles, instructions)", name);
+}
+
+/*
+ * Room for 300 ms at a generous size of a sample. Where the ring is drained less often than that, it wakes when it fills;
+ * its pages count as resident twice, so not more than that.
+ */
+static uint32_t ring_size(const struct sampler_options *o)
+{
+    uint64_t sample_bytes = 2048 + (o->every_stack ? o->stack_bytes / 8 : 0);
+    uint64_t want = o->frequency_hz * o->cpu_count * sample_bytes * 3 / 10;
+    uint32_t size = 2 << 20;
+
+    while (size < want && size < 256u << 20)
+        size *= 2;
+    return size;
+}
+
+static struct error *open_event(struct sampler *s, int cpu, int *fd)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = s->kind->type,
+        .config = s->kind->config,
+        .freq = 1,
+        .sample_freq = s->options.frequency_hz,
+        .disabled = 1,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+    };
+
+    *fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (*fd >= 0)
+        return NULL;
+    if (errno == ENOENT || errno == EOPNOTSUPP)
+        return error_create(ERROR_UNSUPPORTED, "this host has no hardware counter for '%s'; -e cpu-clock works everywhere",
+                            s->kind->name);
+    if (errno == EINVAL)
+        return error_create(ERROR_USAGE,
+                            "the kernel does not sample at %llu Hz; the limit is in "
+                            "/proc/sys/kernel/perf_event_max_sample_rate",
+                            (unsigned long long)s->options.frequency_hz);
+    return error_os(errno, "the kernel does not open the event '%s' on CPU %d", s->kind->name, cpu);
+}
+
+/* Elements of the arrays for unwinding, of the memory allowed: an index entry for four rows is what real files need. */
+static int size_tables(struct sampler *s)
+{
+    uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 32u << 20;
+
+    if (s->options.native != WIRE_NATIVE_TABLES) {
+        s->rows.count = s->index.count = s->wide.count = s->modules.count = s->mappings.count = 1;
+    } else {
+        s->rows.count = (uint32_t)(bytes * 3 / 4 / sizeof(struct unwind_row));
+        s->index.count = (uint32_t)(bytes / 4 / sizeof(uint64_t));
+        s->wide.count = 65536;
+        s->modules.count = 16384;
+        s->mappings.count = 131072;
+    }
+    int e = bpf_map__set_max_entries(s->skel->maps.unwind_rows, s->rows.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unwind_index, s->index.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unwind_wide_rows, s->wide.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.modules, s->modules.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.mappings, s->mappings.count);
+    return e;
+}
+
+/*
+ * Elements of such an array stand next to each other: their sizes are multiples of 8. Mapping makes all pages resident,
+ * so only the address range is taken here, and parts are mapped when they are used.
+ */
+static struct error *reserve_array(const struct bpf_map *map, size_t size_bytes, struct shared *out)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    out->len_bytes = (out->count * size_bytes + page - 1) & ~(page - 1);
+    out->mapped = calloc(out->len_bytes / SHARED_PART + 1, sizeof *out->mapped);
+    if (!out->mapped)
+        return error_no_memory();
+    void *data = mmap(NULL, out->len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED)
+        return error_os(errno, "no addresses are left for the arrays of unwind tables");
+    out->data = data;
+    out->fd = bpf_map__fd(map);
+    return NULL;
+}
+
+static struct error *reach(struct shared *a, size_t start, size_t len_bytes)
+{
+    for (size_t part = start / SHARED_PART; len_bytes && part <= (start + len_bytes - 1) / SHARED_PART; part++) {
+        if (a->mapped[part])
+            continue;
+        size_t at = part * SHARED_PART, len = a->len_bytes - at < SHARED_PART ? a->len_bytes - at : SHARED_PART;
+        if (mmap(a->data + at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)at) == MAP_FAILED)
+            return error_os(errno, "the arrays for unwind tables cannot be mapped");
+        a->mapped[part] = true;
+    }
+    return NULL;
+}
+
+struct error *sampler_reach(void *ctx, const void *start, size_t len_bytes)
+{
+    struct sampler *s = ctx;
+    struct shared *all[] = {&s->rows, &s->index, &s->wide, &s->modules, &s->mappings};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const uint8_t *data = all[i]->data;
+        if ((const uint8_t *)start >= data && (const uint8_t *)start + len_bytes <= data + all[i]->len_bytes)
+            return reach(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
+    }
+    return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was asked for");
+}
+
+static struct error *map_arrays(struct sampler *s)
+{
+    if (s->options.native != WIRE_NATIVE_TABLES)
+        return NULL;
+    TRY(reserve_array(s->skel->maps.unwind_rows, sizeof(struct unwind_row), &s->rows));
+    TRY(reserve_array(s->skel->maps.unwind_index, sizeof(uint64_t), &s->index));
+    TRY(reserve_array(s->skel->maps.unwind_wide_rows, sizeof(struct unwind_wide), &s->wide));
+    TRY(reserve_array(s->skel->maps.modules, sizeof(struct wire_module), &s->modules));
+    TRY(reserve_array(s->skel->maps.mappings, sizeof(struct wire_mapping), &s->mappings));
+    return reach(&s->modules, 0, s->modules.len_bytes);
+}
+
+static void unmap_array(struct shared *a)
+{
+    if (a->data)
+        munmap(a->data, a->len_bytes);
+    free(a->mapped);
+}
+
+void sampler_tables(struct sampler *s, struct tables_memory *memory)
+{
+    *memory = (struct tables_memory){
+        .rows = (void *)s->rows.data,
+        .index = (void *)s->index.data,
+        .wide = (void *)s->wide.data,
+        .modules = (void *)s->modules.data,
+        .reach = sampler_reach,
+        .ctx = s,
+        .row_count = s->rows.count,
+        .index_count = s->index.count,
+        .wide_count = s->wide.count,
+        .module_count = s->modules.count,
+    };
+}
+
+struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
+{
+    *count = s->mappings.count;
+    return (void *)s->mappings.data;
+}
+
+static struct error *load(struct sampler *s)
+{
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY}, limit;
+
+    libbpf_set_print(quiet);
+    /* Before 5.11 maps are charged to RLIMIT_MEMLOCK. Newer kernels do not care. */
+    setrlimit(RLIMIT_MEMLOCK, &unlimited);
+    s->possible_cpus = libbpf_num_possible_cpus();
+    if (s->possible_cpus < 1)
+        return error_create(ERROR_UNSUPPORTED, "the number of CPUs is not to be had");
+    s->per_cpu = calloc((size_t)s->possible_cpus * WIRE_LOSS_COUNT, sizeof *s->per_cpu);
+    s->skel = sampler_bpf__open();
+    if (!s->per_cpu || !s->skel)
+        return error_no_memory();
+    s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
+    s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
+    s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
+    s->skel->rodata->sample_every_stack = s->options.every_stack;
+    s->skel->rodata->sample_native = s->options.native;
+    s->skel->rodata->sample_all = s->options.all;
+    s->skel->rodata->sample_timed = s->options.timed;
+    s->skel->rodata->sample_kernel = s->options.kernel;
+    s->skel->rodata->sample_python = s->options.python;
+    int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
+    if (!e)
+        e = size_tables(s);
+    /* Instructions and time of the verifier for each program, among libbpf's messages (BPF_LOG_STATS, since 5.2). */
+    if (getenv("PYCAP_VERIFIER_STATS")) {
+        struct bpf_program *program;
+        bpf_object__for_each_program(program, s->skel->obj)
+            bpf_program__set_log_level(program, 4);
+    }
+    if (!e)
+        e = sampler_bpf__load(s->skel);
+    if (e)
+        return error_os(-e, "the kernel does not load the sampler (PYCAP_LIBBPF_DEBUG=1 shows its reasons%s)",
+                        e == -EPERM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+                            ? "; before Linux 5.11 it needs ulimit -l unlimited, too"
+                            : "");
+    return map_arrays(s);
+}
+
+static int on_message(void *ctx, void *data, size_t len)
+{
+    struct sampler *s = ctx;
+
+    s->err = s->fn(s->ctx, data, (uint32_t)len);
+    return s->err ? -1 : 0;
+}
+
+struct error *sampler_open(const struct sampler_options *options, struct sampler **out)
+{
+    struct sampler *s = calloc(1, sizeof *s);
+    struct error *err;
+
+    if (!s)
+        return error_no_memory();
+    s->options = *options;
+    s->wake_fd = -1;
+    err = find_event(options->event, &s->kind);
+    if (!err)
+        err = load(s);
+    if (!err) {
+        s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
+        s->events = calloc(options->cpu_count, sizeof *s->events);
+        s->links = calloc(options->cpu_count, sizeof *s->links);
+        s->wake_fd = epoll_create1(EPOLL_CLOEXEC);
+        /* Edge-triggered: only a wake-up shows, not that there is something in the ring. */
+        struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+        if (!s->ring || !s->events || !s->links || s->wake_fd < 0 ||
+            epoll_ctl(s->wake_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring), &event))
+            err = error_os(errno, "the ring buffer cannot be mapped");
+    }
+    for (uint32_t i = 0; !err && i < options->cpu_count; i++) {
+        err = open_event(s, options->cpus[i], &s->events[i]);
+        if (err)
+            break;
+        s->event_count = i + 1;
+        s->links[i] = bpf_program__attach_perf_event(s->skel->progs.sample, s->events[i]);
+        if (!s->links[i])
+            err = error_os(errno, "the sampler cannot be attached on CPU %d", options->cpus[i]);
+        else
+            ioctl(s->events[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching switches it on */
+    }
+    if (!err) {
+        s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
+        if (!s->skel->links.forked)
+            err = error_os(errno, "forks cannot be followed");
+    }
+    if (err) {
+        sampler_close(s);
+        return err;
+    }
+    *out = s;
+    return NULL;
+}
+
+void sampler_close(struct sampler *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        if (s->links[i])
+            bpf_link__destroy(s->links[i]); /* closes the event too */
+        else
+            close(s->events[i]);
+    }
+    unmap_array(&s->rows);
+    unmap_array(&s->index);
+    unmap_array(&s->wide);
+    unmap_array(&s->modules);
+    unmap_array(&s->mappings);
+    ring_buffer__free(s->ring);
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
+    sampler_bpf__destroy(s->skel);
+    free(s->links);
+    free(s->events);
+    free(s->per_cpu);
+    free(s);
+}
+
+static struct error *control(struct sampler *s, unsigned long request)
+{
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        if (ioctl(s->events[i], request, 0))
+            return error_os(errno, "the event of CPU %d cannot be switched", s->options.cpus[i]);
+    }
+    return NULL;
+}
+
+struct error *sampler_enable(struct sampler *s)
+{
+    return control(s, PERF_EVENT_IOC_ENABLE);
+}
+
+struct error *sampler_disable(struct sampler *s)
+{
+    return control(s, PERF_EVENT_IOC_DISABLE);
+}
+
+struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index)
+{
+    for (uint32_t i = 0; i < s->layout_count; i++) {
+        if (!memcmp(&s->layouts[i], layout, sizeof *layout)) {
+            *index = i;
+            return NULL;
+        }
+    }
+    if (s->layout_count == sizeof s->layouts / sizeof *s->layouts)
+        return error_create(ERROR_LIMIT, "more than %u kinds of interpreter on one host", s->layout_count);
+    uint32_t i = s->layout_count;
+    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.layouts), &i, layout, BPF_ANY))
+        return error_os(errno, "a layout cannot be handed to the sampler");
+    s->layouts[i] = *layout;
+    s->layout_count++;
+    *index = i;
+    return NULL;
+}
+
+struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process)
+{
+    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process, BPF_ANY))
+        return error_os(errno, "process %u cannot be handed to the sampler", tgid);
+    return NULL;
+}
+
+bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process)
+{
+    return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process);
+}
+
+void sampler_remove_process(struct sampler *s, uint32_t tgid)
+{
+    bpf_map_delete_elem(bpf_map__fd(s->skel->maps.processes), &tgid);
+}
+
+void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), void *ctx)
+{
+    int map = bpf_map__fd(s->skel->maps.processes);
+    uint32_t tgid, next, *at = NULL;
+
+    while (!bpf_map_get_next_key(map, at, &next)) {
+        /* One that is removed has no next: it goes when its successor is known. */
+        if (at && !wanted(ctx, tgid))
+            sampler_remove_process(s, tgid);
+        tgid = next;
+        at = &tgid;
+    }
+    if (at && !wanted(ctx, tgid))
+        sampler_remove_process(s, tgid);
+}
+
+uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns)
+{
+    int map = bpf_map__fd(s->skel->maps.unknown);
+    struct wire_unknown known;
+
+    if (bpf_map_lookup_elem(map, &tgid, &known) || known.first_ns < since_ns)
+        return 0;
+    bpf_map_delete_elem(map, &tgid);
+    return known.ticks;
+}
+
+uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns)
+{
+    return s->kind->is_time ? (time_ns / sampler_event(s).period + 1) * s->event_count : UINT64_MAX;
+}
+
+struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
+{
+    s->fn = fn;
+    s->ctx = ctx;
+    s->err = NULL;
+    struct epoll_event event;
+    (void)epoll_wait(s->wake_fd, &event, 1, 0); /* what woke us is dealt with */
+    int n = ring_buffer__consume(s->ring);
+    if (s->err)
+        return s->err;
+    return n < 0 ? error_os(-n, "the ring buffer cannot be read") : NULL;
+}
+
+int sampler_wake_fd(const struct sampler *s)
+{
+    return s->wake_fd;
+}
+
+static uint64_t sum_of(struct sampler *s, int map, uint32_t key)
+{
+    uint64_t sum = 0;
+
+    if (bpf_map_lookup_elem(map, &key, s->per_cpu))
+        return 0;
+    for (int i = 0; i < s->possible_cpus; i++)
+        sum += s->per_cpu[i];
+    return sum;
+}
+
+/* All values with one call; the kernel knows it for such a map since 5.13. */
+static bool sum_all(struct sampler *s, int map, uint64_t *sums, uint32_t want)
+{
+    uint32_t keys[want], batch, count = want;
+
+    if (bpf_map_lookup_batch(map, NULL, &batch, keys, s->per_cpu, &count, NULL) || count != want)
+        return false;
+    for (uint32_t i = 0; i < want; i++) {
+        sums[keys[i]] = 0;
+        for (int k = 0; k < s->possible_cpus; k++)
+            sums[keys[i]] += s->per_cpu[i * (uint32_t)s->possible_cpus + (uint32_t)k];
+    }
+    return true;
+}
+
+void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT])
+{
+    if (sum_all(s, bpf_map__fd(s->skel->maps.losses), losses, WIRE_LOSS_COUNT))
+        return;
+    for (uint32_t i = 0; i < WIRE_LOSS_COUNT; i++)
+        losses[i] = sum_of(s, bpf_map__fd(s->skel->maps.losses), i);
+}
+
+void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT])
+{
+    for (uint32_t i = 0; i < WIRE_STAT_COUNT; i++)
+        stats[i] = sum_of(s, bpf_map__fd(s->skel->maps.stats), i);
+}
+
+/* A counter's value on each CPU that is sampled. */
+static uint64_t on_cpu(const struct sampler *s, uint32_t i)
+{
+    return s->options.cpus[i] < s->possible_cpus ? s->per_cpu[s->options.cpus[i]] : 0;
+}
+
+struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks)
+{
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        uint64_t values[3];
+        if (read(s->events[i], values, sizeof values) != sizeof values)
+            return error_os(errno, "the event of CPU %d cannot be read", s->options.cpus[i]);
+        ticks[i] = (struct sampler_ticks){
+            .cpu = s->options.cpus[i],
+            .count = values[0],
+            .enabled_ns = values[1],
+            .running_ns = values[2],
+        };
+    }
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_TICKS);
+    for (uint32_t i = 0; i < s->event_count; i++)
+        ticks[i].seen = on_cpu(s, i);
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_IDLE);
+    for (uint32_t i = 0; i < s->event_count; i++)
+        ticks[i].seen_idle = on_cpu(s, i);
+    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_OTHERS);
+    for (uint32_t i = 0; i < s->event_count; i++)
+        ticks[i].seen_others = on_cpu(s, i);
+    return NULL;
+}
+
+void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count)
+{
+    struct bpf_prog_info info = {0};
+    uint32_t len = sizeof info;
+
+    *run_ns = *run_count = 0;
+    if (!bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.sample), &info, &len)) {
+        *run_ns = info.run_time_ns;
+        *run_count = info.run_cnt;
+    }
+}
+
+uint64_t sampler_cpu_ns(struct sampler *s)
+{
+    return s->options.timed ? sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_CPU_NS) : 0;
+}
+
+void sampler_forget_codes(struct sampler *s)
+{
+    s->skel->bss->code_generation++;
+}
+
+struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz)
+{
+    /* The kernel turns the frequency of a clock into a period when the event is made, and takes a period from then on. */
+    uint64_t value = s->kind->is_time ? UINT64_C(1000000000) / frequency_hz : frequency_hz;
+
+    if (s->kind->is_time)
+        s->skel->bss->sample_period = value;
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        if (ioctl(s->events[i], PERF_EVENT_IOC_PERIOD, &value))
+            return error_os(errno, "the rate on CPU %d cannot be changed", s->options.cpus[i]);
+    }
+    s->options.frequency_hz = frequency_hz;
+    return NULL;
+}
+
+struct sampler_event_info sampler_event(const struct sampler *s)
+{
+    return (struct sampler_event_info){
+        .name = s->kind->name,
+        .unit = s->kind->unit,
+        .is_time = s->kind->is_time,
+        .period = s->kind->is_time ? UINT64_C(1000000000) / s->options.frequency_hz : 1,
+    };
+}
+
+int sampler_map_fd(const struct sampler *s)
+{
+    return bpf_map__fd(s->skel->maps.processes);
+}

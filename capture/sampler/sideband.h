@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The perf side-band: a dummy event per CPU through which the kernel tells of
+ * mappings (with build IDs where it can), names, forks, execs and exits, stamped with
+ * CLOCK_MONOTONIC like the samples.
+ */
+#ifndef CAPTURE_SAMPLER_SIDEBAND_H
+#define CAPTURE_SAMPLER_SIDEBAND_H
+
+#include <stdint.h>
+
+#include "formats/base/err.h"
+
+enum sideband_kind {
+    SIDEBAND_MMAP = 1,
+    SIDEBAND_COMM,
+    SIDEBAND_EXEC, /* a COMM record with the exec bit */
+    SIDEBAND_FORK, /* a process or a thread */
+    SIDEBAND_EXIT,
+    SIDEBAND_LOST,
+};
+
+struct sideband_event {
+    enum sideband_kind kind;
+    uint64_t time_ns;
+    uint32_t tgid, tid;
+    uint32_t parent_tgid, parent_tid; /* FORK, EXIT */
+    uint64_t lost;                    /* LOST */
+    uint64_t address, length, file_offset;
+    uint32_t protection, map_flags;
+    uint32_t device_major, device_minor;
+    uint64_t inode, inode_generation;
+    uint8_t build_id[20];
+    uint32_t build_id_len; /* 0: none, then device and inode are set */
+    char text[4096];       /* path, or name: the last member, so that what is behind its end need not be touched */
+};
+
+struct sideband;
+/* One event per CPU of `cpus`. `ring_pages` is a power of two. */
+struct error *sideband_open(const int *cpus, uint32_t cpu_count, uint32_t ring_pages, struct sideband **out);
+void sideband_close(struct sideband *s);
+struct error *sideband_enable(struct sideband *s);
+/* File descriptors to poll for urgent news (execs, forks, executable mappings). */
+uint32_t sideband_fds(const struct sideband *s, const int **fds);
+/* Hands over all that has come, CPU by CPU: not in order of time. The event is valid during the call only. */
+typedef struct error *(*sideband_fn)(void *ctx, const struct sideband_event *event);
+struct error *sideband_drain(struct sideband *s, sideband_fn fn, void *ctx);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/session/budget.h"
+
+#define SECOND UINT64_C(1000000000)
+/* How long nothing must have been amiss before the rate goes up. */
+#define CALM_NS (10 * SECOND)
+/* A step is aimed a little below the limit, or the next second would need another. */
+#define AIM 0.9
+/* Of the CPU allowed: with less in use the rate may go up. */
+#define ROOM 0.6
+
+void budget_init(struct budget *b, const struct budget_options *options, const struct budget_use *now)
+{
+    *b = (struct budget){
+        .options = *options,
+        .frequency_hz = options->frequency_hz,
+        .calm_since_ns = now->time_ns,
+        .last = *now,
+    };
+}
+
+static bool lower(struct budget *b, double factor, uint64_t time_ns)
+{
+    uint64_t to = (uint64_t)((double)b->frequency_hz * factor);
+
+    b->calm_since_ns = time_ns;
+    if (to < 1)
+        to = 1;
+    if (to >= b->frequency_hz)
+        return false;
+    b->frequency_hz = to;
+    b->steps++;
+    return true;
+}
+
+/* The rate is halved when half of the bytes are used, again at three quarters, at seven eighths … */
+static bool bytes_step_due(const struct budget *b, uint64_t bytes)
+{
+    uint64_t left = b->options.max_bytes - bytes;
+
+    return b->byte_steps < 32 && left <= b->options.max_bytes >> (b->byte_steps + 1);
+}
+
+enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
+{
+    const struct budget_options *o = &b->options;
+    uint64_t wall_ns = now->time_ns - b->last.time_ns;
+    double cpu = wall_ns ? (double)(now->cpu_ns - b->last.cpu_ns) / (double)wall_ns : 0;
+    bool lost = now->lost > b->last.lost;
+
+    b->last = *now;
+    if (o->max_bytes && now->bytes >= o->max_bytes)
+        return BUDGET_END;
+    if (o->max_bytes && bytes_step_due(b, now->bytes)) {
+        while (bytes_step_due(b, now->bytes))
+            b->byte_steps++;
+        return lower(b, 0.5, now->time_ns) ? BUDGET_BYTES : BUDGET_UNCHANGED;
+    }
+    if (lost)
+        return lower(b, 0.5, now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
+    if (o->max_cpu > 0 && cpu > o->max_cpu)
+        return lower(b, AIM * o->max_cpu / cpu, now->time_ns) ? BUDGET_CPU : BUDGET_UNCHANGED;
+    if (o->max_memory && now->memory > o->max_memory)
+        return lower(b, 0.5, now->time_ns) ? BUDGET_MEMORY : BUDGET_UNCHANGED;
+    if (o->max_cpu > 0 && cpu > ROOM * o->max_cpu)
+        b->calm_since_ns = now->time_ns;
+    uint64_t most = o->frequency_hz >> (b->byte_steps < 63 ? b->byte_steps : 63);
+    if (b->frequency_hz < most && now->time_ns - b->calm_since_ns >= CALM_NS) {
+        uint64_t to = b->frequency_hz + (b->frequency_hz + 1) / 2;
+        b->frequency_hz = to < most ? to : most;
+        b->calm_since_ns = now->time_ns;
+        return BUDGET_ROOM;
+    }
+    return BUDGET_UNCHANGED;
+}
+
+const char *budget_reason_text(enum budget_reason reason)
+{
+    static const char *const text[] = {
+        [BUDGET_UNCHANGED] = "",
+        [BUDGET_LOST] = "the buffer was full",
+        [BUDGET_CPU] = "--max-cpu was reached",
+        [BUDGET_BYTES] = "the file grows towards --max-size",
+        [BUDGET_MEMORY] = "--max-memory was reached",
+        [BUDGET_ROOM] = "there is room again",
+        [BUDGET_END] = "--max-size was reached",
+    };
+
+    return text[reason];
+}

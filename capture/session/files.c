@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/session/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/session/interrupt.h"
+#include "formats/base/buf.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+/* Times tried when a name is taken, a millisecond apart. */
+#define TRIES 1000
+
+struct error *files_check(const char *pattern, bool rotates)
+{
+    bool time = false;
+
+    for (const char *p = strchr(pattern, '%'); p; p = strchr(p + 2, '%')) {
+        if (!p[1] || !strchr("htp%", p[1]))
+            return error_create(ERROR_USAGE, "'%s': %%%.1s is not known in a name: %%h host, %%t time, %%p pid, %%%%",
+                                pattern, p + 1);
+        time |= p[1] == 't';
+    }
+    if (rotates && !strcmp(pattern, "-"))
+        return error_create(ERROR_USAGE, "standard output cannot be rotated: name files with -o, like trace-%%t.bin");
+    if (rotates && !time)
+        return error_create(ERROR_USAGE, "'%s' gives every file the same name: put %%t into it, like trace-%%t.bin", pattern);
+    return NULL;
+}
+
+bool files_are_one(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+void files_time(uint64_t realtime_ns, char out[FILES_TIME_BYTES])
+{
+    time_t seconds = (time_t)(realtime_ns / NS_PER_S);
+    struct tm tm;
+    char text[32];
+
+    strftime(text, sizeof text, "%Y%m%dT%H%M%S", gmtime_r(&seconds, &tm));
+    snprintf(out, FILES_TIME_BYTES, "%.15s.%03uZ", text, (unsigned)(realtime_ns / NS_PER_MS % 1000));
+}
+
+char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns)
+{
+    struct buf name = {0};
+    char text[FILES_TIME_BYTES + 12];
+
+    for (const char *p = pattern; *p; p++) {
+        if (*p != '%') {
+            buf_put(&name, p, 1);
+            continue;
+        }
+        switch (*++p) {
+        case 'h':
+            buf_put_str(&name, hostname);
+            break;
+        case 't':
+            files_time(realtime_ns, text);
+            buf_put_str(&name, text);
+            break;
+        case 'p':
+            snprintf(text, sizeof text, "%ld", (long)getpid());
+            buf_put_str(&name, text);
+            break;
+        default:
+            buf_put_str(&name, "%");
+        }
+    }
+    char *result = name.bad ? NULL : strdup(buf_cstr(&name));
+    buf_deinit(&name);
+    return result;
+}
+
+void files_init(struct files *f, const struct files_options *options)
+{
+    *f = (struct files){.options = *options, .fd = -1};
+}
+
+void files_deinit(struct files *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+    for (size_t i = 0; i < f->written.count; i++)
+        free(f->written.data[i]);
+    VEC_DEINIT(&f->written);
+    f->fd = -1;
+    f->path = NULL;
+}
+
+bool files_owner(uid_t *uid, gid_t *gid)
+{
+    const char *sudo_uid = getenv("SUDO_UID"), *sudo_gid = getenv("SUDO_GID");
+    bool given = sudo_uid && sudo_gid && !geteuid();
+
+    *uid = given ? (uid_t)strtoul(sudo_uid, NULL, 10) : geteuid();
+    *gid = given ? (gid_t)strtoul(sudo_gid, NULL, 10) : getegid();
+    return given;
+}
+
+static struct error *make_private(const struct files *f)
+{
+    struct stat st;
+    uid_t uid;
+    gid_t gid;
+
+    if (fstat(f->fd, &st))
+        return error_file(errno, f->path, "cannot be looked at");
+    if (!S_ISREG(st.st_mode))
+        return NULL; /* a pipe or a device stays as it is */
+    if (fchmod(f->fd, 0600)) /* also when it was there already */
+        return error_file(errno, f->path, "cannot be made private");
+    if (files_owner(&uid, &gid) && fchown(f->fd, uid, gid))
+        return error_file(errno, f->path, "cannot be given to the user who called sudo");
+    return NULL;
+}
+
+/* Opens a new file, as of the first millisecond from `realtime_ns` on whose name is not taken, nor was by the one before. */
+static struct error *open_new(struct files *f, uint64_t realtime_ns)
+{
+    /* One that was removed meanwhile does not lend its name to a later one. A clock that was set back is another matter. */
+    if (realtime_ns < f->named_ns + NS_PER_MS && realtime_ns + TRIES * NS_PER_MS > f->named_ns)
+        realtime_ns = f->named_ns + NS_PER_MS;
+    for (int i = 0; f->fd < 0 && i < TRIES; i++) {
+        free(f->path);
+        f->named_ns = realtime_ns + (uint64_t)i * NS_PER_MS;
+        f->path = files_name(f->options.pattern, f->options.hostname, f->named_ns);
+        if (!f->path)
+            return error_no_memory();
+        f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (f->fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (f->fd < 0)
+        return error_file(errno, f->path, "cannot be opened for writing");
+    flock(f->fd, LOCK_EX | LOCK_NB); /* for files_adopt() of others; where there are no locks it does without */
+    return make_private(f);
+}
+
+/* A pipe is opened when its reader comes. Asked for now and then: a signal just before open() would not end a wait in it. */
+static int open_output(const char *name)
+{
+    struct stat st;
+    int fd = -1;
+
+    if (stat(name, &st) || !S_ISFIFO(st.st_mode))
+        return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+    while ((fd = open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
+        if (interrupt_told()) {
+            errno = EINTR;
+            return -1;
+        }
+        poll(NULL, 0, 50);
+    }
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_WRONLY);
+    return fd;
+}
+
+struct error *files_open(struct files *f)
+{
+    struct timespec now;
+
+    if (!strcmp(f->options.pattern, "-")) {
+        if (isatty(STDOUT_FILENO))
+            return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
+        f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        f->path = strdup("-");
+        if (!f->path)
+            return error_no_memory();
+        return f->fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t realtime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    if (f->options.rotates)
+        return open_new(f, realtime_ns);
+    char *name = files_name(f->options.pattern, f->options.hostname, realtime_ns);
+    if (!name)
+        return error_no_memory();
+    free(f->path);
+    f->path = name;
+    f->fd = open_output(name);
+    return f->fd < 0 ? error_file(errno, name, "cannot be opened for writing") : make_private(f);
+}
+
+struct error *files_close(struct files *f)
+{
+    struct error *err = NULL;
+
+    if (f->fd >= 0 && close(f->fd))
+        err = error_file(errno, f->path, "cannot be closed");
+    f->fd = -1;
+    if (!VEC_PUSH(&f->written, f->path)) {
+        error_destroy(err);
+        return error_no_memory();
+    }
+    f->path = NULL;
+    struct error *trimmed = files_trim(f);
+    if (!err)
+        return trimmed;
+    error_destroy(trimmed);
+    return err;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What earlier runs left, and what is to be removed. A service that is started again
+ * goes on counting where it stopped, or each start would leave its files for ever. Of
+ * what a folder holds only that is touched which is surely a trace of the same capture.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/session/files.h"
+#include "formats/trace/block.h"
+
+#define TIME_LEN (FILES_TIME_BYTES - 1)
+#define PID_LEN_MAX 10
+
+/* What was found for %t and %p: wherever they stand again, they are the same. */
+struct found {
+    const char *time, *pid;
+    size_t pid_len;
+};
+
+static bool is_time(const char *text)
+{
+    char again[FILES_TIME_BYTES];
+    struct tm tm = {0};
+
+    /* Only what is written the same again: strptime() takes more. */
+    if (strnlen(text, TIME_LEN) < TIME_LEN || !strptime(text, "%Y%m%dT%H%M%S", &tm))
+        return false;
+    time_t seconds = timegm(&tm);
+    if (seconds < 0)
+        return false;
+    uint64_t ms = strtoul(text + strlen("20260131T235959."), NULL, 10) % 1000;
+    files_time((uint64_t)seconds * 1000000000 + ms * 1000000, again);
+    return !strncmp(text, again, TIME_LEN);
+}
+
+static bool match(const char *pattern, const char *hostname, const char *name, struct found *found)
+{
+    for (; *pattern; pattern++) {
+        const char *literal = pattern;
+        size_t len = 1;
+        if (*pattern == '%') {
+            pattern++;
+            literal = *pattern == 'h' ? hostname : *pattern == 't' ? found->time : *pattern == 'p' ? found->pid : "%";
+            len = *pattern == 'h' ? strlen(hostname) : *pattern == 't' ? TIME_LEN : *pattern == 'p' ? found->pid_len : 1;
+        }
+        if (!literal && *pattern == 't') {
+            if (!is_time(name))
+                return false;
+            literal = found->time = name;
+        } else if (!literal) {
+            size_t digits = *name == '0' ? 0 : strspn(name, "0123456789");
+            /* What follows may begin with digits, too. */
+            for (len = 1; len <= digits && len <= PID_LEN_MAX; len++) {
+                struct found rest = {.time = found->time, .pid = name, .pid_len = len};
+                if (match(pattern + 1, hostname, name + len, &rest)) {
+                    *found = rest;
+                    return true;
+                }
+            }
+            return false;
+        }
+        if (strncmp(name, literal, len))
+            return false;
+        name += len;
+    }
+    return !*name;
+}
+
+bool files_match(const char *pattern, const char *hostname, const char *name, char time[FILES_TIME_BYTES])
+{
+    struct found found = {0};
+
+    if (!match(pattern, hostname, name, &found) || !found.time)
+        return false;
+    snprintf(time, FILES_TIME_BYTES, "%.*s", (int)TIME_LEN, found.time);
+    return true;
+}
+
+/* A regular file of ours that begins as traces do. `busy`: which is being written. */
+static bool is_trace_of_ours(const char *path, bool *busy)
+{
+    char magic[TRACE_MAGIC_BYTES];
+    struct stat before, st;
+    bool result = false;
+    uid_t uid;
+    gid_t gid;
+
+    files_owner(&uid, &gid);
+    if (lstat(path, &before) || !S_ISREG(before.st_mode) || before.st_uid != uid)
+        return false;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (!fstat(fd, &st) && st.st_dev == before.st_dev && st.st_ino == before.st_ino &&
+        pread(fd, magic, sizeof magic, 0) == sizeof magic && !memcmp(magic, TRACE_FILE_MAGIC, sizeof magic)) {
+        result = true;
+        *busy = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+    }
+    close(fd);
+    return result;
+}
+
+struct error *files_trim(struct files *f)
+{
+    struct error *err = NULL;
+    bool busy = false;
+
+    while (f->options.keep && f->written.count > f->options.keep) {
+        const char *path = f->written.data[0];
+        bool remove = !f->adopted_count || (is_trace_of_ours(path, &busy) && !busy);
+        if (remove && unlink(path) && errno != ENOENT && !err)
+            err = error_file(errno, path, "is not to be kept, and cannot be removed");
+        if (f->adopted_count)
+            f->adopted_count--;
+        free(f->written.data[0]);
+        memmove(f->written.data, f->written.data + 1, --f->written.count * sizeof *f->written.data);
+    }
+    return err;
+}
+
+struct candidate {
+    char time[FILES_TIME_BYTES];
+    char *path;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    int times = strcmp(x->time, y->time);
+
+    return times ? times : strcmp(x->path, y->path);
+}
+
+struct candidates {
+    VEC(struct candidate) list;
+};
+
+static void candidates_deinit(struct candidates *c)
+{
+    for (size_t i = 0; i < c->list.count; i++)
+        free(c->list.data[i].path);
+    VEC_DEINIT(&c->list);
+}
+
+static void free_string(char **text)
+{
+    free(*text);
+}
+
+static void close_folder(DIR **folder)
+{
+    if (*folder)
+        closedir(*folder);
+}
+
+/* Those of a folder, in no order. `prefix` is the folder as it stands in paths: with its last slash, or empty. */
+static struct error *find(const struct files *f, const char *prefix, const char *pattern, struct candidates *out, bool *busy)
+{
+    DIR *folder __attribute__((cleanup(close_folder))) = opendir(*prefix ? prefix : ".");
+
+    if (!folder)
+        return NULL; /* that no file can be opened there is about to be told */
+    for (struct dirent *e; (e = readdir(folder));) {
+        struct candidate c;
+        bool is_busy = false;
+        if (!files_match(pattern, f->options.hostname, e->d_name, c.time))
+            continue;
+        if (asprintf(&c.path, "%s%s", prefix, e->d_name) < 0)
+            return error_no_memory();
+        if (!is_trace_of_ours(c.path, &is_busy)) {
+            free(c.path);
+        } else if (!VEC_PUSH(&out->list, c)) {
+            free(c.path);
+            return error_no_memory();
+        }
+        *busy |= is_busy;
+    }
+    return NULL;
+}
+
+struct error *files_adopt(struct files *f)
+{
+    const char *pattern = f->options.pattern, *slash = strrchr(pattern, '/'), *name = slash ? slash + 1 : pattern;
+    struct candidates found __attribute__((cleanup(candidates_deinit))) = {0};
+    bool busy = false;
+
+    if (!f->options.keep)
+        return NULL;
+    char *folder __attribute__((cleanup(free_string))) = strndup(pattern, (size_t)(name - pattern));
+    if (!folder)
+        return error_no_memory();
+    if (strstr(folder, "%t") || strstr(folder, "%p")) /* each file has a folder of its own */
+        return NULL;
+    char *prefix __attribute__((cleanup(free_string))) = files_name(folder, f->options.hostname, 0);
+    if (!prefix)
+        return error_no_memory();
+    TRY(find(f, prefix, name, &found, &busy));
+    if (busy || !found.list.count)
+        return NULL;
+    qsort(found.list.data, found.list.count, sizeof *found.list.data, compare);
+    for (size_t i = 0; i < found.list.count; i++) {
+        if (!VEC_PUSH(&f->written, found.list.data[i].path))
+            return error_no_memory();
+        found.list.data[i].path = NULL;
+    }
+    f->adopted_count = f->written.count;
+    return files_trim(f);
+}

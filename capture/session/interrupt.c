@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/session/interrupt.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* A handler finds nothing but what is global. */
+static volatile sig_atomic_t for_command, gave_up;
+static _Atomic uint64_t told_ns; /* when the end was asked for; 0: not yet */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction action = {.sa_handler = SIG_DFL};
+
+    (void)context;
+    if (number == SIGINT && info->si_code == SI_KERNEL && for_command) {
+        for_command = 0;
+    } else if (!told_ns) {
+        told_ns = now_ns();
+    } else if (now_ns() - told_ns >= INTERRUPT_AGAIN_NS) {
+        sigaction(number, &action, NULL);
+        raise(number); /* comes when the handler is done */
+    }
+}
+
+/* What is ignored stays so: a shell's background job, and what it starts. */
+static void handle(int number)
+{
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    struct sigaction now;
+
+    if (!sigaction(number, NULL, &now) && now.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void interrupt_init(bool command)
+{
+    told_ns = 0;
+    gave_up = 0;
+    for_command = command;
+    handle(SIGINT);
+    handle(SIGTERM);
+}
+
+void interrupt_command_told(void)
+{
+    for_command = 0;
+}
+
+static void mask(int how, sigset_t *before)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(how, &set, before);
+}
+
+void interrupt_allow(void)
+{
+    mask(SIG_UNBLOCK, NULL);
+}
+
+void interrupt_hold(void)
+{
+    mask(SIG_BLOCK, NULL);
+}
+
+bool interrupt_told(void)
+{
+    return told_ns;
+}
+
+bool interrupt_gave_up(void)
+{
+    return gave_up;
+}
+
+void interrupt_tell(void)
+{
+    if (!told_ns)
+        told_ns = now_ns();
+}
+
+/* Until something can be written; false: not in time. */
+static bool wait_for_room(int fd)
+{
+    uint64_t until = 0;
+    sigset_t open;
+
+    sigprocmask(SIG_SETMASK, NULL, &open);
+    sigdelset(&open, SIGINT);
+    sigdelset(&open, SIGTERM);
+    for (;;) {
+        struct pollfd one = {.fd = fd, .events = POLLOUT};
+        struct timespec wait;
+        uint64_t now = now_ns();
+        if (told_ns && !until)
+            until = now + INTERRUPT_GRACE_NS;
+        uint64_t rest = until > now ? until - now : 0;
+        wait = (struct timespec){(time_t)(rest / NS_PER_S), (long)(rest % NS_PER_S)};
+        int n = ppoll(&one, 1, until ? &wait : NULL, &open);
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return true; /* write() tells of errors */
+        if (!n)
+            return false;
+    }
+}
+
+ssize_t interrupt_write(int fd, const void *data, size_t len_bytes)
+{
+    struct stat st;
+    sigset_t before;
+
+    if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+        if (!wait_for_room(fd)) {
+            gave_up = 1;
+            errno = ECANCELED;
+            return -1;
+        }
+        /* That much goes into a pipe that has room, without waiting. */
+        if (len_bytes > PIPE_BUF)
+            len_bytes = PIPE_BUF;
+    }
+    mask(SIG_UNBLOCK, &before);
+    ssize_t n = write(fd, data, len_bytes);
+    int why = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return n;
+}

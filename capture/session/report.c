@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `pycap record` tells its user: a line while it runs, and what came of it. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "capture/host/privileges.h"
+#include "capture/session/session_state.h"
+
+static void format_bytes(uint64_t bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int unit = 0;
+
+    while (v >= 1024 && unit < 4) {
+        v /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
+}
+
+struct error *report_no_python(const struct record *r, const struct process *p)
+{
+    const char *unopened = process_unopened(p);
+    char without[128];
+
+    privileges_missing_to_read(&r->host, without);
+    if (p->forbidden)
+        return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,
+                            without);
+    if (unopened)
+        return error_create(ERROR_PERMISSION,
+                            "process %u (%s): %s cannot be opened%s, and nothing else that it maps holds an interpreter (-a "
+                            "records such processes too)",
+                            p->tgid, p->comm, unopened, without);
+    return error_create(ERROR_UNSUPPORTED,
+                        "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
+                        "processes too)",
+                        p->tgid, p->comm);
+}
+
+void report_status(struct record *r, uint64_t time_ns)
+{
+    char size[32];
+
+    r->status_ns = time_ns;
+    capture_sum_losses(r);
+    format_bytes(capture_bytes(r), size);
+    fprintf(r->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
+            (double)(time_ns - r->start_ns) / 1e9, processes_counts(r->processes).python,
+            recorder_counts(r->recorder).samples, capture_lost_samples(r), size);
+    if (r->budget.frequency_hz < r->o->frequency_hz)
+        fprintf(r->o->messages, "  at %" PRIu64 " Hz", r->budget.frequency_hz);
+    fflush(r->o->messages);
+}
+
+/* Of those that were ended. */
+static const char *last_file(const struct record *r)
+{
+    return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
+}
+
+static void print_own_cost(FILE *f)
+{
+    uint64_t most = procfs_own_resident_most();
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    fprintf(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
+            (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+            (most ? most : (uint64_t)usage.ru_maxrss * 1024) / 1024);
+}
+
+static const char *filter_options(const struct filter *f)
+{
+    return !f->cgroups.count ? "--comm" : !f->comms.count ? "--cgroup" : "--comm and --cgroup";
+}
+
+static void proc_cost(const struct record *r, FILE *f)
+{
+    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
+
+    if (!c.samples)
+        return;
+    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), ",
+            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples);
+    print_own_cost(f);
+}
+
+/*
+ * Where the ticks went, by the sampler's own counters. Processes that might turn out to be Python are sampled until
+ * that is known: what was sampled, then, is what was recorded, what is counted here as unwanted, and what was lost.
+ */
+static void print_ticks(const struct record *r, FILE *f)
+{
+    uint64_t stats[WIRE_STAT_COUNT], unwanted = 0;
+
+    sampler_stats(r->sampler, stats);
+    for (uint32_t i = 0; i < r->cpu_count; i++)
+        unwanted += recorder_unwanted(r->recorder, (uint32_t)r->cpus[i]);
+    fprintf(f, "Ticks: %" PRIu64 ", of which %" PRIu64 " were idle, %" PRIu64 " of others and %" PRIu64 " sampled",
+            stats[WIRE_STAT_TICKS], stats[WIRE_STAT_IDLE], stats[WIRE_STAT_OTHERS], stats[WIRE_STAT_SAMPLES]);
+    if (unwanted)
+        fprintf(f, ", %" PRIu64 " of these of processes that proved not to be wanted", unwanted);
+    fprintf(f, ".\n");
+}
+
+static void bpf_cost(const struct record *r, FILE *f)
+{
+    uint64_t run_ns, run_count;
+
+    sampler_run_time(r->sampler, &run_ns, &run_count);
+    fprintf(f, "Cost: ");
+    if (run_ns && run_count)
+        fprintf(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
+    print_own_cost(f);
+}
+
+void report_summary(struct record *r, uint64_t end_ns)
+{
+    FILE *f = r->o->messages;
+    struct recorder_counts c = recorder_counts(r->recorder);
+    uint64_t bytes = capture_bytes(r);
+    double seconds = (double)(end_ns - r->start_ns) / 1e9;
+    char size[32];
+
+    format_bytes(bytes, size);
+    fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
+            seconds, last_file(r), size);
+    if (c.samples)
+        fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
+    fprintf(f, ").\n");
+    uint64_t with_python = c.python_complete + c.python_cut;
+    if (with_python)
+        fprintf(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
+                100.0 * (double)c.python_complete / (double)with_python, with_python);
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        if (i != LOSS_complete && r->losses[i])
+            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
+    }
+    if (r->proc) {
+        proc_cost(r, f);
+    } else if (r->sampler) {
+        print_ticks(r, f);
+        bpf_cost(r, f);
+    }
+    if (r->file_count > 1)
+        fprintf(f, "%u files, the last of them named here%s.\n", r->file_count, r->o->keep ? "; not all are kept" : "");
+    if (r->budget.steps)
+        fprintf(f, "The rate was lowered %" PRIu64 " times, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
+                r->budget.steps, r->budget.frequency_hz);
+    if (r->reason == END_FULL)
+        fprintf(f, "The capture ended at --max-size.\n");
+    if (c.samples && strcmp(r->o->output, "-"))
+        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(r));
+    else if (!c.samples && r->o->filter)
+        fprintf(f, "No sample fell on a %sprocess that passes %s: is there such a one, and was it idle?%s\n",
+                r->o->any ? "" : "Python ", filter_options(r->o->filter),
+                r->o->any ? "" : " 'pycap info' lists what can be recorded.");
+    else if (!c.samples)
+        fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
+}

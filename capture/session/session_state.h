@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of `pycap record` share: the state of a capture. record.c sets it up
+ * and runs it, record_wait.c says when it goes on, record_files.c begins and ends its
+ * files, record_budget.c keeps to what it may cost, report.c tells the user.
+ */
+#ifndef CAPTURE_SESSION_SESSION_STATE_H
+#define CAPTURE_SESSION_SESSION_STATE_H
+
+#include <time.h>
+
+#include "capture/session/budget.h"
+#include "capture/archive/bundle.h"
+#include "capture/trace/codes.h"
+#include "capture/session/command.h"
+#include "capture/session/files.h"
+#include "capture/host/host.h"
+#include "capture/host/kallsyms.h"
+#include "capture/trace/late_unwind.h"
+#include "capture/binary/modules.h"
+#include "capture/proc/proc_sampler.h"
+#include "capture/process/processes.h"
+#include "capture/session/queue.h"
+#include "capture/session/session.h"
+#include "capture/trace/trace_builder.h"
+#include "capture/sampler/sampler.h"
+#include "capture/session/settings.h"
+#include "capture/sampler/sideband.h"
+#include "capture/binary/tables.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+/* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
+#define SETTLE_NS (1 * MS)
+/* Blocks are written at least so often: what a kill -9 can cost. */
+#define FLUSH_NS SECOND
+/* The line on the terminal. */
+#define STATUS_NS (SECOND / 2)
+
+enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
+
+/* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
+struct record {
+    const struct record_options *o;
+    struct host host;
+    struct modules *modules;
+    struct sampler *sampler;
+    struct tables *tables;
+    struct late_unwind *late_unwind;
+    struct sideband *sideband;
+    struct proc_sampler *proc;
+    struct processes *processes;
+    struct codes *codes;
+    struct kallsyms *kallsyms;
+    struct trace_writer *writer;
+    struct recorder *recorder;
+    struct queue *queue;
+    struct bundle *bundle; /* NULL: no archive */
+    struct command command;
+    struct command_context context; /* pycap's own, as it was started */
+    struct files files;
+    struct budget budget;
+    struct sampler_ticks *ticks, *file_ticks; /* now, and when the file was begun */
+    uint64_t *idle_ns; /* of each CPU when the file was begun */
+    uint64_t file_start_ns, file_lost, skipped, bytes_before; /* lost and bytes in the files before */
+    uint32_t file_count;
+    bool rotates, rotate_now;
+    const int *cpus;
+    uint32_t cpu_count;
+    int signal_fd, command_fd;
+    uint64_t start_ns, flushed_ns, status_ns;
+    uint64_t held_bytes;   /* of memory, with --max-memory: when last looked, and what can be forgotten was */
+    uint64_t forgotten_ns; /* when all was forgotten for the sake of memory */
+    uint32_t news_waiting; /* side-band events in the queue */
+    uint64_t news_ns;      /* when something was new last, by the side-band or by a code object */
+    bool stop, stopping_command;
+    enum end_reason reason;
+    uint64_t losses[LOSS_LIMIT];
+    struct settings settings;
+    char *missing; /* capabilities */
+};
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* The event that is sampled, whichever source there is. */
+struct sampler_event_info capture_event(const struct record *r);
+/* Sums r->losses up anew, over all that count. */
+void capture_sum_losses(struct record *r);
+/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
+uint64_t capture_lost_samples(const struct record *r);
+/* Written so far, into all files. */
+uint64_t capture_bytes(const struct record *r);
+
+/* Records what was sampled up to `until_ns`, and takes note of what the side-band told. */
+struct error *capture_drain(struct record *r, uint64_t until_ns);
+
+/* Opens the (next) file; what is counted per file begins here. */
+struct error *capture_open_file(struct record *r, uint64_t time_ns);
+/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
+struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reason reason);
+bool capture_rotation_due(const struct record *r, uint64_t time_ns);
+/* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
+struct error *capture_rotate(struct record *r, uint64_t time_ns);
+
+struct budget_use capture_use(const struct record *r, uint64_t time_ns);
+/* Before the first sample: is there room for more within what is allowed? */
+struct error *capture_check_memory(const struct record *r);
+/* Once a second: forgets what can be met again where there is too much of it. */
+struct error *capture_limit_memory(struct record *r, uint64_t time_ns);
+/* Once a second: changes the rate where the budget says so, or ends the capture. */
+struct error *capture_keep_budget(struct record *r, uint64_t time_ns);
+
+/* How long news from the side-band are gathered. */
+uint64_t capture_news_ns(const struct record *r, uint64_t time_ns);
+/* Until when to wait, if nothing comes, after the ring was drained at `last_ns`. */
+uint64_t capture_due_ns(const struct record *r, uint64_t last_ns, uint64_t time_ns, bool terminal);
+
+/* The line that is written over, while recording to a terminal. */
+void report_status(struct record *r, uint64_t time_ns);
+/* Why a process without an interpreter cannot be recorded; whether it is one may not be known. */
+struct error *report_no_python(const struct record *r, const struct process *p);
+/* What was recorded, and what next. */
+void report_summary(struct record *r, uint64_t end_ns);
+
+#endif

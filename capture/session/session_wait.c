@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When a capture has something to do next: how long samples and news may gather before
+ * the ring is drained and both are worked off together.
+ */
+#include "capture/session/session_state.h"
+
+/*
+ * Between two drainings of the ring, which wakes us besides when it fills. Nothing is woken for a sample; at low rates
+ * waking, with caches that have gone cold, is what costs most.
+ */
+#define DRAIN_NS (100 * MS)
+#define DRAIN_SLOW_NS (250 * MS)
+#define DRAIN_SLOW_HZ 300
+/*
+ * At low rates, where for CALM_NS no process or thread has come or gone, no library and no code object was new, once a
+ * second does, when a block is written. Otherwise not: what the sampler could not read of a code object is read from
+ * the process, names of threads too, and both may be gone soon.
+ */
+#define DRAIN_CALM_NS SECOND
+#define CALM_NS (2 * SECOND)
+/*
+ * After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second.
+ * While a process that is sampled loads its libraries, sooner.
+ */
+#define NEWS_NS (8 * MS)
+#define NEWS_LOADING_NS (2 * MS)
+#define LOADING_NS (500 * MS)
+
+/* How long news are gathered. */
+uint64_t capture_news_ns(const struct record *r, uint64_t time_ns)
+{
+    return time_ns < processes_counts(r->processes).loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
+}
+
+/* How long samples are gathered. */
+static uint64_t period_ns(const struct record *r, uint64_t time_ns)
+{
+    if (r->proc)
+        return proc_sampler_wait_ns(r->proc);
+    if (r->o->frequency_hz > DRAIN_SLOW_HZ)
+        return DRAIN_NS;
+    return time_ns < r->news_ns + CALM_NS ? DRAIN_SLOW_NS : DRAIN_CALM_NS;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t capture_due_ns(const struct record *r, uint64_t last_ns, uint64_t time_ns, bool terminal)
+{
+    const struct record_options *o = r->o;
+    uint64_t due = last_ns + period_ns(r, time_ns);
+
+    if (o->duration_ns)
+        due = least(due, r->start_ns + o->duration_ns);
+    if (r->proc) /* each drain is a sample, and they come often */
+        return due;
+    /* News that have not settled yet wait only a moment; samples, of which there always are some, do not hurry. */
+    if (r->news_waiting)
+        due = least(due, last_ns + capture_news_ns(r, time_ns));
+    if (o->rotate_ns)
+        due = least(due, r->file_start_ns + o->rotate_ns);
+    if (terminal)
+        due = least(due, r->status_ns + STATUS_NS);
+    return least(due, r->flushed_ns + FLUSH_NS);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/trace/codes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "bpf/python_walk.h"
+#include "formats/base/buf.h"
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
+#include "formats/cpython/code.h"
+
+/* Names of a thousand characters and the line tables of functions of some 100,000 lines. */
+static const struct py_code_limits limits = {.string_max_bytes = 16 << 10, .line_table_max_bytes = 1 << 20};
+
+struct codes {
+    struct intern contents; /* of serialized records */
+    VEC(struct code_place) places;
+    struct codes_counts counts;
+    struct buf storage, packed;
+    uint64_t bytes; /* of contents */
+    struct py_walk *walk; /* for fingerprints of live objects */
+};
+
+struct error *codes_create(struct codes **out)
+{
+    struct codes *c = calloc(1, sizeof *c);
+
+    if (c)
+        c->walk = calloc(1, sizeof *c->walk);
+    if (!c || !c->walk) {
+        free(c);
+        return error_no_memory();
+    }
+    *out = c;
+    return NULL;
+}
+
+void codes_destroy(struct codes *c)
+{
+    if (!c)
+        return;
+    intern_deinit(&c->contents);
+    VEC_DEINIT(&c->places);
+    buf_deinit(&c->storage);
+    buf_deinit(&c->packed);
+    free(c->walk);
+    free(c);
+}
+
+struct code_place *codes_place(struct codes *c, uint32_t index)
+{
+    return &c->places.data[index];
+}
+
+struct codes_counts codes_counts(const struct codes *c)
+{
+    return c->counts;
+}
+
+/* The variable parts of a record, in one order. */
+static void parts_of(struct trace_code *r, struct trace_bytes *parts[4])
+{
+    parts[0] = &r->name;
+    parts[1] = &r->qualname;
+    parts[2] = &r->filename;
+    parts[3] = &r->line_table;
+}
+
+/*
+ * What is interned: the record's struct, cleared of padding, with its pointers as offsets, and behind it what they
+ * point to.
+ */
+static struct error *keep(struct codes *c, const struct trace_code *record, uint32_t *index)
+{
+    struct trace_code flat;
+    struct trace_bytes *from[4], *to[4];
+    uint64_t at = sizeof flat;
+    bool added;
+
+    memset(&flat, 0, sizeof flat);
+    flat.python_version = record->python_version;
+    flat.python_flags = record->python_flags;
+    flat.first_line = record->first_line;
+    flat.co_flags = record->co_flags;
+    flat.code_len_bytes = record->code_len_bytes;
+    flat.name_form = record->name_form;
+    flat.name_len = record->name_len;
+    flat.qualname_form = record->qualname_form;
+    flat.qualname_len = record->qualname_len;
+    flat.filename_form = record->filename_form;
+    flat.filename_len = record->filename_len;
+    flat.line_table_form = record->line_table_form;
+    flat.line_table_len = record->line_table_len;
+    parts_of((struct trace_code *)record, from);
+    parts_of(&flat, to);
+    for (int i = 0; i < 4; i++) {
+        to[i]->data = (const uint8_t *)(uintptr_t)at;
+        to[i]->len_bytes = from[i]->len_bytes;
+        at += from[i]->len_bytes;
+    }
+    buf_clear(&c->packed);
+    buf_put(&c->packed, &flat, sizeof flat);
+    for (int i = 0; i < 4; i++)
+        buf_put(&c->packed, from[i]->data, from[i]->len_bytes);
+    if (c->packed.bad)
+        return error_no_memory();
+    uint32_t id = intern_id(&c->contents, c->packed.data, (uint32_t)c->packed.len_bytes, &added);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&c->places, ((struct code_place){0}))))
+        return error_no_memory();
+    c->bytes += added ? c->packed.len_bytes : 0;
+    *index = id;
+    return NULL;
+}
+
+uint64_t codes_bytes(const struct codes *c)
+{
+    return c->bytes;
+}
+
+void codes_clear(struct codes *c)
+{
+    intern_deinit(&c->contents);
+    VEC_DEINIT(&c->places);
+    c->bytes = 0;
+}
+
+void codes_record(const struct codes *c, uint32_t index, struct trace_code *out)
+{
+    const struct intern_entry *e = intern_get(&c->contents, index);
+    struct trace_bytes *parts[4];
+
+    memcpy(out, e->data, sizeof *out);
+    parts_of(out, parts);
+    for (int i = 0; i < 4; i++)
+        parts[i]->data = e->data + (uintptr_t)parts[i]->data;
+}
+
+/* Memory of a target: pieces that were copied, then the live process (pid 0: no more). */
+struct source {
+    const struct wire_code *message;
+    uint32_t message_len;
+    pid_t pid;
+    bool read_live;
+};
+
+static bool read_live(pid_t pid, uint64_t address, void *out, uint64_t len)
+{
+    struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
+
+    return pid && process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)len;
+}
+
+static bool read_source(void *ctx, uint64_t address, void *out, uint64_t len)
+{
+    struct source *s = ctx;
+    uint64_t at = sizeof *s->message;
+
+    for (int i = 0; s->message && i < WIRE_CODE_PIECES; i++) {
+        const struct wire_piece *p = &s->message->pieces[i];
+        if (at + p->len_bytes > s->message_len)
+            break;
+        if (address >= p->address && len <= p->len_bytes && address - p->address <= p->len_bytes - len) {
+            memcpy(out, (const uint8_t *)s->message + at + (address - p->address), len);
+            return true;
+        }
+        at += p->len_bytes;
+    }
+    if (!read_live(s->pid, address, out, len))
+        return false;
+    s->read_live = true;
+    return true;
+}
+
+static int walk_read_live(void *ctx, void *out, uint32_t len, uint64_t address)
+{
+    return !read_live(*(const pid_t *)ctx, address, out, len);
+}
+
+/* The fingerprint of what lies at `address` now, as the sampler would make it; false when it is no code object. */
+static bool live_fingerprint(struct codes *c, pid_t pid, uint64_t address, const struct py_layout *layout,
+                             uint64_t code_type, uint32_t *fingerprint)
+{
+    struct walk_seen seen = {0};
+
+    c->walk->layout = *layout;
+    c->walk->process.code_type = code_type;
+    c->walk->memory = (struct walk_memory){.read = walk_read_live, .ctx = &pid};
+    if (walk_code(c->walk, address, &seen))
+        return false;
+    *fingerprint = seen.fingerprint;
+    return true;
+}
+
+static struct error *finish(struct codes *c, struct trace_code *record, uint32_t *index)
+{
+    if (!py_code_complete(record)) {
+        if (record->name_len > limits.string_max_bytes || record->qualname_len > limits.string_max_bytes ||
+            record->filename_len > limits.string_max_bytes || record->line_table_len > limits.line_table_max_bytes)
+            c->counts.cut++;
+        else
+            c->counts.incomplete++;
+    }
+    return keep(c, record, index);
+}
+
+struct error *codes_add_message(struct codes *c, const struct wire_code *message, uint32_t len_bytes,
+                                const struct py_layout *layout, uint64_t code_type, uint32_t *index)
+{
+    struct source copied = {.message = message, .message_len = len_bytes};
+    struct trace_code record;
+    uint32_t now;
+
+    *index = CODES_NONE;
+    if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &record))
+        return NULL;
+    if (!py_code_complete(&record)) {
+        struct source both = {.message = message, .message_len = len_bytes, .pid = (pid_t)message->tgid};
+        bool ok = py_code_read(layout, read_source, &both, message->address, &limits, &c->storage, &record);
+        /* What was read later counts only if the object was still the same one after the reading. */
+        if (ok && live_fingerprint(c, (pid_t)message->tgid, message->address, layout, code_type, &now) &&
+            now == message->fingerprint)
+            c->counts.completed++;
+        else if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &record))
+            return NULL;
+    }
+    return finish(c, &record, index);
+}
+
+struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
+                             const struct py_layout *layout, uint64_t code_type, uint32_t *index)
+{
+    struct source live = {.pid = pid};
+    struct trace_code record;
+    uint32_t before, after;
+
+    *index = CODES_NONE;
+    if (!live_fingerprint(c, pid, address, layout, code_type, &before) || (fingerprint && before != fingerprint) ||
+        !py_code_read(layout, read_source, &live, address, &limits, &c->storage, &record) ||
+        !live_fingerprint(c, pid, address, layout, code_type, &after) || after != before)
+        return NULL;
+    c->counts.completed++;
+    return finish(c, &record, index);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/trace/late_unwind.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* Code is read for the signal trampoline and for what stands behind a call: some bytes. */
+#define CODE_READ_MAX 16
+
+struct late_unwind {
+    struct tables *tables;
+    struct native_unwind native;
+    struct native_frame frames[WIRE_NATIVE_MAX];
+    struct unwind_table view;
+    /* of the sample that is being unwound */
+    const struct process *process;
+    const uint8_t *stack;
+    uint64_t stack_address, stack_len_bytes;
+    uint64_t time_ns;
+    struct error *err;
+};
+
+/* The copy of the stack; code, which does not change, from the process if it is still there. */
+static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t address)
+{
+    struct late_unwind *u = ctx;
+    uint64_t at = address - u->stack_address;
+
+    if (address >= u->stack_address && at < u->stack_len_bytes && len_bytes <= u->stack_len_bytes - at) {
+        memcpy(out, u->stack + at, len_bytes);
+        return 0;
+    }
+    if (len_bytes > CODE_READ_MAX || !mappings_find(&u->process->mappings, address))
+        return 1;
+    struct iovec to = {out, len_bytes}, from = {(void *)address, len_bytes};
+    return process_vm_readv((pid_t)u->process->tgid, &to, 1, &from, 1, 0) != (ssize_t)len_bytes;
+}
+
+static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, const struct unwind_table **table)
+{
+    struct late_unwind *u = ctx;
+    const struct mapping *m = mappings_find(&u->process->mappings, address);
+    uint64_t base;
+    uint32_t reason;
+
+    if (!m)
+        return LOSS_no_mapping;
+    *mapping = (struct native_mapping){.start = m->address, .end = m->address + m->length};
+    if (!m->module && mapping_is_anonymous(m)) {
+        mapping->flags = NATIVE_NO_TABLE;
+        return 0;
+    }
+    u->err = tables_view(u->tables, (pid_t)u->process->tgid, m, u->time_ns, &u->view, &base, &reason);
+    if (u->err)
+        return LOSS_table_missing;
+    if (reason)
+        return reason;
+    mapping->base = base;
+    mapping->row_count = u->view.row_count;
+    mapping->index_first = u->view.index_first;
+    mapping->index_count = u->view.index_count;
+    mapping->wide_count = u->view.wide_count;
+    *table = &u->view;
+    return 0;
+}
+
+struct error *late_unwind_create(struct tables *tables, struct late_unwind **out)
+{
+    struct late_unwind *u = calloc(1, sizeof *u);
+
+    if (!u)
+        return error_no_memory();
+    u->tables = tables;
+    u->native.memory = (struct walk_memory){.read = read_memory, .ctx = u};
+    u->native.host = (struct native_host){.find = find, .ctx = u};
+    *out = u;
+    return NULL;
+}
+
+void late_unwind_destroy(struct late_unwind *u)
+{
+    free(u);
+}
+
+struct error *late_unwind_run(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
+                           const uint8_t *stack, struct late_unwind_result *out)
+{
+    u->process = p;
+    u->stack = stack;
+    u->stack_address = sample->registers[NATIVE_RSP] - wire_stack_below(sample);
+    u->stack_len_bytes = sample->stack_len_bytes;
+    u->time_ns = sample->time_ns;
+    u->err = NULL;
+    for (int i = 0; i < WIRE_REGISTERS; i++)
+        u->native.registers[i] = sample->registers[i];
+    native_begin(&u->native);
+    for (int i = 0; i < WIRE_NATIVE_MAX + 1; i++) {
+        if (native_step(&u->native, u->frames))
+            break;
+    }
+    *out = (struct late_unwind_result){
+        .frames = u->frames,
+        .count = u->native.count,
+        .end = u->native.end,
+        .last_cfa = u->native.last_cfa,
+    };
+    /* The stack is longer than what was copied of it. */
+    if (out->end == LOSS_native_fault && sample->stack_size + wire_stack_below(sample) > sample->stack_len_bytes)
+        out->end = sample->flags & WIRE_STACK_WHOLE ? LOSS_stack_fault : LOSS_stack_cut;
+    return u->err;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/trace/perf_map_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/binary/modules.h"
+#include "capture/process/processes.h"
+#include "capture/host/procfs.h"
+#include "capture/host/root.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+/* File systems stamp with the time of the last tick. */
+#define STAMP_NS UINT64_C(100000000)
+/* Between two looks for a file that is not there. */
+#define WAIT_MIN_MS 20
+#define WAIT_MAX_MS 60000
+/* Descriptors that are left for other uses, and the most there may be with files held. */
+#define FDS_LEFT 256
+#define FDS_MAX 16384
+
+static uint64_t ns_of(struct timespec t)
+{
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static bool root_of(pid_t pid, uint64_t *device, uint64_t *inode)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d/root/.", pid);
+    if (stat(path, &st))
+        return false;
+    *device = st.st_dev;
+    *inode = st.st_ino;
+    return true;
+}
+
+/* The effective user id: /proc/PID itself belongs to root where the process gave up privileges. */
+static bool uid_of(pid_t pid, uint32_t *uid)
+{
+    char path[64], *text;
+    bool found = false;
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    struct error *err = procfs_read(path, &text, NULL);
+    if (err) {
+        error_destroy(err);
+        return false;
+    }
+    const char *line = strstr(text, "\nUid:");
+    found = line && sscanf(line, "\nUid: %*u %u", uid) == 1;
+    free(text);
+    return found;
+}
+
+static bool know_by(struct perf_map *m, pid_t pid)
+{
+    m->mount_namespace = procfs_namespace(pid, "mnt");
+    m->known = m->mount_namespace && root_of(pid, &m->root_device, &m->root_inode) && uid_of(pid, &m->uid);
+    return m->known;
+}
+
+void perf_map_get_to_know(struct process *p)
+{
+    /* One that lived too short to be looked at has, as a rule, its parent's root and user. */
+    if (!p->perf_map.known && !know_by(&p->perf_map, (pid_t)p->tgid) && p->parent_tgid)
+        know_by(&p->perf_map, (pid_t)p->parent_tgid);
+}
+
+static uint32_t own_pid(const struct process *p)
+{
+    return p->ns_tgid ? p->ns_tgid : p->tgid;
+}
+
+/* A file left by an earlier process with that number says nothing of this one; nor does one that somebody else put there. */
+static bool is_its_own(const struct process *p, const struct stat *st)
+{
+    struct timespec real, boot;
+
+    if (st->st_uid && st->st_uid != p->perf_map.uid)
+        return false;
+    clock_gettime(CLOCK_REALTIME, &real);
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    return ns_of(st->st_mtim) + STAMP_NS >= ns_of(real) - ns_of(boot) + p->start_boottime_ns;
+}
+
+static int open_own(const struct process *p)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/tmp/perf-%u.map", own_pid(p));
+    return root_open((pid_t)p->tgid, path, false);
+}
+
+void perf_map_deinit(struct perf_map *m)
+{
+    if (m->fd_1)
+        close(m->fd_1 - 1);
+    m->fd_1 = 0;
+}
+
+/* Takes the descriptor over, in place of one that was held. */
+static void keep(struct perf_map *m, int fd)
+{
+    struct rlimit limit;
+    bool room = !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd + FDS_LEFT < limit.rlim_cur && fd < FDS_MAX;
+
+    perf_map_deinit(m);
+    if (room)
+        m->fd_1 = fd + 1;
+    else
+        close(fd);
+}
+
+void perf_map_hold(struct process *p)
+{
+    struct perf_map *m = &p->perf_map;
+    struct timespec t;
+    struct stat st;
+
+    if (!m->epoch_1 || m->fd_1 || p->ended_ns)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (ns_of(t) < m->try_ns)
+        return;
+    int fd = open_own(p);
+    if (fd >= 0 && !fstat(fd, &st) && is_its_own(p, &st)) {
+        keep(m, fd);
+        return;
+    }
+    if (fd >= 0)
+        close(fd);
+    /* Most code made at run time is in no table. */
+    m->wait_ms = !m->wait_ms ? WAIT_MIN_MS : m->wait_ms < WAIT_MAX_MS ? 2 * m->wait_ms : WAIT_MAX_MS;
+    m->try_ns = ns_of(t) + m->wait_ms * UINT64_C(1000000);
+}
+
+uint32_t perf_map_module(struct trace_writer *w, struct process *p, uint64_t epoch_1)
+{
+    struct perf_map *m = &p->perf_map;
+    uint8_t identity[24];
+    char path[64];
+
+    if (m->epoch_1 == epoch_1) {
+        perf_map_hold(p);
+        return m->module;
+    }
+    perf_map_get_to_know(p);
+    for (int i = 0; i < 8; i++) {
+        identity[i] = (uint8_t)((uint64_t)p->tgid >> 8 * i);
+        identity[8 + i] = (uint8_t)(p->start_boottime_ns >> 8 * i);
+        identity[16 + i] = (uint8_t)(p->exec_generation >> 8 * i);
+    }
+    snprintf(path, sizeof path, "/tmp/perf-%u.map", own_pid(p));
+    struct trace_module record = {
+        .kind = MODULE_ANONYMOUS,
+        .id_kind = TRACE_ID_PROCESS,
+        .build_id = {identity, sizeof identity},
+        .path = trace_writer_cstr(w, path),
+    };
+    trace_writer_put(w, TRACE_module, &record);
+    m->epoch_1 = epoch_1;
+    m->module = record.id;
+    perf_map_hold(p);
+    return m->module;
+}
+
+/* For a process that has gone: in the root of another one which has the same. */
+static int open_elsewhere(struct processes *all, const struct process *p)
+{
+    const struct perf_map *m = &p->perf_map;
+    uint64_t device, inode;
+    uint32_t cursor = 0;
+    char path[64];
+    int fd = -1;
+
+    snprintf(path, sizeof path, "/tmp/perf-%u.map", own_pid(p));
+    if (root_of(getpid(), &device, &inode) && procfs_namespace(getpid(), "mnt") == m->mount_namespace &&
+        device == m->root_device && inode == m->root_inode)
+        return root_open(0, path, false);
+    for (const struct process *other; fd < 0 && (other = processes_next(all, &cursor));) {
+        pid_t pid = (pid_t)other->tgid;
+        if (other != p && !other->ended_ns && procfs_namespace(pid, "mnt") == m->mount_namespace &&
+            root_of(pid, &device, &inode) && device == m->root_device && inode == m->root_inode)
+            fd = root_open(pid, path, false);
+    }
+    return fd;
+}
+
+static struct error *put_text(struct trace_writer *w, const struct process *p, int fd, uint64_t size, uint64_t time_ns,
+                              bool *cut)
+{
+    uint64_t want = size < PERF_MAP_MAX_BYTES ? size : PERF_MAP_MAX_BYTES, have = 0;
+    uint8_t *text = malloc(want);
+
+    if (!text)
+        return error_no_memory();
+    while (have < want) {
+        ssize_t n = pread(fd, text + have, want - have, (off_t)have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        have += (uint64_t)n;
+    }
+    /* Whole lines: the last one may still be being written. */
+    while (have && text[have - 1] != '\n')
+        have--;
+    *cut = size > PERF_MAP_MAX_BYTES;
+    struct trace_perf_map record = {
+        .module = p->perf_map.module, .time_ns = time_ns, .file_size = size, .text = {text, have}};
+    if (have)
+        trace_writer_put(w, TRACE_perf_map, &record);
+    free(text);
+    return NULL;
+}
+
+struct error *perf_map_write(struct trace_writer *w, struct processes *all, struct process *p, uint64_t epoch_1,
+                             uint64_t time_ns, bool *cut)
+{
+    struct perf_map *m = &p->perf_map;
+    struct error *err = NULL;
+    struct stat st;
+
+    *cut = false;
+    if (m->epoch_1 != epoch_1 || !m->known)
+        return NULL;
+    int fd = p->ended_ns ? -1 : open_own(p);
+    if (fd < 0 && m->fd_1)
+        fd = m->fd_1 - 1;
+    if (fd < 0)
+        fd = open_elsewhere(all, p);
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st))
+        st = (struct stat){.st_uid = UINT32_MAX};
+    if (st.st_size > 0 && is_its_own(p, &st) &&
+        ((uint64_t)st.st_size != m->written_size || ns_of(st.st_mtim) != m->written_mtime_ns)) {
+        err = put_text(w, p, fd, (uint64_t)st.st_size, time_ns, cut);
+        m->written_size = (uint64_t)st.st_size;
+        m->written_mtime_ns = ns_of(st.st_mtim);
+    }
+    if (fd != m->fd_1 - 1 && is_its_own(p, &st))
+        keep(m, fd); /* the newest one, should there have been others */
+    else if (fd != m->fd_1 - 1)
+        close(fd);
+    return err;
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/trace/trace_builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/host/procfs.h"
+#include "capture/trace/trace_builder_state.h"
+
+struct error *recorder_create(const struct recorder_options *options, struct recorder **out)
+{
+    struct recorder *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return error_no_memory();
+    r->o = *options;
+    *out = r;
+    return NULL;
+}
+
+void recorder_destroy(struct recorder *r)
+{
+    if (!r)
+        return;
+    map_deinit(&r->kernel_frames);
+    python_names_deinit(&r->names);
+    free(r);
+}
+
+const uint64_t *recorder_loss_counts(const struct recorder *r)
+{
+    return r->losses;
+}
+
+uint64_t recorder_unwanted(const struct recorder *r, uint32_t cpu)
+{
+    return cpu < CPUS_MAX ? r->unwanted[cpu] : 0;
+}
+
+struct recorder_counts recorder_counts(const struct recorder *r)
+{
+    return r->counts;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void put_clock(struct recorder *r)
+{
+    struct trace_clock c = {
+        .monotonic_ns = clock_ns(CLOCK_MONOTONIC),
+        .realtime_ns = clock_ns(CLOCK_REALTIME),
+        .boottime_ns = clock_ns(CLOCK_BOOTTIME),
+    };
+
+    trace_writer_put(r->o.writer, TRACE_clock, &c);
+}
+
+static struct error *put_perf_map(struct recorder *r, struct process *p, uint64_t time_ns)
+{
+    bool cut, full = trace_writer_full(r->o.writer);
+
+    TRY(perf_map_write(r->o.writer, r->o.processes, p, r->epoch_1, time_ns, &cut));
+    r->losses[LOSS_perf_map_cut] += cut || trace_writer_full(r->o.writer) != full;
+    return NULL;
+}
+
+struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns)
+{
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(r->o.processes, &cursor));)
+        TRY(put_perf_map(r, p, time_ns));
+    return NULL;
+}
+
+struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
+{
+    struct trace_writer *w = r->o.writer;
+    const struct host *h = r->o.host;
+
+    if (r->begun) {
+        TRY(recorder_perf_maps(r, time_ns));
+        put_clock(r);
+        trace_writer_new_epoch(w, time_ns);
+    }
+    r->begun = true;
+    r->epoch_1++;
+    map_clear(&r->kernel_frames);
+    put_clock(r);
+    struct trace_host host = {
+        .hostname = trace_writer_cstr(w, h->hostname),
+        .kernel_release = trace_writer_cstr(w, h->release),
+        .kernel_version = trace_writer_cstr(w, h->version),
+        .machine = trace_writer_cstr(w, h->machine),
+        .boot_id = {h->boot_id, h->has_boot_id ? sizeof h->boot_id : 0},
+        .kernel_build_id = {h->kernel_build_id, h->kernel_build_id_len},
+        .cpu_count = h->cpu_count,
+        .page_size = (uint32_t)sysconf(_SC_PAGESIZE),
+        .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
+    };
+    trace_writer_put(w, TRACE_host, &host);
+    for (uint32_t i = 0; i < r->o.settings->count; i++) {
+        const struct setting *setting = &r->o.settings->list[i];
+        struct trace_meta meta = {.key = trace_writer_cstr(w, setting->key), .value = trace_writer_cstr(w, setting->value)};
+        trace_writer_put(w, TRACE_meta, &meta);
+    }
+    struct trace_event event = {
+        .name = trace_writer_cstr(w, r->o.event.name),
+        .unit = trace_writer_cstr(w, r->o.event.unit),
+        .frequency_hz = r->o.frequency_hz,
+        .period = r->o.event.period,
+    };
+    trace_writer_put(w, TRACE_event, &event);
+    r->event = event.id;
+    return NULL;
+}
+
+uint32_t recorder_define_module(struct recorder *r, struct module *m)
+{
+    struct trace_writer *w = r->o.writer;
+    uint64_t segments[5 * 64], ranges[2 * 8];
+    uint64_t segment_count = 0;
+
+    if (!m)
+        return 0;
+    if (m->trace_epoch_1 == r->epoch_1)
+        return m->trace_id;
+    for (size_t i = 0; i < m->identity.segments.count && segment_count < 64; i++, segment_count++) {
+        const struct elf_segment *s = &m->identity.segments.data[i];
+        memcpy(&segments[5 * segment_count],
+               ((uint64_t[]){s->vaddr, s->offset, s->file_size, s->mem_size, s->flags}), 5 * sizeof *segments);
+    }
+    for (uint32_t i = 0; i < m->python.eval_range_count; i++) {
+        ranges[2 * i] = m->python.eval_ranges[i].start;
+        ranges[2 * i + 1] = m->python.eval_ranges[i].end;
+    }
+    struct trace_module record = {
+        .kind = m->kind,
+        .id_kind = m->identity.id_kind,
+        .build_id = {m->identity.build_id, m->identity.build_id_len},
+        .path = trace_writer_cstr(w, m->path),
+        .file_size = m->kind == MODULE_VDSO ? 0 : m->identity.file_size,
+        .segments = {segments, segment_count},
+        .eval_ranges = {ranges, m->python.eval_range_count},
+        .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,
+    };
+    trace_writer_put(w, TRACE_module, &record);
+    m->trace_epoch_1 = r->epoch_1;
+    m->trace_id = record.id;
+    if (m->image) {
+        struct trace_image image = {
+            .module = record.id,
+            .address = m->image_address,
+            .data = {m->image, m->image_len_bytes},
+        };
+        trace_writer_put(w, TRACE_image, &image);
+    }
+    return m->trace_id;
+}
+
+static void put_mapping(struct recorder *r, struct process *p, struct mapping *m)
+{
+    struct trace_mapping record = {
+        .process = p->trace_id,
+        .time_ns = m->time_ns,
+        .address = m->address,
+        .length = m->length,
+        .file_offset = m->file_offset,
+        .protection = m->protection,
+        .map_flags = m->map_flags,
+        .device_major = m->device_major,
+        .device_minor = m->device_minor,
+        .inode = m->inode,
+        .inode_generation = m->inode_generation,
+        .module = mapping_is_generated(m) ? 0 : recorder_define_module(r, m->module),
+        .path = trace_writer_cstr(r->o.writer, m->path),
+    };
+
+    if (mapping_is_generated(m)) {
+        /* As a file in which everything lies at the offset that is its address. */
+        record.module = perf_map_module(r->o.writer, p, r->epoch_1);
+        record.file_offset = m->address;
+    }
+    trace_writer_put(r->o.writer, TRACE_mapping, &record);
+}
+
+static uint32_t define_process(struct recorder *r, struct process *p)
+{
+    struct trace_writer *w = r->o.writer;
+
+    if (p->trace_epoch_1 == r->epoch_1)
+        return p->trace_id;
+    if (!p->exe)
+        p->exe = procfs_exe((pid_t)p->tgid);
+    perf_map_get_to_know(p);
+    if (!p->ns_tgid || !p->parent_tgid) {
+        struct procfs_status status;
+        struct error *err = procfs_status((pid_t)p->tgid, &status);
+        if (!err) {
+            p->ns_tgid = status.ns_tgid;
+            p->parent_tgid = status.parent_tgid;
+        }
+        error_destroy(err);
+    }
+    char *cgroup = procfs_cgroup((pid_t)p->tgid);
+    char *cmdline = r->o.cmdline ? procfs_cmdline((pid_t)p->tgid) : NULL;
+    struct trace_process record = {
+        .tgid = p->tgid,
+        .start_boottime_ns = p->start_boottime_ns,
+        .exec_generation = p->exec_generation,
+        .parent_tgid = p->parent_tgid,
+        .comm = trace_writer_cstr(w, p->comm),
+        .exe = trace_writer_cstr(w, p->exe),
+        .ns_tgid = p->ns_tgid,
+        .pid_namespace = procfs_namespace((pid_t)p->tgid, "pid"),
+        .mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt"),
+        .cgroup = trace_writer_cstr(w, cgroup),
+        .cmdline = trace_writer_cstr(w, cmdline),
+    };
+    free(cgroup);
+    free(cmdline);
+    if (p->python) {
+        const struct py_layout *l = &p->python->python.layout;
+        record.python_version = p->python->python.version_hex;
+        record.python_flags = (l->debug_build ? TRACE_CODE_DEBUG : 0) |
+                              (l->free_threaded ? TRACE_CODE_FREE_THREADED : 0);
+    }
+    trace_writer_put(w, TRACE_process, &record);
+    p->trace_epoch_1 = r->epoch_1;
+    p->trace_id = record.id;
+    if (!p->sample_count)
+        r->counts.processes++;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        put_mapping(r, p, &p->mappings.data[i]);
+    return p->trace_id;
+}
+
+static void put_python_name(struct recorder *r, const struct thread *t, uint64_t time_ns)
+{
+    struct trace_thread_name record = {
+        .thread = t->trace_id, .time_ns = time_ns, .python_name = trace_writer_cstr(r->o.writer, t->python_name)};
+
+    trace_writer_put(r->o.writer, TRACE_thread_name, &record);
+}
+
+static uint32_t define_thread(struct recorder *r, struct process *p, struct thread *t, const struct wire_sample *m)
+{
+    bool named = p->python && python_names_thread(&r->names, p, t, m);
+
+    if (t->trace_epoch_1 == r->epoch_1) {
+        if (named)
+            put_python_name(r, t, m->time_ns);
+        return t->trace_id;
+    }
+    struct trace_thread record = {
+        .process = p->trace_id,
+        .tid = t->tid,
+        .name = trace_writer_cstr(r->o.writer, t->name),
+    };
+    trace_writer_put(r->o.writer, TRACE_thread, &record);
+    t->trace_epoch_1 = r->epoch_1;
+    t->trace_id = record.id;
+    if (t->python_name)
+        put_python_name(r, t, m->time_ns);
+    return t->trace_id;
+}
+
+static void on_mapped(void *ctx, struct process *p, struct mapping *m)
+{
+    struct recorder *r = ctx;
+
+    stacks_forget(&p->native); /* the same addresses may be other functions now */
+    if (r->epoch_1 && p->trace_epoch_1 == r->epoch_1)
+        put_mapping(r, p, m);
+}
+
+static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
+{
+    struct recorder *r = ctx;
+
+    if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
+        return;
+    /* Out of memory here costs names of generated code, and shows elsewhere. */
+    error_destroy(put_perf_map(r, p, time_ns));
+    struct trace_process_exit record = {.process = p->trace_id, .time_ns = time_ns};
+    trace_writer_put(r->o.writer, TRACE_process_exit, &record);
+}
+
+static void on_renamed(void *ctx, struct process *p, struct thread *t, uint64_t time_ns)
+{
+    struct recorder *r = ctx;
+
+    if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
+        return;
+    if (!t || t->tid == p->tgid) {
+        struct trace_process_name record = {
+            .process = p->trace_id, .time_ns = time_ns, .comm = trace_writer_cstr(r->o.writer, p->comm)};
+        trace_writer_put(r->o.writer, TRACE_process_name, &record);
+    }
+    if (t && t->trace_epoch_1 == r->epoch_1) {
+        struct trace_thread_name record = {
+            .thread = t->trace_id, .time_ns = time_ns, .name = trace_writer_cstr(r->o.writer, t->name)};
+        trace_writer_put(r->o.writer, TRACE_thread_name, &record);
+    }
+}
+
+struct processes_events recorder_process_events(struct recorder *r)
+{
+    return (struct processes_events){.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .ctx = r};
+}
+
+/* ---- samples ---- */
+
+/* One that was not wanted, as turned out: its tick belongs to the others'. */
+static void count_unwanted(struct recorder *r, const struct wire_sample *m)
+{
+    r->unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
+}
+
+struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, uint32_t len_bytes)
+{
+    struct trace_writer *w = r->o.writer;
+    const uint8_t *at = (const uint8_t *)(m + 1);
+    struct process *p;
+    uint32_t run_count = 0;
+
+    if (len_bytes < sizeof *m || m->kernel_count > WIRE_KERNEL_MAX || m->python_count > WIRE_PYTHON_MAX ||
+        m->native_count > WIRE_NATIVE_MAX ||
+        len_bytes - sizeof *m <
+            m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) +
+                m->native_count * sizeof(struct native_frame) + (uint64_t)m->task_len_bytes + m->stack_len_bytes)
+        return error_create(ERROR_FORMAT, "the sampler sent a message that breaks its own form");
+    const uint64_t *kernel = (const uint64_t *)at;
+    at += m->kernel_count * 8;
+    const struct wire_python *python = (const struct wire_python *)at;
+    at += m->python_count * sizeof *python;
+    struct late_unwind_result native = {(const struct native_frame *)at, m->native_count, m->native_end, m->native_last_cfa};
+    at += m->native_count * sizeof *native.frames;
+    const uint8_t *task = at;
+    at += m->task_len_bytes;
+
+    TRY(processes_of_sample(r->o.processes, m, &p));
+    if (!p) {
+        /* Nothing had told of it, so it is none of those that are followed; when all are, it may have been one. */
+        if (m->flags & WIRE_UNCONFIGURED && !r->o.all)
+            count_unwanted(r, m);
+        else
+            r->losses[LOSS_process_gone]++;
+        return NULL;
+    }
+    /* One that was sampled in case it were Python, or the new image of one that was. */
+    if (!processes_wants(r->o.processes, p)) {
+        count_unwanted(r, m);
+        return NULL;
+    }
+    if (trace_writer_full(w)) {
+        r->losses[LOSS_file_full]++;
+        return NULL;
+    }
+    if (!p->configured && r->o.any)
+        TRY(processes_configure(r->o.processes, p));
+    struct thread *t = process_thread(p, m->tid);
+    if (!t)
+        return error_no_memory();
+    define_process(r, p);
+    if (r->o.late_unwind && m->stack_len_bytes && native.end != LOSS_complete)
+        TRY(late_unwind_run(r->o.late_unwind, p, m, at, &native));
+    if (native.end > LOSS_complete)
+        r->losses[native.end]++;
+    uint32_t python_end = m->python_end;
+    if (m->flags & WIRE_STALE)
+        python_end = LOSS_stale_config;
+    else if (m->flags & WIRE_UNCONFIGURED && p->python)
+        python_end = LOSS_not_yet_known;
+    if (python_end != m->python_end)
+        r->losses[python_end]++;
+    /* Where not every process is wanted, the sampler leaves out the native part of one that may be none of them, too. */
+    if (python_end == LOSS_not_yet_known && !native.end && r->o.late_unwind)
+        native.end = LOSS_not_yet_known;
+    struct trace_tuple tuple = {.python_end = python_end, .native_end = native.end};
+    if (m->kernel_count)
+        TRY(stacks_kernel(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
+    bool by_count = false;
+    uint32_t frame_count;
+    if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
+        /* Greenlet puts records of its own into the chain: one at its outer end would hide that another is missing. */
+        by_count = !stacks_split_objects(r, python, m->python_count, &frame_count) || p->switches_stacks;
+        run_count = frame_count;
+    } else {
+        frame_count = stacks_split(r, python, m->python_count, &run_count);
+    }
+    TRY(stacks_python(r, p, frame_count, &tuple.python_stack));
+    TRY(stacks_native(r, p, native.frames, native.count, &tuple.native_stack));
+    struct trace_join count_join = {.kind = TRACE_JOIN_COUNT};
+    if (native.count && run_count)
+        tuple.join = by_count ? trace_writer_intern(w, TRACE_join, &count_join) : stacks_join(r, &native, run_count);
+    if (m->stack_len_bytes && r->o.snapshots) {
+        uint64_t registers[WIRE_REGISTERS];
+        memcpy(registers, m->registers, sizeof registers);
+        struct trace_snapshot snapshot = {
+            .process = p->trace_id,
+            .stack_address = m->registers[7] - wire_stack_below(m),
+            .stack_size = m->stack_size ? m->stack_size + wire_stack_below(m) : 0,
+            .registers = {registers, WIRE_REGISTERS},
+            .stack = {at, m->stack_len_bytes},
+        };
+        trace_writer_put(w, TRACE_snapshot, &snapshot);
+        tuple.snapshot = snapshot.id;
+        if (run_count && !tuple.join) {
+            struct trace_join join = {.kind = TRACE_JOIN_RECORD, .runs = {r->runs, run_count}};
+            if (by_count)
+                join = count_join;
+            tuple.join = trace_writer_intern(w, TRACE_join, &join);
+        }
+    }
+    /* A snapshot is never met again, and so is the tuple that holds it: not worth remembering. */
+    if (tuple.snapshot)
+        trace_writer_put(w, TRACE_tuple, &tuple);
+    else
+        tuple.id = trace_writer_intern(w, TRACE_tuple, &tuple);
+    struct trace_sample sample = {
+        .time_ns = m->time_ns,
+        .thread = define_thread(r, p, t, m),
+        .tuple = tuple.id,
+        .cpu = m->cpu,
+        .flags = (m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0) |
+                 (m->flags & WIRE_GIL_KNOWN ? TRACE_SAMPLE_GIL_KNOWN : 0) |
+                 (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0),
+    };
+    if (p->python && (sample.label_set = python_names_labels(&r->names, w, p, m, task)))
+        sample.flags |= TRACE_SAMPLE_LABELS;
+    if (m->period != r->o.event.period) {
+        sample.flags |= TRACE_SAMPLE_VALUE;
+        sample.value = m->period;
+    }
+    trace_writer_sample(w, r->event, &sample);
+    if (trace_writer_full(w)) {
+        r->losses[LOSS_file_full]++;
+        return NULL;
+    }
+    p->sample_count++;
+    r->counts.samples++;
+    r->file_samples++;
+    if (m->python_end == LOSS_complete)
+        r->counts.python_complete++;
+    else if (m->python_end)
+        r->counts.python_cut++;
+    else
+        r->counts.no_python++;
+    return NULL;
+}
+
+void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT])
+{
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        if (i == LOSS_complete || losses[i] <= r->written[i])
+            continue;
+        struct trace_loss record = {
+            .time_ns = time_ns,
+            .reason = i,
+            .name = trace_writer_cstr(r->o.writer, trace_loss_name(i)),
+            .count = losses[i] - r->written[i],
+        };
+        trace_writer_put(r->o.writer, TRACE_loss, &record);
+        if (trace_writer_full(r->o.writer))
+            return; /* the end will hold it */
+        r->written[i] = losses[i];
+    }
+}
+
+void recorder_period(struct recorder *r, uint64_t time_ns, uint64_t period, const char *why)
+{
+    struct trace_period record = {.event = r->event, .time_ns = time_ns, .period = period,
+                                  .reason = trace_writer_cstr(r->o.writer, why)};
+
+    trace_writer_put(r->o.writer, TRACE_period, &record);
+    r->o.event.period = period;
+}
+
+struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns)
+{
+    struct process *p;
+
+    r->o.writer = writer;
+    r->begun = false;
+    r->file_samples = 0;
+    for (uint32_t cursor = 0; (p = processes_next(r->o.processes, &cursor));)
+        p->perf_map.written_size = 0; /* a file has to hold them itself */
+    return recorder_begin_epoch(r, time_ns);
+}
+
+void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct trace_ticks record = {
+            .event = r->event,
+            .cpu = (uint32_t)ticks[i].cpu,
+            .time_ns = time_ns,
+            .count = ticks[i].count,
+            .enabled_ns = ticks[i].enabled_ns,
+            .running_ns = ticks[i].running_ns,
+            .seen = ticks[i].seen,
+            .idle = ticks[i].seen_idle,
+            .unsampled = ticks[i].seen_others,
+        };
+        trace_writer_put(r->o.writer, TRACE_ticks, &record);
+    }
+}
+
+void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost)
+{
+    put_clock(r);
+    struct trace_end record = {
+        .time_ns = time_ns,
+        .reason = reason,
+        .sample_count = r->file_samples,
+        .lost_count = lost,
+    };
+    trace_writer_put(r->o.writer, TRACE_end, &record);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Several symbols may name one address: aliases, versions, labels. Shown is one that
+ * people write: a function before a label, what is visible outside before what is
+ * not, few leading underscores, then whatever makes the choice the same everywhere.
+ * Where functions overlap, the narrowest that holds the address is meant. A symbol
+ * without a size (hand-written assembler) reaches to the next one, and counts only
+ * where no symbol with a size does.
+ */
+#include "symbolize/binary/symbol_table.h"
+
+#include <gelf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/base/map.h"
+#include "formats/elf/bounds.h"
+
+enum {
+    NAME_COMPARED = 4096,      /* bytes of a name that are looked at to choose it */
+    STUB_NAMES_MAX = 64 << 20, /* bytes, of all stubs; many may have the same endless name */
+};
+
+bool symbol_table_add_code(struct symbol_table *t, Elf *elf)
+{
+    size_t count = 0;
+
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr s;
+        if (gelf_getshdr(scn, &s) && (s.sh_flags & SHF_ALLOC) && (s.sh_flags & SHF_EXECINSTR) &&
+            !ranges_add(&t->code, s.sh_addr, s.sh_addr + s.sh_size, 0))
+            return false;
+    }
+    if (!t->code.rows.count && !elf_getphdrnum(elf, &count)) {
+        for (size_t i = 0; i < count; i++) {
+            GElf_Phdr p;
+            if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && (p.p_flags & PF_X) &&
+                !ranges_add(&t->code, p.p_vaddr, p.p_vaddr + p.p_memsz, 0))
+                return false;
+        }
+    }
+    return ranges_finish(&t->code);
+}
+
+static bool is_function(const struct symbol_table *t, const GElf_Sym *sym, const char *name)
+{
+    unsigned type = GELF_ST_TYPE(sym->st_info);
+
+    if (!name || !*name || sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON)
+        return false;
+    if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+        return false;
+    /* Local labels of the assembler, and the marks that some targets put between code and data. */
+    if (type == STT_NOTYPE && (name[0] == '$' || (name[0] == '.' && name[1] == 'L')))
+        return false;
+    return ranges_find(&t->code, sym->st_value) != NULL;
+}
+
+bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type)
+{
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr header;
+        Elf_Data *data;
+        GElf_Sym sym;
+        if (!gelf_getshdr(scn, &header) || header.sh_type != section_type || !(data = elf_getdata(scn, NULL)))
+            continue;
+        /* A file has one such table. */
+        for (int i = 1; gelf_getsym(data, i, &sym); i++) {
+            const char *name = elf_name(elf, header.sh_link, sym.st_name);
+            if (!is_function(t, &sym, name))
+                continue;
+            struct symbol s = {
+                .start = sym.st_value, .end = sym.st_value + sym.st_size, .name = name,
+                .type = GELF_ST_TYPE(sym.st_info), .bind = GELF_ST_BIND(sym.st_info),
+            };
+            if (s.end < s.start)
+                s.end = s.start;
+            if (!VEC_PUSH(&t->symbols, s))
+                return false;
+        }
+        break;
+    }
+    return true;
+}
+
+/* The names that the dynamic linker fills slots of the GOT for: slot address -> name. Of `left` bytes at most. */
+static bool collect_slots(Elf *elf, uint64_t left, struct map *slots)
+{
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr header, symbols_header;
+        Elf_Data *data, *symbols;
+        GElf_Rela rela;
+        if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_RELA || !(header.sh_flags & SHF_ALLOC) ||
+            !elf_spend(&left, header.sh_size))
+            continue;
+        Elf_Scn *linked = elf_getscn(elf, header.sh_link);
+        if (!linked || !gelf_getshdr(linked, &symbols_header) || symbols_header.sh_type != SHT_DYNSYM)
+            continue;
+        data = elf_getdata(scn, NULL);
+        symbols = elf_getdata(linked, NULL);
+        for (int i = 0; data && symbols && gelf_getrela(data, i, &rela); i++) {
+            GElf_Sym sym;
+            unsigned type = GELF_R_TYPE(rela.r_info);
+            if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
+                !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
+                continue;
+            const char *name = elf_name(elf, symbols_header.sh_link, sym.st_name);
+            if (name && *name && !map_set(slots, rela.r_offset, (uint64_t)(uintptr_t)name))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* A stub holds one `jmp *slot(%rip)`, perhaps behind an endbr64 and with a bnd prefix. */
+static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, const Elf_Data *data, const struct map *slots)
+{
+    uint64_t stub_len = section->sh_entsize == 8 ? 8 : 16;
+
+    for (uint64_t at = 0; at + stub_len <= data->d_size; at += stub_len) {
+        const uint8_t *code = (const uint8_t *)data->d_buf + at;
+        for (uint64_t i = 0; i + 6 <= stub_len; i++) {
+            if (code[i] != 0xff || code[i + 1] != 0x25)
+                continue;
+            int32_t displacement;
+            memcpy(&displacement, code + i + 2, sizeof displacement);
+            uint64_t slot = section->sh_addr + at + i + 6 + (uint64_t)(int64_t)displacement;
+            uint64_t *name = map_get(slots, slot);
+            if (!name)
+                break;
+            const char *text = (const char *)(uintptr_t)*name;
+            size_t len = strlen(text) + sizeof "@plt";
+            if (!elf_spend(&t->stub_names_left, len))
+                return true;
+            char *stub = arena_alloc(&t->names, len);
+            if (!stub)
+                return false;
+            snprintf(stub, len, "%s@plt", text);
+            struct symbol s = {section->sh_addr + at, section->sh_addr + at + stub_len, stub, STT_FUNC, STB_LOCAL};
+            if (!VEC_PUSH(&t->symbols, s))
+                return false;
+            break;
+        }
+    }
+    return true;
+}
+
+bool symbol_table_add_plt(struct symbol_table *t, Elf *elf)
+{
+    struct map slots = {0};
+    GElf_Ehdr header;
+    size_t names, file_bytes = 0;
+    bool ok = true;
+
+    if (!gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 || elf_getshdrstrndx(elf, &names))
+        return true;
+    /* Sections that do not lie are together no longer than their file. */
+    elf_rawfile(elf, &file_bytes);
+    ok = collect_slots(elf, file_bytes, &slots);
+    uint64_t left = file_bytes;
+    t->stub_names_left = STUB_NAMES_MAX;
+    for (Elf_Scn *scn = NULL; ok && slots.count && (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr s;
+        const char *name;
+        Elf_Data *data;
+        if (!gelf_getshdr(scn, &s) || s.sh_type != SHT_PROGBITS || !(s.sh_flags & SHF_EXECINSTR) ||
+            !(name = elf_name(elf, names, s.sh_name)) || strncmp(name, ".plt", 4) ||
+            !elf_spend(&left, s.sh_size) ||
+            !(data = elf_rawdata(scn, NULL)) || !data->d_buf)
+            continue;
+        ok = add_stubs(t, &s, data, &slots);
+    }
+    map_deinit(&slots);
+    return ok;
+}
+
+static unsigned underscores(const char *name)
+{
+    unsigned n = 0;
+
+    while (n < NAME_COMPARED && name[n] == '_')
+        n++;
+    return n;
+}
+
+/* Which of two symbols with the same extent to show: negative for `x`. */
+static int preference(const struct symbol *x, const struct symbol *y)
+{
+    bool x_label = x->type == STT_NOTYPE, y_label = y->type == STT_NOTYPE;
+    bool x_local = x->bind == STB_LOCAL, y_local = y->bind == STB_LOCAL;
+    unsigned x_score = underscores(x->name), y_score = underscores(y->name);
+
+    if (x_label != y_label)
+        return x_label - y_label;
+    if (x_local != y_local)
+        return x_local - y_local;
+    if (x_score != y_score)
+        return x_score < y_score ? -1 : 1;
+    if (x->bind != y->bind)
+        return x->bind < y->bind ? -1 : 1; /* global before weak */
+    size_t x_len = strnlen(x->name, NAME_COMPARED), y_len = strnlen(y->name, NAME_COMPARED);
+    if (x_len != y_len)
+        return x_len < y_len ? -1 : 1;
+    int order = strncmp(x->name, y->name, NAME_COMPARED);
+    return order ? order : x->name < y->name ? -1 : x->name > y->name;
+}
+
+static int by_extent(const void *a, const void *b)
+{
+    const struct symbol *x = a, *y = b;
+
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    if (x->end != y->end)
+        return x->end < y->end ? -1 : 1;
+    return 0;
+}
+
+bool symbol_table_finish(struct symbol_table *t)
+{
+    struct symbol *s = t->symbols.data;
+    size_t kept = 0;
+
+    if (t->symbols.count)
+        qsort(s, t->symbols.count, sizeof *s, by_extent);
+    for (size_t i = 0; i < t->symbols.count; i++) {
+        if (!kept || by_extent(&s[kept - 1], &s[i]))
+            s[kept++] = s[i];
+        else if (preference(&s[i], &s[kept - 1]) < 0)
+            s[kept - 1] = s[i];
+    }
+    t->symbols.count = kept;
+
+    uint64_t next = UINT64_MAX, following = UINT64_MAX; /* starts of this symbol's group, and of the one behind */
+    for (size_t i = kept; i-- > 0;) {
+        if (s[i].start != next) {
+            following = next;
+            next = s[i].start;
+        }
+        const struct range *section = ranges_find(&t->code, s[i].start);
+        if (s[i].end > s[i].start) {
+            if (!ranges_add(&t->sized, s[i].start, s[i].end, (uint32_t)i))
+                return false;
+        } else if (section && !ranges_add(&t->unsized, s[i].start,
+                                          following < section->high ? following : section->high, (uint32_t)i)) {
+            return false;
+        }
+    }
+    return ranges_finish(&t->sized) && ranges_finish(&t->unsized);
+}
+
+const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr)
+{
+    const struct range *r = ranges_find(&t->sized, vaddr);
+
+    if (!r)
+        r = ranges_find(&t->unsized, vaddr);
+    return r ? &t->symbols.data[r->value] : NULL;
+}
+
+void symbol_table_deinit(struct symbol_table *t)
+{
+    ranges_deinit(&t->code);
+    ranges_deinit(&t->sized);
+    ranges_deinit(&t->unsized);
+    VEC_DEINIT(&t->symbols);
+    arena_deinit(&t->names);
+}

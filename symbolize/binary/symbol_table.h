@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Function names from the symbol tables of ELF files, several of which may speak of one binary: .symtab of the binary
+ * or its debug file, .dynsym, minidebuginfo. Names are as in the file.
+ */
+#ifndef SYMBOLIZE_BINARY_SYMBOL_TABLE_H
+#define SYMBOLIZE_BINARY_SYMBOL_TABLE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/arena.h"
+#include "formats/base/vec.h"
+#include "symbolize/binary/ranges.h"
+
+struct symbol {
+    uint64_t start, end; /* equal: the file gives no size */
+    const char *name;    /* borrowed from the ELF, or in the table's arena */
+    uint8_t type, bind;  /* STT_, STB_ */
+};
+
+/* {0} is empty. Add all, finish once, then find. The ELFs must outlive it. */
+struct symbol_table {
+    struct ranges code; /* where instructions are, and therefore functions */
+    VEC(struct symbol) symbols;
+    struct ranges sized, unsized;
+    struct arena names;
+    uint64_t stub_names_left; /* bytes */
+};
+
+/* The executable sections of a file, else its executable segments. Before any symbols, from one file. */
+bool symbol_table_add_code(struct symbol_table *t, Elf *elf);
+/* The functions of its SHT_SYMTAB or SHT_DYNSYM. False when memory ran out. */
+bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type);
+/* "name@plt" for the stubs of the procedure linkage table; `elf` is the binary itself. x86-64 only. */
+bool symbol_table_add_plt(struct symbol_table *t, Elf *elf);
+bool symbol_table_finish(struct symbol_table *t);
+const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);
+void symbol_table_deinit(struct symbol_table *t);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names for native addresses: function, inlined functions, file and line, from DWARF through
+ * libdw where there is any, else from the symbol tables (.symtab, minidebuginfo, .dynsym).
+ */
+#ifndef SYMBOLIZE_BINARY_SYMBOLS_H
+#define SYMBOLIZE_BINARY_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "symbolize/binary/binaries.h"
+
+struct symbols; /* one opened module */
+
+/* Opens what was found for a module; takes nothing over. A module without files opens empty. */
+struct error *symbols_open(const struct binary_files *files, struct symbols **out);
+/* From memory: the vdso's image. Copied. */
+struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct symbols **out);
+void symbols_close(struct symbols *s);
+
+struct symbol_frame {
+    const char *function; /* demangled; "" when unknown. Owned by `struct symbols`, lives as long */
+    const char *file;     /* "" when unknown */
+    uint32_t line, column;
+    uint64_t offset;      /* bytes from the start of the function */
+    bool inlined;         /* into the next one */
+};
+/*
+ * The frames at a virtual address of the file, innermost first; the last one is the function proper. For a return
+ * address pass address - 1. At least one frame (function "" when nothing is known), at most `max`. Returns the count.
+ */
+uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *frames, uint32_t max);
+/* What it can tell, for the summary: "DWARF", "symbol table", "minidebuginfo", "dynamic symbols", "none". */
+const char *symbols_quality(const struct symbols *s);
+/* File offset to virtual address by the program headers; false when no segment holds it. */
+bool symbols_vaddr(const struct symbols *s, uint64_t file_offset, uint64_t *vaddr);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/stack/frames.h"
+
+#include <string.h>
+
+#include "formats/cpython/code.h"
+#include "symbolize/stack/merge.h"
+#include "symbolize/reach.h"
+
+enum { INLINE_MAX = 64 };
+
+/* What makes native addresses equal across processes and epochs. */
+struct native_key {
+    uint64_t offset;
+    uint32_t module, path, return_address, zero;
+};
+
+void frames_init(struct frames *f, struct model *model, struct modcache *modules)
+{
+    *f = (struct frames){.model = model, .modules = modules};
+}
+
+void frames_deinit(struct frames *f)
+{
+    intern_deinit(&f->native_keys);
+    VEC_DEINIT(&f->expansions);
+    VEC_DEINIT(&f->expanded);
+    buf_deinit(&f->text);
+    VEC_DEINIT(&f->states);
+    VEC_DEINIT(&f->module_states);
+}
+
+void frames_clear(struct frames *f)
+{
+    f->states.count = f->module_states.count = 0;
+}
+
+static struct error *text_of(struct frames *f, const char *text, size_t len_bytes, uint32_t *out)
+{
+    *out = model_text(f->model, text, len_bytes);
+    return *out == MODEL_NONE ? error_no_memory() : NULL;
+}
+
+struct error *frames_string(struct frames *f, const struct epoch *e, uint32_t string, uint32_t *out)
+{
+    return text_of(f, epoch_text(e, string), e->strings.data[string].len_bytes, out);
+}
+
+static struct error *put_frame(struct frames *f, const struct model_frame *frame, uint32_t *out)
+{
+    *out = model_frame(f->model, frame);
+    return *out == MODEL_NONE ? error_no_memory() : NULL;
+}
+
+static struct error *code_text(struct frames *f, uint32_t form, uint64_t len, struct trace_bytes data, uint32_t *out)
+{
+    buf_clear(&f->text);
+    py_string_text(form, len, data, &f->text);
+    if (f->text.bad)
+        return error_no_memory();
+    return text_of(f, (const char *)f->text.data, f->text.len_bytes, out);
+}
+
+static struct error *python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
+                                  uint32_t interpreter, uint32_t *out)
+{
+    const struct trace_code *code = &e->codes.data[from->ref];
+    struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter};
+
+    if (code->qualname_form)
+        TRY(code_text(f, code->qualname_form, code->qualname_len, code->qualname, &frame.function));
+    else
+        TRY(code_text(f, code->name_form, code->name_len, code->name, &frame.function));
+    if (code->filename_form)
+        TRY(code_text(f, code->filename_form, code->filename_len, code->filename, &frame.file));
+    if (from->ref) {
+        bool exact;
+        if (code->first_line > 0 && code->first_line < UINT32_MAX)
+            frame.function_line = (uint32_t)code->first_line;
+        struct py_position position = py_code_position(code, from->at, &exact);
+        /* The last line of a table that was cut says nothing about what lies behind. */
+        bool beyond = !exact && from->at >= 0 && code->line_table.len_bytes < code->line_table_len;
+        if (position.has_line && position.line > 0 && !beyond)
+            frame.line = (uint32_t)position.line;
+        if (position.has_columns && exact && position.column >= 0)
+            frame.column = (uint32_t)position.column + 1;
+    }
+    return put_frame(f, &frame, out);
+}
+
+static struct error *kernel_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
+                                  uint32_t *out)
+{
+    const struct trace_kernel_symbol *symbol = &e->kernel_symbols.data[from->ref];
+    struct model_frame frame = {.kind = EMIT_KERNEL, .address = (uint64_t)from->at};
+
+    if (from->ref) {
+        TRY(frames_string(f, e, symbol->name, &frame.function));
+        frame.symbol_offset = frame.address - symbol->address;
+    }
+    if (symbol->module) {
+        buf_clear(&f->text);
+        buf_printf(&f->text, "[%s]", epoch_text(e, symbol->module));
+        if (f->text.bad)
+            return error_no_memory();
+        TRY(text_of(f, (const char *)f->text.data, f->text.len_bytes, &frame.module));
+    } else {
+        TRY(text_of(f, "[kernel.kallsyms]", sizeof "[kernel.kallsyms]" - 1, &frame.module));
+    }
+    return put_frame(f, &frame, out);
+}
+
+struct error *frames_mark(struct frames *f, const char *mark, uint32_t *out)
+{
+    struct model_frame frame = {.kind = EMIT_MARK};
+
+    TRY(text_of(f, mark, strlen(mark), &frame.function));
+    return put_frame(f, &frame, out);
+}
+
+static bool segment_vaddr(const struct trace_list *segments, uint64_t offset, uint64_t *vaddr)
+{
+    for (uint64_t i = 0; i < segments->count; i++) {
+        const uint64_t *s = segments->values + 5 * i; /* vaddr, file offset, file size, … */
+        if (offset >= s[1] && offset - s[1] < s[2]) {
+            *vaddr = s[0] + (offset - s[1]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool in_ranges(const struct trace_list *ranges, uint64_t vaddr)
+{
+    for (uint64_t i = 0; i < ranges->count; i++) {
+        if (vaddr >= ranges->values[2 * i] && vaddr < ranges->values[2 * i + 1])
+            return true;
+    }
+    return false;
+}
+
+/* Code that was made at run time: its address is its offset. */
+static struct error *look_up_generated(struct frames *f, uint32_t module, uint64_t address, struct symbol_frame *out)
+{
+    struct perf_map *map;
+
+    TRY(modcache_perf_map(f->modules, module, &map));
+    const struct perf_map_line *line = map ? perf_map_find(map, address) : NULL;
+    if (line) {
+        out->function = line->name;
+        out->offset = address - line->start;
+    }
+    return NULL;
+}
+
+/* Names a native address; a return address by the call before it. */
+static struct error *expand(struct frames *f, const struct epoch *e, uint32_t module, const struct native_key *key)
+{
+    struct expansion x = {.first = (uint32_t)f->expanded.count, .module = key->module};
+    struct symbol_frame found[INLINE_MAX] = {{.function = "", .file = ""}};
+    uint32_t count = 1;
+
+    if (key->module != FRAMES_NO_MODULE) {
+        struct symbols *symbols;
+        uint64_t offset = key->offset - key->return_address, vaddr;
+        TRY(modcache_symbols(f->modules, key->module, &symbols));
+        const struct trace_module *def = &e->modules.data[module].def;
+        x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
+        if (segment_vaddr(&def->segments, offset, &vaddr))
+            x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
+        if (modcache_get(f->modules, key->module)->kind == TRACE_MODULE_ANONYMOUS) {
+            TRY(look_up_generated(f, key->module, offset, &found[0]));
+            x.trampoline = !strncmp(found[0].function, "py::", 4);
+            x.maybe_trampoline = x.trampoline || !*found[0].function;
+        } else if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr)) {
+            count = symbols_lookup(symbols, vaddr, found, INLINE_MAX);
+        }
+    }
+    x.unresolved = !found[count - 1].function[0];
+    for (uint32_t i = count; i--;) {
+        const struct symbol_frame *s = &found[i];
+        struct model_frame frame = {.kind = EMIT_NATIVE,
+                                    .module = key->path,
+                                    .line = s->line,
+                                    .column = s->column,
+                                    .address = key->offset,
+                                    .inlined = s->inlined && i + 1 < count};
+        uint32_t number;
+        if (s->function[0] && !frame.inlined)
+            frame.symbol_offset = s->offset + key->return_address;
+        bool machinery = merge_is_call_machinery(s->function);
+        x.outer_machinery += machinery && x.outer_machinery == f->expanded.count - x.first;
+        x.inner_machinery = machinery ? x.inner_machinery + 1 : 0;
+        x.clears_frame |= merge_clears_frame(s->function);
+        TRY(text_of(f, s->function, strlen(s->function), &frame.function));
+        TRY(text_of(f, s->file, strlen(s->file), &frame.file));
+        TRY(put_frame(f, &frame, &number));
+        if (!VEC_PUSH(&f->expanded, number))
+            return error_no_memory();
+    }
+    x.count = (uint32_t)f->expanded.count - x.first;
+    return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();
+}
+
+/* The expansion of an address in a module of the epoch, 0 for an absolute one. */
+struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset,
+                            bool return_address, uint32_t *out)
+{
+    struct native_key key = {.offset = offset, .module = FRAMES_NO_MODULE, .return_address = return_address};
+    bool added;
+
+    if (module) {
+        if (!VEC_REACH(&f->module_states, e->modules.count))
+            return error_no_memory();
+        struct module_state *state = &f->module_states.data[module];
+        if (!state->index_plus1) {
+            uint32_t index;
+            TRY(modcache_index(f->modules, e, module, &index));
+            TRY(frames_string(f, e, e->modules.data[module].def.path, &state->path));
+            state->index_plus1 = index + 1;
+        }
+        key.module = state->index_plus1 - 1;
+        key.path = state->path;
+    }
+    *out = intern_id(&f->native_keys, &key, sizeof key, &added);
+    if (*out == INTERN_NONE)
+        return error_no_memory();
+    return added ? expand(f, e, module, &key) : NULL;
+}
+
+/* The number that stands for a frame of the epoch in the list of its kind. */
+struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id, uint32_t interpreter, uint32_t *out)
+{
+    const struct epoch_frame *from = &e->frames.data[id];
+    bool python = from->type == TRACE_python_frame;
+
+    if (!VEC_REACH(&f->states, e->frames.count))
+        return error_no_memory();
+    struct frame_state *state = &f->states.data[id];
+    if (state->number && (!python || state->interpreter == interpreter)) {
+        *out = state->number - 1;
+        return NULL;
+    }
+    if (python)
+        TRY(python_frame(f, e, from, interpreter, out));
+    else if (from->type == TRACE_native_frame)
+        TRY(frames_native(f, e, from->ref, (uint64_t)from->at, from->flags & TRACE_FRAME_RETURN, out));
+    else
+        TRY(kernel_frame(f, e, from, out));
+    *state = (struct frame_state){.number = *out + 1, .interpreter = interpreter};
+    return NULL;
+}

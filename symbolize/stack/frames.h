@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of an epoch as frames of the model.
+ *
+ * Python and kernel frames become one frame each. A native address becomes its function
+ * and what was inlined there, looked up once whatever process or epoch it comes from.
+ */
+#ifndef SYMBOLIZE_STACK_FRAMES_H
+#define SYMBOLIZE_STACK_FRAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/buf.h"
+#include "formats/base/err.h"
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
+#include "symbolize/trace/epoch.h"
+#include "symbolize/stack/modcache.h"
+#include "symbolize/stack/model.h"
+
+#define FRAMES_NO_MODULE UINT32_MAX
+
+/* A native address as it is shown: its function and what was inlined there. */
+struct expansion {
+    uint32_t first, count;                     /* in frames.expanded; outermost first */
+    uint32_t module;                           /* in the module cache; FRAMES_NO_MODULE for an absolute address */
+    uint32_t outer_machinery, inner_machinery; /* see merge.h */
+    bool unresolved;
+    bool switches_stacks;                      /* its module's flag */
+    bool eval_loop;                            /* in its module's eval_ranges */
+    bool trampoline;                           /* made by CPython for perf, by its name (see merge.h) */
+    bool maybe_trampoline;                     /* that, or made at run time and without a name */
+    bool clears_frame;                         /* see merge.h */
+};
+
+/* By id of the epoch. */
+struct frame_state {
+    uint32_t number;      /* emit frame, or expansion for a native frame; + 1, 0 unknown */
+    uint32_t interpreter; /* Python: whose name it bears */
+};
+struct module_state {
+    uint32_t index_plus1, path; /* in the module cache; text */
+};
+
+struct frames {
+    struct model *model;
+    struct modcache *modules;
+    struct intern native_keys; /* key n has expansion n */
+    VEC(struct expansion) expansions;
+    VEC(uint32_t) expanded;
+    struct buf text;
+    VEC(struct frame_state) states; /* of the epoch */
+    VEC(struct module_state) module_states;
+};
+
+/* Both are borrowed. */
+void frames_init(struct frames *f, struct model *model, struct modcache *modules);
+void frames_deinit(struct frames *f);
+/* The epoch ended: forgets its ids. */
+void frames_clear(struct frames *f);
+/*
+ * The number of a frame: of the model, or for a native one that of its expansion. `interpreter` is the text that
+ * Python frames bear as their module.
+ */
+struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id, uint32_t interpreter, uint32_t *out);
+/* The expansion of an address in a module of the epoch (the offset in its file), 0 for an absolute one. */
+struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset,
+                            bool return_address, uint32_t *out);
+/* A mark such as "[torn]". */
+struct error *frames_mark(struct frames *f, const char *mark, uint32_t *out);
+/* The model's text for a string of the epoch. */
+struct error *frames_string(struct frames *f, const struct epoch *e, uint32_t string, uint32_t *out);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/stack/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Functions of CPython 2.7 to 3.15 that pass a call on: vectorcall shims, adapters between calling
+ * conventions, the way from "run this file" to the eval loop. Sorted for bsearch. Not in it, on
+ * purpose: the eval loop itself, as only the join says which activation a run replaces, and anything
+ * that does work of its own, such as slot_tp_call, type_call, map_next or list_sort_impl.
+ *
+ * A tail-calling interpreter (3.14+) has a function for each instruction: the loop's own activation stays below
+ * the one that runs, so next to it these are a part of it.
+ */
+static const char *const call_machinery[] = {
+    "PyCFunction_Call",
+    "PyEval_CallObjectWithKeywords",
+    "PyEval_EvalCode",
+    "PyEval_EvalCodeEx",
+    "PyEval_EvalFrame",
+    "PyEval_EvalFrameEx",
+    "PyFunction_Vectorcall",
+    "PyObject_Call",
+    "PyObject_CallFunction",
+    "PyObject_CallFunctionObjArgs",
+    "PyObject_CallMethod",
+    "PyObject_CallMethodObjArgs",
+    "PyObject_CallNoArgs",
+    "PyObject_CallObject",
+    "PyObject_CallOneArg",
+    "PyObject_Vectorcall",
+    "PyObject_VectorcallDict",
+    "PyObject_VectorcallMethod",
+    "PyRun_AnyFileExFlags",
+    "PyRun_FileExFlags",
+    "PyRun_SimpleFileExFlags",
+    "PyRun_StringFlags",
+    "PyVectorcall_Call",
+    "_PyCFunction_FastCallDict",
+    "_PyCFunction_FastCallKeywords",
+    "_PyCFunction_Vectorcall",
+    "_PyEval_EvalCode",
+    "_PyEval_EvalCodeWithName",
+    "_PyEval_EvalFrame",
+    "_PyEval_Vector",
+    "_PyFunction_FastCall",
+    "_PyFunction_FastCallDict",
+    "_PyFunction_FastCallKeywords",
+    "_PyFunction_Vectorcall",
+    "_PyMethodDef_RawFastCallDict",
+    "_PyMethodDef_RawFastCallKeywords",
+    "_PyMethodDescr_FastCallKeywords",
+    "_PyMethodDescr_Vectorcall",
+    "_PyObject_Call",
+    "_PyObject_CallFunctionVa",
+    "_PyObject_CallFunction_SizeT",
+    "_PyObject_CallMethod",
+    "_PyObject_CallMethodIdObjArgs",
+    "_PyObject_CallNoArgs",
+    "_PyObject_CallNoArgsTstate",
+    "_PyObject_Call_Prepend",
+    "_PyObject_FastCall",
+    "_PyObject_FastCallDict",
+    "_PyObject_FastCallDictTstate",
+    "_PyObject_FastCallKeywords",
+    "_PyObject_FastCallTstate",
+    "_PyObject_MakeTpCall",
+    "_PyObject_Vectorcall",
+    "_PyObject_VectorcallDictTstate",
+    "_PyObject_VectorcallMethodId",
+    "_PyObject_VectorcallTstate",
+    "_PyRun_AnyFileObject",
+    "_PyRun_SimpleFileObject",
+    "_PyVectorcall_Call",
+    "call_function",
+    "call_method",
+    "cfunction_call",
+    "cfunction_call_varargs",
+    "cfunction_vectorcall_FASTCALL",
+    "cfunction_vectorcall_FASTCALL_KEYWORDS",
+    "cfunction_vectorcall_FASTCALL_KEYWORDS_METHOD",
+    "cfunction_vectorcall_NOARGS",
+    "cfunction_vectorcall_O",
+    "do_call",
+    "do_call_core",
+    "ext_do_call",
+    "fast_function",
+    "function_call",
+    "function_code_fastcall",
+    "instancemethod_call",
+    "method_call",
+    "method_vectorcall",
+    "method_vectorcall_FASTCALL",
+    "method_vectorcall_FASTCALL_KEYWORDS",
+    "method_vectorcall_FASTCALL_KEYWORDS_METHOD",
+    "method_vectorcall_NOARGS",
+    "method_vectorcall_O",
+    "method_vectorcall_VARARGS",
+    "method_vectorcall_VARARGS_KEYWORDS",
+    "methoddescr_call",
+    "object_vacall",
+    "py_trampoline_evaluator",
+    "pymain_run_file",
+    "pymain_run_file_obj",
+    "pyrun_file",
+    "pyrun_simple_file",
+    "run_eval_code_obj",
+    "run_mod",
+    "trampoline_call",
+    "vectorcall_method",
+    "vectorcall_unbound",
+};
+
+static int compare_name(const void *key, const void *entry)
+{
+    return strcmp(key, *(const char *const *)entry);
+}
+
+static bool is_among(const char *function, const char *const *names, size_t count)
+{
+    char name[64];
+    size_t len = strcspn(function, ".");
+
+    if (!len || len >= sizeof name)
+        return false;
+    memcpy(name, function, len);
+    name[len] = 0;
+    return bsearch(name, names, count, sizeof *names, compare_name);
+}
+
+bool merge_is_call_machinery(const char *function)
+{
+    static const char tail_call[] = "_TAIL_CALL_";
+
+    return !strncmp(function, tail_call, sizeof tail_call - 1) ||
+           is_among(function, call_machinery, sizeof call_machinery / sizeof *call_machinery);
+}
+
+bool merge_clears_frame(const char *function)
+{
+    /* What the eval loop calls for it, and what is left of that where the compiler inlined some. Sorted. */
+    static const char *const names[] = {
+        "_PyEvalFrameClearAndPop", "_PyEval_FrameClearAndPop", "_PyFrame_ClearExceptCode",
+        "_PyFrame_ClearLocals",    "clear_gen_frame",          "clear_thread_frame",
+    };
+
+    return is_among(function, names, sizeof names / sizeof *names);
+}
+
+/* Nothing but the eval loop and call machinery. */
+static bool only_machinery(const struct merge_native *native, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!native[i].eval_loop && native[i].outer_machinery < native[i].function_count)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * At its end the eval loop takes its frame out of the chain and then has the result checked, where the stack may be
+ * four frames deeper: _Py_CheckFunctionResult, PyErr_Occurred by way of the PLT, and what that calls likewise.
+ */
+enum { HALF_FRAMES = 5 };
+
+void merge_join_by_count(const struct merge_input *in, struct merge_run *runs)
+{
+    uint32_t count = 0, first = 0, innermost = 0, i;
+
+    for (i = in->native_count; i-- && !(count && in->native[i].switches_stacks);) {
+        if (in->native[i].eval_loop && !count++)
+            innermost = i;
+    }
+    first = i + 1; /* of the native frames that are looked at */
+    bool whole = (in->native_end == LOSS_complete || first) && in->python_end == LOSS_complete;
+    /* Is the newest activation perhaps one that has no Python frame? */
+    bool half = count && innermost + HALF_FRAMES >= in->native_count;
+    for (i = 0; i < in->python_count; i++)
+        runs[i] = (struct merge_run){.reason = whole ? LOSS_join_mismatch : LOSS_join_no_native};
+    if (whole ? count != in->python_count && !(half && count == in->python_count + 1)
+              : !count || (half && !only_machinery(in->native + first, innermost - first)))
+        return;
+    /* How many at the outer end, of either, have no counterpart. */
+    uint32_t skip = whole || count <= in->python_count ? 0 : count - in->python_count;
+    uint32_t run = whole || count >= in->python_count ? 0 : in->python_count - count;
+    for (i = first; i < in->native_count && run < in->python_count; i++) {
+        if (!in->native[i].eval_loop)
+            continue;
+        if (skip)
+            skip--;
+        else
+            runs[run++] = (struct merge_run){.native = i + 1};
+    }
+}
+
+void merge_output_deinit(struct merge_output *out)
+{
+    VEC_DEINIT(&out->slots);
+    VEC_DEINIT(&out->starts);
+    VEC_DEINIT(&out->joins);
+    VEC_DEINIT(&out->native);
+}
+
+/* Where the runs begin; the first frame begins one in any case, as a cut stack lacks the start of its outermost run. */
+static bool find_runs(const struct merge_input *in, struct merge_output *out)
+{
+    out->starts.count = 0;
+    for (uint32_t i = 0; i < in->python_count; i++) {
+        if ((!i || in->run_start[i]) && !VEC_PUSH(&out->starts, i))
+            return false;
+    }
+    return VEC_PUSH(&out->starts, in->python_count);
+}
+
+/* The join is believed as a whole or not at all. */
+static bool join_fits(const struct merge_input *in, uint32_t run_count)
+{
+    uint32_t before = 0;
+
+    if (in->run_count != run_count)
+        return false;
+    for (uint32_t i = 0; i < run_count; i++) {
+        uint32_t native = in->runs[i].native;
+        if (native > in->native_count || (native && native < before))
+            return false;
+        if (native)
+            before = native;
+    }
+    return true;
+}
+
+/* Fills out->joins with what is to be believed, and the account of it. */
+static bool check_join(const struct merge_input *in, struct merge_output *out)
+{
+    uint32_t run_count = (uint32_t)out->starts.count - 1;
+    bool has_native = in->native_count != 0 || in->native_end != 0;
+    uint32_t why = !in->native_count ? LOSS_join_no_native : !join_fits(in, run_count) ? LOSS_join_mismatch : 0;
+
+    out->joined_count = out->unjoined_count = out->join_end = 0;
+    out->joins.count = 0;
+    if (!VEC_RESERVE(&out->joins, run_count))
+        return false;
+    for (uint32_t i = 0; i < run_count; i++) {
+        struct merge_run run = why ? (struct merge_run){.reason = why} : in->runs[i];
+        out->joins.data[out->joins.count++] = run;
+        if (run.native)
+            out->joined_count++;
+        else if (!out->unjoined_count++)
+            out->join_end = run.reason > LOSS_complete ? run.reason : LOSS_join_mismatch;
+    }
+    if (!has_native)
+        out->join_end = 0;
+    else if (run_count && !out->unjoined_count)
+        out->join_end = LOSS_complete;
+    return true;
+}
+
+/* The module that a hidden frame counts for; a trampoline's is that of the eval frame it called. */
+static uint32_t hidden_module(const struct merge_input *in, uint32_t i)
+{
+    return in->native[in->native[i].module == MERGE_NO_MODULE && i + 1 < in->native_count ? i + 1 : i].module;
+}
+
+/* Does call machinery of `i` adjoin the neighbour, of which nothing is shown? */
+static bool adjoins(const struct merge_input *in, const struct merge_slot *shown, uint32_t i, uint32_t neighbour)
+{
+    return !shown[neighbour].count && shown[i].count && in->native[i].module == hidden_module(in, neighbour);
+}
+
+/* Joined frames are hidden, and call machinery that adjoins them; a chain of it counts as one. */
+static void hide_joined(const struct merge_input *in, struct merge_output *out)
+{
+    struct merge_slot *shown = out->native.data;
+
+    for (size_t i = 0; i < out->joins.count; i++) {
+        uint32_t native = out->joins.data[i].native;
+        if (native)
+            shown[native - 1].count = 0;
+        if (native > 1 && in->native[native - 2].module == MERGE_NO_MODULE && in->native[native - 1].module != MERGE_NO_MODULE)
+            shown[native - 2].count = 0;
+    }
+    for (uint32_t i = 1; i < in->native_count; i++) {
+        if (adjoins(in, shown, i, i - 1)) {
+            shown[i].first = in->native[i].outer_machinery;
+            shown[i].count -= in->native[i].outer_machinery;
+        }
+    }
+    for (uint32_t i = in->native_count; i-- > 1;) {
+        if (adjoins(in, shown, i - 1, i))
+            shown[i - 1].count -= in->native[i - 1].inner_machinery;
+    }
+}
+
+/* Those of activations without a run, and those that have called nothing yet or have returned. */
+static void hide_trampolines(const struct merge_input *in, struct merge_output *out)
+{
+    struct merge_slot *shown = out->native.data;
+
+    for (uint32_t i = in->native_count; i--;) {
+        const struct merge_native *n = &in->native[i];
+        bool calls = i + 1 < in->native_count && n[1].eval_loop && n[1].module != MERGE_NO_MODULE;
+        if (!n->trampoline && !(n->module == MERGE_NO_MODULE && calls))
+            continue;
+        shown[i].count = 0;
+        if (i && n[-1].module != MERGE_NO_MODULE && n[-1].inner_machinery == n[-1].function_count)
+            shown[i - 1].count = 0;
+    }
+}
+
+static bool hide(const struct merge_input *in, struct merge_output *out)
+{
+    if (!VEC_RESERVE(&out->native, in->native_count))
+        return false;
+    for (uint32_t i = 0; i < in->native_count; i++)
+        out->native.data[i] =
+            (struct merge_slot){.kind = MERGE_NATIVE, .index = i, .count = in->native[i].function_count};
+    if (in->show_interpreter)
+        return true;
+    if (out->joined_count)
+        hide_joined(in, out);
+    /* Without Python frames their names are all there is, unless there truly are none. */
+    if (in->python_count || in->python_end == LOSS_complete)
+        hide_trampolines(in, out);
+    return true;
+}
+
+static void find_bare(const struct merge_input *in, struct merge_output *out)
+{
+    bool inside = false, outside = false; /* of another activation; of where a greenlet begins */
+    size_t run = out->joins.count;
+
+    out->bare = 0;
+    if (in->python_end != LOSS_complete || out->unjoined_count)
+        return;
+    for (uint32_t i = in->native_count; i--;) {
+        const struct merge_native *n = &in->native[i];
+        size_t before = run;
+        while (run && out->joins.data[run - 1].native == i + 1)
+            run--;
+        bool joined = run < before;
+        if (n->eval_loop && !joined) {
+            bool clears = n->clears_frame || (i + 1 < in->native_count && n[1].clears_frame);
+            out->bare |= 1u << (outside ? MERGE_BARE_GREENLET
+                                : !inside ? MERGE_BARE_EDGE
+                                : clears ? MERGE_BARE_CLEARING : MERGE_BARE_OTHER);
+        }
+        outside |= inside && n->switches_stacks;
+        inside |= joined || n->eval_loop;
+    }
+}
+
+static void put(struct merge_output *out, enum merge_kind kind, uint32_t index)
+{
+    out->slots.data[out->slots.count++] = (struct merge_slot){.kind = kind, .index = index};
+}
+
+static void put_run(struct merge_output *out, size_t run)
+{
+    for (uint32_t i = out->starts.data[run]; i < out->starts.data[run + 1]; i++)
+        put(out, MERGE_PYTHON, i);
+}
+
+static bool python_mark(const struct merge_input *in, enum merge_kind *kind)
+{
+    if (in->python_end <= LOSS_complete)
+        return false;
+    if (!in->python_count && (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config ||
+                              in->python_end == LOSS_not_yet_known))
+        return false;
+    *kind = in->python_end == LOSS_python_too_deep ? MERGE_TRUNCATED : MERGE_TORN;
+    return true;
+}
+
+bool merge_layout(const struct merge_input *in, struct merge_output *out)
+{
+    size_t most = (size_t)in->kernel_count + in->native_count + in->python_count + 2;
+    enum merge_kind mark = MERGE_TORN;
+    size_t run = 0;
+
+    out->slots.count = 0;
+    if (!VEC_RESERVE(&out->slots, most) || !find_runs(in, out) || !check_join(in, out) || !hide(in, out))
+        return false;
+    find_bare(in, out);
+
+    size_t run_count = out->joins.count;
+    bool has_mark = python_mark(in, &mark);
+    /* The mark stands before the outermost run, wherever that is: at the very outside unless it is joined. */
+    /* Where the inner frames are missing the mark stands for them. */
+    bool mark_inside = has_mark && in->python_end == LOSS_python_changed;
+    has_mark = has_mark && !mark_inside;
+    bool mark_outside = has_mark && (!run_count || !out->joins.data[0].native);
+    if (mark_outside)
+        put(out, mark, 0);
+    else if (in->native_count && in->native_end > LOSS_complete && in->python_end != LOSS_complete)
+        put(out, MERGE_TRUNCATED, 0);
+    for (; run < run_count && !out->joins.data[run].native; run++)
+        put_run(out, run);
+    for (uint32_t i = 0; i < in->native_count; i++) {
+        if (out->native.data[i].count)
+            out->slots.data[out->slots.count++] = out->native.data[i];
+        if (run >= run_count || out->joins.data[run].native != i + 1)
+            continue;
+        if (!run && has_mark)
+            put(out, mark, 0);
+        /* Its runs, and those that follow without a frame of their own: above what comes next. */
+        do
+            put_run(out, run++);
+        while (run < run_count && (!out->joins.data[run].native || out->joins.data[run].native == i + 1));
+    }
+    if (mark_inside)
+        put(out, mark, 0);
+    for (uint32_t i = 0; i < in->kernel_count; i++)
+        put(out, MERGE_KERNEL, i);
+    return true;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/stack/modcache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/arena.h"
+#include "formats/base/buf.h"
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
+
+enum { KIND_ELF = 0, ID_NONE = 0 }; /* as in MODULE */
+
+struct modcache {
+    struct binaries *binaries;
+    struct arena arena;
+    struct intern keys; /* an entry has the number of its key */
+    VEC(struct modcache_entry *) entries; /* in the arena: others hold on to them while more come */
+    struct buf key;
+    struct perf_maps perf_maps;
+    const char *path; /* of the file at hand; NULL: it was read for its tables already, or none is */
+};
+
+struct error *modcache_create(const struct binaries_options *options, struct modcache **out)
+{
+    struct modcache *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return error_no_memory();
+    struct error *err = binaries_create(options, &c->binaries);
+    if (err) {
+        free(c);
+        return err;
+    }
+    *out = c;
+    return NULL;
+}
+
+void modcache_destroy(struct modcache *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->entries.count; i++) {
+        struct modcache_entry *m = c->entries.data[i];
+        symbols_close(m->symbols);
+        unwind_module_close(m->unwind);
+        binary_files_deinit(&m->files);
+        free(m->trouble);
+    }
+    VEC_DEINIT(&c->entries);
+    intern_deinit(&c->keys);
+    arena_deinit(&c->arena);
+    buf_deinit(&c->key);
+    perf_maps_deinit(&c->perf_maps);
+    binaries_destroy(c->binaries);
+    free(c);
+}
+
+struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index)
+{
+    const struct epoch_module *m = &e->modules.data[module];
+    const char *path = epoch_text(e, m->def.path);
+    bool has_id = m->def.id_kind != ID_NONE && m->def.build_id.len_bytes;
+    bool added;
+
+    buf_clear(&c->key);
+    buf_put_u32(&c->key, m->def.kind);
+    buf_put_u32(&c->key, has_id ? m->def.id_kind : ID_NONE);
+    if (has_id) {
+        buf_put(&c->key, m->def.build_id.data, m->def.build_id.len_bytes);
+    } else {
+        buf_put_str(&c->key, path);
+        buf_put_u8(&c->key, 0);
+        buf_put(&c->key, m->image.data, m->image.len_bytes);
+    }
+    if (c->key.bad || c->key.len_bytes > UINT32_MAX)
+        return error_no_memory();
+    *index = intern_id(&c->keys, c->key.data, (uint32_t)c->key.len_bytes, &added);
+    if (*index == INTERN_NONE)
+        return error_no_memory();
+    if (!added)
+        return NULL;
+
+    struct modcache_entry *entry = arena_calloc(&c->arena, 1, sizeof *entry);
+    if (!entry)
+        return error_no_memory();
+    entry->kind = m->def.kind;
+    entry->id_kind = has_id ? m->def.id_kind : ID_NONE;
+    entry->path = arena_strndup(&c->arena, path, strlen(path));
+    if (has_id) {
+        entry->build_id_len = (uint32_t)m->def.build_id.len_bytes;
+        entry->build_id = arena_dup(&c->arena, m->def.build_id.data, entry->build_id_len);
+    }
+    if (m->image.len_bytes) {
+        entry->image_len = m->image.len_bytes;
+        entry->image = arena_dup(&c->arena, m->image.data, entry->image_len);
+    }
+    if (!entry->path || (has_id && !entry->build_id) || (entry->image_len && !entry->image) ||
+        !VEC_PUSH(&c->entries, entry))
+        return error_no_memory();
+    return NULL;
+}
+
+uint32_t modcache_count(const struct modcache *c)
+{
+    return (uint32_t)c->entries.count;
+}
+
+struct modcache_entry *modcache_get(struct modcache *c, uint32_t index)
+{
+    return c->entries.data[index];
+}
+
+static struct error *look_up(struct modcache *c, struct modcache_entry *m)
+{
+    struct binary_key key = {
+        .build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind, .path = m->path};
+
+    if (m->looked_up)
+        return NULL;
+    m->looked_up = true;
+    return binaries_find(c->binaries, &key, &m->files);
+}
+
+/* Trouble with one file makes that module nameless, no more; memory is everybody's trouble. */
+static struct error *note(struct modcache_entry *m, struct error *err)
+{
+    if (!err || err->code == ERROR_NO_MEMORY)
+        return err;
+    if (!m->trouble)
+        m->trouble = strdup(error_text(err));
+    error_destroy(err);
+    return m->trouble ? NULL : error_no_memory();
+}
+
+struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out)
+{
+    struct modcache_entry *m = c->entries.data[index];
+
+    if (!m->symbols) {
+        if (m->image_len)
+            TRY(note(m, symbols_open_memory(m->image, m->image_len, &m->symbols)));
+        else if (m->kind == KIND_ELF) {
+            TRY(look_up(c, m));
+            TRY(note(m, symbols_open(&m->files, &m->symbols)));
+        }
+        if (!m->symbols) {
+            struct binary_files none = {0};
+            TRY(symbols_open(&none, &m->symbols));
+        }
+    }
+    *out = m->symbols;
+    return NULL;
+}
+
+struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_module **out)
+{
+    struct modcache_entry *m = c->entries.data[index];
+
+    if (!m->unwind) {
+        if (m->image_len)
+            TRY(note(m, unwind_module_open_memory(m->image, m->image_len, &m->unwind)));
+        else if (m->kind == KIND_ELF) {
+            TRY(look_up(c, m));
+            if (m->files.binary)
+                TRY(note(m, unwind_module_open_files(&m->files, &m->unwind)));
+        }
+        if (!m->unwind)
+            TRY(unwind_module_open(NULL, NULL, &m->unwind));
+    }
+    *out = m->unwind;
+    return NULL;
+}
+
+void modcache_begin_file(struct modcache *c, const char *path)
+{
+    c->path = path;
+}
+
+struct error *modcache_add_perf_map(struct modcache *c, const struct epoch *e, const struct trace_perf_map *rec)
+{
+    const struct trace_module *def = &e->modules.data[rec->module].def;
+
+    if (def->kind != TRACE_MODULE_ANONYMOUS || !def->build_id.len_bytes)
+        return NULL;
+    struct perf_map *m = perf_maps_get(&c->perf_maps, def->build_id.data, (uint32_t)def->build_id.len_bytes);
+    return m && perf_map_add(m, rec->text.data, rec->text.len_bytes) ? NULL : error_no_memory();
+}
+
+struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_map **out)
+{
+    struct modcache_entry *entry = c->entries.data[index];
+
+    *out = NULL;
+    if (entry->kind != TRACE_MODULE_ANONYMOUS || !entry->build_id_len)
+        return NULL;
+    if (c->path)
+        TRY(perf_maps_read(&c->perf_maps, c->path));
+    c->path = NULL;
+    *out = perf_maps_get(&c->perf_maps, entry->build_id, entry->build_id_len);
+    if (!*out)
+        return error_no_memory();
+    entry->perf_map_names = (*out)->lines.count;
+    entry->perf_map_bad = (*out)->bad_count;
+    return NULL;
+}

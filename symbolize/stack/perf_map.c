@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/stack/perf_map.h"
+
+#define XXH_INLINE_ALL
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include "formats/trace/trace.h"
+
+enum { LINES_MAX = 1 << 21, NAME_MAX_BYTES = 4096, NO_LINE = UINT32_MAX };
+
+void perf_map_deinit(struct perf_map *m)
+{
+    VEC_DEINIT(&m->lines);
+    VEC_DEINIT(&m->pieces);
+    VEC_DEINIT(&m->piece_starts);
+    arena_deinit(&m->names);
+    *m = (struct perf_map){0};
+}
+
+/* ---- reading ---- */
+
+static bool parse_hex(const uint8_t **at, const uint8_t *end, uint64_t *out)
+{
+    const uint8_t *p = *at;
+    unsigned digits = 0;
+
+    *out = 0;
+    if (end - p > 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X'))
+        p += 2;
+    for (; p < end && digits <= 16; p++, digits++) {
+        uint8_t c = *p | 0x20;
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+        if (digit > 15)
+            break;
+        *out = *out << 4 | (unsigned)digit;
+    }
+    *at = p;
+    return digits && digits <= 16;
+}
+
+static bool skip_blanks(const uint8_t **at, const uint8_t *end)
+{
+    const uint8_t *p = *at;
+
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    bool some = p > *at;
+    *at = p;
+    return some;
+}
+
+static bool add_line(struct perf_map *m, const uint8_t *p, const uint8_t *end)
+{
+    struct perf_map_line line;
+    uint64_t size;
+
+    if (p == end)
+        return true;
+    if (end[-1] == '\r')
+        end--;
+    if (m->lines.count == LINES_MAX || !parse_hex(&p, end, &line.start) || !skip_blanks(&p, end) ||
+        !parse_hex(&p, end, &size) || !skip_blanks(&p, end) || p == end || !size ||
+        __builtin_add_overflow(line.start, size, &line.end)) {
+        m->bad_count++;
+        return true;
+    }
+    size_t len = (size_t)(end - p) < NAME_MAX_BYTES ? (size_t)(end - p) : NAME_MAX_BYTES;
+    const uint8_t *nul = memchr(p, 0, len);
+    line.name = arena_strndup(&m->names, (const char *)p, nul ? (size_t)(nul - p) : len);
+    return line.name && VEC_PUSH(&m->lines, line);
+}
+
+bool perf_map_add(struct perf_map *m, const uint8_t *text, uint64_t len_bytes)
+{
+    uint64_t from = 0;
+
+    if (m->read_len && len_bytes >= m->read_len && text[m->read_len - 1] == '\n' &&
+        XXH3_64bits(text, m->read_len) == m->read_hash)
+        from = m->read_len;
+    m->read_len = len_bytes;
+    m->read_hash = XXH3_64bits(text, len_bytes);
+    for (const uint8_t *p = text + from, *end = text + len_bytes; p < end;) {
+        const uint8_t *newline = memchr(p, '\n', (size_t)(end - p));
+        const uint8_t *line_end = newline ? newline : end;
+        if (!add_line(m, p, line_end))
+            return false;
+        p = line_end + (newline != NULL);
+    }
+    m->unfinished = true;
+    return true;
+}
+
+/* ---- looking up ---- */
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static size_t index_of(const uint64_t *points, size_t count, uint64_t value)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (points[middle] <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? low - 1 : SIZE_MAX;
+}
+
+/*
+ * Every boundary cuts the addresses into intervals. The lines paint them, the last one first, and what is painted stays:
+ * `next[i]` leads to the first interval from i on that is bare, so that each is painted once however lines overlap.
+ */
+static bool finish(struct perf_map *m)
+{
+    size_t n = m->lines.count, count = 0;
+    uint64_t *points = malloc((2 * n + 1) * sizeof *points);
+    uint32_t *next = malloc((2 * n + 1) * sizeof *next), *owner = malloc((2 * n + 1) * sizeof *owner);
+    bool ok = points && next && owner;
+
+    m->pieces.count = m->piece_starts.count = 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        points[2 * i] = m->lines.data[i].start;
+        points[2 * i + 1] = m->lines.data[i].end;
+    }
+    if (ok && n)
+        qsort(points, 2 * n, sizeof *points, compare_u64);
+    for (size_t i = 0; ok && i < 2 * n; i++)
+        if (!count || points[count - 1] != points[i])
+            points[count++] = points[i];
+    for (size_t i = 0; ok && i <= count; i++) {
+        next[i] = (uint32_t)i;
+        owner[i] = NO_LINE;
+    }
+    for (size_t line = n; ok && line-- > 0;) {
+        size_t end = index_of(points, count, m->lines.data[line].end);
+        uint32_t i = (uint32_t)index_of(points, count, m->lines.data[line].start);
+        for (;;) {
+            while (next[i] != i) { /* halves the way while it walks it */
+                next[i] = next[next[i]];
+                i = next[i];
+            }
+            if (i >= end)
+                break;
+            owner[i] = (uint32_t)line;
+            next[i] = i + 1;
+        }
+    }
+    for (size_t i = 0; ok && i + 1 < count; i++) {
+        if (owner[i] == NO_LINE)
+            continue;
+        struct perf_map_line piece = m->lines.data[owner[i]];
+        piece.end = points[i + 1];
+        ok = VEC_PUSH(&m->pieces, piece) && VEC_PUSH(&m->piece_starts, points[i]);
+    }
+    free(points);
+    free(next);
+    free(owner);
+    m->unfinished = false;
+    return ok;
+}
+
+const struct perf_map_line *perf_map_find(struct perf_map *m, uint64_t address)
+{
+    if (m->unfinished && !finish(m))
+        m->pieces.count = m->piece_starts.count = 0;
+    size_t i = index_of(m->piece_starts.data, m->piece_starts.count, address);
+    return i < m->pieces.count && address < m->pieces.data[i].end ? &m->pieces.data[i] : NULL;
+}
+
+/* ---- all processes ---- */
+
+void perf_maps_deinit(struct perf_maps *all)
+{
+    for (size_t i = 0; i < all->maps.count; i++)
+        perf_map_deinit(&all->maps.data[i]);
+    VEC_DEINIT(&all->maps);
+    intern_deinit(&all->ids);
+}
+
+struct perf_map *perf_maps_get(struct perf_maps *all, const uint8_t *id, uint32_t id_len)
+{
+    bool added;
+    uint32_t index = intern_id(&all->ids, id, id_len, &added);
+
+    if (index == INTERN_NONE || (added && !VEC_PUSH(&all->maps, (struct perf_map){0})))
+        return NULL;
+    return &all->maps.data[index];
+}
+
+struct epoch_ids {
+    VEC(uint32_t) id_of; /* by module of the epoch: its number in `ids`, + 1 */
+};
+
+static bool take_record(struct perf_maps *all, struct epoch_ids *epoch, const struct trace_record *rec)
+{
+    switch (rec->type) {
+    case TRACE_epoch:
+        epoch->id_of.count = 0;
+        return VEC_PUSH(&epoch->id_of, 0);
+    case TRACE_module: {
+        const struct trace_bytes *id = &rec->module.build_id;
+        uint32_t number = 0;
+        if (rec->module.kind == TRACE_MODULE_ANONYMOUS && id->len_bytes && id->len_bytes <= 64) {
+            const struct perf_map *m = perf_maps_get(all, id->data, (uint32_t)id->len_bytes);
+            if (!m)
+                return false;
+            number = (uint32_t)(m - all->maps.data) + 1;
+        }
+        return VEC_PUSH(&epoch->id_of, number);
+    }
+    case TRACE_perf_map: {
+        uint32_t number = rec->perf_map.module < epoch->id_of.count ? epoch->id_of.data[rec->perf_map.module] : 0;
+        return !number ||
+               perf_map_add(&all->maps.data[number - 1], rec->perf_map.text.data, rec->perf_map.text.len_bytes);
+    }
+    default:
+        return true;
+    }
+}
+
+struct error *perf_maps_read(struct perf_maps *all, const char *path)
+{
+    struct epoch_ids epoch = {0};
+    struct trace_reader *reader;
+    struct trace_record rec;
+    struct stat st;
+    bool more = true, ok = VEC_PUSH(&epoch.id_of, 0);
+
+    if (!ok)
+        return error_no_memory();
+    if (!strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode)) {
+        VEC_DEINIT(&epoch.id_of);
+        return NULL;
+    }
+    struct error *err = trace_reader_open(path, &reader);
+    if (err) {
+        VEC_DEINIT(&epoch.id_of);
+        return err;
+    }
+    while (ok && !err && more) {
+        err = trace_reader_next(reader, &rec, &more);
+        if (!err && more)
+            ok = take_record(all, &epoch, &rec);
+    }
+    trace_reader_close(reader);
+    VEC_DEINIT(&epoch.id_of);
+    return err ? err : ok ? NULL : error_no_memory();
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/stack/resolve.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/vec.h"
+#include "symbolize/stack/frames.h"
+#include "symbolize/stack/merge.h"
+#include "symbolize/stack/model.h"
+#include "symbolize/reach.h"
+#include "symbolize/stack/snapshot.h"
+
+enum {
+    DEPTH_MAX = 1 << 15, /* frames of one list; a deeper one loses its outermost frames and is marked */
+};
+
+/* By id of the epoch. */
+struct thread_state {
+    uint32_t thread_plus1, interpreter; /* in the model; text */
+};
+/* A tuple is resolved once for each interpreter (path) that it was sampled with, in practice once. */
+struct tuple_state {
+    uint32_t interpreter, stack, next_plus1;
+    uint32_t sample_count;
+    uint32_t python_end, native_end, join_end, bare;
+    uint32_t modules_first, modules_count; /* in resolver.touched */
+    bool snapshot;
+};
+
+struct resolver {
+    bool show_interpreter, python_only, labels, interpreters;
+    struct model model;
+    struct modcache *modules;
+    struct resolver_stats stats;
+    uint32_t file_number;
+
+    struct frames frames;
+
+    /* Of the epoch. */
+    VEC(struct thread_state) thread_states;
+    VEC(uint32_t) process_states; /* model process + 1 */
+    VEC(uint32_t) event_states;   /* model event + 1 */
+    VEC(uint32_t) tuple_heads;    /* tuple_states index + 1 */
+    VEC(struct tuple_state) tuple_states;
+    VEC(uint32_t) label_roots;    /* by label set: the stack of its labels + 1 */
+    struct map labelled; /* over all epochs: stack << 32 | stack of labels -> the one on top of the other */
+    VEC(uint32_t) touched; /* module cache index << 1 | unresolved */
+    struct snapshots snapshots;
+
+    /* Scratch of the tuple at hand, lists outermost first. */
+    VEC(uint32_t) kernel, python, native; /* emit frames, emit frames, expansions */
+    VEC(uint32_t) ids;
+    VEC(struct merge_native) merge_native;
+    VEC(bool) run_start;
+    VEC(struct merge_run) runs;
+    struct merge_output merged;
+};
+
+struct error *resolver_create(const struct resolver_options *options, struct resolver **out)
+{
+    struct resolver *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return error_no_memory();
+    r->show_interpreter = options->show_interpreter;
+    r->python_only = options->python_only;
+    r->labels = options->labels;
+    r->interpreters = options->interpreters;
+    struct error *err = model_init(&r->model) ? modcache_create(&options->binaries, &r->modules) : error_no_memory();
+    if (err) {
+        resolver_destroy(r);
+        return err;
+    }
+    frames_init(&r->frames, &r->model, r->modules);
+    *out = r;
+    return NULL;
+}
+
+void resolver_destroy(struct resolver *r)
+{
+    if (!r)
+        return;
+    snapshots_deinit(&r->snapshots);
+    frames_deinit(&r->frames);
+    modcache_destroy(r->modules);
+    model_deinit(&r->model);
+    VEC_DEINIT(&r->thread_states);
+    VEC_DEINIT(&r->process_states);
+    VEC_DEINIT(&r->event_states);
+    VEC_DEINIT(&r->tuple_heads);
+    VEC_DEINIT(&r->tuple_states);
+    VEC_DEINIT(&r->label_roots);
+    map_deinit(&r->labelled);
+    VEC_DEINIT(&r->touched);
+    VEC_DEINIT(&r->kernel);
+    VEC_DEINIT(&r->python);
+    VEC_DEINIT(&r->native);
+    VEC_DEINIT(&r->ids);
+    VEC_DEINIT(&r->merge_native);
+    VEC_DEINIT(&r->run_start);
+    VEC_DEINIT(&r->runs);
+    merge_output_deinit(&r->merged);
+    free(r);
+}
+
+const struct emit_model *resolver_model(const struct resolver *r)
+{
+    return &r->model.view;
+}
+
+const struct resolver_stats *resolver_stats(const struct resolver *r)
+{
+    return &r->stats;
+}
+
+struct modcache *resolver_modules(const struct resolver *r)
+{
+    return r->modules;
+}
+
+void resolver_begin_file(struct resolver *r, const char *path)
+{
+    r->file_number++;
+    modcache_begin_file(r->modules, path);
+}
+
+/* ---- stacks ---- */
+
+/* The ids of a stack's frames into r->ids. A frame of another kind than the list's has no place in it. */
+static struct error *list_ids(struct resolver *r, const struct epoch *e, uint32_t stack, uint8_t type, bool *cut)
+{
+    uint32_t depth = e->stacks.data[stack].depth;
+    size_t kept = 0;
+
+    *cut = depth > DEPTH_MAX;
+    if (!VEC_RESERVE(&r->ids, depth < DEPTH_MAX ? depth : DEPTH_MAX))
+        return error_no_memory();
+    r->ids.count = epoch_stack_frames(e, stack, r->ids.data, DEPTH_MAX);
+    for (size_t i = 0; i < r->ids.count; i++) {
+        if (e->frames.data[r->ids.data[i]].type == type)
+            r->ids.data[kept++] = r->ids.data[i];
+    }
+    r->ids.count = kept;
+    return NULL;
+}
+
+static struct error *list_kernel(struct resolver *r, const struct epoch *e, const struct trace_tuple *t)
+{
+    bool cut;
+
+    TRY(list_ids(r, e, t->kernel_stack, TRACE_kernel_frame, &cut));
+    if (!VEC_RESERVE(&r->kernel, r->ids.count))
+        return error_no_memory();
+    for (r->kernel.count = 0; r->kernel.count < r->ids.count; r->kernel.count++)
+        TRY(frames_number(&r->frames, e, r->ids.data[r->kernel.count], 0, &r->kernel.data[r->kernel.count]));
+    return NULL;
+}
+
+static struct error *list_python(struct resolver *r, const struct epoch *e, const struct trace_tuple *t,
+                                 uint32_t interpreter, struct merge_input *in)
+{
+    bool cut;
+
+    TRY(list_ids(r, e, t->python_stack, TRACE_python_frame, &cut));
+    if (!VEC_RESERVE(&r->python, r->ids.count) || !VEC_RESERVE(&r->run_start, r->ids.count))
+        return error_no_memory();
+    r->python.count = r->ids.count;
+    for (size_t i = 0; i < r->ids.count; i++) {
+        TRY(frames_number(&r->frames, e, r->ids.data[i], interpreter, &r->python.data[i]));
+        r->run_start.data[i] = e->frames.data[r->ids.data[i]].flags & TRACE_FRAME_RUN_END;
+    }
+    in->python_count = (uint32_t)r->python.count;
+    in->run_start = r->run_start.data;
+    in->python_end = cut ? LOSS_python_too_deep : t->python_end;
+    return NULL;
+}
+
+static struct error *put_native(struct resolver *r, uint32_t expansion)
+{
+    const struct expansion *x = &r->frames.expansions.data[expansion];
+    static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
+    struct merge_native native = {.module = x->maybe_trampoline ? MERGE_NO_MODULE : x->module,
+                                  .function_count = x->count,
+                                  .outer_machinery = x->outer_machinery,
+                                  .inner_machinery = x->inner_machinery,
+                                  .eval_loop = x->eval_loop,
+                                  .switches_stacks = x->switches_stacks,
+                                  .trampoline = x->trampoline,
+                                  .clears_frame = x->clears_frame};
+
+    return VEC_PUSH(&r->native, expansion) && VEC_PUSH(&r->merge_native, native) ? NULL : error_no_memory();
+}
+
+static struct error *put_runs(struct resolver *r, const struct epoch_join *join, bool snapshot)
+{
+    for (uint32_t i = 0; i < join->run_count; i++) {
+        uint64_t value = join->runs[2 * i], reason = join->runs[2 * i + 1];
+        struct merge_run run;
+        if (join->kind == TRACE_JOIN_RECORD && snapshot)
+            run = snapshots_join(&r->snapshots, value, reason);
+        else if (join->kind == TRACE_JOIN_INDEX)
+            run = (struct merge_run){.native = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX,
+                                     .reason = reason < UINT32_MAX ? (uint32_t)reason : UINT32_MAX};
+        else
+            run = (struct merge_run){.reason = LOSS_join_mismatch};
+        if (!VEC_PUSH(&r->runs, run))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+static struct error *list_native(struct resolver *r, struct epoch *e, const struct trace_tuple *t, uint64_t time_ns,
+                                 struct merge_input *in)
+{
+    uint32_t expansion;
+    bool cut = false;
+
+    in->native_end = t->native_end;
+    if (t->native_stack) {
+        TRY(list_ids(r, e, t->native_stack, TRACE_native_frame, &cut));
+        for (size_t i = 0; i < r->ids.count; i++) {
+            TRY(frames_number(&r->frames, e, r->ids.data[i], 0, &expansion));
+            TRY(put_native(r, expansion));
+        }
+    } else if (t->snapshot) {
+        TRY(snapshots_unwind(&r->snapshots, r->modules, e, t->snapshot, time_ns, &in->native_end));
+        for (uint32_t i = (uint32_t)r->snapshots.frames.count; i--;) {
+            struct snapshot_frame f = snapshots_frame(&r->snapshots, e, t->snapshot, i);
+            TRY(frames_native(&r->frames, e, f.module, f.offset, f.return_address, &expansion));
+            TRY(put_native(r, expansion));
+        }
+    }
+    in->native = r->merge_native.data;
+    in->native_count = (uint32_t)r->native.count;
+    if (cut)
+        in->native_end = LOSS_native_too_deep;
+    if (e->joins.data[t->join].kind == TRACE_JOIN_COUNT) {
+        if (!VEC_RESERVE(&r->runs, in->python_count))
+            return error_no_memory();
+        merge_join_by_count(in, r->runs.data);
+        r->runs.count = in->python_count;
+    } else {
+        TRY(put_runs(r, &e->joins.data[t->join], t->snapshot && !t->native_stack));
+    }
+    if (cut && e->joins.data[t->join].kind == TRACE_JOIN_INDEX) {
+        /* The indices of the join count from frames that are gone. */
+        uint32_t gone = e->stacks.data[t->native_stack].depth - DEPTH_MAX;
+        for (size_t i = 0; i < r->runs.count; i++) {
+            struct merge_run *run = &r->runs.data[i];
+            if (run->native > gone)
+                run->native -= gone;
+            else if (run->native)
+                *run = (struct merge_run){.reason = LOSS_join_outside};
+        }
+    }
+    in->runs = r->runs.data;
+    in->run_count = (uint32_t)r->runs.count;
+    return NULL;
+}
+
+/* Notes the modules whose frames are shown, each once, and worse if a name is missing. */
+static struct error *touch(struct resolver *r, struct tuple_state *state, const struct expansion *x)
+{
+    if (x->module == FRAMES_NO_MODULE)
+        return NULL;
+    for (uint32_t i = 0; i < state->modules_count; i++) {
+        uint32_t *touched = &r->touched.data[state->modules_first + i];
+        if (*touched >> 1 == x->module) {
+            *touched |= x->unresolved;
+            return NULL;
+        }
+    }
+    state->modules_count++;
+    return VEC_PUSH(&r->touched, x->module << 1 | x->unresolved) ? NULL : error_no_memory();
+}
+
+static struct error *step(struct resolver *r, uint32_t *stack, uint32_t frame)
+{
+    *stack = model_stack(&r->model, *stack, frame);
+    return *stack == MODEL_NONE ? error_no_memory() : NULL;
+}
+
+static struct error *build_stack(struct resolver *r, struct tuple_state *state)
+{
+    state->stack = EMIT_NO_STACK;
+    state->modules_first = (uint32_t)r->touched.count;
+    for (size_t i = 0; i < r->merged.slots.count; i++) {
+        struct merge_slot slot = r->merged.slots.data[i];
+        uint32_t frame;
+        switch (slot.kind) {
+        case MERGE_KERNEL:
+            TRY(step(r, &state->stack, r->kernel.data[slot.index]));
+            break;
+        case MERGE_PYTHON:
+            TRY(step(r, &state->stack, r->python.data[slot.index]));
+            break;
+        case MERGE_NATIVE: {
+            const struct expansion *x = &r->frames.expansions.data[r->native.data[slot.index]];
+            for (uint32_t k = 0; k < slot.count; k++)
+                TRY(step(r, &state->stack, r->frames.expanded.data[x->first + slot.first + k]));
+            TRY(touch(r, state, x));
+            break;
+        }
+        case MERGE_TORN:
+        case MERGE_TRUNCATED:
+            TRY(frames_mark(&r->frames, slot.kind == MERGE_TORN ? "[torn]" : "[truncated]", &frame));
+            TRY(step(r, &state->stack, frame));
+            break;
+        }
+    }
+    return NULL;
+}
+
+static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t tuple, uint64_t time_ns,
+                                   struct tuple_state *state)
+{
+    const struct trace_tuple *t = &e->tuples.data[tuple];
+    struct merge_input in = {.show_interpreter = r->show_interpreter};
+
+    r->kernel.count = r->native.count = r->merge_native.count = r->runs.count = 0;
+    TRY(list_python(r, e, t, state->interpreter, &in));
+    if (!r->python_only) {
+        TRY(list_kernel(r, e, t));
+        TRY(list_native(r, e, t, time_ns, &in));
+    }
+    in.kernel_count = (uint32_t)r->kernel.count;
+    if (!merge_layout(&in, &r->merged))
+        return error_no_memory();
+    state->python_end = in.python_end;
+    state->native_end = in.native_end;
+    state->join_end = r->merged.join_end;
+    state->bare = r->merged.bare;
+    state->snapshot = t->snapshot && !t->native_stack && !r->python_only;
+    return build_stack(r, state);
+}
+
+/* ---- samples ---- */
+
+static struct error *find_event(struct resolver *r, const struct epoch *e, uint32_t event, uint32_t *out)
+{
+    uint32_t name, unit;
+
+    if (!VEC_REACH(&r->event_states, e->events.count))
+        return error_no_memory();
+    if (!r->event_states.data[event]) {
+        TRY(frames_string(&r->frames, e, e->events.data[event].def.name, &name));
+        TRY(frames_string(&r->frames, e, e->events.data[event].def.unit, &unit));
+        uint32_t number = model_event(&r->model, name, unit);
+        if (number == MODEL_NONE)
+            return error_no_memory();
+        r->event_states.data[event] = number + 1;
+    }
+    *out = r->event_states.data[event] - 1;
+    return NULL;
+}
+
+static struct error *name_process(struct resolver *r, const struct epoch *e, uint32_t process)
+{
+    static const uint8_t no_boot_id[16];
+    const struct epoch_process *p = &e->processes.data[process];
+    struct model_process_key key = {
+        .start_boottime_ns = p->def.start_boottime_ns, .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
+    uint32_t comm;
+
+    memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);
+    if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
+        key.file = r->file_number;
+    if (!VEC_REACH(&r->process_states, e->processes.count))
+        return error_no_memory();
+    TRY(frames_string(&r->frames, e, p->comm, &comm));
+    uint32_t number = model_process(&r->model, &key, comm);
+    if (number == MODEL_NONE)
+        return error_no_memory();
+    r->process_states.data[process] = number + 1;
+    return NULL;
+}
+
+static struct error *name_thread(struct resolver *r, const struct epoch *e, uint32_t thread)
+{
+    const struct epoch_thread *t = &e->threads.data[thread];
+    struct thread_state *state = &r->thread_states.data[thread];
+    uint32_t name;
+
+    TRY(frames_string(&r->frames, e, t->python_name ? t->python_name : t->name, &name));
+    uint32_t number = model_thread(&r->model, r->process_states.data[t->def.process] - 1, t->def.tid, name);
+    if (number == MODEL_NONE)
+        return error_no_memory();
+    state->thread_plus1 = number + 1;
+    return NULL;
+}
+
+static struct error *find_thread(struct resolver *r, const struct epoch *e, uint32_t thread)
+{
+    uint32_t process = e->threads.data[thread].def.process;
+    const struct epoch_process *p = &e->processes.data[process];
+
+    if (!VEC_REACH(&r->thread_states, e->threads.count) || !VEC_REACH(&r->process_states, e->processes.count))
+        return error_no_memory();
+    if (!r->process_states.data[process])
+        TRY(name_process(r, e, process));
+    TRY(frames_string(&r->frames, e, p->interpreter ? e->modules.data[p->interpreter].def.path : p->def.exe,
+                      &r->thread_states.data[thread].interpreter));
+    return name_thread(r, e, thread);
+}
+
+struct error *resolver_rename(struct resolver *r, const struct epoch *e, const struct trace_record *rec)
+{
+    if (rec->type == TRACE_process_name) {
+        uint32_t process = rec->process_name.process;
+        if (process < r->process_states.count && r->process_states.data[process])
+            return name_process(r, e, process);
+    } else if (rec->type == TRACE_thread_name) {
+        uint32_t thread = rec->thread_name.thread;
+        if (thread < r->thread_states.count && r->thread_states.data[thread].thread_plus1)
+            return name_thread(r, e, thread);
+    }
+    return NULL;
+}
+
+static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tuple, uint32_t interpreter,
+                                uint64_t time_ns, uint32_t *out)
+{
+    if (!VEC_REACH(&r->tuple_heads, e->tuples.count))
+        return error_no_memory();
+    for (uint32_t i = r->tuple_heads.data[tuple]; i; i = r->tuple_states.data[i - 1].next_plus1) {
+        if (r->tuple_states.data[i - 1].interpreter == interpreter) {
+            *out = i - 1;
+            return NULL;
+        }
+    }
+    struct tuple_state state = {.interpreter = interpreter, .next_plus1 = r->tuple_heads.data[tuple]};
+    TRY(resolve_tuple(r, e, tuple, time_ns, &state));
+    *out = (uint32_t)r->tuple_states.count;
+    if (!VEC_PUSH(&r->tuple_states, state))
+        return error_no_memory();
+    r->tuple_heads.data[tuple] = *out + 1;
+    return NULL;
+}
+
+/* The labels of a set as the outermost frames of a stack; EMIT_NO_STACK when none is shown. */
+static struct error *find_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *root)
+{
+    if (!VEC_REACH(&r->label_roots, e->label_sets.count))
+        return error_no_memory();
+    uint32_t *known = &r->label_roots.data[set];
+    *root = EMIT_NO_STACK;
+    if (*known) {
+        *root = *known - 1;
+        return NULL;
+    }
+    const struct trace_list *pairs = &e->label_sets.data[set].pairs;
+    for (uint64_t i = 0; i < pairs->count; i++) {
+        const char *key = epoch_text(e, (uint32_t)pairs->values[2 * i]);
+        struct buf text = {0};
+        uint32_t frame;
+        if (!r->labels && strcmp(key, TRACE_LABEL_INTERPRETER))
+            continue;
+        buf_printf(&text, "[%s %s]", key, epoch_text(e, (uint32_t)pairs->values[2 * i + 1]));
+        struct error *err = text.bad ? error_no_memory() : frames_mark(&r->frames, buf_cstr(&text), &frame);
+        buf_deinit(&text);
+        if (err)
+            return err;
+        TRY(step(r, root, frame));
+    }
+    *known = *root + 1; /* EMIT_NO_STACK: as good as not known */
+    return NULL;
+}
+
+/* The stack with the labels outside of it. */
+static struct error *put_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *stack)
+{
+    uint32_t root = EMIT_NO_STACK;
+
+    TRY(find_labels(r, e, set, &root));
+    if (root == EMIT_NO_STACK)
+        return NULL;
+    uint64_t key = (uint64_t)*stack << 32 | root, *known = map_get(&r->labelled, key);
+    if (known) {
+        *stack = (uint32_t)*known;
+        return NULL;
+    }
+    r->ids.count = 0;
+    for (uint32_t at = *stack; at != EMIT_NO_STACK; at = r->model.stacks.data[at].parent) {
+        if (!VEC_PUSH(&r->ids, r->model.stacks.data[at].frame))
+            return error_no_memory();
+    }
+    *stack = root;
+    while (r->ids.count)
+        TRY(step(r, stack, r->ids.data[--r->ids.count]));
+    return map_set(&r->labelled, key, *stack) ? NULL : error_no_memory();
+}
+
+struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
+                              struct emit_sample *out)
+{
+    uint32_t number = 0;
+
+    if (sample->thread >= r->thread_states.count || !r->thread_states.data[sample->thread].thread_plus1)
+        TRY(find_thread(r, e, sample->thread));
+    const struct thread_state *thread = &r->thread_states.data[sample->thread];
+    if (event < r->event_states.count && r->event_states.data[event])
+        out->event = r->event_states.data[event] - 1;
+    else
+        TRY(find_event(r, e, event, &out->event));
+    if (sample->tuple < r->tuple_heads.count && r->tuple_heads.data[sample->tuple] &&
+        r->tuple_states.data[r->tuple_heads.data[sample->tuple] - 1].interpreter == thread->interpreter)
+        number = r->tuple_heads.data[sample->tuple] - 1;
+    else
+        TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
+
+    struct tuple_state *state = &r->tuple_states.data[number];
+    state->sample_count++;
+    out->time_ns = sample->time_ns;
+    out->value = sample->value;
+    out->thread = thread->thread_plus1 - 1;
+    out->cpu = sample->cpu;
+    out->stack = state->stack;
+    return sample->label_set && (r->labels || r->interpreters) ? put_labels(r, e, sample->label_set, &out->stack) : NULL;
+}
+
+static void count_end(struct resolver_ends *ends, uint32_t end, uint64_t samples)
+{
+    ends->count[end < LOSS_LIMIT ? end : LOSS_LIMIT] += samples;
+}
+
+void resolver_end_epoch(struct resolver *r)
+{
+    for (size_t i = 0; i < r->tuple_states.count; i++) {
+        const struct tuple_state *state = &r->tuple_states.data[i];
+        uint64_t samples = state->sample_count;
+        bool unresolved = false;
+        for (uint32_t k = 0; k < state->modules_count; k++) {
+            uint32_t touched = r->touched.data[state->modules_first + k];
+            struct modcache_entry *m = modcache_get(r->modules, touched >> 1);
+            m->sample_count += samples;
+            if (touched & 1)
+                m->unresolved_count += samples;
+            unresolved |= touched & 1;
+        }
+        r->stats.sample_count += samples;
+        r->stats.snapshot_count += state->snapshot ? samples : 0;
+        r->stats.unresolved_count += unresolved ? samples : 0;
+        r->stats.bare_count += state->bare ? samples : 0;
+        for (uint32_t k = 0; k < MERGE_BARE_LIMIT; k++)
+            r->stats.bare[k] += state->bare >> k & 1 ? samples : 0;
+        count_end(&r->stats.python, state->python_end, samples);
+        count_end(&r->stats.native, state->native_end, samples);
+        count_end(&r->stats.join, state->join_end, samples);
+    }
+    frames_clear(&r->frames);
+    r->thread_states.count = r->process_states.count = 0;
+    r->event_states.count = r->tuple_heads.count = r->tuple_states.count = r->touched.count = r->label_roots.count = 0;
+    snapshots_clear(&r->snapshots);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/summary/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/printable.h"
+#include "symbolize/trace/input.h"
+#include "symbolize/stack/model.h"
+#include "symbolize/summary/summary_data.h"
+
+enum { DAMAGES_KEPT = 16, REASONS_KEPT = 8 };
+
+struct error *summary_create(struct summary **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? NULL : error_no_memory();
+}
+
+void summary_destroy(struct summary *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->files.count; i++) {
+        VEC_DEINIT(&s->files.data[i].meta);
+        VEC_DEINIT(&s->files.data[i].damages);
+    }
+    VEC_DEINIT(&s->files);
+    for (size_t i = 0; i < s->events.count; i++)
+        VEC_DEINIT(&s->events.data[i].reasons);
+    VEC_DEINIT(&s->events);
+    VEC_DEINIT(&s->processes);
+    VEC_DEINIT(&s->losses);
+    VEC_DEINIT(&s->event_of);
+    VEC_DEINIT(&s->thread_samples);
+    VEC_DEINIT(&s->label_samples);
+    VEC_DEINIT(&s->labels);
+    intern_deinit(&s->label_keys);
+    intern_deinit(&s->texts);
+    intern_deinit(&s->event_keys);
+    intern_deinit(&s->process_keys);
+    intern_deinit(&s->loss_keys);
+    free(s);
+}
+
+/* ---- listening ---- */
+
+static struct summary_file *current(struct summary *s)
+{
+    return &s->files.data[s->files.count - 1];
+}
+
+/* What is kept is printable, and lives as long as the summary. */
+static const char *keep(struct summary *s, const char *text)
+{
+    return printable_keep(&s->texts, text);
+}
+
+struct error *summary_begin_file(struct summary *s, const char *path)
+{
+    struct summary_file file = {.path = keep(s, path), .name = keep(s, input_title(path))};
+
+    return file.path && file.name && VEC_PUSH(&s->files, file) ? NULL : error_no_memory();
+}
+
+static void saw_time(struct summary_file *f, uint64_t time_ns)
+{
+    if (time_ns > f->last_ns)
+        f->last_ns = time_ns;
+}
+
+static bool load_host(struct summary *s, const struct epoch *e, const struct trace_host *host)
+{
+    struct summary_file *f = current(s);
+
+    f->hostname = keep(s, epoch_text(e, host->hostname));
+    f->kernel = keep(s, epoch_text(e, host->kernel_release));
+    f->machine = keep(s, epoch_text(e, host->machine));
+    f->tool = keep(s, epoch_text(e, host->tool));
+    f->cpu_count = host->cpu_count;
+    return f->hostname && f->kernel && f->machine && f->tool;
+}
+
+static bool load_meta(struct summary *s, const struct epoch *e, const struct trace_meta *meta)
+{
+    struct pair pair = {keep(s, epoch_text(e, meta->key)), keep(s, epoch_text(e, meta->value))};
+    struct summary_file *f = current(s);
+
+    if (!pair.key || !pair.value)
+        return false;
+    for (size_t i = 0; i < f->meta.count; i++) {
+        if (f->meta.data[i].key == pair.key) {
+            f->meta.data[i].value = pair.value;
+            return true;
+        }
+    }
+    return VEC_PUSH(&f->meta, pair);
+}
+
+static bool load_loss(struct summary *s, const struct epoch *e, const struct trace_loss *loss)
+{
+    const char *name = trace_loss_name(loss->reason);
+    bool added;
+
+    if (!loss->count || loss->reason == LOSS_complete)
+        return true;
+    name = keep(s, name ? name : epoch_text(e, loss->name));
+    uint32_t row = intern_id(&s->loss_keys, &loss->reason, sizeof loss->reason, &added);
+    if (!name || row == INTERN_NONE)
+        return false;
+    if (added && !VEC_PUSH(&s->losses, ((struct loss_row){.reason = loss->reason, .name = name})))
+        return false;
+    s->losses.data[row].count += loss->count;
+    return true;
+}
+
+/* The row of an event; NULL: out of memory. */
+static struct event_row *find_event(struct summary *s, const struct epoch *e, uint32_t event)
+{
+    if (event < s->event_of.count && s->event_of.data[event])
+        return &s->events.data[s->event_of.data[event] - 1];
+    const struct trace_event *def = &e->events.data[event].def;
+    struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
+                            .unit = keep(s, epoch_text(e, def->unit)),
+                            .frequency_hz = def->frequency_hz,
+                            .period = def->period};
+    /* Files of different rates have a row each: what is said of the rate holds for all samples of a row. */
+    const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period};
+    bool added;
+
+    if (!row.name || !row.unit)
+        return NULL;
+    uint32_t number = intern_id(&s->event_keys, key, sizeof key, &added);
+    if (number == INTERN_NONE || (added && !VEC_PUSH(&s->events, row)))
+        return NULL;
+    while (s->event_of.count <= event) {
+        if (!VEC_PUSH(&s->event_of, 0))
+            return NULL;
+    }
+    s->event_of.data[event] = number + 1;
+    return &s->events.data[number];
+}
+
+static bool load_period(struct summary *s, const struct epoch *e, const struct trace_period *period)
+{
+    if (!period->event)
+        return true;
+    struct event_row *row = find_event(s, e, period->event);
+    const char *reason = keep(s, epoch_text(e, period->reason));
+
+    if (!row || !reason)
+        return false;
+    row->change_count++;
+    row->last_period = period->period;
+    if (!*reason)
+        return true;
+    for (size_t i = 0; i < row->reasons.count; i++) {
+        if (row->reasons.data[i] == reason)
+            return true;
+    }
+    return row->reasons.count == REASONS_KEPT || VEC_PUSH(&row->reasons, reason);
+}
+
+static bool listen(struct summary *s, const struct epoch *e, const struct trace_record *rec)
+{
+    struct summary_file *f = current(s);
+
+    switch (rec->type) {
+    case TRACE_epoch:
+        if (!f->has_start)
+            f->start_ns = f->last_ns = rec->epoch.time_ns;
+        f->has_start = true;
+        saw_time(f, rec->epoch.time_ns);
+        return true;
+    case TRACE_clock:
+        if (!f->has_clock) {
+            f->clock_monotonic_ns = rec->clock.monotonic_ns;
+            f->clock_realtime_ns = rec->clock.realtime_ns;
+        }
+        f->has_clock = true;
+        return true;
+    case TRACE_host:
+        return load_host(s, e, &rec->host);
+    case TRACE_meta:
+        return load_meta(s, e, &rec->meta);
+    case TRACE_loss:
+        return load_loss(s, e, &rec->loss);
+    case TRACE_period:
+        return load_period(s, e, &rec->period);
+    case TRACE_end:
+        f->has_end = true;
+        f->end = rec->end;
+        saw_time(f, rec->end.time_ns);
+        return true;
+    default:
+        return true;
+    }
+}
+
+struct error *summary_record(struct summary *s, const struct epoch *e, const struct trace_record *rec)
+{
+    return listen(s, e, rec) ? NULL : error_no_memory();
+}
+
+struct error *summary_sample(struct summary *s, const struct epoch *e, const struct summary_sample *sample)
+{
+    struct event_row *row = find_event(s, e, sample->event);
+    if (!row)
+        return error_no_memory();
+    if (!row->sample_count++)
+        row->first_value = sample->value;
+    row->values_differ |= sample->value != row->first_value;
+    row->value += sample->value;
+    while (s->thread_samples.count <= sample->thread) {
+        if (!VEC_PUSH(&s->thread_samples, 0))
+            return error_no_memory();
+    }
+    s->thread_samples.data[sample->thread]++;
+    while (s->label_samples.count <= sample->label_set) {
+        if (!VEC_PUSH(&s->label_samples, 0))
+            return error_no_memory();
+    }
+    s->label_samples.data[sample->label_set]++;
+    s->gil_known_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN ? 1 : 0;
+    s->gil_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN && sample->flags & TRACE_SAMPLE_GIL;
+    saw_time(current(s), sample->time_ns);
+    return NULL;
+}
+
+static bool load_process(struct summary *s, const struct epoch *e, uint32_t process, uint64_t samples)
+{
+    const struct epoch_process *p = &e->processes.data[process];
+    static const uint8_t no_boot_id[16];
+    struct model_process_key key = {
+        .start_boottime_ns = p->def.start_boottime_ns, .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
+    bool added;
+
+    memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);
+    if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
+        key.file = (uint32_t)s->files.count;
+    uint32_t row = intern_id(&s->process_keys, &key, sizeof key, &added);
+    if (row == INTERN_NONE || (added && !VEC_PUSH(&s->processes, ((struct process_row){.pid = p->def.tgid}))))
+        return false;
+    struct process_row *to = &s->processes.data[row];
+    to->comm = keep(s, epoch_text(e, p->comm));
+    if (p->def.cmdline && !(to->cmdline = keep(s, epoch_text(e, p->def.cmdline))))
+        return false;
+    if (p->def.python_version) {
+        to->version = p->def.python_version;
+        to->flags = p->def.python_flags;
+    }
+    to->sample_count += samples;
+    return to->comm != NULL;
+}
+
+static bool load_labels(struct summary *s, const struct epoch *e, uint32_t set, uint64_t samples)
+{
+    const struct trace_list *pairs = &e->label_sets.data[set].pairs;
+
+    for (uint64_t i = 0; i < pairs->count; i++) {
+        const char *key[2] = {keep(s, epoch_text(e, (uint32_t)pairs->values[2 * i])),
+                              keep(s, epoch_text(e, (uint32_t)pairs->values[2 * i + 1]))};
+        bool added;
+        if (!key[0] || !key[1])
+            return false;
+        uint32_t row = intern_id(&s->label_keys, key, sizeof key, &added);
+        if (row == INTERN_NONE ||
+            (added && !VEC_PUSH(&s->labels, ((struct label_row){.key = key[0], .value = key[1]}))))
+            return false;
+        s->labels.data[row].sample_count += samples;
+    }
+    return true;
+}
+
+struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
+{
+    if (!e->begun)
+        return NULL;
+    for (uint32_t i = 1; i < e->processes.count; i++) {
+        if (!load_process(s, e, i, 0))
+            return error_no_memory();
+    }
+    for (uint32_t i = 0; i < s->thread_samples.count; i++) {
+        uint64_t samples = s->thread_samples.data[i];
+        current(s)->sample_count += samples;
+        if (samples && !load_process(s, e, e->threads.data[i].def.process, samples))
+            return error_no_memory();
+    }
+    for (uint32_t i = 1; i < s->label_samples.count; i++) {
+        if (s->label_samples.data[i] && !load_labels(s, e, i, s->label_samples.data[i]))
+            return error_no_memory();
+    }
+    s->event_of.count = s->thread_samples.count = s->label_samples.count = 0;
+    return NULL;
+}
+
+struct error *summary_end_file(struct summary *s, const struct trace_reader *reader)
+{
+    struct summary_file *f = current(s);
+    uint32_t count;
+    const struct trace_damage *damages = trace_reader_damage(reader, &count);
+
+    f->stats = *trace_reader_stats(reader);
+    for (uint32_t i = 0; i < count && i < DAMAGES_KEPT; i++) {
+        if (!VEC_PUSH(&f->damages, damages[i]))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+void summary_late(struct summary *s, uint64_t count)
+{
+    s->late_count += count;
+}
+
+/* ---- judging ---- */
+
+static bool ends_whole(const struct resolver_ends *ends)
+{
+    return ends_total(ends) == ends->count[LOSS_complete];
+}
+
+bool summary_is_complete(const struct summary *s, const struct resolver *r)
+{
+    uint64_t losses = s->late_count;
+
+    /* Every program has such ticks before it is known for what it is. */
+    for (size_t i = 0; i < s->losses.count; i++)
+        losses += s->losses.data[i].reason == LOSS_not_yet_known ? 0 : s->losses.data[i].count;
+    for (size_t i = 0; i < s->files.count; i++) {
+        const struct summary_file *f = &s->files.data[i];
+        if (!f->stats.ended || f->stats.damage_count || f->stats.unknown_record_count || f->end.lost_count)
+            return false;
+    }
+    if (losses)
+        return false;
+    if (!r)
+        return true;
+    const struct resolver_stats *stats = resolver_stats(r);
+    return !stats->unresolved_count && ends_whole(&stats->python) && ends_whole(&stats->native) &&
+           ends_whole(&stats->join);
+}

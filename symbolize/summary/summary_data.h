@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a summary has gathered: summary.c fills it, summary_print.c shows it. Texts are printable, and its own. */
+#ifndef SYMBOLIZE_SUMMARY_SUMMARY_DATA_H
+#define SYMBOLIZE_SUMMARY_SUMMARY_DATA_H
+
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
+#include "symbolize/summary/summary.h"
+
+struct pair {
+    const char *key, *value;
+};
+
+struct summary_file {
+    const char *path, *name; /* as it was given; as outputs call it */
+    const char *hostname, *kernel, *machine, *tool; /* NULL until a HOST record came */
+    uint32_t cpu_count;
+    bool has_clock, has_start;
+    uint64_t start_ns, last_ns; /* CLOCK_MONOTONIC */
+    uint64_t clock_monotonic_ns, clock_realtime_ns;
+    uint64_t sample_count; /* that passed the filters */
+    VEC(struct pair) meta;
+    bool has_end;
+    struct trace_end end;
+    struct trace_reader_stats stats;
+    VEC(struct trace_damage) damages;
+};
+
+struct event_row {
+    const char *name, *unit;
+    uint64_t frequency_hz, period;
+    uint64_t sample_count, value, first_value;
+    bool values_differ;
+    /* Changes of the period while it was recorded: their number, what it came to, why (each reason once). */
+    uint64_t change_count, last_period;
+    VEC(const char *) reasons;
+};
+struct process_row {
+    uint32_t pid, version, flags;
+    const char *comm, *cmdline;
+    uint64_t sample_count;
+};
+struct label_row {
+    const char *key, *value;
+    uint64_t sample_count;
+};
+struct loss_row {
+    uint32_t reason;
+    const char *name;
+    uint64_t count;
+};
+
+struct summary {
+    struct intern texts, event_keys, process_keys, loss_keys, label_keys;
+    VEC(struct summary_file) files;
+    VEC(struct event_row) events;
+    VEC(struct process_row) processes;
+    VEC(struct loss_row) losses;
+    VEC(struct label_row) labels;
+    uint64_t gil_known_count, gil_count;
+    uint64_t late_count;
+    /* Of the epoch: by its ids. */
+    VEC(uint32_t) event_of; /* row + 1 */
+    VEC(uint64_t) thread_samples, label_samples;
+};
+
+/* Samples whose stack was to end at all. */
+static inline uint64_t ends_total(const struct resolver_ends *ends)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = LOSS_complete; i <= LOSS_LIMIT; i++)
+        total += ends->count[i];
+    return total;
+}
+
+#endif

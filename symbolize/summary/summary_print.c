@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary as text, for people: what it says of each file, of processes and threads, of losses, of each module. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "formats/base/buf.h"
+#include "formats/base/printable.h"
+#include "formats/base/sort.h"
+#include "symbolize/summary/summary_data.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* 1234567 as 1,234,567, in a buffer of the caller. */
+struct number {
+    char text[32];
+};
+static const char *grouped(uint64_t v, struct number *n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, v), to = 0;
+
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            n->text[to++] = ',';
+        n->text[to++] = digits[i];
+    }
+    n->text[to] = 0;
+    return n->text;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    double share = whole ? 100.0 * (double)part / (double)whole : 0;
+
+    /* Nearly all is not all. */
+    return part < whole && share > 99.99 ? 99.99 : share;
+}
+
+static const char *counted(uint64_t count, const char *one, const char *many, struct number *n, char *out, size_t size)
+{
+    snprintf(out, size, "%s %s", grouped(count, n), count == 1 ? one : many);
+    return out;
+}
+
+static const char *end_reason(uint32_t reason)
+{
+    static const char *const texts[] = {"ended by a signal", "ended when its duration was over",
+                                        "ended with the command", "ended with its processes", "ended by an error",
+                                        "goes on in another file", "ended at its size limit"};
+
+    return reason < sizeof texts / sizeof *texts ? texts[reason] : "ended for a reason unknown to this version";
+}
+
+static void print_time(const struct summary_file *f, FILE *out)
+{
+    struct tm tm;
+    char text[32];
+    /* The clocks' difference dates the start; both are unsigned, so it may wrap and come back. */
+    time_t start = (time_t)((f->clock_realtime_ns - f->clock_monotonic_ns + f->start_ns) / NS_PER_S);
+
+    if (f->has_clock && gmtime_r(&start, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm))
+        fprintf(out, "  %-14s%s\n", "recorded", text);
+}
+
+static void print_file(const struct summary_file *f, FILE *out)
+{
+    struct number n;
+    char text[64];
+
+    fprintf(out, "%s\n", f->name);
+    print_time(f, out);
+    if (f->hostname)
+        fprintf(out, "  %-14s%s, Linux %s %s, %s\n  %-14s%s\n", "host", f->hostname, f->kernel, f->machine,
+                counted(f->cpu_count, "CPU", "CPUs", &n, text, sizeof text), "recorder", f->tool);
+    for (size_t i = 0; i < f->meta.count; i++)
+        fprintf(out, "  %-14s%s\n", f->meta.data[i].key, f->meta.data[i].value);
+    fprintf(out, "  %-14s%.3f s, %s\n", "duration", (double)(f->last_ns - f->start_ns) / 1e9,
+            f->has_end ? end_reason(f->end.reason) : "NOT ended in good order: the recorder died or the file was cut");
+    fprintf(out, "  %-14s%s bytes", "size", grouped(f->stats.file_bytes, &n));
+    if (f->sample_count)
+        fprintf(out, ", %.1f for each sample", (double)f->stats.file_bytes / (double)f->sample_count);
+    fprintf(out, ", %s", counted(f->stats.epoch_count, "epoch", "epochs", &n, text, sizeof text));
+    fprintf(out, ", format %u\n", f->stats.version);
+    if (f->stats.unknown_record_count)
+        fprintf(out, "  %-14s%s of a newer format\n", "not read",
+                counted(f->stats.unknown_record_count, "record", "records", &n, text, sizeof text));
+    if (f->stats.damage_count) {
+        fprintf(out, "  %-14s%s", "damaged", counted(f->stats.damaged_bytes, "byte", "bytes", &n, text, sizeof text));
+        fprintf(out, " skipped in %s", counted(f->stats.damage_count, "place", "places", &n, text, sizeof text));
+        if (f->stats.skipped_sample_count)
+            fprintf(out, ", %s lost",
+                    counted(f->stats.skipped_sample_count, "sample", "samples", &n, text, sizeof text));
+        fprintf(out, "\n");
+        for (size_t i = 0; i < f->damages.count; i++)
+            fprintf(out, "  %-14soffset %" PRIu64 ": %s\n", "", f->damages.data[i].file_offset,
+                    f->damages.data[i].reason);
+    }
+    fprintf(out, "\n");
+}
+
+static void print_changes(const struct event_row *row, FILE *out)
+{
+    struct number n;
+    char text[64];
+
+    fprintf(out, "  %-14s%12s ", "", "");
+    fprintf(out, "the rate changed %s", counted(row->change_count, "time", "times", &n, text, sizeof text));
+    for (size_t i = 0; i < row->reasons.count; i++)
+        fprintf(out, "%s%s", i ? "; " : " (", row->reasons.data[i]);
+    if (row->frequency_hz && !strcmp(row->unit, "ns") && row->last_period)
+        fprintf(out, "%s: %s Hz at the end\n", row->reasons.count ? ")" : "",
+                grouped((NS_PER_S + row->last_period / 2) / row->last_period, &n));
+    else
+        fprintf(out, "%s: %s %s each at the end\n", row->reasons.count ? ")" : "", grouped(row->last_period, &n),
+                row->unit);
+}
+
+static void print_events(const struct summary *s, FILE *out)
+{
+    struct number n;
+
+    fprintf(out, "Events\n");
+    for (size_t i = 0; i < s->events.count; i++) {
+        const struct event_row *row = &s->events.data[i];
+        fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
+        if (row->frequency_hz)
+            fprintf(out, " at %s Hz", grouped(row->frequency_hz, &n));
+        else if (row->period && !row->values_differ)
+            fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
+        if (row->values_differ)
+            fprintf(out, ", of different weights");
+        if (!strcmp(row->unit, "ns"))
+            fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
+        else
+            fprintf(out, ", %s %s in all\n", grouped(row->value, &n), row->unit);
+        if (row->change_count)
+            print_changes(row, out);
+    }
+    if (!s->events.count)
+        fprintf(out, "  no samples\n");
+    fprintf(out, "\n");
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+    const struct process_row *x = a, *y = b;
+
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return strcmp(x->comm, y->comm);
+}
+
+static void print_version(const struct process_row *row, char *text, size_t size)
+{
+    uint32_t v = row->version;
+
+    if (!v)
+        snprintf(text, size, "-");
+    else
+        snprintf(text, size, "%u.%u.%u%s%s", v >> 24, v >> 16 & 255, v >> 8 & 255,
+                 row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
+}
+
+static struct error *print_processes(const struct summary *s, FILE *out)
+{
+    struct process_row *rows = malloc((s->processes.count + 1) * sizeof *rows);
+    struct number n;
+    char version[32];
+    uint64_t idle = 0;
+
+    if (!rows)
+        return error_no_memory();
+    if (s->processes.count)
+        memcpy(rows, s->processes.data, s->processes.count * sizeof *rows);
+    if (!sort_stable(rows, s->processes.count, sizeof *rows, compare_processes)) {
+        free(rows);
+        return error_no_memory();
+    }
+    fprintf(out, "Processes\n  %8s  %-16s%-10s%12s\n", "pid", "name", "Python", "samples");
+    for (size_t i = 0; i < s->processes.count; i++) {
+        if (!rows[i].sample_count) {
+            idle++;
+            continue;
+        }
+        print_version(&rows[i], version, sizeof version);
+        fprintf(out, "  %8u  %-16s%-10s%12s\n", rows[i].pid, rows[i].comm, version, grouped(rows[i].sample_count, &n));
+        if (rows[i].cmdline)
+            fprintf(out, "            %s\n", rows[i].cmdline);
+    }
+    if (idle)
+        fprintf(out, "  and %s without a sample\n", grouped(idle, &n));
+    fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const struct label_row *x = a, *y = b;
+    int keys = strcmp(x->key, y->key);
+
+    if (keys)
+        return keys;
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    return strcmp(x->value, y->value);
+}
+
+/* The GIL and the labels, where the trace has them: of each key the values with most samples. */
+static struct error *print_labels(const struct summary *s, FILE *out)
+{
+    enum { VALUES_SHOWN = 8 };
+    struct label_row *rows = malloc((s->labels.count + 1) * sizeof *rows);
+    struct number n, of;
+
+    if (!rows)
+        return error_no_memory();
+    if (s->labels.count)
+        memcpy(rows, s->labels.data, s->labels.count * sizeof *rows);
+    qsort(rows, s->labels.count, sizeof *rows, compare_labels);
+    if (s->gil_known_count || s->labels.count)
+        fprintf(out, "Threads\n");
+    if (s->gil_known_count)
+        fprintf(out, "  %-14s%12s samples of %s, %.2f %%\n", "held the GIL", grouped(s->gil_count, &n),
+                grouped(s->gil_known_count, &of), percent(s->gil_count, s->gil_known_count));
+    for (size_t i = 0, shown = 0; i < s->labels.count; i++) {
+        shown = i && rows[i].key == rows[i - 1].key ? shown + 1 : 0;
+        if (shown < VALUES_SHOWN)
+            fprintf(out, "  %-14s%12s samples of %s\n", rows[i].key, grouped(rows[i].sample_count, &n), rows[i].value);
+        else if (i + 1 == s->labels.count || rows[i + 1].key != rows[i].key)
+            fprintf(out, "  %-14s%12s and %s more\n", rows[i].key, "", grouped(shown + 1 - VALUES_SHOWN, &n));
+    }
+    if (s->gil_known_count || s->labels.count)
+        fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
+static void print_ends(const char *title, const struct resolver_ends *ends, FILE *out)
+{
+    uint64_t total = ends_total(ends);
+    struct number n;
+
+    if (!total)
+        return;
+    fprintf(out, "  %-46s%7.2f %%%12s\n", title, percent(ends->count[LOSS_complete], total),
+            grouped(ends->count[LOSS_complete], &n));
+    for (uint32_t i = LOSS_complete + 1; i <= LOSS_LIMIT; i++) {
+        const char *name = i < LOSS_LIMIT ? trace_loss_name(i) : "for a reason unknown to this version";
+        if (ends->count[i])
+            fprintf(out, "    %-44s%7.2f %%%12s\n", name ? name : "?", percent(ends->count[i], total),
+                    grouped(ends->count[i], &n));
+    }
+}
+
+/* Activations of the eval loop that no Python frame stands for. */
+static void print_bare(const struct resolver_stats *stats, FILE *out)
+{
+    static const char *const causes[] = {[MERGE_BARE_EDGE] = "entering or leaving a call",
+                                         [MERGE_BARE_CLEARING] = "left, an object of the frame runs Python",
+                                         [MERGE_BARE_GREENLET] = "outside of the greenlet that runs",
+                                         [MERGE_BARE_OTHER] = "other"};
+    struct number n;
+
+    if (!ends_total(&stats->join))
+        return;
+    fprintf(out, "  %-46s%7.2f %%%12s\n", "eval loops without a Python frame",
+            percent(stats->bare_count, stats->sample_count), grouped(stats->bare_count, &n));
+    for (uint32_t i = 0; i < MERGE_BARE_LIMIT; i++) {
+        if (stats->bare[i])
+            fprintf(out, "    %-44s%7.2f %%%12s\n", causes[i], percent(stats->bare[i], stats->sample_count),
+                    grouped(stats->bare[i], &n));
+    }
+}
+
+static void print_completeness(const struct summary *s, const struct resolver *r, FILE *out)
+{
+    const struct resolver_stats *stats = resolver_stats(r);
+    struct resolver_ends python = stats->python, native = stats->native;
+    struct number n;
+
+    if (!stats->sample_count)
+        return;
+    fprintf(out, "Completeness, as shares of samples\n");
+    /* Of these no such stack was taken; they are among the losses. */
+    python.count[LOSS_not_yet_known] = python.count[LOSS_stale_config] = native.count[LOSS_not_yet_known] = 0;
+    print_ends("Python stacks that reached their root", &python, out);
+    print_ends("native stacks that reached the thread's start", &native, out);
+    print_ends("joins of Python runs with native frames", &stats->join, out);
+    print_bare(stats, out);
+    if (stats->snapshot_count)
+        fprintf(out, "  %-46s%9s%12s\n", "unwound from snapshots", "", grouped(stats->snapshot_count, &n));
+    fprintf(out, "  %-46s%7.2f %%%12s\n", "samples with a name for every native frame",
+            percent(stats->sample_count - stats->unresolved_count, stats->sample_count),
+            grouped(stats->sample_count - stats->unresolved_count, &n));
+    if (s->late_count)
+        fprintf(out, "  %-46s%9s%12s\n", "samples out of order, moved", "", grouped(s->late_count, &n));
+    fprintf(out, "\n");
+}
+
+static int compare_losses(const void *a, const void *b)
+{
+    const struct loss_row *x = a, *y = b;
+
+    return x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+static struct error *print_losses(const struct summary *s, FILE *out)
+{
+    struct loss_row *rows = malloc((s->losses.count + 1) * sizeof *rows);
+    struct number n;
+
+    if (!rows)
+        return error_no_memory();
+    if (s->losses.count)
+        memcpy(rows, s->losses.data, s->losses.count * sizeof *rows);
+    qsort(rows, s->losses.count, sizeof *rows, compare_losses);
+    fprintf(out, "Losses\n");
+    for (size_t i = 0; i < s->losses.count; i++) {
+        const char *meaning = trace_loss_meaning(rows[i].reason);
+        fprintf(out, "  %-22s%12s  %s\n", rows[i].name, grouped(rows[i].count, &n), meaning ? meaning : "");
+    }
+    if (!s->losses.count)
+        fprintf(out, "  none\n");
+    fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const struct modcache_entry *x = *(const struct modcache_entry *const *)a;
+    const struct modcache_entry *y = *(const struct modcache_entry *const *)b;
+
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+/* Paths and names from the trace, from files and from archives: all of it passes printable_put(). */
+static void put_detail(struct buf *line, const char *before, const char *text)
+{
+    buf_put_str(line, before);
+    printable_put(line, text);
+}
+
+static void describe_module(const struct modcache_entry *m, struct buf *line)
+{
+    struct number n;
+
+    buf_printf(line, "  %12s", grouped(m->sample_count, &n));
+    buf_printf(line, "%12s", grouped(m->unresolved_count, &n));
+    put_detail(line, "  ", m->path);
+    if (m->kind == TRACE_MODULE_ANONYMOUS) {
+        buf_put_str(line, "\n      code made at run time; ");
+        if (m->perf_map_names)
+            buf_printf(line, "%s names from the process's own table", grouped(m->perf_map_names, &n));
+        else
+            buf_put_str(line, "the trace has no table of its symbols");
+        if (m->perf_map_bad)
+            buf_printf(line, "; %s of its lines cannot be read", grouped(m->perf_map_bad, &n));
+        return;
+    }
+    if (m->build_id_len) {
+        buf_put_str(line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
+        for (uint32_t i = 0; i < m->build_id_len; i++)
+            buf_printf(line, "%02x", m->build_id[i]);
+    } else {
+        buf_put_str(line, "\n      no build ID");
+    }
+    put_detail(line, "; ", m->symbols ? symbols_quality(m->symbols) : "not opened");
+    if (m->files.source)
+        put_detail(line, "; ", m->files.source);
+    if (m->files.debug_source)
+        put_detail(line, m->files.source ? "; debug file: " : "; only its debug file: ", m->files.debug_source);
+    if (m->files.supplement_source)
+        put_detail(line, "; supplement: ", m->files.supplement_source);
+    if (m->files.problem)
+        put_detail(line, "; ", m->files.problem);
+    if (m->trouble)
+        put_detail(line, "; ", m->trouble);
+}
+
+static struct error *print_module(const struct modcache_entry *m, FILE *out)
+{
+    struct buf line = {0};
+
+    describe_module(m, &line);
+    struct error *err = line.bad ? error_no_memory() : NULL;
+    if (!err)
+        fprintf(out, "%s\n", buf_cstr(&line));
+    buf_deinit(&line);
+    return err;
+}
+
+static struct error *print_modules(const struct resolver *r, FILE *out)
+{
+    struct modcache *modules = resolver_modules(r);
+    uint32_t count = modcache_count(modules), shown = 0;
+    const struct modcache_entry **rows = malloc((count + 1) * sizeof *rows);
+    struct error *err = NULL;
+
+    if (!rows)
+        return error_no_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        rows[shown] = modcache_get(modules, i);
+        shown += rows[shown]->sample_count != 0 || rows[shown]->trouble != NULL;
+    }
+    if (!sort_stable(rows, shown, sizeof *rows, compare_modules))
+        err = error_no_memory();
+    if (shown && !err)
+        fprintf(out, "Modules\n  %12s%12s  %s\n", "samples", "unresolved", "path");
+    for (uint32_t i = 0; i < shown && !err; i++)
+        err = print_module(rows[i], out);
+    free(rows);
+    return err;
+}
+
+struct error *summary_print(const struct summary *s, const struct resolver *r, FILE *out)
+{
+    for (size_t i = 0; i < s->files.count; i++)
+        print_file(&s->files.data[i], out);
+    print_events(s, out);
+    TRY(print_processes(s, out));
+    TRY(print_labels(s, out));
+    print_completeness(s, r, out);
+    TRY(print_losses(s, out));
+    return print_modules(r, out);
+}
+
+void summary_print_trouble(const struct summary *s, FILE *out)
+{
+    struct number n;
+
+    for (size_t i = 0; i < s->files.count; i++) {
+        const struct summary_file *f = &s->files.data[i];
+        if (f->stats.damage_count) {
+            fprintf(out, "pysym: %s: %s bytes damaged and skipped", f->path, grouped(f->stats.damaged_bytes, &n));
+            if (f->damages.count)
+                fprintf(out, "; first at offset %" PRIu64 ": %s", f->damages.data[0].file_offset,
+                        f->damages.data[0].reason);
+            fputc('\n', out);
+        } else if (!f->stats.ended) {
+            fprintf(out, "pysym: %s: does not end in good order: the recorder died or the file was cut\n", f->path);
+        }
+    }
+}

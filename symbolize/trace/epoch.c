@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/trace/epoch.h"
+
+#include <string.h>
+
+/* Back to an epoch with nothing in it; the vectors keep their room. */
+static void forget(struct epoch *e)
+{
+    for (size_t i = 0; i < e->events.count; i++)
+        VEC_DEINIT(&e->events.data[i].changes);
+    for (size_t i = 0; i < e->processes.count; i++)
+        mappings_deinit(&e->processes.data[i].mappings);
+    e->strings.count = e->events.count = e->processes.count = e->threads.count = e->modules.count = 0;
+    e->codes.count = e->frames.count = e->kernel_symbols.count = e->stacks.count = 0;
+    e->snapshots.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
+    arena_deinit(&e->arena);
+}
+
+void epoch_deinit(struct epoch *e)
+{
+    forget(e);
+    VEC_DEINIT(&e->strings);
+    VEC_DEINIT(&e->events);
+    VEC_DEINIT(&e->processes);
+    VEC_DEINIT(&e->threads);
+    VEC_DEINIT(&e->modules);
+    VEC_DEINIT(&e->codes);
+    VEC_DEINIT(&e->frames);
+    VEC_DEINIT(&e->kernel_symbols);
+    VEC_DEINIT(&e->stacks);
+    VEC_DEINIT(&e->snapshots);
+    VEC_DEINIT(&e->joins);
+    VEC_DEINIT(&e->tuples);
+    VEC_DEINIT(&e->label_sets);
+    *e = (struct epoch){0};
+}
+
+/* Puts the entry of id 0 into every vector. */
+static bool begin(struct epoch *e)
+{
+    e->begun = true;
+    return VEC_PUSH(&e->strings, ((struct epoch_string){.text = ""})) &&
+           VEC_PUSH(&e->events, (struct epoch_event){0}) && VEC_PUSH(&e->processes, (struct epoch_process){0}) &&
+           VEC_PUSH(&e->threads, (struct epoch_thread){0}) && VEC_PUSH(&e->modules, (struct epoch_module){0}) &&
+           VEC_PUSH(&e->codes, (struct trace_code){0}) && VEC_PUSH(&e->frames, (struct epoch_frame){0}) &&
+           VEC_PUSH(&e->kernel_symbols, (struct trace_kernel_symbol){0}) &&
+           VEC_PUSH(&e->stacks, (struct epoch_stack){0}) && VEC_PUSH(&e->snapshots, (struct trace_snapshot){0}) &&
+           VEC_PUSH(&e->joins, (struct epoch_join){0}) && VEC_PUSH(&e->tuples, (struct trace_tuple){0}) &&
+           VEC_PUSH(&e->label_sets, (struct trace_label_set){0});
+}
+
+/* Borrowed bytes become the epoch's own. */
+static bool keep_bytes(struct epoch *e, struct trace_bytes *bytes)
+{
+    if (!bytes->len_bytes)
+        return true;
+    bytes->data = arena_dup(&e->arena, bytes->data, bytes->len_bytes);
+    return bytes->data != NULL;
+}
+
+static bool keep_list(struct epoch *e, struct trace_list *list, uint64_t width)
+{
+    if (!list->count)
+        return true;
+    list->values = arena_dup(&e->arena, list->values, list->count * width * sizeof *list->values);
+    return list->values != NULL;
+}
+
+static bool load_code(struct epoch *e, struct trace_code code)
+{
+    return keep_bytes(e, &code.name) && keep_bytes(e, &code.qualname) && keep_bytes(e, &code.filename) &&
+           keep_bytes(e, &code.line_table) && VEC_PUSH(&e->codes, code);
+}
+
+static bool load_module(struct epoch *e, struct trace_module module)
+{
+    return keep_bytes(e, &module.build_id) && keep_list(e, &module.segments, 5) &&
+           keep_list(e, &module.eval_ranges, 2) && VEC_PUSH(&e->modules, ((struct epoch_module){.def = module}));
+}
+
+static bool load_image(struct epoch *e, struct trace_image image)
+{
+    struct epoch_module *module = &e->modules.data[image.module];
+
+    if (!image.module || module->image.len_bytes)
+        return true;
+    if (!keep_bytes(e, &image.data))
+        return false;
+    module->image = image.data;
+    module->image_address = image.address;
+    return true;
+}
+
+static bool load_mapping(struct epoch *e, const struct trace_mapping *m)
+{
+    struct epoch_process *process = &e->processes.data[m->process];
+    struct mapping_change change = {.time_ns = m->time_ns, .unmapped = m->change == 1};
+
+    if (!m->process || m->change > 1)
+        return true;
+    change.mapping = (struct mapping){
+        .address = m->address, .file_offset = m->file_offset, .module = m->module, .protection = m->protection};
+    if (__builtin_add_overflow(m->address, m->length, &change.mapping.end))
+        return true;
+    if (!process->interpreter && m->change == 0 && e->modules.data[m->module].def.eval_ranges.count)
+        process->interpreter = m->module;
+    return mappings_add(&process->mappings, &change);
+}
+
+static bool load_stack(struct epoch *e, const struct trace_stack *s)
+{
+    uint32_t parent = s->parent;
+
+    for (uint64_t i = 0; i < s->frames.count; i++) {
+        uint64_t frame = s->frames.values[i];
+        struct epoch_stack step = {.parent = parent,
+                                   .frame = frame < e->frames.count ? (uint32_t)frame : 0,
+                                   .depth = e->stacks.data[parent].depth + 1};
+        parent = (uint32_t)e->stacks.count;
+        if (!VEC_PUSH(&e->stacks, step))
+            return false;
+    }
+    return true;
+}
+
+static bool load_period(struct epoch *e, const struct trace_period *p)
+{
+    struct epoch_event *event = &e->events.data[p->event];
+    struct epoch_period change = {.time_ns = p->time_ns, .period = p->period};
+
+    if (!p->event)
+        return true;
+    if (!VEC_PUSH(&event->changes, change))
+        return false;
+    for (size_t i = event->changes.count - 1; i && event->changes.data[i - 1].time_ns > change.time_ns; i--) {
+        event->changes.data[i] = event->changes.data[i - 1];
+        event->changes.data[i - 1] = change;
+    }
+    return true;
+}
+
+static bool load_string(struct epoch *e, const struct trace_string *s)
+{
+    struct epoch_string string = {.len_bytes = (uint32_t)s->data.len_bytes};
+
+    string.text = arena_strndup(&e->arena, (const char *)s->data.data, s->data.len_bytes);
+    return string.text && VEC_PUSH(&e->strings, string);
+}
+
+static bool load_frame(struct epoch *e, uint32_t type, uint32_t flags, uint32_t ref, int64_t at)
+{
+    struct epoch_frame frame = {.type = (uint8_t)type, .flags = (uint8_t)flags, .ref = ref, .at = at};
+
+    return VEC_PUSH(&e->frames, frame);
+}
+
+static bool load_host(struct epoch *e, const struct trace_host *host)
+{
+    memset(e->boot_id, 0, sizeof e->boot_id);
+    if (host->boot_id.len_bytes == sizeof e->boot_id)
+        memcpy(e->boot_id, host->boot_id.data, sizeof e->boot_id);
+    e->has_host = true;
+    e->is_x86_64 = !strcmp(epoch_text(e, host->machine), "x86_64");
+    return true;
+}
+
+static bool load(struct epoch *e, const struct trace_record *rec)
+{
+    switch (rec->type) {
+    case TRACE_string:
+        return load_string(e, &rec->string);
+    case TRACE_host:
+        return load_host(e, &rec->host);
+    case TRACE_event:
+        return VEC_PUSH(&e->events, ((struct epoch_event){.def = rec->event}));
+    case TRACE_period:
+        return load_period(e, &rec->period);
+    case TRACE_process:
+        return VEC_PUSH(&e->processes, ((struct epoch_process){.def = rec->process, .comm = rec->process.comm}));
+    case TRACE_process_name:
+        e->processes.data[rec->process_name.process].comm = rec->process_name.comm;
+        return true;
+    case TRACE_thread:
+        return VEC_PUSH(&e->threads, ((struct epoch_thread){.def = rec->thread, .name = rec->thread.name}));
+    case TRACE_thread_name: {
+        struct epoch_thread *thread = &e->threads.data[rec->thread_name.thread];
+        if (rec->thread_name.name)
+            thread->name = rec->thread_name.name;
+        if (rec->thread_name.python_name)
+            thread->python_name = rec->thread_name.python_name;
+        return true;
+    }
+    case TRACE_module:
+        return load_module(e, rec->module);
+    case TRACE_image:
+        return load_image(e, rec->image);
+    case TRACE_mapping:
+        return load_mapping(e, &rec->mapping);
+    case TRACE_code:
+        return load_code(e, rec->code);
+    case TRACE_python_frame:
+        return load_frame(e, rec->type, rec->python_frame.flags, rec->python_frame.code, rec->python_frame.offset);
+    case TRACE_native_frame:
+        return load_frame(e, rec->type, rec->native_frame.flags, rec->native_frame.module,
+                          (int64_t)rec->native_frame.offset);
+    case TRACE_kernel_symbol:
+        return VEC_PUSH(&e->kernel_symbols, rec->kernel_symbol);
+    case TRACE_kernel_frame:
+        return load_frame(e, rec->type, 0, rec->kernel_frame.symbol, (int64_t)rec->kernel_frame.address);
+    case TRACE_stack:
+        return load_stack(e, &rec->stack);
+    case TRACE_snapshot: {
+        struct trace_snapshot snapshot = rec->snapshot;
+        if (e->no_snapshots)
+            return VEC_PUSH(&e->snapshots, (struct trace_snapshot){0});
+        return keep_list(e, &snapshot.registers, 1) && keep_bytes(e, &snapshot.stack) &&
+               VEC_PUSH(&e->snapshots, snapshot);
+    }
+    case TRACE_join: {
+        struct trace_list runs = rec->join.runs;
+        return keep_list(e, &runs, 2) && VEC_PUSH(&e->joins, ((struct epoch_join){.kind = rec->join.kind,
+                                                                                  .run_count = (uint32_t)runs.count,
+                                                                                  .runs = runs.values}));
+    }
+    case TRACE_tuple:
+        return VEC_PUSH(&e->tuples, rec->tuple);
+    case TRACE_label_set: {
+        struct trace_label_set set = rec->label_set;
+        return keep_list(e, &set.pairs, 2) && VEC_PUSH(&e->label_sets, set);
+    }
+    default:
+        return true;
+    }
+}
+
+struct error *epoch_load(struct epoch *e, const struct trace_record *rec)
+{
+    if (rec->type == TRACE_epoch) {
+        forget(e);
+        e->begun = false;
+        e->number = rec->epoch.number;
+        e->time_ns = rec->epoch.time_ns;
+    }
+    if (!e->begun && !begin(e))
+        return error_no_memory();
+    return load(e, rec) ? NULL : error_no_memory();
+}
+
+uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns)
+{
+    const struct epoch_event *ev = &e->events.data[event];
+    size_t lo = 0, hi = ev->changes.count;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (ev->changes.data[mid].time_ns <= time_ns)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo ? ev->changes.data[lo - 1].period : ev->def.period;
+}
+
+uint32_t epoch_stack_frames(const struct epoch *e, uint32_t stack, uint32_t *frames, uint32_t max)
+{
+    uint32_t depth = e->stacks.data[stack].depth;
+    uint32_t count = depth < max ? depth : max;
+
+    for (uint32_t i = count; i; i--) {
+        frames[i - 1] = e->stacks.data[stack].frame;
+        stack = e->stacks.data[stack].parent;
+    }
+    return count;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One epoch of a trace in memory: everything it has defined so far, by id.
+ *
+ * The file defines things before it refers to them and starts over with each epoch,
+ * so the reader of a trace feeds every record in, looks things up for the samples it
+ * meets, and forgets it all when the next epoch begins: memory is bounded by the
+ * writer's bound of an epoch. Index 0 of each vector stands for "none" and is zero.
+ * What a sample is resolved to lies in resolve.h.
+ */
+#ifndef SYMBOLIZE_TRACE_EPOCH_H
+#define SYMBOLIZE_TRACE_EPOCH_H
+
+#include "formats/base/arena.h"
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+#include "formats/trace/trace.h"
+#include "symbolize/trace/address_space.h"
+
+struct epoch_string {
+    const char *text; /* a NUL follows; may hold any bytes */
+    uint32_t len_bytes;
+};
+
+struct epoch_period {
+    uint64_t time_ns, period;
+};
+struct epoch_event {
+    struct trace_event def;
+    VEC(struct epoch_period) changes; /* in order of time */
+};
+
+struct epoch_process {
+    struct trace_process def;
+    uint32_t comm;        /* string, the newest */
+    uint32_t interpreter; /* module: the first one mapped that holds an eval loop; 0 for none */
+    struct mappings mappings;
+};
+
+struct epoch_thread {
+    struct trace_thread def;
+    uint32_t name, python_name; /* strings, the newest; 0 unknown */
+};
+
+struct epoch_module {
+    struct trace_module def;
+    uint64_t image_address;
+    struct trace_bytes image; /* contents, where the trace has them */
+};
+
+/* Any kind of frame. */
+struct epoch_frame {
+    uint8_t type; /* TRACE_python_frame, TRACE_native_frame or TRACE_kernel_frame */
+    uint8_t flags;
+    uint32_t ref; /* code, module or kernel symbol */
+    int64_t at;   /* Python: offset in the bytecode; native: file offset or address; kernel: address */
+};
+
+struct epoch_stack {
+    uint32_t parent, frame, depth; /* depth 1 is the outermost frame */
+};
+
+struct epoch_join {
+    uint32_t kind, run_count;
+    const uint64_t *runs; /* pairs: value, reason; outermost run first */
+};
+
+struct epoch {
+    struct arena arena;
+    uint64_t number, time_ns;
+    bool begun;
+    bool no_snapshots; /* set by the user: their contents are not kept */
+    VEC(struct epoch_string) strings;
+    VEC(struct epoch_event) events;
+    VEC(struct epoch_process) processes;
+    VEC(struct epoch_thread) threads;
+    VEC(struct epoch_module) modules;
+    VEC(struct trace_code) codes;
+    VEC(struct epoch_frame) frames;
+    VEC(struct trace_kernel_symbol) kernel_symbols;
+    VEC(struct epoch_stack) stacks;
+    VEC(struct trace_snapshot) snapshots;
+    VEC(struct epoch_join) joins;
+    VEC(struct trace_tuple) tuples;
+    VEC(struct trace_label_set) label_sets;
+    /* Facts about the host, which outlive the epoch within a file. */
+    uint8_t boot_id[16];
+    bool has_host, is_x86_64;
+};
+
+/* {0} is an epoch before its first record. */
+void epoch_deinit(struct epoch *e);
+/* Takes a record in. An EPOCH record forgets everything before it; kinds that define nothing are ignored. */
+struct error *epoch_load(struct epoch *e, const struct trace_record *rec);
+/* The text of a string id, "" for 0. */
+static inline const char *epoch_text(const struct epoch *e, uint32_t string)
+{
+    return e->strings.data[string].text;
+}
+/* What a sample without a value stands for at that time. */
+uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns);
+/*
+ * The frames of a stack, outermost first, into `frames`; 0 is the empty stack. Of a stack deeper than `max`
+ * the innermost frames; returns their count.
+ */
+uint32_t epoch_stack_frames(const struct epoch *e, uint32_t stack, uint32_t *frames, uint32_t max);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file as the unwinder needs it: its call frame information by address, and its bytes as memory. */
+#ifndef SYMBOLIZE_UNWIND_UNWIND_MODULE_H
+#define SYMBOLIZE_UNWIND_UNWIND_MODULE_H
+
+#include "formats/base/vec.h"
+#include "formats/elf/cfi.h"
+#include "formats/elf/identity.h"
+#include "symbolize/binary/image.h"
+#include "symbolize/unwind/unwind.h"
+
+/* An own table, for sections that come without one. */
+struct unwind_index_row {
+    uint64_t start, end, offset;
+};
+struct unwind_index {
+    VEC(struct unwind_index_row) rows; /* sorted by start */
+    bool built;
+};
+
+struct unwind_module {
+    struct image image, debug_image;
+    void *elf, *debug_elf; /* Elf; own decompressed sections */
+    struct elf_identity identity;
+    uint64_t entry; /* e_entry */
+    bool has_eh_frame;
+    struct cfi_table table; /* count 0: none */
+    struct cfi_section eh_frame, debug_frame;
+    struct unwind_index eh_frame_index, debug_frame_index;
+    uint32_t slot; /* of the unwinder that uses it; see unwind.c */
+};
+
+/* The FDE that holds a virtual address: of .eh_frame, else of .debug_frame. */
+bool unwind_module_fde(struct unwind_module *m, uint64_t vaddr, struct cfi_fde *out);
+/* What lies `file_offset` into the file was mapped at `address`: how far addresses are from virtual addresses. */
+bool unwind_module_bias(const struct unwind_module *m, const struct unwind_mapping *mapping, uint64_t *bias);
+/* Up to `len_bytes` bytes of read-only memory, zeros behind the end of the segment; false when `vaddr` is in none. */
+bool unwind_module_read(const struct unwind_module *m, uint64_t vaddr, void *out, uint64_t len_bytes);
+
+#endif
