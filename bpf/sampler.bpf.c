@@ -135,7 +135,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
     __u64 now_ns = bpf_ktime_get_ns();
     struct task_facts facts;
     task_read(&facts);
-    if (!process && !sample_all && !is_fresh(&facts, tgid, now_ns)) {
+    if (!process && !sample_unconfigured && !is_fresh(&facts, tgid, now_ns)) {
         count_stat(WIRE_STAT_OTHERS);
         return 0;
     }
@@ -162,7 +162,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
      * A process that may well be no Python at all brings neither its stack nor a copy: hosts that start many programs
      * would fill the ring with them.
      */
-    int user = m->flags & WIRE_REGISTERS_OK && (process || sample_all);
+    int user = m->flags & WIRE_REGISTERS_OK && (process || sample_unconfigured);
     if (sample_native && user) {
         native_frames(s, process, at);
         at += (__u64)m->native_count * sizeof(struct native_frame);

@@ -17,7 +17,7 @@
 const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of the user stack; 0: none */
 const volatile __u32 sample_every_stack = 0;        /* copy it always, not only where the unwinder could not go on */
 const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
-const volatile __u32 sample_all = 0;                /* processes that user space has not configured, too */
+const volatile __u32 sample_unconfigured = 0;                /* processes that user space has not configured, too */
 const volatile __u32 sample_wake_bytes = 1 << 20;   /* user space is woken when the ring holds more */
 const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
@@ -201,7 +201,7 @@ static __always_inline void count_loss(__u32 reason)
 /* Of a part of a sample. One that may not be wanted in the end says so by what it lacks only. */
 static __always_inline void count_part_loss(struct scratch *s, __u32 reason)
 {
-    if (sample_all || !(s->sample.flags & (WIRE_UNCONFIGURED | WIRE_STALE)))
+    if (sample_unconfigured || !(s->sample.flags & (WIRE_UNCONFIGURED | WIRE_STALE)))
         count_loss(reason);
 }
 

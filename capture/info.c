@@ -104,7 +104,7 @@ struct error *info_print(FILE *out)
     struct host host;
     struct modules *modules = NULL;
     struct processes *processes = NULL;
-    struct processes_options options = {.all = true};
+    struct processes_options options = {.whole_host = true};
     uint64_t own_mount = procfs_namespace(getpid(), "mnt");
     uint32_t cursor = 0, found = 0;
 

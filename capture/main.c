@@ -236,7 +236,7 @@ static int cmd_record(int argc, char **argv)
         {"no-sandbox", no_argument, NULL, OPT_NO_SANDBOX},
         {0},
     };
-    struct record_options o = {
+    struct session_options o = {
         .output = "trace.bin",
         .event = "cpu-clock",
         .frequency_hz = 99,
@@ -315,9 +315,9 @@ static int cmd_record(int argc, char **argv)
             o.unwind = UNWIND_NO;
             break;
         case OPT_UNWIND:
-            for (o.unwind = 0; record_unwind_names[o.unwind] && strcmp(optarg, record_unwind_names[o.unwind]);)
+            for (o.unwind = 0; unwind_mode_names[o.unwind] && strcmp(optarg, unwind_mode_names[o.unwind]);)
                 o.unwind++;
-            if (!record_unwind_names[o.unwind])
+            if (!unwind_mode_names[o.unwind])
                 return usage_error("'%s' is no way to unwind: tables, snapshot, both, fp or none", optarg);
             break;
         case OPT_UNWIND_MEMORY:
@@ -333,9 +333,9 @@ static int cmd_record(int argc, char **argv)
                 o.unwind = n ? UNWIND_SNAPSHOT : UNWIND_NO;
             break;
         case OPT_BACKEND:
-            for (o.backend = 0; record_backend_names[o.backend] && strcmp(optarg, record_backend_names[o.backend]);)
+            for (o.backend = 0; backend_names[o.backend] && strcmp(optarg, backend_names[o.backend]);)
                 o.backend++;
-            if (!record_backend_names[o.backend])
+            if (!backend_names[o.backend])
                 return usage_error("'%s' is no backend: auto, bpf or proc", optarg);
             break;
         case OPT_NO_KERNEL:
@@ -353,7 +353,7 @@ static int cmd_record(int argc, char **argv)
             o.ring_bytes = (uint32_t)n;
             break;
         case 'a':
-            o.any = true;
+            o.include_non_python = true;
             break;
         case 's':
             o.follow = true;
@@ -415,7 +415,7 @@ static int cmd_record(int argc, char **argv)
     }
     o.pids = pids.list.data;
     o.pid_count = (uint32_t)pids.list.count;
-    err = record_run(&o, &code);
+    err = session_run(&o, &code);
     return err ? fail(err) : code;
 }
 

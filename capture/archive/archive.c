@@ -310,7 +310,7 @@ static struct error *gather_held(struct bundle *b, const struct modules *modules
             const struct elf_identity *id = &m->identity;
             const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
             const struct bundle_place place = {.path = m->path, .pid = m->pid};
-            if (m->framed != framed || !(m->framed || (snapshots && m->trace_epoch_1)))
+            if (m->framed != framed || !(m->framed || (snapshots && m->trace_epoch)))
                 continue;
             if (m->kind == MODULE_VDSO && m->image)
                 TRY(bundle_add_vdso(b, &key, m->image, m->image_len_bytes));

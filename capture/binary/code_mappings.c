@@ -6,14 +6,14 @@
 
 #include "formats/base/vec.h"
 
-void mappings_deinit(struct mappings *list)
+void code_mappings_deinit(struct code_mappings *list)
 {
     for (size_t i = 0; i < list->count; i++)
         free(list->data[i].path);
     VEC_DEINIT(list);
 }
 
-size_t mappings_first_behind(const struct mappings *list, uint64_t address)
+size_t code_mappings_first_behind(const struct code_mappings *list, uint64_t address)
 {
     size_t low = 0, high = list->count;
 
@@ -27,15 +27,15 @@ size_t mappings_first_behind(const struct mappings *list, uint64_t address)
     return low;
 }
 
-struct mapping *mappings_find(const struct mappings *list, uint64_t address)
+struct code_mapping *code_mappings_find(const struct code_mappings *list, uint64_t address)
 {
-    size_t at = mappings_first_behind(list, address);
+    size_t at = code_mappings_first_behind(list, address);
 
     return at < list->count && list->data[at].address <= address ? &list->data[at] : NULL;
 }
 
 /* Puts a mapping (taking its path over) into the list at `at`. */
-static bool insert(struct mappings *list, size_t at, const struct mapping *m)
+static bool insert(struct code_mappings *list, size_t at, const struct code_mapping *m)
 {
     if (!VEC_RESERVE(list, list->count + 1))
         return false;
@@ -46,17 +46,17 @@ static bool insert(struct mappings *list, size_t at, const struct mapping *m)
 }
 
 /* What is mapped over is gone: cut out of the list. */
-static bool cut(struct mappings *list, uint64_t start, uint64_t end)
+static bool cut(struct code_mappings *list, uint64_t start, uint64_t end)
 {
-    size_t at = mappings_first_behind(list, start), keep = at;
+    size_t at = code_mappings_first_behind(list, start), keep = at;
 
     if (at < list->count && list->data[at].address < start) {
-        struct mapping *m = &list->data[at];
+        struct code_mapping *m = &list->data[at];
         uint64_t m_end = m->address + m->length;
         m->length = start - m->address;
         keep = ++at;
         if (m_end > end) {
-            struct mapping right = *m;
+            struct code_mapping right = *m;
             right.path = strdup(m->path);
             right.address = end;
             right.length = m_end - end;
@@ -82,16 +82,16 @@ static bool cut(struct mappings *list, uint64_t start, uint64_t end)
     return true;
 }
 
-bool mappings_add(struct mappings *list, const struct mapping *m, size_t *at)
+bool code_mappings_add(struct code_mappings *list, const struct code_mapping *m, size_t *at)
 {
-    struct mapping copy = *m;
+    struct code_mapping copy = *m;
 
     copy.path = strdup(m->path);
     if (!copy.path || !cut(list, m->address, m->address + m->length)) {
         free(copy.path);
         return false;
     }
-    *at = mappings_first_behind(list, m->address);
+    *at = code_mappings_first_behind(list, m->address);
     if (!insert(list, *at, &copy)) {
         free(copy.path);
         return false;
@@ -99,10 +99,10 @@ bool mappings_add(struct mappings *list, const struct mapping *m, size_t *at)
     return true;
 }
 
-bool mappings_copy(struct mappings *to, const struct mappings *from, uint64_t time_ns)
+bool code_mappings_copy(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns)
 {
     for (size_t i = 0; i < from->count; i++) {
-        struct mapping m = from->data[i];
+        struct code_mapping m = from->data[i];
         m.time_ns = time_ns;
         m.path = strdup(m.path);
         if (!m.path || !VEC_PUSH(to, m)) {
@@ -113,7 +113,7 @@ bool mappings_copy(struct mappings *to, const struct mappings *from, uint64_t ti
     return true;
 }
 
-struct procfs_file mapping_file(const struct mapping *m)
+struct procfs_file code_mapping_file(const struct code_mapping *m)
 {
     return (struct procfs_file){
         .device_major = m->device_major,
@@ -124,7 +124,7 @@ struct procfs_file mapping_file(const struct mapping *m)
     };
 }
 
-bool mapping_is_anonymous(const struct mapping *m)
+bool code_mapping_is_anonymous(const struct code_mapping *m)
 {
     return m->path[0] != '/' || !strncmp(m->path, "//anon", 6) || !strncmp(m->path, "/memfd:", 7) ||
            !strncmp(m->path, "/dev/zero", 9);

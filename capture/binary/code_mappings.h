@@ -14,7 +14,7 @@
 
 struct module;
 
-struct mapping {
+struct code_mapping {
     uint64_t time_ns; /* 0: before the capture began */
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags, device_major, device_minor;
@@ -26,24 +26,24 @@ struct mapping {
     char *path;
 };
 
-/* A VEC(struct mapping). {0} is an empty one. */
-struct mappings {
-    struct mapping *data;
+/* A VEC(struct code_mapping). {0} is an empty one. */
+struct code_mappings {
+    struct code_mapping *data;
     size_t count, cap;
 };
 
-void mappings_deinit(struct mappings *list);
+void code_mappings_deinit(struct code_mappings *list);
 /* The first mapping that ends behind `address`: an index, `count` when there is none. */
-size_t mappings_first_behind(const struct mappings *list, uint64_t address);
+size_t code_mappings_first_behind(const struct code_mappings *list, uint64_t address);
 /* The mapping that holds `address`, or NULL. */
-struct mapping *mappings_find(const struct mappings *list, uint64_t address);
+struct code_mapping *code_mappings_find(const struct code_mappings *list, uint64_t address);
 /* Cuts out what lies there and puts a copy of `m` in; its place in *at. False: out of memory. */
-bool mappings_add(struct mappings *list, const struct mapping *m, size_t *at);
+bool code_mappings_add(struct code_mappings *list, const struct code_mapping *m, size_t *at);
 /* A copy of a list, for a process that was forked: all are mapped at `time_ns`. False: out of memory. */
-bool mappings_copy(struct mappings *to, const struct mappings *from, uint64_t time_ns);
+bool code_mappings_copy(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns);
 /* What is known of the file behind it; refers to `m`. */
-struct procfs_file mapping_file(const struct mapping *m);
+struct procfs_file code_mapping_file(const struct code_mapping *m);
 /* Memory that no file is behind: code that a program makes at run time. */
-bool mapping_is_anonymous(const struct mapping *m);
+bool code_mapping_is_anonymous(const struct code_mapping *m);
 
 #endif

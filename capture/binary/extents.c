@@ -72,7 +72,7 @@ static bool release(struct extents *e, const struct extent *x)
     return true;
 }
 
-bool extents_settle(struct extents *e, uint64_t time_ns)
+bool extents_free_after_grace(struct extents *e, uint64_t time_ns)
 {
     size_t done = 0;
     bool ok = true;

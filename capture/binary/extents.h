@@ -31,6 +31,6 @@ bool extents_take(struct extents *e, uint32_t count, uint32_t *start);
 /* False: out of memory; the space is then lost. */
 bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns);
 /* What was given back before `time_ns` is free now. */
-bool extents_settle(struct extents *e, uint64_t time_ns);
+bool extents_free_after_grace(struct extents *e, uint64_t time_ns);
 
 #endif

@@ -54,7 +54,7 @@ void modules_destroy(struct modules *m)
     free(m);
 }
 
-/* Leaves room for what the recorder opens besides. */
+/* Leaves room for what pycap opens besides. */
 void modules_hold(struct modules *m)
 {
     enum { HOLD_MAX = 8192, OTHERS = 512 };

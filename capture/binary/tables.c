@@ -19,7 +19,7 @@
 /* A table that was used since is not taken out for another: they would take turns for ever. */
 #define COLD_S 10
 /* What was taken out may be read until then by a sample that had begun: samples take microseconds. */
-#define SETTLE_NS UINT64_C(50000000)
+#define GRACE_NS UINT64_C(50000000)
 
 enum entry_state {
     ENTRY_OUT,     /* no table, none asked for */
@@ -188,13 +188,13 @@ static void never(struct tables *t, uint32_t number)
 }
 
 /* Has the table built, if it is neither there nor on its way. */
-static struct error *want(struct tables *t, pid_t pid, const struct mapping *m, uint32_t number, uint64_t time_ns)
+static struct error *want(struct tables *t, pid_t pid, const struct code_mapping *m, uint32_t number, uint64_t time_ns)
 {
     struct entry *e = &t->entries.data[number];
 
     if (e->state != ENTRY_OUT || time_ns < e->not_before_ns)
         return NULL;
-    struct procfs_file file = mapping_file(m);
+    struct procfs_file file = code_mapping_file(m);
     if (e->fd < 0 && !e->module->image)
         e->fd = procfs_open_mapping(pid, m->address, m->address + m->length, m->path, &file);
     if (e->fd < 0 && !e->module->image)
@@ -218,7 +218,7 @@ static struct error *want(struct tables *t, pid_t pid, const struct mapping *m, 
 }
 
 /* Where a module's pc 0 lies. False when the mapping holds no code of it. */
-static bool base_of(const struct module *module, const struct mapping *m, uint64_t *base)
+static bool base_of(const struct module *module, const struct code_mapping *m, uint64_t *base)
 {
     uint64_t bias;
 
@@ -230,12 +230,12 @@ static bool base_of(const struct module *module, const struct mapping *m, uint64
     return true;
 }
 
-struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns, bool at_once,
+struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns, bool at_once,
                          struct wire_mapping *out)
 {
     *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
     if (!m->module) {
-        if (mapping_is_anonymous(m))
+        if (code_mapping_is_anonymous(m))
             out->flags = WIRE_MAPPING_ANONYMOUS;
         return NULL;
     }
@@ -266,8 +266,8 @@ static bool take_space(struct tables *t, const struct unwind_table *table, struc
             extents_give(&t->index, place->index_start, table->index_count, 0);
         }
         extents_give(&t->rows, place->row_start, table->row_count, 0);
-        extents_settle(&t->rows, 1);
-        extents_settle(&t->index, 1);
+        extents_free_after_grace(&t->rows, 1);
+        extents_free_after_grace(&t->index, 1);
     }
     return false;
 }
@@ -353,8 +353,8 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns)
     struct error *err = NULL;
 
     (void)eventfd_read(t->event_fd, &count);
-    if (!extents_settle(&t->rows, time_ns - SETTLE_NS) || !extents_settle(&t->index, time_ns - SETTLE_NS) ||
-        !extents_settle(&t->wide, time_ns - SETTLE_NS))
+    if (!extents_free_after_grace(&t->rows, time_ns - GRACE_NS) || !extents_free_after_grace(&t->index, time_ns - GRACE_NS) ||
+        !extents_free_after_grace(&t->wide, time_ns - GRACE_NS))
         return error_no_memory();
     for (;;) {
         struct job job;
@@ -416,7 +416,7 @@ static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
     return tables_poll(t, time_ns);
 }
 
-struct error *tables_view(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns,
+struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
                           struct unwind_table *view, uint64_t *base, uint32_t *reason)
 {
     uint32_t number = WIRE_NO_MODULE;

@@ -36,13 +36,13 @@ void tables_destroy(struct tables *t);
  * A mapping as the sampler is to see it. With `at_once` its module's table is asked for, else a sample has to need it.
  * Asking again costs nothing, unless the table was taken out: then it is built again.
  */
-struct error *tables_map(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns, bool at_once,
+struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns, bool at_once,
                          struct wire_mapping *out);
 /*
  * The table behind a mapping, for the unwinder in user space; it is built on the spot where it is not there yet.
  * *reason is 0, or the loss reason why there is none. The view borrows the arrays: valid until the next call.
  */
-struct error *tables_view(struct tables *t, pid_t pid, const struct mapping *m, uint64_t time_ns,
+struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
                           struct unwind_table *view, uint64_t *base, uint32_t *reason);
 /* Lays in what the worker has finished. Call at each draining. */
 struct error *tables_poll(struct tables *t, uint64_t time_ns);

@@ -22,7 +22,7 @@ static void no_ended(void *ctx, struct process *p, uint64_t time_ns)
     (void)ctx, (void)p, (void)time_ns;
 }
 
-static void no_mapped(void *ctx, struct process *p, struct mapping *m)
+static void no_mapped(void *ctx, struct process *p, struct code_mapping *m)
 {
     (void)ctx, (void)p, (void)m;
 }
@@ -61,8 +61,8 @@ void processes_set_events(struct processes *p, const struct processes_events *ev
 const char *process_unopened(const struct process *p)
 {
     for (size_t i = 0; i < p->mappings.count; i++) {
-        const struct mapping *m = &p->mappings.data[i];
-        if (m->looked_up && !mapping_is_anonymous(m) && (!m->module || m->module->unreadable))
+        const struct code_mapping *m = &p->mappings.data[i];
+        if (m->looked_up && !code_mapping_is_anonymous(m) && (!m->module || m->module->unreadable))
             return m->path;
     }
     return NULL;
@@ -80,7 +80,7 @@ static void process_destroy(struct process *p)
 {
     if (!p)
         return;
-    mappings_deinit(&p->mappings);
+    code_mappings_deinit(&p->mappings);
     threads_deinit(p);
     intern_deinit(&p->codes.keys);
     VEC_DEINIT(&p->codes.index);
@@ -88,7 +88,7 @@ static void process_destroy(struct process *p)
     VEC_DEINIT(&p->stacks.stack);
     intern_deinit(&p->native.keys);
     VEC_DEINIT(&p->native.stack);
-    perf_map_deinit(&p->perf_map);
+    perf_map_file_deinit(&p->perf_map);
     free(p->exe);
     free(p);
 }
@@ -200,7 +200,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     struct process *parent = processes_find(p, e->parent_tgid), *child;
     TRY(processes_begin(p, e->tgid, e->time_ns, &child));
     child->parent_tgid = e->parent_tgid;
-    bool in_scope = p->options.all || (parent && parent->in_scope && p->options.follow);
+    bool in_scope = p->options.whole_host || (parent && parent->in_scope && p->options.follow);
     /* It has its parent's name and cgroup. */
     process_select(child, in_scope, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
     if (!parent)
@@ -214,7 +214,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
-    if (!mappings_copy(&child->mappings, &parent->mappings, e->time_ns))
+    if (!code_mappings_copy(&child->mappings, &parent->mappings, e->time_ns))
         return error_no_memory();
     if (!process_has_python(child) && !parent->configured)
         return NULL;
@@ -229,7 +229,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
 static struct error *on_exec(struct processes *p, const struct sideband_event *e)
 {
     struct process *old = processes_find(p, e->tgid), *process;
-    bool in_scope = old ? old->in_scope : p->options.all;
+    bool in_scope = old ? old->in_scope : p->options.whole_host;
     uint32_t parent = old ? old->parent_tgid : 0;
 
     TRY(processes_begin(p, e->tgid, e->time_ns, &process));
@@ -237,7 +237,7 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     process->parent_tgid = parent;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
-    return p->options.any ? processes_configure(p, process) : NULL;
+    return p->options.include_non_python ? processes_configure(p, process) : NULL;
 }
 
 static struct error *on_mmap(struct processes *p, const struct sideband_event *e)
@@ -247,11 +247,11 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
     if (!(e->protection & PROT_EXEC))
         return NULL;
     if (!process) {
-        TRY(processes_read(p, e->tgid, p->options.all, e->time_ns, &process));
+        TRY(processes_read(p, e->tgid, p->options.whole_host, e->time_ns, &process));
         if (!process || !process->forbidden)
             return NULL;
     }
-    struct mapping mapping = {
+    struct code_mapping mapping = {
         .time_ns = e->time_ns,
         .address = e->address,
         .length = e->length,
@@ -293,7 +293,7 @@ static struct error *select_again(struct processes *p, struct process *process)
         if (!process->mappings.data[i].looked_up)
             TRY(processes_look_at(p, process, &process->mappings.data[i]));
     }
-    return p->options.any || process_has_python(process) ? processes_configure(p, process) : NULL;
+    return p->options.include_non_python || process_has_python(process) ? processes_configure(p, process) : NULL;
 }
 
 static struct error *on_comm(struct processes *p, const struct sideband_event *e)
@@ -375,7 +375,7 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
         bool in_scope = process->in_scope;
         TRY(processes_read(p, s->tgid, in_scope, s->time_ns, &process));
     } else if (!process) {
-        TRY(processes_read(p, s->tgid, p->options.all, s->time_ns, &process));
+        TRY(processes_read(p, s->tgid, p->options.whole_host, s->time_ns, &process));
     }
     if (process && !process->bound) {
         process->bound = true;

@@ -31,17 +31,17 @@ struct thread {
     char *python_name; /* NULL: unknown */
     uint64_t name_due_ns; /* when to look for it again */
     uint32_t name_wait_ms;
-    uint64_t trace_epoch_1;
+    uint64_t trace_epoch;
     uint32_t trace_id;
 };
 
-/* What the recorder keeps with a process; it goes with the process. */
+/* What the trace builder keeps with a process; it goes with the process. */
 struct process_codes {
     struct intern keys; /* {address, fingerprint} */
     VEC(uint32_t) index; /* by key's id: index in struct codes, or CODES_NONE */
 };
 struct process_stacks {
-    uint64_t epoch_1;    /* the epoch the ids below belong to */
+    uint64_t epoch;    /* the epoch the ids below belong to */
     struct intern keys;  /* Python entries of a stack */
     VEC(uint32_t) stack; /* by key's id: stack id in the trace */
 };
@@ -59,7 +59,7 @@ struct process {
     bool forbidden;             /* /proc does not show its mappings: those it had at the start are not known */
     bool leader_exited;         /* its first thread is gone; others may run */
     uint64_t ended_ns;          /* 0: it lives */
-    struct mappings mappings;   /* executable ones as they are now */
+    struct code_mappings mappings;   /* executable ones as they are now */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
     /* the interpreter, when one was found */
@@ -75,12 +75,12 @@ struct process {
     uint64_t python_since_ns;   /* its interpreter was mapped; 0: it was there already */
     uint32_t layout_index;
     uint64_t sample_count;
-    uint64_t trace_epoch_1;
+    uint64_t trace_epoch;
     uint32_t trace_id;
     struct process_codes codes;
     struct process_stacks stacks;
     struct process_stacks native; /* keys: native frames of a stack */
-    struct perf_map perf_map;
+    struct perf_map_file perf_map;
     bool mappings_dirty;
     uint32_t mapping_start, mapping_count; /* its place in the sampler's array of mappings */
 };
@@ -88,15 +88,15 @@ struct process {
 struct processes_options {
     struct sampler *sampler; /* NULL: only look, configure nothing (pycap info) */
     struct tables *tables;   /* NULL: no unwind tables */
-    bool all;                /* every Python process; else those selected */
+    bool whole_host;                /* every Python process; else those selected */
     bool follow;             /* children of selected processes too */
-    bool any;                /* processes without an interpreter that can be walked, too */
+    bool include_non_python;                /* processes without an interpreter that can be walked, too */
     const struct filter *filter; /* NULL: none */
 };
 
-/* Told before a process is dropped (end, or exec), at renames and new mappings: the recorder writes it into the trace. */
+/* Told before a process is dropped (end, or exec), at renames and new mappings: the trace builder writes it down. */
 struct processes_events {
-    void (*mapped)(void *ctx, struct process *p, struct mapping *m);
+    void (*mapped)(void *ctx, struct process *p, struct code_mapping *m);
     void (*ended)(void *ctx, struct process *p, uint64_t time_ns);
     void (*renamed)(void *ctx, struct process *p, struct thread *t, uint64_t time_ns);
     void *ctx;
@@ -130,9 +130,9 @@ bool processes_wants(const struct processes *p, const struct process *process);
  */
 struct error *processes_configure(struct processes *p, struct process *process);
 /* Tells the sampler of mappings that have changed. Call when all that has come is applied. */
-struct error *processes_settle(struct processes *p, uint64_t time_ns);
+struct error *processes_publish(struct processes *p, uint64_t time_ns);
 /* Whether there is something to tell: most times there is not, and then no clock need be read. */
-bool processes_unsettled(const struct processes *p);
+bool processes_need_publishing(const struct processes *p);
 /* Reads from /proc what lost events would have told, if any were lost. Call now and then. */
 struct error *processes_rescan(struct processes *p, uint64_t time_ns);
 /* What is kept to tell code objects apart. */

@@ -19,7 +19,7 @@ static struct error *add_mappings(struct processes *p, struct process *process, 
         const struct procfs_mapping *m = &maps->list.data[i];
         if (!(m->protection & PROT_EXEC))
             continue;
-        struct mapping mapping = {
+        struct code_mapping mapping = {
             .time_ns = time_ns,
             .address = m->start,
             .length = m->end - m->start,
@@ -83,7 +83,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
     if (!err)
         err = add_mappings(p, process, &maps, time_ns);
     procfs_mappings_deinit(&maps);
-    if (!err && p->options.any)
+    if (!err && p->options.include_non_python)
         err = processes_configure(p, process);
     if (!err)
         *out = process;
@@ -106,7 +106,7 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
     struct error *err = NULL;
     for (size_t i = 0; !err && i < all.list.count; i++) {
         if (!processes_find(p, (uint32_t)all.list.data[i]))
-            err = processes_read(p, (uint32_t)all.list.data[i], p->options.all, 0, &process);
+            err = processes_read(p, (uint32_t)all.list.data[i], p->options.whole_host, 0, &process);
     }
     VEC_DEINIT(&all.list);
     return err;
@@ -137,8 +137,8 @@ static struct error *reread(struct processes *p, struct process *process, uint64
     bool same = !err && (!process->bound || process->start_boottime_ns / CLOCK_TICK_NS == status.start_ticks);
     if (!err && same) /* where they are shown no more, those that are known stay */
         err = procfs_mappings((pid_t)process->tgid, &maps);
-    if (!err && (!same || !(process->python || p->options.any))) {
-        bool in_scope = process->in_scope && (same || p->options.all);
+    if (!err && (!same || !(process->python || p->options.include_non_python))) {
+        bool in_scope = process->in_scope && (same || p->options.whole_host);
         procfs_mappings_deinit(&maps);
         return processes_read(p, process->tgid, in_scope, time_ns, &process);
     }
@@ -170,7 +170,7 @@ struct error *processes_rescan(struct processes *p, uint64_t time_ns)
         else if (process)
             err = reread(p, process, time_ns);
         else
-            err = processes_read(p, tgid, p->options.all, time_ns, &process);
+            err = processes_read(p, tgid, p->options.whole_host, time_ns, &process);
     }
     VEC_DEINIT(&all.list);
     for (uint32_t i = 0; !err && i < p->live.count; i++) {

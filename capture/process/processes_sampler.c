@@ -11,7 +11,7 @@
 /* pthread_setspecific()'s first 32 values lie in glibc's thread descriptor on x86-64: {sequence, value} from 0x310 on (2.17 to 2.43). */
 #define GLIBC_KEY_VALUES 0x318
 /* A sample that is being taken may read what was given back less long ago. */
-#define SETTLE_NS UINT64_C(50000000)
+#define GRACE_NS UINT64_C(50000000)
 
 void processes_disinherit(struct processes *p, uint32_t tgid)
 {
@@ -28,7 +28,7 @@ static struct error *lay_mappings(struct processes *p, struct process *process, 
         return NULL;
     if (!extents_take(&p->mapping_space, count, &start))
         return NULL; /* its samples say that they found no mapping */
-    TRY(sampler_reach(p->options.sampler, p->wire_mappings + start, count * sizeof *p->wire_mappings));
+    TRY(sampler_map_pages(p->options.sampler, p->wire_mappings + start, count * sizeof *p->wire_mappings));
     for (uint32_t i = 0; i < count; i++) {
         struct error *err = tables_map(p->options.tables, (pid_t)process->tgid, &process->mappings.data[i], time_ns,
                                        process->python != NULL, &p->wire_mappings[start + i]);
@@ -103,7 +103,7 @@ static void count_python(struct processes *p, struct process *process)
 
 bool processes_wants(const struct processes *p, const struct process *process)
 {
-    return process->selected && (p->options.any || process_has_python(process));
+    return process->selected && (p->options.include_non_python || process_has_python(process));
 }
 
 /*
@@ -156,14 +156,14 @@ struct error *processes_configure(struct processes *p, struct process *process)
     return mappings_changed(p, process);
 }
 
-struct error *processes_look_at(struct processes *p, struct process *process, struct mapping *m)
+struct error *processes_look_at(struct processes *p, struct process *process, struct code_mapping *m)
 {
     struct module_mapping key = {
         .pid = (pid_t)process->tgid,
         .address = m->address,
         .length = m->length,
         .path = m->path,
-        .file = mapping_file(m),
+        .file = code_mapping_file(m),
     };
 
     bool news = false; /* of what the sampler needs to know */
@@ -194,13 +194,13 @@ struct error *processes_look_at(struct processes *p, struct process *process, st
     return news && process_has_python(process) ? processes_configure(p, process) : NULL;
 }
 
-static struct error *add_mapping(struct processes *p, struct process *process, const struct mapping *m)
+static struct error *add_mapping(struct processes *p, struct process *process, const struct code_mapping *m)
 {
     size_t at;
 
     if (!m->length || m->address + m->length < m->address)
         return NULL;
-    if (!mappings_add(&process->mappings, m, &at))
+    if (!code_mappings_add(&process->mappings, m, &at))
         return error_no_memory();
     /* Processes that will not be sampled cost no looking at files. */
     if (process->selected)
@@ -213,12 +213,12 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     return NULL;
 }
 
-struct error *processes_map(struct processes *p, struct process *process, const struct mapping *mapping)
+struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping)
 {
-    size_t at = mappings_first_behind(&process->mappings, mapping->address);
+    size_t at = code_mappings_first_behind(&process->mappings, mapping->address);
 
     if (at < process->mappings.count) {
-        const struct mapping *m = &process->mappings.data[at];
+        const struct code_mapping *m = &process->mappings.data[at];
         if (m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
             !strcmp(m->path, mapping->path))
             return NULL;
@@ -226,16 +226,16 @@ struct error *processes_map(struct processes *p, struct process *process, const 
     return add_mapping(p, process, mapping);
 }
 
-bool processes_unsettled(const struct processes *p)
+bool processes_need_publishing(const struct processes *p)
 {
     return p->dirty.count;
 }
 
-struct error *processes_settle(struct processes *p, uint64_t time_ns)
+struct error *processes_publish(struct processes *p, uint64_t time_ns)
 {
     if (!p->dirty.count)
         return NULL;
-    extents_settle(&p->mapping_space, time_ns - SETTLE_NS);
+    extents_free_after_grace(&p->mapping_space, time_ns - GRACE_NS);
     for (size_t i = 0; i < p->dirty.count; i++) {
         struct process *process = processes_find(p, p->dirty.data[i]);
         if (!process || !process->mappings_dirty)

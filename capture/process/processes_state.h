@@ -46,8 +46,8 @@ bool process_has_python(const struct process *process);
  */
 void processes_disinherit(struct processes *p, uint32_t tgid);
 /* Adds a copy of a mapping unless it is there: told twice, by /proc and by the side-band. Looks at what is mapped. */
-struct error *processes_map(struct processes *p, struct process *process, const struct mapping *mapping);
+struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);
 /* Finds the module behind a mapping of the process, and whether it makes the process one to sample. */
-struct error *processes_look_at(struct processes *p, struct process *process, struct mapping *m);
+struct error *processes_look_at(struct processes *p, struct process *process, struct code_mapping *m);
 
 #endif

@@ -182,7 +182,7 @@ static struct error *reach(struct shared *a, size_t start, size_t len_bytes)
     return NULL;
 }
 
-struct error *sampler_reach(void *ctx, const void *start, size_t len_bytes)
+struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
 {
     struct sampler *s = ctx;
     struct shared *all[] = {&s->rows, &s->index, &s->wide, &s->modules, &s->mappings};
@@ -221,7 +221,7 @@ void sampler_tables(struct sampler *s, struct tables_memory *memory)
         .index = (void *)s->index.data,
         .wide = (void *)s->wide.data,
         .modules = (void *)s->modules.data,
-        .reach = sampler_reach,
+        .reach = sampler_map_pages,
         .ctx = s,
         .row_count = s->rows.count,
         .index_count = s->index.count,
@@ -255,7 +255,7 @@ static struct error *load(struct sampler *s)
     s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
     s->skel->rodata->sample_every_stack = s->options.every_stack;
     s->skel->rodata->sample_native = s->options.native;
-    s->skel->rodata->sample_all = s->options.all;
+    s->skel->rodata->sample_unconfigured = s->options.unconfigured;
     s->skel->rodata->sample_timed = s->options.timed;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;

@@ -22,7 +22,7 @@ struct sampler_options {
     uint32_t stack_bytes;       /* of the user stack, at most; 0: never copied */
     bool every_stack;           /* copied for every sample, not only where the native unwind could not go on */
     bool kernel, python;
-    bool all;                   /* processes that were not handed over, too: kernel and native frames */
+    bool unconfigured;                   /* processes that were not handed over, too: kernel and native frames */
     enum wire_native native;    /* how to unwind natively in the kernel */
     uint32_t table_bytes;       /* memory for unwind tables; 0: 32 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: by rate and CPUs */
@@ -40,7 +40,7 @@ struct error *sampler_disable(struct sampler *s);
 struct tables_memory;
 void sampler_tables(struct sampler *s, struct tables_memory *memory);
 /* Has a part of one of the arrays mapped; to be called before it is touched first. `ctx` is the sampler. */
-struct error *sampler_reach(void *ctx, const void *start, size_t len_bytes);
+struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes);
 /* The array of mappings, likewise. */
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
 

@@ -20,12 +20,12 @@ static void format_bytes(uint64_t bytes, char out[32])
     snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
 }
 
-struct error *report_no_python(const struct record *r, const struct process *p)
+struct error *report_no_python(const struct session *s, const struct process *p)
 {
     const char *unopened = process_unopened(p);
     char without[128];
 
-    privileges_missing_to_read(&r->host, without);
+    privileges_missing_to_read(&s->host, without);
     if (p->forbidden)
         return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,
                             without);
@@ -40,25 +40,25 @@ struct error *report_no_python(const struct record *r, const struct process *p)
                         p->tgid, p->comm);
 }
 
-void report_status(struct record *r, uint64_t time_ns)
+void report_status(struct session *s, uint64_t time_ns)
 {
     char size[32];
 
-    r->status_ns = time_ns;
-    capture_sum_losses(r);
-    format_bytes(capture_bytes(r), size);
-    fprintf(r->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
-            (double)(time_ns - r->start_ns) / 1e9, processes_counts(r->processes).python,
-            recorder_counts(r->recorder).samples, capture_lost_samples(r), size);
-    if (r->budget.frequency_hz < r->o->frequency_hz)
-        fprintf(r->o->messages, "  at %" PRIu64 " Hz", r->budget.frequency_hz);
-    fflush(r->o->messages);
+    s->status_ns = time_ns;
+    session_sum_losses(s);
+    format_bytes(session_bytes(s), size);
+    fprintf(s->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
+            (double)(time_ns - s->start_ns) / 1e9, processes_counts(s->processes).python,
+            trace_builder_counts(s->builder).samples, session_lost_samples(s), size);
+    if (s->budget.frequency_hz < s->o->frequency_hz)
+        fprintf(s->o->messages, "  at %" PRIu64 " Hz", s->budget.frequency_hz);
+    fflush(s->o->messages);
 }
 
 /* Of those that were ended. */
-static const char *last_file(const struct record *r)
+static const char *last_file(const struct session *s)
 {
-    return r->files.written.count ? r->files.written.data[r->files.written.count - 1] : r->o->output;
+    return s->files.written.count ? s->files.written.data[s->files.written.count - 1] : s->o->output;
 }
 
 static void print_own_cost(FILE *f)
@@ -78,9 +78,9 @@ static const char *filter_options(const struct filter *f)
     return !f->cgroups.count ? "--comm" : !f->comms.count ? "--cgroup" : "--comm and --cgroup";
 }
 
-static void proc_cost(const struct record *r, FILE *f)
+static void proc_cost(const struct session *s, FILE *f)
 {
-    struct proc_sampler_counts c = proc_sampler_counts(r->proc);
+    struct proc_sampler_counts c = proc_sampler_counts(s->proc);
 
     if (!c.samples)
         return;
@@ -93,13 +93,13 @@ static void proc_cost(const struct record *r, FILE *f)
  * Where the ticks went, by the sampler's own counters. Processes that might turn out to be Python are sampled until
  * that is known: what was sampled, then, is what was recorded, what is counted here as unwanted, and what was lost.
  */
-static void print_ticks(const struct record *r, FILE *f)
+static void print_ticks(const struct session *s, FILE *f)
 {
     uint64_t stats[WIRE_STAT_COUNT], unwanted = 0;
 
-    sampler_stats(r->sampler, stats);
-    for (uint32_t i = 0; i < r->cpu_count; i++)
-        unwanted += recorder_unwanted(r->recorder, (uint32_t)r->cpus[i]);
+    sampler_stats(s->sampler, stats);
+    for (uint32_t i = 0; i < s->cpu_count; i++)
+        unwanted += trace_builder_unwanted(s->builder, (uint32_t)s->cpus[i]);
     fprintf(f, "Ticks: %" PRIu64 ", of which %" PRIu64 " were idle, %" PRIu64 " of others and %" PRIu64 " sampled",
             stats[WIRE_STAT_TICKS], stats[WIRE_STAT_IDLE], stats[WIRE_STAT_OTHERS], stats[WIRE_STAT_SAMPLES]);
     if (unwanted)
@@ -107,28 +107,28 @@ static void print_ticks(const struct record *r, FILE *f)
     fprintf(f, ".\n");
 }
 
-static void bpf_cost(const struct record *r, FILE *f)
+static void bpf_cost(const struct session *s, FILE *f)
 {
     uint64_t run_ns, run_count;
 
-    sampler_run_time(r->sampler, &run_ns, &run_count);
+    sampler_run_time(s->sampler, &run_ns, &run_count);
     fprintf(f, "Cost: ");
     if (run_ns && run_count)
         fprintf(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
     print_own_cost(f);
 }
 
-void report_summary(struct record *r, uint64_t end_ns)
+void report_summary(struct session *s, uint64_t end_ns)
 {
-    FILE *f = r->o->messages;
-    struct recorder_counts c = recorder_counts(r->recorder);
-    uint64_t bytes = capture_bytes(r);
-    double seconds = (double)(end_ns - r->start_ns) / 1e9;
+    FILE *f = s->o->messages;
+    struct trace_builder_counts c = trace_builder_counts(s->builder);
+    uint64_t bytes = session_bytes(s);
+    double seconds = (double)(end_ns - s->start_ns) / 1e9;
     char size[32];
 
     format_bytes(bytes, size);
     fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
-            seconds, last_file(r), size);
+            seconds, last_file(s), size);
     if (c.samples)
         fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
     fprintf(f, ").\n");
@@ -137,28 +137,28 @@ void report_summary(struct record *r, uint64_t end_ns)
         fprintf(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
                 100.0 * (double)c.python_complete / (double)with_python, with_python);
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
-        if (i != LOSS_complete && r->losses[i])
-            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), r->losses[i], trace_loss_meaning(i));
+        if (i != LOSS_complete && s->losses[i])
+            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
     }
-    if (r->proc) {
-        proc_cost(r, f);
-    } else if (r->sampler) {
-        print_ticks(r, f);
-        bpf_cost(r, f);
+    if (s->proc) {
+        proc_cost(s, f);
+    } else if (s->sampler) {
+        print_ticks(s, f);
+        bpf_cost(s, f);
     }
-    if (r->file_count > 1)
-        fprintf(f, "%u files, the last of them named here%s.\n", r->file_count, r->o->keep ? "; not all are kept" : "");
-    if (r->budget.steps)
+    if (s->file_count > 1)
+        fprintf(f, "%u files, the last of them named here%s.\n", s->file_count, s->o->keep ? "; not all are kept" : "");
+    if (s->budget.steps)
         fprintf(f, "The rate was lowered %" PRIu64 " times, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
-                r->budget.steps, r->budget.frequency_hz);
-    if (r->reason == END_FULL)
+                s->budget.steps, s->budget.frequency_hz);
+    if (s->reason == END_FULL)
         fprintf(f, "The capture ended at --max-size.\n");
-    if (c.samples && strcmp(r->o->output, "-"))
-        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(r));
-    else if (!c.samples && r->o->filter)
+    if (c.samples && strcmp(s->o->output, "-"))
+        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(s));
+    else if (!c.samples && s->o->filter)
         fprintf(f, "No sample fell on a %sprocess that passes %s: is there such a one, and was it idle?%s\n",
-                r->o->any ? "" : "Python ", filter_options(r->o->filter),
-                r->o->any ? "" : " 'pycap info' lists what can be recorded.");
+                s->o->include_non_python ? "" : "Python ", filter_options(s->o->filter),
+                s->o->include_non_python ? "" : " 'pycap info' lists what can be recorded.");
     else if (!c.samples)
         fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
 }

@@ -11,7 +11,7 @@
 
 #include "formats/base/err.h"
 
-struct record_options {
+struct session_options {
     const char *output;      /* pattern of file names (capture/session/files.h); "-": standard output */
     uint64_t rotate_ns;      /* a new file so often; 0: not by time */
     uint64_t rotate_bytes;   /* a new file when one has become so large; 0: not by size */
@@ -26,19 +26,19 @@ struct record_options {
     uint32_t pid_count;
     const int *cpus;         /* NULL: all that are online */
     uint32_t cpu_count;
-    enum record_unwind {
+    enum unwind_mode {
         UNWIND_TABLES,         /* in the kernel, by unwind tables */
         UNWIND_SNAPSHOT,       /* later, by pysym, from a copy of the stack */
         UNWIND_BOTH,           /* both, to compare them */
         UNWIND_FRAME_POINTERS, /* in the kernel, by frame pointers */
         UNWIND_NO,
     } unwind;                /* how native frames are found */
-    enum record_backend {
+    enum backend {
         BACKEND_AUTO, /* BPF; where that is refused and a command or processes are named, BACKEND_PROC */
         BACKEND_BPF,
         BACKEND_PROC, /* by reading the processes' memory: Python frames only, no privilege */
     } backend;
-    bool any;                /* processes that are not Python, too */
+    bool include_non_python;                /* processes that are not Python, too */
     uint32_t stack_bytes;    /* snapshots: of user stack a sample, at most */
     uint32_t table_bytes;    /* memory for unwind tables; 0: 32 MiB */
     bool kernel;             /* kernel frames */
@@ -57,16 +57,16 @@ struct record_options {
 };
 
 /* Whether stacks are copied for pysym to unwind them. */
-static inline bool record_takes_snapshots(const struct record_options *o)
+static inline bool session_takes_snapshots(const struct session_options *o)
 {
     return o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;
 }
 
-/* As the command line and the trace have it, by enum record_unwind; ends with NULL. */
-extern const char *const record_unwind_names[];
-/* Likewise, by enum record_backend. */
-extern const char *const record_backend_names[];
+/* As the command line and the trace have it, by enum unwind_mode; ends with NULL. */
+extern const char *const unwind_mode_names[];
+/* Likewise, by enum backend. */
+extern const char *const backend_names[];
 /* Records. `*exit_code` is the command's when there was one and all went well. */
-struct error *record_run(const struct record_options *options, int *exit_code);
+struct error *session_run(const struct session_options *options, int *exit_code);
 
 #endif

@@ -9,42 +9,42 @@
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * MS)
 
-struct sampler_event_info capture_event(const struct record *r)
+struct sampler_event_info session_event(const struct session *s)
 {
-    return r->proc ? proc_sampler_event(r->proc) : sampler_event(r->sampler);
+    return s->proc ? proc_sampler_event(s->proc) : sampler_event(s->sampler);
 }
 
-void capture_sum_losses(struct record *r)
+void session_sum_losses(struct session *s)
 {
     uint64_t bpf[WIRE_LOSS_COUNT] = {0};
-    const uint64_t *own = recorder_loss_counts(r->recorder);
+    const uint64_t *own = trace_builder_loss_counts(s->builder);
 
-    if (r->sampler)
-        sampler_losses(r->sampler, bpf);
+    if (s->sampler)
+        sampler_losses(s->sampler, bpf);
     for (uint32_t i = 0; i < LOSS_LIMIT; i++)
-        r->losses[i] = bpf[i] + own[i];
-    if (r->proc)
-        proc_sampler_losses(r->proc, r->losses);
-    r->losses[LOSS_code_incomplete] += codes_counts(r->codes).incomplete;
-    r->losses[LOSS_string_cut] += codes_counts(r->codes).cut;
-    if (r->sampler)
-        r->losses[LOSS_process_forbidden] += processes_counts(r->processes).forbidden;
-    r->losses[LOSS_sideband_lost] += processes_counts(r->processes).lost;
-    r->losses[LOSS_known_late] += processes_counts(r->processes).late_ticks;
-    r->losses[LOSS_tick_skipped] += r->skipped;
+        s->losses[i] = bpf[i] + own[i];
+    if (s->proc)
+        proc_sampler_losses(s->proc, s->losses);
+    s->losses[LOSS_code_incomplete] += codes_counts(s->codes).incomplete;
+    s->losses[LOSS_string_cut] += codes_counts(s->codes).cut;
+    if (s->sampler)
+        s->losses[LOSS_process_forbidden] += processes_counts(s->processes).forbidden;
+    s->losses[LOSS_sideband_lost] += processes_counts(s->processes).lost;
+    s->losses[LOSS_known_late] += processes_counts(s->processes).late_ticks;
+    s->losses[LOSS_tick_skipped] += s->skipped;
 }
 
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */
-uint64_t capture_lost_samples(const struct record *r)
+uint64_t session_lost_samples(const struct session *s)
 {
-    return r->losses[LOSS_ring_full] + r->losses[LOSS_tick_skipped] + r->losses[LOSS_nested] +
-           r->losses[LOSS_process_gone] + r->losses[LOSS_time_unseen] + r->losses[LOSS_known_late] +
-           r->losses[LOSS_file_full];
+    return s->losses[LOSS_ring_full] + s->losses[LOSS_tick_skipped] + s->losses[LOSS_nested] +
+           s->losses[LOSS_process_gone] + s->losses[LOSS_time_unseen] + s->losses[LOSS_known_late] +
+           s->losses[LOSS_file_full];
 }
 
-uint64_t capture_bytes(const struct record *r)
+uint64_t session_bytes(const struct session *s)
 {
-    return r->bytes_before + (r->writer ? trace_writer_bytes(r->writer) : 0);
+    return s->bytes_before + (s->writer ? trace_writer_bytes(s->writer) : 0);
 }
 
 static ssize_t write_output(void *ctx, int fd, const void *data, size_t len_bytes)
@@ -54,43 +54,43 @@ static ssize_t write_output(void *ctx, int fd, const void *data, size_t len_byte
 }
 
 /* Opens the (next) file; what is counted per file begins here. */
-struct error *capture_open_file(struct record *r, uint64_t time_ns)
+struct error *session_open_file(struct session *s, uint64_t time_ns)
 {
-    struct trace_writer_options writer = {.max_bytes = r->o->max_bytes, .write = write_output};
+    struct trace_writer_options writer = {.max_bytes = s->o->max_bytes, .write = write_output};
 
-    if (!r->file_count)
-        TRY(files_adopt(&r->files));
+    if (!s->file_count)
+        TRY(files_adopt(&s->files));
     interrupt_allow(); /* the reader of a pipe may be long in coming */
-    struct error *err = files_open(&r->files);
+    struct error *err = files_open(&s->files);
     interrupt_hold();
     if (err)
         return err;
-    for (uint32_t i = 0; i < r->cpu_count; i++)
-        r->idle_ns[i] = host_idle_ns(r->cpus[i]);
-    r->file_start_ns = time_ns;
-    r->file_count++;
-    return trace_writer_create(r->files.fd, r->files.path, &writer, time_ns, &r->writer);
+    for (uint32_t i = 0; i < s->cpu_count; i++)
+        s->idle_ns[i] = host_idle_ns(s->cpus[i]);
+    s->file_start_ns = time_ns;
+    s->file_count++;
+    return trace_writer_create(s->files.fd, s->files.path, &writer, time_ns, &s->writer);
 }
 
 /*
  * Ticks that should have come and did not: known for clocks, whose period is fixed. An idle CPU may sleep through
  * its ticks, which loses nothing: time that the kernel accounts as idle is left out on both sides.
  */
-static void count_skipped(struct record *r, const struct sampler_ticks *ticks)
+static void count_skipped(struct session *s, const struct sampler_ticks *ticks)
 {
-    struct sampler_event_info event = capture_event(r);
+    struct sampler_event_info event = session_event(s);
 
-    if (!event.is_time || r->budget.steps) /* the period was not the same all the time */
+    if (!event.is_time || s->budget.steps) /* the period was not the same all the time */
         return;
-    for (uint32_t i = 0; i < r->cpu_count; i++) {
-        uint64_t idle = host_idle_ns(r->cpus[i]);
-        idle = idle > r->idle_ns[i] ? idle - r->idle_ns[i] : 0;
+    for (uint32_t i = 0; i < s->cpu_count; i++) {
+        uint64_t idle = host_idle_ns(s->cpus[i]);
+        idle = idle > s->idle_ns[i] ? idle - s->idle_ns[i] : 0;
         uint64_t busy = ticks[i].count > idle ? ticks[i].count - idle : 0;
         uint64_t seen = ticks[i].seen - ticks[i].seen_idle;
         /* Idle time is accounted in hundredths of a second, at either end of the capture. */
         uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / event.period : 0;
         if (expected > seen)
-            r->skipped += expected - seen;
+            s->skipped += expected - seen;
     }
 }
 
@@ -107,17 +107,17 @@ static struct error *first(struct error *err, struct error *later)
  * Puts into the file what stands at its end, and closes it, whatever fails on the way. Everything up to `time_ns` has
  * been recorded.
  */
-struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reason reason)
+struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_reason reason)
 {
-    struct sampler_ticks ticks[r->cpu_count];
-    uint32_t tick_count = r->sampler ? r->cpu_count : 0;
+    struct sampler_ticks ticks[s->cpu_count];
+    uint32_t tick_count = s->sampler ? s->cpu_count : 0;
 
-    struct error *err = r->sampler ? sampler_ticks(r->sampler, r->ticks) : NULL;
+    struct error *err = s->sampler ? sampler_ticks(s->sampler, s->ticks) : NULL;
     if (err)
         tick_count = 0; /* no account of ticks is better than a wrong one */
     for (uint32_t i = 0; i < tick_count; i++) {
-        const struct sampler_ticks *now = &r->ticks[i], *then = &r->file_ticks[i];
-        r->ticks[i].seen_others += recorder_unwanted(r->recorder, (uint32_t)now->cpu);
+        const struct sampler_ticks *now = &s->ticks[i], *then = &s->file_ticks[i];
+        s->ticks[i].seen_others += trace_builder_unwanted(s->builder, (uint32_t)now->cpu);
         ticks[i] = (struct sampler_ticks){
             .cpu = now->cpu,
             .count = now->count - then->count,
@@ -127,50 +127,50 @@ struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reas
             .seen_idle = now->seen_idle - then->seen_idle,
             .seen_others = now->seen_others - then->seen_others,
         };
-        r->file_ticks[i] = *now;
+        s->file_ticks[i] = *now;
     }
-    err = first(err, recorder_perf_maps(r->recorder, time_ns));
+    err = first(err, trace_builder_perf_maps(s->builder, time_ns));
     if (err)
         reason = END_ERROR;
-    trace_writer_closing(r->writer);
+    trace_writer_closing(s->writer);
     if (tick_count)
-        count_skipped(r, ticks);
-    capture_sum_losses(r);
-    recorder_losses(r->recorder, time_ns, r->losses);
-    recorder_ticks(r->recorder, time_ns, ticks, tick_count);
-    recorder_end(r->recorder, time_ns, reason, capture_lost_samples(r) - r->file_lost);
-    r->file_lost = capture_lost_samples(r);
+        count_skipped(s, ticks);
+    session_sum_losses(s);
+    trace_builder_losses(s->builder, time_ns, s->losses);
+    trace_builder_ticks(s->builder, time_ns, ticks, tick_count);
+    trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
+    s->file_lost = session_lost_samples(s);
     interrupt_allow(); /* from fsync(), too */
-    struct error *finished = trace_writer_finish(r->writer);
+    struct error *finished = trace_writer_finish(s->writer);
     interrupt_hold();
     if (interrupt_gave_up()) {
         error_destroy(finished);
-        finished = error_path(ERROR_IO, r->files.path,
+        finished = error_path(ERROR_IO, s->files.path,
                               "nothing could be written for %d s after the signal: it has no end, and lacks the last "
                               "%" PRIu64 " samples",
                               (int)(INTERRUPT_GRACE_NS / SECOND),
-                              recorder_counts(r->recorder).samples - trace_writer_written_count(r->writer));
+                              trace_builder_counts(s->builder).samples - trace_writer_written_count(s->writer));
     }
     err = first(err, finished);
-    r->bytes_before += trace_writer_bytes(r->writer);
-    trace_writer_destroy(r->writer);
-    r->writer = NULL;
-    return first(err, files_close(&r->files));
+    s->bytes_before += trace_writer_bytes(s->writer);
+    trace_writer_destroy(s->writer);
+    s->writer = NULL;
+    return first(err, files_close(&s->files));
 }
 
 /* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
-struct error *capture_rotate(struct record *r, uint64_t time_ns)
+struct error *session_rotate(struct session *s, uint64_t time_ns)
 {
-    r->rotate_now = false;
-    TRY(capture_end_file(r, time_ns, END_ROTATED));
-    TRY(capture_open_file(r, time_ns));
-    return recorder_next_file(r->recorder, r->writer, time_ns);
+    s->rotate_now = false;
+    TRY(session_end_file(s, time_ns, END_ROTATED));
+    TRY(session_open_file(s, time_ns));
+    return trace_builder_next_file(s->builder, s->writer, time_ns);
 }
 
-bool capture_rotation_due(const struct record *r, uint64_t time_ns)
+bool session_rotation_due(const struct session *s, uint64_t time_ns)
 {
-    const struct record_options *o = r->o;
+    const struct session_options *o = s->o;
 
-    return r->rotate_now || (o->rotate_ns && time_ns - r->file_start_ns >= o->rotate_ns) ||
-           (o->rotate_bytes && trace_writer_bytes(r->writer) >= o->rotate_bytes);
+    return s->rotate_now || (o->rotate_ns && time_ns - s->file_start_ns >= o->rotate_ns) ||
+           (o->rotate_bytes && trace_writer_bytes(s->writer) >= o->rotate_bytes);
 }

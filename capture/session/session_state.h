@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of `pycap record` share: the state of a capture. record.c sets it up
- * and runs it, record_wait.c says when it goes on, record_files.c begins and ends its
- * files, record_budget.c keeps to what it may cost, report.c tells the user.
+ * What the parts of `pycap record` share: the state of a recording session. session.c
+ * sets it up and runs it, session_wait.c says when it goes on, session_files.c begins and
+ * ends its files, session_budget.c keeps to what it may cost, report.c tells the user.
  */
 #ifndef CAPTURE_SESSION_SESSION_STATE_H
 #define CAPTURE_SESSION_SESSION_STATE_H
@@ -31,7 +31,7 @@
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 /* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
-#define SETTLE_NS (1 * MS)
+#define EVENT_DELAY_NS (1 * MS)
 /* Blocks are written at least so often: what a kill -9 can cost. */
 #define FLUSH_NS SECOND
 /* The line on the terminal. */
@@ -40,8 +40,8 @@
 enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
 
 /* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
-struct record {
-    const struct record_options *o;
+struct session {
+    const struct session_options *o;
     struct host host;
     struct modules *modules;
     struct sampler *sampler;
@@ -53,7 +53,7 @@ struct record {
     struct codes *codes;
     struct kallsyms *kallsyms;
     struct trace_writer *writer;
-    struct recorder *recorder;
+    struct trace_builder *builder;
     struct queue *queue;
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
@@ -89,43 +89,43 @@ static inline uint64_t now_ns(void)
 }
 
 /* The event that is sampled, whichever source there is. */
-struct sampler_event_info capture_event(const struct record *r);
-/* Sums r->losses up anew, over all that count. */
-void capture_sum_losses(struct record *r);
+struct sampler_event_info session_event(const struct session *s);
+/* Sums s->losses up anew, over all that count. */
+void session_sum_losses(struct session *s);
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */
-uint64_t capture_lost_samples(const struct record *r);
+uint64_t session_lost_samples(const struct session *s);
 /* Written so far, into all files. */
-uint64_t capture_bytes(const struct record *r);
+uint64_t session_bytes(const struct session *s);
 
 /* Records what was sampled up to `until_ns`, and takes note of what the side-band told. */
-struct error *capture_drain(struct record *r, uint64_t until_ns);
+struct error *session_drain(struct session *s, uint64_t until_ns);
 
 /* Opens the (next) file; what is counted per file begins here. */
-struct error *capture_open_file(struct record *r, uint64_t time_ns);
+struct error *session_open_file(struct session *s, uint64_t time_ns);
 /* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
-struct error *capture_end_file(struct record *r, uint64_t time_ns, enum end_reason reason);
-bool capture_rotation_due(const struct record *r, uint64_t time_ns);
+struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_reason reason);
+bool session_rotation_due(const struct session *s, uint64_t time_ns);
 /* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
-struct error *capture_rotate(struct record *r, uint64_t time_ns);
+struct error *session_rotate(struct session *s, uint64_t time_ns);
 
-struct budget_use capture_use(const struct record *r, uint64_t time_ns);
+struct budget_use session_use(const struct session *s, uint64_t time_ns);
 /* Before the first sample: is there room for more within what is allowed? */
-struct error *capture_check_memory(const struct record *r);
+struct error *session_check_memory(const struct session *s);
 /* Once a second: forgets what can be met again where there is too much of it. */
-struct error *capture_limit_memory(struct record *r, uint64_t time_ns);
+struct error *session_limit_memory(struct session *s, uint64_t time_ns);
 /* Once a second: changes the rate where the budget says so, or ends the capture. */
-struct error *capture_keep_budget(struct record *r, uint64_t time_ns);
+struct error *session_keep_budget(struct session *s, uint64_t time_ns);
 
 /* How long news from the side-band are gathered. */
-uint64_t capture_news_ns(const struct record *r, uint64_t time_ns);
+uint64_t session_news_ns(const struct session *s, uint64_t time_ns);
 /* Until when to wait, if nothing comes, after the ring was drained at `last_ns`. */
-uint64_t capture_due_ns(const struct record *r, uint64_t last_ns, uint64_t time_ns, bool terminal);
+uint64_t session_due_ns(const struct session *s, uint64_t last_ns, uint64_t time_ns, bool terminal);
 
 /* The line that is written over, while recording to a terminal. */
-void report_status(struct record *r, uint64_t time_ns);
+void report_status(struct session *s, uint64_t time_ns);
 /* Why a process without an interpreter cannot be recorded; whether it is one may not be known. */
-struct error *report_no_python(const struct record *r, const struct process *p);
+struct error *report_no_python(const struct session *s, const struct process *p);
 /* What was recorded, and what next. */
-void report_summary(struct record *r, uint64_t end_ns);
+void report_summary(struct session *s, uint64_t end_ns);
 
 #endif

@@ -28,19 +28,19 @@
 #define LOADING_NS (500 * MS)
 
 /* How long news are gathered. */
-uint64_t capture_news_ns(const struct record *r, uint64_t time_ns)
+uint64_t session_news_ns(const struct session *s, uint64_t time_ns)
 {
-    return time_ns < processes_counts(r->processes).loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
+    return time_ns < processes_counts(s->processes).loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
 }
 
 /* How long samples are gathered. */
-static uint64_t period_ns(const struct record *r, uint64_t time_ns)
+static uint64_t period_ns(const struct session *s, uint64_t time_ns)
 {
-    if (r->proc)
-        return proc_sampler_wait_ns(r->proc);
-    if (r->o->frequency_hz > DRAIN_SLOW_HZ)
+    if (s->proc)
+        return proc_sampler_wait_ns(s->proc);
+    if (s->o->frequency_hz > DRAIN_SLOW_HZ)
         return DRAIN_NS;
-    return time_ns < r->news_ns + CALM_NS ? DRAIN_SLOW_NS : DRAIN_CALM_NS;
+    return time_ns < s->news_ns + CALM_NS ? DRAIN_SLOW_NS : DRAIN_CALM_NS;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -48,21 +48,21 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t capture_due_ns(const struct record *r, uint64_t last_ns, uint64_t time_ns, bool terminal)
+uint64_t session_due_ns(const struct session *s, uint64_t last_ns, uint64_t time_ns, bool terminal)
 {
-    const struct record_options *o = r->o;
-    uint64_t due = last_ns + period_ns(r, time_ns);
+    const struct session_options *o = s->o;
+    uint64_t due = last_ns + period_ns(s, time_ns);
 
     if (o->duration_ns)
-        due = least(due, r->start_ns + o->duration_ns);
-    if (r->proc) /* each drain is a sample, and they come often */
+        due = least(due, s->start_ns + o->duration_ns);
+    if (s->proc) /* each drain is a sample, and they come often */
         return due;
     /* News that have not settled yet wait only a moment; samples, of which there always are some, do not hurry. */
-    if (r->news_waiting)
-        due = least(due, last_ns + capture_news_ns(r, time_ns));
+    if (s->news_waiting)
+        due = least(due, last_ns + session_news_ns(s, time_ns));
     if (o->rotate_ns)
-        due = least(due, r->file_start_ns + o->rotate_ns);
+        due = least(due, s->file_start_ns + o->rotate_ns);
     if (terminal)
-        due = least(due, r->status_ns + STATUS_NS);
-    return least(due, r->flushed_ns + FLUSH_NS);
+        due = least(due, s->status_ns + STATUS_NS);
+    return least(due, s->flushed_ns + FLUSH_NS);
 }

@@ -53,12 +53,12 @@ static void add_cpus(struct settings *s, const int *cpus, uint32_t count)
     add_text(s, "cpus", &text);
 }
 
-void settings_of_options(const struct record_options *o, bool by_proc, struct settings *out)
+void settings_of_options(const struct session_options *o, bool by_proc, struct settings *out)
 {
     char percent[32];
 
     *out = (struct settings){0};
-    settings_add(out, "backend", record_backend_names[by_proc ? BACKEND_PROC : BACKEND_BPF]);
+    settings_add(out, "backend", backend_names[by_proc ? BACKEND_PROC : BACKEND_BPF]);
     settings_add(out, "scope", o->command ? "command" : o->pid_count ? "pids" : "all");
     if (!o->follow)
         settings_add(out, "children", "no");
@@ -68,8 +68,8 @@ void settings_of_options(const struct record_options *o, bool by_proc, struct se
     }
     add_cpus(out, o->cpus, o->cpu_count);
     add_number(out, "frequency", o->frequency_hz);
-    settings_add(out, "unwind", record_unwind_names[by_proc ? UNWIND_NO : o->unwind]);
-    if (!by_proc && record_takes_snapshots(o))
+    settings_add(out, "unwind", unwind_mode_names[by_proc ? UNWIND_NO : o->unwind]);
+    if (!by_proc && session_takes_snapshots(o))
         add_number(out, "stack-size", o->stack_bytes);
     settings_add(out, "kernel", o->kernel && !by_proc ? "yes" : "no");
     if (o->max_cpu > 0) {

@@ -16,7 +16,7 @@ struct settings {
 };
 
 /* What follows from the options alone. `by_proc`: without BPF. */
-void settings_of_options(const struct record_options *o, bool by_proc, struct settings *out);
+void settings_of_options(const struct session_options *o, bool by_proc, struct settings *out);
 void settings_add(struct settings *s, const char *key, const char *value);
 
 #endif

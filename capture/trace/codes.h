@@ -39,7 +39,7 @@ struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint3
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out);
 /* Where it stands in the trace: a place for the caller's note. */
 struct code_place {
-    uint64_t epoch_1;
+    uint64_t epoch;
     uint32_t id;
 };
 struct code_place *codes_place(struct codes *c, uint32_t index);

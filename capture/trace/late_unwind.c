@@ -31,7 +31,7 @@ static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t addres
         memcpy(out, u->stack + at, len_bytes);
         return 0;
     }
-    if (len_bytes > CODE_READ_MAX || !mappings_find(&u->process->mappings, address))
+    if (len_bytes > CODE_READ_MAX || !code_mappings_find(&u->process->mappings, address))
         return 1;
     struct iovec to = {out, len_bytes}, from = {(void *)address, len_bytes};
     return process_vm_readv((pid_t)u->process->tgid, &to, 1, &from, 1, 0) != (ssize_t)len_bytes;
@@ -40,14 +40,14 @@ static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t addres
 static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, const struct unwind_table **table)
 {
     struct late_unwind *u = ctx;
-    const struct mapping *m = mappings_find(&u->process->mappings, address);
+    const struct code_mapping *m = code_mappings_find(&u->process->mappings, address);
     uint64_t base;
     uint32_t reason;
 
     if (!m)
         return LOSS_no_mapping;
     *mapping = (struct native_mapping){.start = m->address, .end = m->address + m->length};
-    if (!m->module && mapping_is_anonymous(m)) {
+    if (!m->module && code_mapping_is_anonymous(m)) {
         mapping->flags = NATIVE_NO_TABLE;
         return 0;
     }

@@ -61,14 +61,14 @@ static bool uid_of(pid_t pid, uint32_t *uid)
     return found;
 }
 
-static bool know_by(struct perf_map *m, pid_t pid)
+static bool know_by(struct perf_map_file *m, pid_t pid)
 {
     m->mount_namespace = procfs_namespace(pid, "mnt");
     m->known = m->mount_namespace && root_of(pid, &m->root_device, &m->root_inode) && uid_of(pid, &m->uid);
     return m->known;
 }
 
-void perf_map_get_to_know(struct process *p)
+void perf_map_file_remember_root(struct process *p)
 {
     /* One that lived too short to be looked at has, as a rule, its parent's root and user. */
     if (!p->perf_map.known && !know_by(&p->perf_map, (pid_t)p->tgid) && p->parent_tgid)
@@ -100,7 +100,7 @@ static int open_own(const struct process *p)
     return root_open((pid_t)p->tgid, path, false);
 }
 
-void perf_map_deinit(struct perf_map *m)
+void perf_map_file_deinit(struct perf_map_file *m)
 {
     if (m->fd_1)
         close(m->fd_1 - 1);
@@ -108,25 +108,25 @@ void perf_map_deinit(struct perf_map *m)
 }
 
 /* Takes the descriptor over, in place of one that was held. */
-static void keep(struct perf_map *m, int fd)
+static void keep(struct perf_map_file *m, int fd)
 {
     struct rlimit limit;
     bool room = !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd + FDS_LEFT < limit.rlim_cur && fd < FDS_MAX;
 
-    perf_map_deinit(m);
+    perf_map_file_deinit(m);
     if (room)
         m->fd_1 = fd + 1;
     else
         close(fd);
 }
 
-void perf_map_hold(struct process *p)
+void perf_map_file_hold(struct process *p)
 {
-    struct perf_map *m = &p->perf_map;
+    struct perf_map_file *m = &p->perf_map;
     struct timespec t;
     struct stat st;
 
-    if (!m->epoch_1 || m->fd_1 || p->ended_ns)
+    if (!m->epoch || m->fd_1 || p->ended_ns)
         return;
     clock_gettime(CLOCK_MONOTONIC, &t);
     if (ns_of(t) < m->try_ns)
@@ -143,17 +143,17 @@ void perf_map_hold(struct process *p)
     m->try_ns = ns_of(t) + m->wait_ms * UINT64_C(1000000);
 }
 
-uint32_t perf_map_module(struct trace_writer *w, struct process *p, uint64_t epoch_1)
+uint32_t perf_map_file_module(struct trace_writer *w, struct process *p, uint64_t epoch)
 {
-    struct perf_map *m = &p->perf_map;
+    struct perf_map_file *m = &p->perf_map;
     uint8_t identity[24];
     char path[64];
 
-    if (m->epoch_1 == epoch_1) {
-        perf_map_hold(p);
+    if (m->epoch == epoch) {
+        perf_map_file_hold(p);
         return m->module;
     }
-    perf_map_get_to_know(p);
+    perf_map_file_remember_root(p);
     for (int i = 0; i < 8; i++) {
         identity[i] = (uint8_t)((uint64_t)p->tgid >> 8 * i);
         identity[8 + i] = (uint8_t)(p->start_boottime_ns >> 8 * i);
@@ -167,16 +167,16 @@ uint32_t perf_map_module(struct trace_writer *w, struct process *p, uint64_t epo
         .path = trace_writer_cstr(w, path),
     };
     trace_writer_put(w, TRACE_module, &record);
-    m->epoch_1 = epoch_1;
+    m->epoch = epoch;
     m->module = record.id;
-    perf_map_hold(p);
+    perf_map_file_hold(p);
     return m->module;
 }
 
 /* For a process that has gone: in the root of another one which has the same. */
 static int open_elsewhere(struct processes *all, const struct process *p)
 {
-    const struct perf_map *m = &p->perf_map;
+    const struct perf_map_file *m = &p->perf_map;
     uint64_t device, inode;
     uint32_t cursor = 0;
     char path[64];
@@ -223,15 +223,15 @@ static struct error *put_text(struct trace_writer *w, const struct process *p, i
     return NULL;
 }
 
-struct error *perf_map_write(struct trace_writer *w, struct processes *all, struct process *p, uint64_t epoch_1,
+struct error *perf_map_file_write(struct trace_writer *w, struct processes *all, struct process *p, uint64_t epoch,
                              uint64_t time_ns, bool *cut)
 {
-    struct perf_map *m = &p->perf_map;
+    struct perf_map_file *m = &p->perf_map;
     struct error *err = NULL;
     struct stat st;
 
     *cut = false;
-    if (m->epoch_1 != epoch_1 || !m->known)
+    if (m->epoch != epoch || !m->known)
         return NULL;
     int fd = p->ended_ns ? -1 : open_own(p);
     if (fd < 0 && m->fd_1)

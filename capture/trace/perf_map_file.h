@@ -20,8 +20,8 @@
 #define PERF_MAP_MAX_BYTES (UINT64_C(8) << 20)
 
 /* What is kept with a process. {0}: nothing yet. */
-struct perf_map {
-    uint64_t epoch_1;    /* the module below was defined in it */
+struct perf_map_file {
+    uint64_t epoch;    /* the module below was defined in it */
     uint32_t module;     /* id in the trace */
     bool known;          /* the rest is */
     uint64_t mount_namespace, root_device, root_inode; /* its root, to find it again by way of others */
@@ -34,18 +34,18 @@ struct perf_map {
 
 struct process;
 struct processes;
-void perf_map_deinit(struct perf_map *m);
+void perf_map_file_deinit(struct perf_map_file *m);
 /* Notes what is needed to find the table when the process is gone. Call early, while it lives. */
-void perf_map_get_to_know(struct process *p);
+void perf_map_file_remember_root(struct process *p);
 /* The module that stands for the anonymous memory of a process, in this epoch of the trace. */
-uint32_t perf_map_module(struct trace_writer *w, struct process *p, uint64_t epoch_1);
+uint32_t perf_map_file_module(struct trace_writer *w, struct process *p, uint64_t epoch);
 /* Looks for the file of a process whose memory was met, unless it is held or was looked for a moment ago. */
-void perf_map_hold(struct process *p);
+void perf_map_file_hold(struct process *p);
 /*
  * Puts the process's symbols into the trace if its memory was met in this epoch and the file is there, is its own and
  * has changed. `*cut`: it was too long.
  */
-struct error *perf_map_write(struct trace_writer *w, struct processes *all, struct process *p, uint64_t epoch_1,
+struct error *perf_map_file_write(struct trace_writer *w, struct processes *all, struct process *p, uint64_t epoch,
                              uint64_t time_ns, bool *cut);
 
 #endif

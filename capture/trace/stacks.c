@@ -18,12 +18,12 @@ void stacks_forget(struct process_stacks *s)
 }
 
 /* The stack of these frames as the sampler had them, if it stands in this epoch of the trace already. */
-static bool stacks_find(const struct recorder *r, struct process_stacks *s, const void *frames, size_t len_bytes,
+static bool stacks_find(const struct trace_builder *b, struct process_stacks *s, const void *frames, size_t len_bytes,
                         uint32_t *stack)
 {
-    if (s->epoch_1 != r->epoch_1) {
+    if (s->epoch != b->epoch) {
         stacks_forget(s);
-        s->epoch_1 = r->epoch_1;
+        s->epoch = b->epoch;
     }
     uint32_t known = intern_find(&s->keys, frames, (uint32_t)len_bytes);
     if (known != INTERN_NONE)
@@ -42,7 +42,7 @@ static struct error *stacks_keep(struct process_stacks *s, const void *frames, s
 /* ---- Python ---- */
 
 /* The contents of a frame's code object: known from a message, else read now. CODES_NONE when it cannot be known. */
-static struct error *code_of(struct recorder *r, struct process *p, uint64_t address, uint32_t fingerprint, uint32_t *index)
+static struct error *code_of(struct trace_builder *b, struct process *p, uint64_t address, uint32_t fingerprint, uint32_t *index)
 {
     struct python_key key = {.address = address, .fingerprint = fingerprint};
     uint32_t id = intern_find(&p->codes.keys, &key, sizeof key);
@@ -54,7 +54,7 @@ static struct error *code_of(struct recorder *r, struct process *p, uint64_t add
     }
     if (!p->python || p->python->python.refused)
         return NULL;
-    TRY(codes_add_live(r->o.codes, (pid_t)p->tgid, address, fingerprint, &p->python->python.layout,
+    TRY(codes_add_live(b->o.codes, (pid_t)p->tgid, address, fingerprint, &p->python->python.layout,
                        p->python->python.code_type_vaddr + p->python_bias, index));
     if (*index == CODES_NONE)
         return NULL; /* perhaps the next sample's page is there */
@@ -66,7 +66,7 @@ static struct error *code_of(struct recorder *r, struct process *p, uint64_t add
     return NULL;
 }
 
-struct error *recorder_code(struct recorder *r, const struct wire_code *message, uint32_t len_bytes)
+struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes)
 {
     struct wire_sample identity = {
         .tgid = message->tgid,
@@ -79,10 +79,10 @@ struct error *recorder_code(struct recorder *r, const struct wire_code *message,
     uint32_t index;
     bool added;
 
-    TRY(processes_of_sample(r->o.processes, &identity, &p));
+    TRY(processes_of_sample(b->o.processes, &identity, &p));
     if (!p || !p->python || p->python->python.refused)
         return NULL;
-    TRY(codes_add_message(r->o.codes, message, len_bytes, &p->python->python.layout,
+    TRY(codes_add_message(b->o.codes, message, len_bytes, &p->python->python.layout,
                           p->python->python.code_type_vaddr + p->python_bias, &index));
     if (index == CODES_NONE)
         return NULL;
@@ -93,21 +93,21 @@ struct error *recorder_code(struct recorder *r, const struct wire_code *message,
     return NULL;
 }
 
-static uint32_t define_code(struct recorder *r, uint32_t index)
+static uint32_t define_code(struct trace_builder *b, uint32_t index)
 {
-    struct code_place *place = codes_place(r->o.codes, index);
+    struct code_place *place = codes_place(b->o.codes, index);
 
-    if (place->epoch_1 != r->epoch_1) {
+    if (place->epoch != b->epoch) {
         struct trace_code record;
-        codes_record(r->o.codes, index, &record);
-        trace_writer_put(r->o.writer, TRACE_code, &record);
-        place->epoch_1 = r->epoch_1;
+        codes_record(b->o.codes, index, &record);
+        trace_writer_put(b->o.writer, TRACE_code, &record);
+        place->epoch = b->epoch;
         place->id = record.id;
     }
     return place->id;
 }
 
-uint32_t stacks_split(struct recorder *r, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count)
+uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count)
 {
     uint32_t count = 0, runs = 0;
     bool open = false;
@@ -116,28 +116,28 @@ uint32_t stacks_split(struct recorder *r, const struct wire_python *wire, uint32
         if (wire[i].address & WIRE_RUN) {
             if (!open)
                 continue;
-            r->entries[count - 1].address |= WIRE_RUN;
-            r->runs[2 * runs] = wire[i].address & WIRE_ADDRESS;
-            r->runs[2 * runs + 1] = 0;
+            b->entries[count - 1].address |= WIRE_RUN;
+            b->runs[2 * runs] = wire[i].address & WIRE_ADDRESS;
+            b->runs[2 * runs + 1] = 0;
             runs++;
             open = false;
         } else {
-            r->entries[count++] = (struct python_entry){wire[i].address, wire[i].fingerprint, wire[i].offset};
+            b->entries[count++] = (struct python_entry){wire[i].address, wire[i].fingerprint, wire[i].offset};
             open = true;
         }
     }
     if (open) {
         /* The chain broke off before the end of the run. */
-        r->entries[count - 1].address |= WIRE_RUN;
-        r->runs[2 * runs] = 0;
-        r->runs[2 * runs + 1] = LOSS_join_no_record;
+        b->entries[count - 1].address |= WIRE_RUN;
+        b->runs[2 * runs] = 0;
+        b->runs[2 * runs + 1] = LOSS_join_no_record;
         runs++;
     }
     for (uint32_t i = 0; i < runs / 2; i++) {
         for (uint32_t k = 0; k < 2; k++) {
-            uint64_t swap = r->runs[2 * i + k];
-            r->runs[2 * i + k] = r->runs[2 * (runs - 1 - i) + k];
-            r->runs[2 * (runs - 1 - i) + k] = swap;
+            uint64_t swap = b->runs[2 * i + k];
+            b->runs[2 * i + k] = b->runs[2 * (runs - 1 - i) + k];
+            b->runs[2 * (runs - 1 - i) + k] = swap;
         }
     }
     *run_count = runs;
@@ -149,7 +149,7 @@ uint32_t stacks_split(struct recorder *r, const struct wire_python *wire, uint32
  * records are not as many as the frames, which is so for an instant at the beginning and the end of an activation:
  * then nothing is known of them.
  */
-bool stacks_split_objects(struct recorder *r, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count)
+bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count)
 {
     uint32_t count = 0, records = 0;
     bool matched = true;
@@ -158,62 +158,62 @@ bool stacks_split_objects(struct recorder *r, const struct wire_python *wire, ui
         if (wire[i].address & WIRE_RUN) {
             matched &= records < count && (wire[i].address & WIRE_ADDRESS);
             if (records < count)
-                r->runs[2 * records++] = wire[i].address & WIRE_ADDRESS;
+                b->runs[2 * records++] = wire[i].address & WIRE_ADDRESS;
         } else {
-            r->entries[count++] = (struct python_entry){wire[i].address | WIRE_RUN, wire[i].fingerprint, wire[i].offset};
+            b->entries[count++] = (struct python_entry){wire[i].address | WIRE_RUN, wire[i].fingerprint, wire[i].offset};
         }
     }
     matched &= count && records == count;
     for (uint32_t i = 0; matched && i < count / 2; i++) {
-        uint64_t swap = r->runs[2 * i];
-        r->runs[2 * i] = r->runs[2 * (count - 1 - i)];
-        r->runs[2 * (count - 1 - i)] = swap;
+        uint64_t swap = b->runs[2 * i];
+        b->runs[2 * i] = b->runs[2 * (count - 1 - i)];
+        b->runs[2 * (count - 1 - i)] = swap;
     }
     for (uint32_t i = 0; matched && i < count; i++)
-        r->runs[2 * i + 1] = 0;
+        b->runs[2 * i + 1] = 0;
     *frame_count = count;
     return matched;
 }
 
 /* The stack's id in the trace. Most samples have a stack that was met before. */
-struct error *stacks_python(struct recorder *r, struct process *p, uint32_t count, uint32_t *stack)
+struct error *stacks_python(struct trace_builder *b, struct process *p, uint32_t count, uint32_t *stack)
 {
     bool certain = true;
 
     *stack = 0;
     if (!count)
         return NULL;
-    if (stacks_find(r, &p->stacks, r->entries, count * sizeof *r->entries, stack))
+    if (stacks_find(b, &p->stacks, b->entries, count * sizeof *b->entries, stack))
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
-        const struct python_entry *e = &r->entries[i];
+        const struct python_entry *e = &b->entries[i];
         struct trace_python_frame frame = {
             .offset = e->offset,
             .flags = (e->address & WIRE_RUN ? TRACE_FRAME_RUN_END : 0) |
                      (e->address & WIRE_GENERATOR ? TRACE_FRAME_GENERATOR : 0),
         };
         uint32_t index;
-        TRY(code_of(r, p, e->address & WIRE_ADDRESS, e->address & WIRE_UNREAD ? 0 : e->fingerprint, &index));
+        TRY(code_of(b, p, e->address & WIRE_ADDRESS, e->address & WIRE_UNREAD ? 0 : e->fingerprint, &index));
         if (index != CODES_NONE) {
-            frame.code = define_code(r, index);
+            frame.code = define_code(b, index);
             if (e->address & WIRE_UNREAD)
                 frame.offset = -1; /* the instruction was not read: the first line stands for it */
         } else {
-            r->losses[LOSS_code_unknown]++;
+            b->losses[LOSS_code_unknown]++;
             certain = false;
         }
         if (e->address & WIRE_UNREAD)
             certain = false;
-        r->frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_python_frame, &frame);
+        b->frames[count - 1 - i] = trace_writer_intern(b->o.writer, TRACE_python_frame, &frame);
     }
-    *stack = trace_writer_stack(r->o.writer, r->frames, count);
+    *stack = trace_writer_stack(b->o.writer, b->frames, count);
     /* What could not be known now may be known next time. */
-    return certain ? stacks_keep(&p->stacks, r->entries, count * sizeof *r->entries, *stack) : NULL;
+    return certain ? stacks_keep(&p->stacks, b->entries, count * sizeof *b->entries, *stack) : NULL;
 }
 
 /* ---- native ---- */
 
-struct error *stacks_native(struct recorder *r, struct process *p, const struct native_frame *wire, uint32_t count,
+struct error *stacks_native(struct trace_builder *b, struct process *p, const struct native_frame *wire, uint32_t count,
                                   uint32_t *stack)
 {
     uint32_t frames[WIRE_NATIVE_MAX];
@@ -222,29 +222,29 @@ struct error *stacks_native(struct recorder *r, struct process *p, const struct 
     if (!count)
         return NULL;
     for (uint32_t i = 0; i < count; i++)
-        r->native[i] = wire[i].ip;
-    if (stacks_find(r, &p->native, r->native, count * sizeof *r->native, stack))
+        b->native[i] = wire[i].ip;
+    if (stacks_find(b, &p->native, b->native, count * sizeof *b->native, stack))
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
-        bool returns = !(r->native[i] & NATIVE_EXACT);
-        uint64_t address = r->native[i] & NATIVE_ADDRESS;
+        bool returns = !(b->native[i] & NATIVE_EXACT);
+        uint64_t address = b->native[i] & NATIVE_ADDRESS;
         /* The byte before a return address is inside the call; the address itself may be behind the mapping. */
-        struct mapping *m = mappings_find(&p->mappings, address - returns);
+        struct code_mapping *m = code_mappings_find(&p->mappings, address - returns);
         struct trace_native_frame frame = {
             .offset = address,
-            .flags = (returns ? TRACE_FRAME_RETURN : 0) | (r->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0),
+            .flags = (returns ? TRACE_FRAME_RETURN : 0) | (b->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0),
         };
-        if (m && mapping_is_generated(m)) {
-            frame.module = perf_map_module(r->o.writer, p, r->epoch_1);
+        if (m && code_mapping_is_generated(m)) {
+            frame.module = perf_map_file_module(b->o.writer, p, b->epoch);
         } else if (m && m->module) {
-            frame.module = recorder_define_module(r, m->module);
+            frame.module = trace_builder_define_module(b, m->module);
             m->module->framed = true;
             frame.offset = address - m->address + m->file_offset;
         }
-        frames[count - 1 - i] = trace_writer_intern(r->o.writer, TRACE_native_frame, &frame);
+        frames[count - 1 - i] = trace_writer_intern(b->o.writer, TRACE_native_frame, &frame);
     }
-    *stack = trace_writer_stack(r->o.writer, frames, count);
-    return stacks_keep(&p->native, r->native, count * sizeof *r->native, *stack);
+    *stack = trace_writer_stack(b->o.writer, frames, count);
+    return stacks_keep(&p->native, b->native, count * sizeof *b->native, *stack);
 }
 
 static bool frame_holds(const struct late_unwind_result *native, uint32_t i, uint64_t record)
@@ -271,53 +271,53 @@ static uint32_t frame_of_record(const struct late_unwind_result *native, uint32_
     return native->count;
 }
 
-uint32_t stacks_join(struct recorder *r, const struct late_unwind_result *native, uint32_t run_count)
+uint32_t stacks_join(struct trace_builder *b, const struct late_unwind_result *native, uint32_t run_count)
 {
     uint32_t near = native->count - 1;
 
     for (uint32_t i = 0; i < run_count; i++) {
-        uint64_t record = r->runs[2 * i], reason = r->runs[2 * i + 1], index = 0;
+        uint64_t record = b->runs[2 * i], reason = b->runs[2 * i + 1], index = 0;
         uint32_t at = record ? frame_of_record(native, near, record) : native->count;
         if (at < native->count)
             index = native->count - (near = at);
         else if (!reason)
             reason = native->end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
-        r->joined[2 * i] = index;
-        r->joined[2 * i + 1] = reason;
+        b->joined[2 * i] = index;
+        b->joined[2 * i + 1] = reason;
     }
-    struct trace_join join = {.kind = TRACE_JOIN_INDEX, .runs = {r->joined, run_count}};
-    return trace_writer_intern(r->o.writer, TRACE_join, &join);
+    struct trace_join join = {.kind = TRACE_JOIN_INDEX, .runs = {b->joined, run_count}};
+    return trace_writer_intern(b->o.writer, TRACE_join, &join);
 }
 
 /* ---- kernel ---- */
 
-struct error *stacks_kernel(struct recorder *r, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
+struct error *stacks_kernel(struct trace_builder *b, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
                                   uint32_t *stack)
 {
     uint32_t frames[WIRE_KERNEL_MAX];
 
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t *known = map_get(&r->kernel_frames, addresses[i]);
+        uint64_t *known = map_get(&b->kernel_frames, addresses[i]);
         uint32_t id = known ? (uint32_t)*known : 0;
         if (!known) {
             struct kernel_symbol symbol;
             struct trace_kernel_frame frame = {.address = addresses[i]};
             bool found;
-            TRY(kallsyms_lookup(r->o.kallsyms, addresses[i], time_ns, &symbol, &found));
+            TRY(kallsyms_lookup(b->o.kallsyms, addresses[i], time_ns, &symbol, &found));
             if (found) {
                 struct trace_kernel_symbol record = {
                     .address = symbol.address,
-                    .name = trace_writer_cstr(r->o.writer, symbol.name),
-                    .module = trace_writer_cstr(r->o.writer, symbol.module),
+                    .name = trace_writer_cstr(b->o.writer, symbol.name),
+                    .module = trace_writer_cstr(b->o.writer, symbol.module),
                 };
-                frame.symbol = trace_writer_intern(r->o.writer, TRACE_kernel_symbol, &record);
+                frame.symbol = trace_writer_intern(b->o.writer, TRACE_kernel_symbol, &record);
             }
-            id = trace_writer_intern(r->o.writer, TRACE_kernel_frame, &frame);
-            if (!map_set(&r->kernel_frames, addresses[i], id))
+            id = trace_writer_intern(b->o.writer, TRACE_kernel_frame, &frame);
+            if (!map_set(&b->kernel_frames, addresses[i], id))
                 return error_no_memory();
         }
         frames[count - 1 - i] = id;
     }
-    *stack = trace_writer_stack(r->o.writer, frames, count);
+    *stack = trace_writer_stack(b->o.writer, frames, count);
     return NULL;
 }

@@ -9,39 +9,39 @@
 #include "capture/host/procfs.h"
 #include "capture/trace/trace_builder_state.h"
 
-struct error *recorder_create(const struct recorder_options *options, struct recorder **out)
+struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out)
 {
-    struct recorder *r = calloc(1, sizeof *r);
+    struct trace_builder *b = calloc(1, sizeof *b);
 
-    if (!r)
+    if (!b)
         return error_no_memory();
-    r->o = *options;
-    *out = r;
+    b->o = *options;
+    *out = b;
     return NULL;
 }
 
-void recorder_destroy(struct recorder *r)
+void trace_builder_destroy(struct trace_builder *b)
 {
-    if (!r)
+    if (!b)
         return;
-    map_deinit(&r->kernel_frames);
-    python_names_deinit(&r->names);
-    free(r);
+    map_deinit(&b->kernel_frames);
+    python_names_deinit(&b->names);
+    free(b);
 }
 
-const uint64_t *recorder_loss_counts(const struct recorder *r)
+const uint64_t *trace_builder_loss_counts(const struct trace_builder *b)
 {
-    return r->losses;
+    return b->losses;
 }
 
-uint64_t recorder_unwanted(const struct recorder *r, uint32_t cpu)
+uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t cpu)
 {
-    return cpu < CPUS_MAX ? r->unwanted[cpu] : 0;
+    return cpu < CPUS_MAX ? b->unwanted[cpu] : 0;
 }
 
-struct recorder_counts recorder_counts(const struct recorder *r)
+struct trace_builder_counts trace_builder_counts(const struct trace_builder *b)
 {
-    return r->counts;
+    return b->counts;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -52,7 +52,7 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void put_clock(struct recorder *r)
+static void put_clock(struct trace_builder *b)
 {
     struct trace_clock c = {
         .monotonic_ns = clock_ns(CLOCK_MONOTONIC),
@@ -60,41 +60,41 @@ static void put_clock(struct recorder *r)
         .boottime_ns = clock_ns(CLOCK_BOOTTIME),
     };
 
-    trace_writer_put(r->o.writer, TRACE_clock, &c);
+    trace_writer_put(b->o.writer, TRACE_clock, &c);
 }
 
-static struct error *put_perf_map(struct recorder *r, struct process *p, uint64_t time_ns)
+static struct error *put_perf_map(struct trace_builder *b, struct process *p, uint64_t time_ns)
 {
-    bool cut, full = trace_writer_full(r->o.writer);
+    bool cut, full = trace_writer_full(b->o.writer);
 
-    TRY(perf_map_write(r->o.writer, r->o.processes, p, r->epoch_1, time_ns, &cut));
-    r->losses[LOSS_perf_map_cut] += cut || trace_writer_full(r->o.writer) != full;
+    TRY(perf_map_file_write(b->o.writer, b->o.processes, p, b->epoch, time_ns, &cut));
+    b->losses[LOSS_perf_map_cut] += cut || trace_writer_full(b->o.writer) != full;
     return NULL;
 }
 
-struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns)
+struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns)
 {
     uint32_t cursor = 0;
 
-    for (struct process *p; (p = processes_next(r->o.processes, &cursor));)
-        TRY(put_perf_map(r, p, time_ns));
+    for (struct process *p; (p = processes_next(b->o.processes, &cursor));)
+        TRY(put_perf_map(b, p, time_ns));
     return NULL;
 }
 
-struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
+struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns)
 {
-    struct trace_writer *w = r->o.writer;
-    const struct host *h = r->o.host;
+    struct trace_writer *w = b->o.writer;
+    const struct host *h = b->o.host;
 
-    if (r->begun) {
-        TRY(recorder_perf_maps(r, time_ns));
-        put_clock(r);
+    if (b->begun) {
+        TRY(trace_builder_perf_maps(b, time_ns));
+        put_clock(b);
         trace_writer_new_epoch(w, time_ns);
     }
-    r->begun = true;
-    r->epoch_1++;
-    map_clear(&r->kernel_frames);
-    put_clock(r);
+    b->begun = true;
+    b->epoch++;
+    map_clear(&b->kernel_frames);
+    put_clock(b);
     struct trace_host host = {
         .hostname = trace_writer_cstr(w, h->hostname),
         .kernel_release = trace_writer_cstr(w, h->release),
@@ -107,31 +107,31 @@ struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns)
         .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
     };
     trace_writer_put(w, TRACE_host, &host);
-    for (uint32_t i = 0; i < r->o.settings->count; i++) {
-        const struct setting *setting = &r->o.settings->list[i];
+    for (uint32_t i = 0; i < b->o.settings->count; i++) {
+        const struct setting *setting = &b->o.settings->list[i];
         struct trace_meta meta = {.key = trace_writer_cstr(w, setting->key), .value = trace_writer_cstr(w, setting->value)};
         trace_writer_put(w, TRACE_meta, &meta);
     }
     struct trace_event event = {
-        .name = trace_writer_cstr(w, r->o.event.name),
-        .unit = trace_writer_cstr(w, r->o.event.unit),
-        .frequency_hz = r->o.frequency_hz,
-        .period = r->o.event.period,
+        .name = trace_writer_cstr(w, b->o.event.name),
+        .unit = trace_writer_cstr(w, b->o.event.unit),
+        .frequency_hz = b->o.frequency_hz,
+        .period = b->o.event.period,
     };
     trace_writer_put(w, TRACE_event, &event);
-    r->event = event.id;
+    b->event = event.id;
     return NULL;
 }
 
-uint32_t recorder_define_module(struct recorder *r, struct module *m)
+uint32_t trace_builder_define_module(struct trace_builder *b, struct module *m)
 {
-    struct trace_writer *w = r->o.writer;
+    struct trace_writer *w = b->o.writer;
     uint64_t segments[5 * 64], ranges[2 * 8];
     uint64_t segment_count = 0;
 
     if (!m)
         return 0;
-    if (m->trace_epoch_1 == r->epoch_1)
+    if (m->trace_epoch == b->epoch)
         return m->trace_id;
     for (size_t i = 0; i < m->identity.segments.count && segment_count < 64; i++, segment_count++) {
         const struct elf_segment *s = &m->identity.segments.data[i];
@@ -153,7 +153,7 @@ uint32_t recorder_define_module(struct recorder *r, struct module *m)
         .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,
     };
     trace_writer_put(w, TRACE_module, &record);
-    m->trace_epoch_1 = r->epoch_1;
+    m->trace_epoch = b->epoch;
     m->trace_id = record.id;
     if (m->image) {
         struct trace_image image = {
@@ -166,7 +166,7 @@ uint32_t recorder_define_module(struct recorder *r, struct module *m)
     return m->trace_id;
 }
 
-static void put_mapping(struct recorder *r, struct process *p, struct mapping *m)
+static void put_mapping(struct trace_builder *b, struct process *p, struct code_mapping *m)
 {
     struct trace_mapping record = {
         .process = p->trace_id,
@@ -180,27 +180,27 @@ static void put_mapping(struct recorder *r, struct process *p, struct mapping *m
         .device_minor = m->device_minor,
         .inode = m->inode,
         .inode_generation = m->inode_generation,
-        .module = mapping_is_generated(m) ? 0 : recorder_define_module(r, m->module),
-        .path = trace_writer_cstr(r->o.writer, m->path),
+        .module = code_mapping_is_generated(m) ? 0 : trace_builder_define_module(b, m->module),
+        .path = trace_writer_cstr(b->o.writer, m->path),
     };
 
-    if (mapping_is_generated(m)) {
+    if (code_mapping_is_generated(m)) {
         /* As a file in which everything lies at the offset that is its address. */
-        record.module = perf_map_module(r->o.writer, p, r->epoch_1);
+        record.module = perf_map_file_module(b->o.writer, p, b->epoch);
         record.file_offset = m->address;
     }
-    trace_writer_put(r->o.writer, TRACE_mapping, &record);
+    trace_writer_put(b->o.writer, TRACE_mapping, &record);
 }
 
-static uint32_t define_process(struct recorder *r, struct process *p)
+static uint32_t define_process(struct trace_builder *b, struct process *p)
 {
-    struct trace_writer *w = r->o.writer;
+    struct trace_writer *w = b->o.writer;
 
-    if (p->trace_epoch_1 == r->epoch_1)
+    if (p->trace_epoch == b->epoch)
         return p->trace_id;
     if (!p->exe)
         p->exe = procfs_exe((pid_t)p->tgid);
-    perf_map_get_to_know(p);
+    perf_map_file_remember_root(p);
     if (!p->ns_tgid || !p->parent_tgid) {
         struct procfs_status status;
         struct error *err = procfs_status((pid_t)p->tgid, &status);
@@ -211,7 +211,7 @@ static uint32_t define_process(struct recorder *r, struct process *p)
         error_destroy(err);
     }
     char *cgroup = procfs_cgroup((pid_t)p->tgid);
-    char *cmdline = r->o.cmdline ? procfs_cmdline((pid_t)p->tgid) : NULL;
+    char *cmdline = b->o.cmdline ? procfs_cmdline((pid_t)p->tgid) : NULL;
     struct trace_process record = {
         .tgid = p->tgid,
         .start_boottime_ns = p->start_boottime_ns,
@@ -234,100 +234,100 @@ static uint32_t define_process(struct recorder *r, struct process *p)
                               (l->free_threaded ? TRACE_CODE_FREE_THREADED : 0);
     }
     trace_writer_put(w, TRACE_process, &record);
-    p->trace_epoch_1 = r->epoch_1;
+    p->trace_epoch = b->epoch;
     p->trace_id = record.id;
     if (!p->sample_count)
-        r->counts.processes++;
+        b->counts.processes++;
     for (size_t i = 0; i < p->mappings.count; i++)
-        put_mapping(r, p, &p->mappings.data[i]);
+        put_mapping(b, p, &p->mappings.data[i]);
     return p->trace_id;
 }
 
-static void put_python_name(struct recorder *r, const struct thread *t, uint64_t time_ns)
+static void put_python_name(struct trace_builder *b, const struct thread *t, uint64_t time_ns)
 {
     struct trace_thread_name record = {
-        .thread = t->trace_id, .time_ns = time_ns, .python_name = trace_writer_cstr(r->o.writer, t->python_name)};
+        .thread = t->trace_id, .time_ns = time_ns, .python_name = trace_writer_cstr(b->o.writer, t->python_name)};
 
-    trace_writer_put(r->o.writer, TRACE_thread_name, &record);
+    trace_writer_put(b->o.writer, TRACE_thread_name, &record);
 }
 
-static uint32_t define_thread(struct recorder *r, struct process *p, struct thread *t, const struct wire_sample *m)
+static uint32_t define_thread(struct trace_builder *b, struct process *p, struct thread *t, const struct wire_sample *m)
 {
-    bool named = p->python && python_names_thread(&r->names, p, t, m);
+    bool named = p->python && python_names_thread(&b->names, p, t, m);
 
-    if (t->trace_epoch_1 == r->epoch_1) {
+    if (t->trace_epoch == b->epoch) {
         if (named)
-            put_python_name(r, t, m->time_ns);
+            put_python_name(b, t, m->time_ns);
         return t->trace_id;
     }
     struct trace_thread record = {
         .process = p->trace_id,
         .tid = t->tid,
-        .name = trace_writer_cstr(r->o.writer, t->name),
+        .name = trace_writer_cstr(b->o.writer, t->name),
     };
-    trace_writer_put(r->o.writer, TRACE_thread, &record);
-    t->trace_epoch_1 = r->epoch_1;
+    trace_writer_put(b->o.writer, TRACE_thread, &record);
+    t->trace_epoch = b->epoch;
     t->trace_id = record.id;
     if (t->python_name)
-        put_python_name(r, t, m->time_ns);
+        put_python_name(b, t, m->time_ns);
     return t->trace_id;
 }
 
-static void on_mapped(void *ctx, struct process *p, struct mapping *m)
+static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
 {
-    struct recorder *r = ctx;
+    struct trace_builder *b = ctx;
 
     stacks_forget(&p->native); /* the same addresses may be other functions now */
-    if (r->epoch_1 && p->trace_epoch_1 == r->epoch_1)
-        put_mapping(r, p, m);
+    if (b->epoch && p->trace_epoch == b->epoch)
+        put_mapping(b, p, m);
 }
 
 static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
 {
-    struct recorder *r = ctx;
+    struct trace_builder *b = ctx;
 
-    if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
+    if (!b->epoch || p->trace_epoch != b->epoch)
         return;
     /* Out of memory here costs names of generated code, and shows elsewhere. */
-    error_destroy(put_perf_map(r, p, time_ns));
+    error_destroy(put_perf_map(b, p, time_ns));
     struct trace_process_exit record = {.process = p->trace_id, .time_ns = time_ns};
-    trace_writer_put(r->o.writer, TRACE_process_exit, &record);
+    trace_writer_put(b->o.writer, TRACE_process_exit, &record);
 }
 
 static void on_renamed(void *ctx, struct process *p, struct thread *t, uint64_t time_ns)
 {
-    struct recorder *r = ctx;
+    struct trace_builder *b = ctx;
 
-    if (!r->epoch_1 || p->trace_epoch_1 != r->epoch_1)
+    if (!b->epoch || p->trace_epoch != b->epoch)
         return;
     if (!t || t->tid == p->tgid) {
         struct trace_process_name record = {
-            .process = p->trace_id, .time_ns = time_ns, .comm = trace_writer_cstr(r->o.writer, p->comm)};
-        trace_writer_put(r->o.writer, TRACE_process_name, &record);
+            .process = p->trace_id, .time_ns = time_ns, .comm = trace_writer_cstr(b->o.writer, p->comm)};
+        trace_writer_put(b->o.writer, TRACE_process_name, &record);
     }
-    if (t && t->trace_epoch_1 == r->epoch_1) {
+    if (t && t->trace_epoch == b->epoch) {
         struct trace_thread_name record = {
-            .thread = t->trace_id, .time_ns = time_ns, .name = trace_writer_cstr(r->o.writer, t->name)};
-        trace_writer_put(r->o.writer, TRACE_thread_name, &record);
+            .thread = t->trace_id, .time_ns = time_ns, .name = trace_writer_cstr(b->o.writer, t->name)};
+        trace_writer_put(b->o.writer, TRACE_thread_name, &record);
     }
 }
 
-struct processes_events recorder_process_events(struct recorder *r)
+struct processes_events trace_builder_process_events(struct trace_builder *b)
 {
-    return (struct processes_events){.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .ctx = r};
+    return (struct processes_events){.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .ctx = b};
 }
 
 /* ---- samples ---- */
 
 /* One that was not wanted, as turned out: its tick belongs to the others'. */
-static void count_unwanted(struct recorder *r, const struct wire_sample *m)
+static void count_unwanted(struct trace_builder *b, const struct wire_sample *m)
 {
-    r->unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
+    b->unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
 }
 
-struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, uint32_t len_bytes)
+struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sample *m, uint32_t len_bytes)
 {
-    struct trace_writer *w = r->o.writer;
+    struct trace_writer *w = b->o.writer;
     const uint8_t *at = (const uint8_t *)(m + 1);
     struct process *p;
     uint32_t run_count = 0;
@@ -347,62 +347,62 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
     const uint8_t *task = at;
     at += m->task_len_bytes;
 
-    TRY(processes_of_sample(r->o.processes, m, &p));
+    TRY(processes_of_sample(b->o.processes, m, &p));
     if (!p) {
         /* Nothing had told of it, so it is none of those that are followed; when all are, it may have been one. */
-        if (m->flags & WIRE_UNCONFIGURED && !r->o.all)
-            count_unwanted(r, m);
+        if (m->flags & WIRE_UNCONFIGURED && !b->o.whole_host)
+            count_unwanted(b, m);
         else
-            r->losses[LOSS_process_gone]++;
+            b->losses[LOSS_process_gone]++;
         return NULL;
     }
     /* One that was sampled in case it were Python, or the new image of one that was. */
-    if (!processes_wants(r->o.processes, p)) {
-        count_unwanted(r, m);
+    if (!processes_wants(b->o.processes, p)) {
+        count_unwanted(b, m);
         return NULL;
     }
     if (trace_writer_full(w)) {
-        r->losses[LOSS_file_full]++;
+        b->losses[LOSS_file_full]++;
         return NULL;
     }
-    if (!p->configured && r->o.any)
-        TRY(processes_configure(r->o.processes, p));
+    if (!p->configured && b->o.include_non_python)
+        TRY(processes_configure(b->o.processes, p));
     struct thread *t = process_thread(p, m->tid);
     if (!t)
         return error_no_memory();
-    define_process(r, p);
-    if (r->o.late_unwind && m->stack_len_bytes && native.end != LOSS_complete)
-        TRY(late_unwind_run(r->o.late_unwind, p, m, at, &native));
+    define_process(b, p);
+    if (b->o.late_unwind && m->stack_len_bytes && native.end != LOSS_complete)
+        TRY(late_unwind_run(b->o.late_unwind, p, m, at, &native));
     if (native.end > LOSS_complete)
-        r->losses[native.end]++;
+        b->losses[native.end]++;
     uint32_t python_end = m->python_end;
     if (m->flags & WIRE_STALE)
         python_end = LOSS_stale_config;
     else if (m->flags & WIRE_UNCONFIGURED && p->python)
         python_end = LOSS_not_yet_known;
     if (python_end != m->python_end)
-        r->losses[python_end]++;
+        b->losses[python_end]++;
     /* Where not every process is wanted, the sampler leaves out the native part of one that may be none of them, too. */
-    if (python_end == LOSS_not_yet_known && !native.end && r->o.late_unwind)
+    if (python_end == LOSS_not_yet_known && !native.end && b->o.late_unwind)
         native.end = LOSS_not_yet_known;
     struct trace_tuple tuple = {.python_end = python_end, .native_end = native.end};
     if (m->kernel_count)
-        TRY(stacks_kernel(r, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
+        TRY(stacks_kernel(b, kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
     bool by_count = false;
     uint32_t frame_count;
     if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
         /* Greenlet puts records of its own into the chain: one at its outer end would hide that another is missing. */
-        by_count = !stacks_split_objects(r, python, m->python_count, &frame_count) || p->switches_stacks;
+        by_count = !stacks_split_objects(b, python, m->python_count, &frame_count) || p->switches_stacks;
         run_count = frame_count;
     } else {
-        frame_count = stacks_split(r, python, m->python_count, &run_count);
+        frame_count = stacks_split(b, python, m->python_count, &run_count);
     }
-    TRY(stacks_python(r, p, frame_count, &tuple.python_stack));
-    TRY(stacks_native(r, p, native.frames, native.count, &tuple.native_stack));
+    TRY(stacks_python(b, p, frame_count, &tuple.python_stack));
+    TRY(stacks_native(b, p, native.frames, native.count, &tuple.native_stack));
     struct trace_join count_join = {.kind = TRACE_JOIN_COUNT};
     if (native.count && run_count)
-        tuple.join = by_count ? trace_writer_intern(w, TRACE_join, &count_join) : stacks_join(r, &native, run_count);
-    if (m->stack_len_bytes && r->o.snapshots) {
+        tuple.join = by_count ? trace_writer_intern(w, TRACE_join, &count_join) : stacks_join(b, &native, run_count);
+    if (m->stack_len_bytes && b->o.snapshots) {
         uint64_t registers[WIRE_REGISTERS];
         memcpy(registers, m->registers, sizeof registers);
         struct trace_snapshot snapshot = {
@@ -415,7 +415,7 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         trace_writer_put(w, TRACE_snapshot, &snapshot);
         tuple.snapshot = snapshot.id;
         if (run_count && !tuple.join) {
-            struct trace_join join = {.kind = TRACE_JOIN_RECORD, .runs = {r->runs, run_count}};
+            struct trace_join join = {.kind = TRACE_JOIN_RECORD, .runs = {b->runs, run_count}};
             if (by_count)
                 join = count_join;
             tuple.join = trace_writer_intern(w, TRACE_join, &join);
@@ -428,80 +428,80 @@ struct error *recorder_sample(struct recorder *r, const struct wire_sample *m, u
         tuple.id = trace_writer_intern(w, TRACE_tuple, &tuple);
     struct trace_sample sample = {
         .time_ns = m->time_ns,
-        .thread = define_thread(r, p, t, m),
+        .thread = define_thread(b, p, t, m),
         .tuple = tuple.id,
         .cpu = m->cpu,
         .flags = (m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0) |
                  (m->flags & WIRE_GIL_KNOWN ? TRACE_SAMPLE_GIL_KNOWN : 0) |
                  (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0),
     };
-    if (p->python && (sample.label_set = python_names_labels(&r->names, w, p, m, task)))
+    if (p->python && (sample.label_set = python_names_labels(&b->names, w, p, m, task)))
         sample.flags |= TRACE_SAMPLE_LABELS;
-    if (m->period != r->o.event.period) {
+    if (m->period != b->o.event.period) {
         sample.flags |= TRACE_SAMPLE_VALUE;
         sample.value = m->period;
     }
-    trace_writer_sample(w, r->event, &sample);
+    trace_writer_sample(w, b->event, &sample);
     if (trace_writer_full(w)) {
-        r->losses[LOSS_file_full]++;
+        b->losses[LOSS_file_full]++;
         return NULL;
     }
     p->sample_count++;
-    r->counts.samples++;
-    r->file_samples++;
+    b->counts.samples++;
+    b->file_samples++;
     if (m->python_end == LOSS_complete)
-        r->counts.python_complete++;
+        b->counts.python_complete++;
     else if (m->python_end)
-        r->counts.python_cut++;
+        b->counts.python_cut++;
     else
-        r->counts.no_python++;
+        b->counts.no_python++;
     return NULL;
 }
 
-void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT])
+void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT])
 {
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
-        if (i == LOSS_complete || losses[i] <= r->written[i])
+        if (i == LOSS_complete || losses[i] <= b->written[i])
             continue;
         struct trace_loss record = {
             .time_ns = time_ns,
             .reason = i,
-            .name = trace_writer_cstr(r->o.writer, trace_loss_name(i)),
-            .count = losses[i] - r->written[i],
+            .name = trace_writer_cstr(b->o.writer, trace_loss_name(i)),
+            .count = losses[i] - b->written[i],
         };
-        trace_writer_put(r->o.writer, TRACE_loss, &record);
-        if (trace_writer_full(r->o.writer))
+        trace_writer_put(b->o.writer, TRACE_loss, &record);
+        if (trace_writer_full(b->o.writer))
             return; /* the end will hold it */
-        r->written[i] = losses[i];
+        b->written[i] = losses[i];
     }
 }
 
-void recorder_period(struct recorder *r, uint64_t time_ns, uint64_t period, const char *why)
+void trace_builder_period(struct trace_builder *b, uint64_t time_ns, uint64_t period, const char *why)
 {
-    struct trace_period record = {.event = r->event, .time_ns = time_ns, .period = period,
-                                  .reason = trace_writer_cstr(r->o.writer, why)};
+    struct trace_period record = {.event = b->event, .time_ns = time_ns, .period = period,
+                                  .reason = trace_writer_cstr(b->o.writer, why)};
 
-    trace_writer_put(r->o.writer, TRACE_period, &record);
-    r->o.event.period = period;
+    trace_writer_put(b->o.writer, TRACE_period, &record);
+    b->o.event.period = period;
 }
 
-struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns)
+struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns)
 {
     struct process *p;
 
-    r->o.writer = writer;
-    r->begun = false;
-    r->file_samples = 0;
-    for (uint32_t cursor = 0; (p = processes_next(r->o.processes, &cursor));)
+    b->o.writer = writer;
+    b->begun = false;
+    b->file_samples = 0;
+    for (uint32_t cursor = 0; (p = processes_next(b->o.processes, &cursor));)
         p->perf_map.written_size = 0; /* a file has to hold them itself */
-    return recorder_begin_epoch(r, time_ns);
+    return trace_builder_begin_epoch(b, time_ns);
 }
 
-void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count)
+void trace_builder_ticks(struct trace_builder *b, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct trace_ticks record = {
-            .event = r->event,
+            .event = b->event,
             .cpu = (uint32_t)ticks[i].cpu,
             .time_ns = time_ns,
             .count = ticks[i].count,
@@ -511,18 +511,18 @@ void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_t
             .idle = ticks[i].seen_idle,
             .unsampled = ticks[i].seen_others,
         };
-        trace_writer_put(r->o.writer, TRACE_ticks, &record);
+        trace_writer_put(b->o.writer, TRACE_ticks, &record);
     }
 }
 
-void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost)
+void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost)
 {
-    put_clock(r);
+    put_clock(b);
     struct trace_end record = {
         .time_ns = time_ns,
         .reason = reason,
-        .sample_count = r->file_samples,
+        .sample_count = b->file_samples,
         .lost_count = lost,
     };
-    trace_writer_put(r->o.writer, TRACE_end, &record);
+    trace_writer_put(b->o.writer, TRACE_end, &record);
 }

@@ -19,7 +19,7 @@
 #include "capture/trace/late_unwind.h"
 #include "formats/trace/trace.h"
 
-struct recorder_options {
+struct trace_builder_options {
     struct trace_writer *writer;
     const struct host *host;
     struct modules *modules;
@@ -28,42 +28,42 @@ struct recorder_options {
     struct kallsyms *kallsyms;
     struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
     bool snapshots;            /* copies of stacks go into the trace */
-    bool any;                  /* processes that are not Python, too */
-    bool all;                  /* the whole host, not a command or named processes */
+    bool include_non_python;                  /* processes that are not Python, too */
+    bool whole_host;                  /* the whole host, not a command or named processes */
     bool cmdline;              /* command lines are recorded */
     struct sampler_event_info event;
     uint64_t frequency_hz;
     const struct settings *settings; /* borrowed */
 };
 
-struct recorder;
-struct error *recorder_create(const struct recorder_options *options, struct recorder **out);
-void recorder_destroy(struct recorder *r);
+struct trace_builder;
+struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out);
+void trace_builder_destroy(struct trace_builder *b);
 /* What stands at the beginning of an epoch: clocks, host, options, events. Also begins the next epoch when one is due. */
-struct error *recorder_begin_epoch(struct recorder *r, uint64_t time_ns);
+struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns);
 /* Goes on in another file, complete in itself; the one before was ended. */
-struct error *recorder_next_file(struct recorder *r, struct trace_writer *writer, uint64_t time_ns);
+struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns);
 /* How the table of processes is to tell of changes. */
-struct processes_events recorder_process_events(struct recorder *r);
-struct error *recorder_code(struct recorder *r, const struct wire_code *message, uint32_t len_bytes);
-struct error *recorder_sample(struct recorder *r, const struct wire_sample *sample, uint32_t len_bytes);
+struct processes_events trace_builder_process_events(struct trace_builder *b);
+struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes);
+struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sample *sample, uint32_t len_bytes);
 /* Symbols that the processes wrote of their generated code. Before the losses and the end of a file. */
-struct error *recorder_perf_maps(struct recorder *r, uint64_t time_ns);
+struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns);
 /* Losses so far, by reason: what has come since the call before is written. */
-void recorder_losses(struct recorder *r, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
+void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
 /* The period is another from now on. */
-void recorder_period(struct recorder *r, uint64_t time_ns, uint64_t period, const char *why);
+void trace_builder_period(struct trace_builder *b, uint64_t time_ns, uint64_t period, const char *why);
 /* Samples that came from a CPU and turned out not to be wanted, so far. */
-uint64_t recorder_unwanted(const struct recorder *r, uint32_t cpu);
-void recorder_ticks(struct recorder *r, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count);
-void recorder_end(struct recorder *r, uint64_t time_ns, uint32_t reason, uint64_t lost);
+uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t cpu);
+void trace_builder_ticks(struct trace_builder *b, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count);
+void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 
 /* Losses that were noticed in user space; add the sampler's own. */
-const uint64_t *recorder_loss_counts(const struct recorder *r);
+const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
 
-struct recorder_counts {
+struct trace_builder_counts {
     uint64_t samples, python_complete, python_cut, no_python, processes;
 };
-struct recorder_counts recorder_counts(const struct recorder *r);
+struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the recorder share. recorder.c writes samples and what they refer
+ * What the parts of the trace builder share. trace_builder.c writes samples and what they refer
  * to, stacks.c finds the ids of their stacks.
  */
 #ifndef CAPTURE_TRACE_TRACE_BUILDER_STATE_H
@@ -20,14 +20,14 @@ struct python_entry {
 /* The most CPUs that Linux knows on x86-64. */
 #define CPUS_MAX 8192
 
-struct recorder {
-    struct recorder_options o;
-    uint64_t epoch_1; /* counts up over all files; 0: none was begun */
+struct trace_builder {
+    struct trace_builder_options o;
+    uint64_t epoch; /* counts up over all files; 0: none was begun */
     uint32_t event;
     bool begun;       /* the writer's first epoch has its head */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
-    struct recorder_counts counts;
+    struct trace_builder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
     struct python_names names;
     uint64_t unwanted[CPUS_MAX];
@@ -40,30 +40,30 @@ struct recorder {
 };
 
 /* The module's id in this epoch; 0 for NULL. */
-uint32_t recorder_define_module(struct recorder *r, struct module *m);
+uint32_t trace_builder_define_module(struct trace_builder *b, struct module *m);
 
 /* Code that the program made: what it calls a file in memory is none, unless it is an ELF file. */
-static inline bool mapping_is_generated(const struct mapping *m)
+static inline bool code_mapping_is_generated(const struct code_mapping *m)
 {
-    return mapping_is_anonymous(m) && (!m->module || m->module->kind == MODULE_OTHER);
+    return code_mapping_is_anonymous(m) && (!m->module || m->module->kind == MODULE_OTHER);
 }
 
 /* ---- stacks.c: the ids of stacks in this epoch of the trace; frames that are new there are defined ---- */
 
 /* Another mapping: the same addresses may be other functions now. */
 void stacks_forget(struct process_stacks *s);
-/* Splits the sampler's entries into frames (r->entries, innermost first) and runs (r->runs, outermost first). */
-uint32_t stacks_split(struct recorder *r, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count);
+/* Splits the sampler's entries into frames (b->entries, innermost first) and runs (b->runs, outermost first). */
+uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count);
 /* The same where each frame is a run of its own, up to 3.10; false when nothing is known of the runs. */
-bool stacks_split_objects(struct recorder *r, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count);
-/* Of the first `count` r->entries. */
-struct error *stacks_python(struct recorder *r, struct process *p, uint32_t count, uint32_t *stack);
+bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count);
+/* Of the first `count` b->entries. */
+struct error *stacks_python(struct trace_builder *b, struct process *p, uint32_t count, uint32_t *stack);
 /* Frames as module and offset in its file. */
-struct error *stacks_native(struct recorder *r, struct process *p, const struct native_frame *wire, uint32_t count,
+struct error *stacks_native(struct trace_builder *b, struct process *p, const struct native_frame *wire, uint32_t count,
                             uint32_t *stack);
-struct error *stacks_kernel(struct recorder *r, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
+struct error *stacks_kernel(struct trace_builder *b, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
                             uint32_t *stack);
-/* The join of r->runs with a stack whose native frames are known: indices from the outermost. */
-uint32_t stacks_join(struct recorder *r, const struct late_unwind_result *native, uint32_t run_count);
+/* The join of b->runs with a stack whose native frames are known: indices from the outermost. */
+uint32_t stacks_join(struct trace_builder *b, const struct late_unwind_result *native, uint32_t run_count);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define VEC(type)           \
     struct {                \
@@ -37,6 +38,18 @@ static inline bool vec_grow_(void **data, size_t *cap, size_t need, size_t size_
 #define VEC_RESERVE(v, need) \
     ((size_t)(need) <= (v)->cap || vec_grow_((void **)&(v)->data, &(v)->cap, (need), sizeof *(v)->data))
 #define VEC_PUSH(v, item) (VEC_RESERVE(v, (v)->count + 1) ? ((v)->data[(v)->count++] = (item), true) : false)
+
+static inline void vec_extend_zero_(void *data, size_t *count, size_t size_bytes, size_t count_new)
+{
+    if (*count >= count_new)
+        return;
+    memset((char *)data + *count * size_bytes, 0, (count_new - *count) * size_bytes);
+    *count = count_new;
+}
+/* Makes it hold `count_new` items at least, the new ones zero: for caches by id. False when memory ran out. */
+#define VEC_EXTEND_ZERO(v, count_new) \
+    (VEC_RESERVE(v, count_new) ? (vec_extend_zero_((v)->data, &(v)->count, sizeof *(v)->data, count_new), true) : false)
+
 #define VEC_DEINIT(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->cap = 0)
 
 #endif

@@ -8,7 +8,6 @@
 #include "bpf/native_unwind.h"
 #include "formats/base/vec.h"
 #include "formats/elf/unwind_table.h"
-#include "symbolize/reach.h"
 
 struct module_table {
     bool tried;
@@ -75,7 +74,7 @@ static struct error *table_of(struct table_unwinder *t, uint32_t module, const s
     uint32_t index;
 
     TRY(modcache_index(t->modules, t->epoch, module, &index));
-    if (!VEC_REACH(&t->tables, index + 1))
+    if (!VEC_EXTEND_ZERO(&t->tables, index + 1))
         return error_no_memory();
     struct module_table *m = &t->tables.data[index];
     if (!m->tried) {

@@ -8,7 +8,7 @@
 #include "formats/base/buf.h"
 #include "formats/base/printable.h"
 #include "symbolize/check/dwfl_unwind.h"
-#include "symbolize/reach.h"
+#include "formats/base/vec.h"
 #include "symbolize/stack/snapshot.h"
 #include "symbolize/binary/symbols.h"
 #include "symbolize/check/table_unwind.h"
@@ -196,7 +196,7 @@ static struct error *space_of(struct unwind_check *c, const struct epoch *e, con
     uint32_t count;
     const struct unwind_mapping *mappings = mappings_of(c, shot, &count);
 
-    if (!VEC_REACH(&c->spaces, shot->process + 1))
+    if (!VEC_EXTEND_ZERO(&c->spaces, shot->process + 1))
         return error_no_memory();
     struct process_space *p = &c->spaces.data[shot->process], *oldest = NULL;
     if (p->space && p->version != version)
@@ -469,7 +469,7 @@ struct error *unwind_check_sample(struct unwind_check *c, struct epoch *e, const
 {
     struct check_report *r = &c->report;
 
-    if (!VEC_REACH(&c->verdicts, e->tuples.count))
+    if (!VEC_EXTEND_ZERO(&c->verdicts, e->tuples.count))
         return error_no_memory();
     struct tuple_verdict *v = &c->verdicts.data[sample->tuple];
     if (!v->known)

@@ -5,7 +5,7 @@
 
 #include "formats/cpython/code.h"
 #include "symbolize/stack/merge.h"
-#include "symbolize/reach.h"
+#include "formats/base/vec.h"
 
 enum { INLINE_MAX = 64 };
 
@@ -210,7 +210,7 @@ struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t mo
     bool added;
 
     if (module) {
-        if (!VEC_REACH(&f->module_states, e->modules.count))
+        if (!VEC_EXTEND_ZERO(&f->module_states, e->modules.count))
             return error_no_memory();
         struct module_state *state = &f->module_states.data[module];
         if (!state->index_plus1) {
@@ -234,7 +234,7 @@ struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id
     const struct epoch_frame *from = &e->frames.data[id];
     bool python = from->type == TRACE_python_frame;
 
-    if (!VEC_REACH(&f->states, e->frames.count))
+    if (!VEC_EXTEND_ZERO(&f->states, e->frames.count))
         return error_no_memory();
     struct frame_state *state = &f->states.data[id];
     if (state->number && (!python || state->interpreter == interpreter)) {

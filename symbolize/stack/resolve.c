@@ -9,7 +9,6 @@
 #include "symbolize/stack/frames.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/model.h"
-#include "symbolize/reach.h"
 #include "symbolize/stack/snapshot.h"
 
 enum {
@@ -342,7 +341,7 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
 {
     uint32_t name, unit;
 
-    if (!VEC_REACH(&r->event_states, e->events.count))
+    if (!VEC_EXTEND_ZERO(&r->event_states, e->events.count))
         return error_no_memory();
     if (!r->event_states.data[event]) {
         TRY(frames_string(&r->frames, e, e->events.data[event].def.name, &name));
@@ -367,7 +366,7 @@ static struct error *name_process(struct resolver *r, const struct epoch *e, uin
     memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);
     if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
         key.file = r->file_number;
-    if (!VEC_REACH(&r->process_states, e->processes.count))
+    if (!VEC_EXTEND_ZERO(&r->process_states, e->processes.count))
         return error_no_memory();
     TRY(frames_string(&r->frames, e, p->comm, &comm));
     uint32_t number = model_process(&r->model, &key, comm);
@@ -396,7 +395,7 @@ static struct error *find_thread(struct resolver *r, const struct epoch *e, uint
     uint32_t process = e->threads.data[thread].def.process;
     const struct epoch_process *p = &e->processes.data[process];
 
-    if (!VEC_REACH(&r->thread_states, e->threads.count) || !VEC_REACH(&r->process_states, e->processes.count))
+    if (!VEC_EXTEND_ZERO(&r->thread_states, e->threads.count) || !VEC_EXTEND_ZERO(&r->process_states, e->processes.count))
         return error_no_memory();
     if (!r->process_states.data[process])
         TRY(name_process(r, e, process));
@@ -422,7 +421,7 @@ struct error *resolver_rename(struct resolver *r, const struct epoch *e, const s
 static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tuple, uint32_t interpreter,
                                 uint64_t time_ns, uint32_t *out)
 {
-    if (!VEC_REACH(&r->tuple_heads, e->tuples.count))
+    if (!VEC_EXTEND_ZERO(&r->tuple_heads, e->tuples.count))
         return error_no_memory();
     for (uint32_t i = r->tuple_heads.data[tuple]; i; i = r->tuple_states.data[i - 1].next_plus1) {
         if (r->tuple_states.data[i - 1].interpreter == interpreter) {
@@ -442,7 +441,7 @@ static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tu
 /* The labels of a set as the outermost frames of a stack; EMIT_NO_STACK when none is shown. */
 static struct error *find_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *root)
 {
-    if (!VEC_REACH(&r->label_roots, e->label_sets.count))
+    if (!VEC_EXTEND_ZERO(&r->label_roots, e->label_sets.count))
         return error_no_memory();
     uint32_t *known = &r->label_roots.data[set];
     *root = EMIT_NO_STACK;

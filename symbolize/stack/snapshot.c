@@ -48,7 +48,7 @@ static void make_room(struct snapshots *s)
 
 /* What can be unwound through: executable mappings, and those whose protection the trace does not tell. */
 static struct error *show_mappings(struct snapshots *s, struct snapshot_process *p, struct modcache *modules,
-                                   struct epoch *e, const struct mappings *mappings)
+                                   struct epoch *e, const struct address_space *mappings)
 {
     p->mappings.count = 0;
     for (size_t i = 0; i < mappings->now.count; i++) {
@@ -76,7 +76,7 @@ struct error *snapshots_unwind(struct snapshots *s, struct modcache *modules, st
                                uint64_t time_ns, uint32_t *end)
 {
     const struct trace_snapshot *shot = &e->snapshots.data[snapshot];
-    struct mappings *mappings = &e->processes.data[shot->process].mappings;
+    struct address_space *mappings = &e->processes.data[shot->process].mappings;
 
     s->frames.count = 0;
     if (shot->registers.count != REGISTER_COUNT) {
@@ -91,7 +91,7 @@ struct error *snapshots_unwind(struct snapshots *s, struct modcache *modules, st
         if (!VEC_PUSH(&s->processes, (struct snapshot_process){0}))
             return error_no_memory();
     }
-    if (!VEC_RESERVE(&s->frames, FRAMES_MAX) || !mappings_move(mappings, time_ns))
+    if (!VEC_RESERVE(&s->frames, FRAMES_MAX) || !address_space_move(mappings, time_ns))
         return error_no_memory();
 
     struct snapshot_process *p = &s->processes.data[shot->process];

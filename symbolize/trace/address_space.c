@@ -5,14 +5,14 @@
 
 #include "formats/base/sort.h"
 
-void mappings_deinit(struct mappings *m)
+void address_space_deinit(struct address_space *m)
 {
     VEC_DEINIT(&m->changes);
     VEC_DEINIT(&m->now);
-    *m = (struct mappings){0};
+    *m = (struct address_space){0};
 }
 
-bool mappings_add(struct mappings *m, const struct mapping_change *change)
+bool address_space_add(struct address_space *m, const struct mapping_change *change)
 {
     if (change->mapping.end <= change->mapping.address)
         return true;
@@ -29,14 +29,14 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Stable, as the order in the file decides between changes of one moment. */
-static bool sort_changes(struct mappings *m)
+static bool sort_changes(struct address_space *m)
 {
     m->changes_unsorted = !sort_stable(m->changes.data, m->changes.count, sizeof *m->changes.data, by_time);
     return !m->changes_unsorted;
 }
 
 /* The first mapping that ends after the address. */
-static size_t first_after(const struct mappings *m, uint64_t address)
+static size_t first_after(const struct address_space *m, uint64_t address)
 {
     size_t lo = 0, hi = m->now.count;
 
@@ -51,7 +51,7 @@ static size_t first_after(const struct mappings *m, uint64_t address)
 }
 
 /* Takes what the change covers out of `now` (splitting a mapping it lies inside of) and puts the new one there. */
-static bool apply(struct mappings *m, const struct mapping_change *change)
+static bool apply(struct address_space *m, const struct mapping_change *change)
 {
     const struct mapping *new = &change->mapping;
     size_t first = first_after(m, new->address), last = first;
@@ -84,7 +84,7 @@ static bool apply(struct mappings *m, const struct mapping_change *change)
     return true;
 }
 
-bool mappings_move(struct mappings *m, uint64_t time_ns)
+bool address_space_move(struct address_space *m, uint64_t time_ns)
 {
     bool over = m->changes_unsorted;
 
@@ -106,7 +106,7 @@ bool mappings_move(struct mappings *m, uint64_t time_ns)
     return true;
 }
 
-const struct mapping *mappings_find(const struct mappings *m, uint64_t address)
+const struct mapping *address_space_find(const struct address_space *m, uint64_t address)
 {
     size_t i = first_after(m, address);
 

@@ -31,7 +31,7 @@ struct mapping_change {
 };
 
 /* {0} is an address space with nothing in it. */
-struct mappings {
+struct address_space {
     VEC(struct mapping_change) changes;
     bool changes_unsorted;
     size_t applied;          /* changes that `now` contains */
@@ -39,12 +39,12 @@ struct mappings {
     uint64_t version;        /* changes whenever `now` does */
 };
 
-void mappings_deinit(struct mappings *m);
+void address_space_deinit(struct address_space *m);
 /* False when memory ran out. A range that is empty or wraps around is ignored. */
-bool mappings_add(struct mappings *m, const struct mapping_change *change);
+bool address_space_add(struct address_space *m, const struct mapping_change *change);
 /* Moves `now` to that moment: all changes up to and including it. False when memory ran out. */
-bool mappings_move(struct mappings *m, uint64_t time_ns);
+bool address_space_move(struct address_space *m, uint64_t time_ns);
 /* The mapping that holds the address at the moment of `now`, or NULL. */
-const struct mapping *mappings_find(const struct mappings *m, uint64_t address);
+const struct mapping *address_space_find(const struct address_space *m, uint64_t address);
 
 #endif

@@ -9,7 +9,7 @@ static void forget(struct epoch *e)
     for (size_t i = 0; i < e->events.count; i++)
         VEC_DEINIT(&e->events.data[i].changes);
     for (size_t i = 0; i < e->processes.count; i++)
-        mappings_deinit(&e->processes.data[i].mappings);
+        address_space_deinit(&e->processes.data[i].mappings);
     e->strings.count = e->events.count = e->processes.count = e->threads.count = e->modules.count = 0;
     e->codes.count = e->frames.count = e->kernel_symbols.count = e->stacks.count = 0;
     e->snapshots.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
@@ -104,7 +104,7 @@ static bool load_mapping(struct epoch *e, const struct trace_mapping *m)
         return true;
     if (!process->interpreter && m->change == 0 && e->modules.data[m->module].def.eval_ranges.count)
         process->interpreter = m->module;
-    return mappings_add(&process->mappings, &change);
+    return address_space_add(&process->mappings, &change);
 }
 
 static bool load_stack(struct epoch *e, const struct trace_stack *s)

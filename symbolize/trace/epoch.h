@@ -34,7 +34,7 @@ struct epoch_process {
     struct trace_process def;
     uint32_t comm;        /* string, the newest */
     uint32_t interpreter; /* module: the first one mapped that holds an eval loop; 0 for none */
-    struct mappings mappings;
+    struct address_space mappings;
 };
 
 struct epoch_thread {

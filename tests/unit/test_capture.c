@@ -441,7 +441,7 @@ struct told {
     uint32_t mapped, ended;
 };
 
-static void on_mapped(void *ctx, struct process *p, struct mapping *m)
+static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
 {
     (void)p, (void)m;
     ((struct told *)ctx)->mapped++;
@@ -493,7 +493,7 @@ static void test_processes(void **state)
     /* In the middle of another one: that is cut in two. */
     map(p, 5000001, 0x14000, 0x2000, "/c");
     assert_int_equal(process->mappings.count, 4);
-    const struct mapping *m = process->mappings.data;
+    const struct code_mapping *m = process->mappings.data;
     assert_int_equal(m[0].address, 0x10000);
     assert_int_equal(m[0].length, 0x4000);
     assert_string_equal(m[1].path, "/c");

@@ -16,25 +16,25 @@
 
 /* ---- mappings ---- */
 
-static void change(struct mappings *m, uint64_t time_ns, uint64_t from, uint64_t to, uint32_t module)
+static void change(struct address_space *m, uint64_t time_ns, uint64_t from, uint64_t to, uint32_t module)
 {
     struct mapping_change c = {.time_ns = time_ns,
                                .unmapped = !module,
                                .mapping = {.address = from, .end = to, .file_offset = 0x10000, .module = module}};
 
-    assert_true(mappings_add(m, &c));
+    assert_true(address_space_add(m, &c));
 }
 
-static uint32_t module_at(struct mappings *m, uint64_t time_ns, uint64_t address)
+static uint32_t module_at(struct address_space *m, uint64_t time_ns, uint64_t address)
 {
-    assert_true(mappings_move(m, time_ns));
-    const struct mapping *found = mappings_find(m, address);
+    assert_true(address_space_move(m, time_ns));
+    const struct mapping *found = address_space_find(m, address);
     return found ? found->module : 0;
 }
 
 static void test_mappings_over_time(void **state)
 {
-    struct mappings m = {0};
+    struct address_space m = {0};
 
     (void)state;
     assert_int_equal(module_at(&m, 5, 0x1000), 0);
@@ -45,7 +45,7 @@ static void test_mappings_over_time(void **state)
     assert_int_equal(module_at(&m, 9, 0x2000), 1);
     assert_int_equal(module_at(&m, 10, 0x2000), 2);
     assert_int_equal(module_at(&m, 10, 0x3000), 1);
-    assert_int_equal(mappings_find(&m, 0x3000)->file_offset, 0x12000);
+    assert_int_equal(address_space_find(&m, 0x3000)->file_offset, 0x12000);
     assert_int_equal(module_at(&m, 20, 0x27ff), 2);
     assert_int_equal(module_at(&m, 20, 0x2800), 0);
     assert_int_equal(module_at(&m, 20, 0x4000), 1);
@@ -64,7 +64,7 @@ static void test_mappings_over_time(void **state)
     change(&m, 40, 0x100, 0x100, 5);
     change(&m, 40, 0x200, 0x100, 5);
     assert_int_equal(module_at(&m, 40, 0x100), 3);
-    mappings_deinit(&m);
+    address_space_deinit(&m);
 }
 
 /* ---- stacks ---- */

@@ -22,7 +22,7 @@ static const char *value(const struct settings *s, const char *key)
 static void test_usual(void **state)
 {
     (void)state;
-    struct record_options o = {.frequency_hz = 99, .kernel = true, .follow = true};
+    struct session_options o = {.frequency_hz = 99, .kernel = true, .follow = true};
     struct settings s;
 
     settings_of_options(&o, false, &s);
@@ -45,7 +45,7 @@ static void test_limits(void **state)
 
     assert_null(filter_add_comms(&filter, "python3,celery"));
     assert_null(filter_add_comms(&filter, "uwsgi"));
-    struct record_options o = {
+    struct session_options o = {
         .frequency_hz = 999, .pids = &pid, .pid_count = 1, .filter = &filter, .cpus = cpus, .cpu_count = 2,
         .unwind = UNWIND_BOTH, .stack_bytes = 4096, .max_cpu = 0.025, .max_bytes = 1 << 20, .max_memory = 64 << 20,
     };
