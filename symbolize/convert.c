@@ -54,7 +54,7 @@ static void deinit(struct convert *c)
     VEC_DEINIT(&c->inputs);
 }
 
-static bool listed(const struct options_ids *ids, uint32_t id)
+static bool listed(const struct option_numbers *ids, uint32_t id)
 {
     bool found = !ids->count;
 

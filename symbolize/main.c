@@ -8,20 +8,12 @@
 #include <sys/stat.h>
 
 #include "formats/base/output.h"
+#include "formats/base/program.h"
 #include "symbolize/convert.h"
 #include "symbolize/trace/input.h"
 #include "symbolize/options.h"
 
-enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
-
-static int fail(struct error *err)
-{
-    int status = err->code == ERROR_USAGE ? EXIT_USAGE : EXIT_FAILED;
-
-    fprintf(stderr, "pysym: %s\n", error_text(err));
-    error_destroy(err);
-    return status;
-}
+static const char program[] = "pysym";
 
 static int inform(const struct options *o)
 {
@@ -29,7 +21,7 @@ static int inform(const struct options *o)
         options_help(stdout);
     else
         printf("pysym " TOOL_VERSION "\n");
-    return fflush(stdout) == 0 ? EXIT_GOOD : fail(error_file(errno, "standard output", "could not be written"));
+    return program_end_output(program);
 }
 
 static bool is_file(const char *path, const struct stat *file)
@@ -95,7 +87,7 @@ int main(int argc, char **argv)
     int status = EXIT_GOOD;
 
     if (err) {
-        status = fail(err);
+        status = program_usage(program, err);
     } else if (o.help || o.version) {
         status = inform(&o);
     } else {
@@ -106,7 +98,7 @@ int main(int argc, char **argv)
         o.emit.exporter = "pysym " TOOL_VERSION;
         err = run(&o, &outcome);
         if (err)
-            status = fail(err);
+            status = program_fail(program, err);
         else if (o.strict && outcome.differs) {
             fprintf(stderr, "pysym: stacks of the kernel and of its witnesses differ\n");
             status = EXIT_INCOMPLETE;

@@ -10,15 +10,11 @@
 #include <stdio.h>
 
 #include "formats/base/err.h"
+#include "formats/base/options.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 
 enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP, OUTPUT_UNWIND_CHECK };
-
-struct options_ids {
-    uint32_t *data;
-    size_t count, cap;
-};
 
 /* Texts are borrowed from argv. */
 struct options {
@@ -27,15 +23,15 @@ struct options {
     const char *output;       /* NULL: standard output */
     enum output_kind kind;
     const struct emitter *emitter; /* of OUTPUT_EMITTER */
-    VEC(const char *) archives;    /* ends with NULL */
-    VEC(const char *) symfs;       /* ends with NULL */
+    const char *format;            /* as given; NULL: by the output's name */
+    struct option_texts archives, symfs; /* each ends with NULL */
     const char *sysroot;
     bool debuginfod, show_interpreter, python_only, strict;
     struct emit_options emit;
     /* Which samples. */
     bool gil;
     bool labels; /* stacks begin with their labels */
-    struct options_ids pids, tids; /* empty: all */
+    struct option_numbers pids, tids; /* empty: all */
     uint64_t from_ns, to_ns;       /* since the start of each file; to_ns is exclusive */
 };
 

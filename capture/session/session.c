@@ -25,21 +25,6 @@
 #define PROC_HZ_MAX 10000
 
 enum queued { QUEUED_MESSAGE, QUEUED_SIDEBAND };
-const char *const unwind_mode_names[] = {
-    [UNWIND_TABLES] = "tables",
-    [UNWIND_SNAPSHOT] = "snapshot",
-    [UNWIND_BOTH] = "both",
-    [UNWIND_FRAME_POINTERS] = "fp",
-    [UNWIND_NO] = "none",
-    NULL,
-};
-
-const char *const backend_names[] = {
-    [BACKEND_AUTO] = "auto",
-    [BACKEND_BPF] = "bpf",
-    [BACKEND_PROC] = "proc",
-    NULL,
-};
 
 /* ---- what comes in ---- */
 

@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_SETTINGS_H
 #define CAPTURE_SESSION_SETTINGS_H
 
-#include "capture/session/session.h"
+#include "capture/session/session_options.h"
 
 #define SETTINGS_MAX 16
 

@@ -426,7 +426,7 @@ def test_usage(make, pysym, tmp_path):
             ([trace, "--frobnicate"], "unknown option --frobnicate"), ([trace, "-z"], "unknown option -z"),
             ([trace, "--function=3"], "--function takes no argument"), ([trace, "--columns=3"], "--columns takes no argument"),
             ([trace, "--frobnicate=3"], "unknown option --frobnicate"),
-            ([trace, "-f"], "wants an argument"), ([trace, "-f", "folded", "--pid", "x"], "--pid wants numbers"),
+            ([trace, "-f"], "wants an argument"), ([trace, "-f", "folded", "--pid", "x"], "--pid wants numbers of processes, like 123,456, not 'x'"),
             ([trace, "-f", "folded", "--pid", "1,"], "--pid wants numbers"),
             ([trace, "-f", "folded", "--time", "5"], "--time wants"),
             ([trace, "-f", "folded", "--time", "5,2"], "--time wants"),

@@ -15,10 +15,16 @@ RECORD = [
     ("--max-cpu 101", "share of a CPU"), ("--max-cpu nan", "share of a CPU"), ("--max-memory 1K", "amount of memory"),
     ("--nice 20", "nice value"),
     ("--unwind x", "unwind"), ("--unwind-memory 1", "unwind tables"), ("--stack-size 65537", "stack size"),
+    ("--stack-size 4096", "--unwind snapshot"), ("--unwind tables --stack-size 4096", "--unwind snapshot"),
+    ("--stack-size 4096 --unwind fp", "--unwind snapshot"), ("--no-native --stack-size 4096", "--unwind snapshot"),
+    ("--unwind snapshot --stack-size 0", "stack size"),
     ("--backend x", "backend"), ("-m 5000", "ring size"), ("--comm ,a", "command names"),
-    ("--comm a --comm ,b", "command names"), ("--strip-code", "--archive"), ("--idle", "off-CPU"), ("--gil", "pysym"),
-    ("--bogus", "not understood"), ("-F", "not understood"), ("-C 0 --comm a -p 1 --bogus", "not understood"),
-    ("--max-size 1M --keep 2", "--max-size"), ("-p 1 -- true", "-p or a command"), ("true", "too much"),
+    ("--comm a --comm ,b", "command names"), ("--strip-code", "--strip-code goes with --archive only"), ("--idle", "off-CPU"), ("--gil", "pysym"),
+    ("--bogus", "unknown option --bogus"), ("--bogus=1", "unknown option --bogus"), ("-qz", "unknown option -z"),
+    ("-F", "-F wants an argument"), ("--rate", "--rate wants an argument"), ("--quiet=1", "--quiet takes no argument"),
+    ("-C 0 --comm a -p 1 --bogus", "unknown option --bogus"),
+    ("--max-size 1M --keep 2", "--keep goes with --rotate or --rotate-size only"),
+    ("--max-size 1M --keep 2 --rotate 1m", "--max-size and --rotate exclude each other"), ("-p 1 -- true", "-p or a command"), ("true", "too much"),
     ("--archive t.bin", "trace and the archive"), ("--backend proc --archive ./t.bin -- true", "trace and the archive"),
     ("-o - --archive - -- true", "trace and the archive"), ("-o t-%q.bin -- true", "%q"), ("--rotate 1 -- true", "%t"),
     ("--keep 3 -- true", "--rotate"), ("--keep 3 -o t-%t.bin -- true", "--rotate"),
@@ -26,7 +32,7 @@ RECORD = [
 ]
 OTHER = [
     ("", "say what"), ("bogus", "not known"), ("info x", "no arguments"), ("archive", "name a trace"),
-    ("archive --bogus", "not understood"), ("archive -", "with -o"), ("archive there.bin -o there.bin", "a trace"),
+    ("archive --bogus", "unknown option --bogus"), ("info --bogus", "unknown option --bogus"), ("archive -", "with -o"), ("archive there.bin -o there.bin", "a trace"),
     ("archive there.bin -o ./there.bin", "a trace"), ("archive other there.bin -o link.bin", "a trace"),
 ]
 
@@ -36,6 +42,8 @@ def test_record(pycap, tmp_path, options, message):
     result = pycap("record", "-o", "t.bin", *options.split(" "), cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
     assert message in result.stderr and "Sanitizer" not in result.stderr
+    said, advice = result.stderr.splitlines() if "Try" in result.stderr else (result.stderr.rstrip("\n"), None)
+    assert said.startswith("pycap: ") and advice in (None, "Try 'pycap --help'."), result.stderr
 
 
 @pytest.mark.parametrize("options, message", OTHER, ids=[options for options, _ in OTHER])
@@ -46,6 +54,16 @@ def test_other(pycap, tmp_path, options, message):
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
     assert message in result.stderr and "Sanitizer" not in result.stderr
     assert (tmp_path / "there.bin").read_text() == "what was captured"
+
+
+@pytest.mark.parametrize("options", ["--help", "--version", "record --help", "record --version", "archive --help",
+                                     "info --help", "info"])
+def test_full_output(pycap, options):
+    """What cannot be printed is an error, and named."""
+    with open("/dev/full", "w") as full:
+        result = pycap(*options.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == 1, result.stderr
+    assert "standard output" in result.stderr and "No space left" in result.stderr, result.stderr
 
 
 def test_info_prints_no_control_characters(pycap):

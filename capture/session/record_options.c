@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of `pycap record`, a row each, and what their arguments mean. */
+#include "capture/session/record_options.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/host/host.h"
+
+static_assert(offsetof(struct record_options, session) == 0, "a member has one offset in both");
+
+#define MIB (UINT64_C(1) << 20)
+
+/* By enum unwind_mode and by enum backend, as the command line and the trace have them. */
+static const char *const unwind_names[] = {
+    [UNWIND_TABLES] = "tables",
+    [UNWIND_SNAPSHOT] = "snapshot",
+    [UNWIND_BOTH] = "both",
+    [UNWIND_FRAME_POINTERS] = "fp",
+    [UNWIND_NO] = "none",
+    NULL,
+};
+
+static const char *const backend_names[] = {
+    [BACKEND_AUTO] = "auto",
+    [BACKEND_BPF] = "bpf",
+    [BACKEND_PROC] = "proc",
+    NULL,
+};
+
+/* ---- setters ---- */
+
+static struct error *set_cpus(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row;
+    free(o->cpus);
+    o->cpus = NULL;
+    TRY(host_parse_cpus(argument, &o->cpus, &o->session.cpu_count));
+    o->session.cpus = o->cpus;
+    return NULL;
+}
+
+static struct error *set_max_cpu(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+    char *rest;
+    double percent = strtod(argument, &rest);
+
+    if (rest == argument || (*rest && strcmp(rest, "%")) || !(percent > 0) || percent > 100)
+        return option_refuse(row, argument);
+    o->session.max_cpu = percent / 100;
+    return NULL;
+}
+
+static struct error *set_nice(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+    char *rest;
+    long v = strtol(argument, &rest, 10);
+
+    if (rest == argument || *rest || v < -20 || v > 19)
+        return option_refuse(row, argument);
+    o->session.nice = (int)v;
+    o->session.has_nice = true;
+    return NULL;
+}
+
+static struct error *add_comms(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row;
+    o->session.filter = &o->filter;
+    return filter_add_comms(&o->filter, argument);
+}
+
+static struct error *add_cgroups(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row;
+    o->session.filter = &o->filter;
+    return filter_add_cgroups(&o->filter, argument);
+}
+
+static struct error *set_native(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row, (void)argument;
+    if (o->session.unwind == UNWIND_NO)
+        o->session.unwind = UNWIND_TABLES;
+    return NULL;
+}
+
+static struct error *set_no_native(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row, (void)argument;
+    o->session.unwind = UNWIND_NO;
+    return NULL;
+}
+
+/* Accepted for the habit of it: what it asks for is always done. */
+static struct error *accept(const struct option_row *row, const char *argument, void *target)
+{
+    (void)row, (void)argument, (void)target;
+    return NULL;
+}
+
+static struct error *refuse_waiting(const struct option_row *row, const char *argument, void *target)
+{
+    (void)argument, (void)target;
+    return error_create(ERROR_USAGE,
+                        "--%s needs off-CPU capture, which does not exist yet: only threads that run on a CPU are sampled",
+                        row->name);
+}
+
+static struct error *refuse_gil(const struct option_row *row, const char *argument, void *target)
+{
+    (void)argument, (void)target;
+    return error_create(ERROR_USAGE, "--%s is a filter of pysym: everything is recorded here", row->name);
+}
+
+/* ---- tellers: what the trace remembers; an option that narrows nothing is not told ---- */
+
+static void tell_list(struct buf *out, char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_printf(out, "%s%s", i ? "," : "", list[i]);
+}
+
+static void tell_comms(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (o->filter)
+        tell_list(out, o->filter->comms.data, o->filter->comms.count);
+}
+
+static void tell_cgroups(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (o->filter)
+        tell_list(out, o->filter->cgroups.data, o->filter->cgroups.count);
+}
+
+static void tell_cpus(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    for (uint32_t i = 0; i < o->cpu_count && o->cpus; i++)
+        buf_printf(out, "%s%d", i ? "," : "", o->cpus[i]);
+}
+
+static void tell_children(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (!o->follow)
+        buf_put_str(out, "no");
+}
+
+static void tell_max_cpu(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (o->max_cpu > 0)
+        buf_printf(out, "%g%%", 100 * o->max_cpu);
+}
+
+static void tell_stack(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (session_takes_snapshots(o))
+        buf_printf(out, "%u", o->stack_bytes);
+}
+
+static void tell_kernel(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    buf_put_str(out, o->kernel ? "yes" : "no");
+}
+
+/* ---- the table ---- */
+
+#define MEMBER(member) .offset = offsetof(struct record_options, member)
+#define DURATION "a duration: seconds, or 10m, 6h, 1d"
+#define FILE_SIZE "the size of a file: 4096 bytes at least, or 64M"
+
+const struct option_row record_option_rows[] = {
+    {"output", 'o', "FILE", "the trace (trace.bin); - for standard output", option_set_text, MEMBER(session.output)},
+    {"rate", 'F', "HZ", "samples a second and CPU (99)", option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
+     "a rate: samples a second, 1 to 1000000", .setting = "frequency", .tell = option_tell_u64},
+    {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
+     "a rate: samples a second, 1 to 1000000"},
+    {"pid", 'p', "PID,...", "only these processes (and their children)", option_add_numbers, MEMBER(pids), 1, 1 << 22,
+     "process ids, like 123,456"},
+    {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .tell = tell_cpus},
+    {"event", 'e', "EVENT", "cpu-clock (default), cycles, instructions", option_set_text, MEMBER(session.event)},
+    {"rotate", 0, "TIME",
+     "a new file so often (90, 10m, 6h, 1d), also at SIGHUP; -o then needs %t, like t-%h-%t.bin", option_set_duration,
+     MEMBER(session.rotate_ns), .wants = DURATION},
+    {"rotate-size", 0, "N", "a new file when one has become so large (64M)", option_set_size,
+     MEMBER(session.rotate_bytes), 4096, UINT64_MAX, FILE_SIZE},
+    {"keep", 0, "N", "with --rotate, --rotate-size: keep the newest N of the files", option_set_u32, MEMBER(session.keep), 1,
+     1000000, "a number of files, 1 to 1000000", .with = "rotate rotate-size"},
+    {"max-size", 0, "N", "sample more slowly towards a file of that size, and end at it", option_set_size,
+     MEMBER(session.max_bytes), 4096, UINT64_MAX, FILE_SIZE, .without = "rotate rotate-size keep", .setting = "max-size",
+     .tell = option_tell_u64},
+    {"max-cpu", 0, "PERCENT", "sample more slowly when recording takes more of one CPU", set_max_cpu,
+     .wants = "a share of a CPU: percent, more than 0 and at most 100", .setting = "max-cpu", .tell = tell_max_cpu},
+    {"max-memory", 0, "N", "sample more slowly when pycap holds more (64M); it forgets what it can before",
+     option_set_size, MEMBER(session.max_memory), MIB, UINT64_MAX, "an amount of memory: 1M at least, like 64M",
+     .setting = "max-memory", .tell = option_tell_u64},
+    {"duration", 'd', "TIME", "stop after that time (30, 10m); else at Ctrl-C, or when what is sampled has ended",
+     option_set_duration, MEMBER(session.duration_ns), .wants = DURATION},
+    {"no-inherit", 'i', NULL, "not the children of the processes asked for", option_set_false, MEMBER(session.follow),
+     .setting = "children", .tell = tell_children},
+    {"subprocesses", 's', NULL, "the children too (the default)", option_set_true, MEMBER(session.follow)},
+    {"native", 'n', NULL, "native frames too (the default)", set_native},
+    {"no-native", 0, NULL, "no native frames", set_no_native},
+    {"unwind", 0, "HOW",
+     "native frames by tables (the default: in the kernel, no stack memory is recorded),\n"
+     "snapshot (a copy of the stack, unwound by pysym), both (to compare them),\n"
+     "fp (frame pointers: wrong where code keeps none), none",
+     option_set_choice, MEMBER(session.unwind), .wants = "a way to unwind: tables, snapshot, both, fp or none",
+     .names = unwind_names, .setting = "unwind", .tell = option_tell_choice},
+    {"stack-size", 0, "N", "with --unwind snapshot or both: copy at most N bytes of a user stack (65536, the most)",
+     option_set_size_u32, MEMBER(stack_bytes), 1, 65536, "a stack size: bytes, 1 to 65536", .setting = "stack-size",
+     .tell = tell_stack},
+    {"unwind-memory", 0, "N", "tables: bytes for them (32M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
+     "a size for unwind tables: 1M to 1024M"},
+    {"no-kernel", 0, NULL, "no kernel frames", option_set_false, MEMBER(session.kernel), .setting = "kernel", .tell = tell_kernel},
+    {"archive", 0, "FILE", "the binaries, too, as of the time they were mapped, into FILE; see pycap archive",
+     option_set_text, MEMBER(session.archive)},
+    {"strip-code", 0, NULL, "without their code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
+    {"backend", 0, "HOW",
+     "bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"
+     "auto (the default): bpf, else proc",
+     option_set_choice, MEMBER(session.backend), .wants = "a backend: auto, bpf or proc", .names = backend_names,
+     .setting = "backend", .tell = option_tell_choice},
+    {"ring-size", 'm', "N", "bytes of buffer for the sampler, a power of two (by rate and CPUs)", option_set_size_u32,
+     MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
+    {"all", 'a', NULL, "processes that are not Python, too: their native and kernel frames", option_set_true,
+     MEMBER(session.include_non_python)},
+    {"comm", 0, "NAME,...", "of those, only processes with these names (the kernel's, of the first thread)", add_comms,
+     .setting = "comm", .tell = tell_comms},
+    {"cgroup", 0, "PATH,...", "of those, only processes in these cgroups and below them", add_cgroups, .setting = "cgroup",
+     .tell = tell_cgroups},
+    {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
+    {"nice", 0, "N", "pycap's own nice value (-20, unless it was started with another than 0)", set_nice,
+     .wants = "a nice value: -20 to 19"},
+    {"no-sandbox", 0, NULL, "keep all privileges, and allow all system calls, while recording", option_set_true,
+     MEMBER(session.no_sandbox)},
+    {NULL, 'g', NULL, "accepted: stacks are always recorded", accept},
+    {"quiet", 'q', NULL, "no status line and no summary", option_set_true, MEMBER(session.quiet)},
+    {"help", 'h', NULL, "this", option_set_true, MEMBER(help)},
+    {"version", 0, NULL, "the version", option_set_true, MEMBER(version)},
+    {"idle", 0, NULL, NULL, refuse_waiting},
+    {"wall", 0, NULL, NULL, refuse_waiting},
+    {"gil", 0, NULL, NULL, refuse_gil},
+    {NULL},
+};
+
+/* What no single row can say. */
+static struct error *check(struct record_options *o)
+{
+    struct session_options *s = &o->session;
+
+    if (s->ring_bytes & (s->ring_bytes - 1))
+        return error_create(ERROR_USAGE, "--ring-size wants a ring size: a power of two, 4096 to 1G");
+    if (o->stack_bytes && !session_takes_snapshots(s))
+        return error_create(ERROR_USAGE, "--stack-size goes with --unwind snapshot or --unwind both only: otherwise no stack "
+                                         "memory is recorded");
+    if (s->archive && !strcmp(s->archive, s->output))
+        return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", s->archive);
+    if (s->command && s->pid_count)
+        return error_create(ERROR_USAGE, "either -p or a command");
+    return NULL;
+}
+
+struct error *record_options_read(struct record_options *o, int argc, char **argv)
+{
+    int rest;
+
+    *o = (struct record_options){
+        .session = {.output = "trace.bin", .event = "cpu-clock", .frequency_hz = 99, .unwind = UNWIND_TABLES,
+                    .stack_bytes = 65536, .kernel = true, .follow = true, .messages = stderr},
+    };
+    TRY(options_read(record_option_rows, argc, argv, true, o, &rest));
+    if (o->help || o->version)
+        return NULL;
+    if (rest < argc) {
+        if (strcmp(argv[rest - 1], "--"))
+            return error_create(ERROR_USAGE, "'%s' is too much: a command stands behind --", argv[rest]);
+        o->session.command = argv + rest;
+    }
+    o->session.pids = o->pids.data;
+    o->session.pid_count = (uint32_t)o->pids.count;
+    TRY(check(o));
+    if (o->stack_bytes)
+        o->session.stack_bytes = o->stack_bytes;
+    return NULL;
+}
+
+void record_options_deinit(struct record_options *o)
+{
+    VEC_DEINIT(&o->pids);
+    filter_deinit(&o->filter);
+    free(o->cpus);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of `pycap record`: one row for each option (formats/base/options.h). A row says, too, whether the
+ * trace remembers the option, and how.
+ */
+#ifndef CAPTURE_SESSION_RECORD_OPTIONS_H
+#define CAPTURE_SESSION_RECORD_OPTIONS_H
+
+#include "capture/process/filter.h"
+#include "capture/session/session_options.h"
+#include "formats/base/options.h"
+
+struct record_options {
+    struct session_options session; /* first: setters and tellers reach its members from either */
+    bool help, version;
+    /* what `session` refers to */
+    struct option_numbers pids;
+    struct filter filter;
+    int *cpus;
+    uint32_t stack_bytes; /* --stack-size; 0: not given */
+};
+
+extern const struct option_row record_option_rows[];
+
+/* Fills in `o`, with the defaults for what is not given. Texts are borrowed from argv. Deinit also after an error. */
+struct error *record_options_read(struct record_options *o, int argc, char **argv);
+void record_options_deinit(struct record_options *o);
+
+#endif

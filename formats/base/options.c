@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line as a table: rows for getopt_long(), the help text, the checks, the setters. See options.h. */
+#include "formats/base/options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The column in which the help of an option begins. */
+#define HELP_COLUMN 24
+/* getopt_long() names a row by this number and its index, or by its letter. */
+#define FIRST_ROW 256
+
+struct error *option_refuse(const struct option_row *row, const char *argument)
+{
+    return error_create(ERROR_USAGE, "--%s wants %s, not '%s'", row->name, row->wants, argument);
+}
+
+/* ---- reading ---- */
+
+struct parser {
+    const struct option_row *rows;
+    size_t count;
+    struct option longs[OPTIONS_MAX + 1];
+    char letters[2 * OPTIONS_MAX + 3];
+    bool given[OPTIONS_MAX];
+};
+
+static bool is_end(const struct option_row *row)
+{
+    return !row->name && !row->letter && !row->help;
+}
+
+static void parser_init(struct parser *p, const struct option_row *rows, bool stop_early)
+{
+    size_t long_count = 0, at = 0;
+
+    *p = (struct parser){.rows = rows};
+    if (stop_early)
+        p->letters[at++] = '+';
+    p->letters[at++] = ':'; /* a missing argument is told apart from an unknown option */
+    for (; !is_end(&rows[p->count]); p->count++) {
+        const struct option_row *row = &rows[p->count];
+        assert(p->count < OPTIONS_MAX);
+        if (row->name)
+            p->longs[long_count++] = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
+                                                     FIRST_ROW + (int)p->count};
+        if (row->letter) {
+            p->letters[at++] = row->letter;
+            if (row->argument)
+                p->letters[at++] = ':';
+        }
+    }
+}
+
+/* The row of what getopt_long() found; NULL: none. */
+static const struct option_row *parser_row(const struct parser *p, int found)
+{
+    if (found >= FIRST_ROW)
+        return (size_t)(found - FIRST_ROW) < p->count ? &p->rows[found - FIRST_ROW] : NULL;
+    for (size_t i = 0; found && i < p->count; i++) {
+        if (p->rows[i].letter == found)
+            return &p->rows[i];
+    }
+    return NULL;
+}
+
+static struct error *refuse_unknown(const struct parser *p, const char *word)
+{
+    if (strncmp(word, "--", 2)) /* one of several letters behind a dash */
+        return error_create(ERROR_USAGE, "unknown option -%c", optopt);
+    int len = (int)strcspn(word, "=");
+    if (parser_row(p, optopt)) /* a long option that takes no argument was given one */
+        return error_create(ERROR_USAGE, "%.*s takes no argument", len, word);
+    return error_create(ERROR_USAGE, "unknown option %.*s", len, word);
+}
+
+/* Is the name one of the list, whose names spaces separate? */
+static bool is_listed(const char *list, const char *name)
+{
+    for (size_t len; *list; list += len + strspn(list + len, " ")) {
+        len = strcspn(list, " ");
+        if (len == strlen(name) && !memcmp(list, name, len))
+            return true;
+    }
+    return false;
+}
+
+/* The first option of the list that was given; NULL: none was. */
+static const char *given_of(const struct parser *p, const char *list)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->given[i] && p->rows[i].name && is_listed(list, p->rows[i].name))
+            return p->rows[i].name;
+    }
+    return NULL;
+}
+
+/* "--rotate or --rotate-size" of "rotate rotate-size". */
+static void put_list(struct buf *out, const char *list)
+{
+    buf_put_str(out, "--");
+    for (const char *c = list; *c; c++) {
+        if (*c == ' ')
+            buf_put_str(out, " or --");
+        else
+            buf_put(out, c, 1);
+    }
+}
+
+static struct error *check_together(const struct parser *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct option_row *row = &p->rows[i];
+        if (!p->given[i])
+            continue;
+        const char *other = row->without ? given_of(p, row->without) : NULL;
+        if (other)
+            return error_create(ERROR_USAGE, "--%s and --%s exclude each other", row->name, other);
+        if (row->with && !given_of(p, row->with)) {
+            struct buf list = {0};
+            put_list(&list, row->with);
+            struct error *err = error_create(ERROR_USAGE, "--%s goes with %s only", row->name, buf_cstr(&list));
+            buf_deinit(&list);
+            return err;
+        }
+    }
+    return NULL;
+}
+
+struct error *options_read(const struct option_row *rows, int argc, char **argv, bool stop_early, void *target, int *rest)
+{
+    struct parser p;
+    int found;
+
+    parser_init(&p, rows, stop_early);
+    opterr = 0;
+    optind = 0; /* begins anew, also when something was read before */
+    while ((found = getopt_long(argc, argv, p.letters, p.longs, NULL)) != -1) {
+        const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+        if (found == ':')
+            return error_create(ERROR_USAGE, "%s wants an argument", word);
+        const struct option_row *row = found == '?' ? NULL : parser_row(&p, found);
+        if (!row)
+            return refuse_unknown(&p, word);
+        p.given[row - rows] = true;
+        TRY(row->set(row, optarg, target));
+    }
+    *rest = optind;
+    return check_together(&p);
+}
+
+/* ---- --help ---- */
+
+static void print_row(const struct option_row *row, FILE *out)
+{
+    const char letter[] = {row->letter ? '-' : ' ', row->letter ? row->letter : ' ', 0};
+    int width = fprintf(out, "  %s%s%s%s%s%s", letter, !row->name ? "" : row->letter ? ", " : "  ", row->name ? "--" : "",
+                        row->name ? row->name : "", row->argument ? " " : "", row->argument ? row->argument : "");
+
+    fprintf(out, "%*s", width < HELP_COLUMN ? HELP_COLUMN - width : 2, "");
+    for (const char *c = row->help; *c; c++) {
+        if (*c == '\n')
+            fprintf(out, "\n%*s", HELP_COLUMN, "");
+        else
+            fputc(*c, out);
+    }
+    fputc('\n', out);
+}
+
+void options_print(const struct option_row *rows, FILE *out)
+{
+    for (; !is_end(rows); rows++) {
+        if (!rows->name && !rows->letter)
+            fprintf(out, "\n%s:\n", rows->help);
+        else if (rows->help)
+            print_row(rows, out);
+    }
+}
+
+/* ---- setters ---- */
+
+static void *member(const struct option_row *row, void *target)
+{
+    return (char *)target + row->offset;
+}
+
+struct error *option_set_true(const struct option_row *row, const char *argument, void *target)
+{
+    (void)argument;
+    *(bool *)member(row, target) = true;
+    return NULL;
+}
+
+struct error *option_set_false(const struct option_row *row, const char *argument, void *target)
+{
+    (void)argument;
+    *(bool *)member(row, target) = false;
+    return NULL;
+}
+
+struct error *option_set_text(const struct option_row *row, const char *argument, void *target)
+{
+    *(const char **)member(row, target) = argument;
+    return *argument ? NULL : error_create(ERROR_USAGE, "--%s wants an argument that is not empty", row->name);
+}
+
+/* Decimal digits and nothing else, up to `*rest`. */
+static bool read_number(const char *text, char **rest, uint64_t *out)
+{
+    errno = 0;
+    *out = strtoull(text, rest, 10);
+    return *rest != text && *text >= '0' && *text <= '9' && !errno;
+}
+
+struct error *option_set_u64(const struct option_row *row, const char *argument, void *target)
+{
+    uint64_t v;
+    char *rest;
+
+    if (!read_number(argument, &rest, &v) || *rest || v < row->min || v > row->max)
+        return option_refuse(row, argument);
+    *(uint64_t *)member(row, target) = v;
+    return NULL;
+}
+
+struct error *option_set_u32(const struct option_row *row, const char *argument, void *target)
+{
+    uint64_t v;
+    char *rest;
+
+    if (!read_number(argument, &rest, &v) || *rest || v < row->min || v > row->max || v > UINT32_MAX)
+        return option_refuse(row, argument);
+    *(uint32_t *)member(row, target) = (uint32_t)v;
+    return NULL;
+}
+
+struct error *option_set_choice(const struct option_row *row, const char *argument, void *target)
+{
+    unsigned i = 0;
+
+    while (row->names[i] && strcmp(argument, row->names[i]))
+        i++;
+    if (!row->names[i])
+        return option_refuse(row, argument);
+    *(unsigned *)member(row, target) = i;
+    return NULL;
+}
+
+static bool read_size(const struct option_row *row, const char *text, uint64_t *out)
+{
+    static const char units[] = "kmg";
+    unsigned shift = 0;
+    char *rest;
+
+    if (!read_number(text, &rest, out))
+        return false;
+    if (*rest) {
+        const char *unit = strchr(units, *rest | 0x20);
+        if (!unit || rest[1])
+            return false;
+        shift = 10 * (unsigned)(unit - units + 1);
+    }
+    if (*out > row->max >> shift)
+        return false;
+    *out <<= shift;
+    return *out >= row->min;
+}
+
+struct error *option_set_size(const struct option_row *row, const char *argument, void *target)
+{
+    return read_size(row, argument, member(row, target)) ? NULL : option_refuse(row, argument);
+}
+
+struct error *option_set_size_u32(const struct option_row *row, const char *argument, void *target)
+{
+    uint64_t v;
+
+    if (!read_size(row, argument, &v) || v > UINT32_MAX)
+        return option_refuse(row, argument);
+    *(uint32_t *)member(row, target) = (uint32_t)v;
+    return NULL;
+}
+
+struct error *option_set_duration(const struct option_row *row, const char *argument, void *target)
+{
+    static const struct { char unit; unsigned seconds; } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    uint64_t *ns = member(row, target);
+    unsigned seconds = 0;
+    char *rest;
+    double v = strtod(argument, &rest);
+
+    if (!*rest)
+        seconds = 1;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (*rest == units[i].unit && !rest[1])
+            seconds = units[i].seconds;
+    }
+    v *= seconds;
+    /* Nanoseconds fit 64 bits, and 0 would be no limit at all. */
+    if (rest == argument || !(v >= 1e-9 && v <= 1e9))
+        return option_refuse(row, argument);
+    *ns = (uint64_t)(v * 1e9);
+    return *ns ? NULL : option_refuse(row, argument);
+}
+
+struct error *option_add_text(const struct option_row *row, const char *argument, void *target)
+{
+    struct option_texts *list = member(row, target);
+
+    return VEC_PUSH(list, argument) ? NULL : error_no_memory();
+}
+
+struct error *option_add_numbers(const struct option_row *row, const char *argument, void *target)
+{
+    struct option_numbers *list = member(row, target);
+
+    for (const char *at = argument;;) {
+        char *rest;
+        uint64_t v;
+        bool known = false;
+        if (!read_number(at, &rest, &v) || (*rest && *rest != ',') || v < row->min || v > row->max || v > UINT32_MAX)
+            return option_refuse(row, argument);
+        for (size_t i = 0; i < list->count; i++)
+            known |= list->data[i] == v;
+        if (!known && !VEC_PUSH(list, (uint32_t)v))
+            return error_no_memory();
+        if (!*rest)
+            return NULL;
+        at = rest + 1;
+    }
+}
+
+/* ---- tellers ---- */
+
+void option_tell_choice(const struct option_row *row, const void *target, struct buf *out)
+{
+    buf_put_str(out, row->names[*(const unsigned *)((const char *)target + row->offset)]);
+}
+
+void option_tell_u64(const struct option_row *row, const void *target, struct buf *out)
+{
+    uint64_t v = *(const uint64_t *)((const char *)target + row->offset);
+
+    if (v)
+        buf_printf(out, "%" PRIu64, v);
+}
