@@ -45,10 +45,12 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     /* The first sample after user space named the process says which image was meant. */
     if (!process) {
         /* With no configuration there is nothing that could be out of date. */
-    } else if (!process->exec_generation_1) {
+    } else if (!(process->flags & WIRE_PROCESS_BOUND)) {
         process->start_boottime_ns = m->start_boottime_ns;
-        process->exec_generation_1 = m->exec_generation + 1;
-    } else if (process->exec_generation_1 != m->exec_generation + 1 ||
+        process->exec_generation = m->exec_generation;
+        barrier(); /* the flag last: another CPU may be reading this */
+        process->flags |= WIRE_PROCESS_BOUND;
+    } else if (process->exec_generation != m->exec_generation ||
                process->start_boottime_ns != m->start_boottime_ns) {
         m->flags |= WIRE_STALE;
     }
@@ -208,12 +210,12 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     if (!process)
         return 0;
     /* A parent that has a newer image than its configuration hands nothing on. */
-    if (process->exec_generation_1 && process->exec_generation_1 != BPF_CORE_READ(parent, self_exec_id) + 1)
+    if (process->flags & WIRE_PROCESS_BOUND && process->exec_generation != BPF_CORE_READ(parent, self_exec_id))
         return 0;
     copy = *process;
     copy.start_boottime_ns = BPF_CORE_READ(child, start_boottime);
-    copy.exec_generation_1 = BPF_CORE_READ(child, self_exec_id) + 1;
-    copy.flags |= WIRE_PROCESS_INHERITED;
+    copy.exec_generation = BPF_CORE_READ(child, self_exec_id);
+    copy.flags |= WIRE_PROCESS_INHERITED | WIRE_PROCESS_BOUND;
     bpf_map_update_elem(&processes, &child_tgid, &copy, BPF_ANY);
     return 0;
 }

@@ -50,11 +50,11 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
     if (u->mapping.flags)
         return 0;
     __u32 number = m->module;
-    if (number == WIRE_NO_MODULE)
+    if (number == WIRE_MODULE_NONE)
         return LOSS_no_module;
     struct wire_module *module = bpf_map_lookup_elem(&modules, &number);
     if (!module || !module->row_count)
-        return module && module->row_start == WIRE_NO_TABLE ? LOSS_no_unwind_info : LOSS_table_missing;
+        return module && module->row_start == WIRE_TABLE_NONE ? LOSS_no_unwind_info : LOSS_table_missing;
     module->used_s = s->sample.time_ns / 1000000000;
     u->mapping.row_start = module->row_start;
     u->mapping.row_count = module->row_count;

@@ -25,12 +25,12 @@ enum wire_type {
 };
 
 /*
- * One process to sample: value of the `processes` map, key tgid. start_boottime_ns and exec_generation
- * (+1) bind it to one program image; 0 means that the first sample binds it.
+ * One process to sample: value of the `processes` map, key tgid. With WIRE_PROCESS_BOUND, start_boottime_ns and
+ * exec_generation name the program image that it is about; without, the first sample fills them in.
  */
 struct wire_process {
     PY_U64 start_boottime_ns;
-    PY_U64 exec_generation_1;
+    PY_U64 exec_generation; /* task_struct.self_exec_id: counts the calls of execve() */
     PY_U64 runtime;     /* address of _PyRuntime, up to 3.6 of _PyThreadState_Current; 0: no Python */
     PY_U64 code_type;   /* address of PyCode_Type */
     PY_U64 tls_offset;  /* of the current thread state */
@@ -56,6 +56,7 @@ struct wire_process {
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
+    WIRE_PROCESS_BOUND = 2,     /* start_boottime_ns and exec_generation are set */
     WIRE_PROCESS_GREENLETS = 4, /* has a module that switches stacks (greenlet) */
 };
 
@@ -66,10 +67,10 @@ enum {
 struct wire_mapping {
     PY_U64 start, end;
     PY_U64 base;   /* address of the module's pc 0; 0 with no module */
-    PY_U32 module; /* index into the `modules` map, or WIRE_NO_MODULE */
+    PY_U32 module; /* index into the `modules` map, or WIRE_MODULE_NONE */
     PY_U32 flags;
 };
-#define WIRE_NO_MODULE 0xffffffffu
+#define WIRE_MODULE_NONE 0xffffffffu
 enum {
     WIRE_MAPPING_ANONYMOUS = 1, /* no file behind it: code made at run time, which is stepped by frame pointer */
 };
@@ -84,7 +85,7 @@ struct wire_module {
     PY_U32 wide_start, wide_count;
     PY_U32 used_s; /* CLOCK_MONOTONIC seconds of the last use, written by BPF */
 };
-#define WIRE_NO_TABLE 0xffffffffu /* row_start, without rows: the module has no table and will have none */
+#define WIRE_TABLE_NONE 0xffffffffu /* row_start, without rows: the module has no table and will have none */
 
 /*
  * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the

@@ -163,10 +163,10 @@ int tables_fd(const struct tables *t)
     return t->event_fd;
 }
 
-/* The module's number; WIRE_NO_MODULE when it never gets one. */
+/* The module's number; WIRE_MODULE_NONE when it never gets one. */
 static struct error *number_of(struct tables *t, struct module *m, uint32_t *number)
 {
-    *number = WIRE_NO_MODULE;
+    *number = WIRE_MODULE_NONE;
     if (m->table_number_1) {
         *number = m->table_number_1 - 1;
         return NULL;
@@ -184,7 +184,7 @@ static struct error *number_of(struct tables *t, struct module *m, uint32_t *num
 static void never(struct tables *t, uint32_t number)
 {
     t->entries.data[number].state = ENTRY_NONE;
-    t->memory.modules[number] = (struct wire_module){.row_start = WIRE_NO_TABLE};
+    t->memory.modules[number] = (struct wire_module){.row_start = WIRE_TABLE_NONE};
 }
 
 /* Has the table built, if it is neither there nor on its way. */
@@ -233,7 +233,7 @@ static bool base_of(const struct module *module, const struct code_mapping *m, u
 struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns, bool at_once,
                          struct wire_mapping *out)
 {
-    *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_NO_MODULE};
+    *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_MODULE_NONE};
     if (!m->module) {
         if (code_mapping_is_anonymous(m))
             out->flags = WIRE_MAPPING_ANONYMOUS;
@@ -242,7 +242,7 @@ struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping 
     if (!base_of(m->module, m, &out->base))
         return NULL;
     TRY(number_of(t, m->module, &out->module));
-    return at_once && out->module != WIRE_NO_MODULE ? want(t, pid, m, out->module, time_ns) : NULL;
+    return at_once && out->module != WIRE_MODULE_NONE ? want(t, pid, m, out->module, time_ns) : NULL;
 }
 
 /* Takes a table out: the sampler finds none from now on, and the space is free a little later. */
@@ -419,12 +419,12 @@ static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
 struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
                           struct unwind_table *view, uint64_t *base, uint32_t *reason)
 {
-    uint32_t number = WIRE_NO_MODULE;
+    uint32_t number = WIRE_MODULE_NONE;
 
     *reason = LOSS_no_module;
     if (m->module && base_of(m->module, m, base))
         TRY(number_of(t, m->module, &number));
-    if (number == WIRE_NO_MODULE)
+    if (number == WIRE_MODULE_NONE)
         return NULL;
     TRY(want(t, pid, m, number, time_ns));
     if (t->entries.data[number].state == ENTRY_WAITING)

@@ -137,7 +137,8 @@ struct error *processes_configure(struct processes *p, struct process *process)
     bool inherited = known && now.flags & WIRE_PROCESS_INHERITED;
     if (known && (process->configured || inherited)) {
         wire.start_boottime_ns = now.start_boottime_ns;
-        wire.exec_generation_1 = now.exec_generation_1;
+        wire.exec_generation = now.exec_generation;
+        wire.flags = now.flags & WIRE_PROCESS_BOUND;
     }
     if (process_python(process, &wire)) {
         TRY(sampler_layout(p->options.sampler, &process->python->python.layout, &process->layout_index));
