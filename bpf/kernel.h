@@ -43,10 +43,8 @@ enum bpf_func_id {
     BPF_FUNC_task_pt_regs = 175,
 };
 
-/* x86-64, as the sampler's context has it (uapi/linux/bpf_perf_event.h, asm/ptrace.h). */
-struct pt_regs {
-    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
-};
+#include "bpf/arch.h"
+
 struct bpf_perf_event_data {
     struct pt_regs regs;
     __u64 sample_period, addr;
@@ -58,9 +56,6 @@ struct bpf_raw_tracepoint_args {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct mm_struct {
     unsigned long start_stack;
-};
-struct thread_struct {
-    unsigned long fsbase;
 };
 struct task_struct {
     void *stack;
@@ -75,7 +70,4 @@ struct task_struct {
 #pragma clang attribute pop
 
 #define PF_KTHREAD 0x00200000
-/* Where the user registers lie on a kernel stack, for kernels without bpf_task_pt_regs(). x86-64 without KASAN. */
-#define KERNEL_STACK_BYTES 16384
-
 #endif

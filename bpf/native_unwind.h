@@ -30,6 +30,7 @@
 #ifndef BPF_NATIVE_UNWIND_H
 #define BPF_NATIVE_UNWIND_H
 
+#include "bpf/arch.h"
 #include "bpf/unwind_row.h"
 #include "bpf/walk.h"
 
@@ -38,6 +39,7 @@
 #define NATIVE_WINDOW_MASK (NATIVE_WINDOW - 1)
 #define NATIVE_BELOW 64               /* bytes read below the slot wanted, for other slots of the frame */
 #define NATIVE_FP_MAX (1ull << 20)    /* a frame found by frame pointer is no larger */
+#define NATIVE_STACK_MAX (1ull << 30) /* what lies further above the stack pointer is not read in pieces */
 
 /* At most `limit`, in a form that the verifier sees. */
 #ifdef __bpf__
@@ -50,8 +52,6 @@
 #else
 #define NATIVE_LIMIT(len, limit) ((len) = (len) > (limit) ? (limit) : (len))
 #endif
-
-enum { NATIVE_RBX = 3, NATIVE_RBP = 6, NATIVE_RSP = 7, NATIVE_RIP = 16, NATIVE_REGISTERS = 17 };
 
 /* An entry: the address with these bits on top, and the frame's stack pointer. */
 #define NATIVE_EXACT (1ull << 63)   /* no return address: the innermost, interrupted by a signal, or the signal's trampoline */
@@ -90,7 +90,7 @@ struct native_host {
 #endif
 
 struct native_unwind {
-    __u64 registers[NATIVE_REGISTERS]; /* DWARF order; of the frame to be looked at next */
+    __u64 registers[ARCH_REGISTERS]; /* DWARF order; of the frame to be looked at next */
     __u64 last_cfa;                    /* of the outermost entry; all ones where unknown */
     __u64 window_start, window_len;
     __u32 exact;   /* the next frame was interrupted: all registers are known */
@@ -102,7 +102,13 @@ struct native_unwind {
     __u32 guesses; /* entries marked NATIVE_GUESSED */
     __u32 low, high; /* of the search; in memory, so that the verifier does not follow their values */
     struct native_mapping mapping;
-    __u64 small[20];
+    /* What was read last: a word, machine code, a signal frame's registers, a piece of the stack. */
+    __u64 word;
+    union {
+        __u64 word;
+        __u8 bytes[ARCH_SIGRETURN_LEN];
+    } code;
+    __u64 saved[ARCH_REGISTERS];
     __u8 window[NATIVE_WINDOW_MASK + 1 + 8];
 #ifndef __bpf__
     struct walk_memory memory;
@@ -129,15 +135,15 @@ WALK_INLINE int native_end(struct native_unwind *u, __u32 reason)
 /* Eight bytes, most often of the stack. 0: read. */
 WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
 {
-    __u64 sp = u->registers[NATIVE_RSP], at = address - u->window_start;
+    __u64 sp = u->registers[ARCH_SP], at = address - u->window_start;
 
-    if (address < u->window_start || at >= u->window_len || at + 8 > u->window_len) {
+    if (address < u->window_start || at >= u->window_len || at + sizeof(__u64) > u->window_len) {
         __u64 above = address - sp, start = address - (above < NATIVE_BELOW ? above : NATIVE_BELOW);
         __u64 len = NATIVE_WINDOW;
-        if (above < (1ull << 30)) {
+        if (above < NATIVE_STACK_MAX) {
             if (WALK_READ(u, u->window, NATIVE_WINDOW, start)) {
                 /* Not beyond the page, where the stack may end. */
-                len = WALK_PAGE - (start & (WALK_PAGE - 1));
+                len = ARCH_PAGE_BYTES - (start & (ARCH_PAGE_BYTES - 1));
                 NATIVE_LIMIT(len, NATIVE_WINDOW - 1);
                 if (WALK_READ(u, u->window, len, start))
                     len = 0;
@@ -146,10 +152,10 @@ WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
             u->window_len = len;
             at = address - start;
         }
-        if (at >= u->window_len || at + 8 > u->window_len) {
-            if (WALK_READ(u, &u->small[17], 8, address))
+        if (at >= u->window_len || at + sizeof(__u64) > u->window_len) {
+            if (WALK_READ(u, &u->word, sizeof u->word, address))
                 return 1;
-            *out = u->small[17];
+            *out = u->word;
             return 0;
         }
     }
@@ -160,34 +166,24 @@ WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
 /* The registers that the kernel saved for a signal handler. 0: done. */
 WALK_INLINE int native_signal(struct native_unwind *u)
 {
-    __u64 *r = u->registers, *saved = u->small;
+    __u64 *r = u->registers;
 
-    if (WALK_READ(u, saved, 8 * NATIVE_REGISTERS, r[NATIVE_RSP] + UNWIND_SIGNAL_R8))
+    if (WALK_READ(u, u->saved, sizeof u->saved, r[ARCH_SP] + ARCH_SIGNAL_REGISTERS))
         return native_end(u, LOSS_native_fault);
-    for (int i = 0; i < 8; i++)
-        r[8 + i] = saved[i];
-    r[5] = saved[8];
-    r[4] = saved[9];
-    r[NATIVE_RBP] = saved[10];
-    r[NATIVE_RBX] = saved[11];
-    r[1] = saved[12];
-    r[0] = saved[13];
-    r[2] = saved[14];
-    r[NATIVE_RSP] = saved[15];
-    r[NATIVE_RIP] = saved[16];
+    arch_signal_registers(r, u->saved);
     u->exact = u->rbp_known = u->rbx_known = 1;
     u->guessed = 0;
-    u->last_cfa = r[NATIVE_RSP];
+    u->last_cfa = r[ARCH_SP];
     return 0;
 }
 
 /* To the caller: its stack pointer and return address. */
 WALK_INLINE int native_return(struct native_unwind *u, __u64 cfa, __u64 address)
 {
-    if (cfa <= u->registers[NATIVE_RSP])
+    if (cfa <= u->registers[ARCH_SP])
         return native_end(u, LOSS_native_loop);
-    u->registers[NATIVE_RSP] = cfa;
-    u->registers[NATIVE_RIP] = address;
+    u->registers[ARCH_SP] = cfa;
+    u->registers[ARCH_PC] = address;
     u->last_cfa = cfa;
     u->exact = 0;
     /* Addresses of user space have 56 bits at most; zero is how thread starts that say nothing end. */
@@ -198,46 +194,42 @@ WALK_INLINE int native_return(struct native_unwind *u, __u64 cfa, __u64 address)
     return 0;
 }
 
-/* mov $15, %rax; syscall: what a signal handler returns to, for libcs that say nothing of it. */
+/* Whether code is what a signal handler returns to, for C libraries that have no call frame information for it. */
 WALK_INLINE int native_is_sigreturn(struct native_unwind *u, __u64 address)
 {
-    if (WALK_READ(u, u->small, 9, address))
-        return 0;
-    return u->small[0] == 0x0f0000000fc0c748ull && (__u8)u->small[1] == 0x05;
+    return !WALK_READ(u, &u->code, ARCH_SIGRETURN_LEN, address) && arch_is_sigreturn(u->code.bytes);
 }
 
 /* Code that a program made. */
 WALK_INLINE int native_guess(struct native_unwind *u)
 {
-    __u64 *r = u->registers, sp = r[NATIVE_RSP], rbp = r[NATIVE_RBP], address, saved;
+    __u64 *r = u->registers, sp = r[ARCH_SP], rbp = r[ARCH_FP], address, saved;
 
     u->guessed = 1;
-    if (!u->exact && !WALK_READ(u, u->small, 8, r[NATIVE_RIP])) {
-        __u64 code = u->small[0];
-        int pops = (code & 0xffff) == 0xc35d; /* pop %rbp; ret: CPython 3.13 and later */
-        /* add $8, %rsp; ret: CPython 3.12 */
-        if (pops || (code & 0xffffffffffull) == 0xc308c48348ull) {
-            if (native_read(u, sp, &saved) || native_read(u, sp + 8, &address))
+    if (!u->exact && !WALK_READ(u, &u->code, ARCH_WORD_BYTES, r[ARCH_PC])) {
+        enum arch_epilogue epilogue = arch_epilogue_at(u->code.word);
+        if (epilogue != ARCH_EPILOGUE_UNKNOWN) {
+            if (native_read(u, sp, &saved) || native_read(u, sp + ARCH_WORD_BYTES, &address))
                 return native_end(u, LOSS_native_fault);
-            if (pops) {
-                r[NATIVE_RBP] = saved;
+            if (epilogue == ARCH_EPILOGUE_POPS_FP) {
+                r[ARCH_FP] = saved;
                 u->rbp_known = 1;
             }
-            return native_return(u, sp + 16, address);
+            return native_return(u, sp + 2 * ARCH_WORD_BYTES, address);
         }
     }
     /* Threads and programs begin with a frame pointer of 0. */
     if (u->mapping.flags & NATIVE_BY_POINTERS && u->rbp_known && !rbp && u->count > 1)
         return native_end(u, LOSS_complete);
-    if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || (rbp & 7))
+    if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || rbp % ARCH_WORD_BYTES)
         return native_end(u, u->mapping.flags & NATIVE_BY_POINTERS ? LOSS_no_frame_pointer : LOSS_no_unwind_info);
-    if (native_read(u, rbp, &saved) || native_read(u, rbp + 8, &address))
+    if (native_read(u, rbp, &saved) || native_read(u, rbp + ARCH_WORD_BYTES, &address))
         return native_end(u, LOSS_native_fault);
     if (saved && (saved <= rbp || saved - rbp > NATIVE_FP_MAX))
         saved = u->rbp_known = 0;
-    r[NATIVE_RBP] = saved;
+    r[ARCH_FP] = saved;
     u->rbx_known = 0;
-    return native_return(u, rbp + 16, address);
+    return native_return(u, rbp + ARCH_FRAME_RECORD_BYTES, address);
 }
 
 /* A register's value, where it is known. */
@@ -249,10 +241,10 @@ WALK_INLINE int native_base(struct native_unwind *u, __u32 number, __u64 cfa, __
         *out = cfa;
         return 0;
     }
-    if (number > 15 || (!u->exact && number != NATIVE_RSP && (number != NATIVE_RBP || !u->rbp_known) &&
-                        (number != NATIVE_RBX || !u->rbx_known)))
+    if (number >= ARCH_GENERAL_REGISTERS || (!u->exact && number != ARCH_SP && (number != ARCH_FP || !u->rbp_known) &&
+                                             (number != ARCH_BX || !u->rbx_known)))
         return 1;
-    WALK_BOUND(at, 15);
+    WALK_BOUND(at, ARCH_GENERAL_REGISTERS - 1);
     *out = u->registers[at];
     return 0;
 }
@@ -285,7 +277,7 @@ WALK_INLINE void native_saved(struct native_unwind *u, const struct unwind_rule 
 WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
 {
     const struct unwind_wide *wide = NATIVE_WIDE(u, number);
-    __u64 cfa = 0, address = 0, rbp = u->registers[NATIVE_RBP], rbx = u->registers[NATIVE_RBX];
+    __u64 cfa = 0, address = 0, rbp = u->registers[ARCH_FP], rbx = u->registers[ARCH_BX];
     __u32 reason, rbp_known = u->rbp_known, rbx_known = u->rbx_known;
 
     if (!wide)
@@ -299,13 +291,13 @@ WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
      * A realigned frame's RBP is saved where RBP points, and GCC 12 does not take that back behind "pop %rbp": RBP then
      * points out of the frame; it is the caller's already, and so is what was popped before it.
      */
-    if (!(u->exact && wide->rbp.kind == UNWIND_MEMORY && wide->rbp.base == NATIVE_RBP && !wide->rbp.offset &&
-          (rbp + WIRE_RED_ZONE < u->registers[NATIVE_RSP] || rbp >= cfa))) {
+    if (!(u->exact && wide->rbp.kind == UNWIND_MEMORY && wide->rbp.base == ARCH_FP && !wide->rbp.offset &&
+          (rbp + ARCH_RED_ZONE_BYTES < u->registers[ARCH_SP] || rbp >= cfa))) {
         native_saved(u, &wide->rbp, cfa, &rbp, &rbp_known);
         native_saved(u, &wide->rbx, cfa, &rbx, &rbx_known);
     }
-    u->registers[NATIVE_RBP] = rbp;
-    u->registers[NATIVE_RBX] = rbx;
+    u->registers[ARCH_FP] = rbp;
+    u->registers[ARCH_BX] = rbx;
     u->rbp_known = rbp_known;
     u->rbx_known = rbx_known;
     return native_return(u, cfa, address);
@@ -348,11 +340,11 @@ WALK_INLINE int native_search(struct native_unwind *u, __u32 pc)
  */
 WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value, __u32 *known)
 {
-    __u64 sp = u->registers[NATIVE_RSP];
+    __u64 sp = u->registers[ARCH_SP];
 
     if (address < sp) {
-        if (sp - address <= WIRE_RED_ZONE && !WALK_READ(u, &u->small[17], 8, address)) {
-            *value = u->small[17];
+        if (sp - address <= ARCH_RED_ZONE_BYTES && !WALK_READ(u, &u->word, sizeof u->word, address)) {
+            *value = u->word;
             *known = 1;
         }
         return 0;
@@ -364,31 +356,31 @@ WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value
 /* What the row says: RSP, RBP and PLT. */
 WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *row)
 {
-    __u64 *r = u->registers, cfa, address, rbp = r[NATIVE_RBP], rbx = r[NATIVE_RBX];
+    __u64 *r = u->registers, cfa, address, rbp = r[ARCH_FP], rbx = r[ARCH_BX];
     __u32 type = UNWIND_TYPE(row->type), slot = UNWIND_RBX(row->type), rbp_known = u->rbp_known, rbx_known = u->rbx_known;
 
     if (type == UNWIND_RSP) {
-        cfa = r[NATIVE_RSP] + 8ull * row->cfa8;
+        cfa = r[ARCH_SP] + UNWIND_UNIT * (__u64)row->cfa8;
     } else if (type == UNWIND_RBP) {
         if (!u->rbp_known)
             return native_end(u, LOSS_register_unsupported);
-        cfa = rbp + 8ull * row->cfa8;
+        cfa = rbp + UNWIND_UNIT * (__u64)row->cfa8;
     } else {
-        cfa = r[NATIVE_RSP] + 8 + ((r[NATIVE_RIP] & 15) >= row->cfa8 ? 8 : 0);
+        cfa = r[ARCH_SP] + ARCH_PLT_CFA(r[ARCH_PC], row->cfa8);
     }
     /* Before anything is read from there. */
-    if (cfa <= r[NATIVE_RSP])
+    if (cfa <= r[ARCH_SP])
         return native_end(u, LOSS_native_loop);
     if (slot == UNWIND_RBX_LOST)
         rbx_known = 0;
-    else if (slot && native_slot(u, cfa - 8 - 8 * slot, &rbx, &rbx_known))
+    else if (slot && native_slot(u, cfa - UNWIND_UNIT * (1 + slot), &rbx, &rbx_known))
         rbx_known = 0;
-    if (row->rbp8 && native_slot(u, cfa + 8 * (__s64)row->rbp8, &rbp, &rbp_known))
+    if (row->rbp8 && native_slot(u, cfa + UNWIND_UNIT * (__s64)row->rbp8, &rbp, &rbp_known))
         rbp_known = 0;
-    if (native_read(u, cfa - 8, &address))
+    if (native_read(u, cfa + ARCH_RETURN_ADDRESS, &address))
         return native_end(u, LOSS_native_fault);
-    r[NATIVE_RBP] = rbp;
-    r[NATIVE_RBX] = rbx;
+    r[ARCH_FP] = rbp;
+    r[ARCH_BX] = rbx;
     u->rbp_known = rbp_known;
     u->rbx_known = rbx_known;
     return native_return(u, cfa, address);
@@ -400,7 +392,7 @@ WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *r
  */
 WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames)
 {
-    __u64 *r = u->registers, ip = r[NATIVE_RIP], at = ip - !u->exact, put = u->count;
+    __u64 *r = u->registers, ip = r[ARCH_PC], at = ip - !u->exact, put = u->count;
     const struct unwind_row *row = 0;
     __u32 type = UNWIND_NONE;
 
@@ -408,7 +400,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         return native_end(u, LOSS_native_too_deep);
     WALK_BOUND(put, NATIVE_MAX - 1);
     frames[put].ip = (ip & NATIVE_ADDRESS) | (u->exact ? NATIVE_EXACT : 0) | (u->guessed ? NATIVE_GUESSED : 0);
-    frames[put].sp = r[NATIVE_RSP];
+    frames[put].sp = r[ARCH_SP];
     u->count++;
     u->guesses += u->guessed;
     u->guessed = 0;
@@ -437,7 +429,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         return native_end(u, LOSS_complete);
     if (type == UNWIND_WIDE)
         return native_wide(u, row->cfa8);
-    if (type == UNWIND_NONE && (native_is_sigreturn(u, ip) || (u->exact && native_is_sigreturn(u, ip - 7))))
+    if (type == UNWIND_NONE && (native_is_sigreturn(u, ip) || (u->exact && native_is_sigreturn(u, ip - ARCH_SIGRETURN_SYSCALL))))
         type = UNWIND_SIGNAL;
     if (type == UNWIND_SIGNAL) {
         frames[put].ip |= NATIVE_EXACT;

@@ -18,6 +18,13 @@
 #define WALK_SEEN 64
 #define WALK_BYTECODE_MAX (1 << 28)
 #define WALK_THREADS_MAX (1 << 22) /* more indexes of bytecode than there can be threads */
+#define WALK_TLS_MODULES_MAX 4096  /* more modules with thread-local storage are not believed */
+
+/* glibc's dtv_t: a module's TLS block and what to free. */
+#define DTV_ENTRY_BYTES 16
+/* glibc's struct pthread_key_data: a sequence number and a value. The first keys' lie in the thread's descriptor. */
+#define PTHREAD_KEY_BYTES 16
+#define PTHREAD_FIRST_KEYS 32
 
 /* What was found out about a code object earlier in the same sample. */
 struct walk_seen {
@@ -105,7 +112,7 @@ WALK_INLINE int walk_fields(struct py_walk *w, PY_U64 tstate)
 /* A thread state is the thread's own when it names the thread's pthread handle, which is its thread pointer. */
 WALK_INLINE int walk_is_own(struct py_walk *w, PY_U64 tstate)
 {
-    return !walk_fields(w, tstate) && w->handle == w->thread_pointer;
+    return !walk_fields(w, tstate) && w->handle == ARCH_PTHREAD_SELF(w->thread_pointer);
 }
 
 /*
@@ -133,15 +140,15 @@ WALK_INLINE int walk_tls(struct py_walk *w, PY_U32 kind, PY_U64 offset, PY_U64 w
     if (kind == PY_TLS_DESCRIPTOR || kind == PY_TLS_SLOT) {
         if (walk_read_u64(w, kind == PY_TLS_SLOT ? where : where + 8, &offset))
             return 1;
-        if (kind == PY_TLS_SLOT || (PY_S64)offset < 0)
+        if (kind == PY_TLS_SLOT || ARCH_TLSDESC_IS_OFFSET(offset))
             return walk_read_u64(w, w->thread_pointer + offset, out);
         where = offset;
         if (walk_read_u64(w, where + 8, &offset))
             return 1;
     }
-    /* glibc: the thread control block's second word is the DTV, an array of 16-byte entries by module number. */
-    return walk_read_u64(w, where, &module) || !module || module >= 4096 ||
-           walk_read_u64(w, w->thread_pointer + 8, &block) || walk_read_u64(w, block + 16 * module, &block) ||
+    return walk_read_u64(w, where, &module) || !module || module >= WALK_TLS_MODULES_MAX ||
+           walk_read_u64(w, ARCH_DTV(w->thread_pointer), &block) ||
+           walk_read_u64(w, block + DTV_ENTRY_BYTES * module, &block) ||
            block + 1 <= 1 || walk_read_u64(w, block + offset, out);
 }
 
@@ -218,15 +225,15 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
             if (!walk_fields(w, value)) {
                 here = walk_runs_here(w);
                 /* Without records: a subinterpreter's state is not sure to be this thread's. */
-                if (w->layout.tstate_root_cframe == PY_NONE && w->handle == w->thread_pointer && key_known &&
+                if (w->layout.tstate_root_cframe == PY_NONE && w->handle == ARCH_PTHREAD_SELF(w->thread_pointer) && key_known &&
                     (walk_read_u64(w, w->interp + w->layout.interp_next, &key) || key))
                     here = 0;
-                if (here > 0 || (here < 0 && w->handle == w->thread_pointer)) {
+                if (here > 0 || (here < 0 && w->handle == ARCH_PTHREAD_SELF(w->thread_pointer))) {
                     w->tstate = value;
                     w->gil = WIRE_GIL_KNOWN | WIRE_GIL;
                     return 1;
                 }
-                if (w->handle == w->thread_pointer)
+                if (w->handle == ARCH_PTHREAD_SELF(w->thread_pointer))
                     doubted = value;
                 w->current_interp = w->interp;
             }
@@ -245,8 +252,8 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
     if (w->process.key_slots && w->process.thread_key) {
         int number;
         /* Up to 3.6 the key's number is a variable of its own, -1 as long as there is none. */
-        if (!WALK_READ(w, &number, sizeof number, w->process.thread_key) && number >= 0 && number < 32 &&
-            !walk_read_u64(w, w->thread_pointer + w->process.key_slots + 16 * (PY_U64)(PY_U32)number, &value)) {
+        if (!WALK_READ(w, &number, sizeof number, w->process.thread_key) && number >= 0 && number < PTHREAD_FIRST_KEYS &&
+            !walk_read_u64(w, w->thread_pointer + w->process.key_slots + PTHREAD_KEY_BYTES * (PY_U64)(PY_U32)number, &value)) {
             if (!value)
                 return 1;
             if (walk_is_kept(w, value, doubted))
@@ -256,7 +263,7 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
         /* The key's number is an int behind an int that says whether it was created. */
         if (!walk_read_u64(w, w->process.runtime + w->layout.runtime_tss_key - 4, &key) && (PY_U32)key) {
             key >>= 32;
-            if (key < 32 && !walk_read_u64(w, w->thread_pointer + w->process.key_slots + 16 * key, &value)) {
+            if (key < PTHREAD_FIRST_KEYS && !walk_read_u64(w, w->thread_pointer + w->process.key_slots + PTHREAD_KEY_BYTES * key, &value)) {
                 if (!value)
                     return 1;
                 if (walk_is_kept(w, value, doubted))
@@ -290,7 +297,7 @@ WALK_INLINE int walk_list_other(struct py_walk *w)
     if (walk_fields(w, w->list_tstate))
         return 0;
     if (w->layout.tstate_root_cframe == PY_NONE) {
-        if (!w->newest || (w->handle != w->thread_pointer && (w->list_nearest || w->interp != w->current_interp)))
+        if (!w->newest || (w->handle != ARCH_PTHREAD_SELF(w->thread_pointer) && (w->list_nearest || w->interp != w->current_interp)))
             return 0;
         w->doubtful = !w->list_nearest;
         w->tstate = w->doubtful ? 0 : w->list_tstate;

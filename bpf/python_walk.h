@@ -219,7 +219,7 @@ WALK_INLINE int walk_step(struct py_walk *w, struct wire_python *entries)
     if (frame < w->window_start || at + len > w->window_len) {
         /* A shim lies on the native stack; it must not cost the window over the data stack. */
         PY_U64 above = frame - w->stack_pointer;
-        PY_U64 in_page = frame & (WALK_PAGE - 1);
+        PY_U64 in_page = frame & (ARCH_PAGE_BYTES - 1);
         PY_U64 want;
         if (above >= WALK_NATIVE_STACK_BYTES && in_page >= 64) {
             /* The first time a little, for a frame in a generator has no neighbours; then to the page's start. */

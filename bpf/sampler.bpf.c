@@ -64,8 +64,8 @@ static __always_inline void registers_take(struct scratch *s, struct bpf_perf_ev
 
     s->walk.thread_pointer = facts->thread_pointer;
     s->walk.stack_pointer = 0;
-    if ((*(volatile unsigned long *)&ctx->regs.cs & 3) == 3) {
-        registers_from(m, &ctx->regs);
+    if (arch_is_user(&ctx->regs)) {
+        arch_registers(m->registers, &ctx->regs);
         m->flags |= WIRE_REGISTERS_OK;
     } else {
         m->flags |= WIRE_IN_KERNEL;
@@ -77,8 +77,8 @@ static __always_inline void registers_take(struct scratch *s, struct bpf_perf_ev
             count_part_loss(s, LOSS_no_user_registers);
     }
     if (m->flags & WIRE_REGISTERS_OK) {
-        s->walk.stack_pointer = m->registers[7];
-        m->stack_size = stack_size_of(facts, m->registers[7]);
+        s->walk.stack_pointer = m->registers[ARCH_SP];
+        m->stack_size = stack_size_of(facts, m->registers[ARCH_SP]);
     }
 }
 

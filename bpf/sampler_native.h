@@ -112,12 +112,12 @@ __attribute__((noinline)) int snapshot_step(void)
 
     if (!s || !s->snapshot_left)
         return 1;
-    __u64 to = s->snapshot_at, len = 4096 - (s->snapshot_address & 4095);
+    __u64 to = s->snapshot_at, len = ARCH_PAGE_BYTES - (s->snapshot_address & (ARCH_PAGE_BYTES - 1));
     if (len > s->snapshot_left)
         len = s->snapshot_left;
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
-    WALK_BOUND(len, 8191);
-    if (len > 4096 || bpf_probe_read_user(s->message + to, len, (void *)s->snapshot_address))
+    WALK_BOUND(len, 2 * ARCH_PAGE_BYTES - 1);
+    if (len > ARCH_PAGE_BYTES || bpf_probe_read_user(s->message + to, len, (void *)s->snapshot_address))
         return 1;
     s->snapshot_at += len;
     s->snapshot_address += len;
@@ -137,12 +137,12 @@ __attribute__((noinline)) int append_stack(__u32 at)
 
     if (!s)
         return 0;
-    sp = s->sample.registers[7];
+    sp = s->sample.registers[ARCH_SP];
     len = s->sample.stack_size;
-    if (!bpf_probe_read_user(&s->snapshot_address, 8, (void *)(sp - WIRE_RED_ZONE))) {
+    if (!bpf_probe_read_user(&s->snapshot_address, 8, (void *)(sp - ARCH_RED_ZONE_BYTES))) {
         s->sample.flags |= WIRE_STACK_BELOW;
-        sp -= WIRE_RED_ZONE;
-        len += len ? WIRE_RED_ZONE : 0;
+        sp -= ARCH_RED_ZONE_BYTES;
+        len += len ? ARCH_RED_ZONE_BYTES : 0;
     }
     if (!len || len > sample_native_stack_bytes) {
         if (len)
@@ -165,7 +165,7 @@ __attribute__((noinline)) int append_stack(__u32 at)
     s->snapshot_at = to;
     s->snapshot_address = sp;
     s->snapshot_left = len;
-    for (int i = 0; i < WIRE_STACK_MAX / 4096 + 1; i++) {
+    for (int i = 0; i < WIRE_STACK_MAX / ARCH_PAGE_BYTES + 1; i++) {
         if (snapshot_step())
             break;
     }

@@ -9,27 +9,6 @@
 
 #include "bpf/sampler_state.h"
 
-static __always_inline void registers_from(struct wire_sample *m, const struct pt_regs *r)
-{
-    m->registers[0] = r->ax;
-    m->registers[1] = r->dx;
-    m->registers[2] = r->cx;
-    m->registers[3] = r->bx;
-    m->registers[4] = r->si;
-    m->registers[5] = r->di;
-    m->registers[6] = r->bp;
-    m->registers[7] = r->sp;
-    m->registers[8] = r->r8;
-    m->registers[9] = r->r9;
-    m->registers[10] = r->r10;
-    m->registers[11] = r->r11;
-    m->registers[12] = r->r12;
-    m->registers[13] = r->r13;
-    m->registers[14] = r->r14;
-    m->registers[15] = r->r15;
-    m->registers[16] = r->ip;
-}
-
 /* What is read of the current task. */
 struct task_facts {
     __u64 start_boottime_ns, exec_generation;
@@ -48,7 +27,7 @@ static __always_inline void task_read(struct task_facts *facts)
 
         facts->start_boottime_ns = task->group_leader->start_boottime;
         facts->exec_generation = task->self_exec_id;
-        facts->thread_pointer = task->thread.fsbase;
+        facts->thread_pointer = task->ARCH_TASK_THREAD_POINTER;
         facts->memory = (__u64)mm;
         facts->stack_start = mm ? mm->start_stack : 0;
         facts->flags = task->flags;
@@ -57,7 +36,7 @@ static __always_inline void task_read(struct task_facts *facts)
 
         facts->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
         facts->exec_generation = BPF_CORE_READ(task, self_exec_id);
-        facts->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+        facts->thread_pointer = BPF_CORE_READ(task, ARCH_TASK_THREAD_POINTER);
         facts->memory = (__u64)BPF_CORE_READ(task, mm);
         facts->stack_start = BPF_CORE_READ(task, mm, start_stack);
         facts->flags = BPF_CORE_READ(task, flags);
@@ -73,10 +52,10 @@ static __always_inline int registers_of_task(struct scratch *s)
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
         at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
     else
-        at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof s->regs;
-    if (bpf_probe_read_kernel(&s->regs, sizeof s->regs, at) || (s->regs.cs & 3) != 3)
+        at = (char *)BPF_CORE_READ(task, stack) + ARCH_KERNEL_STACK_BYTES - sizeof s->regs;
+    if (bpf_probe_read_kernel(&s->regs, sizeof s->regs, at) || !arch_is_user(&s->regs))
         return 1;
-    registers_from(&s->sample, &s->regs);
+    arch_registers(s->sample.registers, &s->regs);
     return 0;
 }
 

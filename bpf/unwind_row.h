@@ -47,6 +47,7 @@ struct unwind_row {
     __u8 type;  /* enum unwind_type, and RBX in the upper half */
     __s8 rbp8;  /* 0: the caller's RBP is the same; else it was saved at CFA + 8 * rbp8 */
 };
+#define UNWIND_UNIT 8 /* bytes that cfa8, rbp8 and rbx count */
 #define UNWIND_TYPE(type) ((type) & 15)
 /* 0: the caller's RBX is the same; 1 to 14: it was saved at CFA - 8 - 8 * rbx; 15: it is lost. */
 #define UNWIND_RBX(type) ((type) >> 4)

@@ -35,7 +35,6 @@ struct walk_memory {
     (walk)->memory.read((walk)->memory.ctx, (out), (uint32_t)(len_bytes), (address))
 #endif
 
-#define WALK_PAGE 4096
 /* A stack reaches no further than this above its pointer. */
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 

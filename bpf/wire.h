@@ -7,6 +7,7 @@
 #ifndef BPF_WIRE_H
 #define BPF_WIRE_H
 
+#include "bpf/arch.h"
 #include "formats/cpython/layout.h"
 
 /* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
@@ -15,8 +16,7 @@
 /* Native frames of one sample; a power of two. Up to 3.10 a Python call takes up to three, and recursion goes 1,000 deep. */
 #define WIRE_NATIVE_MAX 4096
 #define WIRE_STACK_MAX 65536
-#define WIRE_RED_ZONE 128 /* bytes below the stack pointer that a leaf function may use (System V ABI for x86-64) */
-#define WIRE_REGISTERS 17
+#define WIRE_REGISTERS ARCH_REGISTERS
 #define WIRE_TASK_MAX 256 /* bytes of a task's name, header included */
 
 enum wire_type {
@@ -123,7 +123,7 @@ enum {
     WIRE_REGISTERS_OK = 4,
     WIRE_STACK_WHOLE = 8,    /* the snapshot reaches the stack's start */
     WIRE_KERNEL_THREAD = 16, /* there is no user stack */
-    WIRE_STACK_BELOW = 32,   /* the stack bytes begin WIRE_RED_ZONE below the stack pointer */
+    WIRE_STACK_BELOW = 32,   /* the stack bytes begin ARCH_RED_ZONE_BYTES below the stack pointer */
     WIRE_GIL_KNOWN = 64,     /* the next bit says something */
     WIRE_GIL = 128,          /* the thread held the GIL */
     WIRE_UNCONFIGURED = 256, /* user space has not named the process: Python frames were not looked for */
@@ -163,7 +163,7 @@ struct wire_sample {
 /* How far below the stack pointer the stack bytes begin. */
 static inline PY_U64 wire_stack_below(const struct wire_sample *m)
 {
-    return m->flags & WIRE_STACK_BELOW ? WIRE_RED_ZONE : 0;
+    return m->flags & WIRE_STACK_BELOW ? ARCH_RED_ZONE_BYTES : 0;
 }
 
 /* Followed by the pieces' bytes, in order. */

@@ -25,8 +25,6 @@
 #define GRACE_NS UINT64_C(20000000)
 #define LIBC_WAIT_NS UINT64_C(100000000)
 #define STATES_MAX 65536
-/* The thread's number in glibc's thread descriptor (struct pthread, tid) on x86-64. */
-#define GLIBC_TID 0x2d0
 /* A slice so short that waking up takes the CPU at once (Linux 6.12 and later); the shortest there is. */
 #define SLICE_NS 100000
 
@@ -163,7 +161,7 @@ static uint32_t tid_of_state(struct proc_sampler *s, const struct process *p, ui
         return walk_read_u64(w, state + w->layout.tstate_native_thread_id, &id) ? 0 : (uint32_t)id;
     /* Older ones have pthread_self(), which is the address of the thread's descriptor. */
     if (!p->glibc || walk_read_u64(w, state + w->layout.tstate_thread_id, &id) || !id ||
-        walk_read_u64(w, id + GLIBC_TID, &id))
+        walk_read_u64(w, id + ARCH_GLIBC_TID, &id))
         return 0;
     return (uint32_t)id;
 }

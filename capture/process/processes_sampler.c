@@ -8,8 +8,6 @@
 
 #include "capture/process/processes_state.h"
 
-/* pthread_setspecific()'s first 32 values lie in glibc's thread descriptor on x86-64: {sequence, value} from 0x310 on (2.17 to 2.43). */
-#define GLIBC_KEY_VALUES 0x318
 /* A sample that is being taken may read what was given back less long ago. */
 #define GRACE_NS UINT64_C(50000000)
 
@@ -82,7 +80,7 @@ bool process_python(const struct process *p, struct wire_process *out)
     out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
-    out->key_slots = p->glibc ? GLIBC_KEY_VALUES : 0;
+    out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
     if (image->version_hex >= 0x030e0000) {
         out->running_task = p->asyncio.running_task;
         out->task_name = p->asyncio.task_name;

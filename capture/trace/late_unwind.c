@@ -88,7 +88,7 @@ struct error *late_unwind_run(struct late_unwind *u, const struct process *p, co
 {
     u->process = p;
     u->stack = stack;
-    u->stack_address = sample->registers[NATIVE_RSP] - wire_stack_below(sample);
+    u->stack_address = sample->registers[ARCH_SP] - wire_stack_below(sample);
     u->stack_len_bytes = sample->stack_len_bytes;
     u->time_ns = sample->time_ns;
     u->err = NULL;

@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
 
     if (!frames)
         abort();
-    for (int i = 0; i < NATIVE_REGISTERS; i++)
+    for (int i = 0; i < ARCH_REGISTERS; i++)
         u.registers[i] = take_word(&in);
     uint32_t choices = take(&in, 1), fault = take(&in, 1);
     size_t cfi_len = take(&in, 2);

@@ -116,7 +116,7 @@ static struct subject *subject_create(pid_t pid)
 
     assert_non_null(s);
     s->snapshot.pid = pid;
-    s->snapshot.below_bytes = WIRE_RED_ZONE; /* as pycap's copies begin */
+    s->snapshot.below_bytes = ARCH_RED_ZONE_BYTES; /* as pycap's copies begin */
     must(unwinder_create(&s->libunwind));
     return s;
 }
@@ -181,7 +181,7 @@ static void count_wide(struct subject *s, const struct native_frame *frames, str
         if (UNWIND_TYPE(row.type) != UNWIND_WIDE)
             continue;
         tally->wide++;
-        tally->by_rbx += t->wide[row.cfa8].cfa.base == NATIVE_RBX;
+        tally->by_rbx += t->wide[row.cfa8].cfa.base == ARCH_BX;
     }
 }
 

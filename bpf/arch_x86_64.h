@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * x86-64 Linux as the sampler and the walkers need it: all that bpf/ knows of the machine stands here or in
+ * formats/elf/x86_64.h, which readers of files share. Chosen by bpf/arch.h; to add a machine, write a header that
+ * defines the same names.
+ */
+#ifndef BPF_ARCH_X86_64_H
+#define BPF_ARCH_X86_64_H
+
+#include "formats/elf/x86_64.h"
+
+#define ARCH_PAGE_BYTES X86_64_PAGE_BYTES
+#define ARCH_WORD_BYTES X86_64_WORD_BYTES
+
+/* ---- registers, in DWARF's order ---- */
+
+#define ARCH_REGISTERS X86_64_REGISTERS
+/* Those that hold values; a power of two, so that a number can be bounded by a mask. */
+#define ARCH_GENERAL_REGISTERS X86_64_GENERAL_REGISTERS
+enum {
+    ARCH_PC = X86_64_RIP,
+    ARCH_SP = X86_64_RSP,
+    ARCH_FP = X86_64_RBP,
+    ARCH_BX = X86_64_RBX, /* saved by the callee; followed beside ARCH_FP (bpf/unwind_row.h) */
+};
+
+/* ---- stacks ---- */
+
+#define ARCH_RED_ZONE_BYTES X86_64_RED_ZONE_BYTES
+/* Offset of the return address from the CFA. */
+#define ARCH_RETURN_ADDRESS X86_64_RETURN_ADDRESS
+/* The caller's frame pointer and behind it the return address: what ARCH_FP points to. */
+#define ARCH_FRAME_RECORD_BYTES (2 * ARCH_WORD_BYTES)
+
+/* How far the CFA lies above the stack pointer in a PLT entry, which pushes a word before its byte `pushed_at`. */
+#define ARCH_PLT_CFA(pc, pushed_at) \
+    (ARCH_WORD_BYTES + (((pc) & (X86_64_PLT_ENTRY_BYTES - 1)) >= (pushed_at) ? ARCH_WORD_BYTES : 0))
+
+/* The code that a signal handler returns to; see X86_64_SIGRETURN_BYTES. */
+#define ARCH_SIGRETURN_LEN X86_64_SIGRETURN_LEN
+#define ARCH_SIGRETURN_SYSCALL X86_64_SIGRETURN_SYSCALL
+static inline int arch_is_sigreturn(const unsigned char *code)
+{
+    const unsigned char sigreturn[ARCH_SIGRETURN_LEN] = {X86_64_SIGRETURN_BYTES};
+    unsigned char differ = 0;
+
+    /* BPF has no memcmp(). */
+    for (int i = 0; i < ARCH_SIGRETURN_LEN; i++)
+        differ |= code[i] ^ sigreturn[i];
+    return !differ;
+}
+
+/*
+ * What stands behind the call in trampolines that are made at run time without call frame information (CPython's
+ * -X perf), by the 8 bytes at the return address.
+ */
+enum arch_epilogue {
+    ARCH_EPILOGUE_UNKNOWN,
+    ARCH_EPILOGUE_POPS_FP, /* pop %rbp; ret: CPython 3.13 and later */
+    ARCH_EPILOGUE_SKIPS,   /* add $8, %rsp; ret: CPython 3.12 */
+};
+static inline enum arch_epilogue arch_epilogue_at(unsigned long long code)
+{
+    if ((code & 0xffff) == 0xc35d)
+        return ARCH_EPILOGUE_POPS_FP;
+    return (code & 0xffffffffffull) == 0xc308c48348ull ? ARCH_EPILOGUE_SKIPS : ARCH_EPILOGUE_UNKNOWN;
+}
+
+/*
+ * The registers that the kernel saved for a signal handler, as they lie from ARCH_SIGNAL_REGISTERS above the stack
+ * pointer on: uc_mcontext.gregs of struct ucontext (arch/x86/include/uapi/asm/sigcontext.h).
+ */
+#define ARCH_SIGNAL_REGISTERS 40
+static inline void arch_signal_registers(unsigned long long *out, const unsigned long long *saved)
+{
+    for (int i = 0; i < 8; i++)
+        out[X86_64_R8 + i] = saved[i];
+    out[X86_64_RDI] = saved[8];
+    out[X86_64_RSI] = saved[9];
+    out[X86_64_RBP] = saved[10];
+    out[X86_64_RBX] = saved[11];
+    out[X86_64_RDX] = saved[12];
+    out[X86_64_RAX] = saved[13];
+    out[X86_64_RCX] = saved[14];
+    out[X86_64_RSP] = saved[15];
+    out[X86_64_RIP] = saved[16];
+}
+
+/* ---- thread-local storage: variant II of the TLS ABI, where variables lie below the thread pointer ---- */
+
+/* The thread's pthread handle, pthread_self(): its descriptor begins where the thread pointer points. */
+#define ARCH_PTHREAD_SELF(thread_pointer) (thread_pointer)
+/* Address of the pointer to the DTV, the array of the modules' TLS blocks, in the thread control block (tcbhead_t). */
+#define ARCH_DTV(thread_pointer) ((thread_pointer) + 8)
+/* A TLS descriptor's argument is the variable's offset from the thread pointer, or else an address. */
+#define ARCH_TLSDESC_IS_OFFSET(argument) ((long long)(argument) < 0)
+
+/* glibc's struct pthread (nptl/descr.h; 2.17 to 2.43). */
+#define ARCH_GLIBC_TID 0x2d0        /* tid */
+#define ARCH_GLIBC_KEY_VALUES 0x318 /* specific_1stblock[0].data: the value of pthread key 0 */
+
+/* ---- the kernel's side; only for BPF ---- */
+#ifdef __bpf__
+
+/* The sampler's context begins with it (uapi/linux/bpf_perf_event.h, asm/ptrace.h). */
+struct pt_regs {
+    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct thread_struct {
+    unsigned long fsbase;
+};
+#pragma clang attribute pop
+/* The user's thread pointer, as a member of struct task_struct. */
+#define ARCH_TASK_THREAD_POINTER thread.fsbase
+
+/* Where the user registers end on a kernel stack, for kernels without bpf_task_pt_regs(). Kernels without KASAN. */
+#define ARCH_KERNEL_STACK_BYTES 16384
+
+/* Whether these are registers of user mode. Of a program's context only whole words can be loaded: hence volatile. */
+static __attribute__((always_inline)) inline int arch_is_user(const struct pt_regs *r)
+{
+    return (*(const volatile unsigned long *)&r->cs & 3) == 3;
+}
+
+static __attribute__((always_inline)) inline void arch_registers(__u64 *out, const struct pt_regs *r)
+{
+    out[X86_64_RAX] = r->ax;
+    out[X86_64_RDX] = r->dx;
+    out[X86_64_RCX] = r->cx;
+    out[X86_64_RBX] = r->bx;
+    out[X86_64_RSI] = r->si;
+    out[X86_64_RDI] = r->di;
+    out[X86_64_RBP] = r->bp;
+    out[X86_64_RSP] = r->sp;
+    out[X86_64_R8] = r->r8;
+    out[X86_64_R9] = r->r9;
+    out[X86_64_R10] = r->r10;
+    out[X86_64_R11] = r->r11;
+    out[X86_64_R12] = r->r12;
+    out[X86_64_R13] = r->r13;
+    out[X86_64_R14] = r->r14;
+    out[X86_64_R15] = r->r15;
+    out[X86_64_RIP] = r->ip;
+}
+
+#endif
+
+#endif
