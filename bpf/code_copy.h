@@ -42,7 +42,7 @@ struct code_copy {
 /* Length in bytes of the string object at `address` as far as it lies in one piece; 0 when it cannot be read. */
 WALK_INLINE PY_U64 copy_string_len(struct py_walk *w, struct code_copy *c, PY_U64 address)
 {
-    const struct py_layout *l = &w->layout;
+    const struct py_layout *l = &w->config.layout;
     PY_U64 chars, kind, head = l->str_compact_data;
     PY_U32 state;
 
@@ -63,16 +63,16 @@ WALK_INLINE PY_U64 copy_string_len(struct py_walk *w, struct code_copy *c, PY_U6
     return chars > COPY_STRING_MAX ? COPY_STRING_MAX : head + chars * kind;
 }
 
-/* Fills `c` for the code object whose header walk_code() has just read. Returns the length of the message. */
+/* Fills `c` for the code object whose header walk_read_code() has just read. Returns the length of the message. */
 WALK_INLINE PY_U64 copy_code(struct py_walk *w, struct code_copy *c)
 {
-    const struct py_layout *l = &w->layout;
-    PY_U64 code = w->new_code, name, qualname, filename, table, head_len = l->code_len_bytes;
+    const struct py_layout *l = &w->config.layout;
+    PY_U64 code = w->result.new_code, name, qualname, filename, table, head_len = l->code_len_bytes;
 
-    name = WALK_U64(w->header, l->code_name, WALK_HEADER_MASK);
-    filename = WALK_U64(w->header, l->code_filename, WALK_HEADER_MASK);
-    table = WALK_U64(w->header, l->code_line_table, WALK_HEADER_MASK);
-    qualname = l->code_qualname != PY_NONE ? WALK_U64(w->header, l->code_qualname, WALK_HEADER_MASK) : 0;
+    name = WALK_U64(w->scratch.header, l->code_name, WALK_HEADER_MASK);
+    filename = WALK_U64(w->scratch.header, l->code_filename, WALK_HEADER_MASK);
+    table = WALK_U64(w->scratch.header, l->code_line_table, WALK_HEADER_MASK);
+    qualname = l->code_qualname != PY_NONE ? WALK_U64(w->scratch.header, l->code_qualname, WALK_HEADER_MASK) : 0;
     c->used = 0;
     COPY_PIECE(w, c, 0, code, head_len, 256);
     COPY_PIECE(w, c, 1, name, copy_string_len(w, c, name), COPY_STRING_MAX);

@@ -91,7 +91,7 @@ struct native_host {
 
 struct native_unwind {
     __u64 registers[ARCH_REGISTERS]; /* DWARF order; of the frame to be looked at next */
-    __u64 last_cfa;                    /* of the outermost entry; all ones where unknown */
+    __u64 last_cfa;                    /* of the outermost entry; WIRE_CFA_NONE: not known */
     __u64 window_start, window_len;
     __u32 exact;   /* the next frame was interrupted: all registers are known */
     __u32 rbp_known, rbx_known;
@@ -123,7 +123,7 @@ WALK_INLINE void native_begin(struct native_unwind *u)
     u->guessed = u->guesses = u->count = u->end = u->other = 0;
     u->window_start = u->window_len = 0;
     u->mapping.start = u->mapping.end = 0;
-    u->last_cfa = ~0ull;
+    u->last_cfa = WIRE_CFA_NONE;
 }
 
 WALK_INLINE int native_end(struct native_unwind *u, __u32 reason)
@@ -404,7 +404,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
     u->count++;
     u->guesses += u->guessed;
     u->guessed = 0;
-    u->last_cfa = ~0ull;
+    u->last_cfa = WIRE_CFA_NONE;
     if (at < u->mapping.start || at >= u->mapping.end) {
         __u32 reason = NATIVE_MAPPING(u, at);
         if (reason) {

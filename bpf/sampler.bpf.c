@@ -4,14 +4,14 @@
  *
  * For a process that user space has configured it takes the kernel stack, the user
  * registers, the Python frames (bpf/python_walk.h), the native frames
- * (bpf/native_unwind.h) and, where those could not be had or where it is asked for, a
- * copy of the live part of the user stack, and puts them into one ring buffer without
- * waking anybody. A code object that was not met before in this address space is copied into
- * the ring just before the sample that refers to it. The parts are independent of
- * each other; what fails is counted by reason and costs nothing else.
+ * (bpf/native_unwind.h) and, if the unwinder could not go on or if user space asks for
+ * it, a copy of the live part of the user stack. It puts them into one ring buffer
+ * without waking anybody. A code object that occurs for the first time in an address
+ * space is copied into the ring just before the sample that refers to it. The parts are
+ * independent of each other: what fails is counted by reason, and the rest is taken.
  *
- * Loops: each step is a function of its own (global, so that the verifier looks at it
- * once, on every kernel since 5.10), called from a bounded loop.
+ * Each step of a loop is a global function, so that the verifier looks at it once (on
+ * every kernel since 5.10); it is called from a bounded loop.
  */
 #include "bpf/sampler_native.h"
 #include "bpf/sampler_python.h"
@@ -19,7 +19,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Fills in the sample's head, as if nothing more would come. `process` may be NULL. */
+/* Fills in the sample's head, with no stacks so far. `process` may be NULL. */
 static __always_inline void sample_begin(struct wire_sample *m, struct wire_process *process,
                                          const struct task_facts *facts, __u64 now_ns)
 {
@@ -38,11 +38,11 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
     m->native_count = m->native_end = 0;
     m->thread_handle = m->interpreter = 0;
-    m->interpreter_id = ~0ull;
+    m->interpreter_id = WIRE_INTERPRETER_ID_NONE;
     m->task_len_bytes = 0;
-    m->native_last_cfa = ~0ull;
+    m->native_last_cfa = WIRE_CFA_NONE;
 
-    /* The first sample after user space named the process says which image was meant. */
+    /* The first sample after user space configured the process says which image was meant. */
     if (!process) {
         /* With no configuration there is nothing that could be out of date. */
     } else if (!(process->flags & WIRE_PROCESS_BOUND)) {
@@ -56,14 +56,14 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     }
 }
 
-/* The user registers, and what follows from them; says in the sample's flags where the CPU was. */
+/* Takes the user registers and what follows from them; the sample's flags say in which mode the CPU was. */
 static __always_inline void registers_take(struct scratch *s, struct bpf_perf_event_data *ctx,
                                            const struct task_facts *facts)
 {
     struct wire_sample *m = &s->sample;
 
-    s->walk.thread_pointer = facts->thread_pointer;
-    s->walk.stack_pointer = 0;
+    s->walk.config.thread_pointer = facts->thread_pointer;
+    s->walk.config.stack_pointer = 0;
     if (arch_is_user(&ctx->regs)) {
         arch_registers(m->registers, &ctx->regs);
         m->flags |= WIRE_REGISTERS_OK;
@@ -77,12 +77,12 @@ static __always_inline void registers_take(struct scratch *s, struct bpf_perf_ev
             count_part_loss(s, LOSS_no_user_registers);
     }
     if (m->flags & WIRE_REGISTERS_OK) {
-        s->walk.stack_pointer = m->registers[ARCH_SP];
+        s->walk.config.stack_pointer = m->registers[ARCH_SP];
         m->stack_size = stack_size_of(facts, m->registers[ARCH_SP]);
     }
 }
 
-/* Kernel frames, at the message's first free byte. */
+/* Takes the kernel frames, to the message's first free byte. */
 static __always_inline void kernel_frames(struct scratch *s, struct bpf_perf_event_data *ctx)
 {
     long len = bpf_get_stack(ctx, s->message + sizeof s->sample, WIRE_KERNEL_MAX * 8, 0);
@@ -93,7 +93,7 @@ static __always_inline void kernel_frames(struct scratch *s, struct bpf_perf_eve
         count_part_loss(s, LOSS_kernel_stack_fault);
 }
 
-/* Python frames, at `at`. */
+/* Takes the Python frames, to `at` in the message. */
 static __always_inline void python_frames(struct scratch *s, const struct wire_process *process, __u64 at)
 {
     struct wire_sample *m = &s->sample;
@@ -102,19 +102,19 @@ static __always_inline void python_frames(struct scratch *s, const struct wire_p
 
     if (!layout)
         return;
-    s->walk.layout = *layout;
-    s->walk.process = *process;
+    s->walk.config.layout = *layout;
+    s->walk.config.process = *process;
     s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^ m->tgid * 0x85ebca6bu ^
                (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
     s->python_at = at;
     walk_python();
-    m->python_count = s->walk.count;
+    m->python_count = s->walk.result.entry_count;
 }
 
-/* Native frames, at `at`. `process` may be NULL. */
+/* Takes the native frames, to `at` in the message. `process` may be NULL. */
 static __always_inline void native_frames(struct scratch *s, const struct wire_process *process, __u64 at)
 {
-    /* Of a new image the mappings are not known here: user space unwinds it. */
+    /* The mappings of a new image are not known here: user space unwinds it. */
     int known = process && !(s->sample.flags & WIRE_STALE);
 
     s->mapping_start = known ? process->mapping_start : 0;
@@ -155,21 +155,21 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         kernel_frames(s, ctx);
         at += (__u64)m->kernel_count * 8;
     }
-    s->walk.count = 0;
+    s->walk.result.entry_count = 0;
     if (!(m->flags & WIRE_STALE) && sample_python && process && process->runtime) {
         python_frames(s, process, at);
         at += (__u64)m->python_count * sizeof(struct wire_python);
     }
     /*
-     * A process that may well be no Python at all brings neither its stack nor a copy: hosts that start many programs
-     * would fill the ring with them.
+     * A process that user space has not looked at yet, and that may be no Python, brings no native frames and no copy of
+     * its stack: on hosts that start many programs these would fill the ring.
      */
     int user = m->flags & WIRE_REGISTERS_OK && (process || sample_unconfigured);
     if (sample_native && user) {
         native_frames(s, process, at);
         at += (__u64)m->native_count * sizeof(struct native_frame);
     }
-    if (m->thread_handle && s->walk.process.running_task)
+    if (m->thread_handle && s->walk.config.process.running_task)
         at += append_task(at);
     if (sample_native_stack_bytes && user && (sample_every_stack || native_needs_help(m->native_end))) {
         append_stack(at);
@@ -194,8 +194,8 @@ int sample(struct bpf_perf_event_data *ctx)
 }
 
 /*
- * A forked child runs the same image at the same addresses: it is sampled from its first tick on, before user
- * space has heard of it. Its own start time binds it at the first sample.
+ * A forked child runs the same image at the same addresses: with a copy of its parent's configuration, bound to its own
+ * start time, it is sampled from its first tick on, before user space has heard of it.
  */
 SEC("raw_tracepoint/sched_process_fork")
 int forked(struct bpf_raw_tracepoint_args *ctx)
@@ -209,7 +209,7 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     process = bpf_map_lookup_elem(&processes, &tgid);
     if (!process)
         return 0;
-    /* A parent that has a newer image than its configuration hands nothing on. */
+    /* The configuration is about an older image of the parent: not for the child. */
     if (process->flags & WIRE_PROCESS_BOUND && process->exec_generation != BPF_CORE_READ(parent, self_exec_id))
         return 0;
     copy = *process;

@@ -11,7 +11,7 @@
 /* Sends the code object that the walk has just met, unless it was sent before. */
 static __always_inline void code_met(struct scratch *s)
 {
-    struct code_key key = {.code = s->walk.new_code, .fingerprint = s->walk.new_fingerprint, .space = s->space};
+    struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
     __u32 one = 1;
 
     /* What this CPU met a moment ago costs no look into the map. */
@@ -28,7 +28,7 @@ static __always_inline void code_met(struct scratch *s)
     s->copy.event.fingerprint = key.fingerprint;
     s->copy.event.time_ns = s->sample.time_ns;
     s->copy.event.tgid = s->sample.tgid;
-    s->copy.event.layout = s->walk.process.layout;
+    s->copy.event.layout = s->walk.config.process.layout;
     s->copy.event.start_boottime_ns = s->sample.start_boottime_ns;
     s->copy.event.exec_generation = s->sample.exec_generation;
     s->copy.event.address = key.code;
@@ -53,7 +53,7 @@ __attribute__((noinline)) int python_steps(void)
     struct wire_python *entries = message_at(s, s->python_at);
     for (int i = 0; i < 4; i++) {
         int ended = walk_step(&s->walk, entries);
-        if (s->walk.new_code)
+        if (s->walk.result.new_code)
             code_met(s);
         if (ended)
             return 1;
@@ -71,7 +71,7 @@ __attribute__((noinline)) int object_steps(void)
     struct wire_python *entries = message_at(s, s->python_at);
     for (int i = 0; i < 4; i++) {
         int ended = walk_object_step(&s->walk, entries);
-        if (s->walk.new_code)
+        if (s->walk.result.new_code)
             code_met(s);
         if (ended)
             return 1;
@@ -104,9 +104,9 @@ __attribute__((noinline)) int list_find(void)
         return 0;
     struct thread_key key = {.tid = s->sample.tid, .space = s->space};
     struct thread_value *known = bpf_map_lookup_elem(&threads, &key);
-    if (known && !s->walk.list_others) {
+    if (known && !s->walk.search.subinterpreters) {
         if (known->tstate && walk_is_own(&s->walk, known->tstate)) {
-            s->walk.tstate = known->tstate;
+            s->walk.result.tstate = known->tstate;
             return 0;
         }
         if (!known->tstate && s->sample.time_ns - known->time_ns < LIST_RETRY_NS)
@@ -118,12 +118,12 @@ __attribute__((noinline)) int list_find(void)
             if (list_steps())
                 break;
         }
-        if (!s->walk.list_left)
+        if (!s->walk.search.left)
             count_loss(LOSS_thread_state_walk);
     }
-    if (s->walk.list_others)
+    if (s->walk.search.subinterpreters)
         return 0;
-    struct thread_value found = {.tstate = s->walk.tstate, .time_ns = s->sample.time_ns};
+    struct thread_value found = {.tstate = s->walk.result.tstate, .time_ns = s->sample.time_ns};
     bpf_map_update_elem(&threads, &key, &found, BPF_ANY);
     return 0;
 }
@@ -137,41 +137,41 @@ __attribute__((noinline)) int walk_python(void)
         return 0;
     if (!walk_find_tstate(&s->walk))
         list_find();
-    if (!s->walk.tstate) {
+    if (!s->walk.result.tstate) {
         /* A thread that Python does not know. Up to 3.11 it may run with a state that another thread made. */
-        s->sample.flags |= s->walk.process.tls_kind != PY_TLS_NONE ? s->walk.gil : 0;
-        if (s->walk.doubtful) {
+        s->sample.flags |= s->walk.config.process.tls_kind != PY_TLS_NONE ? s->walk.result.gil : 0;
+        if (s->walk.result.ambiguous) {
             s->sample.python_end = LOSS_no_thread_state;
             count_loss(LOSS_no_thread_state);
         }
         return 0;
     }
-    s->sample.flags |= s->walk.gil;
-    s->sample.thread_handle = s->walk.thread_pointer;
+    s->sample.flags |= s->walk.result.gil;
+    s->sample.thread_handle = s->walk.config.thread_pointer;
     walk_interpreter(&s->walk);
-    s->sample.interpreter = s->walk.interp;
-    s->sample.interpreter_id = s->walk.interp_id;
-    if (s->walk.layout.frame_kind == PY_FRAMES_OBJECT) {
+    s->sample.interpreter = s->walk.result.interpreter;
+    s->sample.interpreter_id = s->walk.result.interpreter_id;
+    if (s->walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(&s->walk)) {
             for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
                 if (object_steps())
                     break;
             }
-            if (!s->walk.end)
-                s->walk.end = LOSS_python_too_deep;
+            if (!s->walk.result.end)
+                s->walk.result.end = LOSS_python_too_deep;
         }
     } else if (!walk_begin(&s->walk)) {
         for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
             if (python_steps())
                 break;
         }
-        if (!s->walk.end)
-            s->walk.end = LOSS_python_too_deep;
+        if (!s->walk.result.end)
+            s->walk.result.end = LOSS_python_too_deep;
     }
-    s->sample.python_end = s->walk.end;
-    if (s->walk.end != LOSS_complete)
-        count_loss(s->walk.end);
-    if (s->walk.retried)
+    s->sample.python_end = s->walk.result.end;
+    if (s->walk.result.end != LOSS_complete)
+        count_loss(s->walk.result.end);
+    if (s->walk.result.restarts)
         count_stat(WIRE_STAT_RETRIES);
     return 0;
 }
@@ -185,10 +185,10 @@ __attribute__((noinline)) int append_task(__u32 at)
     if (!s)
         return 0;
     walk_task(&s->walk);
-    len = s->walk.task_len;
+    len = s->walk.result.task_len_bytes;
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
     WALK_BOUND(len, 2 * WIRE_TASK_MAX - 1);
-    if (!len || len > WIRE_TASK_MAX || bpf_probe_read_kernel(s->message + to, len, s->walk.task))
+    if (!len || len > WIRE_TASK_MAX || bpf_probe_read_kernel(s->message + to, len, s->walk.result.task))
         return 0;
     s->sample.task_len_bytes = len;
     return (int)len;

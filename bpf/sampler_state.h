@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the sampler's parts share: what user space sets before the start, the maps, and
- * the state of a CPU's sample.
+ * What the sampler's parts share: the settings of user space, the maps, and the state of
+ * the sample that a CPU takes.
  */
 #ifndef BPF_SAMPLER_STATE_H
 #define BPF_SAMPLER_STATE_H
@@ -14,14 +14,14 @@
 #include "bpf/python_walk.h"
 #include "bpf/wire.h"
 
-const volatile __u32 sample_native_stack_bytes = 0; /* copy at most so much of the user stack; 0: none */
-const volatile __u32 sample_every_stack = 0;        /* copy it always, not only where the unwinder could not go on */
+const volatile __u32 sample_native_stack_bytes = 0; /* copy at most this much of the user stack; 0: nothing */
+const volatile __u32 sample_every_stack = 0;        /* copy it with each sample, not only if the unwinder could not go on */
 const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
 const volatile __u32 sample_unconfigured = 0;                /* processes that user space has not configured, too */
-const volatile __u32 sample_wake_bytes = 1 << 20;   /* user space is woken when the ring holds more */
+const volatile __u32 sample_wake_bytes = 1 << 20;   /* wake user space when the ring holds more */
 const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
-/* What a sample stands for. A clock's context goes on naming the period that its event was made with. */
+/* What a sample stands for; 0: what the context says. A clock's context goes on naming its event's first period. */
 volatile __u64 sample_period = 0;
 const volatile __u32 sample_python = 1;
 volatile __u32 code_generation = 0; /* changes when user space has forgotten the code objects it was sent */
@@ -52,7 +52,7 @@ struct {
     __type(value, struct py_layout);
 } layouts SEC(".maps");
 
-/* Code objects that were sent. */
+/* Code objects that were sent to user space. */
 struct code_key {
     __u64 code;
     __u32 fingerprint;
@@ -65,7 +65,7 @@ struct {
     __type(value, __u32);
 } codes SEC(".maps");
 
-/* Thread states that only the list had: per thread, the state (0: none) and when that was found out. */
+/* What a search over the lists of thread states found: a thread's state (0: it has none), and when. */
 struct thread_key {
     __u32 tid, space;
 };
@@ -93,7 +93,7 @@ struct {
     __type(value, __u64);
 } stats SEC(".maps");
 
-/* Unwind tables and mappings, written by user space through mmap; their sizes are user space's to set. */
+/* Unwind tables and mappings. User space sets their sizes and writes to them through mmap. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
@@ -154,7 +154,7 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 #include "bpf/native_unwind.h"
 
 /*
- * State and buffers of a CPU. In an ordinary array map with an element per CPU, since per-CPU maps end at 32 KiB.
+ * State and buffers of a CPU: an element of an ordinary array map, since values of per-CPU maps have 32 KiB at most.
  */
 #define SENT_CODES 256
 #define SAMPLE_BUFFER_MASK 262143
@@ -166,7 +166,7 @@ struct scratch {
     __u32 mapping_start, mapping_count; /* the process's part of `mappings` */
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
-    struct code_key sent[SENT_CODES]; /* code objects that `codes` has */
+    struct code_key sent[SENT_CODES]; /* code objects that are in `codes` */
     __u64 snapshot_at; /* where the next page of the user stack goes */
     __u64 snapshot_address;
     __u64 snapshot_left;
@@ -198,7 +198,7 @@ static __always_inline void count_loss(__u32 reason)
         ++*n;
 }
 
-/* Of a part of a sample. One that may not be wanted in the end says so by what it lacks only. */
+/* Counts the loss of a part of a sample; not if user space may drop the sample, which then shows what it lacks. */
 static __always_inline void count_part_loss(struct scratch *s, __u32 reason)
 {
     if (sample_unconfigured || !(s->sample.flags & (WIRE_UNCONFIGURED | WIRE_STALE)))
@@ -213,13 +213,13 @@ static __always_inline void count_stat(__u32 stat)
         ++*n;
 }
 
-/* Nobody is woken for a sample, unless the ring fills sooner than the next time of draining. */
+/* A sample wakes nobody, unless the ring would be full before user space drains it next. */
 static __always_inline __u64 ring_flags(void)
 {
     return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* Where a part of the message goes. What is behind the mask has room for the largest part. */
+/* Where a part of the message goes. Behind the mask there is room for the largest part. */
 static __always_inline void *message_at(struct scratch *s, __u32 at)
 {
     __u64 to = at;

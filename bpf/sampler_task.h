@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the kernel knows of the task that runs: identity, user registers, where its stack begins. */
+/* What the kernel knows about the running task: its identity, its user registers, where its stack begins. */
 #ifndef BPF_SAMPLER_TASK_H
 #define BPF_SAMPLER_TASK_H
 
@@ -9,16 +9,16 @@
 
 #include "bpf/sampler_state.h"
 
-/* What is read of the current task. */
+/* What is read from the current task's structures. */
 struct task_facts {
     __u64 start_boottime_ns, exec_generation;
     __u64 thread_pointer;
-    __u64 memory;      /* struct mm_struct; 0: a kernel thread's */
-    __u64 stack_start; /* of the first thread: where the kernel put the arguments */
+    __u64 memory;      /* address of its struct mm_struct; 0: a kernel thread has none */
+    __u64 stack_start; /* the first thread's: where the kernel put the arguments */
     __u32 flags;
 };
 
-/* Where the kernel gives a pointer whose type the verifier knows (5.11+), fields are loaded without a call for each. */
+/* If the kernel gives a pointer whose type the verifier knows (5.11+), members are loaded without a call for each. */
 static __always_inline void task_read(struct task_facts *facts)
 {
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
@@ -43,7 +43,7 @@ static __always_inline void task_read(struct task_facts *facts)
     }
 }
 
-/* The user registers as they were when the task entered the kernel. */
+/* The user registers as they were when the task entered the kernel. 0: they could be read. */
 static __always_inline int registers_of_task(struct scratch *s)
 {
     struct task_struct *task = (void *)bpf_get_current_task();
@@ -60,8 +60,9 @@ static __always_inline int registers_of_task(struct scratch *s)
 }
 
 /*
- * How far the user stack reaches. A thread that pthread_create() made has its control block, which the thread
- * pointer names, at the upper end of its stack; the first thread's stack ends where the kernel put the arguments.
+ * Bytes of the user stack from `sp` to its start; 0: not known. A thread that pthread_create() made has its control block,
+ * which the thread pointer names, at the upper end of its stack; the first thread's stack starts where the kernel put the
+ * arguments.
  */
 static __always_inline __u64 stack_size_of(const struct task_facts *facts, __u64 sp)
 {
@@ -72,7 +73,7 @@ static __always_inline __u64 stack_size_of(const struct task_facts *facts, __u64
     return 0;
 }
 
-/* Whether a process that user space has not named was first met so lately that it may yet be named. */
+/* Whether a process that user space has not configured was first met so recently that it may yet be. */
 static __always_inline int is_fresh(const struct task_facts *facts, __u32 tgid, __u64 now_ns)
 {
     if (facts->flags & PF_KTHREAD)

@@ -17,6 +17,8 @@
 #define WIRE_NATIVE_MAX 4096
 #define WIRE_STACK_MAX 65536
 #define WIRE_REGISTERS ARCH_REGISTERS
+#define WIRE_INTERPRETER_ID_NONE (~0ull) /* the main interpreter has the id 0 */
+#define WIRE_CFA_NONE (~0ull)
 #define WIRE_TASK_MAX 256 /* bytes of a task's name, header included */
 
 enum wire_type {
@@ -151,10 +153,11 @@ struct wire_sample {
     PY_U32 python_end; /* loss reason; 1 complete, 0 no Python */
     PY_U32 native_count;
     PY_U32 native_end; /* loss reason; 1 complete, 0 not asked for */
-    PY_U64 native_last_cfa; /* of the outermost native frame, all ones when unknown */
+    PY_U64 native_last_cfa; /* of the outermost native frame; WIRE_CFA_NONE: not known */
     /* Of the thread's Python: its pthread handle and its interpreter's address and id; 0 where no thread state was
-       found. Of the id: all ones when unknown. */
-    PY_U64 thread_handle, interpreter, interpreter_id;
+       found. */
+    PY_U64 thread_handle, interpreter;
+    PY_U64 interpreter_id; /* WIRE_INTERPRETER_ID_NONE: not known */
     PY_U32 task_len_bytes;
     PY_U32 reserved;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */

@@ -157,10 +157,10 @@ static uint32_t tid_of_state(struct proc_sampler *s, const struct process *p, ui
     struct py_walk *w = &s->walk;
     uint64_t id = 0;
 
-    if (w->layout.tstate_native_thread_id != PY_NONE)
-        return walk_read_u64(w, state + w->layout.tstate_native_thread_id, &id) ? 0 : (uint32_t)id;
+    if (w->config.layout.tstate_native_thread_id != PY_NONE)
+        return walk_read_u64(w, state + w->config.layout.tstate_native_thread_id, &id) ? 0 : (uint32_t)id;
     /* Older ones have pthread_self(), which is the address of the thread's descriptor. */
-    if (!p->glibc || walk_read_u64(w, state + w->layout.tstate_thread_id, &id) || !id ||
+    if (!p->glibc || walk_read_u64(w, state + w->config.layout.tstate_thread_id, &id) || !id ||
         walk_read_u64(w, id + ARCH_GLIBC_TID, &id))
         return 0;
     return (uint32_t)id;
@@ -173,11 +173,11 @@ static struct error *read_states(struct proc_sampler *s, struct followed *f, con
 
     f->states.count = 0;
     f->states_round = s->round;
-    w->thread_pointer = UINT64_MAX; /* nobody's: the walk goes to the end */
+    w->config.thread_pointer = UINT64_MAX; /* nobody's: the walk goes to the end */
     if (walk_list_begin(w, STATES_MAX))
         return NULL;
     for (bool end = false; !end;) {
-        struct followed_state state = {.address = w->list_tstate};
+        struct followed_state state = {.address = w->search.tstate};
         end = walk_list_step(w);
         if (state.address)
             state.ns_tid = tid_of_state(s, p, state.address);
@@ -194,14 +194,14 @@ static void walk_state(struct proc_sampler *s, uint64_t state, struct message *m
 {
     struct py_walk *w = &s->walk;
 
-    w->tstate = state;
-    w->end = 0;
-    w->read = 0;
+    w->result.tstate = state;
+    w->result.end = 0;
+    w->tstate.address = 0;
     walk_interpreter(w);
-    m->sample.thread_handle = w->read ? w->handle : 0;
-    m->sample.interpreter = w->interp;
-    m->sample.interpreter_id = w->interp_id;
-    if (w->layout.frame_kind == PY_FRAMES_OBJECT) {
+    m->sample.thread_handle = w->tstate.address ? w->tstate.handle : 0;
+    m->sample.interpreter = w->result.interpreter;
+    m->sample.interpreter_id = w->result.interpreter_id;
+    if (w->config.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(w)) {
             while (!walk_object_step(w, m->entries)) {
             }
@@ -210,8 +210,8 @@ static void walk_state(struct proc_sampler *s, uint64_t state, struct message *m
         while (!walk_step(w, m->entries)) {
         }
     }
-    m->sample.python_count = w->count;
-    m->sample.python_end = w->end;
+    m->sample.python_count = w->result.entry_count;
+    m->sample.python_end = w->result.end;
 }
 
 /*
@@ -236,7 +236,7 @@ static struct error *walk_thread(struct proc_sampler *s, struct followed *f, con
             break;
         TRY(read_states(s, f, p));
     }
-    if (!m->sample.python_count && s->walk.layout.tstate_native_thread_id == PY_NONE && !p->glibc)
+    if (!m->sample.python_count && s->walk.config.layout.tstate_native_thread_id == PY_NONE && !p->glibc)
         m->sample.python_end = LOSS_no_thread_state;
     return NULL;
 }
@@ -388,7 +388,7 @@ static struct error *sample_thread(struct proc_sampler *s, struct followed *f, c
     out->start_boottime_ns = f->start_boottime_ns;
     out->exec_generation = f->exec_generation;
     out->period = run_ns - t->run_ns;
-    out->native_last_cfa = UINT64_MAX;
+    out->native_last_cfa = WIRE_CFA_NONE;
     if (out->python_end > LOSS_complete)
         s->losses[out->python_end]++;
     f->sampled_ns += out->period;
@@ -447,8 +447,8 @@ static struct error *sample_process(struct proc_sampler *s, struct followed *f, 
         }
     }
     s->pid = (pid_t)f->tgid;
-    s->walk.layout = p->python->python.layout;
-    s->walk.process = wire;
+    s->walk.config.layout = p->python->python.layout;
+    s->walk.config.process = wire;
     for (size_t i = 0; i < f->tasks.count && !f->forbidden; i++) {
         struct followed_task *t = &f->tasks.data[i];
         enum outcome outcome;

@@ -108,7 +108,7 @@ uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, str
     char number[24];
     pid_t pid;
 
-    if (m->interpreter_id && m->interpreter_id != UINT64_MAX && m->thread_handle) {
+    if (m->interpreter_id && m->interpreter_id != WIRE_INTERPRETER_ID_NONE && m->thread_handle) {
         snprintf(number, sizeof number, "%" PRIu64, m->interpreter_id);
         pairs[0] = trace_writer_cstr(w, TRACE_LABEL_INTERPRETER);
         pairs[1] = trace_writer_cstr(w, number);

@@ -182,12 +182,12 @@ static int walk_read_live(void *ctx, void *out, uint32_t len, uint64_t address)
 static bool live_fingerprint(struct codes *c, pid_t pid, uint64_t address, const struct py_layout *layout,
                              uint64_t code_type, uint32_t *fingerprint)
 {
-    struct walk_seen seen = {0};
+    struct walk_code seen = {0};
 
-    c->walk->layout = *layout;
-    c->walk->process.code_type = code_type;
+    c->walk->config.layout = *layout;
+    c->walk->config.process.code_type = code_type;
     c->walk->memory = (struct walk_memory){.read = walk_read_live, .ctx = &pid};
-    if (walk_code(c->walk, address, &seen))
+    if (walk_read_code(c->walk, address, &seen))
         return false;
     *fingerprint = seen.fingerprint;
     return true;

@@ -251,7 +251,7 @@ static bool frame_holds(const struct late_unwind_result *native, uint32_t i, uin
 {
     uint64_t cfa = i + 1 < native->count ? native->frames[i + 1].sp : native->last_cfa;
 
-    return record >= native->frames[i].sp && record < cfa && cfa != UINT64_MAX;
+    return record >= native->frames[i].sp && record < cfa && cfa != WIRE_CFA_NONE;
 }
 
 /*

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         processes_scan(processes, &pid, 1))
         return 1;
     struct process *p = processes_find(processes, pid);
-    if (!p || !process_python(p, &walk.process)) {
+    if (!p || !process_python(p, &walk.config.process)) {
         fprintf(stderr, "record_space: process %u is no interpreter that is known\n", pid);
         return 1;
     }
@@ -74,28 +74,28 @@ int main(int argc, char **argv)
         return 1;
     }
     struct live live = {.pid = (pid_t)pid, .space = &space};
-    walk.layout = image->layout;
-    walk.thread_pointer = regs.fs_base;
-    walk.stack_pointer = regs.rsp;
+    walk.config.layout = image->layout;
+    walk.config.thread_pointer = regs.fs_base;
+    walk.config.stack_pointer = regs.rsp;
     walk.memory = (struct walk_memory){.read = read_and_keep, .ctx = &live};
-    space.layout = walk.layout;
-    space.process = walk.process;
-    space.thread_pointer = walk.thread_pointer;
-    space.stack_pointer = walk.stack_pointer;
+    space.layout = walk.config.layout;
+    space.process = walk.config.process;
+    space.thread_pointer = walk.config.thread_pointer;
+    space.stack_pointer = walk.config.stack_pointer;
 
     /* The ways that the sampler takes, and the list besides, so that all can be played back. */
     int settled = walk_find_tstate(&walk);
-    uint64_t quick = walk.tstate;
-    walk.tstate = 0;
+    uint64_t quick = walk.result.tstate;
+    walk.result.tstate = 0;
     if (!walk_list_begin(&walk, 4096)) {
         while (!walk_list_step(&walk)) {
         }
     }
     printf("# thread state %s; list %s\n", settled && quick ? "found quickly" : "not found quickly",
-           walk.tstate ? (walk.tstate == quick ? "agrees" : "finds it") : "does not find it");
-    if (!walk.tstate)
-        walk.tstate = quick;
-    if (walk.layout.frame_kind == PY_FRAMES_OBJECT) {
+           walk.result.tstate ? (walk.result.tstate == quick ? "agrees" : "finds it") : "does not find it");
+    if (!walk.result.tstate)
+        walk.result.tstate = quick;
+    if (walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(&walk)) {
             while (!walk_object_step(&walk, entries)) {
             }
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
         }
     }
     struct py_code_limits limits = {.string_max_bytes = 65536, .line_table_max_bytes = 1 << 20};
-    for (uint32_t i = 0; i < walk.count; i++) {
+    for (uint32_t i = 0; i < walk.result.entry_count; i++) {
         struct trace_code code;
         bool exact;
         uint64_t address = entries[i].address & WIRE_ADDRESS;
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
             printf("--\n");
             continue;
         }
-        if (!py_code_read(&walk.layout, read_for_code, &live, address, &limits, &storage, &code)) {
+        if (!py_code_read(&walk.config.layout, read_for_code, &live, address, &limits, &storage, &code)) {
             printf("?\n");
             continue;
         }
@@ -124,12 +124,12 @@ int main(int argc, char **argv)
                        code.qualname_form ? code.qualname : code.name, &text);
         printf("%s\t%d\n", buf_cstr(&text), at.line);
     }
-    printf("# %s\n", trace_loss_name(walk.end));
+    printf("# %s\n", trace_loss_name(walk.result.end));
     ptrace(PTRACE_DETACH, pid, 0, 0);
     FILE *out = fopen(argv[2], "wb");
     if (!out || !space_write(&space, out) || fclose(out)) {
         perror(argv[2]);
         return 1;
     }
-    return walk.end != LOSS_complete;
+    return walk.result.end != LOSS_complete;
 }

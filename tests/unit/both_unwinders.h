@@ -206,7 +206,7 @@ static void compare(struct subject *s, struct tally *tally)
         if (i + 1 < u->count)
             same = same && ours[i + 1].sp == theirs[i].cfa;
     }
-    if (same && !unsupported && u->last_cfa != UINT64_MAX)
+    if (same && !unsupported && u->last_cfa != WIRE_CFA_NONE)
         same = u->last_cfa == theirs[count - 1].cfa;
     count_wide(s, ours, tally);
     tally->stacks++;

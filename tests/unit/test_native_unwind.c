@@ -203,7 +203,7 @@ static void test_faults(void **state)
             assert_int_equal(s->native_unwind.end, LOSS_native_fault);
         assert_true(s->native_unwind.count <= count);
         assert_memory_equal(frames, whole, s->native_unwind.count * sizeof *frames);
-        assert_true(s->native_unwind.end == LOSS_complete || s->native_unwind.last_cfa == UINT64_MAX);
+        assert_true(s->native_unwind.end == LOSS_complete || s->native_unwind.last_cfa == WIRE_CFA_NONE);
     }
     s->fail_from = s->fail_to = 0;
     s->snapshot.registers[16] = 0x1234;

@@ -60,10 +60,10 @@ static struct wire_python entries[WIRE_PYTHON_MAX], truth[WIRE_PYTHON_MAX];
 static void configure(struct played *p)
 {
     memset(&walk, 0, sizeof walk);
-    walk.layout = p->space->layout;
-    walk.process = p->space->process;
-    walk.thread_pointer = p->space->thread_pointer;
-    walk.stack_pointer = p->space->stack_pointer;
+    walk.config.layout = p->space->layout;
+    walk.config.process = p->space->process;
+    walk.config.thread_pointer = p->space->thread_pointer;
+    walk.config.stack_pointer = p->space->stack_pointer;
     walk.memory = (struct walk_memory){.read = play, .ctx = p};
     p->reads = 0;
 }
@@ -76,9 +76,9 @@ static uint32_t run(struct played *p)
         while (!walk_list_step(&walk)) {
         }
     }
-    if (!walk.tstate)
+    if (!walk.result.tstate)
         return 0;
-    if (walk.layout.frame_kind == PY_FRAMES_OBJECT) {
+    if (walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(&walk)) {
             while (!walk_object_step(&walk, entries)) {
             }
@@ -87,7 +87,7 @@ static uint32_t run(struct played *p)
         while (!walk_step(&walk, entries)) {
         }
     }
-    return walk.end;
+    return walk.result.end;
 }
 
 static void load(const char *name, struct space *space)
@@ -143,14 +143,14 @@ static void check_frames(const char *path, struct space *space)
     configure(&p);
     assert_int_equal(walk_find_tstate(&walk), !only_listed);
     assert_int_equal(run(&p), LOSS_complete);
-    for (uint32_t i = 0; i < walk.count; i++) {
+    for (uint32_t i = 0; i < walk.result.entry_count; i++) {
         struct trace_code code;
         bool exact;
         if (entries[i].address & WIRE_RUN) {
             buf_put_str(&text, "--\n");
             continue;
         }
-        assert_true(py_code_read(&walk.layout, play_code, space, entries[i].address & WIRE_ADDRESS, &limits, &storage, &code));
+        assert_true(py_code_read(&walk.config.layout, play_code, space, entries[i].address & WIRE_ADDRESS, &limits, &storage, &code));
         assert_true(py_code_complete(&code));
         if (space->layout.code_qualname != PY_NONE)
             py_string_text(code.qualname_form, code.qualname_len, code.qualname, &text);
@@ -188,23 +188,23 @@ static void check_list(const char *path, struct space *space)
     uint64_t quick = has_quick_way(space);
     assert_int_equal(walk_find_tstate(&walk), quick);
     if (quick) {
-        quick = walk.tstate;
+        quick = walk.result.tstate;
         assert_true(quick != 0);
     }
-    walk.tstate = 0;
+    walk.result.tstate = 0;
     assert_int_equal(walk_list_begin(&walk, 4096), 0);
     while (!walk_list_step(&walk)) {
     }
-    assert_true(walk.tstate == quick || (!quick && walk.tstate));
+    assert_true(walk.result.tstate == quick || (!quick && walk.result.tstate));
     /* Another thread's pointer: never somebody else's state. */
-    walk.thread_pointer += 64;
-    walk.tstate = 0;
+    walk.config.thread_pointer += 64;
+    walk.result.tstate = 0;
     walk_find_tstate(&walk);
-    assert_int_equal(walk.tstate, 0);
+    assert_int_equal(walk.result.tstate, 0);
     assert_int_equal(walk_list_begin(&walk, 4096), 0);
     while (!walk_list_step(&walk)) {
     }
-    assert_int_equal(walk.tstate, 0);
+    assert_int_equal(walk.result.tstate, 0);
 }
 
 static void test_list(void **state)
@@ -222,7 +222,7 @@ static void check_faults(const char *path, struct space *space)
 
     (void)path;
     assert_int_equal(run(&p), LOSS_complete);
-    count = walk.count;
+    count = walk.result.entry_count;
     reads = p.reads;
     memcpy(truth, entries, count * sizeof *truth);
     for (uint32_t n = 1; n <= reads; n++) {
@@ -231,9 +231,9 @@ static void check_faults(const char *path, struct space *space)
         bool whole = true;
         uint32_t skipped = 0;
         /* Taken for an activation that is half made: what is shown begins with the one before it. */
-        if (walk.retried && end == LOSS_complete)
-            skipped = count - walk.count;
-        for (uint32_t i = 0; i < walk.count && end; i++) {
+        if (walk.result.restarts && end == LOSS_complete)
+            skipped = count - walk.result.entry_count;
+        for (uint32_t i = 0; i < walk.result.entry_count && end; i++) {
             const struct wire_python *expected = &truth[skipped + i];
             /* What is there is true and in its place, or says that it could not be read. */
             if (space->layout.tstate_cframe && entries[i].address == WIRE_RUN) {
@@ -254,14 +254,14 @@ static void check_faults(const char *path, struct space *space)
                 assert_memory_equal(&entries[i], expected, sizeof *expected);
             }
         }
-        if (walk.retried && end == LOSS_complete) {
+        if (walk.result.restarts && end == LOSS_complete) {
             assert_true(skipped > 0 && truth[skipped - 1].address & WIRE_RUN);
         } else if (end == LOSS_complete) {
-            assert_int_equal(walk.count, count);
+            assert_int_equal(walk.result.entry_count, count);
             same += whole;
         } else {
-            assert_true(walk.count <= count);
-            cut += walk.count < count;
+            assert_true(walk.result.entry_count <= count);
+            cut += walk.result.entry_count < count;
         }
     }
     /* All three happen: a fault that another way makes good, one that costs a name, one that costs the rest. */
@@ -289,8 +289,8 @@ static void check_torn(const char *path, struct space *space)
 
     (void)path;
     assert_int_equal(run(&p), LOSS_complete);
-    uint64_t tstate = walk.tstate;
-    uint32_t count = walk.count;
+    uint64_t tstate = walk.result.tstate;
+    uint32_t count = walk.result.entry_count;
     memcpy(truth, entries, count * sizeof *truth);
     if (l->tstate_root_cframe == PY_NONE || l->frame_kind == PY_FRAMES_OBJECT)
         return;
@@ -300,8 +300,8 @@ static void check_torn(const char *path, struct space *space)
     assert_true(space_add(space, fresh, record, sizeof record));
     assert_true(space_add(space, tstate + l->tstate_frame, &fresh, 8));
     assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.retried, 1);
-    assert_int_equal(walk.count, count);
+    assert_int_equal(walk.result.restarts, 1);
+    assert_int_equal(walk.result.entry_count, count);
     assert_memory_equal(entries, truth, count * sizeof *truth);
 }
 
@@ -324,8 +324,8 @@ static void check_records(const char *path, struct space *space)
     if (!l->tstate_cframe)
         return;
     assert_int_equal(run(&p), LOSS_complete);
-    uint32_t count = walk.count;
-    uint64_t tstate = walk.tstate;
+    uint32_t count = walk.result.entry_count;
+    uint64_t tstate = walk.result.tstate;
     memcpy(truth, entries, count * sizeof *truth);
     for (uint32_t i = 0; i < count; i++) {
         assert_int_equal(!!(entries[i].address & WIRE_RUN), i % 2);
@@ -338,7 +338,7 @@ static void check_records(const char *path, struct space *space)
     assert_true(space_add(space, fresh[0] + l->cframe_previous, &newest, 8));
     assert_true(space_add(space, tstate + l->tstate_cframe, &fresh[0], 8));
     assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.count, count + 1);
+    assert_int_equal(walk.result.entry_count, count + 1);
     assert_int_equal(entries[1].address, fresh[0] | WIRE_RUN);
     assert_int_equal(entries[count].address, truth[count - 1].address);
     for (uint32_t i = 0; i < count; i += 2)
@@ -351,13 +351,13 @@ static void check_records(const char *path, struct space *space)
     assert_true(space_read(space, newest + l->cframe_previous, &second, 8));
     assert_true(space_add(space, tstate + l->tstate_cframe, &second, 8));
     assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.count, count);
+    assert_int_equal(walk.result.entry_count, count);
     assert_int_equal(entries[count - 1].address, WIRE_RUN);
     assert_int_equal(entries[1].address, truth[3].address);
     /* Neither frames nor records: a thread that runs no Python. */
     assert_true(space_add(space, tstate + l->tstate_frame, &none, 8));
     assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.count, 0);
+    assert_int_equal(walk.result.entry_count, 0);
 }
 
 static void test_records(void **state)
@@ -380,13 +380,13 @@ static void check_objects(const char *path, struct space *space)
     if (l->frame_kind != PY_FRAMES_OBJECT)
         return;
     assert_int_equal(run(&p), LOSS_complete);
-    for (uint32_t i = 0; i < walk.count; i++) {
+    for (uint32_t i = 0; i < walk.result.entry_count; i++) {
         frames += !(entries[i].address & WIRE_RUN);
         generators += !!(entries[i].address & WIRE_GENERATOR);
     }
     assert_int_equal(generators, 2);
-    assert_int_equal(walk.count, l->tstate_cframe ? 2 * frames : frames);
-    assert_true(space_read(space, walk.tstate + l->tstate_frame, &frame, 8));
+    assert_int_equal(walk.result.entry_count, l->tstate_cframe ? 2 * frames : frames);
+    assert_true(space_read(space, walk.result.tstate + l->tstate_frame, &frame, 8));
     assert_true(space_add(space, frame + l->frame_instr, &begun, 4));
     assert_int_equal(run(&p), LOSS_complete);
     assert_int_equal(entries[0].offset, -1);
@@ -410,29 +410,29 @@ static void check_maker(const char *path, struct space *space)
     if (l->tstate_root_cframe == PY_NONE || l->runtime_tstate_current == PY_NONE)
         return;
     assert_int_equal(run(&p), LOSS_complete);
-    tstate = walk.tstate;
-    uint32_t count = walk.count, at = l->tstate_cframe ? l->tstate_cframe : l->tstate_frame;
+    tstate = walk.result.tstate;
+    uint32_t count = walk.result.entry_count, at = l->tstate_cframe ? l->tstate_cframe : l->tstate_frame;
     /* It has the GIL, and another thread's handle: the record on this stack says whose it is. */
     assert_true(space_add(space, space->process.runtime + l->runtime_tstate_current, &tstate, 8));
     assert_true(space_add(space, tstate + l->tstate_thread_id, &other, 8));
     assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.tstate, tstate);
-    assert_int_equal(walk.count, count);
-    assert_int_equal(walk.gil, WIRE_GIL_KNOWN | WIRE_GIL);
+    assert_int_equal(walk.result.tstate, tstate);
+    assert_int_equal(walk.result.entry_count, count);
+    assert_int_equal(walk.result.gil, WIRE_GIL_KNOWN | WIRE_GIL);
     /* This thread's handle, and a record on another stack: another thread runs it, unless it's the thread's first. */
     assert_true(space_add(space, tstate + l->tstate_thread_id, &space->thread_pointer, 8));
     assert_true(space_read(space, tstate + at, &record, 8));
     assert_true(space_add(space, tstate + at, &far, 8));
     configure(&p);
-    walk.process.key_slots = 0;
+    walk.config.process.key_slots = 0;
     walk_find_tstate(&walk);
-    assert_int_equal(walk.tstate, 0);
+    assert_int_equal(walk.result.tstate, 0);
     /* No frames at all: then the handle decides. */
     root = tstate + l->tstate_root_cframe;
     assert_true(space_add(space, tstate + at, &root, 8));
     configure(&p);
     assert_int_equal(walk_find_tstate(&walk), 1);
-    assert_int_equal(walk.tstate, tstate);
+    assert_int_equal(walk.result.tstate, tstate);
 }
 
 static void test_maker(void **state)
@@ -450,23 +450,23 @@ static void check_ring(const char *path, struct space *space)
 
     (void)path;
     run(&p);
-    uint32_t count = walk.count;
-    uint64_t tstate = walk.tstate;
+    uint32_t count = walk.result.entry_count;
+    uint64_t tstate = walk.result.tstate;
     configure(&p);
-    walk.tstate = tstate;
+    walk.result.tstate = tstate;
     bool objects = space->layout.frame_kind == PY_FRAMES_OBJECT;
     assert_int_equal(objects ? walk_object_begin(&walk) : walk_begin(&walk), 0);
-    frame = walk.frame;
+    frame = walk.cursor.frame;
     uint64_t previous, nothing = 0;
     assert_true(space_read(space, frame + space->layout.frame_previous, &previous, 8));
     assert_true(space_add(space, frame + space->layout.frame_previous, &frame, 8));
     assert_int_equal(run(&p), LOSS_python_too_deep);
-    assert_true(walk.count <= WIRE_PYTHON_MAX);
-    assert_true(walk.frame_count >= 2046);
+    assert_true(walk.result.entry_count <= WIRE_PYTHON_MAX);
+    assert_true(walk.result.frame_count >= 2046);
     assert_true(space_add(space, frame + space->layout.frame_previous, &nothing, 8));
     /* Frames that are objects end like that when they end well; only in 3.10 the records say how many there are. */
     assert_int_equal(run(&p), objects && !space->layout.tstate_cframe ? LOSS_complete : LOSS_python_torn);
-    assert_true(walk.count < count);
+    assert_true(walk.result.entry_count < count);
 }
 
 static void test_ring(void **state)
@@ -499,7 +499,7 @@ static void check_tls(const char *path, struct space *space)
     };
 
     run(&p);
-    uint64_t tstate = walk.tstate;
+    uint64_t tstate = walk.result.tstate;
     put(space, made, offset);
     put(space, made + 0x18, offset);
     put(space, made + 0x28, made + 0x40);
@@ -512,11 +512,11 @@ static void check_tls(const char *path, struct space *space)
         bool gilstate = i % 2;
         for (int value = 0; value < 4; value++) {
             configure(&p);
-            walk.layout.runtime_tstate_current = PY_NONE;
-            walk.process.key_slots = walk.process.tls_kind = walk.process.gilstate_kind = 0;
-            *(gilstate ? &walk.process.gilstate_kind : &walk.process.tls_kind) = ways[way].kind;
-            *(gilstate ? &walk.process.gilstate_offset : &walk.process.tls_offset) = ways[way].offset;
-            *(gilstate ? &walk.process.gilstate_module : &walk.process.tls_module) = ways[way].where;
+            walk.config.layout.runtime_tstate_current = PY_NONE;
+            walk.config.process.key_slots = walk.config.process.tls_kind = walk.config.process.gilstate_kind = 0;
+            *(gilstate ? &walk.config.process.gilstate_kind : &walk.config.process.tls_kind) = ways[way].kind;
+            *(gilstate ? &walk.config.process.gilstate_offset : &walk.config.process.tls_offset) = ways[way].offset;
+            *(gilstate ? &walk.config.process.gilstate_module : &walk.config.process.tls_module) = ways[way].where;
             put(space, ways[way].variable, value == 1 ? 0 : value == 2 ? stray : tstate);
             if (value == 3) { /* the library's block is not made yet */
                 put(space, made + 0x100 + 3 * 16, UINT64_MAX);
@@ -526,13 +526,13 @@ static void check_tls(const char *path, struct space *space)
             int settled = walk_find_tstate(&walk);
             bool reached = value == 0 || (value == 3 && ways[way].kind == PY_TLS_LOCAL_EXEC);
             /* Null: only the variable that stays says that there is none. */
-            if (settled != (reached || (value == 1 && gilstate)) || walk.tstate != (reached ? tstate : 0))
+            if (settled != (reached || (value == 1 && gilstate)) || walk.result.tstate != (reached ? tstate : 0))
                 fail_msg("%s: way %zu, %s, value %d", path, way, gilstate ? "gilstate" : "tstate", value);
             uint32_t gil = gilstate || space->layout.free_threaded ? 0
                            : reached                               ? WIRE_GIL_KNOWN | WIRE_GIL
                            : value == 1                            ? WIRE_GIL_KNOWN
                                                                    : 0;
-            assert_int_equal(walk.gil, gil);
+            assert_int_equal(walk.result.gil, gil);
             put(space, made + 0x100 + 3 * 16, made + 0x200);
             put(space, made, offset);
             put(space, made + 0x18, offset);
@@ -556,23 +556,23 @@ static void check_gil(const char *path, struct space *space)
 
     (void)path;
     run(&p);
-    uint64_t tstate = walk.tstate;
-    if (walk.layout.runtime_tstate_current == PY_NONE)
+    uint64_t tstate = walk.result.tstate;
+    if (walk.config.layout.runtime_tstate_current == PY_NONE)
         return;
-    uint64_t variable = walk.process.runtime + walk.layout.runtime_tstate_current;
+    uint64_t variable = walk.config.process.runtime + walk.config.layout.runtime_tstate_current;
     put(space, variable, tstate);
     run(&p);
-    assert_true(walk.tstate == tstate);
-    assert_int_equal(walk.gil, WIRE_GIL_KNOWN | WIRE_GIL);
+    assert_true(walk.result.tstate == tstate);
+    assert_int_equal(walk.result.gil, WIRE_GIL_KNOWN | WIRE_GIL);
     put(space, variable, stray);
     walk_find_tstate(&walk);
-    assert_int_equal(walk.gil, WIRE_GIL_KNOWN);
+    assert_int_equal(walk.result.gil, WIRE_GIL_KNOWN);
     put(space, variable, 0);
     walk_find_tstate(&walk);
-    assert_int_equal(walk.gil, WIRE_GIL_KNOWN);
+    assert_int_equal(walk.result.gil, WIRE_GIL_KNOWN);
     p.fail_at = p.reads + 1; /* the variable itself */
     walk_find_tstate(&walk);
-    assert_int_equal(walk.gil, 0);
+    assert_int_equal(walk.result.gil, 0);
 }
 
 static void test_gil(void **state)
@@ -589,21 +589,26 @@ static void check_interpreter(const char *path, struct space *space)
 
     (void)path;
     run(&p);
-    uint64_t tstate = walk.tstate;
+    uint64_t tstate = walk.result.tstate;
     put(space, tstate + l->tstate_interp, interp);
     if (l->interp_id != PY_NONE)
         put(space, interp + l->interp_id, 7);
     run(&p);
-    assert_int_equal(walk_fields(&walk, tstate), 0);
+    assert_int_equal(walk_read_tstate(&walk, tstate), 0);
     p.reads = 0;
     walk_interpreter(&walk);
-    assert_true(walk.interp == interp);
-    assert_true(walk.interp_id == (l->interp_id == PY_NONE ? UINT64_MAX : 7));
+    assert_true(walk.result.interpreter == interp);
+    assert_true(walk.result.interpreter_id == (l->interp_id == PY_NONE ? WIRE_INTERPRETER_ID_NONE : 7));
     assert_true(p.reads <= 1);
     p.fail_at = 1;
     p.reads = 0;
     walk_interpreter(&walk);
-    assert_true(walk.interp_id == UINT64_MAX);
+    assert_true(walk.result.interpreter_id == WIRE_INTERPRETER_ID_NONE);
+    /* A thread state that cannot be read: nothing stays of the interpreter that was found before. */
+    walk.tstate.address = 0;
+    p.reads = 0;
+    walk_interpreter(&walk);
+    assert_true(!walk.result.interpreter && walk.result.interpreter_id == WIRE_INTERPRETER_ID_NONE);
 }
 
 static void test_interpreter(void **state)
@@ -625,7 +630,7 @@ static void check_task(const char *path, struct space *space)
     if (l->version < 0x030e0000)
         return;
     run(&p);
-    uint64_t tstate = walk.tstate;
+    uint64_t tstate = walk.result.tstate;
     struct wire_process *process = &space->process;
     process->running_task = 872;
     process->task_name = 136;
@@ -636,7 +641,7 @@ static void check_task(const char *path, struct space *space)
     run(&p);
     p.reads = 0;
     walk_task(&walk);
-    assert_int_equal(walk.task_len, 0);
+    assert_int_equal(walk.result.task_len_bytes, 0);
     assert_int_equal(p.reads, 1); /* what it costs when none runs */
 
     uint32_t state = 1u << l->str_kind_shift | 1u << l->str_compact_shift | 1u << l->str_ascii_shift;
@@ -653,39 +658,39 @@ static void check_task(const char *path, struct space *space)
     assert_true(space_add(space, task + 108, "\1", 1));
     run(&p);
     walk_task(&walk);
-    assert_int_equal(walk.task_len, l->str_ascii_data + len);
-    assert_memory_equal(walk.task, object, walk.task_len);
+    assert_int_equal(walk.result.task_len_bytes, l->str_ascii_data + len);
+    assert_memory_equal(walk.result.task, object, walk.result.task_len_bytes);
     struct buf scratch = {0}, out = {0};
     const struct py_names names = {.layout = l, .str_type = str_type, .int_type = 0x5000, .storage = &scratch};
-    assert_true(py_task_name(&names, walk.task, walk.task_len, &out));
+    assert_true(py_task_name(&names, walk.result.task, walk.result.task_len_bytes, &out));
     assert_string_equal(buf_cstr(&out), text);
     /* Cut short anywhere, it is no name, or a shorter one. */
-    for (uint32_t cut = 0; cut < walk.task_len; cut++) {
+    for (uint32_t cut = 0; cut < walk.result.task_len_bytes; cut++) {
         buf_clear(&out);
-        bool named = py_task_name(&names, walk.task, cut, &out);
+        bool named = py_task_name(&names, walk.result.task, cut, &out);
         assert_int_equal(named, cut >= l->str_ascii_data);
     }
     /* Another type's object is no name. */
     const struct py_names others = {.layout = l, .str_type = 0x6000, .int_type = 0x5000, .storage = &scratch};
-    assert_false(py_task_name(&others, walk.task, walk.task_len, &out));
+    assert_false(py_task_name(&others, walk.result.task, walk.result.task_len_bytes, &out));
 
     /* Any read that fails, a task of another kind: no name. */
     for (uint32_t fail = 1; fail <= 5; fail++) {
         p.reads = 0;
         p.fail_at = fail;
         walk_task(&walk);
-        assert_int_equal(walk.task_len, 0);
+        assert_int_equal(walk.result.task_len_bytes, 0);
     }
     p.fail_at = 0;
     put(space, type + l->code_type + 24, 32);
     walk_task(&walk);
-    assert_int_equal(walk.task_len, 0);
+    assert_int_equal(walk.result.task_len_bytes, 0);
     put(space, type + l->code_type + 24, 176);
     walk_task(&walk);
-    assert_int_equal(walk.task_len, l->str_ascii_data + len);
+    assert_int_equal(walk.result.task_len_bytes, l->str_ascii_data + len);
     assert_true(space_add(space, task + 108, "\0", 1));
     walk_task(&walk);
-    assert_int_equal(walk.task_len, 0);
+    assert_int_equal(walk.result.task_len_bytes, 0);
     assert_true(space_add(space, task + 108, "\1", 1));
 
     /* A name that is longer than what is copied, and one that nobody has asked for. */
@@ -693,9 +698,9 @@ static void check_task(const char *path, struct space *space)
     memcpy(at + l->str_length, &len, 8);
     assert_true(space_add(space, name, object, sizeof object));
     walk_task(&walk);
-    assert_int_equal(walk.task_len, WIRE_TASK_MAX);
+    assert_int_equal(walk.result.task_len_bytes, WIRE_TASK_MAX);
     buf_clear(&out);
-    assert_true(py_task_name(&names, walk.task, walk.task_len, &out));
+    assert_true(py_task_name(&names, walk.result.task, walk.result.task_len_bytes, &out));
     assert_int_equal(out.len_bytes, WIRE_TASK_MAX - l->str_ascii_data + strlen("…"));
     const uint64_t number[2] = {0x5000, 1 << 3};
     memset(object, 0, sizeof object);
@@ -704,7 +709,7 @@ static void check_task(const char *path, struct space *space)
     assert_true(space_add(space, name, object, sizeof object));
     walk_task(&walk);
     buf_clear(&out);
-    assert_true(py_task_name(&names, walk.task, walk.task_len, &out));
+    assert_true(py_task_name(&names, walk.result.task, walk.result.task_len_bytes, &out));
     assert_string_equal(buf_cstr(&out), "Task-42");
     buf_deinit(&out);
     buf_deinit(&scratch);
@@ -733,13 +738,13 @@ static void check_bytecode(const char *path, struct space *space)
     if (l->version >> 16 != 0x030e || l->free_threaded)
         return;
     assert_int_equal(run(&p), LOSS_complete);
-    count = walk.count;
+    count = walk.result.entry_count;
     memcpy(truth, entries, count * sizeof *truth);
     configure(&p);
     walk_find_tstate(&walk);
     walk_begin(&walk);
     do
-        frames[frame_count++] = walk.frame;
+        frames[frame_count++] = walk.cursor.frame;
     while (!walk_step(&walk, entries));
     l->frame_tlbc_index = 76; /* padding there */
     l->code_tlbc = 144;       /* co_weakreflist */
@@ -760,7 +765,7 @@ static void check_bytecode(const char *path, struct space *space)
         put(space, array + 16, code + l->code_bytecode + moved);
     }
     assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.count, count);
+    assert_int_equal(walk.result.entry_count, count);
     assert_memory_equal(entries, truth, count * sizeof *truth);
     for (int broken = 0; broken < 3; broken++) {
         uint64_t first = truth[0].address & WIRE_ADDRESS, array = copies + (first & 0xffffff);
@@ -768,7 +773,7 @@ static void check_bytecode(const char *path, struct space *space)
         put(space, array + 16, broken == 1 ? 0 : 0x1000);
         assert_true(space_add(space, frames[0] + l->frame_tlbc_index, &index, 4));
         assert_int_equal(run(&p), LOSS_complete);
-        assert_int_equal(walk.count, count);
+        assert_int_equal(walk.result.entry_count, count);
         assert_int_equal(entries[0].address, truth[0].address);
         assert_int_equal(entries[0].fingerprint, truth[0].fingerprint);
         if (entries[0].offset >= 0)
