@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Copies what is needed to decode a code object later: its header, its name, qualified
- * name and file name with their unicode headers, its line table. Raw bytes with
- * their addresses, to be decoded by the same reader that user space uses on live
- * memory (formats/cpython/code.h). What is too long is cut here and completed from
- * user space; what cannot be read has no bytes.
+ * name and file name with their unicode headers, and its line table. They are raw bytes
+ * with their addresses, for the same reader that user space uses on live memory
+ * (formats/cpython/code.h). What is too long is cut here, and user space completes it;
+ * what cannot be read has no bytes.
  */
 #ifndef BPF_CODE_COPY_H
 #define BPF_CODE_COPY_H
@@ -12,17 +12,20 @@
 #include "bpf/python_walk.h"
 
 #define COPY_STRING_MAX 512      /* bytes of a string object, header included */
-#define COPY_LINE_TABLE_MAX 16384 /* likewise */
+#define COPY_LINE_TABLE_MAX 16384 /* bytes of a line table, header included */
+#define COPY_CODE_MAX 256         /* bytes of a code object's header */
+#define COPY_STRING_HEAD 96       /* bytes of a string that are read to see how long it is */
+#define COPY_STRING_HEAD_MASK 63  /* its length and state lie in these */
 #define COPY_BUFFER_MASK 32767
 
 struct code_copy {
     struct wire_code event;
     PY_U8 bytes[COPY_BUFFER_MASK + 1 + COPY_LINE_TABLE_MAX];
-    PY_U64 used; /* of bytes */
-    PY_U8 head[128];
+    PY_U64 used; /* bytes in use */
+    PY_U8 head[128]; /* the beginning of a string */
 };
 
-/* One piece: `len` bytes at `address`, at most `max` (a power of two). Bytes that cannot be read: an empty piece. */
+/* Copies one piece: `wanted` bytes at `from`, at most `max` (a power of two). If they cannot be read, it is empty. */
 #define COPY_PIECE(walk, copy, index, from, wanted, max)                                  \
     do {                                                                                  \
         PY_U64 len_ = (wanted), to_ = (copy)->used;                                       \
@@ -39,7 +42,7 @@ struct code_copy {
         }                                                                                 \
     } while (0)
 
-/* Length in bytes of the string object at `address` as far as it lies in one piece; 0 when it cannot be read. */
+/* Bytes of the string object at `address`, as far as it lies in one piece; 0: it cannot be read. */
 WALK_INLINE PY_U64 copy_string_len(struct py_walk *w, struct code_copy *c, PY_U64 address)
 {
     const struct py_layout *l = &w->config.layout;
@@ -51,10 +54,10 @@ WALK_INLINE PY_U64 copy_string_len(struct py_walk *w, struct code_copy *c, PY_U6
             return 0;
         return chars > COPY_STRING_MAX ? COPY_STRING_MAX : l->bytes_data + chars;
     }
-    if (head > 96 || WALK_READ(w, c->head, 96, address))
+    if (head > COPY_STRING_HEAD || WALK_READ(w, c->head, COPY_STRING_HEAD, address))
         return 0;
-    chars = WALK_U64(c->head, l->str_length, 63);
-    state = WALK_U32(c->head, l->str_state, 63);
+    chars = WALK_U64(c->head, l->str_length, COPY_STRING_HEAD_MASK);
+    state = WALK_U32(c->head, l->str_state, COPY_STRING_HEAD_MASK);
     kind = (state >> (l->str_kind_shift & 31)) & 7;
     if (!((state >> (l->str_compact_shift & 31)) & 1))
         return head; /* the characters lie elsewhere: user space follows */
@@ -63,7 +66,7 @@ WALK_INLINE PY_U64 copy_string_len(struct py_walk *w, struct code_copy *c, PY_U6
     return chars > COPY_STRING_MAX ? COPY_STRING_MAX : head + chars * kind;
 }
 
-/* Fills `c` for the code object whose header walk_read_code() has just read. Returns the length of the message. */
+/* Copies the code object whose header walk_read_code() has just read. Returns the length of the message in bytes. */
 WALK_INLINE PY_U64 copy_code(struct py_walk *w, struct code_copy *c)
 {
     const struct py_layout *l = &w->config.layout;
@@ -74,7 +77,7 @@ WALK_INLINE PY_U64 copy_code(struct py_walk *w, struct code_copy *c)
     table = WALK_U64(w->scratch.header, l->code_line_table, WALK_HEADER_MASK);
     qualname = l->code_qualname != PY_NONE ? WALK_U64(w->scratch.header, l->code_qualname, WALK_HEADER_MASK) : 0;
     c->used = 0;
-    COPY_PIECE(w, c, 0, code, head_len, 256);
+    COPY_PIECE(w, c, 0, code, head_len, COPY_CODE_MAX);
     COPY_PIECE(w, c, 1, name, copy_string_len(w, c, name), COPY_STRING_MAX);
     if (qualname && qualname != name)
         COPY_PIECE(w, c, 2, qualname, copy_string_len(w, c, qualname), COPY_STRING_MAX);

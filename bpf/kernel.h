@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The few kernel structures the BPF programs look at. Declared here so that building
- * needs no kernel with BTF; offsets are relocated against the running kernel's BTF at
- * load (CO-RE), so only names and types must be right (kernels 5.10 to 7.x).
+ * The few kernel structures that the BPF programs look at. They are declared here so that
+ * building needs no kernel with BTF. Offsets are relocated against the running kernel's BTF
+ * at load (CO-RE), so only names and types must be right (kernels 5.10 to 7.x). What
+ * depends on the machine is in bpf/arch.h.
  */
 #ifndef BPF_KERNEL_H
 #define BPF_KERNEL_H
@@ -37,7 +38,7 @@ enum bpf_map_type {
     BPF_MAP_TYPE_LRU_HASH = 9,
     BPF_MAP_TYPE_RINGBUF = 27,
 };
-/* Only what is asked for with bpf_core_enum_value_exists(). */
+/* Those that bpf_core_enum_value_exists() is asked about. */
 enum bpf_func_id {
     BPF_FUNC_get_current_task_btf = 158,
     BPF_FUNC_task_pt_regs = 175,

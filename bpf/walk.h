@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * How walks read the memory of a process: one piece of code for the BPF program and for
- * the host (tests over recorded address spaces, the capture backend without BPF). What
- * differs is here.
+ * How a walk reads the memory of a process. The walks are one piece of code for the BPF
+ * program and for the host (the backend without BPF, pysym, and tests over recorded
+ * address spaces); what differs between the two is here.
  */
 #ifndef BPF_WALK_H
 #define BPF_WALK_H
 
 #include "bpf/wire.h"
 
-/* Reasons, as in formats/trace/losses.def. */
 #ifdef __bpf__
 enum loss_reason {
 #define LOSS(number, name, meaning) LOSS_##name = number,
@@ -17,7 +16,7 @@ enum loss_reason {
 #undef LOSS
 };
 #define WALK_INLINE static __attribute__((always_inline)) inline
-/* An offset into a buffer of `mask` + 1 bytes (and slack), in a form that neither the compiler can lose nor the verifier miss. */
+/* Bounds an offset into a buffer of `mask` + 1 bytes: by an instruction that the compiler keeps and the verifier sees. */
 #define WALK_BOUND(offset, mask) asm volatile("%0 &= %1" : "+r"(offset) : "i"(mask))
 #define WALK_READ(walk, out, len_bytes, address) bpf_probe_read_user((out), (len_bytes), (const void *)(address))
 #else
@@ -35,10 +34,10 @@ struct walk_memory {
     (walk)->memory.read((walk)->memory.ctx, (out), (uint32_t)(len_bytes), (address))
 #endif
 
-/* A stack reaches no further than this above its pointer. */
+/* A stack starts no further than this above its pointer. */
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 
-/* A value at an offset that only the run knows; buffers have 8 bytes of slack behind the mask. */
+/* The value at an offset that is not constant. Buffers have 8 bytes more than the mask says. */
 #define WALK_U64(buffer, offset, mask)                           \
     ({                                                           \
         PY_U64 at_ = (offset), value_;                           \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the BPF programs and pycap hand to each other: the configuration of a
- * process (a map's value), and the messages in the ring buffer. One definition for
- * both sides: fixed-width integers, sizes asserted.
+ * What the BPF programs and pycap hand to each other: the configuration of a process
+ * (a map's value), the mappings and modules that unwinding needs, and the messages in the
+ * ring buffer. Both sides use this definition: fixed-width integers, sizes asserted.
  */
 #ifndef BPF_WIRE_H
 #define BPF_WIRE_H
@@ -10,16 +10,16 @@
 #include "bpf/arch.h"
 #include "formats/cpython/layout.h"
 
-/* Python frames of one sample, runs included; 2,048 frames and as many run marks. */
+/* Entries of a sample's Python stack: 2,048 frames and as many ends of runs. */
 #define WIRE_PYTHON_MAX 4096
 #define WIRE_KERNEL_MAX 127
-/* Native frames of one sample; a power of two. Up to 3.10 a Python call takes up to three, and recursion goes 1,000 deep. */
+/* Native frames of a sample; a power of two. Up to 3.10 a Python call takes up to three, and recursion goes 1,000 deep. */
 #define WIRE_NATIVE_MAX 4096
-#define WIRE_STACK_MAX 65536
+#define WIRE_STACK_MAX 65536 /* bytes of a copy of the user stack */
 #define WIRE_REGISTERS ARCH_REGISTERS
-#define WIRE_INTERPRETER_ID_NONE (~0ull) /* the main interpreter has the id 0 */
-#define WIRE_CFA_NONE (~0ull)
 #define WIRE_TASK_MAX 256 /* bytes of a task's name, header included */
+#define WIRE_INTERPRETER_ID_NONE (~0ull) /* not 0, which is the main interpreter */
+#define WIRE_CFA_NONE (~0ull)
 
 enum wire_type {
     WIRE_SAMPLE = 1,
@@ -33,53 +33,54 @@ enum wire_type {
 struct wire_process {
     PY_U64 start_boottime_ns;
     PY_U64 exec_generation; /* task_struct.self_exec_id: counts the calls of execve() */
-    PY_U64 runtime;     /* address of _PyRuntime, up to 3.6 of _PyThreadState_Current; 0: no Python */
-    PY_U64 code_type;   /* address of PyCode_Type */
-    PY_U64 tls_offset;  /* of the current thread state */
-    PY_U64 tls_module;  /* address of the module number, the slot or the descriptor, as tls_kind wants it */
-    PY_U32 tls_kind;    /* enum py_tls_kind */
-    PY_U32 layout;      /* index into the `layouts` map */
-    PY_U32 key_slots;   /* offset of pthread key 0's value from the thread pointer; 0: unknown libc */
-    PY_U32 flags;       /* WIRE_PROCESS_* */
-    PY_U32 mapping_start, mapping_count; /* in the `mappings` map */
-    /* Up to 3.6, where they are variables of their own; 0: not known, or in _PyRuntime. */
+    PY_U64 runtime;         /* address of _PyRuntime, up to 3.6 of _PyThreadState_Current; 0: no Python */
+    PY_U64 code_type;       /* address of PyCode_Type */
+    /* The thread-local variable that names the thread's state while it holds the GIL, 3.12+. */
+    PY_U64 tls_offset;
+    PY_U64 tls_module; /* address of what tls_kind asks for: the module's number, the slot, or the descriptor */
+    PY_U32 tls_kind;   /* enum py_tls_kind */
+    PY_U32 layout;     /* index into the `layouts` map */
+    PY_U32 key_slots;  /* offset of pthread key 0's value from the thread pointer; 0: not known for this C library */
+    PY_U32 flags;      /* WIRE_PROCESS_* */
+    PY_U32 mapping_start, mapping_count; /* its part of the `mappings` map */
+    /* Variables of their own up to 3.6; 0: not known, or in _PyRuntime. */
     PY_U64 interpreters; /* address of interp_head */
     PY_U64 thread_key;   /* address of autoTLSkey */
-    /* 3.15+: the thread's state also while the GIL is released; as the three above */
+    /* The thread-local variable that names the thread's state also while the GIL is released, 3.15+; as tls_* above. */
     PY_U64 gilstate_offset;
     PY_U64 gilstate_module;
     PY_U32 gilstate_kind;
-    /* 3.14+, by the interpreter's own table; running_task 0: asyncio is not loaded, or not known. */
-    PY_U16 running_task; /* in the thread state: the task that runs */
-    PY_U16 task_name;    /* in a task, as the next one: a str, or an int for what will be called Task-N */
-    PY_U16 task_is_task; /* a byte: 1 */
-    PY_U16 task_size;
+    /* Offsets from asyncio's debug table, 3.14+; running_task 0: asyncio is not loaded, or not known. */
+    PY_U16 running_task; /* in a thread state: the task that runs */
+    PY_U16 task_name;    /* in a task: its name, or an int N while it is called Task-N */
+    PY_U16 task_is_task; /* in a task: a byte that is 1 */
+    PY_U16 task_size;    /* of a task, in bytes */
     PY_U32 reserved;
 };
 enum {
-    WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not seen it yet */
+    WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
     WIRE_PROCESS_BOUND = 2,     /* start_boottime_ns and exec_generation are set */
-    WIRE_PROCESS_GREENLETS = 4, /* has a module that switches stacks (greenlet) */
+    WIRE_PROCESS_GREENLETS = 4, /* has loaded a module that switches stacks (greenlet) */
 };
 
 /*
- * An executable mapping of a process: element of the `mappings` map. A process's mappings stand together, by
- * address, not overlapping; struct wire_process says where.
+ * An executable mapping of a process: element of the `mappings` map. A process's mappings lie side by side, sorted by
+ * address and without overlaps; struct wire_process says where.
  */
 struct wire_mapping {
     PY_U64 start, end;
-    PY_U64 base;   /* address of the module's pc 0; 0 with no module */
+    PY_U64 base;   /* address of the module's pc 0; 0 if there is no module */
     PY_U32 module; /* index into the `modules` map, or WIRE_MODULE_NONE */
     PY_U32 flags;
 };
 #define WIRE_MODULE_NONE 0xffffffffu
 enum {
-    WIRE_MAPPING_ANONYMOUS = 1, /* no file behind it: code made at run time, which is stepped by frame pointer */
+    WIRE_MAPPING_ANONYMOUS = 1, /* not from a file: code made at run time, which is unwound by frame pointer */
 };
 
 /*
- * Where a module's unwind table lies (formats/elf/unwind_table.h): element of the `modules` map. No rows: there is
- * no table yet.
+ * Where a module's unwind table lies (formats/elf/unwind_table.h): element of the `modules` map. With row_count 0 there is
+ * no table yet, or, with row_start WIRE_TABLE_NONE, none can be made.
  */
 struct wire_module {
     PY_U32 row_start, row_count;
@@ -87,15 +88,16 @@ struct wire_module {
     PY_U32 wide_start, wide_count;
     PY_U32 used_s; /* CLOCK_MONOTONIC seconds of the last use, written by BPF */
 };
-#define WIRE_TABLE_NONE 0xffffffffu /* row_start, without rows: the module has no table and will have none */
+#define WIRE_TABLE_NONE 0xffffffffu
 
 /*
- * An entry of a Python stack, innermost first. Either a frame: `address` is the code object, `offset` the
- * instruction, bytes from the start of the bytecode. Or, with WIRE_RUN set, the end of a run: the address of the
- * record that the activation of the eval loop keeps on its native stack; the frames before it ran there.
- * Up to 3.9 there are no such records, and each frame is a run of its own without saying so. In 3.10 each frame has
- * its record behind it, as the two lists stood; one more at the end when there were more records than frames, and
- * address 0 where there were fewer.
+ * An entry of a Python stack, innermost first. It is either a frame: `address` is the code object, `offset` the
+ * instruction, in bytes from the start of the bytecode. Or, with WIRE_RUN, the end of a run of frames, which one activation
+ * of the eval loop executes: `address` is that of the record that the activation keeps on its native stack.
+ *
+ * Up to 3.9 there are no such records, and each frame is a run. In 3.10 each frame is followed by its record, as the chains
+ * of both were found: there is one record more at the end when there were more records than frames, and records with
+ * address 0 when there were fewer.
  */
 struct wire_python {
     PY_U64 address;     /* with WIRE_* bits on top */
@@ -108,14 +110,14 @@ struct wire_python {
 #define WIRE_ADDRESS ((1ull << 61) - 1)
 
 /*
- * A process that user space has not named: value of the `unknown` map, key tgid. It is sampled for a while, without
- * Python frames, until user space has found out whether it is Python.
+ * A process that user space has not configured: value of the `unknown` map, key tgid. It is sampled without Python frames
+ * for WIRE_UNKNOWN_NS, in which user space finds out whether it is Python.
  */
 struct wire_unknown {
     PY_U64 start_boottime_ns;
     PY_U64 exec_generation;
-    PY_U64 first_ns; /* of its first tick */
-    PY_U64 ticks;    /* since that while was over */
+    PY_U64 first_ns; /* time of its first tick */
+    PY_U64 ticks;    /* after that time was over: these were not sampled */
 };
 #define WIRE_UNKNOWN_NS 250000000ull
 
@@ -128,14 +130,16 @@ enum {
     WIRE_STACK_BELOW = 32,   /* the stack bytes begin ARCH_RED_ZONE_BYTES below the stack pointer */
     WIRE_GIL_KNOWN = 64,     /* the next bit says something */
     WIRE_GIL = 128,          /* the thread held the GIL */
-    WIRE_UNCONFIGURED = 256, /* user space has not named the process: Python frames were not looked for */
+    WIRE_UNCONFIGURED = 256, /* user space has not configured the process: it has no Python frames */
 };
 
 /* How the sampler unwinds native frames. */
 enum wire_native { WIRE_NATIVE_NONE = 0, WIRE_NATIVE_TABLES = 1, WIRE_NATIVE_FRAME_POINTERS = 2 };
 
-/* Followed by kernel addresses (8 bytes each), Python entries and native frames (16 each), the running task's name
-   (the beginning of the object), stack bytes. */
+/*
+ * A sample. Behind it come the kernel's addresses (8 bytes each), Python entries and native frames (16 bytes each), the
+ * running task's name (the beginning of the object), and stack bytes.
+ */
 struct wire_sample {
     PY_U32 type;
     PY_U32 flags;
@@ -146,16 +150,15 @@ struct wire_sample {
     PY_U64 start_boottime_ns;
     PY_U64 exec_generation;
     PY_U64 period;
-    PY_U64 stack_size; /* bytes from the stack pointer to the stack's start, 0 unknown */
+    PY_U64 stack_size; /* bytes from the stack pointer to the stack's start; 0: not known */
     PY_U32 kernel_count;
     PY_U32 python_count;
     PY_U32 stack_len_bytes;
-    PY_U32 python_end; /* loss reason; 1 complete, 0 no Python */
+    PY_U32 python_end; /* loss reason; 0: no Python stack */
     PY_U32 native_count;
-    PY_U32 native_end; /* loss reason; 1 complete, 0 not asked for */
+    PY_U32 native_end; /* loss reason; 0: not unwound here */
     PY_U64 native_last_cfa; /* of the outermost native frame; WIRE_CFA_NONE: not known */
-    /* Of the thread's Python: its pthread handle and its interpreter's address and id; 0 where no thread state was
-       found. */
+    /* The thread's pthread handle and its interpreter's address; 0: no thread state was found. */
     PY_U64 thread_handle, interpreter;
     PY_U64 interpreter_id; /* WIRE_INTERPRETER_ID_NONE: not known */
     PY_U32 task_len_bytes;
@@ -169,7 +172,7 @@ static inline PY_U64 wire_stack_below(const struct wire_sample *m)
     return m->flags & WIRE_STACK_BELOW ? ARCH_RED_ZONE_BYTES : 0;
 }
 
-/* Followed by the pieces' bytes, in order. */
+/* A code object, in pieces of memory whose bytes come behind it, in order. */
 #define WIRE_CODE_PIECES 5 /* code object, name, qualified name, file name, line table */
 struct wire_piece {
     PY_U64 address;
@@ -190,13 +193,13 @@ struct wire_code {
 
 /* Keys of the `stats` map (per CPU). Losses have a map of their own, by the numbers of losses.def. */
 enum wire_stat {
-    WIRE_STAT_TICKS,   /* the sampler ran */
-    WIRE_STAT_SAMPLES, /* for a process to be sampled */
+    WIRE_STAT_TICKS,   /* runs of the sampler */
+    WIRE_STAT_SAMPLES, /* ticks of processes to be sampled */
     WIRE_STAT_CODES,   /* code objects sent */
-    WIRE_STAT_RETRIES, /* torn chains recovered */
-    WIRE_STAT_LISTS,   /* thread-state lists walked */
+    WIRE_STAT_RETRIES, /* walks that began again further out */
+    WIRE_STAT_LISTS,   /* searches over the lists of thread states */
     WIRE_STAT_IDLE,    /* ticks of the idle task */
-    WIRE_STAT_CPU_NS,  /* time in the sampler, where it is asked for */
+    WIRE_STAT_CPU_NS,  /* time in the sampler, if user space asks for it */
     WIRE_STAT_OTHERS,  /* ticks of processes that are not to be sampled */
     WIRE_STAT_COUNT = 8,
 };
