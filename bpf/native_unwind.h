@@ -3,29 +3,30 @@
  * The native unwind: from a thread's registers to a list of (address, stack pointer),
  * over the rows of bpf/unwind_row.h.
  *
- * One piece of code for the BPF program and for the host, as the Python walk is; what
- * differs is how memory is read and where the rows of a module lie. All state lies in
- * struct native_unwind, in a map's value under BPF, so that each step is a function
- * the verifier looks at once. One step is one frame.
+ * Like the Python walk it is one piece of code for the BPF program and for the host;
+ * what differs is how memory is read and where the rows of a module lie. All state lies
+ * in struct native_unwind, in a map's value under BPF, so that each step is a function
+ * that the verifier looks at once. One step is one frame. What depends on the machine is
+ * in bpf/arch.h, and in the rows, which speak of RSP, RBP and RBX.
  *
- * A frame is the stack from its stack pointer up to its CFA, and its CFA is the stack
- * pointer of the next entry, so an entry holds the stack pointer only; that of the last
- * frame is `last_cfa`. (Behind a signal frame the stack may go on anywhere.)
+ * A frame is the stack from its stack pointer up to its CFA. Its CFA is the stack pointer
+ * of the next entry, so an entry holds the stack pointer only; the CFA of the last frame
+ * is `last_cfa`. (Behind a signal frame the stack may go on anywhere.)
  *
- * The stack is read in pieces of 1 KiB, upwards, since frames follow each other there;
- * larger ones cost more for what they push out of the caches than they save in reads.
- * Slots below the stack pointer, where an epilogue has popped a register from, are read
- * in the red zone only: further down the register has the value again.
+ * The stack is read upwards in pieces of 1 KiB, since frames follow each other there;
+ * larger pieces push more out of the caches than they save in reads. Slots below the
+ * stack pointer, from which an epilogue has popped a register, are read in the red zone
+ * only: further down the register has its value again.
  *
- * Executable memory without tables (code that a program made) is stepped over by what
- * stands behind the call, where that is a known epilogue (the trampolines of CPython's
- * -X perf), else by frame pointer, within bounds; such entries are marked.
+ * Executable memory without tables is code that a program made. If a known epilogue
+ * stands behind the call (the trampolines of CPython's -X perf), the step is what that
+ * would do; else it goes by frame pointer, within bounds. Such entries are marked.
  *
- * The includer says how rows are found, as macros:
+ * The includer defines how rows are found, as macros:
  *   NATIVE_MAPPING(u, address)  sets u->mapping; 0, or the loss reason
  *   NATIVE_ROW(u, n), NATIVE_INDEX(u, n), NATIVE_WIDE(u, n)
  *                               pointers to row, index entry, wide row n of u->mapping, or NULL
- * On the host they are defined here, over struct native_host.
+ * On the host they are defined here, for struct native_host.
  */
 #ifndef BPF_NATIVE_UNWIND_H
 #define BPF_NATIVE_UNWIND_H
@@ -38,8 +39,8 @@
 #define NATIVE_WINDOW 1024            /* bytes of stack read at a time */
 #define NATIVE_WINDOW_MASK (NATIVE_WINDOW - 1)
 #define NATIVE_BELOW 64               /* bytes read below the slot wanted, for other slots of the frame */
-#define NATIVE_FP_MAX (1ull << 20)    /* a frame found by frame pointer is no larger */
-#define NATIVE_STACK_MAX (1ull << 30) /* what lies further above the stack pointer is not read in pieces */
+#define NATIVE_FP_MAX (1ull << 20)    /* a larger frame found by frame pointer is not believed */
+#define NATIVE_STACK_MAX (1ull << 30) /* further above the stack pointer words are read singly */
 
 /* At most `limit`, in a form that the verifier sees. */
 #ifdef __bpf__
@@ -53,8 +54,8 @@
 #define NATIVE_LIMIT(len, limit) ((len) = (len) > (limit) ? (limit) : (len))
 #endif
 
-/* An entry: the address with these bits on top, and the frame's stack pointer. */
-#define NATIVE_EXACT (1ull << 63)   /* no return address: the innermost, interrupted by a signal, or the signal's trampoline */
+/* An entry: the address, with these bits on top, and the frame's stack pointer. */
+#define NATIVE_EXACT (1ull << 63)   /* not a return address: the innermost frame, one that a signal interrupted, a signal's trampoline */
 #define NATIVE_GUESSED (1ull << 62) /* found without tables */
 #define NATIVE_ADDRESS ((1ull << 62) - 1)
 struct native_frame {
@@ -62,8 +63,8 @@ struct native_frame {
 };
 
 enum {
-    NATIVE_NO_TABLE = 1,    /* executable memory that no file is behind */
-    NATIVE_BY_POINTERS = 2, /* no tables at all: frame pointers are believed */
+    NATIVE_NO_TABLE = 1,    /* executable memory that is not from a file */
+    NATIVE_BY_POINTERS = 2, /* user space asked for frame pointers only, which are believed */
 };
 
 /* An executable mapping and where its module's rows are. */
@@ -72,7 +73,7 @@ struct native_mapping {
     __u64 base;       /* the address of pc 0 */
     __u32 flags;
     __u32 row_count, index_first, index_count, wide_count;
-    __u32 row_start, index_start, wide_start; /* the includer's: where in its maps */
+    __u32 row_start, index_start, wide_start; /* for the includer: where in its maps */
 };
 
 #ifndef __bpf__
@@ -91,14 +92,16 @@ struct native_host {
 
 struct native_unwind {
     __u64 registers[ARCH_REGISTERS]; /* DWARF order; of the frame to be looked at next */
-    __u64 last_cfa;                    /* of the outermost entry; WIRE_CFA_NONE: not known */
-    __u64 window_start, window_len;
-    __u32 exact;   /* the next frame was interrupted: all registers are known */
+    __u64 last_cfa;                  /* of the outermost entry; WIRE_CFA_NONE: not known */
+    __u64 window_start, window_len;  /* the piece of the stack in `window` */
+    /* Of the next frame. */
+    __u32 exact;   /* it was interrupted: all registers are known */
     __u32 rbp_known, rbx_known;
-    __u32 guessed; /* the next frame was found without tables */
+    __u32 guessed; /* it was found without tables */
+    /* The result. */
     __u32 count;   /* entries made */
-    __u32 end;     /* loss reason that ended it; LOSS_complete */
-    __u32 other;   /* enum unwind_other, where such a row ended it */
+    __u32 end;     /* the loss reason that ended it; LOSS_complete; 0: it has not ended */
+    __u32 other;   /* enum unwind_other, if such a row ended it */
     __u32 guesses; /* entries marked NATIVE_GUESSED */
     __u32 low, high; /* of the search; in memory, so that the verifier does not follow their values */
     struct native_mapping mapping;
@@ -116,7 +119,7 @@ struct native_unwind {
 #endif
 };
 
-/* u->registers have been set; so has, on the host, what memory and rows are. */
+/* Begins at u->registers. The caller has set these and, on the host, u->memory and u->host. */
 WALK_INLINE void native_begin(struct native_unwind *u)
 {
     u->exact = u->rbp_known = u->rbx_known = 1;
@@ -132,7 +135,7 @@ WALK_INLINE int native_end(struct native_unwind *u, __u32 reason)
     return 1;
 }
 
-/* Eight bytes, most often of the stack. 0: read. */
+/* Reads a word, mostly of the stack. 0: it could be read. */
 WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
 {
     __u64 sp = u->registers[ARCH_SP], at = address - u->window_start;
@@ -142,7 +145,7 @@ WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
         __u64 len = NATIVE_WINDOW;
         if (above < NATIVE_STACK_MAX) {
             if (WALK_READ(u, u->window, NATIVE_WINDOW, start)) {
-                /* Not beyond the page, where the stack may end. */
+                /* The stack may end with the page. */
                 len = ARCH_PAGE_BYTES - (start & (ARCH_PAGE_BYTES - 1));
                 NATIVE_LIMIT(len, NATIVE_WINDOW - 1);
                 if (WALK_READ(u, u->window, len, start))
@@ -163,7 +166,7 @@ WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
     return 0;
 }
 
-/* The registers that the kernel saved for a signal handler. 0: done. */
+/* Takes the registers that the kernel saved when it called a signal handler. 0: done. */
 WALK_INLINE int native_signal(struct native_unwind *u)
 {
     __u64 *r = u->registers;
@@ -177,7 +180,7 @@ WALK_INLINE int native_signal(struct native_unwind *u)
     return 0;
 }
 
-/* To the caller: its stack pointer and return address. */
+/* Goes to the caller, given its stack pointer and the return address. */
 WALK_INLINE int native_return(struct native_unwind *u, __u64 cfa, __u64 address)
 {
     if (cfa <= u->registers[ARCH_SP])
@@ -186,7 +189,7 @@ WALK_INLINE int native_return(struct native_unwind *u, __u64 cfa, __u64 address)
     u->registers[ARCH_PC] = address;
     u->last_cfa = cfa;
     u->exact = 0;
-    /* Addresses of user space have 56 bits at most; zero is how thread starts that say nothing end. */
+    /* Zero is the return address of thread starts without unwind information. User addresses have 56 bits at most. */
     if (!address)
         return native_end(u, LOSS_complete);
     if (address & ~NATIVE_ADDRESS)
@@ -200,7 +203,7 @@ WALK_INLINE int native_is_sigreturn(struct native_unwind *u, __u64 address)
     return !WALK_READ(u, &u->code, ARCH_SIGRETURN_LEN, address) && arch_is_sigreturn(u->code.bytes);
 }
 
-/* Code that a program made. */
+/* Steps over code that a program made. */
 WALK_INLINE int native_guess(struct native_unwind *u)
 {
     __u64 *r = u->registers, sp = r[ARCH_SP], rbp = r[ARCH_FP], address, saved;
@@ -218,7 +221,7 @@ WALK_INLINE int native_guess(struct native_unwind *u)
             return native_return(u, sp + 2 * ARCH_WORD_BYTES, address);
         }
     }
-    /* Threads and programs begin with a frame pointer of 0. */
+    /* The frame pointer is 0 when a thread or a program starts. */
     if (u->mapping.flags & NATIVE_BY_POINTERS && u->rbp_known && !rbp && u->count > 1)
         return native_end(u, LOSS_complete);
     if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || rbp % ARCH_WORD_BYTES)
@@ -232,7 +235,7 @@ WALK_INLINE int native_guess(struct native_unwind *u)
     return native_return(u, rbp + ARCH_FRAME_RECORD_BYTES, address);
 }
 
-/* A register's value, where it is known. */
+/* The value of a register, or the CFA. 0: it is known. */
 WALK_INLINE int native_base(struct native_unwind *u, __u32 number, __u64 cfa, __u64 *out)
 {
     __u64 at = number;
@@ -249,7 +252,7 @@ WALK_INLINE int native_base(struct native_unwind *u, __u32 number, __u64 cfa, __
     return 0;
 }
 
-/* What a rule of a wide row gives; 0, or the loss reason. */
+/* The value that a rule of a wide row gives. 0, or the loss reason. */
 WALK_INLINE __u32 native_rule(struct native_unwind *u, const struct unwind_rule *rule, __u64 cfa, __u64 *out)
 {
     __u64 base;
@@ -266,7 +269,7 @@ WALK_INLINE __u32 native_rule(struct native_unwind *u, const struct unwind_rule 
     return 0;
 }
 
-/* The caller's value of RBP or RBX. */
+/* The caller's value of RBP or RBX, by the rule for it. */
 WALK_INLINE void native_saved(struct native_unwind *u, const struct unwind_rule *rule, __u64 cfa, __u64 *value,
                               __u32 *known)
 {
@@ -274,6 +277,7 @@ WALK_INLINE void native_saved(struct native_unwind *u, const struct unwind_rule 
         *known = rule->kind != UNWIND_UNDEFINED && !native_rule(u, rule, cfa, value);
 }
 
+/* A step by a wide row. */
 WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
 {
     const struct unwind_wide *wide = NATIVE_WIDE(u, number);
@@ -288,8 +292,8 @@ WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
     if (reason)
         return native_end(u, reason);
     /*
-     * A realigned frame's RBP is saved where RBP points, and GCC 12 does not take that back behind "pop %rbp": RBP then
-     * points out of the frame; it is the caller's already, and so is what was popped before it.
+     * A realigned frame saves RBP where RBP points to, and GCC 12's rows go on saying so behind "pop %rbp". RBP then points
+     * out of the frame: it is the caller's already, and so is what was popped before it.
      */
     if (!(u->exact && wide->rbp.kind == UNWIND_MEMORY && wide->rbp.base == ARCH_FP && !wide->rbp.offset &&
           (rbp + ARCH_RED_ZONE_BYTES < u->registers[ARCH_SP] || rbp >= cfa))) {
@@ -303,7 +307,7 @@ WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
     return native_return(u, cfa, address);
 }
 
-/* The row in force at `pc`; its number in u->low. 0: found. */
+/* Finds the row that holds at `pc`: its number is u->low. 0: found. */
 WALK_INLINE int native_search(struct native_unwind *u, __u32 pc)
 {
     const struct unwind_row *row;
@@ -334,9 +338,9 @@ WALK_INLINE int native_search(struct native_unwind *u, __u32 pc)
 }
 
 /*
- * A slot below the CFA where the frame saved a register. 0: done. One below the stack pointer was popped already, so
- * the register has its value; but libffi's ffi_call moves the stack pointer above a slot before it reads it, so what the
- * red zone still holds is believed first.
+ * Reads the slot below the CFA where the frame saved a register. 0: done. If the slot lies below the stack pointer, the
+ * register was popped already and has its value; but libffi's ffi_call moves the stack pointer above a slot before it reads
+ * it, so what the red zone still holds goes first.
  */
 WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value, __u32 *known)
 {
@@ -353,7 +357,7 @@ WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value
     return native_read(u, address, value);
 }
 
-/* What the row says: RSP, RBP and PLT. */
+/* A step by a row of type RSP, RBP or PLT. */
 WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *row)
 {
     __u64 *r = u->registers, cfa, address, rbp = r[ARCH_FP], rbx = r[ARCH_BX];
@@ -368,7 +372,7 @@ WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *r
     } else {
         cfa = r[ARCH_SP] + ARCH_PLT_CFA(r[ARCH_PC], row->cfa8);
     }
-    /* Before anything is read from there. */
+    /* Checked before anything is read from there. */
     if (cfa <= r[ARCH_SP])
         return native_end(u, LOSS_native_loop);
     if (slot == UNWIND_RBX_LOST)
@@ -387,8 +391,8 @@ WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *r
 }
 
 /*
- * One frame: makes its entry, and finds its caller's registers. Returns 1 when the unwind has ended (u->end says
- * how). `frames` has room for NATIVE_MAX.
+ * One frame: adds its entry and finds its caller's registers. Returns 1 when the unwind has ended (u->end says how).
+ * `frames` has room for NATIVE_MAX.
  */
 WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames)
 {
@@ -409,7 +413,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         __u32 reason = NATIVE_MAPPING(u, at);
         if (reason) {
             u->mapping.start = u->mapping.end = 0;
-            /* A guess that leads to no code was wrong. */
+            /* A guess that does not lead to code was wrong. */
             if (frames[put].ip & NATIVE_GUESSED) {
                 u->count--;
                 u->guesses--;

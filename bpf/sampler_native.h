@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The native part of a sample: frames by the tables that user space has laid out, and
- * where those could not be had or where it is asked for, a copy of the user stack.
+ * The native part of a sample: frames, found by the tables that user space has written
+ * into maps, and a copy of the user stack, if the unwinder could not go on or if user
+ * space asks for it.
  */
 #ifndef BPF_SAMPLER_NATIVE_H
 #define BPF_SAMPLER_NATIVE_H
 
 #include "bpf/sampler_state.h"
 
-/* Sets u->mapping to the mapping that holds `address`, and to where its module's table lies. 0, or the loss reason. */
+#define MAPPING_SEARCH_STEPS 20 /* halvings: enough for a million mappings of a process */
+#define NS_PER_SECOND 1000000000
+
+/* Finds the mapping that holds `address` and its module's table, into u->mapping. 0, or the loss reason. */
 static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 {
     struct scratch *s = scratch_get();
@@ -23,7 +27,7 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
     }
     s->mapping_low = 0;
     s->mapping_high = s->mapping_count;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < MAPPING_SEARCH_STEPS; i++) {
         __u32 low = s->mapping_low, high = s->mapping_high;
         if (low >= high)
             break;
@@ -55,7 +59,7 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
     struct wire_module *module = bpf_map_lookup_elem(&modules, &number);
     if (!module || !module->row_count)
         return module && module->row_start == WIRE_TABLE_NONE ? LOSS_no_unwind_info : LOSS_table_missing;
-    module->used_s = s->sample.time_ns / 1000000000;
+    module->used_s = s->sample.time_ns / NS_PER_SECOND;
     u->mapping.row_start = module->row_start;
     u->mapping.row_count = module->row_count;
     u->mapping.index_start = module->index_start;
@@ -77,7 +81,7 @@ __attribute__((noinline)) int native_steps(void)
     return native_step(&s->native, frames) || native_step(&s->native, frames);
 }
 
-/* Native frames, at s->native_at. */
+/* Takes the native frames, to s->native_at in the message. */
 __attribute__((noinline)) int unwind_native(void)
 {
     struct scratch *s = scratch_get();
@@ -97,15 +101,15 @@ __attribute__((noinline)) int unwind_native(void)
 }
 
 /*
- * What stopped the unwinder is something that user space can do better: it knows the mappings as they were at this
- * very time, and can wait for a table.
+ * Whether user space can unwind further than this unwinder did: it knows the mappings as they were at the time of the
+ * sample, and can wait for a table.
  */
 static __always_inline int native_needs_help(__u32 end)
 {
     return end == LOSS_table_missing || end == LOSS_no_mapping || end == LOSS_no_module;
 }
 
-/* One page of the user stack. 1: no more. */
+/* Copies one page of the user stack. 1: there is no more. */
 __attribute__((noinline)) int snapshot_step(void)
 {
     struct scratch *s = scratch_get();
@@ -127,8 +131,8 @@ __attribute__((noinline)) int snapshot_step(void)
 }
 
 /*
- * Appends the live part of the user stack at `at`, with the red zone if it is there: OpenSSL's SHA-512 for AVX2 keeps
- * its CFA in it.
+ * Appends the live part of the user stack to the message, at `at`, with the red zone if that can be read: OpenSSL's SHA-512
+ * for AVX2 keeps its CFA in it.
  */
 __attribute__((noinline)) int append_stack(__u32 at)
 {
@@ -161,7 +165,7 @@ __attribute__((noinline)) int append_stack(__u32 at)
         s->sample.stack_len_bytes = len;
         return 0;
     }
-    /* Some of it is not there: page by page as far as it goes. */
+    /* Some of it cannot be read: page by page, as far as possible. */
     s->snapshot_at = to;
     s->snapshot_address = sp;
     s->snapshot_left = len;
