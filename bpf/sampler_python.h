@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The Python part of a sample: frames, copies of code objects that were not met before,
- * the name of the running task.
+ * The Python part of a sample: frames, copies of code objects that occur for the first
+ * time, and the name of the running task.
  */
 #ifndef BPF_SAMPLER_PYTHON_H
 #define BPF_SAMPLER_PYTHON_H
 
 #include "bpf/sampler_state.h"
 
-/* Sends the code object that the walk has just met, unless it was sent before. */
-static __always_inline void code_met(struct scratch *s)
+/* Steps that a function makes, which is called from a loop: a call per step costs time. */
+#define PYTHON_STEPS 4
+#define LIST_STEPS 8
+#define LIST_LIMIT 4096            /* thread states that are looked at */
+#define LIST_RETRY_NS 1000000000ull /* when a thread without a state is searched for again */
+
+/* Sends the code object that the walk has just read, unless it was sent before. */
+static __always_inline void send_code(struct scratch *s)
 {
     struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
     __u32 one = 1;
 
-    /* What this CPU met a moment ago costs no look into the map. */
+    /* What this CPU has looked up a moment ago costs no look into the map. */
     __u64 slot = (key.code >> 4) ^ (key.code >> 12);
     WALK_BOUND(slot, SENT_CODES - 1);
     struct code_key *sent = &s->sent[slot];
@@ -51,17 +57,17 @@ __attribute__((noinline)) int python_steps(void)
     if (!s)
         return 1;
     struct wire_python *entries = message_at(s, s->python_at);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PYTHON_STEPS; i++) {
         int ended = walk_step(&s->walk, entries);
         if (s->walk.result.new_code)
-            code_met(s);
+            send_code(s);
         if (ended)
             return 1;
     }
     return 0;
 }
 
-/* Likewise, of frames that are objects. */
+/* The same for frames that are objects. */
 __attribute__((noinline)) int object_steps(void)
 {
     struct scratch *s = scratch_get();
@@ -69,33 +75,31 @@ __attribute__((noinline)) int object_steps(void)
     if (!s)
         return 1;
     struct wire_python *entries = message_at(s, s->python_at);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PYTHON_STEPS; i++) {
         int ended = walk_object_step(&s->walk, entries);
         if (s->walk.result.new_code)
-            code_met(s);
+            send_code(s);
         if (ended)
             return 1;
     }
     return 0;
 }
 
+/* A few thread states of the lists. 1: the search has ended. */
 __attribute__((noinline)) int list_steps(void)
 {
     struct scratch *s = scratch_get();
 
     if (!s)
         return 1;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < LIST_STEPS; i++) {
         if (walk_list_step(&s->walk))
             return 1;
     }
     return 0;
 }
 
-#define LIST_LIMIT 4096
-#define LIST_RETRY_NS 1000000000ull
-
-/* The way over the list of thread states, for where the quick ways do not serve; remembers what it found. */
+/* Searches the lists of thread states, for threads whose state is not named elsewhere; remembers what it found. */
 __attribute__((noinline)) int list_find(void)
 {
     struct scratch *s = scratch_get();
@@ -114,7 +118,7 @@ __attribute__((noinline)) int list_find(void)
     }
     count_stat(WIRE_STAT_LISTS);
     if (!walk_list_begin(&s->walk, LIST_LIMIT)) {
-        for (int i = 0; i < LIST_LIMIT / 8; i++) {
+        for (int i = 0; i < LIST_LIMIT / LIST_STEPS; i++) {
             if (list_steps())
                 break;
         }
@@ -128,7 +132,7 @@ __attribute__((noinline)) int list_find(void)
     return 0;
 }
 
-/* Python frames, at s->python_at; how it ended into s->sample.python_end. */
+/* Takes the Python frames, to s->python_at in the message; s->sample.python_end says how that ended. */
 __attribute__((noinline)) int walk_python(void)
 {
     struct scratch *s = scratch_get();
@@ -138,7 +142,7 @@ __attribute__((noinline)) int walk_python(void)
     if (!walk_find_tstate(&s->walk))
         list_find();
     if (!s->walk.result.tstate) {
-        /* A thread that Python does not know. Up to 3.11 it may run with a state that another thread made. */
+        /* Python does not know this thread. Up to 3.11 the thread may run with a state that another thread made. */
         s->sample.flags |= s->walk.config.process.tls_kind != PY_TLS_NONE ? s->walk.result.gil : 0;
         if (s->walk.result.ambiguous) {
             s->sample.python_end = LOSS_no_thread_state;
@@ -153,21 +157,19 @@ __attribute__((noinline)) int walk_python(void)
     s->sample.interpreter_id = s->walk.result.interpreter_id;
     if (s->walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(&s->walk)) {
-            for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
+            for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS; i++) {
                 if (object_steps())
                     break;
             }
-            if (!s->walk.result.end)
-                s->walk.result.end = LOSS_python_too_deep;
         }
     } else if (!walk_begin(&s->walk)) {
-        for (int i = 0; i < WIRE_PYTHON_MAX / 4; i++) {
+        for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS; i++) {
             if (python_steps())
                 break;
         }
-        if (!s->walk.result.end)
-            s->walk.result.end = LOSS_python_too_deep;
     }
+    if (!s->walk.result.end)
+        s->walk.result.end = LOSS_python_too_deep;
     s->sample.python_end = s->walk.result.end;
     if (s->walk.result.end != LOSS_complete)
         count_loss(s->walk.result.end);
@@ -176,7 +178,7 @@ __attribute__((noinline)) int walk_python(void)
     return 0;
 }
 
-/* Appends the name of the running task to the message at `at`. */
+/* Appends the name of the running task to the message, at `at`. Returns its length in bytes. */
 __attribute__((noinline)) int append_task(__u32 at)
 {
     struct scratch *s = scratch_get();
