@@ -7,7 +7,8 @@
  * what differs is how memory is read and where the rows of a module lie. All state lies
  * in struct native_unwind, in a map's value under BPF, so that each step is a function
  * that the verifier looks at once. One step is one frame. What depends on the machine is
- * in bpf/arch.h, and in the rows, which speak of RSP, RBP and RBX.
+ * in bpf/arch.h, and in the rows: these follow the stack pointer, the frame pointer (RBP)
+ * and one more register (RBX, here ARCH_BX).
  *
  * A frame is the stack from its stack pointer up to its CFA. Its CFA is the stack pointer
  * of the next entry, so an entry holds the stack pointer only; the CFA of the last frame
@@ -55,7 +56,7 @@
 #endif
 
 /* An entry: the address, with these bits on top, and the frame's stack pointer. */
-#define NATIVE_EXACT (1ull << 63)   /* not a return address: the innermost frame, one that a signal interrupted, a signal's trampoline */
+#define NATIVE_EXACT (1ull << 63)   /* not a return address: innermost, interrupted by a signal, or a signal's trampoline */
 #define NATIVE_GUESSED (1ull << 62) /* found without tables */
 #define NATIVE_ADDRESS ((1ull << 62) - 1)
 struct native_frame {
@@ -96,7 +97,7 @@ struct native_unwind {
     __u64 window_start, window_len;  /* the piece of the stack in `window` */
     /* Of the next frame. */
     __u32 exact;   /* it was interrupted: all registers are known */
-    __u32 rbp_known, rbx_known;
+    __u32 fp_known, bx_known;
     __u32 guessed; /* it was found without tables */
     /* The result. */
     __u32 count;   /* entries made */
@@ -122,7 +123,7 @@ struct native_unwind {
 /* Begins at u->registers. The caller has set these and, on the host, u->memory and u->host. */
 WALK_INLINE void native_begin(struct native_unwind *u)
 {
-    u->exact = u->rbp_known = u->rbx_known = 1;
+    u->exact = u->fp_known = u->bx_known = 1;
     u->guessed = u->guesses = u->count = u->end = u->other = 0;
     u->window_start = u->window_len = 0;
     u->mapping.start = u->mapping.end = 0;
@@ -174,7 +175,7 @@ WALK_INLINE int native_signal(struct native_unwind *u)
     if (WALK_READ(u, u->saved, sizeof u->saved, r[ARCH_SP] + ARCH_SIGNAL_REGISTERS))
         return native_end(u, LOSS_native_fault);
     arch_signal_registers(r, u->saved);
-    u->exact = u->rbp_known = u->rbx_known = 1;
+    u->exact = u->fp_known = u->bx_known = 1;
     u->guessed = 0;
     u->last_cfa = r[ARCH_SP];
     return 0;
@@ -206,7 +207,7 @@ WALK_INLINE int native_is_sigreturn(struct native_unwind *u, __u64 address)
 /* Steps over code that a program made. */
 WALK_INLINE int native_guess(struct native_unwind *u)
 {
-    __u64 *r = u->registers, sp = r[ARCH_SP], rbp = r[ARCH_FP], address, saved;
+    __u64 *r = u->registers, sp = r[ARCH_SP], fp = r[ARCH_FP], address, saved;
 
     u->guessed = 1;
     if (!u->exact && !WALK_READ(u, &u->code, ARCH_WORD_BYTES, r[ARCH_PC])) {
@@ -216,23 +217,23 @@ WALK_INLINE int native_guess(struct native_unwind *u)
                 return native_end(u, LOSS_native_fault);
             if (epilogue == ARCH_EPILOGUE_POPS_FP) {
                 r[ARCH_FP] = saved;
-                u->rbp_known = 1;
+                u->fp_known = 1;
             }
             return native_return(u, sp + 2 * ARCH_WORD_BYTES, address);
         }
     }
     /* The frame pointer is 0 when a thread or a program starts. */
-    if (u->mapping.flags & NATIVE_BY_POINTERS && u->rbp_known && !rbp && u->count > 1)
+    if (u->mapping.flags & NATIVE_BY_POINTERS && u->fp_known && !fp && u->count > 1)
         return native_end(u, LOSS_complete);
-    if (!u->rbp_known || rbp < sp || rbp - sp > NATIVE_FP_MAX || rbp % ARCH_WORD_BYTES)
+    if (!u->fp_known || fp < sp || fp - sp > NATIVE_FP_MAX || fp % ARCH_WORD_BYTES)
         return native_end(u, u->mapping.flags & NATIVE_BY_POINTERS ? LOSS_no_frame_pointer : LOSS_no_unwind_info);
-    if (native_read(u, rbp, &saved) || native_read(u, rbp + ARCH_WORD_BYTES, &address))
+    if (native_read(u, fp, &saved) || native_read(u, fp + ARCH_WORD_BYTES, &address))
         return native_end(u, LOSS_native_fault);
-    if (saved && (saved <= rbp || saved - rbp > NATIVE_FP_MAX))
-        saved = u->rbp_known = 0;
+    if (saved && (saved <= fp || saved - fp > NATIVE_FP_MAX))
+        saved = u->fp_known = 0;
     r[ARCH_FP] = saved;
-    u->rbx_known = 0;
-    return native_return(u, rbp + ARCH_FRAME_RECORD_BYTES, address);
+    u->bx_known = 0;
+    return native_return(u, fp + ARCH_FRAME_RECORD_BYTES, address);
 }
 
 /* The value of a register, or the CFA. 0: it is known. */
@@ -244,8 +245,8 @@ WALK_INLINE int native_base(struct native_unwind *u, __u32 number, __u64 cfa, __
         *out = cfa;
         return 0;
     }
-    if (number >= ARCH_GENERAL_REGISTERS || (!u->exact && number != ARCH_SP && (number != ARCH_FP || !u->rbp_known) &&
-                                             (number != ARCH_BX || !u->rbx_known)))
+    if (number >= ARCH_GENERAL_REGISTERS || (!u->exact && number != ARCH_SP && (number != ARCH_FP || !u->fp_known) &&
+                                             (number != ARCH_BX || !u->bx_known)))
         return 1;
     WALK_BOUND(at, ARCH_GENERAL_REGISTERS - 1);
     *out = u->registers[at];
@@ -269,7 +270,7 @@ WALK_INLINE __u32 native_rule(struct native_unwind *u, const struct unwind_rule 
     return 0;
 }
 
-/* The caller's value of RBP or RBX, by the rule for it. */
+/* The caller's value of the frame pointer or of ARCH_BX, by the rule for it. */
 WALK_INLINE void native_saved(struct native_unwind *u, const struct unwind_rule *rule, __u64 cfa, __u64 *value,
                               __u32 *known)
 {
@@ -281,8 +282,8 @@ WALK_INLINE void native_saved(struct native_unwind *u, const struct unwind_rule 
 WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
 {
     const struct unwind_wide *wide = NATIVE_WIDE(u, number);
-    __u64 cfa = 0, address = 0, rbp = u->registers[ARCH_FP], rbx = u->registers[ARCH_BX];
-    __u32 reason, rbp_known = u->rbp_known, rbx_known = u->rbx_known;
+    __u64 cfa = 0, address = 0, fp = u->registers[ARCH_FP], bx = u->registers[ARCH_BX];
+    __u32 reason, fp_known = u->fp_known, bx_known = u->bx_known;
 
     if (!wide)
         return native_end(u, LOSS_no_unwind_info);
@@ -296,14 +297,14 @@ WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
      * out of the frame: it is the caller's already, and so is what was popped before it.
      */
     if (!(u->exact && wide->rbp.kind == UNWIND_MEMORY && wide->rbp.base == ARCH_FP && !wide->rbp.offset &&
-          (rbp + ARCH_RED_ZONE_BYTES < u->registers[ARCH_SP] || rbp >= cfa))) {
-        native_saved(u, &wide->rbp, cfa, &rbp, &rbp_known);
-        native_saved(u, &wide->rbx, cfa, &rbx, &rbx_known);
+          (fp + ARCH_RED_ZONE_BYTES < u->registers[ARCH_SP] || fp >= cfa))) {
+        native_saved(u, &wide->rbp, cfa, &fp, &fp_known);
+        native_saved(u, &wide->rbx, cfa, &bx, &bx_known);
     }
-    u->registers[ARCH_FP] = rbp;
-    u->registers[ARCH_BX] = rbx;
-    u->rbp_known = rbp_known;
-    u->rbx_known = rbx_known;
+    u->registers[ARCH_FP] = fp;
+    u->registers[ARCH_BX] = bx;
+    u->fp_known = fp_known;
+    u->bx_known = bx_known;
     return native_return(u, cfa, address);
 }
 
@@ -360,15 +361,15 @@ WALK_INLINE int native_slot(struct native_unwind *u, __u64 address, __u64 *value
 /* A step by a row of type RSP, RBP or PLT. */
 WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *row)
 {
-    __u64 *r = u->registers, cfa, address, rbp = r[ARCH_FP], rbx = r[ARCH_BX];
-    __u32 type = UNWIND_TYPE(row->type), slot = UNWIND_RBX(row->type), rbp_known = u->rbp_known, rbx_known = u->rbx_known;
+    __u64 *r = u->registers, cfa, address, fp = r[ARCH_FP], bx = r[ARCH_BX];
+    __u32 type = UNWIND_TYPE(row->type), slot = UNWIND_RBX(row->type), fp_known = u->fp_known, bx_known = u->bx_known;
 
     if (type == UNWIND_RSP) {
         cfa = r[ARCH_SP] + UNWIND_UNIT * (__u64)row->cfa8;
     } else if (type == UNWIND_RBP) {
-        if (!u->rbp_known)
+        if (!u->fp_known)
             return native_end(u, LOSS_register_unsupported);
-        cfa = rbp + UNWIND_UNIT * (__u64)row->cfa8;
+        cfa = fp + UNWIND_UNIT * (__u64)row->cfa8;
     } else {
         cfa = r[ARCH_SP] + ARCH_PLT_CFA(r[ARCH_PC], row->cfa8);
     }
@@ -376,17 +377,17 @@ WALK_INLINE int native_plain(struct native_unwind *u, const struct unwind_row *r
     if (cfa <= r[ARCH_SP])
         return native_end(u, LOSS_native_loop);
     if (slot == UNWIND_RBX_LOST)
-        rbx_known = 0;
-    else if (slot && native_slot(u, cfa - UNWIND_UNIT * (1 + slot), &rbx, &rbx_known))
-        rbx_known = 0;
-    if (row->rbp8 && native_slot(u, cfa + UNWIND_UNIT * (__s64)row->rbp8, &rbp, &rbp_known))
-        rbp_known = 0;
+        bx_known = 0;
+    else if (slot && native_slot(u, cfa - UNWIND_UNIT * (1 + slot), &bx, &bx_known))
+        bx_known = 0;
+    if (row->rbp8 && native_slot(u, cfa + UNWIND_UNIT * (__s64)row->rbp8, &fp, &fp_known))
+        fp_known = 0;
     if (native_read(u, cfa + ARCH_RETURN_ADDRESS, &address))
         return native_end(u, LOSS_native_fault);
-    r[ARCH_FP] = rbp;
-    r[ARCH_BX] = rbx;
-    u->rbp_known = rbp_known;
-    u->rbx_known = rbx_known;
+    r[ARCH_FP] = fp;
+    r[ARCH_BX] = bx;
+    u->fp_known = fp_known;
+    u->bx_known = bx_known;
     return native_return(u, cfa, address);
 }
 
@@ -433,7 +434,8 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         return native_end(u, LOSS_complete);
     if (type == UNWIND_WIDE)
         return native_wide(u, row->cfa8);
-    if (type == UNWIND_NONE && (native_is_sigreturn(u, ip) || (u->exact && native_is_sigreturn(u, ip - ARCH_SIGRETURN_SYSCALL))))
+    if (type == UNWIND_NONE &&
+        (native_is_sigreturn(u, ip) || (u->exact && native_is_sigreturn(u, ip - ARCH_SIGRETURN_SYSCALL))))
         type = UNWIND_SIGNAL;
     if (type == UNWIND_SIGNAL) {
         frames[put].ip |= NATIVE_EXACT;
