@@ -122,6 +122,11 @@ struct py_walk {
 #endif
 };
 
+#ifndef __bpf__
+static_assert(ARCH_PAGE_BYTES + WALK_FRAME_MAX <= WALK_FRAME_APART, "the window ends before the frame apart");
+static_assert(WALK_FRAME_APART + WALK_FRAME_APART_MASK <= WALK_FRAMES_MASK, "that frame lies in the buffer");
+#endif
+
 WALK_INLINE int walk_read_u64(struct py_walk *w, PY_U64 address, PY_U64 *out)
 {
     if (WALK_READ(w, &w->scratch.word, sizeof w->scratch.word, address))

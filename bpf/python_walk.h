@@ -117,8 +117,8 @@ WALK_INLINE PY_U32 walk_read_code(struct py_walk *w, PY_U64 address, struct walk
     return 0;
 }
 
-/* What is known of a code object in this sample; it is read when it occurs for the first time. */
-WALK_INLINE struct walk_code *walk_know_code(struct py_walk *w, PY_U64 address)
+/* Looks up a code object in the table of this sample; reads it when it occurs for the first time. */
+WALK_INLINE struct walk_code *walk_lookup_code(struct py_walk *w, PY_U64 address)
 {
     PY_U64 slot = (address >> 4) ^ (address >> 12);
     struct walk_code *code;
@@ -263,7 +263,7 @@ WALK_INLINE int walk_in_window(const struct py_walk *w, PY_U64 frame, PY_U64 len
     return frame >= w->frames.start && frame - w->frames.start + len <= w->frames.len_bytes;
 }
 
-/* Has the bytes of the frame at `frame` in w->frames.bytes, from *at on. 0: they could be read. */
+/* Reads the frame at `frame`, or finds it in the window: its bytes are in w->frames.bytes, from *at on. 0: done. */
 WALK_INLINE int walk_frame_bytes(struct py_walk *w, PY_U64 frame, PY_U64 *at)
 {
     PY_U64 len = w->config.layout.frame_len_bytes;
@@ -315,11 +315,11 @@ WALK_INLINE void walk_end_run(struct py_walk *w, struct wire_python *entries, PY
     w->cursor.run_ended = 1;
 }
 
-/* Adds the frame that the cursor is at, whose code object is known or cannot be read now. 0, or the loss reason. */
+/* Adds the frame that the cursor is at, also if its code object cannot be read now. 0, or the loss reason. */
 WALK_INLINE PY_U32 walk_put_frame(struct py_walk *w, struct wire_python *entries, const struct walk_frame *f)
 {
     const struct py_layout *l = &w->config.layout;
-    struct walk_code *code = walk_know_code(w, f->code);
+    struct walk_code *code = walk_lookup_code(w, f->code);
     PY_U64 word = f->code, start = f->code + l->code_bytecode;
     PY_S64 offset = (PY_S64)(f->instr - start), traceable = code->first_traceable_bytes;
 
@@ -451,7 +451,7 @@ WALK_INLINE PY_U64 walk_object_record(struct py_walk *w)
 /* Adds a frame; `number` is that of its instruction, negative when the frame has not begun. 0, or the loss reason. */
 WALK_INLINE PY_U32 walk_object_put(struct py_walk *w, struct wire_python *entries, PY_U64 address, int number)
 {
-    const struct walk_code *code = walk_know_code(w, address);
+    const struct walk_code *code = walk_lookup_code(w, address);
 
     if (code->state == LOSS_bad_code)
         return LOSS_bad_code;
