@@ -12,6 +12,7 @@
 #include "capture/sampler/sampler.h"
 #include "formats/base/buf.h"
 #include "formats/base/printable.h"
+#include "formats/cpython/version.h"
 
 static const char *yes_no(bool yes)
 {

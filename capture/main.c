@@ -13,7 +13,7 @@
 #include "capture/session/record_options.h"
 #include "capture/session/session.h"
 #include "formats/base/program.h"
-#include "formats/cpython/layout.h"
+#include "formats/cpython/version.h"
 
 static const char program[] = "pycap";
 

@@ -18,6 +18,7 @@
 #include "capture/host/privileges.h"
 #include "capture/session/session_state.h"
 #include "capture/session/sandbox.h"
+#include "formats/cpython/version.h"
 
 #define SIDEBAND_PAGES 128
 #define NICE_FIRST (-20)

@@ -11,10 +11,10 @@
 #include "formats/cpython/layout.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/cpython/version.h"
 
 struct row {
     uint8_t major, minor, since_patch, free_threaded;
@@ -54,20 +54,6 @@ static const struct row rows[] = {
 #undef VARIANT
 #undef DEBUG_TABLE
 };
-
-const char *py_versions_known(void)
-{
-    static const char known[] =
-#define PYTHON(ma, mi, ...) " " #ma "." #mi
-#define VARIANT(...)
-#define DEBUG_TABLE(...)
-#include "formats/cpython/versions.def"
-#undef PYTHON
-#undef VARIANT
-#undef DEBUG_TABLE
-        ;
-    return known + 1;
-}
 
 #undef RUNTIME
 #undef INTERP
@@ -239,15 +225,4 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
         return error_create(ERROR_VERSION, "CPython %s: its thread states or frames are laid out as in no version known",
                             text);
     return NULL;
-}
-
-const char *py_version_text(uint32_t version_hex, char buf[32])
-{
-    unsigned level = version_hex >> 4 & 0xf, serial = version_hex & 0xf;
-    const char *name = level == 0xa ? "a" : level == 0xb ? "b" : level == 0xc ? "rc" : level == 0xf ? "" : "?";
-    int n = snprintf(buf, 32, "%u.%u.%u%s", version_hex >> 24, version_hex >> 16 & 0xff, version_hex >> 8 & 0xff, name);
-
-    if (level != 0xf)
-        snprintf(buf + n, 32 - (size_t)n, "%u", serial);
-    return buf;
 }

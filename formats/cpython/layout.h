@@ -132,10 +132,6 @@ static_assert(sizeof(struct py_layout) == 100, "shared with the BPF program");
  */
 struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void *debug_offsets,
                              uint32_t debug_offsets_len, struct py_layout *out);
-/* "3.11.7", "3.13.0rc2"; into buf. */
-const char *py_version_text(uint32_t version_hex, char buf[32]);
-/* Versions known, for --help and pycap info: "3.11 3.12". Static. */
-const char *py_versions_known(void);
 #endif
 
 #endif

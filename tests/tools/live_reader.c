@@ -16,6 +16,7 @@
 
 #include "formats/cpython/code.h"
 #include "formats/cpython/image.h"
+#include "formats/cpython/version.h"
 
 struct target {
     pid_t pid;

@@ -11,6 +11,7 @@
 
 #include "bpf/python_walk.h"
 #include "formats/cpython/layout.h"
+#include "formats/cpython/version.h"
 
 #include "tests/unit/debug_offsets.h"
 #define KNOWN "2.7 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15"
