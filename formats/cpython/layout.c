@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses the row of versions.def that fits an interpreter, and from 3.13 on puts the
- * interpreter's own numbers in their places.
- *
- * The table of debug offsets does not have every field we need (nothing says where
- * _co_firsttraceable or the pthread key are). Those stay as the row has them, which holds only
- * as long as their structure is the one that the row describes; so where a structure has such
- * fields, the table must agree with the row, or the interpreter is refused.
+ * Chooses the row of versions.def that fits an interpreter, and from 3.13 on has the
+ * interpreter's own numbers put in their places (debug_offsets.h).
  */
 #include "formats/cpython/layout.h"
 
-#include <stddef.h>
 #include <string.h>
 
-#include "formats/base/bytes.h"
+#include "formats/cpython/debug_offsets.h"
 #include "formats/cpython/version.h"
 
 struct row {
@@ -48,94 +42,10 @@ struct row {
 static const struct row rows[] = {
 #define PYTHON(ma, mi, ...) {ma, mi, 0, 0, {__VA_ARGS__}},
 #define VARIANT(ma, mi, patch, threads, ...) {ma, mi, patch, threads, {__VA_ARGS__}},
-#define DEBUG_TABLE(...)
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef VARIANT
-#undef DEBUG_TABLE
 };
-
-#undef RUNTIME
-#undef INTERP
-#undef TSTATE
-#undef FRAME
-#undef CODE
-#undef OBJECT
-
-/* What a field lies in; the first five have their size in the table. */
-enum owner { RUNTIME, INTERP, TSTATE, FRAME, CODE, OBJECT, OWNER_COUNT };
-#define OBJECT_MAX_BYTES 128
-
-struct debug_field {
-    uint16_t layout_offset, table_offset;
-    uint8_t len_bytes, owner;
-};
-struct debug_table {
-    uint8_t major, minor;
-    uint16_t len_bytes;
-    uint16_t sizes[OBJECT];
-    const struct debug_field *fields;
-    uint32_t field_count;
-};
-
-#define AT(field, len, table, owner) {offsetof(struct py_layout, field), table, len, owner},
-#define SIZES(...) {__VA_ARGS__}
-#define PYTHON(...)
-#define VARIANT(...)
-#define DEBUG_TABLE(ma, mi, len, sizes, ...) static const struct debug_field debug_fields_##ma##_##mi[] = {__VA_ARGS__};
-#include "formats/cpython/versions.def"
-#undef DEBUG_TABLE
-
-static const struct debug_table debug_tables[] = {
-#define DEBUG_TABLE(ma, mi, len, sizes, ...) \
-    {ma, mi, len, sizes, debug_fields_##ma##_##mi, sizeof debug_fields_##ma##_##mi / sizeof(struct debug_field)},
-#include "formats/cpython/versions.def"
-#undef DEBUG_TABLE
-};
-
-static uint16_t *field_of(struct py_layout *layout, const struct debug_field *f)
-{
-    return (uint16_t *)((char *)layout + f->layout_offset);
-}
-
-static uint64_t number_at(const void *table, uint32_t offset)
-{
-    struct bytes b = bytes_of((const uint8_t *)table + offset, 8);
-
-    return bytes_u64(&b);
-}
-
-static struct error *apply_debug_offsets(const struct debug_table *t, const void *table, uint32_t len_bytes,
-                                         struct py_layout *layout)
-{
-    const struct py_layout row = *layout;
-    char text[32];
-
-    py_version_text(layout->version, text);
-    if (len_bytes < t->len_bytes)
-        return error_create(ERROR_VERSION, "CPython %s: its debug offsets end at byte %u of %u", text,
-                            (unsigned)len_bytes, (unsigned)t->len_bytes);
-    for (uint32_t i = 0; i < t->field_count; i++) {
-        const struct debug_field *f = &t->fields[i];
-        uint64_t size = f->owner == OBJECT ? OBJECT_MAX_BYTES : number_at(table, t->sizes[f->owner]);
-        uint64_t value = number_at(table, f->table_offset);
-        uint16_t *field = field_of(layout, f);
-        if (value >= PY_NONE || value + f->len_bytes > size || value % f->len_bytes)
-            return error_create(ERROR_VERSION, "CPython %s: debug offset %llu at byte %u makes no sense", text,
-                                (unsigned long long)value, (unsigned)f->table_offset);
-        if ((f->owner == CODE || f->owner == OBJECT) && value != *field)
-            return error_create(ERROR_VERSION,
-                                "CPython %s: debug offset at byte %u is %llu, not %u as in every %u.%u known", text,
-                                (unsigned)f->table_offset, (unsigned long long)value, (unsigned)*field,
-                                (unsigned)t->major, (unsigned)t->minor);
-        *field = (uint16_t)value;
-    }
-    if (!layout->frame_tlbc_index != !layout->code_tlbc)
-        return error_create(ERROR_VERSION, "CPython %s: its debug offsets have no index of the thread's bytecode", text);
-    if (layout->runtime_interpreters_head != row.runtime_interpreters_head)
-        layout->runtime_tss_key = PY_NONE;
-    return NULL;
-}
 
 static void cover(uint16_t *len_bytes, uint16_t field, uint16_t field_bytes)
 {
@@ -182,26 +92,12 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
 {
     uint8_t major = version_hex >> 24, minor = version_hex >> 16, patch = version_hex >> 8;
     const struct row *row = NULL;
-    const struct debug_table *table = NULL;
     bool free_threaded = false;
     char text[32];
 
     memset(out, 0, sizeof *out);
     py_version_text(version_hex, text);
-    for (size_t i = 0; i < sizeof debug_tables / sizeof *debug_tables; i++) {
-        if (debug_tables[i].major == major && debug_tables[i].minor == minor)
-            table = &debug_tables[i];
-    }
-    /* Cookie, version and flavour stand at the same place in every version that has the table. */
-    if (debug_offsets && debug_offsets_len >= 24 && memcmp(debug_offsets, "xdebugpy", 8) == 0) {
-        uint64_t flag = number_at(debug_offsets, 16), version = number_at(debug_offsets, 8);
-        if (version != version_hex || flag > 1)
-            return error_create(ERROR_VERSION, "CPython %s: its debug offsets are of version 0x%llx, flavour %llu",
-                                text, (unsigned long long)version, (unsigned long long)flag);
-        free_threaded = flag;
-    } else if (table) {
-        return error_create(ERROR_VERSION, "CPython %s: _PyRuntime does not begin with the debug offsets", text);
-    }
+    TRY(py_debug_offsets_flavour(version_hex, debug_offsets, debug_offsets_len, &free_threaded));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].major != major || rows[i].minor != minor)
             continue;
@@ -218,8 +114,7 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
     out->version = version_hex;
     out->debug_build = debug_build;
     out->free_threaded = free_threaded;
-    if (table)
-        TRY(apply_debug_offsets(table, debug_offsets, debug_offsets_len, out));
+    TRY(py_debug_offsets_apply(debug_offsets, debug_offsets_len, out));
     set_lengths(out);
     if (!in_reach(out))
         return error_create(ERROR_VERSION, "CPython %s: its thread states or frames are laid out as in no version known",

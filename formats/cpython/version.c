@@ -9,11 +9,9 @@ const char *py_versions_known(void)
     static const char known[] =
 #define PYTHON(ma, mi, ...) " " #ma "." #mi
 #define VARIANT(...)
-#define DEBUG_TABLE(...)
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef VARIANT
-#undef DEBUG_TABLE
         ;
     return known + 1;
 }
