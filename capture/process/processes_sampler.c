@@ -81,7 +81,7 @@ bool process_python(const struct process *p, struct wire_process *out)
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
     out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
-    if (image->version_hex >= 0x030e0000) {
+    if (image->behaviour->asyncio_offsets) {
         out->running_task = p->asyncio.running_task;
         out->task_name = p->asyncio.task_name;
         out->task_is_task = p->asyncio.task_is_task;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/cpython/version.h"
 
 /* No name, line table or bytecode is longer; a longer one is garbage. */
 #define SANE_MAX (1u << 28)
@@ -160,11 +161,11 @@ static bool string_complete(uint32_t form, uint64_t len_chars, struct trace_byte
 
 bool py_code_complete(const struct trace_code *code)
 {
-    bool has_qualname = code->python_version >= 0x030b0000;
+    const struct py_behaviour *version = py_behaviour_of(code->python_version);
 
-    return string_complete(code->name_form, code->name_len, code->name) &&
+    return version && string_complete(code->name_form, code->name_len, code->name) &&
            string_complete(code->filename_form, code->filename_len, code->filename) &&
-           (!has_qualname || string_complete(code->qualname_form, code->qualname_len, code->qualname)) &&
+           (!version->qualname || string_complete(code->qualname_form, code->qualname_len, code->qualname)) &&
            code->line_table_form == 1 && code->line_table.len_bytes == code->line_table_len;
 }
 

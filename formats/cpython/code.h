@@ -31,7 +31,7 @@ struct py_code_limits {
  */
 bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address,
                   const struct py_code_limits *limits, struct buf *storage, struct trace_code *out);
-/* Every part is there in full length. */
+/* Every part that code objects of its version have is there in full length. */
 bool py_code_complete(const struct trace_code *code);
 
 /*
@@ -51,8 +51,9 @@ struct py_position {
 };
 /*
  * The source position of the instruction at byte `offset`, by the encoding of code->python_version. Before the
- * first instruction (negative offset), with no line for the instruction, or where the table is missing or
- * cut before it: the nearest line before it in the table, else co_firstlineno; then `exact` is false.
+ * first instruction (negative offset), with no line for the instruction, or where the table is missing, cut before
+ * it, or of a version that is not known: the nearest line before it in the table, else co_firstlineno; then `exact`
+ * is false.
  */
 struct py_position py_code_position(const struct trace_code *code, int64_t offset, bool *exact);
 

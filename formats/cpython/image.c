@@ -141,14 +141,33 @@ static void describe_old(const struct elf_file *f, const struct found *found, st
     const Elf64_Sym *symbols = found->symbols;
 
     img->version_hex = py_machine_version(f, &symbols[SYM_GET_VERSION]);
-    if (img->version_hex < 0x03070000 && has(found, SYM_CURRENT_OLD)) {
-        img->runtime_vaddr = symbols[SYM_CURRENT_OLD].st_value;
-        img->interpreters_vaddr = has(found, SYM_INTERPRETERS)
-                                      ? symbols[SYM_INTERPRETERS].st_value
-                                      : py_machine_variable(f, &symbols[SYM_INTERPRETERS_GET], 0, true);
-        if (img->version_hex >= 0x03000000)
-            img->thread_key_vaddr = has(found, SYM_KEY) ? symbols[SYM_KEY].st_value
-                                                        : py_machine_variable(f, &symbols[SYM_KEY_USER], 7, false);
+    const struct py_behaviour *version = py_behaviour_of(img->version_hex);
+    if (!version || !has(found, SYM_CURRENT_OLD) ||
+        (version->state != PY_STATE_VARIABLE && version->state != PY_STATE_VARIABLE_KEY))
+        return;
+    img->runtime_vaddr = symbols[SYM_CURRENT_OLD].st_value;
+    img->interpreters_vaddr = has(found, SYM_INTERPRETERS)
+                                  ? symbols[SYM_INTERPRETERS].st_value
+                                  : py_machine_variable(f, &symbols[SYM_INTERPRETERS_GET], 0, true);
+    if (version->state == PY_STATE_VARIABLE_KEY)
+        img->thread_key_vaddr = has(found, SYM_KEY) ? symbols[SYM_KEY].st_value
+                                                    : py_machine_variable(f, &symbols[SYM_KEY_USER], 7, false);
+}
+
+/* The thread-local variables that name a thread's state. */
+static void find_thread_locals(const struct elf_file *f, const struct found *found, struct py_image *img)
+{
+    enum py_state state = img->behaviour->state;
+
+    if (state == PY_STATE_TLS || state == PY_STATE_TLS_KEPT)
+        py_tls_find(f, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
+                    &img->tls_tstate);
+    if (state == PY_STATE_TLS_KEPT) {
+        py_tls_find(f, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE], &img->tls_gilstate);
+        /* Both are variables of one module. */
+        if (img->tls_gilstate.kind == PY_TLS_MODULE && !img->tls_gilstate.module_id_vaddr &&
+            img->tls_tstate.kind == PY_TLS_MODULE)
+            img->tls_gilstate.module_id_vaddr = img->tls_tstate.module_id_vaddr;
     }
 }
 
@@ -191,17 +210,11 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         if (py_machine_cold_part(f, img->eval_ranges[0], &cold))
             add_eval_range(img, cold.start, cold.end - cold.start);
     }
-    if (has(found, SYM_DEBUG) && img->version_hex < 0x03080000)
-        return refuse(img, "a debug build of CPython 3.7 or older, where every object is larger, is not supported");
-    if (img->version_hex >= 0x030c0000)
-        py_tls_find(f, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
-                    &img->tls_tstate);
-    if (img->version_hex >= 0x030f0000) {
-        py_tls_find(f, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE], &img->tls_gilstate);
-        /* Both are variables of one module. */
-        if (img->tls_gilstate.kind == PY_TLS_MODULE && !img->tls_gilstate.module_id_vaddr &&
-            img->tls_tstate.kind == PY_TLS_MODULE)
-            img->tls_gilstate.module_id_vaddr = img->tls_tstate.module_id_vaddr;
+    img->behaviour = py_behaviour_of(img->version_hex);
+    if (img->behaviour) {
+        if (has(found, SYM_DEBUG) && img->behaviour->debug_objects_larger)
+            return refuse(img, "a debug build of CPython 3.7 or older, where every object is larger, is not supported");
+        find_thread_locals(f, found, img);
     }
     struct error *err = py_layout_find(img->version_hex, has(found, SYM_DEBUG), table_len ? table : NULL,
                                        (uint32_t)table_len, &img->layout);

@@ -14,6 +14,7 @@
 
 #include "formats/base/err.h"
 #include "formats/cpython/layout.h"
+#include "formats/cpython/version.h"
 
 /* A thread-local variable; layout.h has the kinds. */
 struct py_tls {
@@ -39,6 +40,7 @@ struct py_range {
 struct py_image {
     bool is_python;
     uint32_t version_hex;
+    const struct py_behaviour *behaviour; /* what this version does; NULL when the version is not known. Static */
     struct py_layout layout;  /* valid when `refused` is NULL */
     uint64_t runtime_vaddr;   /* _PyRuntime; up to 3.6 _PyThreadState_Current */
     uint64_t code_type_vaddr; /* PyCode_Type */

@@ -19,7 +19,8 @@ struct row {
 #define FRAMES(kind, tag_mask, unit) .frame_kind = kind, .code_tag_mask = tag_mask, .instr_unit_bytes = unit,
 #define RUNTIME(head, current, key) \
     .runtime_interpreters_head = head, .runtime_tstate_current = current, .runtime_tss_key = key,
-#define INTERP(next, threads, id) .interp_next = next, .interp_threads_head = threads, .interp_id = id,
+#define INTERP(next, threads, id, modules) \
+    .interp_next = next, .interp_threads_head = threads, .interp_id = id, .interp_modules = modules,
 #define TSTATE(next, interp, frame, thread, native, root)                                              \
     .tstate_next = next, .tstate_interp = interp, .tstate_frame = frame, .tstate_thread_id = thread, \
     .tstate_native_thread_id = native, .tstate_root_cframe = root,
@@ -42,9 +43,11 @@ struct row {
 static const struct row rows[] = {
 #define PYTHON(ma, mi, ...) {ma, mi, 0, 0, {__VA_ARGS__}},
 #define VARIANT(ma, mi, patch, threads, ...) {ma, mi, patch, threads, {__VA_ARGS__}},
+#define BEHAVIOUR(...)
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef VARIANT
+#undef BEHAVIOUR
 };
 
 static void cover(uint16_t *len_bytes, uint16_t field, uint16_t field_bytes)

@@ -111,7 +111,7 @@ struct py_layout {
     /* bytes */
     PY_U16 bytes_size;
     PY_U16 bytes_data;
-    PY_U16 interp_modules; /* sys.modules of an interpreter, from the debug offsets; 0: objects.def has it */
+    PY_U16 interp_modules; /* the dict sys.modules */
     /* frames that are objects, up to 3.10; 0: no such field */
     PY_U16 tstate_cframe; /* newest _PyCFrame, 3.10 */
     PY_U16 code_code;     /* co_code, a bytes object */

@@ -5,11 +5,12 @@
  * Every encoding is a list of steps through the bytecode, each carrying a change of the line,
  * starting at co_firstlineno; decoding means to walk it until the step that covers the
  * instruction.
- *   up to 3.5   co_lnotab: pairs (bytes, lines), both unsigned
- *   3.6 to 3.9  the same, lines signed
- *   3.10        co_linetable: pairs (bytes, lines), lines signed, -128: no line (PEP 626)
- *   from 3.11   co_linetable: entries of varying length with columns (PEP 657;
- *               Objects/locations.md, InternalDocs/code_objects.md in CPython's sources)
+ *   PY_LINES_UNSIGNED   up to 3.5, co_lnotab: pairs (bytes, lines), both unsigned
+ *   PY_LINES_SIGNED     3.6 to 3.9: the same, lines signed
+ *   PY_LINES_RANGES     3.10, co_linetable: pairs (bytes, lines), lines signed, -128: no line
+ *                       (PEP 626)
+ *   PY_LINES_LOCATIONS  from 3.11: entries of varying length with columns (PEP 657;
+ *                       Objects/locations.md, InternalDocs/code_objects.md in CPython's sources)
  * Tables come from a trace file and may be cut or garbage: then the answer is inexact, or the
  * line the function begins at, but always some.
  */
@@ -17,6 +18,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/cpython/code.h"
+#include "formats/cpython/version.h"
 
 /* What a step says about its instructions. */
 struct step {
@@ -43,7 +45,6 @@ static struct py_position position(const struct step *step)
     return p;
 }
 
-/* True when the table says something about `offset`. */
 static bool walk_lnotab(struct bytes *b, bool is_signed, bool cut, int64_t offset, struct step *step)
 {
     int64_t address = 0;
@@ -58,7 +59,7 @@ static bool walk_lnotab(struct bytes *b, bool is_signed, bool cut, int64_t offse
     return !cut;
 }
 
-static bool walk_pairs(struct bytes *b, int64_t offset, struct step *step)
+static bool walk_ranges(struct bytes *b, int64_t offset, struct step *step)
 {
     int64_t end = 0;
 
@@ -146,9 +147,24 @@ static bool walk_locations(struct bytes *b, int64_t offset, struct step *step)
     return false;
 }
 
+/* True when the table says something about `offset`; `cut`: its end is missing. */
+static bool walk_table(enum py_lines lines, struct bytes *b, bool cut, int64_t offset, struct step *step)
+{
+    switch (lines) {
+    case PY_LINES_UNSIGNED:
+    case PY_LINES_SIGNED:
+        return walk_lnotab(b, lines == PY_LINES_SIGNED, cut, offset, step);
+    case PY_LINES_RANGES:
+        return walk_ranges(b, offset, step);
+    case PY_LINES_LOCATIONS:
+        return walk_locations(b, offset, step);
+    }
+    return false;
+}
+
 struct py_position py_code_position(const struct trace_code *code, int64_t offset, bool *exact)
 {
-    uint32_t minor = code->python_version >> 16;
+    const struct py_behaviour *version = py_behaviour_of(code->python_version);
     struct step step = {code->first_line, code->first_line, -1, -1, true};
     bool cut = code->line_table.len_bytes < code->line_table_len;
     struct bytes b = bytes_of(code->line_table.data, code->line_table.len_bytes);
@@ -156,14 +172,8 @@ struct py_position py_code_position(const struct trace_code *code, int64_t offse
     *exact = false;
     if (!fits(code->first_line))
         return (struct py_position){0};
-    if (offset >= 0 && code->line_table_form == 1) {
-        if (minor >= 0x030b)
-            *exact = walk_locations(&b, offset, &step);
-        else if (minor == 0x030a)
-            *exact = walk_pairs(&b, offset, &step);
-        else
-            *exact = walk_lnotab(&b, minor >= 0x0306, cut, offset, &step);
-    }
+    if (version && offset >= 0 && code->line_table_form == 1)
+        *exact = walk_table(version->lines, &b, cut, offset, &step);
     if (code->code_len_bytes && offset >= code->code_len_bytes)
         *exact = false;
     if (!fits(step.line)) {
@@ -172,7 +182,7 @@ struct py_position py_code_position(const struct trace_code *code, int64_t offse
     }
     if (!*exact)
         step.has_line = false; /* columns belong to exact answers only */
-    if (!*exact || minor < 0x030b)
+    if (!*exact || version->lines != PY_LINES_LOCATIONS)
         step.end_line = step.line;
     return position(&step);
 }

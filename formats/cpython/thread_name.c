@@ -5,33 +5,27 @@
  * taken for what its type does not say it is, so a layout that is not as expected finds nothing.
  *
  * Dicts, in the order in which CPython had them (Objects/dictobject.c, Include/internal/pycore_dict.h):
- * - DICT_TABLE, 2.7: the dict names a table of {hash, key, value} with mask + 1 slots, some of them empty.
- * - DICT_SLOTS, 3.3: the table is an object with a header of its own, and may be shared by the instances of a class:
- *   then the dict has its values apart, by slot.
- * - DICT_INDEXED, 3.6: behind the table's header comes an index by hash, then the entries in order.
- * - DICT_LOG2, 3.11: sizes are logarithms; entries of tables with str keys alone have no hash.
+ * - PY_DICTS_TABLE, 2.7: the dict names a table of {hash, key, value} with mask + 1 slots, some of them empty.
+ * - PY_DICTS_SLOTS, 3.3: the table is an object with a header of its own, and may be shared by the instances of a
+ *   class: then the dict has its values apart, by slot.
+ * - PY_DICTS_INDEXED, 3.6: behind the table's header comes an index by hash, then the entries in order.
+ * - PY_DICTS_LOG2, 3.11: sizes are logarithms; entries of tables with str keys alone have no hash.
  * Attributes of instances:
- * - INSTANCE_DICT: a dict, at tp_dictoffset.
- * - INSTANCE_VALUES, 3.11: in front of the object (and of the GC's two words) stand a dict, if one was made, and in
- *   front of that the values, whose keys the type has.
- * - INSTANCE_TAGGED, 3.12: one word for either; an odd one is one less than the address of the values.
- * - INSTANCE_INLINE, 3.13: a dict in front, if one was made; values behind the object as long as they are valid.
+ * - PY_INSTANCES_DICT: a dict, at tp_dictoffset.
+ * - PY_INSTANCES_VALUES, 3.11: in front of the object (and of the GC's two words) stand a dict, if one was made, and
+ *   in front of that the values, whose keys the type has.
+ * - PY_INSTANCES_TAGGED, 3.12: one word for either; an odd one is one less than the address of the values.
+ * - PY_INSTANCES_INLINE, 3.13: a dict in front, if one was made; values behind the object as long as they are valid.
+ * Ints:
+ * - PY_INTS_LONG, 2.7: a C long; those too long for it are of another type.
+ * - PY_INTS_SIZED, 3.3: how many digits of 30 bits follow, as a number that has the sign.
+ * - PY_INTS_TAGGED, 3.12: likewise, but three bits for the sign and others stand below that number.
  */
 #include "formats/cpython/thread_name.h"
 
 #include <string.h>
 
-enum dict_form { DICT_TABLE, DICT_SLOTS, DICT_INDEXED, DICT_LOG2 };
-enum instance_form { INSTANCE_DICT, INSTANCE_VALUES, INSTANCE_TAGGED, INSTANCE_INLINE };
-
-static const struct form {
-    uint8_t major, minor, dict, instance;
-    uint16_t modules, cached_keys;
-} forms[] = {
-#define OBJECTS(ma, mi, dict, instance, modules, keys) {ma, mi, dict, instance, modules, keys},
-#include "formats/cpython/objects.def"
-#undef OBJECTS
-};
+#include "formats/cpython/version.h"
 
 /* More modules, attributes or threads than these are garbage. */
 #define ENTRIES_MAX (1u << 20)
@@ -39,7 +33,7 @@ static const struct form {
 
 struct reader {
     const struct py_names *n;
-    const struct form *form;
+    const struct py_behaviour *version;
     uint32_t header; /* bytes of an object's header */
 };
 
@@ -70,25 +64,21 @@ static uint64_t u64_of(const uint8_t *p)
 
 static bool set_up(const struct py_names *n, struct reader *r)
 {
-    uint8_t major = n->layout->version >> 24, minor = n->layout->version >> 16;
-
-    *r = (struct reader){.n = n, .header = (uint32_t)n->layout->code_type + 8};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (forms[i].major == major && forms[i].minor <= minor)
-            r->form = &forms[i];
-    }
-    return r->form && n->str_type && n->int_type;
+    *r = (struct reader){.n = n,
+                         .version = py_behaviour_of(n->layout->version),
+                         .header = (uint32_t)n->layout->code_type + 8};
+    return r->version && n->str_type && n->int_type;
 }
 
 static bool open_keys(const struct reader *r, uint64_t keys, uint64_t values, struct dict *out)
 {
     uint8_t head[40];
-    uint64_t slots, index_bytes, head_bytes = r->form->dict == DICT_INDEXED ? 40 : 32;
+    uint64_t slots, index_bytes, head_bytes = r->version->dicts == PY_DICTS_INDEXED ? 40 : 32;
 
     if (!read_bytes(r, keys, head, head_bytes))
         return false;
     *out = (struct dict){.values = values, .stride = 24, .hashed = true};
-    if (r->form->dict == DICT_LOG2) {
+    if (r->version->dicts == PY_DICTS_LOG2) {
         if (head[8] > 30 || head[9] > 33 || head[10] > 2)
             return false;
         slots = UINT64_C(1) << head[8];
@@ -99,8 +89,8 @@ static bool open_keys(const struct reader *r, uint64_t keys, uint64_t values, st
     } else {
         slots = u64_of(head + 8);
         index_bytes = slots * (slots <= 0xff ? 1 : slots <= 0xffff ? 2 : 4);
-        out->count = r->form->dict == DICT_INDEXED ? (uint32_t)u64_of(head + 32) : (uint32_t)slots;
-        if (r->form->dict == DICT_SLOTS)
+        out->count = r->version->dicts == PY_DICTS_INDEXED ? (uint32_t)u64_of(head + 32) : (uint32_t)slots;
+        if (r->version->dicts == PY_DICTS_SLOTS)
             index_bytes = 0;
     }
     out->entries = keys + head_bytes + index_bytes;
@@ -113,14 +103,14 @@ static bool open_dict(const struct reader *r, uint64_t address, struct dict *out
 
     if (!read_bytes(r, address + r->header, fields, sizeof fields))
         return false;
-    if (r->form->dict == DICT_TABLE) {
+    if (r->version->dicts == PY_DICTS_TABLE) {
         uint64_t mask = u64_of(fields + 16);
         *out = (struct dict){.entries = u64_of(fields + 24), .count = (uint32_t)mask + 1, .stride = 24, .hashed = true};
         return mask < ENTRIES_MAX;
     }
-    uint32_t at = r->form->dict == DICT_SLOTS ? 8 : 16;
+    uint32_t at = r->version->dicts == PY_DICTS_SLOTS ? 8 : 16;
     uint64_t values = u64_of(fields + at + 8);
-    if (values && r->form->instance == INSTANCE_INLINE)
+    if (values && r->version->instances == PY_INSTANCES_INLINE)
         values += 8; /* capacity, size and whether they are valid */
     return open_keys(r, u64_of(fields + at), values, out);
 }
@@ -151,9 +141,9 @@ static bool int_of(const struct reader *r, const uint8_t *object, uint32_t len_b
         return false;
     uint64_t size = u64_of(object + r->header);
     *out = size;
-    if (l->version < 0x03000000)
+    if (r->version->ints == PY_INTS_LONG)
         return true;
-    if (l->version >= 0x030c0000) {
+    if (r->version->ints == PY_INTS_TAGGED) {
         if (size & 2) /* negative */
             return false;
         size >>= 3;
@@ -243,7 +233,7 @@ static uint64_t attribute(const struct reader *r, uint64_t object, const char *n
     if (!read_u64(r, object + r->n->layout->code_type, &type) || !read_bytes(r, type + r->header + 16, fields, sizeof fields))
         return 0;
     uint64_t size = u64_of(fields), flags = u64_of(fields + 152 - 16), offset = u64_of(fields + 272 - 16);
-    if (r->form->instance == INSTANCE_DICT) {
+    if (r->version->instances == PY_INSTANCES_DICT) {
         if (!offset || offset > 1 << 16 || offset % 8 || !read_u64(r, object + offset, &dict))
             return 0;
         return item(r, dict, name, 0, hint);
@@ -251,10 +241,10 @@ static uint64_t attribute(const struct reader *r, uint64_t object, const char *n
     uint64_t in_front = r->n->layout->free_threaded ? 8 : 24; /* there the GC keeps nothing in front of objects */
     if (!(flags & FLAG_MANAGED_DICT) || !read_u64(r, object - in_front, &dict))
         return 0;
-    if (r->form->instance == INSTANCE_VALUES) {
+    if (r->version->instances == PY_INSTANCES_VALUES) {
         if (!read_u64(r, object - 32, &values))
             return 0;
-    } else if (r->form->instance == INSTANCE_TAGGED) {
+    } else if (r->version->instances == PY_INSTANCES_TAGGED) {
         if (dict & 1)
             values = dict + 1;
     } else if (!dict && flags & FLAG_INLINE_VALUES && size <= 1 << 16) {
@@ -265,7 +255,7 @@ static uint64_t attribute(const struct reader *r, uint64_t object, const char *n
     }
     if (!values)
         return item(r, dict, name, 0, hint);
-    uint64_t at = type + r->form->cached_keys + (r->header - 16);
+    uint64_t at = type + r->version->cached_keys + (r->header - 16);
     return read_u64(r, at, &keys) && open_keys(r, keys, values, &d) ? look_up(r, &d, name, 0, hint) : 0;
 }
 
@@ -278,16 +268,14 @@ bool py_thread_name(const struct py_names *n, uint64_t interpreter, uint64_t han
 
     if (!set_up(n, &r) || !interpreter)
         return false;
-    uint16_t at = l->interp_modules ? l->interp_modules : r.form->modules;
-    if (!at || !read_u64(&r, interpreter + at, &modules))
+    if (!read_u64(&r, interpreter + l->interp_modules, &modules))
         return false;
     module = item(&r, modules, "threading", 0, &hints->module);
     /* What a module has behind its header is its dict. */
     if (!module || !read_u64(&r, module + r.header, &dict))
         return false;
     uint64_t thread = item(&r, item(&r, dict, "_active", 0, &hints->active), NULL, handle, NULL);
-    const char *attribute_name = l->version < 0x03000000 ? "_Thread__name" : "_name";
-    uint64_t name = thread ? attribute(&r, thread, attribute_name, &hints->attribute) : 0;
+    uint64_t name = thread ? attribute(&r, thread, r.version->thread_name, &hints->attribute) : 0;
     if (!name || !read_u64(&r, name + l->code_type, &type) || type != n->str_type)
         return false;
     return py_string_read(l, n->read, n->ctx, name, PY_THREAD_NAME_MAX_BYTES, n->storage, out);

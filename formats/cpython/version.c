@@ -1,17 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The versions that versions.def has rows for, and how a version is written. */
+/* What versions.def says of each version apart from where its fields lie, and how a version is written. */
 #include "formats/cpython/version.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
+
+static const struct version {
+    uint8_t major, minor;
+    struct py_behaviour behaviour;
+} versions[] = {
+#define PYTHON(...)
+#define VARIANT(...)
+#define BEHAVIOUR(ma, mi, lines, state, qualname, dicts, instances, ints, keys, name, larger, asyncio)               \
+    {ma, mi, {PY_LINES_##lines, PY_STATE_##state, qualname, PY_DICTS_##dicts, PY_INSTANCES_##instances,             \
+              PY_INTS_##ints, keys, name, larger, asyncio}},
+#include "formats/cpython/versions.def"
+#undef PYTHON
+#undef BEHAVIOUR
+};
+
+/* A version with a layout has a behaviour: this does not compile otherwise. */
+enum {
+#define PYTHON(...)
+#define BEHAVIOUR(ma, mi, ...) BEHAVIOUR_##ma##_##mi,
+#include "formats/cpython/versions.def"
+#undef PYTHON
+#undef BEHAVIOUR
+    BEHAVIOUR_COUNT
+};
+#define BEHAVIOUR(...)
+#define PYTHON(ma, mi, ...) static_assert(BEHAVIOUR_##ma##_##mi < BEHAVIOUR_COUNT, "");
+#include "formats/cpython/versions.def"
+#undef PYTHON
+
+const struct py_behaviour *py_behaviour_of(uint32_t version_hex)
+{
+    uint8_t major = version_hex >> 24, minor = version_hex >> 16;
+
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        if (versions[i].major == major && versions[i].minor == minor)
+            return &versions[i].behaviour;
+    }
+    return NULL;
+}
 
 const char *py_versions_known(void)
 {
     static const char known[] =
 #define PYTHON(ma, mi, ...) " " #ma "." #mi
-#define VARIANT(...)
 #include "formats/cpython/versions.def"
 #undef PYTHON
-#undef VARIANT
         ;
     return known + 1;
 }

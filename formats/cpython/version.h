@@ -1,9 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions of CPython. A version is given as its PY_VERSION_HEX, such as 0x030b07f0 for 3.11.7. */
+/*
+ * Versions of CPython: how one is written, which are known, and what each does in a way of its own. A version is given
+ * as its PY_VERSION_HEX, such as 0x030b07f0 for 3.11.7. Where fields lie is layout.h's; both come from versions.def.
+ */
 #ifndef FORMATS_CPYTHON_VERSION_H
 #define FORMATS_CPYTHON_VERSION_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* How a code object's line table is encoded; linetable.c describes the encodings. */
+enum py_lines {
+    PY_LINES_UNSIGNED,  /* co_lnotab, the line only grows */
+    PY_LINES_SIGNED,    /* co_lnotab */
+    PY_LINES_RANGES,    /* co_linetable of PEP 626 */
+    PY_LINES_LOCATIONS, /* co_linetable of PEP 657, with columns */
+};
+
+/* Which variable names the state of the thread that runs Python, and where a thread finds its own. */
+enum py_state {
+    PY_STATE_VARIABLE,     /* _PyThreadState_Current; threads are told apart by their handles */
+    PY_STATE_VARIABLE_KEY, /* likewise, and a pthread key, whose number is in the variable autoTLSkey */
+    PY_STATE_RUNTIME,      /* both are fields of _PyRuntime */
+    PY_STATE_TLS,          /* the thread-local _Py_tss_tstate; the pthread key is a field of _PyRuntime */
+    PY_STATE_TLS_KEPT,     /* likewise, and the thread-local _Py_tss_gilstate in place of the key */
+};
+
+/* How dicts, the attributes of instances and ints lie in memory; thread_name.c describes them. */
+enum py_dicts { PY_DICTS_TABLE, PY_DICTS_SLOTS, PY_DICTS_INDEXED, PY_DICTS_LOG2 };
+enum py_instances { PY_INSTANCES_DICT, PY_INSTANCES_VALUES, PY_INSTANCES_TAGGED, PY_INSTANCES_INLINE };
+enum py_ints { PY_INTS_LONG, PY_INTS_SIZED, PY_INTS_TAGGED };
+
+/* What a minor version does in a way of its own, whatever its patch release and flavour. */
+struct py_behaviour {
+    enum py_lines lines;
+    enum py_state state;
+    bool qualname; /* code objects have co_qualname */
+    enum py_dicts dicts;
+    enum py_instances instances;
+    enum py_ints ints;
+    uint16_t cached_keys;         /* ht_cached_keys of a type, in a build with the GIL; 0: not needed */
+    const char *thread_name;      /* a threading.Thread's attribute with its name */
+    bool debug_objects_larger;    /* a debug build's objects have a larger header */
+    bool asyncio_offsets;         /* asyncio says itself where it keeps its tasks */
+};
+
+/* NULL for a version that is not in versions.def; of a pre-release, what its final release does. Static. */
+const struct py_behaviour *py_behaviour_of(uint32_t version_hex);
 
 /* "3.11.7", "3.13.0rc2"; into buf. */
 const char *py_version_text(uint32_t version_hex, char buf[32]);

@@ -4,7 +4,7 @@
 usage: check-offsets.py BINARY [X.Y[t]]   a python or libpython with DWARF, through gdb
        check-offsets.py --tsv FILE X.Y.Z[t]  a table of version, struct, field, offset, size, bits
        check-offsets.py --tsv FILE --expected X.Y.Z...  prints rows for tests/unit/layout_expected.def
-       check-offsets.py --print-row BINARY [X.Y[t]]     the row for versions.def, from DWARF
+       check-offsets.py --print-row BINARY [X.Y[t]]     the rows for versions.def, from DWARF
        check-offsets.py --print-row --tsv FILE X.Y.Z[t] the same, from a table
 By hand, when a row is added. Exit code 1 when anything differs.
 """
@@ -25,7 +25,8 @@ GROUPS = {
                 ("runtime_tss_key", [(RT, "autoTSSkey._key"), (RT, "gilstate.autoTSSkey._key")])],
     "INTERP": [("interp_next", [(IS, "next")]),
                ("interp_threads_head", [(IS, "threads.head"), (IS, "tstate_head")]),
-               ("interp_id", [(IS, "id")])],
+               ("interp_id", [(IS, "id")]),
+               ("interp_modules", [(IS, "imports.modules"), (IS, "modules")])],
     "TSTATE": [("tstate_next", [(TS, "next")]), ("tstate_interp", [(TS, "interp")]),
                ("tstate_frame", [(TS, "current_frame"), (TS, "frame"), (TS, "cframe")]),
                ("tstate_thread_id", [(TS, "thread_id")]),
@@ -59,6 +60,9 @@ GROUPS = {
 }
 
 
+CACHED_KEYS = ("PyHeapTypeObject", "ht_cached_keys")
+
+
 def key(version):
     """3.14.10t -> (3, 14, "t")"""
     flavour = "t" if version.endswith("t") else ""
@@ -81,6 +85,13 @@ def rows():
     return out
 
 
+def behaviours():
+    """{(major, minor): the columns of BEHAVIOUR}"""
+    text = re.sub(r"/\*.*?\*/", "", open(DEF).read(), flags=re.S)
+    return {(int(m[1]), int(m[2])): m[3].replace(" ", "").split(",")
+            for m in re.finditer(r"^BEHAVIOUR\((\d+), (\d+), +(.*)\)$", text, re.M)}
+
+
 def from_tsv(path, version):
     known = {}
     for line in open(path):
@@ -97,7 +108,7 @@ def from_tsv(path, version):
 
 
 def from_dwarf(binary):
-    wanted = sorted({x for fields in GROUPS.values() for _, places in fields for x in places})
+    wanted = sorted({x for fields in GROUPS.values() for _, places in fields for x in places} | {CACHED_KEYS})
     commands = []
     for struct, field in wanted:
         if field == "sizeof":
@@ -137,8 +148,19 @@ def truth(lookup):
     return out
 
 
-def compare(name, row, real):
-    bad = 0
+def cached_keys(minor, lookup):
+    """ht_cached_keys as BEHAVIOUR has it: without what a free-threaded build's object header has more; None: not told."""
+    offset = lookup(*CACHED_KEYS)
+    return offset if offset is None else offset - 16 if minor[2] else offset
+
+
+def compare(name, minor, lookup):
+    row, real, bad = rows()[minor], truth(lookup), 0
+    behaviour = behaviours()[minor[:2]]
+    row["co_qualname"], real["co_qualname"] = behaviour[2] == "true", real["code_qualname"] != NONE
+    # Needed only where instances have their values apart from a dict.
+    if cached_keys(minor, lookup) is not None and behaviour[4] != "DICT":
+        row["ht_cached_keys"], real["ht_cached_keys"] = int(behaviour[6]), cached_keys(minor, lookup)
     for field, value in real.items():
         if row[field] != value:
             print("%s: %s is %s in versions.def, really %s" % (name, field, row[field], value))
@@ -147,8 +169,10 @@ def compare(name, row, real):
     return bad
 
 
-def print_row(minor, real):
-    """What no field tells is asked for as ??: the kind of frames, tag bits, and what a numeric instruction counts."""
+def print_row(minor, lookup):
+    """What no field tells is asked for as ??: the kind of frames, tag bits, and what a numeric instruction counts; most
+    of what the version does in a way of its own."""
+    real = truth(lookup)
     variant = "VARIANT(%d, %d, 0, 1," if minor[2] else "PYTHON(%d, %d,"
     print(variant % minor[:2])
     print("    FRAMES(PY_FRAMES_??, ??, ??)")
@@ -160,6 +184,10 @@ def print_row(minor, real):
             continue
         rows_of_groups.append("    %s(%s)" % (group, ", ".join("NONE" if v == NONE else str(v) for v in values)))
     print("\n".join(rows_of_groups) + ")")
+    if not minor[2]:
+        keys = cached_keys(minor, lookup)
+        print("BEHAVIOUR(%d, %d, ??, ??, %s, ??, ??, ??, %s, \"??\", ??, ??)" %
+              (*minor[:2], "true" if real["code_qualname"] != NONE else "false", "??" if keys is None else keys))
     return 0
 
 
@@ -175,17 +203,17 @@ def main(args):
             print("    " + "\n    ".join("IS(%s, %s)" % (f, "PY_NONE" if v == NONE else v) for f, v in real.items()) + ")")
         return 0
     if args[:1] == ["--tsv"] and show:
-        return print_row(key(args[2]), truth(from_tsv(args[1], args[2])))
+        return print_row(key(args[2]), from_tsv(args[1], args[2]))
     if args[:1] == ["--tsv"]:
-        return compare(args[2], rows()[key(args[2])], truth(from_tsv(args[1], args[2]))) != 0
+        return compare(args[2], key(args[2]), from_tsv(args[1], args[2])) != 0
     if not args:
         raise SystemExit(__doc__)
     lookup, minor = from_dwarf(args[0])
     if len(args) > 1:
         minor = key(args[1])
     if show:
-        return print_row(minor, truth(lookup))
-    return compare(args[0], rows()[minor], truth(lookup)) != 0
+        return print_row(minor, lookup)
+    return compare(args[0], minor, lookup) != 0
 
 
 sys.exit(main(sys.argv[1:]))

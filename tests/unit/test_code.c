@@ -216,6 +216,8 @@ static void test_old(void **state)
         uint64_t code = make_code(s, name, 0, file, make_bytes(s, "\1\2\3\4", 4));
         assert_true(py_code_read(&s->layout, space_read, s, code, &wide, &storage, &c));
         assert_true(py_code_complete(&c));
+        c.python_version = 0x030b07f0; /* which would have a co_qualname */
+        assert_false(py_code_complete(&c));
         assert_int_equal(c.first_line, 7);
         assert_int_equal(c.co_flags, 0x83);
         assert_int_equal(c.code_len_bytes, 0);

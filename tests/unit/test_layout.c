@@ -167,6 +167,48 @@ static void test_flavours(void **state)
                    "CPython 3.14.2: debug offset at byte 392 is 216, not 224 as in every 3.14 known");
 }
 
+/* Every version that has a layout. */
+static const uint16_t minors[] = {
+#define PYTHON(ma, mi, ...) (ma) << 8 | (mi),
+#define VARIANT(...)
+#define BEHAVIOUR(...)
+#include "formats/cpython/versions.def"
+#undef PYTHON
+#undef VARIANT
+#undef BEHAVIOUR
+};
+
+/* What a version does agrees with the fields that it has. */
+static void test_behaviour_fits_the_layout(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof minors / sizeof *minors; i++) {
+        uint32_t version = (uint32_t)minors[i] << 16 | 0xf0;
+        const struct py_behaviour *b = py_behaviour_of(version);
+        struct py_layout l;
+        find(version, false, &l);
+        assert_non_null(b);
+        bool variable = b->state == PY_STATE_VARIABLE || b->state == PY_STATE_VARIABLE_KEY;
+        bool tls = b->state == PY_STATE_TLS || b->state == PY_STATE_TLS_KEPT;
+        assert_int_equal(variable, l.runtime_interpreters_head == PY_NONE);
+        assert_int_equal(variable, l.runtime_tstate_current == 0);
+        assert_int_equal(tls, l.runtime_tstate_current == PY_NONE);
+        assert_int_equal(variable || b->state == PY_STATE_TLS_KEPT, l.runtime_tss_key == PY_NONE);
+        assert_int_equal(b->qualname, l.code_qualname != PY_NONE);
+        /* The newer tables count bytes of code; where f_lasti counts otherwise, its unit says so. */
+        assert_int_equal(b->lines >= PY_LINES_RANGES, l.frame_kind != PY_FRAMES_OBJECT || l.instr_unit_bytes == 2);
+        assert_int_equal(b->ints == PY_INTS_LONG, l.str_state == PY_NONE);
+        assert_int_equal(b->instances == PY_INSTANCES_DICT, b->cached_keys == 0);
+        /* Patch releases, and those before the first, do as their minor version. */
+        assert_ptr_equal(py_behaviour_of(version | 0x1200), b);
+        assert_ptr_equal(py_behaviour_of(version - 0x10), b);
+    }
+    assert_null(py_behaviour_of(0));
+    assert_null(py_behaviour_of(0x030200f0));
+    assert_null(py_behaviour_of(0x040000f0));
+    assert_null(py_behaviour_of(0xffffffff));
+}
+
 static void test_unknown_versions(void **state)
 {
     (void)state;
@@ -302,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_reach_is_that_of_the_walk),
         cmocka_unit_test(test_patch_releases),
         cmocka_unit_test(test_flavours),
+        cmocka_unit_test(test_behaviour_fits_the_layout),
         cmocka_unit_test(test_unknown_versions),
         cmocka_unit_test(test_debug_offsets_refused),
         cmocka_unit_test(test_debug_offsets_taken),

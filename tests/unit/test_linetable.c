@@ -88,6 +88,22 @@ static void test_missing_table(void **state)
     }
 }
 
+/* A trace may be newer than its reader: a table of an unknown version is not taken for one that is known. */
+static void test_unknown_version(void **state)
+{
+    static const uint8_t locations[] = {0xe8, 0x02, 0xe8, 0x04, 0xe8, 0x06};
+    struct trace_code code = code_of(0x030b07f0, locations, sizeof locations);
+    bool exact;
+
+    (void)state;
+    assert_int_equal(py_code_position(&code, 4, &exact).line, 16);
+    assert_true(exact);
+    code.python_version = 0x040000f0;
+    assert_inexact(&code, 4, 10);
+    code.python_version = 0;
+    assert_inexact(&code, 4, 10);
+}
+
 /* Cut: what the rest still says is exact, what lay behind gets the nearest line before. */
 static void test_cut_table(void **state)
 {
@@ -194,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_python_3_15),
         cmocka_unit_test(test_before_first_instruction),
         cmocka_unit_test(test_missing_table),
+        cmocka_unit_test(test_unknown_version),
         cmocka_unit_test(test_cut_table),
         cmocka_unit_test(test_no_line),
         cmocka_unit_test(test_absurd_numbers),

@@ -14,6 +14,7 @@
 #include "formats/base/buf.h"
 #include "formats/cpython/code.h"
 #include "formats/cpython/thread_name.h"
+#include "formats/cpython/version.h"
 #include "tests/tools/space.h"
 
 #define SPACES "testdata/spaces/"
@@ -627,7 +628,7 @@ static void check_task(const char *path, struct space *space)
     static const char text[] = "fetch-12345678901234567890";
 
     (void)path;
-    if (l->version < 0x030e0000)
+    if (!py_behaviour_of(l->version)->asyncio_offsets)
         return;
     run(&p);
     uint64_t tstate = walk.result.tstate;
