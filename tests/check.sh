@@ -97,6 +97,13 @@ else
     add 0 1 0
 fi
 
+if sh tests/check-versions.sh; then
+    echo "no C code compares versions of CPython: versions.def says what differs"
+    add 1 0 0
+else
+    add 0 1 0
+fi
+
 if sh tests/check-manual.sh "$PYCAP" "$PYSYM"; then
     echo "the manual pages have every option, and none that does not exist"
     add 1 0 0
