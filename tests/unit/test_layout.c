@@ -215,10 +215,10 @@ static void test_unknown_versions(void **state)
     uint64_t table[TABLE_MAX_BYTES / 8];
     uint32_t len = make_table(0x030f02f0, false, table);
 
-    assert_refused(0x031000f0, NULL, 0, "CPython 3.16.0 is not supported (known: " KNOWN ")");
+    assert_refused(0x036300f0, NULL, 0, "CPython 3.99.0 is not supported (known: " KNOWN ")");
     /* Debug offsets of a version that is not known, and of one before its release, say nothing to be trusted. */
-    table[1] = 0x031000f0;
-    assert_refused(0x031000f0, table, len, "CPython 3.16.0 is not supported (known: " KNOWN ")");
+    table[1] = 0x036300f0;
+    assert_refused(0x036300f0, table, len, "CPython 3.99.0 is not supported (known: " KNOWN ")");
     table[1] = 0x030f00c1;
     assert_refused(0x030f00c1, table, len,
                    "CPython 3.15.0rc1 is a pre-release and not supported (known: " KNOWN ")");
