@@ -11,7 +11,7 @@
 
 #include "bpf/walk.h"
 
-#define WALK_FRAME_MAX 120       /* bytes of a frame that are looked at */
+#define WALK_FRAME_MAX PY_FRAME_READ_MAX /* bytes of a frame that are looked at */
 #define WALK_FRAMES_MASK 8191    /* of walk_frames.bytes */
 #define WALK_FRAME_APART 8064    /* where in walk_frames.bytes a frame outside of the window is read to */
 #define WALK_FRAME_APART_MASK 127
