@@ -21,7 +21,7 @@ enum {
     ARCH_PC = X86_64_RIP,
     ARCH_SP = X86_64_RSP,
     ARCH_FP = X86_64_RBP,
-    ARCH_BX = X86_64_RBX, /* saved by the callee; followed beside ARCH_FP (bpf/unwind_row.h) */
+    ARCH_BX = X86_64_RBX, /* saved by the callee; followed beside ARCH_FP (formats/elf/unwind_row.h) */
 };
 
 /* ---- stacks ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The native unwind: from a thread's registers to a list of (address, stack pointer),
- * over the rows of bpf/unwind_row.h.
+ * over the rows of formats/elf/unwind_row.h.
  *
  * Like the Python walk it is one piece of code for the BPF program and for the host;
  * what differs is how memory is read and where the rows of a module lie. All state lies
@@ -33,8 +33,8 @@
 #define BPF_NATIVE_UNWIND_H
 
 #include "bpf/arch.h"
-#include "bpf/unwind_row.h"
 #include "bpf/walk.h"
+#include "formats/elf/unwind_row.h"
 
 #define NATIVE_MAX WIRE_NATIVE_MAX
 #define NATIVE_WINDOW 1024            /* bytes of stack read at a time */

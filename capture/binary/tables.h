@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/unwind_row.h"
+#include "formats/elf/unwind_row.h"
 #include "bpf/wire.h"
 #include "capture/binary/code_mappings.h"
 #include "capture/binary/modules.h"

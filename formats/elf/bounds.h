@@ -24,7 +24,7 @@ static inline const char *elf_name(Elf *elf, size_t table, size_t at)
 }
 
 /* Takes `len_bytes` from a budget; false when there is not so much left. */
-static inline bool elf_spend(uint64_t *left, uint64_t len_bytes)
+static inline bool elf_take_budget(uint64_t *left, uint64_t len_bytes)
 {
     if (len_bytes > *left)
         return false;

@@ -61,7 +61,7 @@ static struct error *read_elf(Elf *elf, struct elf_identity *out)
             struct elf_segment s = {p.p_vaddr, p.p_offset, p.p_filesz, p.p_memsz, p.p_flags & 7};
             if (!VEC_PUSH(&out->segments, s))
                 return error_no_memory();
-        } else if (p.p_type == PT_NOTE && !out->build_id_len && elf_spend(&notes_left, p.p_filesz)) {
+        } else if (p.p_type == PT_NOTE && !out->build_id_len && elf_take_budget(&notes_left, p.p_filesz)) {
             take_build_id(out, elf_getdata_rawchunk(elf, (int64_t)p.p_offset, p.p_filesz,
                                                     p.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
         }
@@ -69,7 +69,7 @@ static struct error *read_elf(Elf *elf, struct elf_identity *out)
     /* A debug file keeps its notes in sections; the program headers may point nowhere. */
     for (Elf_Scn *scn = NULL; !out->build_id_len && (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr s;
-        if (gelf_getshdr(scn, &s) && s.sh_type == SHT_NOTE && elf_spend(&notes_left, s.sh_size))
+        if (gelf_getshdr(scn, &s) && s.sh_type == SHT_NOTE && elf_take_budget(&notes_left, s.sh_size))
             take_build_id(out, elf_getdata(scn, NULL));
     }
     return NULL;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/unwind_row.h"
+#include "formats/elf/unwind_row.h"
 #include "formats/elf/cfi.h"
 
 /* Kinds beside those of enum unwind_rule_kind. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwind tables: the call frame information of an ELF file (x86-64) as sorted rows of 8
- * bytes, for an unwinder that can neither parse DWARF nor wait (bpf/unwind_row.h).
+ * bytes, for an unwinder that can neither parse DWARF nor wait (formats/elf/unwind_row.h).
  *
  * What is not in the file is a row too: code without information is UNWIND_NONE, so
  * that no unwinder guesses from the row before. (Padding between two functions, where
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/unwind_row.h"
+#include "formats/elf/unwind_row.h"
 #include "formats/base/err.h"
 
 /* Where the information was found. .debug_frame adds what the others say nothing of. */

@@ -91,7 +91,7 @@ static bool collect_slots(Elf *elf, uint64_t left, struct map *slots)
         Elf_Data *data, *symbols;
         GElf_Rela rela;
         if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_RELA || !(header.sh_flags & SHF_ALLOC) ||
-            !elf_spend(&left, header.sh_size))
+            !elf_take_budget(&left, header.sh_size))
             continue;
         Elf_Scn *linked = elf_getscn(elf, header.sh_link);
         if (!linked || !gelf_getshdr(linked, &symbols_header) || symbols_header.sh_type != SHT_DYNSYM)
@@ -130,7 +130,7 @@ static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, const El
                 break;
             const char *text = (const char *)(uintptr_t)*name;
             size_t len = strlen(text) + sizeof "@plt";
-            if (!elf_spend(&t->stub_names_left, len))
+            if (!elf_take_budget(&t->stub_names_left, len))
                 return true;
             char *stub = arena_alloc(&t->names, len);
             if (!stub)
@@ -165,7 +165,7 @@ bool symbol_table_add_plt(struct symbol_table *t, Elf *elf)
         Elf_Data *data;
         if (!gelf_getshdr(scn, &s) || s.sh_type != SHT_PROGBITS || !(s.sh_flags & SHF_EXECINSTR) ||
             !(name = elf_name(elf, names, s.sh_name)) || strncmp(name, ".plt", 4) ||
-            !elf_spend(&left, s.sh_size) ||
+            !elf_take_budget(&left, s.sh_size) ||
             !(data = elf_rawdata(scn, NULL)) || !data->d_buf)
             continue;
         ok = add_stubs(t, &s, data, &slots);

@@ -18,12 +18,11 @@
  * Look a row up by the address itself in a frame that was interrupted, and by the
  * address less one where it is a return address.
  */
-#ifndef BPF_UNWIND_ROW_H
-#define BPF_UNWIND_ROW_H
+#ifndef FORMATS_ELF_UNWIND_ROW_H
+#define FORMATS_ELF_UNWIND_ROW_H
 
-#ifdef __bpf__
-#include "bpf/kernel.h"
-#else
+/* A BPF program has declared __u8 and its like before it includes this. */
+#ifndef __bpf__
 #include <assert.h>
 #include <linux/types.h>
 #endif
