@@ -14,6 +14,7 @@
 
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
+#include "formats/elf/dynamic.h"
 
 struct modules {
     VEC(struct module *) list;
@@ -131,25 +132,24 @@ static struct error *add_module(struct modules *m, const char *path, struct modu
 /* A file that breaks its own format is a module like any other, only that nothing is known of its inside. */
 static struct error *inspect(struct module *module, int fd)
 {
-    struct error *err = elf_identity_read(fd, module->path, &module->identity);
+    struct elf_dynamic dynamic;
+    struct elf_file f;
+    Elf64_Sym sym;
 
-    if (err && err->code == ERROR_NO_MEMORY)
-        return err;
-    error_destroy(err);
-    if (!module->identity.is_elf) {
-        module->kind = MODULE_OTHER;
-        return NULL;
+    struct error *err = elf_file_open(fd, module->path, &f);
+    if (!err)
+        err = elf_identity_of(&f, &module->identity);
+    module->kind = module->identity.is_elf ? MODULE_ELF : MODULE_OTHER;
+    if (module->identity.is_elf && (!err || err->code != ERROR_NO_MEMORY)) {
+        error_destroy(err);
+        err = py_image_of(&f, &module->python);
+        elf_dynamic_read(&f, &dynamic);
+        module->is_glibc = elf_find_exported(&f, &dynamic, "gnu_get_libc_version", &sym);
     }
-    err = py_image_read(fd, module->path, &module->python);
+    elf_file_close(&f);
     if (err && err->code == ERROR_NO_MEMORY)
         return err;
     error_destroy(err);
-    bool defined = false;
-    err = elf_defines(fd, module->path, "gnu_get_libc_version", &defined);
-    if (err && err->code == ERROR_NO_MEMORY)
-        return err;
-    error_destroy(err);
-    module->is_glibc = defined;
     return NULL;
 }
 
@@ -273,30 +273,4 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
         close(fd);
     *out = module;
     return err;
-}
-
-bool module_bias(const struct module *module, uint64_t address, uint64_t file_offset, uint64_t *bias)
-{
-    const struct elf_identity *id = &module->identity;
-
-    for (size_t i = 0; i < id->segments.count; i++) {
-        const struct elf_segment *s = &id->segments.data[i];
-        uint64_t page_offset = s->offset & ~UINT64_C(4095);
-        if (!(s->flags & 1 /* PF_X */) || file_offset < page_offset || file_offset >= s->offset + s->file_size)
-            continue;
-        *bias = address - (s->vaddr - (s->offset - file_offset));
-        return true;
-    }
-    return false;
-}
-
-uint64_t module_base_vaddr(const struct module *module)
-{
-    uint64_t lowest = UINT64_MAX;
-
-    for (size_t i = 0; i < module->identity.segments.count; i++) {
-        if (module->identity.segments.data[i].vaddr < lowest)
-            lowest = module->identity.segments.data[i].vaddr;
-    }
-    return lowest == UINT64_MAX ? 0 : lowest & ~UINT64_C(4095);
 }

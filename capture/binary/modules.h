@@ -63,12 +63,4 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
 uint32_t modules_count(const struct modules *m);
 struct module *modules_get(const struct modules *m, uint32_t index);
 
-/* What an unwind table's pc 0 stands for: the lowest loaded address of the file, on a page. */
-uint64_t module_base_vaddr(const struct module *module);
-/*
- * The load bias: what to add to the file's virtual addresses, from an executable mapping of it at `address` with
- * `file_offset`. False when no segment fits.
- */
-bool module_bias(const struct module *module, uint64_t address, uint64_t file_offset, uint64_t *bias);
-
 #endif

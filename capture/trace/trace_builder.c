@@ -126,18 +126,12 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
 uint32_t trace_builder_define_module(struct trace_builder *b, struct module *m)
 {
     struct trace_writer *w = b->o.writer;
-    uint64_t segments[5 * 64], ranges[2 * 8];
-    uint64_t segment_count = 0;
+    uint64_t ranges[2 * 8];
 
     if (!m)
         return 0;
     if (m->trace_epoch == b->epoch)
         return m->trace_id;
-    for (size_t i = 0; i < m->identity.segments.count && segment_count < 64; i++, segment_count++) {
-        const struct elf_segment *s = &m->identity.segments.data[i];
-        memcpy(&segments[5 * segment_count],
-               ((uint64_t[]){s->vaddr, s->offset, s->file_size, s->mem_size, s->flags}), 5 * sizeof *segments);
-    }
     for (uint32_t i = 0; i < m->python.eval_range_count; i++) {
         ranges[2 * i] = m->python.eval_ranges[i].start;
         ranges[2 * i + 1] = m->python.eval_ranges[i].end;
@@ -148,7 +142,7 @@ uint32_t trace_builder_define_module(struct trace_builder *b, struct module *m)
         .build_id = {m->identity.build_id, m->identity.build_id_len},
         .path = trace_writer_cstr(w, m->path),
         .file_size = m->kind == MODULE_VDSO ? 0 : m->identity.file_size,
-        .segments = {segments, segment_count},
+        .segments = {(const uint64_t *)m->identity.segments.data, m->identity.segments.count},
         .eval_ranges = {ranges, m->python.eval_range_count},
         .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,
     };

@@ -12,13 +12,10 @@
  */
 #include "formats/cpython/image.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "formats/base/bytes.h"
-#include "formats/cpython/elf_file.h"
 #include "formats/cpython/machine_code.h"
 #include "formats/cpython/tls.h"
 #include "formats/elf/bounds.h"
@@ -76,12 +73,30 @@ static const char *const wanted_names[SYM_COUNT] = {
 };
 
 struct found {
-    Elf64_Sym symbols[SYM_COUNT]; /* st_shndx SHN_UNDEF: not there */
+    struct elf_dynamic dynamic;
+    Elf64_Sym symbols[SYM_COUNT];         /* st_shndx SHN_UNDEF: not there */
+    GElf_Shdr symtab, runtime, asyncio;   /* .symtab, .PyRuntime, .AsyncioDebug; sh_size 0: not there */
 };
 
 static bool has(const struct found *found, enum wanted w)
 {
     return found->symbols[w].st_shndx != SHN_UNDEF;
+}
+
+static void find_sections(const struct elf_file *f, struct found *found)
+{
+    struct elf_section s = {0};
+
+    while (elf_file_next_section(f, &s)) {
+        if (s.header.sh_type == SHT_SYMTAB)
+            found->symtab = s.header;
+        else if (s.header.sh_type != SHT_PROGBITS || !(s.header.sh_flags & SHF_WRITE) || !s.name)
+            continue;
+        else if (!strcmp(s.name, ".PyRuntime"))
+            found->runtime = s.header;
+        else if (!strcmp(s.name, ".AsyncioDebug"))
+            found->asyncio = s.header;
+    }
 }
 
 static void add_eval_range(struct py_image *img, uint64_t start, uint64_t len_bytes)
@@ -100,7 +115,7 @@ static void add_eval_range(struct py_image *img, uint64_t start, uint64_t len_by
 static void read_symtab(const struct elf_file *f, struct found *found, struct py_image *img)
 {
     Elf64_Sym syms[256];
-    uint64_t left = f->symtab.sh_size / sizeof *syms, offset = f->symtab.sh_offset;
+    uint64_t left = found->symtab.sh_size / sizeof *syms, offset = found->symtab.sh_offset;
     bool old = !has(found, SYM_EVAL) && has(found, SYM_EVAL_OLD);
     const char *eval = wanted_names[old ? SYM_EVAL_OLD : SYM_EVAL];
     size_t eval_len = strlen(eval);
@@ -113,7 +128,7 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
             unsigned type = ELF64_ST_TYPE(syms[i].st_info);
             if (syms[i].st_shndx == SHN_UNDEF || (type != STT_OBJECT && type != STT_FUNC && type != STT_TLS))
                 continue;
-            const char *name = elf_name(f->elf, f->symtab.sh_link, syms[i].st_name);
+            const char *name = elf_name(f->handle, found->symtab.sh_link, syms[i].st_name);
             if (!name || (name[0] != '_' && name[0] != 'P' && name[0] != 'i' && name[0] != 'a'))
                 continue;
             for (int w = 0; w < SYM_COUNT; w++) {
@@ -160,10 +175,10 @@ static void find_thread_locals(const struct elf_file *f, const struct found *fou
     enum py_state state = img->behaviour->state;
 
     if (state == PY_STATE_TLS || state == PY_STATE_TLS_KEPT)
-        py_tls_find(f, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
+        py_tls_find(f, &found->dynamic, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
                     &img->tls_tstate);
     if (state == PY_STATE_TLS_KEPT) {
-        py_tls_find(f, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE], &img->tls_gilstate);
+        py_tls_find(f, &found->dynamic, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE], &img->tls_gilstate);
         /* Both are variables of one module. */
         if (img->tls_gilstate.kind == PY_TLS_MODULE && !img->tls_gilstate.module_id_vaddr &&
             img->tls_tstate.kind == PY_TLS_MODULE)
@@ -176,7 +191,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     uint8_t table[DEBUG_OFFSETS_MAX];
     uint64_t offset, table_len = 0;
 
-    img->runtime_vaddr = has(found, SYM_RUNTIME) ? found->symbols[SYM_RUNTIME].st_value : f->runtime.sh_addr;
+    img->runtime_vaddr = has(found, SYM_RUNTIME) ? found->symbols[SYM_RUNTIME].st_value : found->runtime.sh_addr;
     img->str_type_vaddr = found->symbols[has(found, SYM_STR_TYPE_OLD) ? SYM_STR_TYPE_OLD : SYM_STR_TYPE].st_value;
     img->int_type_vaddr = found->symbols[has(found, SYM_INT_TYPE_OLD) ? SYM_INT_TYPE_OLD : SYM_INT_TYPE].st_value;
     if (has(found, SYM_CODE_TYPE))
@@ -234,11 +249,11 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
  * struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c of 3.14): 8-byte numbers, of which we want where
  * a task has its name and its mark, the sizes of a task and of the thread state, and where that names the running task.
  */
-static void describe_asyncio(const struct elf_file *f, struct py_asyncio *out)
+static void describe_asyncio(const struct elf_file *f, const GElf_Shdr *section, struct py_asyncio *out)
 {
     uint8_t table[ASYNCIO_TABLE_BYTES];
 
-    if (f->asyncio.sh_size != sizeof table || !elf_file_read_vaddr(f, f->asyncio.sh_addr, table, sizeof table))
+    if (section->sh_size != sizeof table || !elf_file_read_vaddr(f, section->sh_addr, table, sizeof table))
         return;
     struct bytes b = bytes_of(table, sizeof table);
     uint64_t v[ASYNCIO_TABLE_BYTES / 8];
@@ -251,37 +266,47 @@ static void describe_asyncio(const struct elf_file *f, struct py_asyncio *out)
     *out = (struct py_asyncio){(uint16_t)running, (uint16_t)name, (uint16_t)is_task, (uint16_t)size};
 }
 
-struct error *py_image_read(int fd, const char *path, struct py_image *out)
+struct error *py_image_of(const struct elf_file *f, struct py_image *out)
 {
-    struct elf_file __attribute__((cleanup(elf_file_deinit))) f = {0};
     struct found found = {0};
-    struct stat st;
 
     memset(out, 0, sizeof *out);
-    if (fstat(fd, &st) != 0)
-        return error_file(errno, path, "cannot look at the file");
-    if (!elf_file_init(&f, fd))
+    if (!f->handle || (f->header.e_type != ET_EXEC && f->header.e_type != ET_DYN))
         return NULL;
-    describe_asyncio(&f, &out->asyncio);
-    bool new = elf_file_find_exported(&f, wanted_names[SYM_RUNTIME], &found.symbols[SYM_RUNTIME]);
-    bool old = !new && elf_file_find_exported(&f, wanted_names[SYM_CURRENT_OLD], &found.symbols[SYM_CURRENT_OLD]);
-    if (!new && !old && !f.runtime.sh_size) {
+    elf_dynamic_read(f, &found.dynamic);
+    find_sections(f, &found);
+    describe_asyncio(f, &found.asyncio, &out->asyncio);
+    bool new = elf_find_exported(f, &found.dynamic, wanted_names[SYM_RUNTIME], &found.symbols[SYM_RUNTIME]);
+    bool old = !new && elf_find_exported(f, &found.dynamic, wanted_names[SYM_CURRENT_OLD], &found.symbols[SYM_CURRENT_OLD]);
+    if (!new && !old && !found.runtime.sh_size) {
         /* What the interpreter calls to load greenlet: since 1.0, before, and in 2.7. */
         static const char *const init[] = {"PyInit__greenlet", "PyInit_greenlet", "initgreenlet", "init_greenlet"};
         Elf64_Sym sym;
         for (size_t i = 0; i < sizeof init / sizeof *init && !out->switches_stacks; i++)
-            out->switches_stacks = elf_file_find_exported(&f, init[i], &sym);
+            out->switches_stacks = elf_find_exported(f, &found.dynamic, init[i], &sym);
         return NULL;
     }
     out->is_python = true;
     for (int w = 0; w < SYM_COUNT; w++) {
-        if (!has(&found, w) && !elf_file_find_exported(&f, wanted_names[w], &found.symbols[w]))
+        if (!has(&found, w) && !elf_find_exported(f, &found.dynamic, wanted_names[w], &found.symbols[w]))
             found.symbols[w] = (Elf64_Sym){0};
     }
-    read_symtab(&f, &found, out);
-    struct error *err = describe(&f, &found, out);
+    read_symtab(f, &found, out);
+    struct error *err = describe(f, &found, out);
     if (err)
         py_image_deinit(out);
+    return err;
+}
+
+struct error *py_image_read(int fd, const char *path, struct py_image *out)
+{
+    struct elf_file f;
+
+    memset(out, 0, sizeof *out);
+    struct error *err = elf_file_open(fd, path, &f);
+    if (!err)
+        err = py_image_of(&f, out);
+    elf_file_close(&f);
     return err;
 }
 

@@ -15,6 +15,7 @@
 #include "formats/base/err.h"
 #include "formats/cpython/layout.h"
 #include "formats/cpython/version.h"
+#include "formats/elf/file.h"
 
 /* A thread-local variable; layout.h has the kinds. */
 struct py_tls {
@@ -58,9 +59,11 @@ struct py_image {
 };
 
 /*
- * Inspects an open ELF file (`path` is for messages). A file that is no ELF or holds no interpreter is no
+ * Inspects an open file. A file that is no ELF or holds no interpreter is no
  * error: is_python is false (and only switches_stacks and asyncio say more). An interpreter we cannot serve has is_python set and `refused`.
  */
+struct error *py_image_of(const struct elf_file *f, struct py_image *out);
+/* The same for who needs no more of the file; `path` is for messages. */
 struct error *py_image_read(int fd, const char *path, struct py_image *out);
 void py_image_deinit(struct py_image *img);
 

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/elf/cfi_file.h"
+
 #define FUNCTION_MAX_BYTES (1u << 20)
 #define FDES_MAX (1u << 20)
 #define JUMPS_LEAST 8 /* that two parts of one function have both ways; stray bytes that look like a jump have fewer */
@@ -74,7 +76,7 @@ static size_t read_small(const struct elf_file *f, const Elf64_Sym *function, ui
     size_t len = function->st_size && function->st_size < 128 ? (size_t)function->st_size : 128;
 
     memset(code, 0, 128 + 16);
-    if (function->st_shndx == SHN_UNDEF || f->ehdr.e_machine != EM_X86_64 ||
+    if (function->st_shndx == SHN_UNDEF || f->header.e_machine != EM_X86_64 ||
         !elf_file_read_vaddr(f, function->st_value, code, len))
         return 0;
     return len;
@@ -122,74 +124,25 @@ uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function
 
 /* ---- the split-off part ---- */
 
-struct fde_index {
-    uint64_t header;   /* vaddr of .eh_frame_hdr */
-    uint32_t count;
-    int32_t *entries;  /* pairs relative to header: where the code begins, where its description lies; by the first */
-};
-
-/* The search table of .eh_frame_hdr, in the one form that linkers write. */
-static bool read_index(const struct elf_file *f, struct fde_index *index)
+static uint64_t start_of(const struct cfi_table *table, uint64_t i)
 {
-    size_t count;
+    uint64_t start, fde_vaddr;
 
-    *index = (struct fde_index){0};
-    if (elf_getphdrnum(f->elf, &count) != 0)
-        return false;
-    for (size_t i = 0; i < count && i < ELF_SEGMENTS_MAX; i++) {
-        GElf_Phdr ph;
-        uint8_t head[12];
-        if (!gelf_getphdr(f->elf, (int)i, &ph) || ph.p_type != PT_GNU_EH_FRAME)
-            continue;
-        if (!elf_file_read_vaddr(f, ph.p_vaddr, head, sizeof head) || head[0] != 1 || head[1] != 0x1b ||
-            head[2] != 0x03 || head[3] != 0x3b)
-            return false;
-        uint32_t n = (uint32_t)number_at(head + 8);
-        if (!n || n > FDES_MAX)
-            return false;
-        index->entries = malloc((size_t)n * 8);
-        if (!index->entries || !elf_file_read_vaddr(f, ph.p_vaddr + 12, index->entries, (size_t)n * 8)) {
-            free(index->entries);
-            index->entries = NULL;
-            return false;
-        }
-        index->header = ph.p_vaddr;
-        index->count = n;
-        return true;
-    }
-    return false;
-}
-
-static uint64_t start_of(const struct fde_index *index, uint32_t i)
-{
-    return index->header + (uint64_t)(int64_t)index->entries[2 * i];
-}
-
-/* The last entry that does not begin behind `vaddr`; UINT32_MAX for none. */
-static uint32_t find_fde(const struct fde_index *index, uint64_t vaddr)
-{
-    uint32_t low = 0, high = index->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if ((int64_t)start_of(index, middle) <= (int64_t)vaddr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? low - 1 : UINT32_MAX;
+    cfi_table_row(table, i, &start, &fde_vaddr);
+    return start;
 }
 
 /* What the description says it covers; false when it is not of the usual form (pc-relative, four bytes). */
-static bool range_of(const struct elf_file *f, const struct fde_index *index, uint32_t i, struct py_range *out)
+static bool range_of(const struct elf_file *f, const struct cfi_table *table, uint64_t i, struct py_range *out)
 {
-    uint64_t at = index->header + (uint64_t)(int64_t)index->entries[2 * i + 1];
+    uint64_t start, at;
     uint8_t fde[16];
 
-    if (!elf_file_read_vaddr(f, at, fde, sizeof fde) || at + 8 + (uint64_t)(int64_t)number_at(fde + 8) != start_of(index, i))
+    cfi_table_row(table, i, &start, &at);
+    if (!elf_file_read_vaddr(f, at, fde, sizeof fde) || at + 8 + (uint64_t)(int64_t)number_at(fde + 8) != start)
         return false;
     uint32_t len = (uint32_t)number_at(fde + 12);
-    *out = (struct py_range){start_of(index, i), start_of(index, i) + len};
+    *out = (struct py_range){start, start + len};
     return len != 0;
 }
 
@@ -216,9 +169,9 @@ static bool each_jump(const struct elf_file *f, struct py_range range, void (*me
 }
 
 struct votes {
-    const struct fde_index *index;
+    const struct cfi_table *table;
     struct py_range function;
-    uint32_t *count; /* by entry */
+    uint32_t *count; /* by row of the table */
 };
 
 static void vote(void *ctx, uint64_t target)
@@ -227,9 +180,9 @@ static void vote(void *ctx, uint64_t target)
 
     if (target >= v->function.start && target < v->function.end)
         return;
-    uint32_t i = find_fde(v->index, target);
-    if (i != UINT32_MAX && start_of(v->index, i) != target)
-        v->count[i]++;
+    uint64_t i = cfi_table_search(v->table, target);
+    if (i && start_of(v->table, i - 1) != target)
+        v->count[i - 1]++;
 }
 
 struct returns {
@@ -246,23 +199,22 @@ static void count_return(void *ctx, uint64_t target)
 
 bool py_machine_cold_part(const struct elf_file *f, struct py_range function, struct py_range *out)
 {
-    struct fde_index index;
+    struct cfi_table table;
     bool found = false;
 
-    if (f->ehdr.e_machine != EM_X86_64 || !read_index(f, &index))
+    if (f->header.e_machine != EM_X86_64 || !cfi_find_table(f, &table) || !table.count || table.count > FDES_MAX)
         return false;
-    struct votes votes = {.index = &index, .function = function, .count = calloc(index.count, sizeof *votes.count)};
+    struct votes votes = {.table = &table, .function = function, .count = calloc(table.count, sizeof *votes.count)};
     if (votes.count && each_jump(f, function, vote, &votes)) {
-        uint32_t best = 0;
-        for (uint32_t i = 1; i < index.count; i++) {
+        uint64_t best = 0;
+        for (uint64_t i = 1; i < table.count; i++) {
             if (votes.count[i] > votes.count[best])
                 best = i;
         }
         struct returns back = {.function = function};
-        found = votes.count[best] >= JUMPS_LEAST && range_of(f, &index, best, out) && out->start != function.start &&
+        found = votes.count[best] >= JUMPS_LEAST && range_of(f, &table, best, out) && out->start != function.start &&
                 each_jump(f, *out, count_return, &back) && back.count >= JUMPS_LEAST;
     }
     free(votes.count);
-    free(index.entries);
     return found;
 }

@@ -32,13 +32,13 @@ static void set_local_exec(const struct elf_file *f, int64_t offset, struct py_t
  * The offset that the dynamic linker stores in the second half of a tls_index at `slot`: by a
  * relocation where it depends on a symbol, else it stands in the file.
  */
-static bool module_offset_at(const struct elf_file *f, uint64_t slot, uint64_t *out)
+static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic *d, uint64_t slot, uint64_t *out)
 {
     Elf64_Rela rela[256];
-    uint64_t offset, count = f->relocs_bytes / sizeof *rela;
+    uint64_t offset, count = d->relocs_bytes / sizeof *rela;
     bool has_module = false, has_offset = false;
 
-    if (!f->relocs || count > RELOCS_MAX || elf_file_bytes_at(f, f->relocs, &offset) < f->relocs_bytes ||
+    if (!d->relocs || count > RELOCS_MAX || elf_file_bytes_at(f, d->relocs, &offset) < d->relocs_bytes ||
         !elf_file_read_vaddr(f, slot + 8, out, sizeof *out))
         return false;
     while (count) {
@@ -53,7 +53,7 @@ static bool module_offset_at(const struct elf_file *f, uint64_t slot, uint64_t *
                 has_module = true;
             if (rela[i].r_offset != slot + 8 || type != R_X86_64_DTPOFF64 || has_offset)
                 continue;
-            if (index && !elf_file_read_vaddr(f, f->symbols + index * sizeof sym, &sym, sizeof sym))
+            if (index && !elf_file_read_vaddr(f, d->symbols + index * sizeof sym, &sym, sizeof sym))
                 return false;
             has_offset = true;
             *out = sym.st_value + (uint64_t)rela[i].r_addend;
@@ -77,13 +77,13 @@ static int32_t imm32_at(const uint8_t *p)
  * linker's relaxations make of it on x86-64 (System V TLS ABI): local exec, a fixed offset; initial exec, an
  * offset in a GOT slot; general and local dynamic, a tls_index in the GOT; TLS descriptors, two words there.
  */
-static void decode_tls(const struct elf_file *f, const Elf64_Sym *function, struct py_tls *tls)
+static void decode_tls(const struct elf_file *f, const struct elf_dynamic *d, const Elf64_Sym *function, struct py_tls *tls)
 {
     uint8_t code[64 + 16] = {0};
     size_t len = function->st_size && function->st_size < 64 ? function->st_size : 64;
     uint64_t base = function->st_value, offset;
 
-    if (f->ehdr.e_machine != EM_X86_64 || !elf_file_read_vaddr(f, base, code, len))
+    if (f->header.e_machine != EM_X86_64 || !elf_file_read_vaddr(f, base, code, len))
         return;
     for (size_t i = 0; i < len; i++) {
         const uint8_t *p = code + i;
@@ -128,7 +128,7 @@ static void decode_tls(const struct elf_file *f, const Elf64_Sym *function, stru
         if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x3d) {
             uint64_t slot = next + 7 + (uint64_t)(int64_t)imm32_at(p + 3);
             bool general = i && p[-1] == 0x66;
-            if (!module_offset_at(f, slot, &offset))
+            if (!module_offset_at(f, d, slot, &offset))
                 return;
             if (!general) { /* local dynamic: the module's block; the variable's offset in it follows the call */
                 const uint8_t *q = p + 7;
@@ -146,13 +146,13 @@ static void decode_tls(const struct elf_file *f, const Elf64_Sym *function, stru
     }
 }
 
-void py_tls_find(const struct elf_file *f, const Elf64_Sym *getters, uint32_t getter_count, const Elf64_Sym *variable,
-                 struct py_tls *tls)
+void py_tls_find(const struct elf_file *f, const struct elf_dynamic *d, const Elf64_Sym *getters, uint32_t getter_count,
+                 const Elf64_Sym *variable, struct py_tls *tls)
 {
     *tls = (struct py_tls){0};
     for (uint32_t i = 0; i < getter_count && tls->kind == PY_TLS_NONE; i++) {
         if (getters[i].st_shndx != SHN_UNDEF)
-            decode_tls(f, &getters[i], tls);
+            decode_tls(f, d, &getters[i], tls);
     }
     if (variable->st_shndx == SHN_UNDEF || variable->st_value >= f->tls.p_memsz)
         return;
@@ -161,7 +161,7 @@ void py_tls_find(const struct elf_file *f, const Elf64_Sym *getters, uint32_t ge
         tls->offset = value;
     else if (tls->kind != PY_TLS_NONE)
         return;
-    else if (f->executable)
+    else if (f->is_executable)
         set_local_exec(f, value - (int64_t)tls_block_bytes(f), tls);
     else
         *tls = (struct py_tls){.kind = PY_TLS_MODULE, .offset = value};

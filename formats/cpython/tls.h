@@ -3,14 +3,14 @@
 #ifndef FORMATS_CPYTHON_TLS_H
 #define FORMATS_CPYTHON_TLS_H
 
-#include "formats/cpython/elf_file.h"
 #include "formats/cpython/image.h"
+#include "formats/elf/dynamic.h"
 
 /*
  * `getters` are functions that return the variable, `variable` is its own symbol; those whose st_shndx is
  * SHN_UNDEF are not known. tls->kind is PY_TLS_NONE when it cannot be told.
  */
-void py_tls_find(const struct elf_file *f, const Elf64_Sym *getters, uint32_t getter_count, const Elf64_Sym *variable,
-                 struct py_tls *tls);
+void py_tls_find(const struct elf_file *f, const struct elf_dynamic *d, const Elf64_Sym *getters, uint32_t getter_count,
+                 const Elf64_Sym *variable, struct py_tls *tls);
 
 #endif

@@ -265,23 +265,37 @@ bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, 
     return true;
 }
 
-bool cfi_table_find(const struct cfi_table *t, uint64_t vaddr, uint64_t *fde_vaddr)
+void cfi_table_row(const struct cfi_table *t, uint64_t i, uint64_t *start, uint64_t *fde_vaddr)
+{
+    int32_t row[2];
+
+    memcpy(row, t->rows + i * sizeof row, sizeof row);
+    *start = t->hdr_vaddr + (uint64_t)(int64_t)row[0];
+    *fde_vaddr = t->hdr_vaddr + (uint64_t)(int64_t)row[1];
+}
+
+uint64_t cfi_table_search(const struct cfi_table *t, uint64_t vaddr)
 {
     int64_t wanted = (int64_t)(vaddr - t->hdr_vaddr);
     uint64_t low = 0, high = t->count;
-    int32_t row[2];
 
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        memcpy(row, t->rows + middle * 8, sizeof row);
-        if (wanted < row[0])
+        int32_t start;
+        memcpy(&start, t->rows + middle * 8, sizeof start);
+        if (wanted < start)
             high = middle;
         else
             low = middle + 1;
     }
-    if (!low)
-        return false;
-    memcpy(row, t->rows + (low - 1) * 8, sizeof row);
-    *fde_vaddr = t->hdr_vaddr + (uint64_t)(int64_t)row[1];
-    return true;
+    return low;
+}
+
+bool cfi_table_find(const struct cfi_table *t, uint64_t vaddr, uint64_t *fde_vaddr)
+{
+    uint64_t count = cfi_table_search(t, vaddr), start;
+
+    if (count)
+        cfi_table_row(t, count - 1, &start, fde_vaddr);
+    return count > 0;
 }

@@ -77,6 +77,10 @@ struct cfi_table {
 };
 /* False when it is damaged, or of an encoding other than the one that linkers write. */
 bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, struct cfi_table *out);
+/* Row `i`: where the function starts, and where its FDE is; virtual addresses. */
+void cfi_table_row(const struct cfi_table *t, uint64_t i, uint64_t *start, uint64_t *fde_vaddr);
+/* How many functions start at or before `vaddr`; the last of these is the one that may hold it. */
+uint64_t cfi_table_search(const struct cfi_table *t, uint64_t vaddr);
 /* The virtual address of the FDE that would hold `vaddr`; false when the table starts behind it. */
 bool cfi_table_find(const struct cfi_table *t, uint64_t vaddr, uint64_t *fde_vaddr);
 

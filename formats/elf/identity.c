@@ -2,22 +2,16 @@
 #include "formats/elf/identity.h"
 
 #define XXH_INLINE_ALL
-#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "formats/base/vec.h"
 #include "formats/elf/bounds.h"
 
-enum {
-    SEGMENTS_MAX = 4096,
-    NOTES_MAX = 1 << 20, /* bytes; real ones have some kilobytes, and many headers may name the same */
-};
+enum { NOTES_MAX = 1 << 20 /* bytes; real ones have some kilobytes, and many headers may name the same */ };
 
 void elf_identity_deinit(struct elf_identity *id)
 {
@@ -42,37 +36,22 @@ static bool take_build_id(struct elf_identity *out, Elf_Data *data)
     return false;
 }
 
-/* The build ID and the segments of an opened ELF. */
-static struct error *read_elf(Elf *elf, struct elf_identity *out)
+static void find_build_id(const struct elf_file *f, struct elf_identity *out)
 {
     uint64_t notes_left = NOTES_MAX;
-    size_t count = 0;
-    GElf_Ehdr header;
+    struct elf_section s = {0};
+    GElf_Phdr p;
 
-    if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || !gelf_getehdr(elf, &header) ||
-        header.e_ident[EI_DATA] != ELFDATA2LSB || elf_getphdrnum(elf, &count) || count > SEGMENTS_MAX)
-        return NULL;
-    out->is_elf = true;
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr p;
-        if (!gelf_getphdr(elf, (int)i, &p))
-            continue;
-        if (p.p_type == PT_LOAD) {
-            struct elf_segment s = {p.p_vaddr, p.p_offset, p.p_filesz, p.p_memsz, p.p_flags & 7};
-            if (!VEC_PUSH(&out->segments, s))
-                return error_no_memory();
-        } else if (p.p_type == PT_NOTE && !out->build_id_len && elf_take_budget(&notes_left, p.p_filesz)) {
-            take_build_id(out, elf_getdata_rawchunk(elf, (int64_t)p.p_offset, p.p_filesz,
+    for (size_t i = 0; i < f->program_header_count && !out->build_id_len; i++) {
+        if (gelf_getphdr(f->handle, (int)i, &p) && p.p_type == PT_NOTE && elf_take_budget(&notes_left, p.p_filesz))
+            take_build_id(out, elf_getdata_rawchunk(f->handle, (int64_t)p.p_offset, p.p_filesz,
                                                     p.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
-        }
     }
     /* A debug file keeps its notes in sections; the program headers may point nowhere. */
-    for (Elf_Scn *scn = NULL; !out->build_id_len && (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr s;
-        if (gelf_getshdr(scn, &s) && s.sh_type == SHT_NOTE && elf_take_budget(&notes_left, s.sh_size))
-            take_build_id(out, elf_getdata(scn, NULL));
+    while (!out->build_id_len && elf_file_next_section(f, &s)) {
+        if (s.header.sh_type == SHT_NOTE && elf_take_budget(&notes_left, s.header.sh_size))
+            take_build_id(out, elf_getdata(s.scn, NULL));
     }
-    return NULL;
 }
 
 static struct error *hash_contents(int fd, const char *path, struct elf_identity *out)
@@ -112,61 +91,39 @@ out:
     return err;
 }
 
+struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out)
+{
+    *out = (struct elf_identity){.is_elf = f->handle != NULL, .file_size = f->len_bytes};
+    for (size_t i = 0; i < f->segments.count; i++) {
+        if (!VEC_PUSH(&out->segments, f->segments.data[i]))
+            return error_no_memory();
+    }
+    if (f->handle)
+        find_build_id(f, out);
+    return out->build_id_len || f->image ? NULL : hash_contents(f->fd, f->path, out);
+}
+
 struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out)
 {
-    struct stat st;
+    struct elf_file f;
 
     *out = (struct elf_identity){0};
-    if (fstat(fd, &st))
-        return error_file(errno, path, "cannot be looked at");
-    out->file_size = (uint64_t)st.st_size;
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    struct error *err = read_elf(elf, out);
-    elf_end(elf);
-    if (!err && !out->build_id_len)
-        err = hash_contents(fd, path, out);
+    struct error *err = elf_file_open(fd, path, &f);
+    if (!err)
+        err = elf_identity_of(&f, out);
+    elf_file_close(&f);
     return err;
 }
 
 struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path,
                                        struct elf_identity *out)
 {
-    (void)path;
-    *out = (struct elf_identity){.file_size = len_bytes};
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_memory((char *)image, len_bytes);
-    struct error *err = read_elf(elf, out);
-    elf_end(elf);
-    return err;
-}
+    struct elf_file f;
 
-struct error *elf_defines(int fd, const char *path, const char *symbol, bool *defined)
-{
-    (void)path;
-    *defined = false;
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    if (!elf)
-        return NULL;
-    bool seen = false; /* a file has one table of dynamic symbols */
-    for (Elf_Scn *scn = NULL; !seen && (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr header;
-        if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_DYNSYM || !header.sh_entsize)
-            continue;
-        seen = true;
-        Elf_Data *data = elf_getdata(scn, NULL);
-        GElf_Sym sym;
-        for (size_t i = 0; data && i < header.sh_size / header.sh_entsize && gelf_getsym(data, (int)i, &sym); i++) {
-            if (sym.st_shndx == SHN_UNDEF)
-                continue;
-            const char *name = elf_name(elf, header.sh_link, sym.st_name);
-            if (name && !strcmp(name, symbol)) {
-                *defined = true;
-                break;
-            }
-        }
-    }
-    elf_end(elf);
-    return NULL;
+    *out = (struct elf_identity){0};
+    struct error *err = elf_file_open_memory(image, len_bytes, path, &f);
+    if (!err)
+        err = elf_identity_of(&f, out);
+    elf_file_close(&f);
+    return err;
 }

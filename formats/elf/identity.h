@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
-#include "formats/base/vec.h"
+#include "formats/elf/file.h"
 
 /* As in the MODULE record of the trace. */
 enum elf_id_kind {
@@ -21,31 +21,25 @@ enum elf_id_kind {
 };
 #define ELF_BUILD_ID_MAX 64
 
-struct elf_segment {
-    uint64_t vaddr, offset, file_size, mem_size;
-    uint32_t flags; /* PF_X 1, PF_W 2, PF_R 4 */
-};
-
 struct elf_identity {
-    bool is_elf;        /* a 64-bit little-endian ELF file with program headers that hold */
+    bool is_elf;        /* a 64-bit little-endian ELF file */
     uint32_t id_kind;   /* enum elf_id_kind */
     uint8_t build_id[ELF_BUILD_ID_MAX];
     uint32_t build_id_len;
     uint64_t file_size; /* bytes */
-    VEC(struct elf_segment) segments; /* PT_LOAD, in the order of the file */
+    struct elf_segments segments;
 };
 
 /*
- * Reads an open file. One that is no ELF file is no error: is_elf is false then, and the identity is the hash of
- * its contents; so it is where the build ID lies behind more than 1 MiB of notes. `path` is for messages. The caller
- * deinits `out`, also after an error.
+ * Of an open file. One that is no ELF file is no error: is_elf is false then, and the identity is the hash of
+ * its contents; so it is where the build ID lies behind more than 1 MiB of notes. An image in memory (the vdso) is
+ * never hashed. The caller deinits `out`, also after an error.
  */
+struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out);
+/* The same for who needs no more of the file. */
 struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out);
-/* The same of an image in memory (the vdso); never hashed. */
-struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path, struct elf_identity *out);
+struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path,
+                                       struct elf_identity *out);
 void elf_identity_deinit(struct elf_identity *id);
-
-/* Whether the file's dynamic symbols define `symbol`. A file that is no ELF file defines nothing. */
-struct error *elf_defines(int fd, const char *path, const char *symbol, bool *defined);
 
 #endif

@@ -1,39 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/elf/links.h"
 
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "formats/elf/bounds.h"
-
 /* A name, padded to four bytes, and a CRC. */
-static bool take_debug(struct elf_links *links, const Elf_Data *data)
+static bool take_debug(struct elf_links *links, struct bytes data)
 {
-    const char *name = data->d_buf;
-    const char *nul = memchr(name, 0, data->d_size);
-    size_t at = nul ? ((size_t)(nul - name) + 4) & ~(size_t)3 : 0;
+    const char *name = bytes_cstr(&data);
+    size_t at = (bytes_offset(&data) + 3) & ~(size_t)3;
 
+    bytes_seek(&data, at);
+    uint32_t crc = bytes_u32(&data);
     /* A name with directories would lead out of the places that a debug file may be in. */
-    if (links->debug || !nul || at + 4 > data->d_size || !*name || strchr(name, '/'))
+    if (data.bad || !*name || strchr(name, '/'))
         return true;
-    memcpy(&links->debug_crc, name + at, 4);
+    links->debug_crc = crc;
     links->debug = strdup(name);
     return links->debug != NULL;
 }
 
 /* A path and, behind its NUL, a build ID. */
-static bool take_supplement(struct elf_links *links, const Elf_Data *data)
+static bool take_supplement(struct elf_links *links, struct bytes data)
 {
-    const char *path = data->d_buf;
-    const char *nul = memchr(path, 0, data->d_size);
-    size_t id_len = nul ? data->d_size - (size_t)(nul + 1 - path) : 0;
+    const char *path = bytes_cstr(&data);
+    size_t id_len = bytes_left(&data);
 
-    if (links->supplement || !nul || !*path || id_len < 2 || id_len > ELF_BUILD_ID_MAX)
+    if (!path || !*path || id_len < 2 || id_len > ELF_BUILD_ID_MAX)
         return true;
-    memcpy(links->supplement_id, nul + 1, id_len);
+    memcpy(links->supplement_id, data.pos, id_len);
     links->supplement_id_len = (uint32_t)id_len;
     links->supplement = strdup(path);
     return links->supplement != NULL;
@@ -41,26 +38,18 @@ static bool take_supplement(struct elf_links *links, const Elf_Data *data)
 
 struct error *elf_links_read(int fd, struct elf_links *out)
 {
-    size_t names;
-    bool ok = true;
+    struct elf_file f;
+    struct elf_section s;
 
     *out = (struct elf_links){0};
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    if (elf && !elf_getshdrstrndx(elf, &names)) {
-        for (Elf_Scn *scn = NULL; ok && (scn = elf_nextscn(elf, scn));) {
-            GElf_Shdr header;
-            const char *name;
-            Elf_Data *data;
-            if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_PROGBITS ||
-                !(name = elf_name(elf, names, header.sh_name)) || strncmp(name, ".gnu_debug", 10))
-                continue;
-            bool debug = !strcmp(name, ".gnu_debuglink"), supplement = !strcmp(name, ".gnu_debugaltlink");
-            if ((debug || supplement) && (data = elf_rawdata(scn, NULL)) && data->d_buf)
-                ok = debug ? take_debug(out, data) : take_supplement(out, data);
-        }
-    }
-    elf_end(elf);
+    struct error *err = elf_file_open(fd, "", &f);
+    bool ok = !err || err->code != ERROR_NO_MEMORY;
+    error_destroy(err);
+    if (ok && elf_file_find_section(&f, ".gnu_debuglink", &s))
+        ok = take_debug(out, elf_section_bytes(&s));
+    if (ok && elf_file_find_section(&f, ".gnu_debugaltlink", &s))
+        ok = take_supplement(out, elf_section_bytes(&s));
+    elf_file_close(&f);
     if (ok)
         return NULL;
     elf_links_deinit(out);

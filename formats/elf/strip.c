@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/elf/strip.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "formats/elf/file.h"
 
 /* mov $15, %rax; syscall: a signal handler returns to it, and an unwinder knows it by these bytes where it has no rules. */
 static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -62,27 +63,18 @@ static bool subtract(const struct elf_extents *dropped, const struct elf_extents
     return true;
 }
 
-/* A table of names ends with a NUL. One that does not names nothing: to search it for the end of each name takes too long. */
-static const char *name_of(const uint8_t *image, uint64_t len_bytes, const Elf64_Shdr *names, uint32_t at)
-{
-    if (names->sh_offset >= len_bytes || names->sh_size > len_bytes - names->sh_offset || at >= names->sh_size ||
-        image[names->sh_offset + names->sh_size - 1])
-        return "";
-    return (const char *)image + names->sh_offset + at;
-}
-
 /*
  * Loaded contents that nobody needs who only unwinds and names: code, constants, variables, language-specific data.
  * Stubs of the PLT stay: they get their names from the slots that they jump through.
  */
-static bool is_dropped(const Elf64_Shdr *s, const char *name)
+static bool is_dropped(const struct elf_section *s)
 {
     static const char *const kept[] = {".eh_frame", ".eh_frame_hdr", ".interp", ".note", ".plt", ".gnu_debug"};
 
-    if (s->sh_type != SHT_PROGBITS || !(s->sh_flags & SHF_ALLOC) || !*name)
+    if (s->header.sh_type != SHT_PROGBITS || !(s->header.sh_flags & SHF_ALLOC) || !s->name || !*s->name)
         return false;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        if (!strncmp(name, kept[i], strlen(kept[i])))
+        if (!strncmp(s->name, kept[i], strlen(kept[i])))
             return false;
     }
     return true;
@@ -103,51 +95,57 @@ static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const str
     return true;
 }
 
+/* Where the file's bytes belong; `dropped` gets the code and data, and `types` where in the file each section's type is. */
+struct plan {
+    struct elf_extents dropped, kept, code;
+    VEC(uint64_t) types;
+};
+
+static bool plan_sections(const struct elf_file *f, struct plan *plan)
+{
+    const GElf_Ehdr *header = &f->header;
+    struct elf_section s = {0};
+    uint64_t count = 1, len = f->len_bytes;
+    bool ok = true;
+
+    while (ok && elf_file_next_section(f, &s)) {
+        uint64_t at = header->e_shoff + elf_ndxscn(s.scn) * sizeof(Elf64_Shdr);
+        count++;
+        if (s.header.sh_type == SHT_NOBITS || s.header.sh_type == SHT_NULL)
+            continue;
+        if (is_dropped(&s) && at < len && len - at >= sizeof(Elf64_Shdr))
+            ok = add(&plan->dropped, s.header.sh_offset, s.header.sh_size, len) &&
+                 VEC_PUSH(&plan->types, at + offsetof(Elf64_Shdr, sh_type)) &&
+                 (!(s.header.sh_flags & SHF_EXECINSTR) || add(&plan->code, s.header.sh_offset, s.header.sh_size, len));
+        else
+            ok = add(&plan->kept, s.header.sh_offset, s.header.sh_size, len);
+    }
+    return ok && add(&plan->kept, 0, sizeof *header, len) &&
+           add(&plan->kept, header->e_phoff, f->program_header_count * sizeof(Elf64_Phdr), len) &&
+           add(&plan->kept, header->e_shoff, count * sizeof(Elf64_Shdr), len);
+}
+
 struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *out)
 {
-    struct elf_extents dropped = {0}, kept = {0}, code = {0};
-    Elf64_Ehdr header;
-    Elf64_Shdr names, s;
-    bool ok;
+    static const Elf64_Word nobits = SHT_NOBITS;
+    struct plan plan = {0};
+    struct elf_file f;
 
     *out = (struct elf_extents){0};
-    if (len_bytes < sizeof header)
-        return NULL;
-    memcpy(&header, image, sizeof header);
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-        header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_shentsize != sizeof s || header.e_shoff >= len_bytes ||
-        header.e_shnum > (len_bytes - header.e_shoff) / sizeof s || header.e_shstrndx >= header.e_shnum)
-        return NULL;
-    uint8_t *table = image + header.e_shoff;
-    memcpy(&names, table + header.e_shstrndx * sizeof names, sizeof names);
-
-    ok = add(&kept, 0, sizeof header, len_bytes) &&
-         add(&kept, header.e_phoff, (uint64_t)header.e_phnum * header.e_phentsize, len_bytes) &&
-         add(&kept, header.e_shoff, header.e_shnum * sizeof s, len_bytes);
-    for (uint32_t i = 0; ok && i < header.e_shnum; i++) {
-        memcpy(&s, table + i * sizeof s, sizeof s);
-        if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_NULL)
-            continue;
-        if (is_dropped(&s, name_of(image, len_bytes, &names, s.sh_name)))
-            ok = add(&dropped, s.sh_offset, s.sh_size, len_bytes) &&
-                 (!(s.sh_flags & SHF_EXECINSTR) || add(&code, s.sh_offset, s.sh_size, len_bytes));
-        else
-            ok = add(&kept, s.sh_offset, s.sh_size, len_bytes);
-    }
-    sort_and_join(&code);
-    ok = ok && keep_trampolines(image, len_bytes, &code, &kept);
-    sort_and_join(&dropped);
-    sort_and_join(&kept);
-    ok = ok && subtract(&dropped, &kept, out);
+    struct error *err = elf_file_open_memory(image, len_bytes, "", &f);
+    bool ok = !err && plan_sections(&f, &plan);
+    elf_file_close(&f);
+    sort_and_join(&plan.code);
+    ok = ok && keep_trampolines(image, len_bytes, &plan.code, &plan.kept);
+    sort_and_join(&plan.dropped);
+    sort_and_join(&plan.kept);
+    ok = ok && subtract(&plan.dropped, &plan.kept, out);
     /* Only now: sections may overlap the table of a file that was made to deceive. */
-    for (uint32_t i = 0; ok && i < header.e_shnum; i++) {
-        Elf64_Word nobits = SHT_NOBITS;
-        memcpy(&s, table + i * sizeof s, sizeof s);
-        if (is_dropped(&s, name_of(image, len_bytes, &names, s.sh_name)))
-            memcpy(table + i * sizeof s + offsetof(Elf64_Shdr, sh_type), &nobits, sizeof nobits);
-    }
-    VEC_DEINIT(&dropped.list);
-    VEC_DEINIT(&kept.list);
-    VEC_DEINIT(&code.list);
-    return ok ? NULL : error_no_memory();
+    for (size_t i = 0; ok && i < plan.types.count; i++)
+        memcpy(image + plan.types.data[i], &nobits, sizeof nobits);
+    VEC_DEINIT(&plan.dropped.list);
+    VEC_DEINIT(&plan.kept.list);
+    VEC_DEINIT(&plan.code.list);
+    VEC_DEINIT(&plan.types);
+    return err || ok ? err : error_no_memory();
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/elf/unwind_table.h"
 
-#include <errno.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
@@ -261,10 +257,9 @@ static void collect_by_table(struct builder *b)
     struct cfi_fde fde;
 
     for (uint64_t i = 0; i < table->count && !b->no_memory; i++) {
-        int32_t row[2];
-        memcpy(row, table->rows + i * 8, sizeof row);
-        uint64_t offset = table->hdr_vaddr + (uint64_t)(int64_t)row[1] - b->file.eh_frame.vaddr;
-        if (cfi_read_cached(&b->file.eh_frame, offset, &b->cies[0], &fde))
+        uint64_t start, fde_vaddr;
+        cfi_table_row(table, i, &start, &fde_vaddr);
+        if (cfi_read_cached(&b->file.eh_frame, fde_vaddr - b->file.eh_frame.vaddr, &b->cies[0], &fde))
             note_fde(b, &fde, 0);
         else
             b->table->stats.fde_unreadable++;
@@ -313,8 +308,8 @@ static struct error *build_index(struct builder *b)
         return NULL;
     t->index_first = rows[0].pc >> UNWIND_PAGE_SHIFT;
     t->index_count = (rows[t->row_count - 1].pc >> UNWIND_PAGE_SHIFT) - t->index_first + 1;
-    if ((uint64_t)t->index_count * sizeof *t->index > b->file.len_bytes + (1 << 20))
-        return error_path(ERROR_LIMIT, b->file.path, "its code is spread too widely for an unwind table");
+    if ((uint64_t)t->index_count * sizeof *t->index > b->file.elf->len_bytes + (1 << 20))
+        return error_path(ERROR_LIMIT, b->file.elf->path, "its code is spread too widely for an unwind table");
     t->index = malloc(t->index_count * sizeof *t->index);
     if (!t->index)
         return error_no_memory();
@@ -332,10 +327,10 @@ static struct error *build_index(struct builder *b)
 /* A program's start may be assembly without information; it is no function that returns. */
 static void put_entry(struct builder *b)
 {
-    uint64_t code_end, pc = b->file.entry - b->table->base_vaddr;
+    uint64_t entry = b->file.elf->header.e_entry, code_end, pc = entry - b->table->base_vaddr;
     size_t next = 0, n = b->rows.count;
 
-    if (!b->file.entry || !cfi_file_code(&b->file, b->file.entry, &code_end) || !VEC_RESERVE(&b->rows, n + 2))
+    if (!entry || !cfi_file_code(&b->file, entry, &code_end) || !VEC_RESERVE(&b->rows, n + 2))
         return;
     struct unwind_row *rows = b->rows.data;
     while (next < n && rows[next].pc <= pc)
@@ -447,14 +442,6 @@ static struct error *finish_table(struct builder *b)
     return build_index(b);
 }
 
-static struct error *build(struct builder *b, Elf *elf)
-{
-    TRY(cfi_file_read(elf, &b->file));
-    b->table->base_vaddr = b->file.base_vaddr;
-    TRY(collect_rows(b));
-    return finish_table(b);
-}
-
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -463,18 +450,22 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static struct error *build_from(Elf *elf, int fd, const void *image, const char *path, uint64_t file_bytes,
-                                uint64_t started_ns, struct unwind_table **out)
+static struct error *build(struct builder *b, const struct elf_file *elf)
+{
+    TRY(cfi_file_read(elf, &b->file));
+    b->table->base_vaddr = b->file.base_vaddr;
+    TRY(collect_rows(b));
+    return finish_table(b);
+}
+
+/* Closes `elf`. */
+static struct error *build_from(struct elf_file *elf, uint64_t started_ns, struct unwind_table **out)
 {
     struct builder *b = calloc(1, sizeof *b);
     struct unwind_table *table = calloc(1, sizeof *table);
     struct error *err = NULL;
 
     if (b && table) {
-        b->file.path = path;
-        b->file.fd = fd;
-        b->file.image = image;
-        b->file.len_bytes = file_bytes;
         b->table = table;
         err = build(b, elf);
         VEC_DEINIT(&b->fdes);
@@ -484,7 +475,7 @@ static struct error *build_from(Elf *elf, int fd, const void *image, const char 
         err = error_no_memory();
     }
     free(b);
-    elf_end(elf);
+    elf_file_close(elf);
     if (err) {
         unwind_table_destroy(table);
         return err;
@@ -497,25 +488,28 @@ static struct error *build_from(Elf *elf, int fd, const void *image, const char 
 struct error *unwind_table_build(int fd, const char *path, struct unwind_table **out)
 {
     uint64_t started_ns = now_ns();
-    struct stat st;
+    struct elf_file elf;
 
     *out = NULL;
-    if (fstat(fd, &st))
-        return error_file(errno, path, "cannot be looked at");
-    if (!S_ISREG(st.st_mode))
-        return error_path(ERROR_FORMAT, path, "is no regular file");
-    elf_version(EV_CURRENT);
-    return build_from(elf_begin(fd, ELF_C_READ, NULL), fd, NULL, path, (uint64_t)st.st_size, started_ns, out);
+    struct error *err = elf_file_open(fd, path, &elf);
+    if (!err)
+        return build_from(&elf, started_ns, out);
+    elf_file_close(&elf);
+    return err;
 }
 
 struct error *unwind_table_build_memory(const void *image, uint64_t len_bytes, const char *path,
                                         struct unwind_table **out)
 {
     uint64_t started_ns = now_ns();
+    struct elf_file elf;
 
     *out = NULL;
-    elf_version(EV_CURRENT);
-    return build_from(elf_memory((char *)image, len_bytes), -1, image, path, len_bytes, started_ns, out);
+    struct error *err = elf_file_open_memory(image, len_bytes, path, &elf);
+    if (!err)
+        return build_from(&elf, started_ns, out);
+    elf_file_close(&elf);
+    return err;
 }
 
 void unwind_table_destroy(struct unwind_table *t)

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@
 #include <unistd.h>
 
 #include "formats/base/vec.h"
-#include "formats/elf/bounds.h"
 #include "formats/elf/identity.h"
 #include "formats/elf/links.h"
 #include "symbolize/binary/archive.h"
@@ -98,7 +96,6 @@ struct error *binaries_create(const struct binaries_options *options, struct bin
     else
         unsetenv("DEBUGINFOD_URLS"); /* libdw would ask by itself */
     if (!err) {
-        elf_version(EV_CURRENT);
         *out = b;
         return NULL;
     }
@@ -148,31 +145,26 @@ void binary_files_deinit(struct binary_files *files)
  */
 static int contents_of(int fd)
 {
-    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    size_t names;
+    struct elf_section s = {0};
+    struct elf_file f;
+    bool sections = false;
     int holds = 0;
 
-    if (!elf || elf_getshdrstrndx(elf, &names)) {
-        elf_end(elf);
-        return HAS_CODE; /* no section headers: stripped of everything but what runs */
-    }
-    bool sections = false;
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr s;
-        const char *name;
-        if (!gelf_getshdr(scn, &s) || !(name = elf_name(elf, names, s.sh_name)))
+    error_destroy(elf_file_open(fd, "", &f));
+    while (elf_file_next_section(&f, &s)) {
+        if (!s.name)
             continue;
         sections = true;
-        if (s.sh_type != SHT_NOBITS && (s.sh_flags & SHF_ALLOC) &&
-            ((s.sh_flags & SHF_EXECINSTR) || !strcmp(name, ".eh_frame")))
+        if (s.header.sh_type != SHT_NOBITS && (s.header.sh_flags & SHF_ALLOC) &&
+            ((s.header.sh_flags & SHF_EXECINSTR) || !strcmp(s.name, ".eh_frame")))
             holds |= HAS_CODE;
-        else if (s.sh_type == SHT_PROGBITS && (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info")))
+        else if (s.header.sh_type == SHT_PROGBITS && (!strcmp(s.name, ".debug_info") || !strcmp(s.name, ".zdebug_info")))
             holds |= HAS_DWARF;
-        else if (s.sh_type == SHT_SYMTAB)
+        else if (s.header.sh_type == SHT_SYMTAB)
             holds |= HAS_SYMTAB;
     }
-    elf_end(elf);
-    return sections ? holds : HAS_CODE;
+    elf_file_close(&f);
+    return sections ? holds : HAS_CODE; /* no section headers: stripped of everything but what runs */
 }
 
 static bool done(const struct search *s)

@@ -9,7 +9,6 @@
  */
 #include "symbolize/binary/symbol_table.h"
 
-#include <gelf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,23 +20,19 @@ enum {
     STUB_NAMES_MAX = 64 << 20, /* bytes, of all stubs; many may have the same endless name */
 };
 
-bool symbol_table_add_code(struct symbol_table *t, Elf *elf)
+bool symbol_table_add_code(struct symbol_table *t, const struct elf_file *f)
 {
-    size_t count = 0;
+    struct elf_section s = {0};
 
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr s;
-        if (gelf_getshdr(scn, &s) && (s.sh_flags & SHF_ALLOC) && (s.sh_flags & SHF_EXECINSTR) &&
-            !ranges_add(&t->code, s.sh_addr, s.sh_addr + s.sh_size, 0))
+    while (elf_file_next_section(f, &s)) {
+        if ((s.header.sh_flags & SHF_ALLOC) && (s.header.sh_flags & SHF_EXECINSTR) &&
+            !ranges_add(&t->code, s.header.sh_addr, s.header.sh_addr + s.header.sh_size, 0))
             return false;
     }
-    if (!t->code.rows.count && !elf_getphdrnum(elf, &count)) {
-        for (size_t i = 0; i < count; i++) {
-            GElf_Phdr p;
-            if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && (p.p_flags & PF_X) &&
-                !ranges_add(&t->code, p.p_vaddr, p.p_vaddr + p.p_memsz, 0))
-                return false;
-        }
+    for (size_t i = 0; !t->code.rows.count && i < f->segments.count; i++) {
+        const struct elf_segment *segment = &f->segments.data[i];
+        if ((segment->flags & PF_X) && !ranges_add(&t->code, segment->vaddr, segment->vaddr + segment->mem_size, 0))
+            return false;
     }
     return ranges_finish(&t->code);
 }
@@ -56,17 +51,18 @@ static bool is_function(const struct symbol_table *t, const GElf_Sym *sym, const
     return ranges_find(&t->code, sym->st_value) != NULL;
 }
 
-bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type)
+bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t section_type)
 {
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr header;
+    struct elf_section section = {0};
+
+    while (elf_file_next_section(f, &section)) {
         Elf_Data *data;
         GElf_Sym sym;
-        if (!gelf_getshdr(scn, &header) || header.sh_type != section_type || !(data = elf_getdata(scn, NULL)))
+        if (section.header.sh_type != section_type || !(data = elf_getdata(section.scn, NULL)))
             continue;
         /* A file has one such table. */
         for (int i = 1; gelf_getsym(data, i, &sym); i++) {
-            const char *name = elf_name(elf, header.sh_link, sym.st_name);
+            const char *name = elf_name(f->handle, section.header.sh_link, sym.st_name);
             if (!is_function(t, &sym, name))
                 continue;
             struct symbol s = {
@@ -84,19 +80,20 @@ bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type)
 }
 
 /* The names that the dynamic linker fills slots of the GOT for: slot address -> name. Of `left` bytes at most. */
-static bool collect_slots(Elf *elf, uint64_t left, struct map *slots)
+static bool collect_slots(const struct elf_file *f, uint64_t left, struct map *slots)
 {
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr header, symbols_header;
+    struct elf_section s = {0};
+
+    while (elf_file_next_section(f, &s)) {
+        GElf_Shdr symbols_header;
         Elf_Data *data, *symbols;
         GElf_Rela rela;
-        if (!gelf_getshdr(scn, &header) || header.sh_type != SHT_RELA || !(header.sh_flags & SHF_ALLOC) ||
-            !elf_take_budget(&left, header.sh_size))
+        if (s.header.sh_type != SHT_RELA || !(s.header.sh_flags & SHF_ALLOC) || !elf_take_budget(&left, s.header.sh_size))
             continue;
-        Elf_Scn *linked = elf_getscn(elf, header.sh_link);
+        Elf_Scn *linked = elf_getscn(f->handle, s.header.sh_link);
         if (!linked || !gelf_getshdr(linked, &symbols_header) || symbols_header.sh_type != SHT_DYNSYM)
             continue;
-        data = elf_getdata(scn, NULL);
+        data = elf_getdata(s.scn, NULL);
         symbols = elf_getdata(linked, NULL);
         for (int i = 0; data && symbols && gelf_getrela(data, i, &rela); i++) {
             GElf_Sym sym;
@@ -104,7 +101,7 @@ static bool collect_slots(Elf *elf, uint64_t left, struct map *slots)
             if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
                 !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
                 continue;
-            const char *name = elf_name(elf, symbols_header.sh_link, sym.st_name);
+            const char *name = elf_name(f->handle, symbols_header.sh_link, sym.st_name);
             if (name && *name && !map_set(slots, rela.r_offset, (uint64_t)(uintptr_t)name))
                 return false;
         }
@@ -113,12 +110,12 @@ static bool collect_slots(Elf *elf, uint64_t left, struct map *slots)
 }
 
 /* A stub holds one `jmp *slot(%rip)`, perhaps behind an endbr64 and with a bnd prefix. */
-static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, const Elf_Data *data, const struct map *slots)
+static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, struct bytes data, const struct map *slots)
 {
     uint64_t stub_len = section->sh_entsize == 8 ? 8 : 16;
 
-    for (uint64_t at = 0; at + stub_len <= data->d_size; at += stub_len) {
-        const uint8_t *code = (const uint8_t *)data->d_buf + at;
+    for (uint64_t at = 0; at + stub_len <= bytes_left(&data); at += stub_len) {
+        const uint8_t *code = data.pos + at;
         for (uint64_t i = 0; i + 6 <= stub_len; i++) {
             if (code[i] != 0xff || code[i + 1] != 0x25)
                 continue;
@@ -145,30 +142,22 @@ static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, const El
     return true;
 }
 
-bool symbol_table_add_plt(struct symbol_table *t, Elf *elf)
+bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f)
 {
     struct map slots = {0};
-    GElf_Ehdr header;
-    size_t names, file_bytes = 0;
+    struct elf_section s = {0};
     bool ok = true;
 
-    if (!gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 || elf_getshdrstrndx(elf, &names))
+    if (f->header.e_machine != EM_X86_64)
         return true;
     /* Sections that do not lie are together no longer than their file. */
-    elf_rawfile(elf, &file_bytes);
-    ok = collect_slots(elf, file_bytes, &slots);
-    uint64_t left = file_bytes;
+    ok = collect_slots(f, f->len_bytes, &slots);
+    uint64_t left = f->len_bytes;
     t->stub_names_left = STUB_NAMES_MAX;
-    for (Elf_Scn *scn = NULL; ok && slots.count && (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr s;
-        const char *name;
-        Elf_Data *data;
-        if (!gelf_getshdr(scn, &s) || s.sh_type != SHT_PROGBITS || !(s.sh_flags & SHF_EXECINSTR) ||
-            !(name = elf_name(elf, names, s.sh_name)) || strncmp(name, ".plt", 4) ||
-            !elf_take_budget(&left, s.sh_size) ||
-            !(data = elf_rawdata(scn, NULL)) || !data->d_buf)
-            continue;
-        ok = add_stubs(t, &s, data, &slots);
+    while (ok && slots.count && elf_file_next_section(f, &s)) {
+        if (s.header.sh_type == SHT_PROGBITS && (s.header.sh_flags & SHF_EXECINSTR) && s.name &&
+            !strncmp(s.name, ".plt", 4) && elf_take_budget(&left, s.header.sh_size))
+            ok = add_stubs(t, &s.header, elf_section_bytes(&s), &slots);
     }
     map_deinit(&slots);
     return ok;

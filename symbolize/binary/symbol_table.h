@@ -6,21 +6,21 @@
 #ifndef SYMBOLIZE_BINARY_SYMBOL_TABLE_H
 #define SYMBOLIZE_BINARY_SYMBOL_TABLE_H
 
-#include <libelf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/arena.h"
 #include "formats/base/vec.h"
+#include "formats/elf/file.h"
 #include "symbolize/binary/ranges.h"
 
 struct symbol {
     uint64_t start, end; /* equal: the file gives no size */
-    const char *name;    /* borrowed from the ELF, or in the table's arena */
+    const char *name;    /* borrowed from the file, or in the table's arena */
     uint8_t type, bind;  /* STT_, STB_ */
 };
 
-/* {0} is empty. Add all, finish once, then find. The ELFs must outlive it. */
+/* {0} is empty. Add all, finish once, then find. The files must outlive it. */
 struct symbol_table {
     struct ranges code; /* where instructions are, and therefore functions */
     VEC(struct symbol) symbols;
@@ -30,11 +30,11 @@ struct symbol_table {
 };
 
 /* The executable sections of a file, else its executable segments. Before any symbols, from one file. */
-bool symbol_table_add_code(struct symbol_table *t, Elf *elf);
+bool symbol_table_add_code(struct symbol_table *t, const struct elf_file *f);
 /* The functions of its SHT_SYMTAB or SHT_DYNSYM. False when memory ran out. */
-bool symbol_table_add(struct symbol_table *t, Elf *elf, uint32_t section_type);
-/* "name@plt" for the stubs of the procedure linkage table; `elf` is the binary itself. x86-64 only. */
-bool symbol_table_add_plt(struct symbol_table *t, Elf *elf);
+bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t section_type);
+/* "name@plt" for the stubs of the procedure linkage table; `f` is the binary itself. x86-64 only. */
+bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f);
 bool symbol_table_finish(struct symbol_table *t);
 const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);
 void symbol_table_deinit(struct symbol_table *t);

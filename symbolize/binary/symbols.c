@@ -11,7 +11,6 @@
 #include "symbolize/binary/symbols.h"
 
 #include <elfutils/libdw.h>
-#include <gelf.h>
 #include <libiberty/demangle.h>
 #include <lzma.h>
 #include <stdio.h>
@@ -20,8 +19,7 @@
 
 #include "formats/base/arena.h"
 #include "formats/base/map.h"
-#include "formats/elf/bounds.h"
-#include "formats/elf/identity.h"
+#include "formats/elf/file.h"
 #include "symbolize/binary/dwarf.h"
 #include "symbolize/binary/image.h"
 #include "symbolize/binary/symbol_table.h"
@@ -34,17 +32,16 @@ enum {
 /* One ELF file. */
 struct file {
     struct image image;
-    Elf *elf;
+    struct elf_file elf;
 };
 
 struct symbols {
     struct file binary, debug, supplement;
     uint8_t *unpacked; /* .gnu_debugdata */
-    Elf *mini;
+    struct elf_file mini; /* what is in `unpacked` */
     Dwarf *dw, *supplement_dw;
     struct dwarf *dwarf;
     struct symbol_table table;
-    struct elf_identity identity; /* its segments */
     const char *quality;
     struct map shown; /* name in the file -> name to show */
     struct arena names;
@@ -52,18 +49,17 @@ struct symbols {
 
 static void file_close(struct file *f)
 {
-    elf_end(f->elf);
+    elf_file_close(&f->elf);
     image_unmap(&f->image);
-    *f = (struct file){0};
 }
 
 /* `path` is for the message; NULL: an image in memory. */
 static struct error *file_begin(struct file *f, const char *path)
 {
-    if (f->image.data)
-        f->elf = elf_memory((char *)f->image.data, f->image.len_bytes);
-    if (f->elf && elf_kind(f->elf) == ELF_K_ELF)
-        return NULL;
+    struct error *err = elf_file_open_memory(f->image.data, f->image.len_bytes, path, &f->elf);
+
+    if (err || f->elf.handle)
+        return err;
     file_close(f);
     return path ? error_at(ERROR_FORMAT, path, 0, "is no ELF file")
                 : error_create(ERROR_FORMAT, "the image is no ELF file");
@@ -83,45 +79,36 @@ void symbols_close(struct symbols *s)
     dwarf_end(s->dw);
     dwarf_end(s->supplement_dw);
     symbol_table_deinit(&s->table);
-    elf_end(s->mini); /* its bytes are in `unpacked` */
+    elf_file_close(&s->mini);
     free(s->unpacked);
     file_close(&s->supplement);
     file_close(&s->debug);
     file_close(&s->binary);
-    elf_identity_deinit(&s->identity);
     map_deinit(&s->shown);
     arena_deinit(&s->names);
     free(s);
 }
 
-static Elf_Data *section_data(Elf *elf, const char *wanted)
+/* The binary, or what stands for it. */
+static const struct elf_file *any_file(const struct symbols *s)
 {
-    size_t names;
-
-    if (!elf || elf_getshdrstrndx(elf, &names))
-        return NULL;
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr header;
-        const char *name;
-        if (gelf_getshdr(scn, &header) && header.sh_type == SHT_PROGBITS &&
-            (name = elf_name(elf, names, header.sh_name)) && !strcmp(name, wanted))
-            return elf_rawdata(scn, NULL);
-    }
-    return NULL;
+    return s->binary.elf.handle ? &s->binary.elf : &s->debug.elf;
 }
 
 /* Unpacks minidebuginfo. Damage there costs its symbols only. */
-static void open_mini(struct symbols *s)
+static struct error *open_mini(struct symbols *s)
 {
-    Elf_Data *packed = section_data(s->binary.elf, ".gnu_debugdata");
     lzma_stream stream = LZMA_STREAM_INIT;
     size_t cap = 1 << 20, len = 0;
     lzma_ret ret = LZMA_OK;
+    struct elf_section section;
 
-    if (!packed || !packed->d_buf || lzma_stream_decoder(&stream, UNPACKED_MAX, 0) != LZMA_OK)
-        return;
-    stream.next_in = packed->d_buf;
-    stream.avail_in = packed->d_size;
+    if (!elf_file_find_section(&s->binary.elf, ".gnu_debugdata", &section) ||
+        lzma_stream_decoder(&stream, UNPACKED_MAX, 0) != LZMA_OK)
+        return NULL;
+    struct bytes packed = elf_section_bytes(&section);
+    stream.next_in = packed.pos;
+    stream.avail_in = bytes_left(&packed);
     while (ret == LZMA_OK && cap <= UNPACKED_MAX) {
         uint8_t *grown = realloc(s->unpacked, cap);
         if (!grown)
@@ -135,7 +122,8 @@ static void open_mini(struct symbols *s)
     }
     lzma_end(&stream);
     if (ret == LZMA_STREAM_END)
-        s->mini = elf_memory((char *)s->unpacked, len);
+        return elf_file_open_memory(s->unpacked, len, ".gnu_debugdata", &s->mini);
+    return NULL;
 }
 
 /* The dwz supplement. Without it what lies in there is nameless; libdw looks once more, in the host's folders. */
@@ -147,14 +135,14 @@ static void open_supplement(struct symbols *s, const struct binary_files *files)
         error_destroy(err);
         return;
     }
-    s->supplement_dw = dwarf_begin_elf(s->supplement.elf, DWARF_C_READ, NULL);
+    s->supplement_dw = dwarf_begin_elf(s->supplement.elf.handle, DWARF_C_READ, NULL);
     if (s->supplement_dw)
         dwarf_setalt(s->dw, s->supplement_dw);
 }
 
 static struct error *open_dwarf(struct symbols *s, const struct binary_files *files)
 {
-    Elf *elf = s->debug.elf ? s->debug.elf : s->binary.elf;
+    Elf *elf = s->debug.elf.handle ? s->debug.elf.handle : s->binary.elf.handle;
 
     s->dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (!s->dw)
@@ -168,28 +156,24 @@ static struct error *open_dwarf(struct symbols *s, const struct binary_files *fi
 /* Everything that the opened files hold. */
 static struct error *read_files(struct symbols *s, const struct binary_files *files)
 {
-    Elf *binary = s->binary.elf, *debug = s->debug.elf;
-    Elf *any = binary ? binary : debug;
+    const struct elf_file *binary = &s->binary.elf, *debug = &s->debug.elf;
     size_t symbols = 0;
 
-    if (!any)
+    if (!any_file(s)->handle)
         return NULL;
-    const struct image *image = binary ? &s->binary.image : &s->debug.image;
-    TRY(elf_identity_read_memory(image->data, image->len_bytes, "", &s->identity));
-    open_mini(s);
-    bool ok = symbol_table_add_code(&s->table, any);
-    ok = ok && (!debug || symbol_table_add(&s->table, debug, SHT_SYMTAB));
-    ok = ok && (!binary || symbol_table_add(&s->table, binary, SHT_SYMTAB));
+    TRY(open_mini(s));
+    bool ok = symbol_table_add_code(&s->table, any_file(s));
+    ok = ok && symbol_table_add(&s->table, debug, SHT_SYMTAB) && symbol_table_add(&s->table, binary, SHT_SYMTAB);
     if (ok && s->table.symbols.count)
         s->quality = "symbol table";
-    ok = ok && (!s->mini || symbol_table_add(&s->table, s->mini, SHT_SYMTAB));
+    ok = ok && symbol_table_add(&s->table, &s->mini, SHT_SYMTAB);
     if (ok && s->table.symbols.count && !strcmp(s->quality, "none"))
         s->quality = "minidebuginfo";
     symbols = s->table.symbols.count;
-    ok = ok && (!binary || symbol_table_add(&s->table, binary, SHT_DYNSYM));
+    ok = ok && symbol_table_add(&s->table, binary, SHT_DYNSYM);
     if (ok && !symbols && s->table.symbols.count)
         s->quality = "dynamic symbols";
-    ok = ok && (!binary || symbol_table_add_plt(&s->table, binary)) && symbol_table_finish(&s->table);
+    ok = ok && symbol_table_add_plt(&s->table, binary) && symbol_table_finish(&s->table);
     if (!ok)
         return error_no_memory();
     TRY(open_dwarf(s, files));
@@ -205,7 +189,6 @@ struct error *symbols_open(const struct binary_files *files, struct symbols **ou
 
     if (!s)
         return error_no_memory();
-    elf_version(EV_CURRENT);
     s->quality = "none";
     if (files->binary)
         err = file_open(&s->binary, files->binary_fd, files->binary);
@@ -229,7 +212,6 @@ struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct 
 
     if (!s)
         return error_no_memory();
-    elf_version(EV_CURRENT);
     s->quality = "none";
     err = image_copy(image, len_bytes, &s->binary.image);
     if (!err)
@@ -303,12 +285,5 @@ const char *symbols_quality(const struct symbols *s)
 
 bool symbols_vaddr(const struct symbols *s, uint64_t file_offset, uint64_t *vaddr)
 {
-    for (size_t i = 0; i < s->identity.segments.count; i++) {
-        const struct elf_segment *segment = &s->identity.segments.data[i];
-        if (file_offset < segment->offset || file_offset - segment->offset >= segment->file_size)
-            continue;
-        *vaddr = file_offset - segment->offset + segment->vaddr;
-        return true;
-    }
-    return false;
+    return elf_offset_to_vaddr(&any_file(s)->segments, file_offset, vaddr);
 }

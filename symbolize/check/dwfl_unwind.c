@@ -64,8 +64,8 @@ static bool extent_of(const struct unwind_mapping *mapping, uint64_t *bias, stru
         return false;
     *out = (struct extent){.low = UINT64_MAX};
     *from_start = false;
-    for (size_t i = 0; i < module->identity.segments.count; i++) {
-        const struct elf_segment *seg = &module->identity.segments.data[i];
+    for (size_t i = 0; i < module->elf.segments.count; i++) {
+        const struct elf_segment *seg = &module->elf.segments.data[i];
         uint64_t low = (*bias + seg->vaddr) & ~(uint64_t)(PAGE_BYTES - 1);
         uint64_t high = (*bias + seg->vaddr + seg->mem_size + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
         out->low = low < out->low ? low : out->low;

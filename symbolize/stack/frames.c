@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-#include "formats/cpython/code.h"
-#include "symbolize/stack/merge.h"
 #include "formats/base/vec.h"
+#include "formats/cpython/code.h"
+#include "formats/elf/segment.h"
+#include "symbolize/stack/merge.h"
 
 enum { INLINE_MAX = 64 };
 
@@ -120,14 +121,9 @@ struct error *frames_mark(struct frames *f, const char *mark, uint32_t *out)
 
 static bool segment_vaddr(const struct trace_list *segments, uint64_t offset, uint64_t *vaddr)
 {
-    for (uint64_t i = 0; i < segments->count; i++) {
-        const uint64_t *s = segments->values + 5 * i; /* vaddr, file offset, file size, … */
-        if (offset >= s[1] && offset - s[1] < s[2]) {
-            *vaddr = s[0] + (offset - s[1]);
-            return true;
-        }
-    }
-    return false;
+    const struct elf_segments rows = elf_segments_of(segments->values, segments->count);
+
+    return elf_offset_to_vaddr(&rows, offset, vaddr);
 }
 
 static bool in_ranges(const struct trace_list *ranges, uint64_t vaddr)

@@ -371,6 +371,7 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
     struct cfi_fde fde;
     unw_cursor_t cursor;
     bool have_fde = unwind_module_fde(m, vaddr, &fde);
+    uint64_t entry = m->elf.header.e_entry;
 
     /* The byte before the trampoline may well have rules, of another function. */
     if (!(have_fde && fde.signal_frame) && is_sigreturn(m, vaddr + return_address))
@@ -378,8 +379,8 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
     if (!have_fde && !return_address && in_sigreturn(m, vaddr))
         return (struct step){.kind = STEP_SIGRETURN};
     if (!have_fde)
-        return m->entry && vaddr >= m->entry && vaddr - m->entry < ENTRY_LEN ? (struct step){.kind = STEP_END}
-                                                                              : loss(LOSS_no_unwind_info);
+        return entry && vaddr >= entry && vaddr - entry < ENTRY_LEN ? (struct step){.kind = STEP_END}
+                                                                        : loss(LOSS_no_unwind_info);
     uint64_t base = u->code - vaddr;
     uint64_t *known = map_get(&u->fdes, base + fde.start);
     if (!known) {

@@ -9,104 +9,55 @@
  */
 #include "symbolize/unwind/unwind_module.h"
 
-#include <elf.h>
-#include <gelf.h>
 #include <string.h>
 
-#include "formats/elf/bounds.h"
+#include "formats/elf/cfi_file.h"
 #include "symbolize/binary/binaries.h"
 
-/* The bytes of the file from a virtual address to the end of its segment. */
-static const uint8_t *bytes_at(const struct unwind_module *m, uint64_t vaddr, uint64_t *len_bytes, uint32_t *flags)
+/* Information that is too much to be read is as good as none. */
+static struct error *find_section(const struct elf_file *f, bool debug_frame, struct cfi_section *out)
 {
-    for (size_t i = 0; i < m->identity.segments.count; i++) {
-        const struct elf_segment *s = &m->identity.segments.data[i];
-        if (vaddr < s->vaddr || vaddr - s->vaddr >= s->file_size || s->offset > m->image.len_bytes)
-            continue;
-        uint64_t into = vaddr - s->vaddr, have = m->image.len_bytes - s->offset;
-        uint64_t size = s->file_size < have ? s->file_size : have;
-        if (into >= size)
-            continue;
-        *len_bytes = size - into;
-        if (flags)
-            *flags = s->flags;
-        return m->image.data + s->offset + into;
-    }
+    struct error *err = cfi_find_section(f, debug_frame, true, out);
+
+    if (!err || err->code == ERROR_NO_MEMORY)
+        return err;
+    error_destroy(err);
     return NULL;
 }
 
-/* A section by name, decompressed if need be. */
-static bool find_section(Elf *elf, const char *wanted, GElf_Shdr *header, Elf_Data **data)
+static struct error *find_eh_frame(struct unwind_module *m)
 {
-    size_t names;
+    uint64_t offset, len = 0;
+    struct cfi_section section;
 
-    if (!elf || elf_getshdrstrndx(elf, &names))
-        return false;
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-        const char *name;
-        if (!gelf_getshdr(scn, header) || !(name = elf_name(elf, names, header->sh_name)) || strcmp(name, wanted) ||
-            header->sh_type == SHT_NOBITS)
-            continue;
-        if ((header->sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
-            return false;
-        *data = elf_rawdata(scn, NULL);
-        return *data && (*data)->d_buf && (*data)->d_size;
-    }
-    return false;
-}
-
-static void find_eh_frame(struct unwind_module *m)
-{
-    uint64_t len, hdr_vaddr = 0;
-    const uint8_t *p;
-    GElf_Shdr header;
-    GElf_Phdr segment;
-    Elf_Data *data;
-    size_t count = 0;
-
-    elf_getphdrnum(m->elf, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (!gelf_getphdr(m->elf, (int)i, &segment) || segment.p_type != PT_GNU_EH_FRAME)
-            continue;
-        p = bytes_at(m, segment.p_vaddr, &len, NULL);
-        if (p && cfi_table_read(p, len < segment.p_memsz ? len : segment.p_memsz, segment.p_vaddr, &m->table)) {
-            hdr_vaddr = segment.p_vaddr;
-            p = bytes_at(m, m->table.eh_frame_vaddr, &len, NULL);
-            m->has_eh_frame = p != NULL;
-            m->eh_frame = (struct cfi_section){p, p ? len : 0, m->table.eh_frame_vaddr, hdr_vaddr, false};
-        }
-        break;
-    }
+    if (cfi_find_table(&m->elf, &m->table))
+        len = elf_file_bytes_at(&m->elf, m->table.eh_frame_vaddr, &offset);
+    if (len)
+        m->eh_frame = (struct cfi_section){elf_file_take(&m->elf, offset, len), len, m->table.eh_frame_vaddr,
+                                           m->table.hdr_vaddr, false};
     /* The section says where it ends, which the segment does not; and it may be all there is. */
-    if (find_section(m->elf, ".eh_frame", &header, &data) && (header.sh_flags & SHF_ALLOC)) {
-        if (!m->has_eh_frame || header.sh_addr == m->eh_frame.vaddr)
-            m->eh_frame = (struct cfi_section){data->d_buf, data->d_size, header.sh_addr, hdr_vaddr, false};
-        m->has_eh_frame = true;
+    TRY(find_section(&m->elf, false, &section));
+    if (section.data && (!m->eh_frame.data || section.vaddr == m->eh_frame.vaddr)) {
+        section.hdr_vaddr = m->table.hdr_vaddr;
+        m->eh_frame = section;
     }
-    if (!m->has_eh_frame)
+    if (!m->eh_frame.data)
         m->table.count = 0;
+    return NULL;
 }
 
-static void read_image(struct unwind_module *m)
+static struct error *read_image(struct unwind_module *m, const char *path)
 {
-    GElf_Ehdr header;
-    GElf_Shdr section;
-    Elf_Data *data;
-
-    elf_version(EV_CURRENT);
-    m->elf = elf_memory((char *)m->image.data, m->image.len_bytes);
-    if (!m->identity.is_elf || !gelf_getehdr(m->elf, &header) || header.e_machine != EM_X86_64) {
+    TRY(elf_file_open_memory(m->image.data, m->image.len_bytes, path, &m->elf));
+    if (!m->elf.handle || m->elf.header.e_machine != EM_X86_64) {
         /* Nothing of it can be unwound; reading its memory would be a guess as well. */
-        elf_identity_deinit(&m->identity);
-        return;
+        elf_file_close(&m->elf);
+        return NULL;
     }
-    m->entry = header.e_entry;
-    find_eh_frame(m);
-    if (m->debug_image.data)
-        m->debug_elf = elf_memory((char *)m->debug_image.data, m->debug_image.len_bytes);
-    if (find_section(m->debug_elf, ".debug_frame", &section, &data) ||
-        find_section(m->elf, ".debug_frame", &section, &data))
-        m->debug_frame = (struct cfi_section){data->d_buf, data->d_size, 0, 0, true};
+    TRY(find_eh_frame(m));
+    TRY(elf_file_open_memory(m->debug_image.data, m->debug_image.len_bytes, path, &m->debug_elf));
+    TRY(find_section(&m->debug_elf, true, &m->debug_frame));
+    return m->debug_frame.data ? NULL : find_section(&m->elf, true, &m->debug_frame);
 }
 
 struct error *unwind_module_open_files(const struct binary_files *files, struct unwind_module **out)
@@ -123,9 +74,7 @@ struct error *unwind_module_open_files(const struct binary_files *files, struct 
         if (!err && debug && strcmp(debug, path))
             error_destroy(image_map_open(files->debug_fd, debug, &m->debug_image));
         if (!err && m->image.data)
-            err = elf_identity_read_memory(m->image.data, m->image.len_bytes, path, &m->identity);
-        if (!err && m->image.data)
-            read_image(m);
+            err = read_image(m, path);
     }
     if (err) {
         unwind_module_close(m);
@@ -151,13 +100,11 @@ struct error *unwind_module_open_memory(const void *image, uint64_t len_bytes, s
         return error_no_memory();
     struct error *err = image_copy(image, len_bytes, &m->image);
     if (!err)
-        err = elf_identity_read_memory(m->image.data, len_bytes, "[vdso]", &m->identity);
+        err = read_image(m, "[vdso]");
     if (err) {
         unwind_module_close(m);
         return err;
     }
-    if (m->image.data)
-        read_image(m);
     *out = m;
     return NULL;
 }
@@ -166,11 +113,10 @@ void unwind_module_close(struct unwind_module *m)
 {
     if (!m)
         return;
-    elf_end(m->elf);
-    elf_end(m->debug_elf);
+    elf_file_close(&m->elf);
+    elf_file_close(&m->debug_elf);
     image_unmap(&m->image);
     image_unmap(&m->debug_image);
-    elf_identity_deinit(&m->identity);
     VEC_DEINIT(&m->eh_frame_index.rows);
     VEC_DEINIT(&m->debug_frame_index.rows);
     free(m);
@@ -222,7 +168,7 @@ bool unwind_module_fde(struct unwind_module *m, uint64_t vaddr, struct cfi_fde *
 {
     uint64_t fde_vaddr;
 
-    if (m->has_eh_frame) {
+    if (m->eh_frame.data) {
         if (m->table.count) {
             if (cfi_table_find(&m->table, vaddr, &fde_vaddr) && fde_vaddr >= m->eh_frame.vaddr &&
                 cfi_read(&m->eh_frame, fde_vaddr - m->eh_frame.vaddr, out) && vaddr >= out->start && vaddr < out->end)
@@ -236,31 +182,18 @@ bool unwind_module_fde(struct unwind_module *m, uint64_t vaddr, struct cfi_fde *
 
 bool unwind_module_bias(const struct unwind_module *m, const struct unwind_mapping *mapping, uint64_t *bias)
 {
-    const struct elf_segment *best = NULL;
-
-    for (size_t i = 0; i < m->identity.segments.count; i++) {
-        const struct elf_segment *s = &m->identity.segments.data[i];
-        uint64_t page = s->offset & ~(uint64_t)0xfff, end = s->offset + s->file_size;
-        /* Segments may share a page of the file; the executable one is meant. */
-        if (mapping->file_offset >= page && mapping->file_offset < end && (!best || (s->flags & PF_X)))
-            best = s;
-    }
-    if (!best)
-        return false;
-    *bias = mapping->address - mapping->file_offset + best->offset - best->vaddr;
-    return true;
+    return elf_load_bias(&m->elf.segments, mapping->address, mapping->file_offset, mapping->length, bias);
 }
 
 bool unwind_module_read(const struct unwind_module *m, uint64_t vaddr, void *out, uint64_t len_bytes)
 {
-    uint64_t have;
-    uint32_t flags;
-    const uint8_t *p = bytes_at(m, vaddr, &have, &flags);
+    const struct elf_segment *s = elf_segment_at(&m->elf.segments, vaddr);
+    uint64_t offset, have = elf_file_bytes_at(&m->elf, vaddr, &offset);
 
-    if (!p || (flags & PF_W))
+    if (!have || (s->flags & PF_W))
         return false;
     uint64_t n = len_bytes < have ? len_bytes : have;
-    memcpy(out, p, n);
+    memcpy(out, m->image.data + offset, n);
     memset((uint8_t *)out + n, 0, len_bytes - n);
     return true;
 }

@@ -5,7 +5,7 @@
 
 #include "formats/base/vec.h"
 #include "formats/elf/cfi.h"
-#include "formats/elf/identity.h"
+#include "formats/elf/file.h"
 #include "symbolize/binary/image.h"
 #include "symbolize/unwind/unwind.h"
 
@@ -20,12 +20,9 @@ struct unwind_index {
 
 struct unwind_module {
     struct image image, debug_image;
-    void *elf, *debug_elf; /* Elf; own decompressed sections */
-    struct elf_identity identity;
-    uint64_t entry; /* e_entry */
-    bool has_eh_frame;
-    struct cfi_table table; /* count 0: none */
-    struct cfi_section eh_frame, debug_frame;
+    struct elf_file elf, debug_elf;
+    struct cfi_table table; /* of .eh_frame; count 0: it has none */
+    struct cfi_section eh_frame, debug_frame; /* no data: there is none */
     struct unwind_index eh_frame_index, debug_frame_index;
     uint32_t slot; /* of the unwinder that uses it; see unwind.c */
 };

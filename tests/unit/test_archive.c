@@ -319,7 +319,7 @@ static void test_strip_hostile(void **state)
 /* So many sections over the same code and the same endless name: work must not be their product. */
 static void test_strip_overlapping(void **state)
 {
-    enum { SECTIONS = 65000, AREA = 16 << 20, NAMES_AT = 4096, CODE_AT = NAMES_AT + AREA, TABLE_AT = CODE_AT + AREA };
+    enum { SECTIONS = 65000, AREA = 16 << 20, NAMES_AT = 4096, NAMES = 1 << 20, CODE_AT = NAMES_AT + NAMES, TABLE_AT = CODE_AT + AREA };
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
     static const uint64_t at[] = {CODE_AT + SECTIONS, CODE_AT + AREA / 2 + 3, CODE_AT + AREA - sizeof trampoline};
     const uint64_t len = TABLE_AT + (uint64_t)SECTIONS * sizeof(Elf64_Shdr);
@@ -328,33 +328,33 @@ static void test_strip_overlapping(void **state)
 
     (void)state;
     assert_non_null(image);
-    Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB}, .e_shoff = TABLE_AT,
-                         .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS};
+    Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_shoff = TABLE_AT,
+                         .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = 1};
     memcpy(image, &header, sizeof header);
-    memset(image + NAMES_AT, 'x', AREA - 1);
+    memset(image + NAMES_AT, 'x', NAMES - 1);
     memset(image + CODE_AT, 0x90, AREA);
     for (size_t i = 0; i < 3; i++)
         memcpy(image + at[i], trampoline, sizeof trampoline);
     Elf64_Shdr *sections = (Elf64_Shdr *)(image + TABLE_AT);
-    sections[0] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = AREA};
-    for (uint32_t i = 1; i < SECTIONS; i++)
+    sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = NAMES};
+    for (uint32_t i = 2; i < SECTIONS; i++)
         sections[i] = (Elf64_Shdr){.sh_name = i, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
                                    .sh_offset = CODE_AT + i, .sh_size = AREA - i};
     must(elf_strip(image, len, &extents));
     assert_int_equal(extents.list.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(extents.list.data[i].start, i ? at[i - 1] + sizeof trampoline : CODE_AT + 1);
+        assert_int_equal(extents.list.data[i].start, i ? at[i - 1] + sizeof trampoline : CODE_AT + 2);
         assert_int_equal(extents.list.data[i].end, at[i]);
     }
-    for (uint32_t i = 1; i < SECTIONS; i++)
+    for (uint32_t i = 2; i < SECTIONS; i++)
         assert_int_equal(sections[i].sh_type, SHT_NOBITS);
     VEC_DEINIT(&extents.list);
     /* A table of names that does not end leaves all unnamed, and what has no name stays. */
-    sections[1].sh_type = SHT_PROGBITS;
+    sections[2].sh_type = SHT_PROGBITS;
     image[CODE_AT - 1] = 'x';
     must(elf_strip(image, len, &extents));
     assert_int_equal(extents.list.count, 0);
-    assert_int_equal(sections[1].sh_type, SHT_PROGBITS);
+    assert_int_equal(sections[2].sh_type, SHT_PROGBITS);
     VEC_DEINIT(&extents.list);
     free(image);
 }
