@@ -12,6 +12,7 @@
 #include "capture/host/procfs.h"
 #include "capture/host/root.h"
 #include "formats/base/buf.h"
+#include "formats/base/hex.h"
 #include "formats/base/intern.h"
 #include "formats/base/printable.h"
 #include "formats/elf/identity.h"
@@ -52,19 +53,6 @@ void bundle_destroy(struct bundle *b)
 }
 
 /* ---- names ---- */
-
-struct hex {
-    char text[2 * ELF_BUILD_ID_MAX + 1];
-};
-
-static struct hex hex_of(const uint8_t *id, uint32_t len)
-{
-    struct hex h = {""};
-
-    for (uint32_t i = 0; i < len && i < ELF_BUILD_ID_MAX; i++)
-        snprintf(h.text + 2 * i, 3, "%02x", id[i]);
-    return h;
-}
 
 /* The path inside the archive, without a leading slash. One that would lead elsewhere, or is none, is left out. */
 static const char *member_path(const char *path)

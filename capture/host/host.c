@@ -18,6 +18,7 @@
 #include "capture/host/privileges.h"
 #include "capture/host/procfs.h"
 #include "formats/base/bytes.h"
+#include "formats/base/hex.h"
 #include "formats/base/vec.h"
 
 /* Inode number of the initial pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
@@ -93,22 +94,9 @@ bad:
 static void read_boot_id(struct host *h)
 {
     char text[64];
-    uint32_t n = 0;
-    int high = -1;
 
     read_line("/proc/sys/kernel/random/boot_id", text, sizeof text);
-    for (const char *p = text; *p && n < sizeof h->boot_id; p++) {
-        if (!isxdigit((unsigned char)*p))
-            continue;
-        int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
-        if (high < 0) {
-            high = digit;
-        } else {
-            h->boot_id[n++] = (uint8_t)(high << 4 | digit);
-            high = -1;
-        }
-    }
-    h->has_boot_id = n == sizeof h->boot_id;
+    h->has_boot_id = hex_read(text, h->boot_id, sizeof h->boot_id) == sizeof h->boot_id;
 }
 
 /* /sys/kernel/notes: ELF notes of the running kernel. */

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/base/utf8.h"
 
+enum { REPLACEMENT = 0xfffd };
+
+/* The length of the sequence that begins with a byte; 0: none does. */
+static size_t length_of(uint8_t lead)
+{
+    return lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+}
+
 size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code)
 {
-    size_t need = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    size_t need = length_of(s[0]);
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 
     if (!need || need > len)
@@ -17,6 +25,26 @@ size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code)
     if (*code < least[need] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
         return 0;
     return need;
+}
+
+size_t utf8_encode(uint32_t code, uint8_t out[4])
+{
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        code = REPLACEMENT;
+    size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = len; i-- > 1; code >>= 6)
+        out[i] = (uint8_t)(0x80 | (code & 0x3f));
+    out[0] = (uint8_t)(len == 1 ? code : code | (0xf00u >> len & 0xff));
+    return len;
+}
+
+bool utf8_is_cut(const uint8_t *s, size_t len)
+{
+    size_t have = 1;
+
+    while (have < len && (s[have] & 0xc0) == 0x80)
+        have++;
+    return have == len && len < length_of(s[0]);
 }
 
 bool utf8_is_control(uint32_t c)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/utf8.h"
 #include "formats/cpython/version.h"
 
 /* No name, line table or bytecode is longer; a longer one is garbage. */
@@ -169,35 +170,11 @@ bool py_code_complete(const struct trace_code *code)
            code->line_table_form == 1 && code->line_table.len_bytes == code->line_table_len;
 }
 
-#define REPLACEMENT 0xfffd
-
 static void put_char(struct buf *out, uint32_t c)
 {
-    uint8_t u[4];
-    size_t n;
+    uint8_t bytes[4];
 
-    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        c = REPLACEMENT;
-    if (c < 0x80) {
-        u[0] = (uint8_t)c;
-        n = 1;
-    } else if (c < 0x800) {
-        u[0] = (uint8_t)(0xc0 | c >> 6);
-        u[1] = (uint8_t)(0x80 | (c & 0x3f));
-        n = 2;
-    } else if (c < 0x10000) {
-        u[0] = (uint8_t)(0xe0 | c >> 12);
-        u[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        u[2] = (uint8_t)(0x80 | (c & 0x3f));
-        n = 3;
-    } else {
-        u[0] = (uint8_t)(0xf0 | c >> 18);
-        u[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-        u[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        u[3] = (uint8_t)(0x80 | (c & 0x3f));
-        n = 4;
-    }
-    buf_put(out, u, n);
+    buf_put(out, bytes, utf8_encode(c, bytes));
 }
 
 /*
@@ -206,23 +183,16 @@ static void put_char(struct buf *out, uint32_t c)
  */
 static void put_utf8(const uint8_t *p, uint64_t len, bool cut, struct buf *out)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-
-    for (uint64_t i = 0; i < len;) {
-        uint8_t lead = p[i];
-        uint32_t n = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3
-                     : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-        uint32_t c = n == 1 ? lead : n ? lead & (0x7f >> n) : REPLACEMENT, have = 1;
-        while (have < n && i + have < len && (p[i + have] & 0xc0) == 0x80)
-            c = c << 6 | (p[i + have++] & 0x3f);
-        if (cut && have < n && i + have == len)
+    for (uint64_t i = 0, n; i < len; i += n) {
+        uint32_t c;
+        n = utf8_decode(p + i, len - i, &c);
+        if (!n && cut && utf8_is_cut(p + i, len - i))
             return;
-        if (have < n || c < least[n] || (c >= 0xd800 && c < 0xe000)) {
-            c = REPLACEMENT;
-            n = 1;
-        }
-        put_char(out, c);
-        i += n ? n : 1;
+        if (n)
+            buf_put(out, p + i, n);
+        else
+            put_char(out, 0xfffd);
+        n = n ? n : 1;
     }
 }
 

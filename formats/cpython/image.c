@@ -175,10 +175,11 @@ static void find_thread_locals(const struct elf_file *f, const struct found *fou
     enum py_state state = img->behaviour->state;
 
     if (state == PY_STATE_TLS || state == PY_STATE_TLS_KEPT)
-        py_tls_find(f, &found->dynamic, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1, &found->symbols[SYM_TLS],
-                    &img->tls_tstate);
+        py_tls_find(f, &found->dynamic, &found->symbols[SYM_GET_FIRST], SYM_GET_LAST - SYM_GET_FIRST + 1,
+                    &found->symbols[SYM_TLS], &img->tls_tstate);
     if (state == PY_STATE_TLS_KEPT) {
-        py_tls_find(f, &found->dynamic, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE], &img->tls_gilstate);
+        py_tls_find(f, &found->dynamic, &found->symbols[SYM_KEY_USER], 1, &found->symbols[SYM_TLS_GILSTATE],
+                    &img->tls_gilstate);
         /* Both are variables of one module. */
         if (img->tls_gilstate.kind == PY_TLS_MODULE && !img->tls_gilstate.module_id_vaddr &&
             img->tls_tstate.kind == PY_TLS_MODULE)

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/hex.h"
 #include "formats/base/vec.h"
 #include "formats/elf/identity.h"
 #include "formats/elf/links.h"
@@ -42,23 +43,11 @@ struct search {
     const struct binary_key *key;
     struct binary_files *files;
     char *path; /* the recorded one, without " (deleted)"; NULL when it names no file */
-    char id_hex[2 * ELF_BUILD_ID_MAX + 1];
+    struct hex id;
     int debug_holds;          /* HAS_* of files->debug */
     struct elf_links links;   /* of the binary */
     int server_errno;         /* why debuginfod could not answer, 0 when it did */
 };
-
-static void hex_of(const uint8_t *id, uint32_t len, char out[2 * ELF_BUILD_ID_MAX + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    uint32_t n = len < ELF_BUILD_ID_MAX ? len : ELF_BUILD_ID_MAX;
-
-    for (uint32_t i = 0; i < n; i++) {
-        out[2 * i] = digits[id[i] >> 4];
-        out[2 * i + 1] = digits[id[i] & 15];
-    }
-    out[2 * n] = 0;
-}
 
 struct error *binaries_create(const struct binaries_options *options, struct binaries **out)
 {
@@ -184,21 +173,20 @@ static struct error *assign(char **slot, char *value)
 
 static struct error *note_mismatch(struct search *s, const char *path, const struct elf_identity *id)
 {
-    char found[2 * ELF_BUILD_ID_MAX + 1];
+    struct hex found = hex_of(id->build_id, id->build_id_len);
     char *text;
     int n;
 
     if (s->files->problem)
         return NULL; /* the first place is the most telling one */
-    hex_of(id->build_id, id->build_id_len, found);
     if (id->id_kind == s->key->id_kind)
         n = asprintf(&text, "%s differs: %s has %s, the trace has %s",
-                     id->id_kind == ELF_ID_BUILD_ID ? "build ID" : "content", path, found, s->id_hex);
+                     id->id_kind == ELF_ID_BUILD_ID ? "build ID" : "content", path, found.text, s->id.text);
     else if (id->id_kind == ELF_ID_BUILD_ID)
-        n = asprintf(&text, "build ID differs: %s has %s, the trace has none but content hash %s", path, found,
-                     s->id_hex);
+        n = asprintf(&text, "build ID differs: %s has %s, the trace has none but content hash %s", path, found.text,
+                     s->id.text);
     else
-        n = asprintf(&text, "build ID differs: %s has none, the trace has %s", path, s->id_hex);
+        n = asprintf(&text, "build ID differs: %s has none, the trace has %s", path, s->id.text);
     return assign(&s->files->problem, n < 0 ? NULL : text);
 }
 
@@ -297,7 +285,7 @@ static struct error *try_archives(struct search *s)
                 if (!links && is_ours(s, &m->identity))
                     TRY(use(s, m->fd, m->fd, m->name, "archive", BY_ID));
                 else if (links && s->links.debug && m->identity.id_kind == ELF_ID_CONTENT_HASH &&
-                         is_debug_of(m, s->id_hex) && elf_crc_matches(m->fd, s->links.debug_crc))
+                         is_debug_of(m, s->id.text) && elf_crc_matches(m->fd, s->links.debug_crc))
                     TRY(use(s, m->fd, m->fd, m->name, "archive", BY_LINK));
             }
         }
@@ -327,7 +315,7 @@ static struct error *try_at(struct search *s, const char *source, enum how how, 
 /* `.build-id` folders: GNU's xx/yyyy and xx/yyyy.debug, perf's xx/yyyy/{elf,debug}. */
 static struct error *try_build_id_folder(struct search *s, const char *source, const char *dir)
 {
-    const char *hex = s->id_hex, *rest = s->id_hex + 2;
+    const char *hex = s->id.text, *rest = s->id.text + 2;
 
     TRY(try_at(s, source, BY_ID, "%s/.build-id/%.2s/%s", dir, hex, rest));
     TRY(try_at(s, source, BY_ID, "%s/.build-id/%.2s/%s/elf", dir, hex, rest));
@@ -518,11 +506,10 @@ static struct error *supplement_from_debuginfod(struct search *s, const struct e
 /* Of the debug file whose links these are. */
 static struct error *search_supplement(struct search *s, const struct elf_links *links)
 {
+    struct hex id = hex_of(links->supplement_id, links->supplement_id_len);
     struct binary_files *f = s->files;
-    char hex[2 * ELF_BUILD_ID_MAX + 1];
     struct error *err = NULL;
 
-    hex_of(links->supplement_id, links->supplement_id_len, hex);
     for (size_t i = 0; !err && i < s->b->archives.count; i++) {
         const struct archive_files *a = s->b->archives.data[i];
         for (uint32_t k = 0; !err && !f->supplement && k < archive_files_count(a); k++) {
@@ -537,9 +524,9 @@ static struct error *search_supplement(struct search *s, const struct elf_links 
         }
     }
     if (!err && !f->debug_fd)
-        err = supplement_near(s, links, hex);
+        err = supplement_near(s, links, id.text);
     if (!err && !f->supplement && !s->b->no_host)
-        err = try_supplement(s, links, format("/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2),
+        err = try_supplement(s, links, format("/usr/lib/debug/.build-id/%.2s/%s.debug", id.text, id.text + 2),
                              "build-id folder");
     if (!err)
         err = supplement_from_debuginfod(s, links);
@@ -584,7 +571,7 @@ struct error *binaries_find(struct binaries *b, const struct binary_key *key, st
     *files = (struct binary_files){0};
     if (key->id_kind == ELF_ID_NONE || !key->build_id_len || key->build_id_len > ELF_BUILD_ID_MAX)
         return assign(&files->problem, strdup("the trace holds no build ID of it"));
-    hex_of(key->build_id, key->build_id_len, s.id_hex);
+    s.id = hex_of(key->build_id, key->build_id_len);
     s.path = file_path_of(key->path);
     err = search_places(&s);
     if (!err && files->binary) {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/hex.h"
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
 #include "symbolize/summary/summary_data.h"
@@ -367,8 +368,7 @@ static void describe_module(const struct modcache_entry *m, struct buf *line)
     }
     if (m->build_id_len) {
         buf_put_str(line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
-        for (uint32_t i = 0; i < m->build_id_len; i++)
-            buf_printf(line, "%02x", m->build_id[i]);
+        buf_put_str(line, hex_of(m->build_id, m->build_id_len).text);
     } else {
         buf_put_str(line, "\n      no build ID");
     }

@@ -15,10 +15,12 @@
 #include "formats/base/buf.h"
 #include "formats/base/bytes.h"
 #include "formats/base/err.h"
+#include "formats/base/hex.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
+#include "formats/base/utf8.h"
 #include "formats/base/vec.h"
 
 static void test_cursor_stops_at_the_end(void **state)
@@ -386,6 +388,46 @@ static void test_printable(void **state)
     intern_deinit(&texts);
 }
 
+/* What is a character comes back; what is none is not taken for one. */
+static void test_utf8(void **state)
+{
+    uint8_t bytes[4];
+    uint32_t back;
+
+    (void)state;
+    for (uint32_t code = 0; code < 0x110400; code++) {
+        bool character = code < 0xd800 || (code >= 0xe000 && code < 0x110000);
+        size_t len = utf8_encode(code, bytes);
+        assert_int_equal(utf8_decode(bytes, len, &back), len);
+        assert_int_equal(back, character ? code : 0xfffd);
+        assert_int_equal(utf8_decode(bytes, len - 1 ? len - 1 : 1, &back), len > 1 ? 0 : 1);
+        assert_true(len == 1 || utf8_is_cut(bytes, len - 1));
+        assert_false(utf8_is_cut(bytes, len));
+    }
+    assert_false(utf8_is_cut((const uint8_t *)"\xe2\x82x", 3)); /* broken, and not at the end */
+    assert_false(utf8_is_cut((const uint8_t *)"\x82", 1));
+    static const char *const none[] = {"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xff"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(utf8_decode((const uint8_t *)none[i], strlen(none[i]), &back), 0);
+}
+
+static void test_hex(void **state)
+{
+    uint8_t bytes[100], back[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37 + 5);
+    assert_string_equal(hex_of(bytes, 4).text, "052a4f74");
+    assert_string_equal(hex_of(bytes, 0).text, "");
+    assert_int_equal(strlen(hex_of(bytes, sizeof bytes).text), 2 * HEX_MAX_BYTES);
+    assert_int_equal(hex_read(hex_of(bytes, 64).text, back, sizeof back), 64);
+    assert_memory_equal(back, bytes, 64);
+    assert_int_equal(hex_read("0A-1b-fF-7", back, sizeof back), 3); /* the half of one is none */
+    assert_memory_equal(back, "\x0a\x1b\xff", 3);
+    assert_int_equal(hex_read("0123456789", back, 2), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +444,8 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_sort_stable),
         cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_hex),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

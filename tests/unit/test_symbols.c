@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <lzma.h>
 
+#include "symbolize/binary/image.h"
 #include "symbolize/binary/ranges.h"
 #include "symbolize/binary/symbols.h"
 #include "tests/unit/elf_fixture.h"
@@ -437,6 +438,21 @@ static void test_damaged_files(void **state)
     }
 }
 
+/* No system call failed: the message is about what is there, and names no errno. */
+static void test_no_regular_file(void **state)
+{
+    const struct fixture *f = *state;
+    struct image image;
+    char expected[128];
+
+    struct error *err = image_map(f->dir, &image);
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_FORMAT);
+    snprintf(expected, sizeof expected, "%s: is no regular file", f->dir);
+    assert_string_equal(error_text(err), expected);
+    error_destroy(err);
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
 
 int main(void)
@@ -453,6 +469,7 @@ int main(void)
         WITH_FIXTURE(test_ranges),
         WITH_FIXTURE(test_addr2line),
         WITH_FIXTURE(test_damaged_files),
+        WITH_FIXTURE(test_no_regular_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
