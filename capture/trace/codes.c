@@ -193,53 +193,82 @@ static bool live_fingerprint(struct codes *c, pid_t pid, uint64_t address, const
     return true;
 }
 
-static struct error *finish(struct codes *c, struct trace_code *record, uint32_t *index)
+static struct trace_bytes bytes_of_string(const struct py_string *s)
 {
-    if (!py_code_complete(record)) {
-        if (record->name_len > limits.string_max_bytes || record->qualname_len > limits.string_max_bytes ||
-            record->filename_len > limits.string_max_bytes || record->line_table_len > limits.line_table_max_bytes)
+    return (struct trace_bytes){s->data, s->len_bytes};
+}
+
+static struct trace_code record_of(const struct py_code *code)
+{
+    return (struct trace_code){
+        .python_version = code->python_version,
+        .python_flags = (code->debug_build ? TRACE_CODE_DEBUG : 0) | (code->free_threaded ? TRACE_CODE_FREE_THREADED : 0),
+        .first_line = code->first_line,
+        .co_flags = code->co_flags,
+        .code_len_bytes = code->code_len_bytes,
+        .name_form = code->name.form,
+        .name_len = code->name.len,
+        .name = bytes_of_string(&code->name),
+        .qualname_form = code->qualname.form,
+        .qualname_len = code->qualname.len,
+        .qualname = bytes_of_string(&code->qualname),
+        .filename_form = code->filename.form,
+        .filename_len = code->filename.len,
+        .filename = bytes_of_string(&code->filename),
+        .line_table_form = code->line_table.form,
+        .line_table_len = code->line_table.len,
+        .line_table = bytes_of_string(&code->line_table),
+    };
+}
+
+static struct error *finish(struct codes *c, const struct py_code *code, uint32_t *index)
+{
+    if (!py_code_complete(code)) {
+        if (code->name.len > limits.string_max_bytes || code->qualname.len > limits.string_max_bytes ||
+            code->filename.len > limits.string_max_bytes || code->line_table.len > limits.line_table_max_bytes)
             c->counts.cut++;
         else
             c->counts.incomplete++;
     }
-    return keep(c, record, index);
+    struct trace_code record = record_of(code);
+    return keep(c, &record, index);
 }
 
 struct error *codes_add_message(struct codes *c, const struct wire_code *message, uint32_t len_bytes,
                                 const struct py_layout *layout, uint64_t code_type, uint32_t *index)
 {
     struct source copied = {.message = message, .message_len = len_bytes};
-    struct trace_code record;
+    struct py_code code;
     uint32_t now;
 
     *index = CODES_NONE;
-    if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &record))
+    if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &code))
         return NULL;
-    if (!py_code_complete(&record)) {
+    if (!py_code_complete(&code)) {
         struct source both = {.message = message, .message_len = len_bytes, .pid = (pid_t)message->tgid};
-        bool ok = py_code_read(layout, read_source, &both, message->address, &limits, &c->storage, &record);
+        bool ok = py_code_read(layout, read_source, &both, message->address, &limits, &c->storage, &code);
         /* What was read later counts only if the object was still the same one after the reading. */
         if (ok && live_fingerprint(c, (pid_t)message->tgid, message->address, layout, code_type, &now) &&
             now == message->fingerprint)
             c->counts.completed++;
-        else if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &record))
+        else if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &code))
             return NULL;
     }
-    return finish(c, &record, index);
+    return finish(c, &code, index);
 }
 
 struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
                              const struct py_layout *layout, uint64_t code_type, uint32_t *index)
 {
     struct source live = {.pid = pid};
-    struct trace_code record;
+    struct py_code code;
     uint32_t before, after;
 
     *index = CODES_NONE;
     if (!live_fingerprint(c, pid, address, layout, code_type, &before) || (fingerprint && before != fingerprint) ||
-        !py_code_read(layout, read_source, &live, address, &limits, &c->storage, &record) ||
+        !py_code_read(layout, read_source, &live, address, &limits, &c->storage, &code) ||
         !live_fingerprint(c, pid, address, layout, code_type, &after) || after != before)
         return NULL;
     c->counts.completed++;
-    return finish(c, &record, index);
+    return finish(c, &code, index);
 }

@@ -97,21 +97,21 @@ static struct part read_string(struct reader *r, uint64_t address, uint64_t max_
     return read_part(r, kind, kind, len, data, max_bytes);
 }
 
-static struct trace_bytes bytes_of_part(const struct reader *r, const struct part *p)
+static struct py_string string_of(const struct reader *r, const struct part *p)
 {
-    return (struct trace_bytes){p->len_bytes ? r->storage->data + p->start : NULL, p->len_bytes};
+    return (struct py_string){p->form, p->len, p->len_bytes ? r->storage->data + p->start : NULL, p->len_bytes};
 }
 
 bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address,
-                  const struct py_code_limits *limits, struct buf *storage, struct trace_code *out)
+                  const struct py_code_limits *limits, struct buf *storage, struct py_code *out)
 {
     struct reader r = {layout, read, ctx, storage};
     uint8_t header[HEADER_MAX_BYTES];
 
-    *out = (struct trace_code){
+    *out = (struct py_code){
         .python_version = layout->version,
-        .python_flags = (layout->debug_build ? TRACE_CODE_DEBUG : 0) |
-                        (layout->free_threaded ? TRACE_CODE_FREE_THREADED : 0),
+        .debug_build = layout->debug_build,
+        .free_threaded = layout->free_threaded,
     };
     buf_clear(storage);
     if (layout->code_len_bytes > sizeof header || !read(ctx, address, header, layout->code_len_bytes))
@@ -132,18 +132,10 @@ bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, ui
         qualname = read_string(&r, field_u64(header, layout->code_qualname), string_max);
     if (storage->bad)
         name = qualname = filename = table = (struct part){0};
-    out->name_form = name.form;
-    out->name_len = name.len;
-    out->name = bytes_of_part(&r, &name);
-    out->qualname_form = qualname.form;
-    out->qualname_len = qualname.len;
-    out->qualname = bytes_of_part(&r, &qualname);
-    out->filename_form = filename.form;
-    out->filename_len = filename.len;
-    out->filename = bytes_of_part(&r, &filename);
-    out->line_table_form = table.form;
-    out->line_table_len = table.len;
-    out->line_table = bytes_of_part(&r, &table);
+    out->name = string_of(&r, &name);
+    out->qualname = string_of(&r, &qualname);
+    out->filename = string_of(&r, &filename);
+    out->line_table = string_of(&r, &table);
     return true;
 }
 
@@ -153,21 +145,19 @@ static uint32_t char_bytes_of(uint32_t form)
     return form == 1 || form == 2 || form == 4 ? form : form == 8 ? 1 : 0;
 }
 
-static bool string_complete(uint32_t form, uint64_t len_chars, struct trace_bytes data)
+static bool string_complete(const struct py_string *s)
 {
-    uint32_t n = char_bytes_of(form);
+    uint32_t n = char_bytes_of(s->form);
 
-    return n && data.len_bytes % n == 0 && data.len_bytes / n == len_chars;
+    return n && s->len_bytes % n == 0 && s->len_bytes / n == s->len;
 }
 
-bool py_code_complete(const struct trace_code *code)
+bool py_code_complete(const struct py_code *code)
 {
     const struct py_behaviour *version = py_behaviour_of(code->python_version);
 
-    return version && string_complete(code->name_form, code->name_len, code->name) &&
-           string_complete(code->filename_form, code->filename_len, code->filename) &&
-           (!version->qualname || string_complete(code->qualname_form, code->qualname_len, code->qualname)) &&
-           code->line_table_form == 1 && code->line_table.len_bytes == code->line_table_len;
+    return version && string_complete(&code->name) && string_complete(&code->filename) &&
+           (!version->qualname || string_complete(&code->qualname)) && string_complete(&code->line_table);
 }
 
 static void put_char(struct buf *out, uint32_t c)
@@ -196,22 +186,22 @@ static void put_utf8(const uint8_t *p, uint64_t len, bool cut, struct buf *out)
     }
 }
 
-void py_string_text(uint32_t form, uint64_t len_chars, struct trace_bytes data, struct buf *out)
+void py_string_text(const struct py_string *s, struct buf *out)
 {
-    uint32_t char_bytes = char_bytes_of(form);
-    struct bytes b = bytes_of(data.data, data.len_bytes);
+    uint32_t char_bytes = char_bytes_of(s->form);
+    struct bytes b = bytes_of(s->data, s->len_bytes);
 
     if (!char_bytes) {
         buf_put_str(out, "?");
         return;
     }
-    uint64_t chars = data.len_bytes / char_bytes;
-    bool cut = chars < len_chars;
-    if (form == 8) {
-        put_utf8(data.data, data.len_bytes, cut, out);
+    uint64_t chars = s->len_bytes / char_bytes;
+    bool cut = chars < s->len;
+    if (s->form == 8) {
+        put_utf8(s->data, s->len_bytes, cut, out);
     } else {
         for (uint64_t i = 0; i < chars; i++)
-            put_char(out, form == 1 ? bytes_u8(&b) : form == 2 ? bytes_u16(&b) : bytes_u32(&b));
+            put_char(out, s->form == 1 ? bytes_u8(&b) : s->form == 2 ? bytes_u16(&b) : bytes_u32(&b));
     }
     if (cut)
         buf_put_str(out, "…");
@@ -226,6 +216,7 @@ bool py_string_read(const struct py_layout *layout, py_read_fn read, void *ctx, 
     struct part p = read_string(&r, address, max_bytes);
     if (!p.form || storage->bad)
         return false;
-    py_string_text(p.form, p.len, bytes_of_part(&r, &p), out);
+    struct py_string text = string_of(&r, &p);
+    py_string_text(&text, out);
     return !out->bad;
 }

@@ -11,7 +11,6 @@
 #include "formats/base/buf.h"
 #include "formats/base/err.h"
 #include "formats/cpython/layout.h"
-#include "formats/trace/trace.h"
 
 /*
  * Reads `len_bytes` of the target's memory at `address`; false when any of it cannot be read.
@@ -19,20 +18,38 @@
  */
 typedef bool (*py_read_fn)(void *ctx, uint64_t address, void *out, uint64_t len_bytes);
 
+/* A string, or a table of bytes. `data` is borrowed. */
+struct py_string {
+    uint32_t form; /* 0: could not be read; 1, 2, 4: bytes a character (Latin-1, UCS-2, UCS-4); 8: bytes of unknown encoding */
+    uint64_t len;  /* characters it has in the target; bytes of a table, whose form is 1 */
+    const uint8_t *data;
+    uint64_t len_bytes; /* of data; fewer than `len` is long where it was cut */
+};
+
+/* What is kept of a code object; the same as a CODE record of a trace says. */
+struct py_code {
+    uint32_t python_version; /* PY_VERSION_HEX: says how the line table is encoded */
+    bool debug_build, free_threaded;
+    int64_t first_line;      /* co_firstlineno */
+    uint32_t co_flags;
+    uint32_t code_len_bytes; /* of the bytecode; 0 when unknown */
+    struct py_string name, qualname, filename, line_table;
+};
+
 struct py_code_limits {
     uint32_t string_max_bytes;     /* longer names are cut (and counted by the caller) */
     uint32_t line_table_max_bytes;
 };
 
 /*
- * Reads a code object through `read` into the fields of a CODE record. Everything variable lies in `storage`
+ * Reads a code object through `read`. Everything variable lies in `storage`
  * (cleared first). What cannot be read is left as form 0; false only when the header itself cannot be read.
  * A string or table longer than the limit is cut, its full length kept.
  */
 bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address,
-                  const struct py_code_limits *limits, struct buf *storage, struct trace_code *out);
+                  const struct py_code_limits *limits, struct buf *storage, struct py_code *out);
 /* Every part that code objects of its version have is there in full length. */
-bool py_code_complete(const struct trace_code *code);
+bool py_code_complete(const struct py_code *code);
 
 /*
  * The str at `address` (a bytes object in 2.7) in UTF-8, appended to `out`; cut at so many bytes of its own. False when
@@ -42,7 +59,7 @@ bool py_string_read(const struct py_layout *layout, py_read_fn read, void *ctx, 
                     struct buf *storage, struct buf *out);
 
 /* A name in UTF-8 (lone surrogates as U+FFFD), appended to `out`; "…" appended where it was cut; "?" when unread. */
-void py_string_text(uint32_t form, uint64_t len_chars, struct trace_bytes data, struct buf *out);
+void py_string_text(const struct py_string *s, struct buf *out);
 
 struct py_position {
     bool has_line, has_columns;
@@ -55,6 +72,6 @@ struct py_position {
  * it, or of a version that is not known: the nearest line before it in the table, else co_firstlineno; then `exact`
  * is false.
  */
-struct py_position py_code_position(const struct trace_code *code, int64_t offset, bool *exact);
+struct py_position py_code_position(const struct py_code *code, int64_t offset, bool *exact);
 
 #endif

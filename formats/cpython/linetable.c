@@ -162,17 +162,17 @@ static bool walk_table(enum py_lines lines, struct bytes *b, bool cut, int64_t o
     return false;
 }
 
-struct py_position py_code_position(const struct trace_code *code, int64_t offset, bool *exact)
+struct py_position py_code_position(const struct py_code *code, int64_t offset, bool *exact)
 {
     const struct py_behaviour *version = py_behaviour_of(code->python_version);
     struct step step = {code->first_line, code->first_line, -1, -1, true};
-    bool cut = code->line_table.len_bytes < code->line_table_len;
+    bool cut = code->line_table.len_bytes < code->line_table.len;
     struct bytes b = bytes_of(code->line_table.data, code->line_table.len_bytes);
 
     *exact = false;
     if (!fits(code->first_line))
         return (struct py_position){0};
-    if (version && offset >= 0 && code->line_table_form == 1)
+    if (version && offset >= 0 && code->line_table.form == 1)
         *exact = walk_table(version->lines, &b, cut, offset, &step);
     if (code->code_len_bytes && offset >= code->code_len_bytes)
         *exact = false;

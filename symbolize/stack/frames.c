@@ -53,10 +53,31 @@ static struct error *put_frame(struct frames *f, const struct model_frame *frame
     return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-static struct error *code_text(struct frames *f, uint32_t form, uint64_t len, struct trace_bytes data, uint32_t *out)
+static struct py_string string_of(uint32_t form, uint64_t len, struct trace_bytes data)
+{
+    return (struct py_string){form, len, data.data, data.len_bytes};
+}
+
+static struct py_code code_of(const struct trace_code *r)
+{
+    return (struct py_code){
+        .python_version = r->python_version,
+        .debug_build = r->python_flags & TRACE_CODE_DEBUG,
+        .free_threaded = r->python_flags & TRACE_CODE_FREE_THREADED,
+        .first_line = r->first_line,
+        .co_flags = r->co_flags,
+        .code_len_bytes = r->code_len_bytes,
+        .name = string_of(r->name_form, r->name_len, r->name),
+        .qualname = string_of(r->qualname_form, r->qualname_len, r->qualname),
+        .filename = string_of(r->filename_form, r->filename_len, r->filename),
+        .line_table = string_of(r->line_table_form, r->line_table_len, r->line_table),
+    };
+}
+
+static struct error *code_text(struct frames *f, const struct py_string *s, uint32_t *out)
 {
     buf_clear(&f->text);
-    py_string_text(form, len, data, &f->text);
+    py_string_text(s, &f->text);
     if (f->text.bad)
         return error_no_memory();
     return text_of(f, (const char *)f->text.data, f->text.len_bytes, out);
@@ -65,22 +86,19 @@ static struct error *code_text(struct frames *f, uint32_t form, uint64_t len, st
 static struct error *python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
                                   uint32_t interpreter, uint32_t *out)
 {
-    const struct trace_code *code = &e->codes.data[from->ref];
+    const struct py_code code = code_of(&e->codes.data[from->ref]);
     struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter};
 
-    if (code->qualname_form)
-        TRY(code_text(f, code->qualname_form, code->qualname_len, code->qualname, &frame.function));
-    else
-        TRY(code_text(f, code->name_form, code->name_len, code->name, &frame.function));
-    if (code->filename_form)
-        TRY(code_text(f, code->filename_form, code->filename_len, code->filename, &frame.file));
+    TRY(code_text(f, code.qualname.form ? &code.qualname : &code.name, &frame.function));
+    if (code.filename.form)
+        TRY(code_text(f, &code.filename, &frame.file));
     if (from->ref) {
         bool exact;
-        if (code->first_line > 0 && code->first_line < UINT32_MAX)
-            frame.function_line = (uint32_t)code->first_line;
-        struct py_position position = py_code_position(code, from->at, &exact);
+        if (code.first_line > 0 && code.first_line < UINT32_MAX)
+            frame.function_line = (uint32_t)code.first_line;
+        struct py_position position = py_code_position(&code, from->at, &exact);
         /* The last line of a table that was cut says nothing about what lies behind. */
-        bool beyond = !exact && from->at >= 0 && code->line_table.len_bytes < code->line_table_len;
+        bool beyond = !exact && from->at >= 0 && code.line_table.len_bytes < code.line_table.len;
         if (position.has_line && position.line > 0 && !beyond)
             frame.line = (uint32_t)position.line;
         if (position.has_columns && exact && position.column >= 0)

@@ -11,12 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
     if (len_bytes < 6)
         return 0;
     bool exact;
-    struct trace_code code = {.python_version = data[0] % 2 ? 0x03000000u | (uint32_t)(data[1] % 16) << 16 : 0x02070000u,
-                              .first_line = data[2],
-                              .code_len_bytes = (uint32_t)data[3] << 8,
-                              .line_table_form = 1,
-                              .line_table_len = len_bytes - 6 + (data[5] & 1),
-                              .line_table = {data + 6, len_bytes - 6}};
+    struct py_code code = {.python_version = data[0] % 2 ? 0x03000000u | (uint32_t)(data[1] % 16) << 16 : 0x02070000u,
+                           .first_line = data[2],
+                           .code_len_bytes = (uint32_t)data[3] << 8,
+                           .line_table = {1, len_bytes - 6 + (data[5] & 1), data + 6, len_bytes - 6}};
     /* Each look-up reads the table from its start, so only some: side by side, and spread out. */
     int64_t step = 1 + data[4] * 16;
     for (int64_t i = 0, offset = -1; i < 64; i++, offset += i % 2 ? 1 : step)

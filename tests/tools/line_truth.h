@@ -15,7 +15,7 @@
 #include "formats/cpython/code.h"
 
 struct line_truth {
-    struct trace_code code;
+    struct py_code code;
     uint8_t *table;
     char name[256];              /* of the code object, for messages */
     uint64_t code_objects, bytes; /* so much bytecode was compared */
@@ -37,9 +37,7 @@ static inline bool line_truth_code(struct line_truth *t, const char *line)
     for (size_t i = 0; i < len; i++)
         if (!t->table || sscanf(hex + 2 * i, "%2hhx", &t->table[i]) != 1)
             return false;
-    t->code.line_table_form = 1;
-    t->code.line_table_len = len;
-    t->code.line_table = (struct trace_bytes){t->table, len};
+    t->code.line_table = (struct py_string){1, len, t->table, len};
     t->code_objects++;
     return true;
 }

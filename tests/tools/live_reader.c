@@ -77,11 +77,11 @@ static bool find_image(struct target *t)
     return found;
 }
 
-static void print_string(const char *label, uint32_t form, uint64_t len, struct trace_bytes data)
+static void print_string(const char *label, const struct py_string *string)
 {
     struct buf text = {0};
 
-    py_string_text(form, len, data, &text);
+    py_string_text(string, &text);
     printf("\t%s=%s", label, buf_cstr(&text));
     buf_deinit(&text);
 }
@@ -91,7 +91,7 @@ static void print_frame(struct target *t, uint64_t code_address, uint64_t instru
     static const struct py_code_limits limits = {65536, 1 << 20};
     const struct py_layout *l = &t->image.layout;
     struct buf storage = {0};
-    struct trace_code code;
+    struct py_code code;
     uint32_t first_traceable = 0;
     bool exact;
 
@@ -105,9 +105,9 @@ static void print_frame(struct target *t, uint64_t code_address, uint64_t instru
     printf("frame\tline=%d\tfirst=%d\tcomplete=%d\texact=%d\tstarted=%d\tflags=%x\tlen=%u", (int)p.line,
            (int)code.first_line, py_code_complete(&code), exact, offset >= 2 * (int64_t)first_traceable,
            code.co_flags, code.code_len_bytes);
-    print_string("name", code.name_form, code.name_len, code.name);
-    print_string("qualname", code.qualname_form, code.qualname_len, code.qualname);
-    print_string("file", code.filename_form, code.filename_len, code.filename);
+    print_string("name", &code.name);
+    print_string("qualname", &code.qualname);
+    print_string("file", &code.filename);
     printf("\n");
     buf_deinit(&storage);
 }

@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     }
     struct py_code_limits limits = {.string_max_bytes = 65536, .line_table_max_bytes = 1 << 20};
     for (uint32_t i = 0; i < walk.result.entry_count; i++) {
-        struct trace_code code;
+        struct py_code code;
         bool exact;
         uint64_t address = entries[i].address & WIRE_ADDRESS;
         if (entries[i].address & WIRE_RUN) {
@@ -119,9 +119,7 @@ int main(int argc, char **argv)
         }
         struct py_position at = py_code_position(&code, entries[i].offset, &exact);
         buf_clear(&text);
-        py_string_text(code.qualname_form ? code.qualname_form : code.name_form,
-                       code.qualname_form ? code.qualname_len : code.name_len,
-                       code.qualname_form ? code.qualname : code.name, &text);
+        py_string_text(code.qualname.form ? &code.qualname : &code.name, &text);
         printf("%s\t%d\n", buf_cstr(&text), at.line);
     }
     printf("# %s\n", trace_loss_name(walk.result.end));

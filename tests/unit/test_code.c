@@ -110,11 +110,11 @@ static struct space *space_create(uint32_t version_hex)
 
 static const struct py_code_limits wide = {4096, 65536};
 
-static void assert_text(uint32_t form, uint64_t chars, struct trace_bytes data, const char *text)
+static void assert_text(struct py_string string, const char *text)
 {
     struct buf out = {0};
 
-    py_string_text(form, chars, data, &out);
+    py_string_text(&string, &out);
     assert_string_equal(buf_cstr(&out), text);
     buf_deinit(&out);
 }
@@ -126,7 +126,7 @@ static void read_whole(uint32_t version_hex)
     static const uint32_t fraktur[] = {0x1d518, 'n', 'i', 0xe9};
     uint8_t table[3000];
     struct buf storage = {0};
-    struct trace_code c;
+    struct py_code c;
 
     for (size_t i = 0; i < sizeof table; i++)
         table[i] = (uint8_t)i;
@@ -138,10 +138,10 @@ static void read_whole(uint32_t version_hex)
     assert_int_equal(c.first_line, 7);
     assert_int_equal(c.co_flags, 0x83);
     assert_int_equal(c.code_len_bytes, 42);
-    assert_text(c.name_form, c.name_len, c.name, "日本");
-    assert_text(c.qualname_form, c.qualname_len, c.qualname, "𝔘nié");
-    assert_text(c.filename_form, c.filename_len, c.filename, "/x/y.py");
-    assert_int_equal(c.line_table_len, sizeof table);
+    assert_text(c.name, "日本");
+    assert_text(c.qualname, "𝔘nié");
+    assert_text(c.filename, "/x/y.py");
+    assert_int_equal(c.line_table.len, sizeof table);
     assert_memory_equal(c.line_table.data, table, sizeof table);
     /* Everything lies in the storage, also after it grew. */
     assert_true(c.name.data >= storage.data && c.line_table.data + sizeof table <= storage.data + storage.len_bytes);
@@ -160,7 +160,7 @@ static void test_latin1_and_legacy(void **state)
 {
     struct space *s = space_create(0x030b07f0);
     struct buf storage = {0};
-    struct trace_code c;
+    struct py_code c;
 
     (void)state;
     uint64_t table = make_bytes(s, "", 0), code = make_code(s, make_str(s, 1, false, true, "na\xefve", 5),
@@ -168,10 +168,10 @@ static void test_latin1_and_legacy(void **state)
                                                             make_ascii(s, ""), table);
     assert_true(py_code_read(&s->layout, space_read, s, code, &wide, &storage, &c));
     assert_true(py_code_complete(&c));
-    assert_text(c.name_form, c.name_len, c.name, "naïve");
-    assert_text(c.qualname_form, c.qualname_len, c.qualname, "legacy");
-    assert_text(c.filename_form, c.filename_len, c.filename, "");
-    assert_int_equal(c.line_table_form, 1);
+    assert_text(c.name, "naïve");
+    assert_text(c.qualname, "legacy");
+    assert_text(c.filename, "");
+    assert_int_equal(c.line_table.form, 1);
     buf_deinit(&storage);
     free(s);
 }
@@ -182,20 +182,20 @@ static void test_limits(void **state)
     struct space *s = space_create(0x030c01f0);
     static const uint16_t greek[] = {0x3b1, 0x3b2, 0x3b3, 0x3b4};
     struct buf storage = {0};
-    struct trace_code c;
+    struct py_code c;
 
     (void)state;
     uint64_t code = make_code(s, make_ascii(s, "seven__"), make_str(s, 2, false, true, greek, 4),
                               make_ascii(s, "/long/path.py"), make_bytes(s, "\1\2\3\4", 4));
     assert_true(py_code_read(&s->layout, space_read, s, code, &narrow, &storage, &c));
     assert_false(py_code_complete(&c));
-    assert_text(c.name_form, c.name_len, c.name, "seven__");
-    assert_int_equal(c.qualname_len, 4);
+    assert_text(c.name, "seven__");
+    assert_int_equal(c.qualname.len, 4);
     assert_int_equal(c.qualname.len_bytes, 6);
-    assert_text(c.qualname_form, c.qualname_len, c.qualname, "αβγ…");
-    assert_int_equal(c.filename_len, 13);
-    assert_text(c.filename_form, c.filename_len, c.filename, "/long/p…");
-    assert_int_equal(c.line_table_len, 4);
+    assert_text(c.qualname, "αβγ…");
+    assert_int_equal(c.filename.len, 13);
+    assert_text(c.filename, "/long/p…");
+    assert_int_equal(c.line_table.len, 4);
     assert_int_equal(c.line_table.len_bytes, 3);
     buf_deinit(&storage);
     free(s);
@@ -206,7 +206,7 @@ static void test_old(void **state)
 {
     static const uint16_t japanese[] = {0x65e5, 0x672c};
     struct buf storage = {0};
-    struct trace_code c;
+    struct py_code c;
 
     (void)state;
     for (int is_2 = 0; is_2 < 2; is_2++) {
@@ -221,11 +221,11 @@ static void test_old(void **state)
         assert_int_equal(c.first_line, 7);
         assert_int_equal(c.co_flags, 0x83);
         assert_int_equal(c.code_len_bytes, 0);
-        assert_int_equal(c.name_form, is_2 ? 8 : 2);
-        assert_int_equal(c.qualname_form, 0);
-        assert_text(c.name_form, c.name_len, c.name, "日本");
-        assert_text(c.filename_form, c.filename_len, c.filename, is_2 ? "/x/\uFFFD.py" : "/x/y.py");
-        assert_int_equal(c.line_table_len, 4);
+        assert_int_equal(c.name.form, is_2 ? 8 : 2);
+        assert_int_equal(c.qualname.form, 0);
+        assert_text(c.name, "日本");
+        assert_text(c.filename, is_2 ? "/x/\uFFFD.py" : "/x/y.py");
+        assert_int_equal(c.line_table.len, 4);
         assert_memory_equal(c.line_table.data, "\1\2\3\4", 4);
         free(s);
     }
@@ -237,7 +237,7 @@ static void test_holes(void **state)
 {
     struct space *s = space_create(0x030c01f0);
     struct buf storage = {0};
-    struct trace_code c;
+    struct py_code c;
     uint32_t complete = 0, no_header = 0, no_name = 0;
 
     (void)state;
@@ -249,13 +249,13 @@ static void test_holes(void **state)
             continue;
         }
         assert_int_equal(c.first_line, 7);
-        int missing = !c.name_form + !c.qualname_form + !c.filename_form + !c.line_table_form;
+        int missing = !c.name.form + !c.qualname.form + !c.filename.form + !c.line_table.form;
         assert_true(missing <= 1);
         assert_true(py_code_complete(&c) == (missing == 0));
         complete += !missing;
-        no_name += !c.name_form;
-        if (!c.name_form)
-            assert_text(c.name_form, c.name_len, c.name, "?");
+        no_name += !c.name.form;
+        if (!c.name.form)
+            assert_text(c.name, "?");
     }
     assert_int_equal(no_header, s->layout.code_len_bytes);
     assert_int_equal(no_name, s->layout.str_state + 4 + 4);
@@ -269,7 +269,7 @@ static void test_garbage(void **state)
     struct space *s = space_create(0x030c01f0);
     const struct py_layout *l = &s->layout;
     struct buf storage = {0};
-    struct trace_code c;
+    struct py_code c;
 
     (void)state;
     uint64_t kind0 = make_ascii(s, "a"), kind3 = make_ascii(s, "a"), huge = make_ascii(s, "a"),
@@ -281,14 +281,14 @@ static void test_garbage(void **state)
     uint64_t code = make_code(s, kind0, kind3, huge, table);
     put(s, code + l->code_size, UINT64_MAX, 8);
     assert_true(py_code_read(l, space_read, s, code, &wide, &storage, &c));
-    assert_int_equal(c.name_form, 0);
-    assert_int_equal(c.qualname_form, 0);
-    assert_int_equal(c.filename_form, 0);
-    assert_int_equal(c.line_table_form, 0);
+    assert_int_equal(c.name.form, 0);
+    assert_int_equal(c.qualname.form, 0);
+    assert_int_equal(c.filename.form, 0);
+    assert_int_equal(c.line_table.form, 0);
     assert_int_equal(c.code_len_bytes, 0);
     code = make_code(s, 0, UINT64_MAX, 1, UINT64_MAX - 20);
     assert_true(py_code_read(l, space_read, s, code, &wide, &storage, &c));
-    assert_int_equal(c.name_form + c.qualname_form + c.filename_form + c.line_table_form, 0);
+    assert_int_equal(c.name.form + c.qualname.form + c.filename.form + c.line_table.form, 0);
     assert_false(py_code_read(l, space_read, s, UINT64_MAX - 8, &wide, &storage, &c));
     srand(1);
     for (int round = 0; round < 20000; round++) {
@@ -303,7 +303,7 @@ static void test_garbage(void **state)
 }
 
 #define TEXT(form, chars, literal, text) \
-    assert_text(form, chars, (struct trace_bytes){(const uint8_t *)(literal), sizeof(literal) - 1}, text)
+    assert_text((struct py_string){form, chars, (const uint8_t *)(literal), sizeof(literal) - 1}, text)
 
 static void test_text(void **state)
 {
@@ -324,8 +324,8 @@ static void test_text(void **state)
     TEXT(8, 4, "\xf0\x9d\x94\x98", "𝔘");
     TEXT(0, 5, "abcde", "?");
     TEXT(3, 5, "abcde", "?");
-    assert_text(1, 0, (struct trace_bytes){0}, "");
-    assert_text(1, 9, (struct trace_bytes){0}, "…");
+    assert_text((struct py_string){.form = 1}, "");
+    assert_text((struct py_string){.form = 1, .len = 9}, "…");
 }
 
 int main(void)

@@ -49,13 +49,12 @@ GOLDEN("3.15", python_3_15)
 static const uint32_t versions[] = {0x020712f0, 0x03060ff0, 0x030912f0, 0x030a0df0, 0x030b07f0, 0x030d00f0};
 #define VERSION_COUNT (sizeof versions / sizeof *versions)
 
-static struct trace_code code_of(uint32_t version, const uint8_t *table, uint64_t len)
+static struct py_code code_of(uint32_t version, const uint8_t *table, uint64_t len)
 {
-    return (struct trace_code){.python_version = version, .first_line = 10, .line_table_form = 1,
-                               .line_table_len = len, .line_table = {table, len}};
+    return (struct py_code){.python_version = version, .first_line = 10, .line_table = {1, len, table, len}};
 }
 
-static void assert_inexact(const struct trace_code *code, int64_t offset, int32_t line)
+static void assert_inexact(const struct py_code *code, int64_t offset, int32_t line)
 {
     bool exact = true;
     struct py_position p = py_code_position(code, offset, &exact);
@@ -71,7 +70,7 @@ static void test_before_first_instruction(void **state)
 {
     (void)state;
     for (size_t i = 0; i < VERSION_COUNT; i++) {
-        struct trace_code code = code_of(versions[i], (const uint8_t *)"\2\1\2\1", 4);
+        struct py_code code = code_of(versions[i], (const uint8_t *)"\2\1\2\1", 4);
         assert_inexact(&code, -1, 10);
         assert_inexact(&code, -2, 10);
         assert_inexact(&code, INT64_MIN, 10);
@@ -82,7 +81,7 @@ static void test_missing_table(void **state)
 {
     (void)state;
     for (size_t i = 0; i < VERSION_COUNT; i++) {
-        struct trace_code code = {.python_version = versions[i], .first_line = 10};
+        struct py_code code = {.python_version = versions[i], .first_line = 10};
         assert_inexact(&code, 0, 10);
         assert_inexact(&code, INT64_MAX, 10);
     }
@@ -92,7 +91,7 @@ static void test_missing_table(void **state)
 static void test_unknown_version(void **state)
 {
     static const uint8_t locations[] = {0xe8, 0x02, 0xe8, 0x04, 0xe8, 0x06};
-    struct trace_code code = code_of(0x030b07f0, locations, sizeof locations);
+    struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
     bool exact;
 
     (void)state;
@@ -109,7 +108,7 @@ static void test_cut_table(void **state)
 {
     static const uint8_t locations[] = {0xe8, 0x02, 0xe8, 0x04, 0xe8, 0x06}; /* one unit each, +1 +2 +3 */
     static const uint8_t pairs[] = {2, 1, 2, 2, 2, 3};
-    struct trace_code code = code_of(0x030b07f0, locations, sizeof locations);
+    struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
     bool exact;
 
     (void)state;
@@ -127,7 +126,7 @@ static void test_cut_table(void **state)
     assert_int_equal(py_code_position(&code, 3, &exact).line, 11);
     assert_true(exact);
     assert_inexact(&code, 4, 13);
-    code.line_table_len = 4;
+    code.line_table.len = 4;
     assert_int_equal(py_code_position(&code, 4, &exact).line, 13);
     assert_true(exact);
     code.code_len_bytes = 6;
@@ -138,7 +137,7 @@ static void test_no_line(void **state)
 {
     static const uint8_t locations[] = {0xe8, 0x02, 0xf8, 0xe8, 0x02};
     static const uint8_t pairs[] = {2, 1, 2, 0x80, 2, 1};
-    struct trace_code code = code_of(0x030b07f0, locations, sizeof locations);
+    struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
     bool exact;
 
     (void)state;
@@ -153,7 +152,7 @@ static void test_no_line(void **state)
 static void test_absurd_numbers(void **state)
 {
     uint8_t table[4000];
-    struct trace_code code = code_of(0x030b07f0, table, sizeof table);
+    struct py_code code = code_of(0x030b07f0, table, sizeof table);
     bool exact;
 
     (void)state;
@@ -189,7 +188,7 @@ static void test_random_bytes(void **state)
         uint8_t *copy = malloc(len + 1);
         memcpy(copy, table, len);
         uint8_t *tight = realloc(copy, len ? len : 1);
-        struct trace_code code = code_of(versions[round % VERSION_COUNT], tight, len);
+        struct py_code code = code_of(versions[round % VERSION_COUNT], tight, len);
         code.first_line = (int64_t)rand() << 20;
         py_code_position(&code, rand() % 1000, &exact);
         free(tight);

@@ -145,7 +145,7 @@ static void check_frames(const char *path, struct space *space)
     assert_int_equal(walk_find_tstate(&walk), !only_listed);
     assert_int_equal(run(&p), LOSS_complete);
     for (uint32_t i = 0; i < walk.result.entry_count; i++) {
-        struct trace_code code;
+        struct py_code code;
         bool exact;
         if (entries[i].address & WIRE_RUN) {
             buf_put_str(&text, "--\n");
@@ -153,10 +153,7 @@ static void check_frames(const char *path, struct space *space)
         }
         assert_true(py_code_read(&walk.config.layout, play_code, space, entries[i].address & WIRE_ADDRESS, &limits, &storage, &code));
         assert_true(py_code_complete(&code));
-        if (space->layout.code_qualname != PY_NONE)
-            py_string_text(code.qualname_form, code.qualname_len, code.qualname, &text);
-        else
-            py_string_text(code.name_form, code.name_len, code.name, &text);
+        py_string_text(space->layout.code_qualname != PY_NONE ? &code.qualname : &code.name, &text);
         buf_printf(&text, "\t%d\n", py_code_position(&code, entries[i].offset, &exact).line);
     }
     buf_put_str(&text, "# complete\n");
