@@ -70,7 +70,7 @@ static inline enum arch_epilogue arch_epilogue_at(unsigned long long code)
  * The registers that the kernel saved for a signal handler, as they lie from ARCH_SIGNAL_REGISTERS above the stack
  * pointer on: uc_mcontext.gregs of struct ucontext (arch/x86/include/uapi/asm/sigcontext.h).
  */
-#define ARCH_SIGNAL_REGISTERS 40
+#define ARCH_SIGNAL_REGISTERS X86_64_SIGNAL_REGISTERS
 static inline void arch_signal_registers(unsigned long long *out, const unsigned long long *saved)
 {
     for (int i = 0; i < 8; i++)

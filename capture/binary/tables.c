@@ -224,9 +224,9 @@ static bool base_of(const struct module *module, const struct code_mapping *m, u
 
     if (module->kind == MODULE_VDSO)
         bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
-    else if (!elf_load_bias(&module->identity.segments, m->address, m->file_offset, m->length, &bias))
+    else if (!elf_load_bias(&module->identity.segments, m->address, m->file_offset, m->length, ARCH_PAGE_BYTES, &bias))
         return false;
-    *base = bias + elf_base_vaddr(&module->identity.segments);
+    *base = bias + elf_base_vaddr(&module->identity.segments, ARCH_PAGE_BYTES);
     return true;
 }
 

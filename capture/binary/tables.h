@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "formats/elf/unwind_row.h"
+#include "bpf/arch.h"
 #include "bpf/wire.h"
 #include "capture/binary/code_mappings.h"
 #include "capture/binary/modules.h"

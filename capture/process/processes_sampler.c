@@ -185,7 +185,7 @@ struct error *processes_look_at(struct processes *p, struct process *process, st
     }
     if (m->module->python.is_python && !process->python &&
         (m->module->python.refused || elf_load_bias(&m->module->identity.segments, m->address, m->file_offset, m->length,
-                                                     &process->python_bias))) {
+                                                     ARCH_PAGE_BYTES, &process->python_bias))) {
         process->python = m->module;
         process->python_since_ns = process->since_ns ? m->time_ns : 0;
         p->counts.refused += m->module->python.refused != NULL;

@@ -163,10 +163,10 @@ static void describe_old(const struct elf_file *f, const struct found *found, st
     img->runtime_vaddr = symbols[SYM_CURRENT_OLD].st_value;
     img->interpreters_vaddr = has(found, SYM_INTERPRETERS)
                                   ? symbols[SYM_INTERPRETERS].st_value
-                                  : py_machine_variable(f, &symbols[SYM_INTERPRETERS_GET], 0, true);
+                                  : py_machine_variable(f, &symbols[SYM_INTERPRETERS_GET], false, true);
     if (version->state == PY_STATE_VARIABLE_KEY)
         img->thread_key_vaddr = has(found, SYM_KEY) ? symbols[SYM_KEY].st_value
-                                                    : py_machine_variable(f, &symbols[SYM_KEY_USER], 7, false);
+                                                    : py_machine_variable(f, &symbols[SYM_KEY_USER], true, false);
 }
 
 /* The thread-local variables that name a thread's state. */

@@ -17,9 +17,11 @@
 #include <string.h>
 
 #include "formats/elf/cfi_file.h"
+#include "formats/elf/machine.h"
 
 #define FUNCTION_MAX_BYTES (1u << 20)
 #define FDES_MAX (1u << 20)
+#define SMALL_BYTES 128 /* of a function that does next to nothing */
 #define JUMPS_LEAST 8 /* that two parts of one function have both ways; stray bytes that look like a jump have fewer */
 
 static int32_t number_at(const uint8_t *p)
@@ -71,53 +73,42 @@ static uint32_t version_at(const struct elf_file *f, uint64_t vaddr)
 }
 
 /* A small function's code, with zeros behind; its length, or 0. */
-static size_t read_small(const struct elf_file *f, const Elf64_Sym *function, uint8_t code[128 + 16])
+static size_t read_small(const struct elf_file *f, const struct machine *machine, const Elf64_Sym *function,
+                         uint8_t code[SMALL_BYTES + MACHINE_CODE_SLACK])
 {
-    size_t len = function->st_size && function->st_size < 128 ? (size_t)function->st_size : 128;
+    size_t len = function->st_size && function->st_size < SMALL_BYTES ? (size_t)function->st_size : SMALL_BYTES;
 
-    memset(code, 0, 128 + 16);
-    if (function->st_shndx == SHN_UNDEF || f->header.e_machine != EM_X86_64 ||
-        !elf_file_read_vaddr(f, function->st_value, code, len))
+    memset(code, 0, SMALL_BYTES + MACHINE_CODE_SLACK);
+    if (function->st_shndx == SHN_UNDEF || !machine || !elf_file_read_vaddr(f, function->st_value, code, len))
         return 0;
     return len;
 }
 
 uint32_t py_machine_version(const struct elf_file *f, const Elf64_Sym *get_version)
 {
-    uint8_t code[128 + 16];
-    size_t len = read_small(f, get_version, code);
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
+    uint8_t code[SMALL_BYTES + MACHINE_CODE_SLACK];
+    size_t len = read_small(f, machine, get_version, code);
     uint32_t version = 0;
+    uint64_t address;
 
-    for (size_t i = 0; i < len && !version; i++) {
-        const uint8_t *p = code + i;
-        /* lea reg, [rip + disp32] */
-        if ((p[0] & 0xfb) == 0x48 && p[1] == 0x8d && (p[2] & 0xc7) == 0x05)
-            version = version_at(f, get_version->st_value + i + 7 + (uint64_t)(int64_t)number_at(p + 3));
-        /* mov reg, imm32: in a program at a fixed address */
-        else if ((p[0] & 0xf8) == 0xb8)
-            version = version_at(f, (uint32_t)number_at(p + 1));
+    for (size_t i = 0; i < len && !version; i += machine->code_step) {
+        if (machine->address_at(code + i, get_version->st_value + i, &address))
+            version = version_at(f, address);
     }
     return version;
 }
 
-uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function, unsigned reg, bool wide)
+uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function, bool argument, bool wide)
 {
-    uint8_t code[128 + 16];
-    size_t len = read_small(f, function, code);
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
+    uint8_t code[SMALL_BYTES + MACHINE_CODE_SLACK];
+    size_t len = read_small(f, machine, function, code);
+    uint64_t address;
 
-    for (size_t i = 0; i < len; i++) {
-        const uint8_t *p = code + i;
-        uint64_t next = function->st_value + i;
-        if (wide && p[0] != 0x48)
-            continue;
-        p += wide;
-        next += wide;
-        if (p[0] != 0x8b)
-            continue;
-        if (p[1] == (0x05 | reg << 3)) /* mov reg, [rip + disp32] */
-            return next + 6 + (uint64_t)(int64_t)number_at(p + 2);
-        if (p[1] == (0x04 | reg << 3) && p[2] == 0x25) /* mov reg, [abs32] */
-            return (uint64_t)(int64_t)number_at(p + 3);
+    for (size_t i = 0; i < len; i += machine->code_step) {
+        if (machine->load_at(code + i, function->st_value + i, argument, wide, &address))
+            return address;
     }
     return 0;
 }
@@ -152,17 +143,16 @@ static bool holds(struct py_range r, uint64_t vaddr)
 }
 
 /* Calls `met` with the target of everything in `range` that looks like a jump over a distance. */
-static bool each_jump(const struct elf_file *f, struct py_range range, void (*met)(void *ctx, uint64_t target), void *ctx)
+static bool each_jump(const struct elf_file *f, const struct machine *machine, struct py_range range,
+                      void (*met)(void *ctx, uint64_t target), void *ctx)
 {
-    uint64_t len = range.end - range.start;
-    uint8_t *code = len >= 6 && len <= FUNCTION_MAX_BYTES ? malloc(len) : NULL;
+    uint64_t len = range.end - range.start, target;
+    uint8_t *code = len && len <= FUNCTION_MAX_BYTES ? calloc(1, len + MACHINE_CODE_SLACK) : NULL;
     bool ok = code && elf_file_read_vaddr(f, range.start, code, len);
 
-    for (uint64_t i = 0; ok && i + 6 <= len; i++) {
-        if (code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80)
-            met(ctx, range.start + i + 6 + (uint64_t)(int64_t)number_at(code + i + 2));
-        else if (code[i] == 0xe9)
-            met(ctx, range.start + i + 5 + (uint64_t)(int64_t)number_at(code + i + 1));
+    for (uint64_t i = 0; ok && i < len; i += machine->code_step) {
+        if (machine->jump_at(code + i, range.start + i, &target))
+            met(ctx, target);
     }
     free(code);
     return ok;
@@ -201,11 +191,12 @@ bool py_machine_cold_part(const struct elf_file *f, struct py_range function, st
 {
     struct cfi_table table;
     bool found = false;
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
 
-    if (f->header.e_machine != EM_X86_64 || !cfi_find_table(f, &table) || !table.count || table.count > FDES_MAX)
+    if (!machine || !cfi_find_table(f, &table) || !table.count || table.count > FDES_MAX)
         return false;
     struct votes votes = {.table = &table, .function = function, .count = calloc(table.count, sizeof *votes.count)};
-    if (votes.count && each_jump(f, function, vote, &votes)) {
+    if (votes.count && each_jump(f, machine, function, vote, &votes)) {
         uint64_t best = 0;
         for (uint64_t i = 1; i < table.count; i++) {
             if (votes.count[i] > votes.count[best])
@@ -213,7 +204,7 @@ bool py_machine_cold_part(const struct elf_file *f, struct py_range function, st
         }
         struct returns back = {.function = function};
         found = votes.count[best] >= JUMPS_LEAST && range_of(f, &table, best, out) && out->start != function.start &&
-                each_jump(f, *out, count_return, &back) && back.count >= JUMPS_LEAST;
+                each_jump(f, machine, *out, count_return, &back) && back.count >= JUMPS_LEAST;
     }
     free(votes.count);
     return found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interpreter's machine code tells (x86-64) where its symbols say nothing: stripped builds, up to 3.10. */
+/* What an interpreter's machine code tells where its symbols say nothing: stripped builds, up to 3.10. */
 #ifndef FORMATS_CPYTHON_MACHINE_CODE_H
 #define FORMATS_CPYTHON_MACHINE_CODE_H
 
@@ -8,8 +8,8 @@
 
 /* PY_VERSION_HEX from the string that Py_GetVersion() puts together; 0 when it cannot be told. */
 uint32_t py_machine_version(const struct elf_file *f, const Elf64_Sym *get_version);
-/* The address of the variable that a small function loads first into `reg` (0 rax, 7 rdi), or 0. */
-uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function, unsigned reg, bool wide);
+/* The address of the variable, of 8 bytes or 4, that a small function loads first as its result or for a call, or 0. */
+uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function, bool argument, bool wide);
 /*
  * The part of a function that the compiler split off and put elsewhere (GCC's .cold): the two jump into the middle of
  * one another. False when there is none.

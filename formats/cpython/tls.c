@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread-local variables on x86-64 (variant II of the System V TLS ABI).
+ * Thread-local variables, where they lie below the thread pointer (variant II of the System V TLS ABI).
  *
  * A program's own block of them ends at the thread pointer, at a distance that the linker knows. A
  * library's block lies where the dynamic linker put it, which then stands in the library's GOT. The
@@ -9,9 +9,10 @@
  */
 #include "formats/cpython/tls.h"
 
-#include <string.h>
+#include "formats/elf/machine.h"
 
 #define RELOCS_MAX 4000000
+#define FUNCTION_BYTES 64 /* looked at, of a function that returns a variable */
 
 static uint64_t tls_block_bytes(const struct elf_file *f)
 {
@@ -32,7 +33,8 @@ static void set_local_exec(const struct elf_file *f, int64_t offset, struct py_t
  * The offset that the dynamic linker stores in the second half of a tls_index at `slot`: by a
  * relocation where it depends on a symbol, else it stands in the file.
  */
-static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic *d, uint64_t slot, uint64_t *out)
+static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic *d, const struct machine *machine,
+                             uint64_t slot, uint64_t *out)
 {
     Elf64_Rela rela[256];
     uint64_t offset, count = d->relocs_bytes / sizeof *rela;
@@ -49,9 +51,9 @@ static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic 
             uint32_t type = ELF64_R_TYPE(rela[i].r_info);
             uint64_t index = ELF64_R_SYM(rela[i].r_info);
             Elf64_Sym sym = {0};
-            if (rela[i].r_offset == slot && type == R_X86_64_DTPMOD64)
+            if (rela[i].r_offset == slot && type == machine->relocation_tls_module)
                 has_module = true;
-            if (rela[i].r_offset != slot + 8 || type != R_X86_64_DTPOFF64 || has_offset)
+            if (rela[i].r_offset != slot + 8 || type != machine->relocation_tls_offset || has_offset)
                 continue;
             if (index && !elf_file_read_vaddr(f, d->symbols + index * sizeof sym, &sym, sizeof sym))
                 return false;
@@ -64,95 +66,48 @@ static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic 
     return has_module;
 }
 
-static int32_t imm32_at(const uint8_t *p)
+/* Reads it off the code of a function that does little else than load the variable. */
+static void decode_tls(const struct elf_file *f, const struct elf_dynamic *d, const struct machine *machine,
+                       const Elf64_Sym *function, struct py_tls *tls)
 {
-    int32_t v;
+    uint8_t code[FUNCTION_BYTES + MACHINE_CODE_SLACK] = {0};
+    size_t len = function->st_size && function->st_size < FUNCTION_BYTES ? function->st_size : FUNCTION_BYTES;
+    uint64_t offset;
 
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-/*
- * Reads it off the code of a function that does little else than load the variable. What compilers and the
- * linker's relaxations make of it on x86-64 (System V TLS ABI): local exec, a fixed offset; initial exec, an
- * offset in a GOT slot; general and local dynamic, a tls_index in the GOT; TLS descriptors, two words there.
- */
-static void decode_tls(const struct elf_file *f, const struct elf_dynamic *d, const Elf64_Sym *function, struct py_tls *tls)
-{
-    uint8_t code[64 + 16] = {0};
-    size_t len = function->st_size && function->st_size < 64 ? function->st_size : 64;
-    uint64_t base = function->st_value, offset;
-
-    if (f->header.e_machine != EM_X86_64 || !elf_file_read_vaddr(f, base, code, len))
+    if (!elf_file_read_vaddr(f, function->st_value, code, len))
         return;
-    for (size_t i = 0; i < len; i++) {
-        const uint8_t *p = code + i;
-        uint64_t next = base + i;
-        /* mov reg, fs:imm32; of a fs:0 (the thread pointer) the addition follows. */
-        if (p[0] == 0x64 && (p[1] & 0xfb) == 0x48 && p[2] == 0x8b && (p[3] & 0xc7) == 0x04 && p[4] == 0x25) {
-            if (imm32_at(p + 5)) {
-                set_local_exec(f, imm32_at(p + 5), tls);
-                return;
-            }
-            const uint8_t *q = p + 9;
-            if ((q[0] & 0xf8) == 0x48 && (q[1] == 0x8d || q[1] == 0x8b) && (q[2] & 0xc0) == 0x80 &&
-                (q[2] & 7) != 4) { /* lea or mov reg, [reg + imm32] */
-                set_local_exec(f, imm32_at(q + 3), tls);
-                return;
-            }
-            if ((q[0] & 0xf8) == 0x48 && q[1] == 0x03 && (q[2] & 0xc7) == 0x05) { /* add reg, [rip + disp32] */
-                *tls =
-                    (struct py_tls){.kind = PY_TLS_SLOT, .slot_vaddr = next + 16 + (uint64_t)(int64_t)imm32_at(q + 3)};
-                return;
-            }
-        }
-        /* Where a descriptor was relaxed, a two-byte nop stands for the call. */
-        bool then_loads = p[7] == 0x64 || (p[7] == 0x66 && p[8] == 0x90 && p[9] == 0x64);
-        /* mov reg, imm32; mov reg, fs:[reg] */
-        if (p[0] == 0x48 && p[1] == 0xc7 && (p[2] & 0xf8) == 0xc0 && then_loads) {
-            set_local_exec(f, imm32_at(p + 3), tls);
-            return;
-        }
-        /* mov reg, [rip + disp32]; mov reg, fs:[reg] */
-        if ((p[0] & 0xfb) == 0x48 && p[1] == 0x8b && (p[2] & 0xc7) == 0x05 && then_loads) {
-            *tls = (struct py_tls){.kind = PY_TLS_SLOT, .slot_vaddr = next + 7 + (uint64_t)(int64_t)imm32_at(p + 3)};
-            return;
-        }
-        /* lea rax, [rip + disp32]; call [rax] */
-        if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x05 && p[7] == 0xff && p[8] == 0x10) {
-            *tls =
-                (struct py_tls){.kind = PY_TLS_DESCRIPTOR, .slot_vaddr = next + 7 + (uint64_t)(int64_t)imm32_at(p + 3)};
-            return;
-        }
-        /* lea rdi, [rip + disp32]; call __tls_get_addr */
-        if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x3d) {
-            uint64_t slot = next + 7 + (uint64_t)(int64_t)imm32_at(p + 3);
-            bool general = i && p[-1] == 0x66;
-            if (!module_offset_at(f, d, slot, &offset))
-                return;
-            if (!general) { /* local dynamic: the module's block; the variable's offset in it follows the call */
-                const uint8_t *q = p + 7;
-                while (q < code + len &&
-                       !(q[0] == 0x48 && q[1] == 0x8b && ((q[2] & 0xc7) == 0x80 || (q[2] & 0xc7) == 0x40)))
-                    q++;
-                if (q >= code + len)
-                    return;
-                offset += (q[2] & 0xc7) == 0x80 ? (uint64_t)(int64_t)imm32_at(q + 3) : (uint64_t)(int64_t)(int8_t)q[3];
-            }
-            if (offset < f->tls.p_memsz)
-                *tls = (struct py_tls){.kind = PY_TLS_MODULE, .offset = (int64_t)offset, .module_id_vaddr = slot};
-            return;
-        }
+    struct machine_tls found = machine->tls_at(code, len, function->st_value);
+    switch (found.model) {
+    case MACHINE_TLS_UNKNOWN:
+        break;
+    case MACHINE_TLS_OFFSET:
+        set_local_exec(f, found.offset, tls);
+        break;
+    case MACHINE_TLS_SLOT:
+        *tls = (struct py_tls){.kind = PY_TLS_SLOT, .slot_vaddr = found.slot};
+        break;
+    case MACHINE_TLS_DESCRIPTOR:
+        *tls = (struct py_tls){.kind = PY_TLS_DESCRIPTOR, .slot_vaddr = found.slot};
+        break;
+    case MACHINE_TLS_MODULE:
+        if (!module_offset_at(f, d, machine, found.slot, &offset))
+            break;
+        offset += (uint64_t)found.offset;
+        if (offset < f->tls.p_memsz)
+            *tls = (struct py_tls){.kind = PY_TLS_MODULE, .offset = (int64_t)offset, .module_id_vaddr = found.slot};
+        break;
     }
 }
 
 void py_tls_find(const struct elf_file *f, const struct elf_dynamic *d, const Elf64_Sym *getters, uint32_t getter_count,
                  const Elf64_Sym *variable, struct py_tls *tls)
 {
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
+
     *tls = (struct py_tls){0};
-    for (uint32_t i = 0; i < getter_count && tls->kind == PY_TLS_NONE; i++) {
+    for (uint32_t i = 0; machine && i < getter_count && tls->kind == PY_TLS_NONE; i++) {
         if (getters[i].st_shndx != SHN_UNDEF)
-            decode_tls(f, d, &getters[i], tls);
+            decode_tls(f, d, machine, &getters[i], tls);
     }
     if (variable->st_shndx == SHN_UNDEF || variable->st_value >= f->tls.p_memsz)
         return;

@@ -130,11 +130,12 @@ struct error *cfi_file_read(const struct elf_file *elf, struct cfi_file *f)
 {
     const GElf_Ehdr *header = &elf->header;
 
-    *f = (struct cfi_file){.elf = elf, .base_vaddr = elf_base_vaddr(&elf->segments)};
+    *f = (struct cfi_file){.elf = elf, .machine = machine_by_elf(header->e_machine)};
     if (!elf->handle || (header->e_type != ET_EXEC && header->e_type != ET_DYN))
         return error_path(ERROR_FORMAT, elf->path, "is no 64-bit ELF executable or shared library");
-    if (header->e_machine != EM_X86_64)
-        return error_path(ERROR_UNSUPPORTED, elf->path, "is for machine %u, not x86-64", header->e_machine);
+    if (!f->machine)
+        return error_path(ERROR_UNSUPPORTED, elf->path, "is for machine %u, whose code is not known", header->e_machine);
+    f->base_vaddr = elf_base_vaddr(&elf->segments, f->machine->page_bytes);
     for (size_t i = 0; i < elf->segments.count; i++) {
         const struct elf_segment *s = &elf->segments.data[i];
         if ((s->flags & PF_X) && code_end(f, s) - f->base_vaddr > UINT32_MAX)
@@ -190,22 +191,6 @@ static const uint8_t *code_bytes(struct cfi_file *f, uint64_t vaddr, uint64_t le
     return f->window + (offset - f->window_offset);
 }
 
-/* How long a NOP is (Intel's manual, volume 2, NOP: 0F 1F with an address that is not used), with its prefixes; 0: none. */
-static size_t nop_len(const uint8_t *p, size_t left)
-{
-    size_t n = 0;
-
-    while (n < left && (p[n] == 0x66 || p[n] == 0x2e))
-        n++;
-    if (n < left && p[n] == 0x90)
-        return n + 1;
-    if (left - n < 3 || p[n] != 0x0f || p[n + 1] != 0x1f)
-        return 0;
-    uint8_t mode = p[n + 2] >> 6, base = p[n + 2] & 7;
-    n += 3 + (mode != 3 && base == 4) + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
-    return n <= left ? n : 0;
-}
-
 bool cfi_file_is_padding(struct cfi_file *f, uint64_t vaddr, uint64_t len_bytes)
 {
     const uint8_t *p = code_bytes(f, vaddr, len_bytes);
@@ -214,7 +199,7 @@ bool cfi_file_is_padding(struct cfi_file *f, uint64_t vaddr, uint64_t len_bytes)
     if (!p)
         return false;
     for (size_t at = 0; at < len_bytes; at += len) {
-        len = !p[at] || p[at] == 0xcc ? 1 : nop_len(p + at, len_bytes - at);
+        len = f->machine->padding_len(p + at, len_bytes - at);
         if (!len)
             return false;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an ELF file (x86-64) keeps its call frame information, and where its code is.
+ * Where an ELF file keeps its call frame information, and where its code is.
  *
  * The file is read, not mapped, for it may shrink meanwhile; nothing in it is trusted.
  */
@@ -13,6 +13,7 @@
 #include "formats/base/err.h"
 #include "formats/elf/cfi.h"
 #include "formats/elf/file.h"
+#include "formats/elf/machine.h"
 
 /*
  * The table of .eh_frame_hdr, by way of PT_GNU_EH_FRAME; false where the file has none that can be read. What is found
@@ -28,6 +29,7 @@ struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, bool 
 
 struct cfi_file {
     const struct elf_file *elf;
+    const struct machine *machine;
     bool by_table;        /* .eh_frame was found by its header only, and `table` says where each FDE is */
     uint64_t base_vaddr;  /* elf_base_vaddr() */
     /* Of the code, what was read last. */

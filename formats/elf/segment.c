@@ -3,11 +3,9 @@
 
 #include <elf.h>
 
-#define PAGE_BYTES UINT64_C(4096)
-
-static uint64_t page_start(uint64_t at)
+static uint64_t page_start(uint64_t at, uint64_t page_bytes)
 {
-    return at & ~(PAGE_BYTES - 1);
+    return at & ~(page_bytes - 1);
 }
 
 const struct elf_segment *elf_segment_at(const struct elf_segments *segments, uint64_t vaddr)
@@ -46,24 +44,25 @@ bool elf_offset_to_vaddr(const struct elf_segments *segments, uint64_t offset, u
 }
 
 /* How well a segment explains a mapping, by the rules of the header; 0: it has no bytes there. */
-static unsigned fit(const struct elf_segment *s, uint64_t file_offset, uint64_t length)
+static unsigned fit(const struct elf_segment *s, uint64_t file_offset, uint64_t length, uint64_t page_bytes)
 {
-    uint64_t first = page_start(s->offset), end = s->offset + s->file_size;
+    uint64_t first = page_start(s->offset, page_bytes), end = s->offset + s->file_size;
 
     if (file_offset < first || file_offset >= end)
         return 0;
-    bool executable = s->flags & PF_X, begins = file_offset == first, fills = length <= page_start(end - 1) + PAGE_BYTES - first;
+    bool executable = s->flags & PF_X, begins = file_offset == first,
+         fills = length <= page_start(end - 1, page_bytes) + page_bytes - first;
     return 1u + 4u * executable + 2u * begins + fills;
 }
 
 bool elf_load_bias(const struct elf_segments *segments, uint64_t address, uint64_t file_offset, uint64_t length,
-                   uint64_t *bias)
+                   uint64_t page_bytes, uint64_t *bias)
 {
     unsigned best_fit = 0;
 
     for (size_t i = 0; i < segments->count; i++) {
         const struct elf_segment *s = &segments->data[i];
-        unsigned how = fit(s, file_offset, length);
+        unsigned how = fit(s, file_offset, length, page_bytes);
         if (how <= best_fit)
             continue;
         best_fit = how;
@@ -72,11 +71,11 @@ bool elf_load_bias(const struct elf_segments *segments, uint64_t address, uint64
     return best_fit > 0;
 }
 
-uint64_t elf_base_vaddr(const struct elf_segments *segments)
+uint64_t elf_base_vaddr(const struct elf_segments *segments, uint64_t page_bytes)
 {
     uint64_t lowest = segments->count ? UINT64_MAX : 0;
 
     for (size_t i = 0; i < segments->count; i++)
         lowest = segments->data[i].vaddr < lowest ? segments->data[i].vaddr : lowest;
-    return page_start(lowest);
+    return page_start(lowest, page_bytes);
 }

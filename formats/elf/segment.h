@@ -52,9 +52,9 @@ bool elf_offset_to_vaddr(const struct elf_segments *segments, uint64_t offset, u
  *  4. the first in the file.
  */
 bool elf_load_bias(const struct elf_segments *segments, uint64_t address, uint64_t file_offset, uint64_t length,
-                   uint64_t *bias);
+                   uint64_t page_bytes, uint64_t *bias);
 
 /* The lowest virtual address that is loaded, rounded down to a page; 0 without segments. Unwind tables count from it. */
-uint64_t elf_base_vaddr(const struct elf_segments *segments);
+uint64_t elf_base_vaddr(const struct elf_segments *segments, uint64_t page_bytes);
 
 #endif

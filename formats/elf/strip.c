@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "formats/elf/file.h"
-
-/* mov $15, %rax; syscall: a signal handler returns to it, and an unwinder knows it by these bytes where it has no rules. */
-static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+#include "formats/elf/machine.h"
 
 static int by_start(const void *a, const void *b)
 {
@@ -80,15 +78,20 @@ static bool is_dropped(const struct elf_section *s)
     return true;
 }
 
-/* `code` is sorted and joined: sections may overlap, and each byte is searched once. */
-static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const struct elf_extents *code,
-                             struct elf_extents *kept)
+/*
+ * A signal handler returns to a trampoline, and where that has no call frame information an unwinder knows it by its
+ * bytes. `code` is sorted and joined: sections may overlap, and each byte is searched once.
+ */
+static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const struct machine *machine,
+                             const struct elf_extents *code, struct elf_extents *kept)
 {
+    uint32_t len = machine->sigreturn_len;
+
     for (size_t i = 0; i < code->list.count; i++) {
         const uint8_t *p = image + code->list.data[i].start, *end = image + code->list.data[i].end;
-        for (const uint8_t *hit; (hit = memmem(p, (size_t)(end - p), sigreturn, sizeof sigreturn));) {
-            p = hit + sizeof sigreturn;
-            if (!add(kept, (uint64_t)(hit - image), sizeof sigreturn, len_bytes))
+        for (const uint8_t *hit; (hit = memmem(p, (size_t)(end - p), machine->sigreturn, len));) {
+            p = hit + len;
+            if (!add(kept, (uint64_t)(hit - image), len, len_bytes))
                 return false;
         }
     }
@@ -133,10 +136,11 @@ struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *
 
     *out = (struct elf_extents){0};
     struct error *err = elf_file_open_memory(image, len_bytes, "", &f);
+    const struct machine *machine = machine_by_elf(f.header.e_machine);
     bool ok = !err && plan_sections(&f, &plan);
     elf_file_close(&f);
     sort_and_join(&plan.code);
-    ok = ok && keep_trampolines(image, len_bytes, &plan.code, &plan.kept);
+    ok = ok && (!machine || keep_trampolines(image, len_bytes, machine, &plan.code, &plan.kept));
     sort_and_join(&plan.dropped);
     sort_and_join(&plan.kept);
     ok = ok && subtract(&plan.dropped, &plan.kept, out);

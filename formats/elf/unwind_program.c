@@ -6,10 +6,10 @@
 
 #include "formats/base/bytes.h"
 
-enum { REGISTER_RBX = 3, REGISTER_RBP = 6, REGISTER_RSP = 7, REGISTER_RIP = 16, REGISTER_MAX = 15 };
 enum { REMEMBER_MAX = 32, OPERANDS_MAX = 4 };
 
 struct run {
+    const struct machine *machine;
     struct bytes b;
     const struct cfi_section *section;
     const struct cfi_fde *fde;
@@ -23,18 +23,13 @@ struct run {
 
 static struct unwind_rule *rule_of(struct run *r, struct unwind_rules *rules, uint64_t number)
 {
-    switch (number) {
-    case REGISTER_RBX:
+    if (number == r->machine->base)
         return &rules->wide.rbx;
-    case REGISTER_RBP:
+    if (number == r->machine->fp)
         return &rules->wide.rbp;
-    case REGISTER_RSP:
+    if (number == r->machine->sp)
         return &rules->rsp;
-    case REGISTER_RIP:
-        return &rules->wide.ra;
-    default:
-        return &r->ignored;
-    }
+    return number == r->machine->return_column ? &rules->wide.ra : &r->ignored;
 }
 
 static void set_rule(struct run *r, uint64_t number, struct unwind_rule rule)
@@ -45,9 +40,9 @@ static void set_rule(struct run *r, uint64_t number, struct unwind_rule rule)
     r->changed = r->changed || at != &r->ignored;
 }
 
-static struct unwind_rule make_rule(uint8_t kind, uint64_t base, int64_t offset)
+static struct unwind_rule make_rule(const struct run *r, uint8_t kind, uint64_t base, int64_t offset)
 {
-    if (offset != (int32_t)offset || (base > REGISTER_MAX && base != UNWIND_BASE_CFA))
+    if (offset != (int32_t)offset || (base >= r->machine->general_count && base != UNWIND_BASE_CFA))
         return (struct unwind_rule){.kind = RULE_OTHER};
     return (struct unwind_rule){.kind = kind, .base = (uint8_t)base, .offset = (int32_t)offset};
 }
@@ -58,7 +53,7 @@ static struct unwind_rule make_factored(struct run *r, uint8_t kind, int64_t fac
 
     if (__builtin_mul_overflow(factored, r->fde->data_align, &offset))
         return (struct unwind_rule){.kind = RULE_OTHER};
-    return make_rule(kind, UNWIND_BASE_CFA, offset);
+    return make_rule(r, kind, UNWIND_BASE_CFA, offset);
 }
 
 /* ---- expressions ---- */
@@ -108,7 +103,7 @@ static bool run_operation(struct bytes *e, struct operand *stack, unsigned *dept
             return false;
         --*depth;
         return add_operands(top - 1, top, op == DW_OP_minus);
-    case DW_OP_breg0 ... DW_OP_breg0 + REGISTER_MAX:
+    case DW_OP_breg0 ... DW_OP_breg31:
         next = (struct operand){.kind = UNWIND_VALUE, .base = op - DW_OP_breg0, .value = bytes_sleb(e)};
         break;
     case DW_OP_lit0 ... DW_OP_lit31:
@@ -161,7 +156,7 @@ static bool is_plt(struct bytes e, int32_t *threshold)
 }
 
 /* The value of an expression, as a rule. `with_cfa`: it finds the CFA on its stack. */
-static struct unwind_rule take_expression(struct bytes *b, bool with_cfa)
+static struct unwind_rule take_expression(const struct run *r, struct bytes *b, bool with_cfa)
 {
     struct operand stack[OPERANDS_MAX] = {{.kind = UNWIND_VALUE, .base = UNWIND_BASE_CFA}};
     unsigned depth = with_cfa;
@@ -183,18 +178,18 @@ static struct unwind_rule take_expression(struct bytes *b, bool with_cfa)
         return rule;
     const struct operand *top = &stack[depth - 1];
     if (top->kind == UNWIND_VALUE)
-        return make_rule(UNWIND_VALUE, top->base, top->value);
+        return make_rule(r, UNWIND_VALUE, top->base, top->value);
     if (top->value != (int16_t)top->value)
         return rule;
-    rule = make_rule(UNWIND_MEMORY, top->base, top->address_offset);
+    rule = make_rule(r, UNWIND_MEMORY, top->base, top->address_offset);
     rule.add = (int16_t)(rule.kind == UNWIND_MEMORY ? top->value : 0);
     return rule;
 }
 
 /* The expression gives the address where the register was saved. */
-static struct unwind_rule take_address(struct bytes *b)
+static struct unwind_rule take_address(const struct run *r, struct bytes *b)
 {
-    struct unwind_rule rule = take_expression(b, true);
+    struct unwind_rule rule = take_expression(r, b, true);
 
     rule.kind = rule.kind == UNWIND_VALUE ? UNWIND_MEMORY : RULE_OTHER;
     return rule;
@@ -216,7 +211,7 @@ static void change_cfa(struct run *r, bool change_offset, int64_t offset, bool c
     if (cfa->kind != UNWIND_VALUE)
         r->broken = true;
     else
-        set_cfa(r, make_rule(UNWIND_VALUE, change_register ? number : cfa->base, change_offset ? offset : cfa->offset));
+        set_cfa(r, make_rule(r, UNWIND_VALUE, change_register ? number : cfa->base, change_offset ? offset : cfa->offset));
 }
 
 static int64_t factor(struct run *r, int64_t offset)
@@ -294,15 +289,15 @@ static void run_extended(struct run *r, uint8_t op)
     case DW_CFA_register:
         number = bytes_uleb(b);
         other = bytes_uleb(b);
-        set_rule(r, number, make_rule(UNWIND_VALUE, other, 0));
+        set_rule(r, number, make_rule(r, UNWIND_VALUE, other, 0));
         break;
     case DW_CFA_expression:
         number = bytes_uleb(b);
-        set_rule(r, number, take_address(b));
+        set_rule(r, number, take_address(r, b));
         break;
     case DW_CFA_val_expression:
         number = bytes_uleb(b);
-        set_rule(r, number, take_expression(b, true));
+        set_rule(r, number, take_expression(r, b, true));
         break;
     case DW_CFA_remember_state:
         if (r->depth == REMEMBER_MAX)
@@ -315,11 +310,11 @@ static void run_extended(struct run *r, uint8_t op)
         break;
     case DW_CFA_def_cfa:
         number = bytes_uleb(b);
-        set_cfa(r, make_rule(UNWIND_VALUE, number, (int64_t)bytes_uleb(b)));
+        set_cfa(r, make_rule(r, UNWIND_VALUE, number, (int64_t)bytes_uleb(b)));
         break;
     case DW_CFA_def_cfa_sf:
         number = bytes_uleb(b);
-        set_cfa(r, make_rule(UNWIND_VALUE, number, factor(r, bytes_sleb(b))));
+        set_cfa(r, make_rule(r, UNWIND_VALUE, number, factor(r, bytes_sleb(b))));
         break;
     case DW_CFA_def_cfa_register:
         change_cfa(r, false, 0, true, bytes_uleb(b));
@@ -331,7 +326,7 @@ static void run_extended(struct run *r, uint8_t op)
         change_cfa(r, true, factor(r, bytes_sleb(b)), false, 0);
         break;
     case DW_CFA_def_cfa_expression:
-        set_cfa(r, take_expression(b, false));
+        set_cfa(r, take_expression(r, b, false));
         break;
     case DW_CFA_GNU_args_size:
         bytes_uleb(b);
@@ -388,14 +383,15 @@ static bool run_instruction(struct run *r)
     return step != 0;
 }
 
-bool unwind_program_initial(const struct cfi_section *s, const struct cfi_fde *fde, struct unwind_rules *out)
+bool unwind_program_initial(const struct machine *machine, const struct cfi_section *s, const struct cfi_fde *fde,
+                            struct unwind_rules *out)
 {
-    struct run r = {.section = s, .fde = fde, .pc = fde->start};
+    struct run r = {.machine = machine, .section = s, .fde = fde, .pc = fde->start};
 
     r.rules.wide.cfa.kind = UNWIND_UNDEFINED;
     r.rules.wide.ra.kind = UNWIND_UNDEFINED;
     r.b = bytes_of(fde->cie_program, fde->cie_program_len);
-    if (fde->return_column != REGISTER_RIP)
+    if (fde->return_column != machine->return_column)
         return false;
     while (bytes_left(&r.b)) {
         if (run_instruction(&r))
@@ -407,8 +403,8 @@ bool unwind_program_initial(const struct cfi_section *s, const struct cfi_fde *f
     return true;
 }
 
-enum unwind_program_result unwind_program_run(const struct cfi_section *s, const struct cfi_fde *fde,
-                                              const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
+enum unwind_program_result unwind_program_run(const struct machine *machine, const struct cfi_section *s,
+                                              const struct cfi_fde *fde, const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
                                               uint64_t *broken_pc)
 {
     struct run r;
@@ -416,6 +412,7 @@ enum unwind_program_result unwind_program_run(const struct cfi_section *s, const
 
     /* Not `= {0}`: the stack of remembered rules is large and mostly unused. */
     r.b = bytes_of(fde->fde_program, fde->fde_program_len);
+    r.machine = machine;
     r.section = s;
     r.fde = fde;
     r.initial = initial;

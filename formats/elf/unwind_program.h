@@ -2,7 +2,8 @@
 /*
  * Runs the programs of call frame information (DWARF 5, section 6.4.2) and gives, for
  * each range of code, the rules of the registers that an unwinder follows: where the
- * CFA is, and where the frame keeps the return address, RBP and RBX.
+ * CFA is, and where the frame keeps the return address, the frame pointer (RBP) and
+ * the base (RBX). Which these are, struct machine says.
  *
  * Expressions are not run but understood: those that add up to "a register plus a
  * number", with at most one load, become rules as plain ones are; others are marked.
@@ -15,6 +16,7 @@
 
 #include "formats/elf/unwind_row.h"
 #include "formats/elf/cfi.h"
+#include "formats/elf/machine.h"
 
 /* Kinds beside those of enum unwind_rule_kind. */
 enum {
@@ -37,9 +39,10 @@ enum unwind_program_result {
 };
 
 /* What the CIE's program leaves behind. False when it breaks the format or is for another machine. */
-bool unwind_program_initial(const struct cfi_section *s, const struct cfi_fde *fde, struct unwind_rules *out);
-enum unwind_program_result unwind_program_run(const struct cfi_section *s, const struct cfi_fde *fde,
-                                              const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
+bool unwind_program_initial(const struct machine *machine, const struct cfi_section *s, const struct cfi_fde *fde,
+                            struct unwind_rules *out);
+enum unwind_program_result unwind_program_run(const struct machine *machine, const struct cfi_section *s,
+                                              const struct cfi_fde *fde, const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
                                               uint64_t *broken_pc);
 
 #endif

@@ -94,15 +94,6 @@ struct unwind_wide {
 #define UNWIND_PAGE_HIGH(index) ((__u32)((index) >> 32))
 #define UNWIND_SEARCH_STEPS 9
 
-/* Offsets from the RSP of an UNWIND_SIGNAL frame: struct ucontext, uc_mcontext.gregs (arch/x86/include/uapi/asm/sigcontext.h). */
-#define UNWIND_SIGNAL_R8 40
-#define UNWIND_SIGNAL_RDI 104
-#define UNWIND_SIGNAL_RBP 120
-#define UNWIND_SIGNAL_RBX 128
-#define UNWIND_SIGNAL_RDX 136
-#define UNWIND_SIGNAL_RSP 160
-#define UNWIND_SIGNAL_RIP 168
-
 #ifndef __bpf__
 static_assert(sizeof(struct unwind_row) == 8, "one word");
 static_assert(sizeof(struct unwind_rule) == 8, "one word");

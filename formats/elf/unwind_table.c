@@ -113,18 +113,29 @@ static void put_wide(struct builder *b, uint64_t pc, const struct unwind_wide *w
         put_row(b, pc, (uint16_t)id, UNWIND_WIDE, 0);
 }
 
-static bool is_rt_sigframe(const struct unwind_rules *rules)
+/* Saved by the kernel for a signal handler, in the place that the machine has for it. */
+static bool is_saved(const struct machine *machine, const struct unwind_rule *rule, uint8_t number)
+{
+    uint32_t i = 0;
+
+    while (machine->signal_registers[i] != number)
+        i++;
+    return rule_is(rule, UNWIND_MEMORY, machine->sp, (int32_t)(machine->signal_registers_at + 8 * i));
+}
+
+static bool is_rt_sigframe(const struct machine *machine, const struct unwind_rules *rules)
 {
     const struct unwind_wide *w = &rules->wide;
 
-    return rule_is(&w->cfa, UNWIND_MEMORY, 7, UNWIND_SIGNAL_RSP) && rule_is(&w->ra, UNWIND_MEMORY, 7, UNWIND_SIGNAL_RIP) &&
-           rule_is(&w->rbp, UNWIND_MEMORY, 7, UNWIND_SIGNAL_RBP) && rule_is(&w->rbx, UNWIND_MEMORY, 7, UNWIND_SIGNAL_RBX) &&
-           rule_is(&rules->rsp, UNWIND_MEMORY, 7, UNWIND_SIGNAL_RSP);
+    return is_saved(machine, &w->cfa, machine->sp) && is_saved(machine, &w->ra, machine->pc) &&
+           is_saved(machine, &w->rbp, machine->fp) && is_saved(machine, &w->rbx, machine->base) &&
+           is_saved(machine, &rules->rsp, machine->sp);
 }
 
 static bool put_rules(void *ctx, uint64_t vaddr, const struct unwind_rules *rules, bool signal_frame)
 {
     struct builder *b = ctx;
+    const struct machine *machine = b->file.machine;
     struct unwind_wide w = rules->wide;
     uint64_t pc = vaddr - b->table->base_vaddr;
 
@@ -135,7 +146,7 @@ static bool put_rules(void *ctx, uint64_t vaddr, const struct unwind_rules *rule
         return true;
     }
     if (signal_frame) {
-        if (is_rt_sigframe(rules))
+        if (is_rt_sigframe(machine, rules))
             put_row(b, pc, 0, UNWIND_SIGNAL, 0);
         else
             put_other(b, pc, UNWIND_OTHER_SIGNAL);
@@ -154,13 +165,14 @@ static bool put_rules(void *ctx, uint64_t vaddr, const struct unwind_rules *rule
     b->table->stats.rbx_lost += w.rbx.kind == UNWIND_UNDEFINED;
 
     int rbp = slot_of(&w.rbp), rbx = rbx_bits(&w.rbx);
-    bool plain = rule_is(&w.ra, UNWIND_MEMORY, UNWIND_BASE_CFA, -8) && rbp >= 0 && rbx >= 0;
+    bool plain = rule_is(&w.ra, UNWIND_MEMORY, UNWIND_BASE_CFA, machine->return_address) && rbp >= 0 && rbx >= 0;
+    bool of_sp = w.cfa.base == machine->sp, of_fp = w.cfa.base == machine->fp;
     uint8_t bits = plain ? (uint8_t)(rbx << 4) : 0;
-    if (plain && w.cfa.kind == RULE_PLT)
+    if (plain && w.cfa.kind == RULE_PLT && (machine->row_kinds & 1u << UNWIND_PLT))
         put_row(b, pc, (uint16_t)w.cfa.offset, UNWIND_PLT | bits, -rbp);
-    else if (plain && w.cfa.kind == UNWIND_VALUE && (w.cfa.base == 7 || w.cfa.base == 6) && w.cfa.offset >= 0 &&
-             w.cfa.offset % 8 == 0 && w.cfa.offset / 8 <= UINT16_MAX)
-        put_row(b, pc, (uint16_t)(w.cfa.offset / 8), (w.cfa.base == 7 ? UNWIND_RSP : UNWIND_RBP) | bits, -rbp);
+    else if (plain && w.cfa.kind == UNWIND_VALUE && (of_sp || of_fp) && w.cfa.offset >= 0 && w.cfa.offset % 8 == 0 &&
+             w.cfa.offset / 8 <= UINT16_MAX)
+        put_row(b, pc, (uint16_t)(w.cfa.offset / 8), (of_sp ? UNWIND_RSP : UNWIND_RBP) | bits, -rbp);
     else
         put_wide(b, pc, &w);
     return !b->no_memory;
@@ -184,7 +196,7 @@ static const struct initial *find_initial(struct builder *b, const struct cfi_se
 
     if (initial->cie_1 != cie_1) {
         initial->cie_1 = cie_1;
-        initial->good = fde->cie_program_len <= b->work_left && unwind_program_initial(section, fde, &initial->rules);
+        initial->good = fde->cie_program_len <= b->work_left && unwind_program_initial(b->file.machine, section, fde, &initial->rules);
         b->work_left -= fde->cie_program_len <= b->work_left ? fde->cie_program_len : b->work_left;
     }
     return initial;
@@ -207,7 +219,8 @@ static void put_fde(struct builder *b, const struct cfi_section *section, const 
     b->table->stats.fde_debug += section->debug_frame;
     if (initial->good && fde->fde_program_len <= b->work_left) {
         b->work_left -= fde->fde_program_len;
-        result = unwind_program_run(section, fde, &initial->rules, fde->signal_frame ? put_signal : put_code, b, &broken_pc);
+        result = unwind_program_run(b->file.machine, section, fde, &initial->rules, fde->signal_frame ? put_signal : put_code, b,
+                                    &broken_pc);
     }
     if (result == UNWIND_PROGRAM_BROKEN && broken_pc - base < b->end)
         put_other(b, broken_pc == fde->start ? start : broken_pc - base, UNWIND_OTHER_PROGRAM);

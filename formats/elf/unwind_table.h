@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind tables: the call frame information of an ELF file (x86-64) as sorted rows of 8
+ * Unwind tables: the call frame information of an ELF file as sorted rows of 8
  * bytes, for an unwinder that can neither parse DWARF nor wait (formats/elf/unwind_row.h).
  *
  * What is not in the file is a row too: code without information is UNWIND_NONE, so

@@ -46,5 +46,10 @@ enum x86_64_register {
 #define X86_64_SIGRETURN_BYTES 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05
 #define X86_64_SIGRETURN_LEN 9
 #define X86_64_SIGRETURN_SYSCALL 7
+/*
+ * Where the registers lie that the kernel saved for a signal handler: uc_mcontext.gregs of struct ucontext, from the
+ * stack pointer that the handler's return leaves (arch/x86/include/uapi/asm/sigcontext.h).
+ */
+#define X86_64_SIGNAL_REGISTERS 40
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "formats/base/map.h"
 #include "formats/elf/bounds.h"
+#include "formats/elf/machine.h"
 
 enum {
     NAME_COMPARED = 4096,      /* bytes of a name that are looked at to choose it */
@@ -80,7 +81,7 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
 }
 
 /* The names that the dynamic linker fills slots of the GOT for: slot address -> name. Of `left` bytes at most. */
-static bool collect_slots(const struct elf_file *f, uint64_t left, struct map *slots)
+static bool collect_slots(const struct elf_file *f, const struct machine *machine, uint64_t left, struct map *slots)
 {
     struct elf_section s = {0};
 
@@ -98,7 +99,7 @@ static bool collect_slots(const struct elf_file *f, uint64_t left, struct map *s
         for (int i = 0; data && symbols && gelf_getrela(data, i, &rela); i++) {
             GElf_Sym sym;
             unsigned type = GELF_R_TYPE(rela.r_info);
-            if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
+            if ((type != machine->relocation_jump_slot && type != machine->relocation_data) ||
                 !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
                 continue;
             const char *name = elf_name(f->handle, symbols_header.sh_link, sym.st_name);
@@ -109,35 +110,29 @@ static bool collect_slots(const struct elf_file *f, uint64_t left, struct map *s
     return true;
 }
 
-/* A stub holds one `jmp *slot(%rip)`, perhaps behind an endbr64 and with a bnd prefix. */
-static bool add_stubs(struct symbol_table *t, const GElf_Shdr *section, struct bytes data, const struct map *slots)
+/* "name@plt" for each stub of a section that jumps through one of the slots. */
+static bool add_stubs(struct symbol_table *t, const struct machine *machine, const GElf_Shdr *section,
+                      struct bytes data, const struct map *slots)
 {
-    uint64_t stub_len = section->sh_entsize == 8 ? 8 : 16;
+    bool small = section->sh_entsize == machine->stub_bytes_small;
+    uint64_t stub_len = small ? machine->stub_bytes_small : machine->stub_bytes, slot;
 
     for (uint64_t at = 0; at + stub_len <= bytes_left(&data); at += stub_len) {
-        const uint8_t *code = data.pos + at;
-        for (uint64_t i = 0; i + 6 <= stub_len; i++) {
-            if (code[i] != 0xff || code[i + 1] != 0x25)
-                continue;
-            int32_t displacement;
-            memcpy(&displacement, code + i + 2, sizeof displacement);
-            uint64_t slot = section->sh_addr + at + i + 6 + (uint64_t)(int64_t)displacement;
-            uint64_t *name = map_get(slots, slot);
-            if (!name)
-                break;
-            const char *text = (const char *)(uintptr_t)*name;
-            size_t len = strlen(text) + sizeof "@plt";
-            if (!elf_take_budget(&t->stub_names_left, len))
-                return true;
-            char *stub = arena_alloc(&t->names, len);
-            if (!stub)
-                return false;
-            snprintf(stub, len, "%s@plt", text);
-            struct symbol s = {section->sh_addr + at, section->sh_addr + at + stub_len, stub, STT_FUNC, STB_LOCAL};
-            if (!VEC_PUSH(&t->symbols, s))
-                return false;
-            break;
-        }
+        uint64_t vaddr = section->sh_addr + at;
+        uint64_t *name = machine->stub_slot(data.pos + at, stub_len, vaddr, &slot) ? map_get(slots, slot) : NULL;
+        if (!name)
+            continue;
+        const char *text = (const char *)(uintptr_t)*name;
+        size_t len = strlen(text) + sizeof "@plt";
+        if (!elf_take_budget(&t->stub_names_left, len))
+            return true;
+        char *stub = arena_alloc(&t->names, len);
+        if (!stub)
+            return false;
+        snprintf(stub, len, "%s@plt", text);
+        struct symbol s = {vaddr, vaddr + stub_len, stub, STT_FUNC, STB_LOCAL};
+        if (!VEC_PUSH(&t->symbols, s))
+            return false;
     }
     return true;
 }
@@ -146,18 +141,19 @@ bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f)
 {
     struct map slots = {0};
     struct elf_section s = {0};
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
     bool ok = true;
 
-    if (f->header.e_machine != EM_X86_64)
+    if (!machine)
         return true;
     /* Sections that do not lie are together no longer than their file. */
-    ok = collect_slots(f, f->len_bytes, &slots);
+    ok = collect_slots(f, machine, f->len_bytes, &slots);
     uint64_t left = f->len_bytes;
     t->stub_names_left = STUB_NAMES_MAX;
     while (ok && slots.count && elf_file_next_section(f, &s)) {
         if (s.header.sh_type == SHT_PROGBITS && (s.header.sh_flags & SHF_EXECINSTR) && s.name &&
             !strncmp(s.name, ".plt", 4) && elf_take_budget(&left, s.header.sh_size))
-            ok = add_stubs(t, &s.header, elf_section_bytes(&s), &slots);
+            ok = add_stubs(t, machine, &s.header, elf_section_bytes(&s), &slots);
     }
     map_deinit(&slots);
     return ok;

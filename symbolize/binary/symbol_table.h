@@ -33,7 +33,7 @@ struct symbol_table {
 bool symbol_table_add_code(struct symbol_table *t, const struct elf_file *f);
 /* The functions of its SHT_SYMTAB or SHT_DYNSYM. False when memory ran out. */
 bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t section_type);
-/* "name@plt" for the stubs of the procedure linkage table; `f` is the binary itself. x86-64 only. */
+/* "name@plt" for the stubs of the procedure linkage table; `f` is the binary itself. */
 bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f);
 bool symbol_table_finish(struct symbol_table *t);
 const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);

@@ -49,7 +49,8 @@ static struct error *find_eh_frame(struct unwind_module *m)
 static struct error *read_image(struct unwind_module *m, const char *path)
 {
     TRY(elf_file_open_memory(m->image.data, m->image.len_bytes, path, &m->elf));
-    if (!m->elf.handle || m->elf.header.e_machine != EM_X86_64) {
+    m->machine = machine_by_elf(m->elf.header.e_machine);
+    if (!m->elf.handle || !m->machine) {
         /* Nothing of it can be unwound; reading its memory would be a guess as well. */
         elf_file_close(&m->elf);
         return NULL;
@@ -182,7 +183,8 @@ bool unwind_module_fde(struct unwind_module *m, uint64_t vaddr, struct cfi_fde *
 
 bool unwind_module_bias(const struct unwind_module *m, const struct unwind_mapping *mapping, uint64_t *bias)
 {
-    return elf_load_bias(&m->elf.segments, mapping->address, mapping->file_offset, mapping->length, bias);
+    return m->machine && elf_load_bias(&m->elf.segments, mapping->address, mapping->file_offset, mapping->length,
+                                       m->machine->page_bytes, bias);
 }
 
 bool unwind_module_read(const struct unwind_module *m, uint64_t vaddr, void *out, uint64_t len_bytes)

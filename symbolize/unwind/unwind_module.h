@@ -6,6 +6,7 @@
 #include "formats/base/vec.h"
 #include "formats/elf/cfi.h"
 #include "formats/elf/file.h"
+#include "formats/elf/machine.h"
 #include "symbolize/binary/image.h"
 #include "symbolize/unwind/unwind.h"
 
@@ -20,6 +21,7 @@ struct unwind_index {
 
 struct unwind_module {
     struct image image, debug_image;
+    const struct machine *machine; /* NULL: not known, and then nothing of it can be unwound */
     struct elf_file elf, debug_elf;
     struct cfi_table table; /* of .eh_frame; count 0: it has none */
     struct cfi_section eh_frame, debug_frame; /* no data: there is none */

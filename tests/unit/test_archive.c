@@ -328,7 +328,8 @@ static void test_strip_overlapping(void **state)
 
     (void)state;
     assert_non_null(image);
-    Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_shoff = TABLE_AT,
+    Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                         .e_machine = EM_X86_64, .e_shoff = TABLE_AT,
                          .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = 1};
     memcpy(image, &header, sizeof header);
     memset(image + NAMES_AT, 'x', NAMES - 1);

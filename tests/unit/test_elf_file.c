@@ -51,8 +51,8 @@ static void test_offsets(void **state)
     assert_true(elf_offset_to_vaddr(&s, 0x600, &vaddr));
     assert_int_equal(vaddr, 0x2600);
     assert_false(elf_offset_to_vaddr(&s, 0x800, &vaddr));
-    assert_int_equal(elf_base_vaddr(&s), 0x1000);
-    assert_int_equal(elf_base_vaddr(&(struct elf_segments){0}), 0);
+    assert_int_equal(elf_base_vaddr(&s, 4096), 0x1000);
+    assert_int_equal(elf_base_vaddr(&(struct elf_segments){0}, 4096), 0);
 }
 
 /* Of two with the same bytes the executable one, wherever it stands. */
@@ -73,7 +73,7 @@ static uint64_t bias_of(const struct elf_segments *s, uint64_t file_offset, uint
 {
     uint64_t bias = 0;
 
-    return elf_load_bias(s, 0x7f0000000000 + file_offset, file_offset, length, &bias) ? bias - 0x7f0000000000 : 1;
+    return elf_load_bias(s, 0x7f0000000000 + file_offset, file_offset, length, 4096, &bias) ? bias - 0x7f0000000000 : 1;
 }
 
 static void test_load_bias(void **state)
@@ -161,7 +161,7 @@ static void check_loaded(const struct fixture *f, unsigned first_len, unsigned s
         if (!strstr(line, path) || sscanf(line, "%lx-%lx %4s %lx", &start, &end, perms, &offset) != 4 || perms[2] != 'x')
             continue;
         code++;
-        assert_true(elf_load_bias(&file.segments, start, offset, end - start, &bias));
+        assert_true(elf_load_bias(&file.segments, start, offset, end - start, 4096, &bias));
         assert_int_equal(bias, truth.bias);
     }
     fclose(maps);

@@ -127,10 +127,10 @@ static struct unwind_wide widen(const struct unwind_table *t, const struct unwin
     else if (rbx)
         wide.rbx = (struct unwind_rule){UNWIND_MEMORY, UNWIND_BASE_CFA, 0, -8 - 8 * rbx};
     if (type == UNWIND_SIGNAL) {
-        wide.cfa = (struct unwind_rule){UNWIND_MEMORY, 7, 0, UNWIND_SIGNAL_RSP};
-        wide.ra = (struct unwind_rule){UNWIND_MEMORY, 7, 0, UNWIND_SIGNAL_RIP};
-        wide.rbp = (struct unwind_rule){UNWIND_MEMORY, 7, 0, UNWIND_SIGNAL_RBP};
-        wide.rbx = (struct unwind_rule){UNWIND_MEMORY, 7, 0, UNWIND_SIGNAL_RBX};
+        wide.cfa = (struct unwind_rule){UNWIND_MEMORY, 7, 0, 160};
+        wide.ra = (struct unwind_rule){UNWIND_MEMORY, 7, 0, 168};
+        wide.rbp = (struct unwind_rule){UNWIND_MEMORY, 7, 0, 120};
+        wide.rbx = (struct unwind_rule){UNWIND_MEMORY, 7, 0, 128};
     }
     return wide;
 }
