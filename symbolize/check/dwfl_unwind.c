@@ -10,7 +10,7 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 
-enum { REGISTER_COUNT = 17, SOME_PID = 1, PAGE_BYTES = 4096 };
+enum { SOME_PID = 1 };
 
 /* Where a reported module lies, whole pages. */
 struct extent {
@@ -62,12 +62,13 @@ static bool extent_of(const struct unwind_mapping *mapping, uint64_t *bias, stru
 
     if (!module || !unwind_module_bias(module, mapping, bias))
         return false;
+    const uint64_t page = module->machine->page_bytes;
     *out = (struct extent){.low = UINT64_MAX};
     *from_start = false;
     for (size_t i = 0; i < module->elf.segments.count; i++) {
         const struct elf_segment *seg = &module->elf.segments.data[i];
-        uint64_t low = (*bias + seg->vaddr) & ~(uint64_t)(PAGE_BYTES - 1);
-        uint64_t high = (*bias + seg->vaddr + seg->mem_size + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+        uint64_t low = (*bias + seg->vaddr) & -page;
+        uint64_t high = (*bias + seg->vaddr + seg->mem_size + page - 1) & -page;
         out->low = low < out->low ? low : out->low;
         out->high = high > out->high ? high : out->high;
         *from_start |= low == mapping->address;
@@ -161,7 +162,7 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 {
     struct dwfl_space *s = arg;
 
-    return dwfl_thread_state_registers(thread, 0, REGISTER_COUNT, s->shot->registers.values);
+    return dwfl_thread_state_registers(thread, 0, (int)s->shot->registers.count, s->shot->registers.values);
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {

@@ -20,7 +20,7 @@ struct dwfl_space;
 struct error *dwfl_space_create(struct modcache *modules, const struct epoch *e, const struct unwind_mapping *mappings,
                                 uint32_t count, struct dwfl_space **out);
 void dwfl_space_destroy(struct dwfl_space *s);
-/* `shot` has 17 registers. */
+/* `shot` has the registers of the machine. */
 void dwfl_space_unwind(struct dwfl_space *s, const struct trace_snapshot *shot, struct witness_stack *out);
 
 #endif

@@ -16,7 +16,7 @@ struct table_unwinder;
 /* `modules` is borrowed. */
 struct error *table_unwinder_create(struct modcache *modules, struct table_unwinder **out);
 void table_unwinder_destroy(struct table_unwinder *t);
-/* `shot` has 17 registers. */
+/* `shot` has the registers of the machine that bpf/arch.h says. */
 struct error *table_unwinder_run(struct table_unwinder *t, const struct epoch *e, const struct trace_snapshot *shot,
                                  const struct unwind_mapping *mappings, uint32_t count, struct witness_stack *out);
 

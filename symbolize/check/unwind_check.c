@@ -13,7 +13,7 @@
 #include "symbolize/binary/symbols.h"
 #include "symbolize/check/table_unwind.h"
 
-enum { SPACES_MAX = 16, REGISTER_COUNT = 17, NO_ROW = UINT32_MAX, NS_PER_US = 1000, US_PER_S = 1000000 };
+enum { SPACES_MAX = 16, NO_ROW = UINT32_MAX, NS_PER_US = 1000, US_PER_S = 1000000 };
 
 /* A frame of either stack in the terms of the trace. */
 struct place {
@@ -447,9 +447,11 @@ static void judge_join(const struct epoch *e, const struct trace_tuple *t, struc
 static struct error *check_tuple(struct unwind_check *c, struct epoch *e, const struct trace_tuple *t,
                                  const struct trace_sample *sample, uint64_t since_ns, struct tuple_verdict *v)
 {
+    const struct machine *machine = epoch_machine(e);
+
     v->known = true;
-    v->compared = t->native_stack && t->snapshot && e->snapshots.data[t->snapshot].registers.count == REGISTER_COUNT &&
-                  (!e->has_host || e->is_x86_64);
+    v->compared = t->native_stack && t->snapshot && machine &&
+                  e->snapshots.data[t->snapshot].registers.count == machine->register_count;
     if (!v->compared)
         return NULL;
     TRY(put_kernel(c, e, t));

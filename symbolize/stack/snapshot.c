@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { FRAMES_MAX = 8192, UNWINDERS_MAX = 64, REGISTER_COUNT = 17, PROT_EXECUTE = 4, PROT_READ_WRITE = 3 };
+enum { FRAMES_MAX = 8192, UNWINDERS_MAX = 64, PROT_EXECUTE = 4, PROT_READ_WRITE = 3 };
 
 static void drop_unwinder(struct snapshots *s, struct snapshot_process *p)
 {
@@ -79,12 +79,13 @@ struct error *snapshots_unwind(struct snapshots *s, struct modcache *modules, st
     struct address_space *mappings = &e->processes.data[shot->process].mappings;
 
     s->frames.count = 0;
-    if (shot->registers.count != REGISTER_COUNT) {
-        *end = LOSS_no_user_registers;
+    const struct machine *machine = epoch_machine(e);
+    if (!machine) {
+        *end = LOSS_machine_unknown;
         return NULL;
     }
-    if (e->has_host && !e->is_x86_64) {
-        *end = LOSS_register_unsupported;
+    if (shot->registers.count != machine->register_count) {
+        *end = LOSS_no_user_registers;
         return NULL;
     }
     while (s->processes.count <= shot->process) {
@@ -99,7 +100,7 @@ struct error *snapshots_unwind(struct snapshots *s, struct modcache *modules, st
     p->used = ++s->clock;
     if (fresh) {
         make_room(s);
-        TRY(unwinder_create(&p->unwinder));
+        TRY(unwinder_create(machine, &p->unwinder));
         s->unwinder_count++;
     }
     if (fresh || p->version != mappings->version)

@@ -154,13 +154,18 @@ static bool load_frame(struct epoch *e, uint32_t type, uint32_t flags, uint32_t 
     return VEC_PUSH(&e->frames, frame);
 }
 
+const struct machine *epoch_machine(const struct epoch *e)
+{
+    return e->has_host ? e->machine : machine_by_name("x86_64");
+}
+
 static bool load_host(struct epoch *e, const struct trace_host *host)
 {
     memset(e->boot_id, 0, sizeof e->boot_id);
     if (host->boot_id.len_bytes == sizeof e->boot_id)
         memcpy(e->boot_id, host->boot_id.data, sizeof e->boot_id);
     e->has_host = true;
-    e->is_x86_64 = !strcmp(epoch_text(e, host->machine), "x86_64");
+    e->machine = machine_by_name(epoch_text(e, host->machine));
     return true;
 }
 

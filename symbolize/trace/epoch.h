@@ -14,6 +14,7 @@
 #include "formats/base/arena.h"
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
+#include "formats/elf/machine.h"
 #include "formats/trace/trace.h"
 #include "symbolize/trace/address_space.h"
 
@@ -85,9 +86,12 @@ struct epoch {
     VEC(struct trace_label_set) label_sets;
     /* Facts about the host, which outlive the epoch within a file. */
     uint8_t boot_id[16];
-    bool has_host, is_x86_64;
+    bool has_host;
+    const struct machine *machine; /* NULL: one that is not known here */
 };
 
+/* Of the host; where the trace does not say, x86-64, which was the only one. NULL: one that is not known here. */
+const struct machine *epoch_machine(const struct epoch *e);
 /* {0} is an epoch before its first record. */
 void epoch_deinit(struct epoch *e);
 /* Takes a record in. An EPOCH record forgets everything before it; kinds that define nothing are ignored. */

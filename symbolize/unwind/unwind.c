@@ -19,7 +19,6 @@
  */
 #include "symbolize/unwind/unwind.h"
 
-#include <libunwind-x86_64.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,22 +27,15 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
+#include "symbolize/unwind/remote.h"
 #include "symbolize/unwind/unwind_module.h"
 #include "symbolize/unwind/unwind_rules.h"
 
-/* Exported for debuggers that bring their own tables; no header declares it. */
-int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
-                                       int need_unwind_info, void *arg);
-
 enum {
-    BP = UNW_X86_64_RBP,
-    SP = UNW_X86_64_RSP,
-    IP = UNW_X86_64_RIP,
     ENTRY_LEN = 64,           /* bytes behind e_entry that count as the start of the program */
     SLOT_SHIFT = 40,          /* address bits of a module */
     SLOT_MAX = 1 << 20,
     CACHE_BYTES_MAX = 1 << 27,
-    RED_ZONE_BYTES = 128,     /* below the stack pointer; leaf functions may use them (System V ABI for x86-64) */
 };
 /* Above every user address, so that neither can be mistaken for memory of the process. */
 #define CODE_BASE ((uint64_t)1 << 62)
@@ -69,7 +61,9 @@ struct placement {
 };
 
 struct unwinder {
-    unw_addr_space_t space;
+    const struct machine *machine;
+    const struct remote *remote; /* libunwind for it */
+    void *space;
     const struct unwind_mapping *mappings;
     uint32_t mapping_count;
     uint64_t generation;
@@ -81,9 +75,9 @@ struct unwinder {
     struct intern rows;
 
     /* Of the run at hand. */
-    uint64_t registers[UNWIND_REGISTERS];
-    uint32_t valid; /* bit per register */
-    uint32_t lost;  /* those not valid because the snapshot does not hold where they were saved */
+    uint64_t registers[MACHINE_REGISTERS_MAX];
+    uint64_t valid; /* bit per register */
+    uint64_t lost;  /* those not valid because the snapshot does not hold where they were saved */
     const uint8_t *stack;
     uint64_t stack_address, stack_len;
     uint32_t mapping; /* of the current address; hint for the next */
@@ -129,7 +123,7 @@ static bool placement_of(struct unwinder *u, uint32_t mapping, uint64_t *bias)
     if (!p->known) {
         const struct unwind_mapping *m = &u->mappings[mapping];
         p->known = true;
-        p->good = m->module && unwind_module_bias(m->module, m, &p->bias);
+        p->good = m->module && m->module->machine == u->machine && unwind_module_bias(m->module, m, &p->bias);
     }
     *bias = p->bias;
     return p->good;
@@ -168,85 +162,70 @@ static bool read_cfi(const struct unwinder *u, uint64_t address, uint64_t *out)
     return true;
 }
 
-static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
+static bool read_memory(void *ctx, uint64_t address, uint64_t *value)
 {
-    struct unwinder *u = arg;
+    struct unwinder *u = ctx;
 
-    (void)space;
-    if (!write && (read_stack(u, address, value, sizeof *value) || read_cfi(u, address, value) ||
-                   read_module_memory(u, address, value, sizeof *value)))
-        return 0;
+    if (read_stack(u, address, value, sizeof *value) || read_cfi(u, address, value) ||
+        read_module_memory(u, address, value, sizeof *value))
+        return true;
     u->memory_fault = true;
-    return -UNW_EINVAL;
+    return false;
 }
 
-static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *value, int write, void *arg)
+static bool is_valid(const struct unwinder *u, uint32_t number)
 {
-    struct unwinder *u = arg;
+    return u->valid >> number & 1;
+}
 
-    (void)space;
-    if (write || reg < 0 || reg >= UNWIND_REGISTERS)
-        return -UNW_EBADREG;
-    if (!(u->valid & (1u << reg))) {
-        if (u->lost & (1u << reg))
+static bool read_register(void *ctx, uint32_t number, uint64_t *value)
+{
+    struct unwinder *u = ctx;
+
+    if (number >= u->machine->register_count)
+        return false;
+    if (!is_valid(u, number)) {
+        if (u->lost >> number & 1)
             u->memory_fault = true;
         else
             u->register_fault = true;
-        return -UNW_EBADREG;
+        return false;
     }
-    *value = reg == IP ? u->code : u->registers[reg];
-    return 0;
-}
-
-static int access_fpreg(unw_addr_space_t space, unw_regnum_t reg, unw_fpreg_t *value, int write, void *arg)
-{
-    (void)space, (void)reg, (void)value, (void)write, (void)arg;
-    return -UNW_EBADREG;
+    *value = number == u->machine->pc ? u->code : u->registers[number];
+    return true;
 }
 
 /* The FDE was found and copied before libunwind asks; it parses it by way of a search table with that one row. */
-static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need_unwind_info, void *arg)
+static bool find_fde(void *ctx, uint64_t pc, uint64_t *base, uint64_t *table)
 {
-    struct unwinder *u = arg;
-    unw_dyn_info_t table = {
-        .start_ip = ip, .end_ip = ip + 1, .format = UNW_INFO_FORMAT_IP_OFFSET,
-        .u.rti = {.segbase = CFI_BASE + u->fde, .table_data = CFI_BASE, .table_len = 1},
+    const struct unwinder *u = ctx;
+
+    *base = CFI_BASE + u->fde;
+    *table = CFI_BASE;
+    return pc == u->code;
+}
+
+static bool take_row(void *ctx, const void *row, size_t len_bytes, uint64_t start, uint64_t end)
+{
+    struct unwinder *u = ctx;
+
+    if (u->code < start || u->code >= end)
+        return false;
+    u->found_row = intern_id(&u->rows, row, (uint32_t)len_bytes, NULL);
+    return true;
+}
+
+static struct remote_process process_of(struct unwinder *u)
+{
+    return (struct remote_process){
+        .ctx = u, .read_memory = read_memory, .read_register = read_register, .find_fde = find_fde, .take_row = take_row,
     };
-
-    /* Anything but UNW_ENOINFO, after which libunwind would guess. */
-    if (ip != u->code || UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info, need_unwind_info, arg) < 0)
-        return -UNW_EBADFRAME;
-    return 0;
-}
-
-static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *arg)
-{
-    (void)space, (void)info, (void)arg;
-}
-
-static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *address, void *arg)
-{
-    (void)space, (void)address, (void)arg;
-    return -UNW_ENOINFO;
-}
-
-static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *arg)
-{
-    (void)space, (void)cursor, (void)arg;
-    return -UNW_EINVAL;
-}
-
-static int get_proc_name(unw_addr_space_t space, unw_word_t ip, char *name, size_t len_bytes, unw_word_t *offset,
-                         void *arg)
-{
-    (void)space, (void)ip, (void)name, (void)len_bytes, (void)offset, (void)arg;
-    return -UNW_ENOINFO;
 }
 
 /* Forgets everything that slots, copies and rows number. */
 static void forget(struct unwinder *u)
 {
-    static const uint8_t table_row[8]; /* function at +0, FDE at +0: find_proc_info() gives the bases */
+    static const uint8_t table_row[8]; /* function at +0, FDE at +0: find_fde() gives the bases */
 
     u->slots.count = 0;
     buf_clear(&u->cfi);
@@ -256,20 +235,19 @@ static void forget(struct unwinder *u)
     intern_clear(&u->rows);
 }
 
-struct error *unwinder_create(struct unwinder **out)
+struct error *unwinder_create(const struct machine *machine, struct unwinder **out)
 {
-    unw_accessors_t accessors = {
-        .find_proc_info = find_proc_info, .put_unwind_info = put_unwind_info,
-        .get_dyn_info_list_addr = get_dyn_info_list_addr, .access_mem = access_mem, .access_reg = access_reg,
-        .access_fpreg = access_fpreg, .resume = resume, .get_proc_name = get_proc_name,
-    };
-    struct unwinder *u = calloc(1, sizeof *u);
+    const struct remote *remote = remote_of(machine);
 
-    if (!u || !(u->space = unw_create_addr_space(&accessors, 0))) {
+    if (!remote)
+        return error_create(ERROR_UNSUPPORTED, "stacks of this machine cannot be unwound");
+    struct unwinder *u = calloc(1, sizeof *u);
+    if (!u || !(u->space = remote->create())) {
         free(u);
         return error_no_memory();
     }
-    unw_set_caching_policy(u->space, UNW_CACHE_NONE);
+    u->machine = machine;
+    u->remote = remote;
     forget(u);
     if (u->cfi.bad) {
         unwinder_destroy(u);
@@ -283,7 +261,7 @@ void unwinder_destroy(struct unwinder *u)
 {
     if (!u)
         return;
-    unw_destroy_addr_space(u->space);
+    u->remote->destroy(u->space);
     VEC_DEINIT(&u->placements);
     VEC_DEINIT(&u->slots);
     buf_deinit(&u->cfi);
@@ -334,49 +312,39 @@ static struct step loss(uint32_t reason)
     return (struct step){STEP_LOSS, reason};
 }
 
-static int take_row(void *arg, void *state, size_t state_len, unw_word_t start, unw_word_t end)
+/* Where a signal handler returns to, known by its bytes. */
+static bool holds_sigreturn(const struct machine *machine, const struct unwind_module *m, uint64_t vaddr)
 {
-    struct unwinder *u = arg;
+    uint8_t here[64];
 
-    if (u->code < start || u->code >= end)
-        return 0;
-    u->found_row = intern_id(&u->rows, state, (uint32_t)state_len, NULL);
-    return -UNW_ESTOPUNWIND; /* no need of the rows behind */
-}
-
-/* mov $15, %rax; syscall: where a signal handler returns to. */
-static bool holds_sigreturn(const struct unwind_module *m, uint64_t vaddr)
-{
-    static const uint8_t code[9] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-    uint8_t here[sizeof code];
-
-    return unwind_module_read(m, vaddr, here, sizeof here) && !memcmp(here, code, sizeof code);
+    return machine->sigreturn_len <= sizeof here && unwind_module_read(m, vaddr, here, machine->sigreturn_len) &&
+           !memcmp(here, machine->sigreturn, machine->sigreturn_len);
 }
 
 /* At its start, or at the system call. */
-static bool is_sigreturn(const struct unwind_module *m, uint64_t vaddr)
+static bool is_sigreturn(const struct machine *machine, const struct unwind_module *m, uint64_t vaddr)
 {
-    return holds_sigreturn(m, vaddr) || holds_sigreturn(m, vaddr - 7);
+    return holds_sigreturn(machine, m, vaddr) || holds_sigreturn(machine, m, vaddr - machine->sigreturn_syscall);
 }
 
 /* Inside the system call: the address is the one behind the trampoline, where its information has ended. */
-static bool in_sigreturn(const struct unwind_module *m, uint64_t vaddr)
+static bool in_sigreturn(const struct machine *machine, const struct unwind_module *m, uint64_t vaddr)
 {
-    return holds_sigreturn(m, vaddr - 9);
+    return holds_sigreturn(machine, m, vaddr - machine->sigreturn_len);
 }
 
 /* The rules at an address of a module, from its CFI. */
 static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64_t vaddr, bool return_address)
 {
+    const struct remote_process process = process_of(u);
     struct cfi_fde fde;
-    unw_cursor_t cursor;
     bool have_fde = unwind_module_fde(m, vaddr, &fde);
     uint64_t entry = m->elf.header.e_entry;
 
     /* The byte before the trampoline may well have rules, of another function. */
-    if (!(have_fde && fde.signal_frame) && is_sigreturn(m, vaddr + return_address))
+    if (!(have_fde && fde.signal_frame) && is_sigreturn(u->machine, m, vaddr + return_address))
         return (struct step){.kind = STEP_SIGRETURN};
-    if (!have_fde && !return_address && in_sigreturn(m, vaddr))
+    if (!have_fde && !return_address && in_sigreturn(u->machine, m, vaddr))
         return (struct step){.kind = STEP_SIGRETURN};
     if (!have_fde)
         return entry && vaddr >= entry && vaddr - entry < ENTRY_LEN ? (struct step){.kind = STEP_END}
@@ -386,7 +354,7 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
     if (!known) {
         uint64_t offset = NO_RULES;
         size_t before = u->cfi.len_bytes;
-        if (!unwind_rules_append(&fde, base, &u->cfi, &offset)) {
+        if (!unwind_rules_append(u->machine, &fde, base, &u->cfi, &offset)) {
             offset = NO_RULES;
             if (!u->cfi.bad)
                 u->cfi.len_bytes = before;
@@ -399,9 +367,8 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
     if (u->fde == NO_RULES)
         return loss(LOSS_register_unsupported);
     u->found_row = UINT64_MAX;
-    if (unw_init_remote(&cursor, u->space, u) < 0)
+    if (!u->remote->find_row(u->space, &process))
         return loss(LOSS_native_fault);
-    unw_reg_states_iterate(&cursor, take_row, u);
     if (u->found_row >= INTERN_NONE)
         return loss(LOSS_no_unwind_info);
     return (struct step){fde.signal_frame ? STEP_SIGNAL_ROW : STEP_ROW, (uint32_t)u->found_row};
@@ -439,21 +406,23 @@ static struct step step_at(struct unwinder *u, uint64_t at, bool return_address)
     return s;
 }
 
-/*
- * The registers of the interrupted code, off the frame that the kernel puts on the stack for a signal (struct
- * rt_sigframe: return address, already popped, then struct ucontext; Linux arch/x86/include/uapi/asm/sigcontext.h).
- */
+static uint64_t all_registers(const struct machine *machine)
+{
+    return ((uint64_t)1 << machine->register_count) - 1;
+}
+
+/* The registers of the interrupted code, off the frame that the kernel puts on the stack for a signal. */
 static uint32_t apply_sigreturn(struct unwinder *u)
 {
-    enum { GREGS = 40 };
-    static const uint8_t order[UNWIND_REGISTERS] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, SP, IP};
-    uint64_t gregs[UNWIND_REGISTERS];
+    const struct machine *machine = u->machine;
+    uint64_t saved[MACHINE_REGISTERS_MAX];
 
-    if (!(u->valid & (1u << SP)) || !read_stack(u, u->registers[SP] + GREGS, gregs, sizeof gregs))
+    if (!is_valid(u, machine->sp) || !read_stack(u, u->registers[machine->sp] + machine->signal_registers_at, saved,
+                                                 machine->register_count * sizeof *saved))
         return LOSS_native_fault;
-    for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
-        u->registers[order[i]] = gregs[i];
-    u->valid = (1u << UNWIND_REGISTERS) - 1;
+    for (uint32_t i = 0; i < machine->register_count; i++)
+        u->registers[machine->signal_registers[i]] = saved[i];
+    u->valid = all_registers(machine);
     u->lost = 0;
     return 0;
 }
@@ -462,14 +431,14 @@ static uint32_t apply_sigreturn(struct unwinder *u)
  * In an epilogue the rules still name the place that a register was popped from, now below the stack pointer and
  * perhaps below the snapshot. The register itself has the value by then.
  */
-static bool popped(const struct unwinder *u, unw_cursor_t *cursor, int reg, uint64_t *value)
+static bool popped(const struct unwinder *u, struct remote_cursor *cursor, uint32_t number, uint64_t *value)
 {
-    unw_save_loc_t place;
+    uint64_t address;
 
-    if (!(u->valid & (1u << reg)) || unw_get_save_loc(cursor, reg, &place) < 0 || place.type != UNW_SLT_MEMORY ||
-        place.u.addr >= u->registers[SP])
+    if (!is_valid(u, number) || !u->remote->saved_at(cursor, number, &address) ||
+        address >= u->registers[u->machine->sp])
         return false;
-    *value = u->registers[reg];
+    *value = u->registers[number];
     return true;
 }
 
@@ -477,12 +446,13 @@ static bool popped(const struct unwinder *u, unw_cursor_t *cursor, int reg, uint
  * A realigned frame's RBP is saved where RBP points, and GCC 12 does not take that back behind "pop %rbp": RBP then
  * points out of the frame; it is the caller's already, and so is what was popped before it.
  */
-static bool rbp_is_back(const struct unwinder *u, unw_cursor_t *cursor, uint64_t cfa)
+static bool fp_is_back(const struct unwinder *u, struct remote_cursor *cursor, uint64_t cfa)
 {
-    unw_save_loc_t place;
+    uint32_t fp = u->machine->fp;
+    uint64_t address;
 
-    return (u->valid & (1u << BP)) && unw_get_save_loc(cursor, BP, &place) >= 0 && place.type == UNW_SLT_MEMORY &&
-           place.u.addr == u->registers[BP] && (place.u.addr + RED_ZONE_BYTES < u->registers[SP] || place.u.addr >= cfa);
+    return is_valid(u, fp) && u->remote->saved_at(cursor, fp, &address) && address == u->registers[fp] &&
+           (address + u->machine->red_zone_bytes < u->registers[u->machine->sp] || address >= cfa);
 }
 
 /*
@@ -491,33 +461,31 @@ static bool rbp_is_back(const struct unwinder *u, unw_cursor_t *cursor, uint64_t
  */
 static uint32_t apply_row(struct unwinder *u, uint32_t row, bool exact)
 {
-    uint64_t caller[UNWIND_REGISTERS];
-    unw_cursor_t cursor;
-    uint32_t valid = 0;
+    const struct machine *machine = u->machine;
+    const struct remote_process process = process_of(u);
+    uint64_t caller[MACHINE_REGISTERS_MAX], valid = 0, lost = 0;
+    struct remote_cursor cursor;
 
     u->memory_fault = u->register_fault = false;
-    int ret = unw_init_remote(&cursor, u->space, u);
-    if (ret >= 0)
-        ret = unw_apply_reg_state(&cursor, (void *)intern_get(&u->rows, row)->data);
+    int ret = u->remote->apply_row(u->space, &process, intern_get(&u->rows, row)->data, &cursor);
     if (ret < 0)
         return u->memory_fault ? LOSS_native_fault : u->register_fault ? LOSS_register_unsupported : LOSS_native_loop;
-    uint32_t lost = 0;
-    for (int i = 0; i < UNWIND_REGISTERS; i++) {
+    for (uint32_t i = 0; i < machine->register_count; i++) {
         u->memory_fault = false;
-        if (unw_get_reg(&cursor, i, &caller[i]) >= 0 || popped(u, &cursor, i, &caller[i]))
-            valid |= 1u << i;
+        if (u->remote->caller_register(&cursor, i, &caller[i]) || popped(u, &cursor, i, &caller[i]))
+            valid |= (uint64_t)1 << i;
         else if (u->memory_fault)
-            lost |= 1u << i;
+            lost |= (uint64_t)1 << i;
     }
-    if (exact && (valid & (1u << SP)) && rbp_is_back(u, &cursor, caller[SP])) {
-        static const uint8_t popped_by_now[] = {3, BP, 12, 13, 14, 15};
-        for (size_t i = 0; i < sizeof popped_by_now; i++) {
-            caller[popped_by_now[i]] = u->registers[popped_by_now[i]];
-            valid |= 1u << popped_by_now[i];
-            lost &= ~(1u << popped_by_now[i]);
+    if (exact && (valid >> machine->sp & 1) && fp_is_back(u, &cursor, caller[machine->sp])) {
+        for (uint32_t i = 0; i < machine->callee_saved_count; i++) {
+            uint8_t number = machine->callee_saved[i];
+            caller[number] = u->registers[number];
+            valid |= (uint64_t)1 << number;
+            lost &= ~((uint64_t)1 << number);
         }
     }
-    memcpy(u->registers, caller, sizeof caller);
+    memcpy(u->registers, caller, machine->register_count * sizeof *caller);
     u->valid = valid;
     u->lost = lost;
     return ret == 0 ? LOSS_complete : 0;
@@ -527,7 +495,7 @@ static uint32_t apply_row(struct unwinder *u, uint32_t row, bool exact)
 static uint32_t step(struct unwinder *u, uint64_t at, struct unwind_frame *frame, bool *signal_frame)
 {
     struct step s = step_at(u, at, frame->return_address);
-    uint32_t reason;
+    uint32_t reason, sp = u->machine->sp, pc = u->machine->pc;
 
     *signal_frame = s.kind == STEP_SIGRETURN || s.kind == STEP_SIGNAL_ROW;
     switch (s.kind) {
@@ -543,24 +511,24 @@ static uint32_t step(struct unwinder *u, uint64_t at, struct unwind_frame *frame
     }
     if (reason && reason != LOSS_complete)
         return reason;
-    uint64_t cfa = u->registers[SP];
+    uint64_t cfa = u->registers[sp];
     /* A handler may run on a stack of its own, above or below; any other caller's frame lies above. */
-    if (!(u->valid & (1u << SP)) || (cfa <= frame->sp && !*signal_frame))
+    if (!is_valid(u, sp) || (cfa <= frame->sp && !*signal_frame))
         return LOSS_native_loop;
     frame->cfa = cfa;
-    if (!(u->valid & (1u << IP)) || !u->registers[IP])
+    if (!is_valid(u, pc) || !u->registers[pc])
         return LOSS_complete;
     return reason;
 }
 
-uint32_t unwinder_run(struct unwinder *u, const uint64_t registers[17], const uint8_t *stack, uint64_t stack_address,
+uint32_t unwinder_run(struct unwinder *u, const uint64_t *registers, const uint8_t *stack, uint64_t stack_address,
                       uint64_t stack_len, struct unwind_frame *frames, uint32_t max, uint32_t *end)
 {
     bool return_address = false;
     uint32_t count = 0;
 
-    memcpy(u->registers, registers, sizeof u->registers);
-    u->valid = (1u << UNWIND_REGISTERS) - 1;
+    memcpy(u->registers, registers, u->machine->register_count * sizeof *registers);
+    u->valid = all_registers(u->machine);
     u->lost = 0;
     u->stack = stack;
     u->stack_address = stack_address;
@@ -568,11 +536,11 @@ uint32_t unwinder_run(struct unwinder *u, const uint64_t registers[17], const ui
     *end = LOSS_native_too_deep;
     while (count < max) {
         struct unwind_frame *frame = &frames[count++];
-        uint64_t ip = u->registers[IP], at = ip - return_address;
+        uint64_t ip = u->registers[u->machine->pc], at = ip - return_address;
         bool signal_frame;
         u->mapping = find_mapping(u, at);
         *frame = (struct unwind_frame){
-            .ip = ip, .sp = u->registers[SP], .cfa = UINT64_MAX, .mapping = u->mapping,
+            .ip = ip, .sp = u->registers[u->machine->sp], .cfa = UINT64_MAX, .mapping = u->mapping,
             .return_address = return_address,
         };
         uint32_t reason = step(u, at, frame, &signal_frame);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
+#include "formats/elf/machine.h"
 
 /* A file whose bytes serve as memory: segments and call frame information. Opened once per module. */
 struct unwind_module;
@@ -31,7 +32,8 @@ struct unwind_mapping {
 };
 
 struct unwinder;
-struct error *unwinder_create(struct unwinder **out);
+/* For stacks of that machine; ERROR_UNSUPPORTED where this program has no libunwind for it. */
+struct error *unwinder_create(const struct machine *machine, struct unwinder **out);
 void unwinder_destroy(struct unwinder *u);
 /*
  * The mappings that follow samples unwind in; must stay alive and unchanged until the next call. `generation` names
@@ -51,11 +53,11 @@ struct unwind_frame {
     bool return_address;
 };
 /*
- * Innermost frame first. `registers` are 17 values in DWARF order (rax rdx rcx rbx rsi rdi rbp rsp r8..r15 rip).
+ * Innermost frame first. `registers` are the machine's, as many as it has, by DWARF number.
  * Returns the count of frames (at most max); *end is LOSS_complete when the thread's start was reached, else the
  * loss reason (formats/trace/losses.def).
  */
-uint32_t unwinder_run(struct unwinder *u, const uint64_t registers[17], const uint8_t *stack, uint64_t stack_address,
+uint32_t unwinder_run(struct unwinder *u, const uint64_t *registers, const uint8_t *stack, uint64_t stack_address,
                       uint64_t stack_len, struct unwind_frame *frames, uint32_t max, uint32_t *end);
 
 #endif

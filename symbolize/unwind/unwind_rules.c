@@ -15,16 +15,21 @@
 enum {
     PROGRAM_MAX = 1 << 20, /* bytes; the evaluation loops of CPython need some thousand */
     REMEMBER_MAX = 64,
-    RETURN_COLUMN = 16,
 };
 
-static bool expression_is_plain(struct bytes e)
+/* `registers`: how many the machine has. */
+static bool expression_is_plain(struct bytes e, uint32_t registers)
 {
     while (bytes_left(&e)) {
         uint8_t op = bytes_u8(&e);
+        if (op >= DW_OP_reg0 && op < DW_OP_reg0 + registers)
+            continue;
+        if (op >= DW_OP_breg0 && op < DW_OP_breg0 + registers) {
+            bytes_sleb(&e);
+            continue;
+        }
         switch (op) {
         case DW_OP_lit0 ... DW_OP_lit31:
-        case DW_OP_reg0 ... DW_OP_reg0 + UNWIND_REGISTERS - 1:
         case DW_OP_deref:
         case DW_OP_dup:
         case DW_OP_drop:
@@ -79,7 +84,6 @@ static bool expression_is_plain(struct bytes e)
             bytes_uleb(&e);
             break;
         case DW_OP_consts:
-        case DW_OP_breg0 ... DW_OP_breg0 + UNWIND_REGISTERS - 1:
             bytes_sleb(&e);
             break;
         default: /* addresses would need moving, division can trap, jumps can loop */
@@ -89,23 +93,24 @@ static bool expression_is_plain(struct bytes e)
     return !e.bad;
 }
 
-static bool take_expression(struct bytes *b)
+static bool take_expression(struct bytes *b, uint32_t registers)
 {
     uint64_t len = bytes_uleb(b);
     const uint8_t *p = bytes_take(b, len);
 
-    return p && expression_is_plain(bytes_of(p, len));
+    return p && expression_is_plain(bytes_of(p, len), registers);
 }
 
-static bool take_register(struct bytes *b)
+static bool take_register(struct bytes *b, uint32_t registers)
 {
-    return bytes_uleb(b) < UNWIND_REGISTERS && !b->bad;
+    return bytes_uleb(b) < registers && !b->bad;
 }
 
 enum cfa { CFA_NONE, CFA_REGISTER, CFA_EXPRESSION };
 
 /* What a program leaves behind for the next one. */
 struct check {
+    uint32_t registers; /* of the machine */
     enum cfa cfa, remembered[REMEMBER_MAX];
     unsigned depth;
 };
@@ -119,9 +124,9 @@ static bool check_instruction(struct check *c, struct bytes *b)
         return c->cfa != CFA_NONE;
     case DW_CFA_offset ... DW_CFA_offset + 0x3f:
         bytes_uleb(b);
-        return (op & 0x3f) < UNWIND_REGISTERS;
+        return (op & 0x3fu) < c->registers;
     case DW_CFA_restore ... DW_CFA_restore + 0x3f:
-        return (op & 0x3f) < UNWIND_REGISTERS;
+        return (op & 0x3fu) < c->registers;
     case DW_CFA_nop:
         return true;
     case DW_CFA_advance_loc1:
@@ -136,17 +141,17 @@ static bool check_instruction(struct check *c, struct bytes *b)
     case DW_CFA_restore_extended:
     case DW_CFA_undefined:
     case DW_CFA_same_value:
-        return take_register(b);
+        return take_register(b, c->registers);
     case DW_CFA_register:
-        return take_register(b) && take_register(b);
+        return take_register(b, c->registers) && take_register(b, c->registers);
     case DW_CFA_offset_extended:
     case DW_CFA_GNU_negative_offset_extended:
-        if (!take_register(b))
+        if (!take_register(b, c->registers))
             return false;
         bytes_uleb(b);
         return true;
     case DW_CFA_offset_extended_sf:
-        if (!take_register(b))
+        if (!take_register(b, c->registers))
             return false;
         bytes_sleb(b);
         return true;
@@ -162,7 +167,7 @@ static bool check_instruction(struct check *c, struct bytes *b)
         return true;
     case DW_CFA_def_cfa:
     case DW_CFA_def_cfa_sf:
-        if (!take_register(b))
+        if (!take_register(b, c->registers))
             return false;
         if (op == DW_CFA_def_cfa)
             bytes_uleb(b);
@@ -172,7 +177,7 @@ static bool check_instruction(struct check *c, struct bytes *b)
         return true;
     case DW_CFA_def_cfa_register:
         /* The offset of an expression would be its address. */
-        return take_register(b) && c->cfa == CFA_REGISTER;
+        return take_register(b, c->registers) && c->cfa == CFA_REGISTER;
     case DW_CFA_def_cfa_offset:
         bytes_uleb(b);
         return c->cfa == CFA_REGISTER;
@@ -181,10 +186,10 @@ static bool check_instruction(struct check *c, struct bytes *b)
         return c->cfa == CFA_REGISTER;
     case DW_CFA_def_cfa_expression:
         c->cfa = CFA_EXPRESSION;
-        return take_expression(b);
+        return take_expression(b, c->registers);
     case DW_CFA_expression:
     case DW_CFA_val_expression:
-        return take_register(b) && take_expression(b);
+        return take_register(b, c->registers) && take_expression(b, c->registers);
     case DW_CFA_GNU_args_size:
         bytes_uleb(b);
         return true;
@@ -223,12 +228,13 @@ static void patch_length(struct buf *out, size_t at)
         memcpy(out->data + at, &len, sizeof len);
 }
 
-bool unwind_rules_append(const struct cfi_fde *fde, uint64_t bias, struct buf *out, uint64_t *fde_offset)
+bool unwind_rules_append(const struct machine *machine, const struct cfi_fde *fde, uint64_t bias, struct buf *out,
+                         uint64_t *fde_offset)
 {
     static const uint8_t zeros[8];
-    struct check check = {.cfa = CFA_NONE};
+    struct check check = {.registers = machine->register_count, .cfa = CFA_NONE};
 
-    if (fde->return_column != RETURN_COLUMN || fde->cie_program_len > PROGRAM_MAX || fde->fde_program_len > PROGRAM_MAX)
+    if (fde->return_column != machine->return_column || fde->cie_program_len > PROGRAM_MAX || fde->fde_program_len > PROGRAM_MAX)
         return false;
     if (!check_program(&check, fde->cie_program, fde->cie_program_len))
         return false;
@@ -244,7 +250,7 @@ bool unwind_rules_append(const struct cfi_fde *fde, uint64_t bias, struct buf *o
     buf_put_u8(out, 0);
     buf_put_uleb(out, fde->code_align);
     put_sleb(out, fde->data_align);
-    buf_put_u8(out, RETURN_COLUMN);
+    buf_put_u8(out, machine->return_column);
     buf_put_uleb(out, 1);
     buf_put_u8(out, 0x04); /* pointers: 8 bytes, absolute */
     buf_put(out, fde->cie_program, fde->cie_program_len);

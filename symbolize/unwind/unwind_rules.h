@@ -9,13 +9,13 @@
 
 #include "formats/base/buf.h"
 #include "formats/elf/cfi.h"
-
-enum { UNWIND_REGISTERS = 17 }; /* rax rdx rcx rbx rsi rdi rbp rsp r8..r15 rip: DWARF's numbers, and libunwind's */
+#include "formats/elf/machine.h"
 
 /*
  * Appends a CIE and an FDE in plain .eh_frame form, with absolute addresses moved by `bias`, and gives the offset of
  * the FDE in `out`. False when the programs hold something that cannot be given to libunwind, or memory ran out.
  */
-bool unwind_rules_append(const struct cfi_fde *fde, uint64_t bias, struct buf *out, uint64_t *fde_offset);
+bool unwind_rules_append(const struct machine *machine, const struct cfi_fde *fde, uint64_t bias, struct buf *out,
+                         uint64_t *fde_offset);
 
 #endif

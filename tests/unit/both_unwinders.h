@@ -117,7 +117,7 @@ static struct subject *subject_create(pid_t pid)
     assert_non_null(s);
     s->snapshot.pid = pid;
     s->snapshot.below_bytes = ARCH_RED_ZONE_BYTES; /* as pycap's copies begin */
-    must(unwinder_create(&s->libunwind));
+    must(unwinder_create(machine_by_name("x86_64"), &s->libunwind));
     return s;
 }
 

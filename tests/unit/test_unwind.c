@@ -147,7 +147,7 @@ struct run {
 static void run_at(struct run *r, void (*place)(void))
 {
     *r = (struct run){0};
-    must(unwinder_create(&r->unwinder));
+    must(unwinder_create(machine_by_name("x86_64"), &r->unwinder));
     r->tid = start(place, &r->snapshot.pid);
     snapshot_take(&r->snapshot, r->tid);
     r->count = compare(r->unwinder, &r->snapshot, r->tid, r->frames, &r->end);
@@ -260,7 +260,7 @@ static void test_signal_stack(void **state)
     struct run r = {0};
 
     (void)state;
-    must(unwinder_create(&r.unwinder));
+    must(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
     r.tid = start(place_signal_stack, &r.snapshot.pid);
     snapshot_take(&r.snapshot, r.tid);
     unwinder_set_mappings(r.unwinder, r.snapshot.mappings, r.snapshot.count, 1);
@@ -417,7 +417,7 @@ static void run_program(struct run *r, const struct fixture *f, const char *flag
     fixture_write(f, "program.c", program_source, sizeof program_source - 1);
     assert_true(fixture_run(f, "cc -O2 -fomit-frame-pointer %s -o program program.c", flags));
     r->tid = start_built(f, "program", NULL, &r->snapshot.pid);
-    must(unwinder_create(&r->unwinder));
+    must(unwinder_create(machine_by_name("x86_64"), &r->unwinder));
     snapshot_take(&r->snapshot, r->tid);
 }
 
@@ -531,7 +531,7 @@ static void check_python(const char *python)
     uint32_t complete = 0, frame_count = 0, shots = 60;
 
     r.tid = r.snapshot.pid = start_python(python, program);
-    must(unwinder_create(&r.unwinder));
+    must(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
     for (uint32_t i = 0; i < shots; i++) {
         usleep(3000);
         assert_int_equal(ptrace(PTRACE_INTERRUPT, r.tid, NULL, NULL), 0);
