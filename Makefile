@@ -4,8 +4,17 @@
 # One makefile, not recursive. Objects go to build/obj (build/asan/obj under
 # SANITIZE=1), each with its own list of headers, so touching a shared header
 # rebuilds both sides and the BPF program.
+#
+# A plain make installs nothing: it names what is missing and the command that
+# installs it. The goals in INSTALLING_*, below, install what they need.
 
 VERSION := 0.1.0
+
+# The machines that the programs are written for, as libbpf's headers call them. Another machine is refused by name.
+ARCHES  := x86
+MACHINE := $(shell uname -m)
+ARCH    := $(shell echo $(MACHINE) | sed 's/x86_64/x86/; s/aarch64/arm64/; s/ppc64le/powerpc/; s/riscv64/riscv/; s/loongarch64/loongarch/')
+
 prefix  ?= /usr/local
 DESTDIR ?=
 CC      ?= cc
@@ -14,6 +23,8 @@ LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
 PYTHON  ?= /usr/bin/python3
 CFLAGS  ?= -O2 -g
+# Headers of this host for the BPF target, for which clang knows none. They come last.
+BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(shell $(CLANG) -print-multiarch 2>/dev/null)))
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
@@ -25,6 +36,9 @@ else ifeq ($(FUZZ),1)
 OUT := build/fuzz
 CC  := $(CLANG)
 SAN := -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else ifeq ($(TSAN),1)
+OUT := build/tsan
+SAN := -fsanitize=thread -fno-omit-frame-pointer
 else
 OUT := build
 SAN :=
@@ -36,7 +50,7 @@ ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ)
 # Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.
 PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
 LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lseccomp -lpthread
-LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-x86_64 -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty
+LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-$(MACHINE) -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty
 
 # STATIC=1 links pycap with Debian's static libraries. Of libarchive's formats only tar is used, but its table of
 # formats names all of them; those that need yet more libraries stay out.
@@ -50,15 +64,19 @@ endif
 .DEFAULT_GOAL := all
 
 # ---- what is built ----
-FORMATS_SRC   := $(sort $(wildcard formats/*/*.c))
-CAPTURE_SRC   := $(sort $(filter-out capture/main.c,$(wildcard capture/*.c capture/*/*.c)))
-SYMBOLIZE_SRC := $(sort $(filter-out symbolize/main.c,$(wildcard symbolize/*.c symbolize/*/*.c)))
+# $(call below,FOLDER): its .c files, in subfolders too, but main.c, which is the program's and not the library's.
+below = $(sort $(filter-out $(1)/main.c,$(shell find $(1) -name '*.c')))
+FORMATS_SRC   := $(call below,formats)
+CAPTURE_SRC   := $(call below,capture)
+SYMBOLIZE_SRC := $(call below,symbolize)
 FORMATS_LIB   := $(OBJ)/formats.a
 CAPTURE_LIB   := $(OBJ)/capture.a
 SYMBOLIZE_LIB := $(OBJ)/symbolize.a
 UNIT_SRC      := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN      := $(UNIT_SRC:tests/unit/%.c=$(OUT)/tests/%)
 SKELETON      := $(OBJ)/bpf/sampler.skel.h
+# The files that include the skeleton. They wait for it in the first build; later their lists of headers name it.
+SKELETON_USERS := $(shell grep -rl --include='*.c' '^.include "bpf/sampler.skel.h"' capture)
 obj = $(1:%.c=$(OBJ)/%.o)
 
 .PHONY: all
@@ -86,36 +104,50 @@ $(SYMBOLIZE_LIB): $(call obj,$(SYMBOLIZE_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(OBJ)/%.o: %.c | deps
+$(OBJ)/%.o: %.c | build/.needs-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(call obj,$(filter-out capture/host/procfs.c capture/host/root.c,$(CAPTURE_SRC)) capture/main.c): $(SKELETON)
+$(call obj,$(SKELETON_USERS)): | $(SKELETON)
 
-$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | deps
+$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | build/.needs-build
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
-	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror $(PATH_MAP) -D__TARGET_ARCH_x86 -I. -idirafter /usr/include/x86_64-linux-gnu -MMD -MP -MF $@.d -MT $@ -c -o $@ $<
+	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror $(PATH_MAP) -D__TARGET_ARCH_$(ARCH) -I. $(BPF_INCLUDES) -MMD -MP -MF $@.d -MT $@ -c -o $@ $<
 	$(Q)$(LLVM_STRIP) -g $@
 
 $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
 
-# ---- dependencies: Debian's packages, installed where missing ----
+# ---- what has to be installed ----
+# tests/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
+# INSTALLING_* install Debian's packages first (tests/deps.sh). No other goal installs anything, but deps and deps-test.
 DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest dwz musl-tools debuginfod zstd bzip2 xz-utils
 DEB_DEB   := dpkg-dev binutils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
+INSTALLING_test  := check check-unit check-asan check-tsan check-kernels soak
+INSTALLING_demo  := demo
+INSTALLING_bench := bench
+INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
+INSTALLING_deb   := deb
+INSTALLED := $(foreach k,test demo bench fuzz deb,$(if $(filter $(INSTALLING_$k),$(MAKECMDGOALS)),build/.deps-$k))
+$(foreach k,test demo bench fuzz deb,$(INSTALLING_$k)): | $(INSTALLED)
 .PHONY: deps deps-test
-deps: build/.deps-build ## install the Debian packages that building needs
-deps-test: build/.deps-test
+deps: build/.deps-build ## install the Debian packages that building needs; a plain make installs nothing
+deps-test: build/.deps-test ## and those that the tests need
 build/.deps-%: Makefile tests/deps.sh
 	@mkdir -p build
 	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
+	$(Q)touch $@
+build/.needs-%: tests/needs.sh | $(INSTALLED)
+	$(if $(filter $(ARCH),$(ARCHES)),,$(error pycap and pysym do not know this machine, $(MACHINE): see ARCHES in the Makefile))
+	@mkdir -p build
+	$(Q)CC="$(CC)" CLANG="$(CLANG)" LLVM_STRIP="$(LLVM_STRIP)" BPFTOOL="$(BPFTOOL)" sh tests/needs.sh $*
 	$(Q)touch $@
 
 # ---- tests ----
@@ -123,7 +155,7 @@ $(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
-$(call obj,$(UNIT_SRC)): | build/.deps-test
+$(call obj,$(UNIT_SRC)): | build/.needs-test
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c))
 	@mkdir -p $(@D)
@@ -146,13 +178,13 @@ $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS
 
 # ---- manual pages, dated as the commit ----
 MAN := $(patsubst docs/%.scd,$(OUT)/man/%,$(sort $(wildcard docs/*.1.scd)))
-$(MAN): $(OUT)/man/%: docs/%.scd | deps
+$(MAN): $(OUT)/man/%: docs/%.scd | build/.needs-man
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)
 	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGES)} scdoc <$< >$@
 
 .PHONY: soak
-soak: all | build/.deps-test ## record for SOAK_MINUTES (10) under a hard load, onto slow and full disks
+soak: all ## record for SOAK_MINUTES (10) under a hard load, onto slow and full disks
 	$(Q)PYCAP="$(OUT)/pycap" PYSYM="$(OUT)/pysym" $(PYTHON) tests/soak/soak.py
 
 # Where addresses are random in more than 28 bits, mappings come to lie where the sanitizers' shadow has to.
@@ -160,7 +192,7 @@ NO_ASLR := $(shell bits=$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null); [ "$${bi
 
 KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-asan check-kernels
-check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) | build/.deps-test ## unit, golden and live tests
+check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) ## unit, golden and live tests
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
@@ -180,16 +212,15 @@ fuzz: ## every fuzz target for FUZZ_SECONDS, 5 unless told
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),5) fuzz-run
 fuzz-long: ## the same for 300 seconds each; FUZZERS="fuzz_trace fuzz_maps" names some
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),300) fuzz-run
-$(call obj,$(FUZZ_SRC)): | build/.deps-fuzz
 fuzz-run: $(FUZZ_BIN) $(OUT)/tools/make_trace
 	$(Q)PYTHON="$(PYTHON)" sh tests/fuzz/seeds.sh $(OUT)
 	$(Q)sh tests/fuzz/run.sh $(OUT) $(FUZZ_SECONDS) $(or $(FUZZERS),$(notdir $(FUZZ_BIN)))
 
 # ---- to look at ----
 .PHONY: demo bench
-demo: all | build/.deps-demo ## record and symbolize a small program
+demo: all ## record and symbolize a small program
 	$(Q)CC="$(CC)" sh tests/demo.sh $(OUT)
-bench: all $(OUT)/tools/empty_tick | build/.deps-bench ## measure beside perf and others; 25 minutes, see docs/benchmarks.md
+bench: all $(OUT)/tools/empty_tick ## measure beside perf and others; 25 minutes, see docs/benchmarks.md
 	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
 
 .PHONY: install deb clean help
@@ -200,7 +231,7 @@ install: all $(MAN) ## install to $(DESTDIR)$(prefix)
 	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"
 	$(Q)install -m 644 docs/completion/pycap.bash "$(DESTDIR)$(COMPLETIONS)/pycap"
 	$(Q)ln -sf pycap "$(DESTDIR)$(COMPLETIONS)/pysym"
-deb: | build/.deps-deb ## a Debian package, build/pycap_$(VERSION)-1_amd64.deb
+deb: | build/.needs-build ## a Debian package, build/pycap_$(VERSION)-1_MACHINE.deb
 	$(Q)sh docs/debian/build.sh $(VERSION)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
