@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_BOTH_UNWINDERS_H
 #define TESTS_UNIT_BOTH_UNWINDERS_H
 
+#include "tests/unit/test.h"
+
 #include <elf.h>
 #include <fcntl.h>
 
@@ -67,14 +69,14 @@ static __u32 find_mapping(void *ctx, __u64 address, struct native_mapping *mappi
 static void build_table(struct module *m, const struct snapshot_module *of)
 {
     if (of->vdso) {
-        must(unwind_table_build_memory(of->vdso, of->vdso_len, of->path, &m->table));
-        must(elf_identity_read_memory(of->vdso, of->vdso_len, of->path, &m->identity));
+        OK(unwind_table_build_memory(of->vdso, of->vdso_len, of->path, &m->table));
+        OK(elf_identity_read_memory(of->vdso, of->vdso_len, of->path, &m->identity));
         return;
     }
     int fd = open(of->path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    must(unwind_table_build(fd, of->path, &m->table));
-    must(elf_identity_read(fd, of->path, &m->identity));
+    OK(unwind_table_build(fd, of->path, &m->table));
+    OK(elf_identity_read(fd, of->path, &m->identity));
     close(fd);
 }
 
@@ -117,7 +119,7 @@ static struct subject *subject_create(pid_t pid)
     assert_non_null(s);
     s->snapshot.pid = pid;
     s->snapshot.below_bytes = ARCH_RED_ZONE_BYTES; /* as pycap's copies begin */
-    must(unwinder_create(machine_by_name("x86_64"), &s->libunwind));
+    OK(unwinder_create(machine_by_name("x86_64"), &s->libunwind));
     return s;
 }
 

@@ -3,10 +3,11 @@
 #ifndef TESTS_UNIT_ELF_FIXTURE_H
 #define TESTS_UNIT_ELF_FIXTURE_H
 
+#include "tests/unit/test.h"
+
 #include <ftw.h>
 #include <gelf.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interpreters that run, as subjects for unwinders. Behind cmocka.h. */
+/* Interpreters that run, as subjects for unwinders. */
 #ifndef TESTS_UNIT_LIVE_PYTHON_H
 #define TESTS_UNIT_LIVE_PYTHON_H
+
+#include "tests/unit/test.h"
 
 #include <stdio.h>
 

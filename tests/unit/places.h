@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_PLACES_H
 #define TESTS_UNIT_PLACES_H
 
+#include "tests/unit/test.h"
+
 #include <alloca.h>
 #include <pthread.h>
 

@@ -6,12 +6,8 @@
 #ifndef TESTS_UNIT_SCENE_FIXTURE_H
 #define TESTS_UNIT_SCENE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/test.h"
 
-#include <cmocka.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,12 +16,6 @@
 
 #include "symbolize/trace/epoch.h"
 #include "symbolize/stack/resolve.h"
-
-static inline void good(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
 
 enum { REGISTERS = 17 };
 
@@ -39,7 +29,7 @@ struct scene {
 
 static inline void load(struct scene *s, struct trace_record rec)
 {
-    good(epoch_load(&s->epoch, &rec));
+    OK(epoch_load(&s->epoch, &rec));
 }
 #define LOAD(s, name_, ...) load(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
 
@@ -56,7 +46,7 @@ static inline void setup(struct scene *s, const struct resolver_options *options
     static const struct resolver_options none = {0};
 
     *s = (struct scene){0};
-    good(resolver_create(options ? options : &none, &s->resolver));
+    OK(resolver_create(options ? options : &none, &s->resolver));
     resolver_begin_file(s->resolver, "-");
     begin_epoch(s, 0);
 }
@@ -126,7 +116,7 @@ static inline struct emit_sample sample(struct scene *s, uint32_t thread, uint32
     struct trace_sample in = {.time_ns = time_ns, .thread = thread, .tuple = tuple_id, .value = 7};
     struct emit_sample out;
 
-    good(resolver_sample(s->resolver, &s->epoch, 1, &in, &out));
+    OK(resolver_sample(s->resolver, &s->epoch, 1, &in, &out));
     return out;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What unwinders are given of a thread that ptrace has stopped: its registers, a copy of its stack, and the executable
- * mappings of its process, with each file (and the vdso) opened once for libunwind. Behind cmocka.h.
+ * mappings of its process, with each file (and the vdso) opened once for libunwind.
  */
 #ifndef TESTS_UNIT_SNAPSHOT_H
 #define TESTS_UNIT_SNAPSHOT_H
+
+#include "tests/unit/test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,9 +73,9 @@ static struct snapshot_module *snapshot_open(struct snapshot *s, const char *pat
         m->vdso_len = end - start;
         m->vdso = malloc(m->vdso_len);
         assert_true(read_memory(s->pid, start, m->vdso, m->vdso_len));
-        must(unwind_module_open_memory(m->vdso, m->vdso_len, &m->by_libunwind));
+        OK(unwind_module_open_memory(m->vdso, m->vdso_len, &m->by_libunwind));
     } else {
-        must(unwind_module_open(path, NULL, &m->by_libunwind));
+        OK(unwind_module_open(path, NULL, &m->by_libunwind));
     }
     return m;
 }

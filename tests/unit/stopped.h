@@ -6,6 +6,8 @@
 #ifndef TESTS_UNIT_STOPPED_H
 #define TESTS_UNIT_STOPPED_H
 
+#include "tests/unit/test.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,12 +17,6 @@
 #include <unistd.h>
 
 #include "formats/base/err.h"
-
-static void must(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
 
 static pid_t running; /* also when an assertion left the test */
 

@@ -3,14 +3,9 @@
 #ifndef TESTS_UNIT_TABLE_TEXT_H
 #define TESTS_UNIT_TABLE_TEXT_H
 
+#include "tests/unit/test.h"
 #include "formats/base/buf.h"
 #include "formats/elf/unwind_table.h"
-
-static void must(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
 
 static void put_rule(struct buf *out, const char *name, const struct unwind_rule *rule)
 {

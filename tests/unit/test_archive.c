@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Archives of binaries: what is taken out of them, and what hostile ones get; and binaries without their code. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -21,12 +16,6 @@
 #include "tests/unit/elf_fixture.h"
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
-
-static void must(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
 
 /* `full` with symbols and DWARF, `good` without, `good.debug` split off it, `other` of another build, `plain` without ID. */
 static void make_files(const struct fixture *f)
@@ -61,7 +50,7 @@ static uint32_t count_in(const struct fixture *f, const char *name)
 {
     struct archive_files *a;
 
-    must(archive_files_open(path_of(f, name), &a));
+    OK(archive_files_open(path_of(f, name), &a));
     uint32_t count = archive_files_count(a);
     archive_files_close(a);
     return count;
@@ -129,7 +118,7 @@ static void test_damaged(void **state)
     make_files(f);
     assert_true(fixture_run(f, "tar cf a.tar good.debug good && zstd -q a.tar"));
     for (int kind = 0; kind < 2; kind++) {
-        must(image_map(path_of(f, kind ? "a.tar.zst" : "a.tar"), &whole));
+        OK(image_map(path_of(f, kind ? "a.tar.zst" : "a.tar"), &whole));
         for (int round = 0; round < 150; round++) {
             struct archive_files *a = NULL;
             uint8_t *bad = malloc(whole.len_bytes);
@@ -166,21 +155,21 @@ static void test_search(void **state)
     snprintf(two, sizeof two, "%s/2.tar", f->dir);
     for (int i = 0; i < 20; i++)
         sscanf(ours + 2 * i, "%2hhx", &id[i]);
-    must(binaries_create(&options, &b));
+    OK(binaries_create(&options, &b));
     struct binary_key key = {.build_id = id, .build_id_len = 20, .id_kind = ELF_ID_BUILD_ID, .path = "/x/libf.so"};
-    must(binaries_find(b, &key, &files));
+    OK(binaries_find(b, &key, &files));
     assert_string_equal(files.source, "archive");
     assert_string_equal(files.debug_source, "archive");
     assert_non_null(strstr(files.binary, "2.tar:good"));
     assert_non_null(strstr(files.debug, "2.tar:good.debug"));
     assert_true(files.binary_fd > 2 && files.debug_fd > 2);
-    must(symbols_open(&files, &s));
+    OK(symbols_open(&files, &s));
     assert_string_equal(symbols_quality(s), "DWARF");
     symbols_close(s);
     binary_files_deinit(&files);
     /* Not there by another ID. */
     id[0]++;
-    must(binaries_find(b, &key, &files));
+    OK(binaries_find(b, &key, &files));
     assert_null(files.binary);
     assert_non_null(files.problem);
     binary_files_deinit(&files);
@@ -195,9 +184,9 @@ static void strip_file(const struct fixture *f, const char *from, const char *to
     struct image image;
     uint64_t last = 0;
 
-    must(image_map(path_of(f, from), &image));
+    OK(image_map(path_of(f, from), &image));
     uint8_t *bytes = (uint8_t *)image.data;
-    must(elf_strip(bytes, image.len_bytes, &extents));
+    OK(elf_strip(bytes, image.len_bytes, &extents));
     *left_out = 0;
     for (size_t i = 0; i < extents.list.count; i++) {
         const struct elf_extent *e = &extents.list.data[i];
@@ -218,8 +207,8 @@ static void assert_same_names(const struct fixture *f, const char *x, const char
     struct symbols *s, *t;
     unsigned named = 0;
 
-    must(symbols_open(&a, &s));
-    must(symbols_open(&b, &t));
+    OK(symbols_open(&a, &s));
+    OK(symbols_open(&b, &t));
     assert_string_equal(symbols_quality(s), symbols_quality(t));
     for (uint64_t vaddr = 0; vaddr < 0x8000; vaddr++) {
         uint32_t count = symbols_lookup(s, vaddr, one, 8);
@@ -248,8 +237,8 @@ static void test_strip(void **state)
         strip_file(f, names[i], "thin", &left_out);
         assert_true(left_out > 8000); /* table, data, code */
         int fd = open(path_of(f, names[i]), O_RDONLY), thin = open(path_of(f, "thin"), O_RDONLY);
-        must(elf_identity_read(fd, "full", &id));
-        must(elf_identity_read(thin, "thin", &thin_id));
+        OK(elf_identity_read(fd, "full", &id));
+        OK(elf_identity_read(thin, "thin", &thin_id));
         assert_int_equal(id.build_id_len, thin_id.build_id_len);
         assert_memory_equal(id.build_id, thin_id.build_id, id.build_id_len);
         assert_int_equal(id.segments.count, thin_id.segments.count);
@@ -269,7 +258,7 @@ static void test_strip(void **state)
         uint64_t back = fixture_symbol(f, "full", "back");
         struct unwind_module *m;
         uint8_t code[9];
-        must(unwind_module_open(path_of(f, "thin"), NULL, &m));
+        OK(unwind_module_open(path_of(f, "thin"), NULL, &m));
         assert_true(unwind_module_read(m, back, code, sizeof code));
         assert_memory_equal(code, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", sizeof code);
         unwind_module_close(m);
@@ -293,7 +282,7 @@ static void test_strip_hostile(void **state)
     unsigned seed = 3;
 
     make_files(f);
-    must(image_map(path_of(f, "good"), &image));
+    OK(image_map(path_of(f, "good"), &image));
     Elf64_Ehdr header;
     memcpy(&header, image.data, sizeof header);
     for (int round = 0; round < 3000; round++) {
@@ -307,7 +296,7 @@ static void test_strip_hostile(void **state)
             if (at < len)
                 bad[at] = (uint8_t)(seed >> 8);
         }
-        must(elf_strip(bad, len, &extents));
+        OK(elf_strip(bad, len, &extents));
         for (size_t i = 0; i < extents.list.count; i++)
             assert_true(extents.list.data[i].start >= sizeof header && extents.list.data[i].end <= len);
         VEC_DEINIT(&extents.list);
@@ -341,7 +330,7 @@ static void test_strip_overlapping(void **state)
     for (uint32_t i = 2; i < SECTIONS; i++)
         sections[i] = (Elf64_Shdr){.sh_name = i, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
                                    .sh_offset = CODE_AT + i, .sh_size = AREA - i};
-    must(elf_strip(image, len, &extents));
+    OK(elf_strip(image, len, &extents));
     assert_int_equal(extents.list.count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(extents.list.data[i].start, i ? at[i - 1] + sizeof trampoline : CODE_AT + 2);
@@ -353,7 +342,7 @@ static void test_strip_overlapping(void **state)
     /* A table of names that does not end leaves all unnamed, and what has no name stays. */
     sections[2].sh_type = SHT_PROGBITS;
     image[CODE_AT - 1] = 'x';
-    must(elf_strip(image, len, &extents));
+    OK(elf_strip(image, len, &extents));
     assert_int_equal(extents.list.count, 0);
     assert_int_equal(sections[2].sh_type, SHT_PROGBITS);
     VEC_DEINIT(&extents.list);
@@ -367,13 +356,13 @@ static void test_links(void **state)
 
     make_files(f);
     int fd = open(path_of(f, "good"), O_RDONLY), debug = open(path_of(f, "good.debug"), O_RDONLY);
-    must(elf_links_read(fd, &links));
+    OK(elf_links_read(fd, &links));
     assert_string_equal(links.debug, "good.debug");
     assert_true(elf_crc_matches(debug, links.debug_crc));
     assert_false(elf_crc_matches(fd, links.debug_crc));
     assert_null(links.supplement);
     elf_links_deinit(&links);
-    must(elf_links_read(debug, &links));
+    OK(elf_links_read(debug, &links));
     assert_null(links.debug);
     elf_links_deinit(&links);
     close(fd);
@@ -385,7 +374,7 @@ static void test_links(void **state)
                                "printf 'a/../b\\0\\0\\1\\2\\3\\4' >link && objcopy --remove-section .gnu_debuglink good x.so &&"
                                "objcopy --add-section .gnu_debuglink=link x.so slash.so"));
     fd = open(path_of(f, "alt.so"), O_RDONLY);
-    must(elf_links_read(fd, &links));
+    OK(elf_links_read(fd, &links));
     assert_string_equal(links.supplement, "../x/y.debug");
     assert_int_equal(links.supplement_id_len, 4);
     assert_memory_equal(links.supplement_id, "\1\2\3\4", 4);
@@ -394,7 +383,7 @@ static void test_links(void **state)
     static const char *const without[] = {"none.so", "slash.so"};
     for (int i = 0; i < 2; i++) {
         fd = open(path_of(f, without[i]), O_RDONLY);
-        must(elf_links_read(fd, &links));
+        OK(elf_links_read(fd, &links));
         assert_null(links.supplement);
         if (i)
             assert_null(links.debug);

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding a module's files: every place that is searched, and that the build ID decides. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "formats/elf/identity.h"
 #include "symbolize/binary/binaries.h"
@@ -13,12 +8,6 @@
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
 static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
-
-static void must(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
 
 static uint32_t bytes_of_hex(const char *hex, uint8_t *out)
 {
@@ -61,10 +50,10 @@ static struct binary_files look_up(const struct fixture *f, struct look l)
     snprintf(sysroot, sizeof sysroot, "%s/%s", f->dir, l.sysroot ? l.sysroot : "");
     snprintf(path, sizeof path, "%s", l.path ? l.path : "/gone/libf.so");
     setenv("HOME", f->dir, 1);
-    must(binaries_create(&options, &b));
+    OK(binaries_create(&options, &b));
     struct binary_key key = {.build_id = id, .build_id_len = bytes_of_hex(l.id ? l.id : ours, id),
                              .id_kind = l.id_kind ? l.id_kind : ELF_ID_BUILD_ID, .path = path};
-    must(binaries_find(b, &key, &files));
+    OK(binaries_find(b, &key, &files));
     binaries_destroy(b);
     return files;
 }
@@ -227,7 +216,7 @@ static void hash_of(const struct fixture *f, const char *name, char hex[33])
     snprintf(path, sizeof path, "%s/%s", f->dir, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    must(elf_identity_read(fd, path, &id));
+    OK(elf_identity_read(fd, path, &id));
     close(fd);
     assert_int_equal(id.id_kind, ELF_ID_CONTENT_HASH);
     assert_int_equal(id.build_id_len, 16);
@@ -297,9 +286,9 @@ static void test_no_id(void **state)
 
     (void)f;
     setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
-    must(binaries_create(&options, &b));
+    OK(binaries_create(&options, &b));
     assert_null(getenv("DEBUGINFOD_URLS"));
-    must(binaries_find(b, &key, &files));
+    OK(binaries_find(b, &key, &files));
     assert_null(files.binary);
     assert_string_equal(files.problem, "the trace holds no build ID of it");
     binary_files_deinit(&files);
@@ -329,10 +318,10 @@ static void test_debuginfod(void **state)
         error_destroy(err);
         skip();
     }
-    must(err);
+    OK(err);
     struct binary_key key = {.build_id = id, .build_id_len = bytes_of_hex(ours, id), .id_kind = ELF_ID_BUILD_ID,
                              .path = "/gone"};
-    must(binaries_find(b, &key, &files));
+    OK(binaries_find(b, &key, &files));
     assert_null(files.binary);
     static const char problem[] = "not found by its path nor by its build ID";
     assert_int_equal(strncmp(files.problem, problem, sizeof problem - 1), 0);

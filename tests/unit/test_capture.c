@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of pycap that need no privilege: /proc's texts, kernel symbols, the order of events, who is mapped where. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +24,6 @@
 #include "capture/host/procfs.h"
 #include "capture/session/queue.h"
 #include "formats/elf/identity.h"
-#include "tests/unit/ok.h"
 
 /* ---- /proc/PID/maps ---- */
 

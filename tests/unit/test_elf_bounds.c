@@ -3,18 +3,13 @@
  * ELF files made so that reading them takes the product of two of their sizes. With no bound each of these takes minutes
  * or more memory than there is; what is asserted is what a bounded reader finds.
  */
-#include <elf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/test.h"
 
-#include <cmocka.h>
+#include <elf.h>
 
 #include "elf_fixture.h"
 #include "formats/elf/dynamic.h"
 #include "formats/elf/identity.h"
-#include "ok.h"
 #include "symbolize/binary/binaries.h"
 #include "symbolize/binary/symbols.h"
 

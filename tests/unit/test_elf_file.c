@@ -3,20 +3,15 @@
  * The one reader of ELF files: what it takes for one, and how offsets, virtual addresses and addresses of a process
  * belong together where segments share a page of the file. What is right there, the dynamic linker says.
  */
+#include "tests/unit/test.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "elf_fixture.h"
 #include "formats/elf/cfi_file.h"
 #include "formats/elf/file.h"
-#include "ok.h"
 
 enum { R = PF_R, RX = PF_R | PF_X, RW = PF_R | PF_W };
 

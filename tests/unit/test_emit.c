@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The output formats: golden texts, and one test for each way in which a consumer is known to lose data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/test.h"
 
-#include <cmocka.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a capture: names, rotation, what is kept, what earlier runs left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -14,7 +11,6 @@
 
 #include "capture/session/files.h"
 #include "formats/trace/block.h"
-#include "tests/unit/ok.h"
 
 static void test_names(void **state)
 {

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes a filter by command name and by cgroup lets through. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <string.h>
 
 #include "capture/process/filter.h"
-
-#define OK(expr)                                       \
-    do {                                               \
-        struct error *err_ = (expr);                   \
-        if (err_)                                      \
-            fail_msg("%s: %s", #expr, error_text(err_)); \
-    } while (0)
 
 static const char mounts[] =
     "24 30 0:22 / /sys rw,nosuid - sysfs sysfs rw\n"

@@ -4,10 +4,7 @@
  * colon-separated list), compared with what they say of themselves; made-up ones with every
  * way to reach a thread-local variable; and both damaged in every way.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <elf.h>
 #include <fcntl.h>

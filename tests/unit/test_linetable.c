@@ -3,10 +3,7 @@
  * Line tables against what CPython itself says of them (testdata/linetable, made by
  * tests/tools/make-linetable-golden.py), cut at every byte, and made of random bytes.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,12 +4,8 @@
  * native frames by letters (capital: call machinery by name; a digit before them begins another
  * module, 0 memory without a file, where a capital is a trampoline by name), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/test.h"
 
-#include <cmocka.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

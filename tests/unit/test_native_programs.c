@@ -3,12 +3,7 @@
  * Both unwinders over programs that are compiled here: realigned stacks, code without
  * information, and musl.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "tests/unit/both_unwinders.h"
 #include "tests/unit/built_program.h"

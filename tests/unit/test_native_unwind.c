@@ -4,12 +4,7 @@
  * process: frame by frame, address, stack pointer and CFA. A child is stopped at a known
  * place or stepped instruction by instruction.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <sys/mman.h>
 #include <time.h>

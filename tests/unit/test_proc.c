@@ -3,12 +3,8 @@
  * Following processes through /proc, and reading their stacks without privilege: a child of
  * the test is read, found with its threads, and dropped at its end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/test.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,12 +16,6 @@
 #include "capture/proc/followed.h"
 #include "capture/proc/proc_sampler.h"
 
-#define OK(expr)                                         \
-    do {                                                 \
-        struct error *err_ = (expr);                     \
-        if (err_)                                        \
-            fail_msg("%s: %s", #expr, error_text(err_)); \
-    } while (0)
 #define SECOND UINT64_C(1000000000)
 
 static uint64_t now_ns(void)

@@ -3,6 +3,7 @@
  * From records to the model that emitters see: epochs, mappings over time, interning,
  * tuples, snapshots (this program unwinds itself), order of time.
  */
+#include "tests/unit/test.h"
 #include "tests/unit/scene_fixture.h"
 
 #include <stdio.h>
@@ -157,12 +158,12 @@ static void test_names_change(void **state)
     struct trace_record named = {.type = TRACE_thread_name,
                                  .thread_name = {.thread = 1, .python_name = string(&s, "Pool-1")}};
     load(&s, named);
-    good(resolver_rename(s.resolver, &s.epoch, &named));
+    OK(resolver_rename(s.resolver, &s.epoch, &named));
     assert_string_equal(m->threads[out.thread].name, "Pool-1");
     struct trace_record renamed = {.type = TRACE_process_name,
                                    .process_name = {.process = 1, .comm = string(&s, "worker")}};
     load(&s, renamed);
-    good(resolver_rename(s.resolver, &s.epoch, &renamed));
+    OK(resolver_rename(s.resolver, &s.epoch, &renamed));
     assert_string_equal(m->processes[0].comm, "worker");
     teardown(&s);
 }
@@ -541,11 +542,11 @@ static void test_reorder(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
-        good(reorder_sample(&o, &(struct emit_sample){.time_ns = in[i]}));
+        OK(reorder_sample(&o, &(struct emit_sample){.time_ns = in[i]}));
         if (i == 7)
-            good(reorder_flush(&o));
+            OK(reorder_flush(&o));
     }
-    good(reorder_flush(&o));
+    OK(reorder_flush(&o));
     assert_int_equal(sink.count, sizeof out / sizeof *out);
     assert_int_equal(o.late_count, 1);
     for (uint32_t i = 1; i < sink.count; i++)
@@ -571,9 +572,9 @@ static void test_reorder_is_bounded(void **state)
     (void)state;
     /* All within the window, but more than are held back. */
     for (uint32_t i = 0; i < REORDER_MAX_SAMPLES; i++)
-        good(reorder_sample(&o, &(struct emit_sample){.time_ns = i}));
+        OK(reorder_sample(&o, &(struct emit_sample){.time_ns = i}));
     assert_int_equal(count, REORDER_MAX_SAMPLES / 2 + 1);
-    good(reorder_flush(&o));
+    OK(reorder_flush(&o));
     assert_int_equal(count, REORDER_MAX_SAMPLES);
     assert_int_equal(o.late_count, 0);
     reorder_deinit(&o);
@@ -591,18 +592,18 @@ static void test_summary_of_two_rates(void **state)
 
     (void)state;
     setup(&s, NULL);
-    good(summary_create(&summary));
+    OK(summary_create(&summary));
     for (uint32_t i = 0; i < 3; i++) {
         begin_epoch(&s, i);
         uint32_t name = string(&s, "cpu-clock"), unit = string(&s, "ns");
         LOAD(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = rates[i]);
         process(&s, 1, 100, "/usr/bin/python3");
-        good(summary_begin_file(summary, "a.bin"));
-        good(summary_sample(summary, &s.epoch, &seen));
-        good(summary_end_epoch(summary, &s.epoch));
+        OK(summary_begin_file(summary, "a.bin"));
+        OK(summary_sample(summary, &s.epoch, &seen));
+        OK(summary_end_epoch(summary, &s.epoch));
     }
     FILE *out = open_memstream(&text, &len);
-    good(summary_print(summary, s.resolver, out));
+    OK(summary_print(summary, s.resolver, out));
     fclose(out);
     assert_non_null(strstr(text, "           2 samples at 99 Hz, "));
     assert_non_null(strstr(text, "           1 samples at 199 Hz, "));
@@ -629,13 +630,13 @@ static void test_perf_map_in_summary(void **state)
     LOAD(&s, module, .id = 1, .path = path, .kind = TRACE_MODULE_ANONYMOUS, .id_kind = 2, .build_id = id);
     LOAD(&s, native_frame, .id = frame = ++s.frames, .module = 1, .offset = 0x1010);
     const struct trace_perf_map rec = {.module = 1, .text = bytes_of_text(table)};
-    good(modcache_add_perf_map(resolver_modules(s.resolver), &s.epoch, &rec));
+    OK(modcache_add_perf_map(resolver_modules(s.resolver), &s.epoch, &rec));
     uint32_t id_of_tuple = tuple(&s, (struct trace_tuple){.native_stack = stack(&s, &frame, 1)});
     sample(&s, 1, id_of_tuple, 1);
     resolver_end_epoch(s.resolver);
-    good(summary_create(&summary));
+    OK(summary_create(&summary));
     FILE *out = open_memstream(&text, &len);
-    good(summary_print(summary, s.resolver, out));
+    OK(summary_print(summary, s.resolver, out));
     fclose(out);
     if (!strstr(text, "1 names from the process's own table; 2 of its lines cannot be read\n"))
         fail_msg("%s", text);

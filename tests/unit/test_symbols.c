@@ -3,12 +3,7 @@
  * Names for addresses: of small binaries whose lines are known, in every form in
  * which symbols are shipped; of this test itself, against addr2line; of damaged files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <inttypes.h>
 #include <lzma.h>
@@ -55,12 +50,6 @@ static const char source[] =
     "int part(int x) __asm__(\"split.part.0\");\n"                                     /* 31 */
     "int part(int x) { return x - sink; }\n";                                          /* 32 */
 
-static void must(struct error *err)
-{
-    if (err)
-        fail_msg("%s", error_text(err));
-}
-
 /* Compiles `source` to the shared object `name`. */
 static void compile(const struct fixture *f, const char *name, const char *flags)
 {
@@ -76,7 +65,7 @@ static struct symbols *open_files(const struct fixture *f, const char *binary, c
 
     snprintf(binary_path, sizeof binary_path, "%s/%s", f->dir, binary ? binary : "");
     snprintf(debug_path, sizeof debug_path, "%s/%s", f->dir, debug ? debug : "");
-    must(symbols_open(&files, &s));
+    OK(symbols_open(&files, &s));
     return s;
 }
 
@@ -169,7 +158,7 @@ static void test_dwz(void **state)
     snprintf(binary, sizeof binary, "%s/a.so", f->dir);
     snprintf(debug, sizeof debug, "%s/usr/lib/debug/a.debug", f->dir);
     snprintf(supplement, sizeof supplement, "%s/usr/lib/debug/.dwz/common", f->dir);
-    must(symbols_open(&files, &s));
+    OK(symbols_open(&files, &s));
     assert_inlines(s, place);
     symbols_close(s);
 }
@@ -266,7 +255,7 @@ static void test_nothing(void **state)
     uint64_t vaddr;
 
     (void)state;
-    must(symbols_open(&none, &s));
+    OK(symbols_open(&none, &s));
     assert_string_equal(symbols_quality(s), "none");
     assert_int_equal(symbols_lookup(s, 0x1000, frames, FRAMES_MAX), 1);
     assert_string_equal(frames[0].function, "");

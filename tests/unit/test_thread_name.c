@@ -3,10 +3,7 @@
  * Names of threads, read out of a running interpreter: this machine's own python3. The live tests do so with every
  * version; here every read fails in turn, and what is read is garbage.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -4,6 +4,7 @@
  * and both say clearly why they cannot go on. Records are tested by walking their
  * table, so a new one is tested by being there.
  */
+#include "tests/unit/test.h"
 #include "tests/unit/trace_fixture.h"
 
 #include <errno.h>
@@ -28,22 +29,22 @@ static void test_every_record_comes_back(void **state)
         struct trace_record rec;
         bool more;
         int fd = memory_file();
-        ok(trace_writer_create(fd, "t", &options, 5, &w));
+        OK(trace_writer_create(fd, "t", &options, 5, &w));
         uint32_t count = write_generated(w, &g, written);
-        ok(trace_writer_finish(w));
+        OK(trace_writer_finish(w));
         trace_writer_destroy(w);
 
         lseek(fd, 0, SEEK_SET);
-        ok(trace_reader_open_fd(fd, "t", &r));
-        ok(trace_reader_next(r, &rec, &more));
+        OK(trace_reader_open_fd(fd, "t", &r));
+        OK(trace_reader_next(r, &rec, &more));
         assert_true(more && rec.type == TRACE_epoch && rec.epoch.number == 0 && rec.epoch.time_ns == 5);
         for (uint32_t i = 0; i < count; i++) {
-            ok(trace_reader_next(r, &rec, &more));
+            OK(trace_reader_next(r, &rec, &more));
             assert_true(more);
             assert_int_equal(rec.type, written[i].type);
             assert_same(trace_record_type(rec.type), record_of(&rec), record_of(&written[i]));
         }
-        ok(trace_reader_next(r, &rec, &more));
+        OK(trace_reader_next(r, &rec, &more));
         assert_false(more);
         const struct trace_reader_stats *stats = trace_reader_stats(r);
         assert_int_equal(stats->damage_count, 0);
@@ -64,7 +65,7 @@ static void test_interning(void **state)
     int fd = memory_file();
 
     (void)state;
-    ok(trace_writer_create(fd, "t", NULL, 0, &w));
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
     assert_int_equal(trace_writer_cstr(w, NULL), 0);
     assert_int_equal(trace_writer_cstr(w, ""), 0);
     assert_int_equal(trace_writer_cstr(w, "a"), 1);
@@ -91,7 +92,7 @@ static void test_interning(void **state)
     assert_int_equal(trace_writer_epoch(w), 1);
     assert_int_equal(trace_writer_cstr(w, "b"), 1);
     assert_int_equal(trace_writer_intern(w, TRACE_kernel_frame, &kernel), 1);
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     trace_writer_destroy(w);
 
     struct buf b = contents(fd);
@@ -111,7 +112,7 @@ static void test_stacks(void **state)
     int fd = memory_file();
 
     (void)state;
-    ok(trace_writer_create(fd, "t", NULL, 0, &w));
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
     for (uint64_t i = 0; i < 6; i++)
         trace_writer_intern(w, TRACE_native_frame, &(struct trace_native_frame){.offset = i});
     assert_int_equal(trace_writer_stack(w, NULL, 0), 0);
@@ -121,7 +122,7 @@ static void test_stacks(void **state)
     assert_int_equal(trace_writer_stack(w, (uint32_t[]){1, 2, 5, 6}, 4), 6);
     assert_int_equal(trace_writer_stack(w, (uint32_t[]){2}, 1), 7);
     assert_int_equal(trace_writer_stack(w, (uint32_t[]){1, 2, 5, 6, 6, 6}, 6), 9);
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     trace_writer_destroy(w);
 
     /* Four records: what a stack shares with known ones is not written again. */
@@ -131,9 +132,9 @@ static void test_stacks(void **state)
     } expected[] = {{1, 0, 4, {1, 2, 3, 4}}, {5, 2, 2, {5, 6}}, {7, 0, 1, {2}}, {8, 6, 2, {6, 6}}};
     size_t seen = 0;
     lseek(fd, 0, SEEK_SET);
-    ok(trace_reader_open_fd(fd, "t", &r));
+    OK(trace_reader_open_fd(fd, "t", &r));
     for (;;) {
-        ok(trace_reader_next(r, &rec, &more));
+        OK(trace_reader_next(r, &rec, &more));
         if (!more)
             break;
         if (rec.type != TRACE_stack)
@@ -167,7 +168,7 @@ static void test_samples(void **state)
     int fd = memory_file();
 
     (void)state;
-    ok(trace_writer_create(fd, "t", NULL, 0, &w));
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
     define_basics(w);
     struct trace_event second = {.period = 5};
     trace_writer_put(w, TRACE_event, &second);
@@ -177,14 +178,14 @@ static void test_samples(void **state)
         trace_writer_sample(w, second.id, &samples[COUNT - 1 - i]);
     }
     assert_int_equal(trace_writer_sample_count(w), 2 * COUNT);
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     trace_writer_destroy(w);
 
     lseek(fd, 0, SEEK_SET);
-    ok(trace_reader_open_fd(fd, "t", &r));
+    OK(trace_reader_open_fd(fd, "t", &r));
     for (uint32_t event = 1; event <= 2; event++) {
         do {
-            ok(trace_reader_next(r, &rec, &more));
+            OK(trace_reader_next(r, &rec, &more));
             assert_true(more);
         } while (rec.type != TRACE_samples);
         assert_int_equal(rec.samples.event, event);
@@ -233,7 +234,7 @@ static void test_epoch_due(void **state)
     char text[600];
 
     (void)state;
-    ok(trace_writer_create(fd, "t", &options, 100, &w));
+    OK(trace_writer_create(fd, "t", &options, 100, &w));
     assert_false(trace_writer_epoch_due(w, 100));
     assert_false(trace_writer_epoch_due(w, 50)); /* a clock that was read earlier */
     assert_false(trace_writer_epoch_due(w, 599));
@@ -246,9 +247,9 @@ static void test_epoch_due(void **state)
     assert_true(trace_writer_epoch_due(w, 100));
     trace_writer_new_epoch(w, 600);
     assert_false(trace_writer_epoch_due(w, 600));
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     /* Once more is harmless; writing on is not possible. */
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     trace_writer_cstr(w, "late");
     assert_true(trace_writer_failed(w));
     trace_writer_destroy(w);
@@ -270,7 +271,7 @@ static void test_size_limit(void **state)
         uint32_t seed = (uint32_t)most, strings = 0;
         char text[40];
 
-        ok(trace_writer_create(fd, "t", &options, 0, &w));
+        OK(trace_writer_create(fd, "t", &options, 0, &w));
         while (!trace_writer_full(w)) {
             for (size_t i = 0; i < sizeof text; i++)
                 text[i] = (char)((seed = seed * 1103515245 + 12345) >> 16);
@@ -285,7 +286,7 @@ static void test_size_limit(void **state)
         struct trace_loss loss = {.reason = 47, .name = trace_writer_cstr(w, "file_full"), .count = 1};
         assert_int_equal(loss.name, strings + 1);
         trace_writer_put(w, TRACE_loss, &loss);
-        ok(trace_writer_finish(w));
+        OK(trace_writer_finish(w));
         assert_in_range(trace_writer_bytes(w), most - 200, most + 150);
         trace_writer_destroy(w);
         struct buf b = contents(fd);
@@ -318,7 +319,7 @@ static void test_writer_keeps_the_rules(void **state)
     for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct trace_writer *w;
         int fd = memory_file();
-        ok(trace_writer_create(fd, "t", NULL, 0, &w));
+        OK(trace_writer_create(fd, "t", NULL, 0, &w));
         define_basics(w);
         struct trace_module module = {.kind = 3};
         trace_writer_put(w, TRACE_module, &module);
@@ -392,7 +393,7 @@ static void test_large_record(void **state)
     int fd = memory_file();
 
     (void)state;
-    ok(trace_writer_create(fd, "t", NULL, 0, &w));
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
     define_basics(w);
     struct trace_module module = {.kind = 3};
     trace_writer_put(w, TRACE_module, &module);
@@ -400,7 +401,7 @@ static void test_large_record(void **state)
     trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1});
     trace_writer_put(w, TRACE_image, &image);
     trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1});
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     trace_writer_destroy(w);
     struct buf b = contents(fd);
     struct outcome o = read_bytes(b.data, b.len_bytes);
@@ -491,7 +492,7 @@ static void test_short_write(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     struct trace_writer_options options = {.block_max_bytes = 150};
     struct trace_writer *w;
-    ok(trace_writer_create(fd, path, &options, 0, &w));
+    OK(trace_writer_create(fd, path, &options, 0, &w));
     for (int i = 0; i < 100; i++) {
         char text[32];
         snprintf(text, sizeof text, "string number %d", i);
@@ -510,7 +511,7 @@ static void test_short_write(void **state)
     close(fd);
 
     struct trace_reader *r;
-    ok(trace_reader_open(path, &r));
+    OK(trace_reader_open(path, &r));
     struct outcome o = drain(r);
     assert_true(o.records > 1);
     assert_int_equal(o.stats.damage_count, 1);
@@ -558,7 +559,7 @@ static void through_pipe(int flags)
     usleep(50000); /* for the pipe to fill, and signals to meet a write that has written nothing */
     setitimer(ITIMER_REAL, &often, NULL);
     struct trace_reader *r;
-    ok(trace_reader_open_fd(ends[0], "pipe", &r));
+    OK(trace_reader_open_fd(ends[0], "pipe", &r));
     struct outcome o = drain(r);
     setitimer(ITIMER_REAL, &never, NULL);
     assert_int_equal(o.records, STRINGS + 1);

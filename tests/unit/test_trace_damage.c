@@ -7,6 +7,7 @@
  * and by changing one record inside its block and sealing the block anew, which leaves
  * it to the decoder to notice. The second walks the table of records.
  */
+#include "tests/unit/test.h"
 #include "tests/unit/trace_fixture.h"
 
 #include <stdlib.h>
@@ -225,11 +226,11 @@ static struct buf full_trace(struct generator *g, struct trace_record *written, 
     struct trace_writer *w;
     int fd = memory_file();
 
-    ok(trace_writer_create(fd, "t", NULL, 0, &w));
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
     *count = write_generated(w, g, written);
     trace_writer_new_epoch(w, 1);
     define_basics(w);
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     trace_writer_destroy(w);
     struct buf b = contents(fd);
     close(fd);

@@ -4,12 +4,7 @@
  * registers and stack are copied, and the result is compared with what the place says
  * (which functions called which, how often) and, frame by frame, with libdwfl's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <elfutils/libdwfl.h>
 #include <time.h>
@@ -147,7 +142,7 @@ struct run {
 static void run_at(struct run *r, void (*place)(void))
 {
     *r = (struct run){0};
-    must(unwinder_create(machine_by_name("x86_64"), &r->unwinder));
+    OK(unwinder_create(machine_by_name("x86_64"), &r->unwinder));
     r->tid = start(place, &r->snapshot.pid);
     snapshot_take(&r->snapshot, r->tid);
     r->count = compare(r->unwinder, &r->snapshot, r->tid, r->frames, &r->end);
@@ -260,7 +255,7 @@ static void test_signal_stack(void **state)
     struct run r = {0};
 
     (void)state;
-    must(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
+    OK(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
     r.tid = start(place_signal_stack, &r.snapshot.pid);
     snapshot_take(&r.snapshot, r.tid);
     unwinder_set_mappings(r.unwinder, r.snapshot.mappings, r.snapshot.count, 1);
@@ -355,7 +350,7 @@ static void test_losses(void **state)
     assert_int_equal(unwinder_run(r.unwinder, s->registers, s->stack, s->stack_address, s->stack_len, frames, FRAMES_MAX, &end), 1);
     assert_int_equal(end, LOSS_no_module);
     struct unwind_module *empty;
-    must(unwind_module_open(NULL, NULL, &empty));
+    OK(unwind_module_open(NULL, NULL, &empty));
     for (uint32_t i = 0; i < s->count; i++)
         unknown[i].module = empty;
     unwinder_set_mappings(r.unwinder, unknown, s->count, 100);
@@ -417,7 +412,7 @@ static void run_program(struct run *r, const struct fixture *f, const char *flag
     fixture_write(f, "program.c", program_source, sizeof program_source - 1);
     assert_true(fixture_run(f, "cc -O2 -fomit-frame-pointer %s -o program program.c", flags));
     r->tid = start_built(f, "program", NULL, &r->snapshot.pid);
-    must(unwinder_create(machine_by_name("x86_64"), &r->unwinder));
+    OK(unwinder_create(machine_by_name("x86_64"), &r->unwinder));
     snapshot_take(&r->snapshot, r->tid);
 }
 
@@ -491,7 +486,7 @@ static void test_hostile_files(void **state)
                 uint64_t where = i < 5 ? from + pick % section_len : pick % len;
                 bad[where] = (uint8_t)(seed >> 24);
             }
-            must(unwind_module_open_memory(bad, round % 16 ? len : seed % len, &module));
+            OK(unwind_module_open_memory(bad, round % 16 ? len : seed % len, &module));
             memcpy(mappings, s->mappings, sizeof mappings);
             for (uint32_t i = 0; i < s->count; i++)
                 if (!strcmp(snapshot_path(s, i), path))
@@ -531,7 +526,7 @@ static void check_python(const char *python)
     uint32_t complete = 0, frame_count = 0, shots = 60;
 
     r.tid = r.snapshot.pid = start_python(python, program);
-    must(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
+    OK(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
     for (uint32_t i = 0; i < shots; i++) {
         usleep(3000);
         assert_int_equal(ptrace(PTRACE_INTERRUPT, r.tid, NULL, NULL), 0);

@@ -3,6 +3,7 @@
  * The comparison of recorded stacks with what three witnesses make of the snapshot beside
  * them: this program's own stack, recorded right, and wrong in each way that has a name.
  */
+#include "tests/unit/test.h"
 #include "tests/unit/scene_fixture.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void find_right(struct check *c)
     struct snapshots snapshots = {0};
     uint32_t end;
 
-    good(snapshots_unwind(&snapshots, resolver_modules(c->scene.resolver), &c->scene.epoch, ID_FIRST, 1, &end));
+    OK(snapshots_unwind(&snapshots, resolver_modules(c->scene.resolver), &c->scene.epoch, ID_FIRST, 1, &end));
     assert_int_equal(end, LOSS_complete);
     c->count = (uint32_t)snapshots.frames.count;
     assert_in_range(c->count, 6, FRAMES_MAX);
@@ -59,7 +60,7 @@ static void check_setup(struct check *c, uint64_t cut)
              .registers = {.values = c->shot.registers, .count = REGISTERS},
              .stack = {.data = c->shot.stack, .len_bytes = cut && id > ID_FIRST ? cut : c->shot.stack_len});
     find_right(c);
-    good(unwind_check_create(resolver_modules(c->scene.resolver), &c->check));
+    OK(unwind_check_create(resolver_modules(c->scene.resolver), &c->check));
 }
 
 static void check_teardown(struct check *c)
@@ -88,7 +89,7 @@ static void see(struct check *c, struct trace_tuple t, uint32_t times)
 
     for (uint32_t i = 0; i < times; i++) {
         s.time_ns = ++c->time_ns;
-        good(unwind_check_sample(c->check, &c->scene.epoch, &s, s.time_ns));
+        OK(unwind_check_sample(c->check, &c->scene.epoch, &s, s.time_ns));
     }
 }
 
@@ -100,7 +101,7 @@ static const char *report(struct check *c)
     free(text);
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
-    good(unwind_check_print(unwind_check_report(c->check), out));
+    OK(unwind_check_print(unwind_check_report(c->check), out));
     fclose(out);
     return text;
 }
@@ -413,7 +414,7 @@ static void test_modules_stay(void **state)
         snprintf(path, sizeof path, "/lib/%u.so", i);
         uint32_t path_id = string(&s, path);
         LOAD(&s, module, .id = i, .path = path_id);
-        good(modcache_index(modules, &s.epoch, i, &index));
+        OK(modcache_index(modules, &s.epoch, i, &index));
         first = first ? first : modcache_get(modules, index);
     }
     assert_ptr_equal(modcache_get(modules, 0), first);

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unwind tables of real files, row by row against libdw. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -307,7 +302,7 @@ static bool compare_file(const char *path)
 
     if (fd < 0)
         return false;
-    must(unwind_table_build(fd, path, &t));
+    OK(unwind_table_build(fd, path, &t));
     compare_elf(t, path, elf_begin(fd, ELF_C_READ_MMAP, NULL));
     unwind_table_destroy(t);
     close(fd);
@@ -400,7 +395,7 @@ static struct unwind_table *build_table(const struct fixture *f, const char *nam
     snprintf(path, sizeof path, "%s/%s", f->dir, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    must(unwind_table_build(fd, path, &t));
+    OK(unwind_table_build(fd, path, &t));
     close(fd);
     return t;
 }
@@ -493,7 +488,7 @@ static void test_vdso(void **state)
     if (!image)
         skip();
     uint64_t len = image->e_shoff + (uint64_t)image->e_shnum * image->e_shentsize;
-    must(unwind_table_build_memory(image, len, "[vdso]", &t));
+    OK(unwind_table_build_memory(image, len, "[vdso]", &t));
     compare_elf(t, "[vdso]", elf_memory((char *)(uintptr_t)image, len));
     unwind_table_destroy(t);
 }

@@ -3,12 +3,7 @@
  * Unwind tables: from call frame information assembled by hand, one for every operation
  * and encoding; and damaged.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -242,10 +237,10 @@ static struct unwind_table *image_table(struct image *m)
     int fd = memfd_create("image", MFD_CLOEXEC);
 
     assert_true(fd >= 0 && write(fd, m->all.data, m->all.len_bytes) == (ssize_t)m->all.len_bytes);
-    must(unwind_table_build(fd, "file", &t));
+    OK(unwind_table_build(fd, "file", &t));
     close(fd);
     check_table(t);
-    must(unwind_table_build_memory(m->all.data, m->all.len_bytes, "image", &again));
+    OK(unwind_table_build_memory(m->all.data, m->all.len_bytes, "image", &again));
     /* What is compressed is left alone in memory. */
     assert_int_equal(again->row_count, m->compressed ? 0 : t->row_count);
     if (again->row_count) {
@@ -704,7 +699,7 @@ static void test_no_information(void **state)
     assert_null(t);
     error_destroy(err);
     finish(&m, 0, NULL, NULL, 0);
-    must(unwind_table_build_memory(m.all.data, m.all.len_bytes, "bare", &t));
+    OK(unwind_table_build_memory(m.all.data, m.all.len_bytes, "bare", &t));
     assert_int_equal(t->row_count, 0);
     assert_int_equal(t->stats.source, UNWIND_SOURCE_NONE);
     assert_int_equal(unwind_table_lookup(t, BASE + TEXT).type, UNWIND_NONE);

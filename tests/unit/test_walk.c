@@ -3,10 +3,7 @@
  * The Python frame walk, built for the host, over recorded address spaces of every
  * CPython version (testdata/spaces), and with a fault at every read in turn.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <glob.h>
 

@@ -6,12 +6,7 @@
 #ifndef TESTS_UNIT_TRACE_FIXTURE_H
 #define TESTS_UNIT_TRACE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -21,13 +16,6 @@
 #include "formats/trace/block.h"
 #include "formats/trace/codec.h"
 #include "formats/trace/trace.h"
-
-#define ok(expr)                                     \
-    do {                                             \
-        struct error *ok_err_ = (expr);              \
-        if (ok_err_)                                 \
-            fail_msg("%s", error_text(ok_err_));     \
-    } while (0)
 
 /* ---- files in memory ---- */
 
@@ -68,7 +56,7 @@ static inline struct outcome drain(struct trace_reader *r)
     uint32_t count;
 
     for (;;) {
-        ok(trace_reader_next(r, &rec, &more));
+        OK(trace_reader_next(r, &rec, &more));
         if (!more)
             break;
         assert_true(++o.records < 1000000);
@@ -89,7 +77,7 @@ static inline struct outcome drain(struct trace_reader *r)
     if (count)
         o.first = damage[0];
     /* The end stays the end. */
-    ok(trace_reader_next(r, &rec, &more));
+    OK(trace_reader_next(r, &rec, &more));
     assert_false(more);
     trace_reader_close(r);
     return o;
@@ -102,7 +90,7 @@ static inline struct outcome read_bytes(const void *data, size_t len_bytes)
 
     assert_int_equal(write(fd, data, len_bytes), len_bytes);
     lseek(fd, 0, SEEK_SET);
-    ok(trace_reader_open_fd(fd, "t", &r));
+    OK(trace_reader_open_fd(fd, "t", &r));
     struct outcome o = drain(r);
     close(fd);
     return o;
@@ -275,7 +263,7 @@ static inline uint32_t write_generated(struct trace_writer *w, struct generator 
             rec->type = number;
             generate(g, type, record_of(rec));
             trace_writer_put(w, number, record_of(rec));
-            ok(trace_writer_error(w));
+            OK(trace_writer_error(w));
             struct trace_record copy = *rec;
             assert_true(trace_define(&g->ids, type, record_of(&copy), &fault));
             assert_same(type, record_of(rec), record_of(&copy));
@@ -303,7 +291,7 @@ static inline void define_basics(struct trace_writer *w)
     uint32_t frames[] = {trace_writer_intern(w, TRACE_native_frame, &frame)};
     struct trace_tuple tuple = {.native_stack = trace_writer_stack(w, frames, 1)};
     trace_writer_intern(w, TRACE_tuple, &tuple);
-    ok(trace_writer_error(w));
+    OK(trace_writer_error(w));
 }
 
 enum { SMALL_EPOCHS = 3 };
@@ -315,7 +303,7 @@ static inline struct buf small_trace(void)
     struct trace_writer *w;
     int fd = memory_file();
 
-    ok(trace_writer_create(fd, "t", &options, 0, &w));
+    OK(trace_writer_create(fd, "t", &options, 0, &w));
     for (int epoch = 0; epoch < SMALL_EPOCHS; epoch++) {
         if (epoch)
             trace_writer_new_epoch(w, (uint64_t)epoch);
@@ -328,7 +316,7 @@ static inline struct buf small_trace(void)
     }
     struct trace_end end = {.sample_count = trace_writer_sample_count(w)};
     trace_writer_put(w, TRACE_end, &end);
-    ok(trace_writer_finish(w));
+    OK(trace_writer_finish(w));
     assert_int_equal(trace_writer_bytes(w), lseek(fd, 0, SEEK_END));
     trace_writer_destroy(w);
     struct buf b = contents(fd);
@@ -363,9 +351,9 @@ static inline struct layout layout_of(const struct buf *b)
     int fd = memory_file();
     assert_int_equal(write(fd, b->data, b->len_bytes), b->len_bytes);
     lseek(fd, 0, SEEK_SET);
-    ok(trace_reader_open_fd(fd, "t", &r));
+    OK(trace_reader_open_fd(fd, "t", &r));
     for (;;) {
-        ok(trace_reader_next(r, &rec, &more));
+        OK(trace_reader_next(r, &rec, &more));
         if (!more)
             break;
         for (size_t i = 0; i < l.count; i++)
