@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of the sources (tests/check-*.py) find what they look for: a small tree that has one fault each."""
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+NEEDED = {"formats/base": 40, "formats/trace": 10, "capture/host": 10, "capture/session": 10, "symbolize/stack": 10}
+TABLE = """# Design
+
+## Folders
+
+| folder | holds | may include |
+|---|---|---|
+| `formats/base/` | a \\| b | nothing |
+| `formats/trace/` | | `formats/base/` |
+| `bpf/` | | `formats/base/f0.h` |
+| `capture/` | | its folders, `formats/`, `bpf/` |
+| `capture/host/` | | `formats/base/` |
+| `capture/session/` | | `capture/host/` and what that includes, `bpf/sampler.skel.h` |
+| `symbolize/` | | its folders |
+| `symbolize/stack/` | | `formats/trace/` and what that includes |
+| `tests/` | | all |
+
+## Decisions
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A tree with nothing wrong in it, and a function that runs a check over it."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/design.md").write_text(TABLE)
+    (tmp_path / "tests").mkdir()
+    for name in ("check-includes.py", "check-sizes.py", "check-names.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
+    (tmp_path / "bpf").mkdir()
+    (tmp_path / "bpf/sampler.bpf.c").write_text('#include "formats/base/f0.h"\n')
+    for folder, count in NEEDED.items():
+        (tmp_path / folder).mkdir(parents=True)
+        stem = folder.replace("/", "_")
+        for i in range(count):
+            (tmp_path / folder / f"f{i}.h").write_text(f"struct {stem}_{i} {{\n    int x;\n}};\n")
+            (tmp_path / folder / f"f{i}.c").write_text(f'#include "{folder}/f{i}.h"\n\n' + "".join(
+                f"int {stem}_{i}_{k}(void)\n{{\n    return 0;\n}}\n" for k in range(8)))
+    (tmp_path / "symbolize/stack/f1.h").write_text('#include "formats/trace/f0.h"\n#include "formats/base/f0.h"\n')
+    (tmp_path / "capture/session/f1.c").write_text('#include "bpf/sampler.skel.h"\n#include "formats/base/f1.h"\n')
+
+    def run(name, *arguments):
+        done = subprocess.run([sys.executable, tmp_path / "tests" / f"check-{name}.py", *arguments], capture_output=True,
+                              text=True, timeout=60, check=False)
+        assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+        return done.stderr
+    run.top = tmp_path
+    return run
+
+
+def add(path, text):
+    path.write_text(path.read_text() + text)
+
+
+@pytest.mark.parametrize("path, include, message", [
+    ("formats/base/f3.c", "formats/trace/f3.h", "formats/base/ may not include formats/trace/f3.h"),
+    ("formats/trace/f3.h", "bpf/sampler.bpf.c", "formats/trace/ may not include bpf/sampler.bpf.c"),
+    ("bpf/sampler.bpf.c", "formats/base/f1.h", "bpf/ may not include formats/base/f1.h"),
+    ("capture/host/f3.c", "capture/session/f3.h", "capture/host/ may not include capture/session/f3.h"),
+    ("symbolize/stack/f3.c", "capture/host/f3.h", "symbolize/stack/ may not include capture/host/f3.h"),
+    ("symbolize/stack/f3.c", "f3.h", "there is no f3.h"),
+])
+def test_includes(tree, path, include, message):
+    assert tree("includes") == ""
+    add(tree.top / path, f'#include "{include}"\n')
+    line = (tree.top / path).read_text().count("\n")
+    assert f"{path}:{line}: {message}" in tree("includes")
+
+
+def test_circles(tree):
+    add(tree.top / "capture/host/f2.h", '#include "capture/host/f3.h"\n')
+    add(tree.top / "capture/host/f3.h", '#include "capture/host/f4_state.h"\n')
+    (tree.top / "capture/host/f4_state.h").write_text('#include "capture/host/f4.h"\n')
+    add(tree.top / "capture/host/f4.c", '#include "capture/host/f4_state.h"\n')
+    assert tree("includes") == ""
+    add(tree.top / "capture/host/f4.c", '#include "capture/host/f2.h"\n')
+    assert tree("includes").splitlines() == [
+        "a circle of includes:", "  capture/host/f2.h includes capture/host/f3.h",
+        "  capture/host/f3.h includes capture/host/f4_state.h", "  capture/host/f4.c includes capture/host/f2.h"]
+
+
+@pytest.mark.parametrize("cell, message", [
+    ("base", "is not understood: 'base'"), ("`formats/nowhere/`", "formats/nowhere/, which is not there"),
+    ("`bpf/sampler.bpf.c` and what that includes", "which has no row"),
+])
+def test_table(tree, cell, message):
+    path = tree.top / "docs/design.md"
+    path.write_text(path.read_text().replace("| `formats/base/` |\n| `bpf/`", f"| {cell} |\n| `bpf/`"))
+    assert message in tree("includes")
+
+
+def test_folder_without_a_row(tree):
+    path = tree.top / "docs/design.md"
+    path.write_text(path.read_text().replace("| `symbolize/stack/` |", "| `testdata/` |").replace("| `symbolize/` |", "| `docs/` |"))
+    assert "symbolize/stack/f0.c: its folder has no row in docs/design.md" in tree("includes")
+
+
+def test_sizes(tree):
+    body = "{\n" + "    x++;\n" * 57 + "}\n"  # with its head 60 lines
+    add(tree.top / "bpf/sampler.bpf.c", f"static int fits(int x)\n{body}")
+    assert tree("sizes") == ""
+    add(tree.top / "bpf/sampler.bpf.c", f"static int is_long(int x,\n            int y)\n{body}")
+    assert tree("sizes") == "bpf/sampler.bpf.c:62: is_long() has 61 lines\n"
+    add(tree.top / "capture/host/f0.h", "/* */\n" * 598)
+    assert "capture/host/f0.h: 601 lines\n" in tree("sizes")
+    check = tree.top / "tests/check-sizes.py"
+    check.write_text(check.read_text().replace("EXCEPTIONS = {\n", 'EXCEPTIONS = {\n    "bpf/sampler.bpf.c is_long": "why",\n'
+                                               '    "capture/host/f0.h": "why",\n    "capture/host/f1.h": "why",\n'))
+    assert tree("sizes") == "the exception for capture/host/f1.h is not needed any more\n"
+
+
+def test_names(tree):
+    objects = tree.top / "build/obj"
+
+    def build():
+        shutil.rmtree(objects, ignore_errors=True)
+        for folder in NEEDED:
+            (objects / folder).mkdir(parents=True)
+            subprocess.run(["cc", "-c", "-I", tree.top, *(tree.top / folder).glob("*.c")], cwd=objects / folder, check=True)
+        for library in ("formats", "capture", "symbolize"):
+            subprocess.run(["ar", "rcs", objects / f"{library}.a", *(objects / library).rglob("*.o")], check=True)
+
+    (tree.top / "bpf/sampler.skel.h").write_text("")
+    build()
+    assert tree("names", tree.top / "build") == ""
+    add(tree.top / "symbolize/stack/f2.c", "int capture_host_0_0(void)\n{\n    return 0;\n}\n"
+        "static int local;\nint *use(void) { return &local; }\n")
+    add(tree.top / "capture/host/f2.c", "static int local;\nint *other(void) { return &local; }\n")
+    add(tree.top / "symbolize/stack/f2.h", "struct  capture_host_0 { int x; };\n/* struct capture_host_1 { long y; }; */\n")
+    add(tree.top / "symbolize/stack/f3.c", "struct own { int x; };\n")
+    add(tree.top / "capture/host/f3.c", "struct own { long x; };\n")
+    add(tree.top / "bpf/sampler.bpf.c", "struct capture_host_2 { long x; };\n")
+    build()
+    assert tree("names", tree.top / "build").splitlines() == [
+        "capture_host_0_0 is exported by capture/f0.o and symbolize/f2.o",
+        "struct capture_host_2 is defined differently at bpf/sampler.bpf.c:2 and capture/host/f2.h:1"]
