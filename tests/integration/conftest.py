@@ -27,6 +27,17 @@ PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 # A system call that is missing in the list of capture/session/sandbox.c would only fail, and might not be noticed.
 os.environ.setdefault("PYCAP_SANDBOX_KILL", "1")
 
+
+
+def formats():
+    """The output formats, as `pysym --help` lists them."""
+    done = subprocess.run([PYSYM, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    section = re.search(r"^formats.*:\n((?:  .*\n)+)", done.stdout, re.M)
+    found = re.findall(r"^  ([a-z][a-z-]*) ", section[1], re.M)
+    assert len(found) > 3, done.stdout
+    return found
+
+
 # `name` says version and origin ("3.11-debian"); `version` is (3, 11); `root`: the root tree it runs in, or None.
 Interpreter = collections.namedtuple("Interpreter", "path name version root", defaults=[None])
 CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf, formats
 
 PROGRAMS = ROOT / "testdata/programs"
 DEBIAN = "/usr/bin/python3"
@@ -497,5 +497,5 @@ def test_short_lived(record_proc, pysym, profile):
 def test_same_input_same_bytes(record_proc, pysym):
     """A trace read twice gives the same output: what is archived can be compared."""
     trace, _ = record_proc(DEBIAN, PROGRAMS / "chains.py", "0.02")
-    for name in ("folded", "speedscope", "perf-script", "top", "summary", "dump"):
+    for name in formats():
         assert pysym(trace, "--format", name).stdout == pysym(trace, "--format", name).stdout
