@@ -3,9 +3,10 @@
 # Runs every suite (unit; golden and live by pytest) and closes with the counts of all.
 # usage: check.sh BUILDDIR UNITTEST...
 # PYCAP, PYSYM: the programs tested, by default those of BUILDDIR. PYTHONS: interpreters
-# of the live tests. PYTEST_ADDOPTS as pytest has it.
+# of the live tests. PYTEST_ADDOPTS as pytest has it. RETRY=1: live tests that fail are tried once more.
 set -u
 build=$1
+python=${PYTHON:-/usr/bin/python3}
 shift
 cd "$(dirname "$0")/.." || exit 1
 export PYCAP="${PYCAP:-$PWD/$build/pycap}" PYSYM="${PYSYM:-$PWD/$build/pysym}"
@@ -30,7 +31,7 @@ suite() {
     name=$1 cache=$2
     shift 2
     rm -f "$logs/$name.xml" "$logs/$name.status"
-    ${PYTHON:-/usr/bin/python3} -m pytest -q -rs --tb=short --durations=15 -o cache_dir="$logs/$cache" \
+    "$python" -m pytest -q -rs --tb=short --durations=15 -o cache_dir="$logs/$cache" \
         --junit-xml="$logs/$name.xml" "$@" >"$logs/$name.out" 2>&1 </dev/null
     echo $? >"$logs/$name.status"
 }
@@ -49,16 +50,16 @@ counts_of() {
     esac
 }
 
-# Shows what a suite said, and adds its counts. Live tests judge samples, and others run beside them on a machine that may
-# be shared: AGAIN_MOST of a suite that failed are tried once more with nothing beside them. What passes then is a pass
-# that is named; more failures than that are not chance.
+# Shows what a suite said, and adds its counts. A failure is a failure. On a machine that is too busy for live tests
+# RETRY=1 tries AGAIN_MOST failures of a suite once more, with nothing beside them: what passes then is a pass that is
+# named. More failures than that are not chance.
 AGAIN_MOST=2
 end_suite() {
     echo "$2"
     cat "$logs/$1.out"
     # shellcheck disable=SC2046
     set -- "$1" $(counts_of "$1")
-    if [ "$(cat "$logs/$1.status" 2>/dev/null)" = 1 ] && [ "$3" -le $AGAIN_MOST ]; then
+    if [ "${RETRY:-0}" = 1 ] && [ "$(cat "$logs/$1.status" 2>/dev/null)" = 1 ] && [ "$3" -le $AGAIN_MOST ]; then
         suite "$1-again" "$1-cache" --last-failed --last-failed-no-failures none tests/integration
         echo "$3 failed, once more and alone:"
         cat "$logs/$1-again.out"
@@ -90,33 +91,38 @@ counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1
 # shellcheck disable=SC2086
 add ${counts:-0 1 0}
 
-if sh tests/check-format-doc.sh; then
-    echo "docs/trace-format.md has every record, field and loss"
-    add 1 0 0
-else
-    add 0 1 0
-fi
+# check WHAT COMMAND...: the command says what is wrong, and WHAT is true when it succeeds.
+check() {
+    what=$1
+    shift
+    if "$@"; then
+        echo "  ok      $what"
+        add 1 0 0
+    else
+        echo "  FAILED  $what"
+        add 0 1 0
+    fi
+}
 
-if sh tests/check-versions.sh; then
-    echo "no C code compares versions of CPython: versions.def says what differs"
-    add 1 0 0
-else
-    add 0 1 0
-fi
+# report WHAT COMMAND...: likewise, but a failure does not count yet.
+report() {
+    what=$1
+    shift
+    if "$@"; then
+        echo "  ok      $what"
+    else
+        echo "  to do   $what"
+    fi
+}
 
-if sh tests/check-manual.sh "$PYCAP" "$PYSYM"; then
-    echo "the manual pages have every option, and none that does not exist"
-    add 1 0 0
-else
-    add 0 1 0
-fi
-
-if bash tests/check-completion.sh "$PYCAP" "$PYSYM"; then
-    echo "bash completes the programs' options, formats and commands"
-    add 1 0 0
-else
-    add 0 1 0
-fi
+echo "checks of the sources and the documents:"
+check "docs/trace-format.md has every record, field and loss" sh tests/check-format-doc.sh
+check "no C code compares versions of CPython: versions.def says what differs" sh tests/check-versions.sh
+check "the manual pages have every option, and none that does not exist" sh tests/check-manual.sh "$PYCAP" "$PYSYM"
+check "bash completes the programs' options, formats and commands" bash tests/check-completion.sh "$PYCAP" "$PYSYM"
+report "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
+report "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py
+report "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
 
 # shellcheck disable=SC2086
 suite live live-cache -m "not alone" $apart tests/integration
