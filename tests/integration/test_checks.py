@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of the sources (tests/check-*.py) find what they look for: a small tree that has one fault each."""
+"""The checks of the sources (tests/check-*.py) find what they look for, in a small tree that has one fault each; what make
+installs, misses and runs."""
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -144,3 +147,55 @@ def test_names(tree):
     assert tree("names", tree.top / "build").splitlines() == [
         "capture_host_0_0 is exported by capture/f0.o and symbolize/f2.o",
         "struct capture_host_2 is defined differently at bpf/sampler.bpf.c:2 and capture/host/f2.h:1"]
+
+
+# ---- make ----
+
+def make(*arguments):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
+    return subprocess.run(["make", "-C", ROOT, *arguments], capture_output=True, text=True, timeout=300, check=False,
+                          env=environment)
+
+
+@pytest.mark.parametrize("goal, installs", [("all", False), ("install", False), ("build/tests/test_base", False),
+                                            ("demo", True), ("check", True), ("fuzz-run", True)])
+def test_what_installs(goal, installs):
+    """Told by what make would do were nothing built."""
+    done = make("-n", "-B", goal)
+    assert done.returncode == 0, done.stderr
+    assert ("tests/deps.sh" in done.stdout, "tests/needs.sh build" in done.stdout) == (installs, True)
+
+
+def test_what_is_missing():
+    def needs(what, **programs):
+        return subprocess.run(["sh", ROOT / "tests/needs.sh", what], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "CC": "cc", **programs})
+
+    tools = {"CLANG": "sh", "LLVM_STRIP": "sh", "BPFTOOL": "sh"}
+    done = needs("build", **tools)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = needs("build", **tools | {"CLANG": "no-clang -x"})
+    assert done.returncode == 1 and re.search(r"^  no-clang -x +clang-14$", done.stderr, re.M), done.stderr
+    assert "make deps" in done.stderr or "this system's packages" in done.stderr
+    done = needs("build", CC="cc -nostdinc", **tools)
+    assert done.returncode == 1 and re.search(r"^  bpf/libbpf.h +libbpf-dev$", done.stderr, re.M), done.stderr
+    done = needs("test", CC="cc -nostdinc")
+    assert done.returncode == 1 and "cmocka.h" in done.stderr and "  " in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("word, programs", [
+    ("merge", "test_merge"), ("test_merge", "test_merge"), ("tests/unit/test_merge.c", "test_merge"), ("test_pysym.py", ""),
+    ("test_pysym.py::test_folded", ""), ("count", "test_merge"), ("folded and not strict", ""), ("no_such_thing", ""),
+], ids=range(8))
+def test_programs_of_a_word(word, programs):
+    done = subprocess.run(["sh", ROOT / "tests/check-one.sh", "--programs", word], capture_output=True, text=True, timeout=60,
+                          check=True)
+    assert done.stdout == programs + "\n"
+
+
+# The ids are not the words: they would be names that the words find.
+@pytest.mark.parametrize("word", ["no_such_thing", "test_pysym.py::test_no_such_thing", "not ("], ids=["-k", "::", "syntax"])
+def test_a_word_for_nothing(word, tmp_path):
+    done = subprocess.run(["sh", ROOT / "tests/check-one.sh", tmp_path, word], capture_output=True, text=True, timeout=300,
+                          check=False)
+    assert done.returncode == 2 and done.stderr and "passed" not in done.stdout, done.stdout

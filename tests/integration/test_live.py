@@ -163,6 +163,11 @@ def test_chains(python, unwind, chains_of, pysym, profile):
     check_chains(trace, done, profile(trace), 0.01 if python.version == (3, 12) else 0.001)
 
 
+def is_stripped(python):
+    """Debian's interpreters are, also those in root trees, unless their debug symbols are installed there."""
+    return python.name.endswith("debian") or bool(python.root and not os.path.exists(python.root + "/usr/lib/debug/.build-id"))
+
+
 def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
     """-X perf calls each function through made code of its own: unwound through, joined, and not shown."""
     why = why_no_bpf()
@@ -170,7 +175,7 @@ def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
         pytest.skip(why)
     if python.version < (3, 12):
         pytest.skip("-X perf came with 3.12")
-    if python.name.endswith("debian"):
+    if is_stripped(python):
         pytest.skip("Debian's interpreter is stripped: its functions have no names to look for")
     trace = tmp_path / "t.bin"
     done = pycap("record", "-F", "499", "--unwind", "tables", "-o", trace, "--", python.path, "-X", "perf",
@@ -233,7 +238,7 @@ def test_calls_begin_and_end(python, perf, record, pysym, folded, tmp_path):
     within = with_python()
     shown = [names for names in within if any(n.startswith("py::") for n in names)]
     assert within and not shown, shown[:1]
-    if not python.name.endswith("debian"):  # that one is stripped
+    if not is_stripped(python):
         assert any(n in ("_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx") for names in within for n in names), text
     made = any(n.startswith("py::f:") for names in with_python("--show-interpreter") for n in names)
     assert made == perf
@@ -267,7 +272,7 @@ BETWEEN = {
 @UNWIND
 def test_native_between(python, unwind, chains_of, profile):
     """A callback through C: the C function stands between the Python frames, in true order."""
-    if python.name.endswith("debian") or (python.root and not os.path.exists(python.root + "/usr/lib/debug/.build-id")):
+    if is_stripped(python):
         pytest.skip("Debian's interpreter is stripped: the C functions have no names to look for")
     trace, _ = chains_of(python, unwind)
     found, samples = collections.Counter(), collections.Counter()
