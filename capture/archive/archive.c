@@ -16,12 +16,12 @@
 #include "capture/binary/modules.h"
 #include "capture/host/procfs.h"
 #include "formats/base/arena.h"
+#include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
 enum { PLACES_MAX = 8, PROTECTION_EXECUTE = 4 };
-#define NS_PER_S UINT64_C(1000000000)
 
 struct place {
     const char *path;

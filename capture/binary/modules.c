@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "capture/host/target_memory.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/elf/dynamic.h"
@@ -161,8 +161,7 @@ static struct error *find_vdso(struct modules *m, const struct module_mapping *m
     uint8_t *image = malloc(mapping->length);
     if (!image)
         return error_no_memory();
-    struct iovec to = {image, mapping->length}, from = {(void *)mapping->address, mapping->length};
-    if (process_vm_readv(mapping->pid, &to, 1, &from, 1, 0) != (ssize_t)mapping->length) {
+    if (!target_read(mapping->pid, mapping->address, image, mapping->length)) {
         free(image);
         return NULL;
     }

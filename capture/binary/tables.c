@@ -13,13 +13,14 @@
 #include "capture/binary/extents.h"
 #include "capture/host/privileges.h"
 #include "capture/host/procfs.h"
+#include "formats/base/clock.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
 /* A table that was used since is not taken out for another: they would take turns for ever. */
 #define COLD_S 10
 /* What was taken out may be read until then by a sample that had begun: samples take microseconds. */
-#define GRACE_NS UINT64_C(50000000)
+#define GRACE_NS (50 * NS_PER_MS)
 
 enum entry_state {
     ENTRY_OUT,     /* no table, none asked for */
@@ -319,7 +320,7 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
     if (!take_space(t, table, &place)) {
         bool coming = t->rows.waiting.count || t->index.waiting.count || t->wide.waiting.count;
         /* Make room, which is there at one of the next draining times; or do without for a while. */
-        if (!coming && coldest(t, &cold) && t->memory.modules[cold].used_s + COLD_S <= time_ns / 1000000000) {
+        if (!coming && coldest(t, &cold) && t->memory.modules[cold].used_s + COLD_S <= time_ns / NS_PER_S) {
             if (!take_out(t, cold, time_ns))
                 return error_no_memory();
             coming = true;
@@ -327,7 +328,7 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
         *later = coming;
         if (!coming) {
             e->state = ENTRY_OUT;
-            e->not_before_ns = time_ns + COLD_S * UINT64_C(1000000000);
+            e->not_before_ns = time_ns + COLD_S * NS_PER_S;
         }
         return NULL;
     }
@@ -339,7 +340,7 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
     place.index_first = table->index_first;
     place.index_count = table->index_count;
     place.wide_count = table->wide_count;
-    place.used_s = (uint32_t)(time_ns / 1000000000);
+    place.used_s = (uint32_t)(time_ns / NS_PER_S);
     *to = place;
     /* The count last: it says that the rest is there. */
     __atomic_store_n(&to->row_count, table->row_count, __ATOMIC_RELEASE);
@@ -442,7 +443,7 @@ struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping
         *reason = t->entries.data[number].state == ENTRY_NONE ? LOSS_no_unwind_info : LOSS_table_missing;
         return NULL;
     }
-    place->used_s = (uint32_t)(time_ns / 1000000000);
+    place->used_s = (uint32_t)(time_ns / NS_PER_S);
     *view = (struct unwind_table){
         .rows = t->memory.rows + place->row_start,
         .wide = t->memory.wide + place->wide_start,

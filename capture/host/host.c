@@ -18,6 +18,7 @@
 #include "capture/host/privileges.h"
 #include "capture/host/procfs.h"
 #include "formats/base/bytes.h"
+#include "formats/base/clock.h"
 #include "formats/base/hex.h"
 #include "formats/base/vec.h"
 
@@ -232,5 +233,5 @@ uint64_t host_idle_ns(int cpu)
     if (line && sscanf(line + strlen(name), "%*u %*u %*u %llu %llu %*u %*u %llu", &idle, &wait, &steal) != 3)
         idle = wait = steal = 0;
     free(text);
-    return (idle + wait + steal) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+    return (idle + wait + steal) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }

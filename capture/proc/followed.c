@@ -10,16 +10,15 @@
 #include <unistd.h>
 
 #include "capture/host/procfs.h"
+#include "formats/base/clock.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND UINT64_C(1000000000)
 /* Between two looks for what is new, at most so often as there is a round. */
-#define LOOK_NS (2 * MS)
+#define LOOK_NS (2 * NS_PER_MS)
 /* All of /proc is gone through so often, for what asking after single numbers has missed. */
-#define SWEEP_NS SECOND
+#define SWEEP_NS NS_PER_S
 /* An interpreter that is linked dynamically is there a moment after the exec; one may be loaded any time later. */
-#define WAIT_FIRST_NS (5 * MS)
-#define WAIT_MOST_NS SECOND
+#define WAIT_FIRST_NS (5 * NS_PER_MS)
+#define WAIT_MOST_NS NS_PER_S
 /* More new numbers than that are not asked after one by one. */
 #define NUMBERS_MAX 4096
 /* Files that are left for all else. */
@@ -301,10 +300,10 @@ struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uin
         destroy(s, f);
         return NULL;
     }
-    f->start_boottime_ns = stat.start_ticks * (SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
+    f->start_boottime_ns = stat.start_ticks * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
     f->image = stat.image;
     if (!clock_gettime(f->clock, &cpu))
-        f->clock_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec;
+        f->clock_ns = timespec_ns(cpu);
     f->base_ns = born ? 0 : f->clock_ns;
     struct error *err = VEC_PUSH(&s->list, f) ? NULL : error_no_memory();
     if (err) {

@@ -7,23 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bpf/python_walk.h"
+#include "capture/host/target_memory.h"
 #include "capture/proc/followed.h"
 #include "capture/host/procfs.h"
+#include "formats/base/clock.h"
 
-#define SECOND UINT64_C(1000000000)
 /* Times a thread is gone after, from CPU to CPU. */
 #define CHASES 4
 /* Readings that must agree where a thread may have run meanwhile, and how often that is tried. */
 #define READINGS 3
 #define READING_TRIES 2
 /* CPU time after a thread's last sample that is no loss: it ended, or the host was too busy to let us run in time. */
-#define GRACE_NS UINT64_C(20000000)
-#define LIBC_WAIT_NS UINT64_C(100000000)
+#define GRACE_NS (20 * NS_PER_MS)
+#define LIBC_WAIT_NS (100 * NS_PER_MS)
 #define STATES_MAX 65536
 /* A slice so short that waking up takes the CPU at once (Linux 6.12 and later); the shortest there is. */
 #define SLICE_NS 100000
@@ -52,21 +52,11 @@ struct proc_sampler {
     void *ctx;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
-
 static int read_memory(void *ctx, void *out, uint32_t len, uint64_t address)
 {
     struct proc_sampler *s = ctx;
-    struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
 
-    errno = EFAULT;
-    if (process_vm_readv(s->pid, &to, 1, &from, 1, 0) == (ssize_t)len)
+    if (target_read(s->pid, address, out, len))
         return 0;
     s->read_errno = errno;
     return 1;
@@ -80,7 +70,7 @@ struct error *proc_sampler_create(struct processes *processes, uint64_t frequenc
     if (!s)
         return error_no_memory();
     s->processes = processes;
-    s->period_ns = s->lost_period_ns = SECOND / frequency_hz;
+    s->period_ns = s->lost_period_ns = NS_PER_S / frequency_hz;
     s->cpu = -1;
     s->random = now_ns() | 1;
     s->walk.memory = (struct walk_memory){.read = read_memory, .ctx = s};
@@ -116,7 +106,6 @@ struct error *proc_sampler_check(const struct processes *processes, uint32_t tgi
     struct process *p = processes_find((struct processes *)processes, tgid);
     struct wire_process wire = {0};
     uint64_t word;
-    struct iovec to = {&word, sizeof word}, from = {0};
     char text[16] = "";
 
     if (p && p->forbidden)
@@ -125,8 +114,7 @@ struct error *proc_sampler_check(const struct processes *processes, uint32_t tgi
         return error_create(ERROR_NOT_FOUND, "there is no process %u", tgid);
     if (p && !process_python(p, &wire))
         return NULL; /* which is another trouble */
-    from = (struct iovec){(void *)(uintptr_t)wire.runtime, sizeof word};
-    if (p && process_vm_readv((pid_t)tgid, &to, 1, &from, 1, 0) == sizeof word)
+    if (p && target_read((pid_t)tgid, wire.runtime, &word, sizeof word))
         return NULL;
     if (p && errno != EPERM && errno != EACCES)
         return error_os(errno, "the memory of process %u cannot be read", tgid);
@@ -432,7 +420,7 @@ static struct error *sample_process(struct proc_sampler *s, struct followed *f, 
         f->ended = true;
         return NULL;
     }
-    uint64_t clock_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec;
+    uint64_t clock_ns = timespec_ns(cpu);
     if (clock_ns == f->clock_ns)
         return NULL; /* none of its threads has run */
     f->clock_ns = clock_ns;
@@ -498,7 +486,7 @@ struct error *proc_sampler_round(struct proc_sampler *s, sampler_fn fn, void *ct
 
 void proc_sampler_set_rate(struct proc_sampler *s, uint64_t frequency_hz)
 {
-    s->period_ns = SECOND / frequency_hz;
+    s->period_ns = NS_PER_S / frequency_hz;
 }
 
 uint64_t proc_sampler_wait_ns(struct proc_sampler *s)

@@ -8,11 +8,12 @@
 
 #include "capture/process/processes_state.h"
 #include "capture/host/procfs.h"
+#include "formats/base/clock.h"
 
 /* A process is kept for a while after its end: the kernel still works for it, and is sampled. */
-#define LINGER_NS UINT64_C(1000000000)
+#define LINGER_NS NS_PER_S
 /* How often cgroups are read again where the filter wants them. */
-#define FILTER_AGAIN_NS UINT64_C(5000000000)
+#define FILTER_AGAIN_NS (5 * NS_PER_S)
 
 /* More threads than that of a process are not remembered. */
 #define THREADS_MAX 4096

@@ -8,9 +8,10 @@
 
 #include "capture/process/processes_state.h"
 #include "capture/host/procfs.h"
+#include "formats/base/clock.h"
 
 /* /proc tells a process's start in these (USER_HZ). */
-#define CLOCK_TICK_NS UINT64_C(10000000)
+#define CLOCK_TICK_NS (10 * NS_PER_MS)
 
 static struct error *add_mappings(struct processes *p, struct process *process, const struct procfs_mappings *maps,
                                   uint64_t time_ns)

@@ -4,12 +4,12 @@
  * are walked, the flags that its libraries bring, and the mappings for unwinding.
  */
 #include <string.h>
-#include <time.h>
 
 #include "capture/process/processes_state.h"
+#include "formats/base/clock.h"
 
 /* A sample that is being taken may read what was given back less long ago. */
-#define GRACE_NS UINT64_C(50000000)
+#define GRACE_NS (50 * NS_PER_MS)
 
 void processes_disinherit(struct processes *p, uint32_t tgid)
 {
@@ -111,13 +111,10 @@ bool processes_wants(const struct processes *p, const struct process *process)
 static uint64_t late_ticks(struct processes *p, const struct process *process)
 {
     uint64_t ticks = sampler_late_ticks(p->options.sampler, process->tgid, process->since_ns);
-    struct timespec now;
 
     if (!ticks || !process->python_since_ns)
         return ticks;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t most = sampler_most_ticks(p->options.sampler, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec -
-                                                               process->python_since_ns);
+    uint64_t most = sampler_most_ticks(p->options.sampler, now_ns() - process->python_since_ns);
     return ticks < most ? ticks : most;
 }
 

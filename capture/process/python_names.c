@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
+#include "capture/host/target_memory.h"
+#include "formats/base/clock.h"
 #include "formats/cpython/thread_name.h"
 
-#define MS UINT64_C(1000000)
 #define WAIT_MIN_MS 250
 #define WAIT_MAX_MS 16000
 
@@ -18,13 +18,6 @@ void python_names_deinit(struct python_names *n)
     buf_deinit(&n->storage);
     buf_deinit(&n->text);
     buf_deinit(&n->again);
-}
-
-static bool read_live(void *ctx, uint64_t address, void *out, uint64_t len)
-{
-    struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
-
-    return process_vm_readv(*(const pid_t *)ctx, &to, 1, &from, 1, 0) == (ssize_t)len;
 }
 
 static struct py_names names_of(struct python_names *n, struct process *p, pid_t *pid)
@@ -36,7 +29,7 @@ static struct py_names names_of(struct python_names *n, struct process *p, pid_t
         .layout = &image->layout,
         .str_type = image->str_type_vaddr ? image->str_type_vaddr + p->python_bias : 0,
         .int_type = image->int_type_vaddr ? image->int_type_vaddr + p->python_bias : 0,
-        .read = read_live,
+        .read = target_read_fn,
         .ctx = pid,
         .storage = &n->storage,
         .hints = &p->name_hints,
@@ -78,14 +71,14 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
         t->python_name = NULL;
     }
     t->name_wait_ms = !t->name_wait_ms ? WAIT_MIN_MS : t->name_wait_ms < WAIT_MAX_MS ? 2 * t->name_wait_ms : WAIT_MAX_MS;
-    t->name_due_ns = m->time_ns + t->name_wait_ms * MS;
+    t->name_due_ns = m->time_ns + t->name_wait_ms * NS_PER_MS;
 
     const struct py_names names = names_of(n, p, &pid);
     const struct py_layout *l = names.layout;
     uint64_t first = 0;
     /* A thread has a name in each interpreter it was in; the main one's is the one that people know. */
     if (l->interp_id != PY_NONE && m->interpreter_id)
-        read_live(&pid, p->python->python.runtime_vaddr + p->python_bias + l->runtime_interpreters_head + 8, &first,
+        target_read(pid, p->python->python.runtime_vaddr + p->python_bias + l->runtime_interpreters_head + 8, &first,
                   sizeof first);
     if (!(first && read_name(n, &names, first, t->handle, t->python_name)) &&
         !read_name(n, &names, m->interpreter, t->handle, t->python_name))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/session/budget.h"
 
-#define SECOND UINT64_C(1000000000)
+#include "formats/base/clock.h"
+
 /* How long nothing must have been amiss before the rate goes up. */
-#define CALM_NS (10 * SECOND)
+#define CALM_NS (10 * NS_PER_S)
 /* A step is aimed a little below the limit, or the next second would need another. */
 #define AIM 0.9
 /* Of the CPU allowed: with less in use the rate may go up. */

@@ -14,9 +14,8 @@
 
 #include "capture/session/interrupt.h"
 #include "formats/base/buf.h"
+#include "formats/base/clock.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_MS UINT64_C(1000000)
 /* Times tried when a name is taken, a millisecond apart. */
 #define TRIES 1000
 
@@ -173,8 +172,6 @@ static int open_output(const char *name)
 
 struct error *files_open(struct files *f)
 {
-    struct timespec now;
-
     if (!strcmp(f->options.pattern, "-")) {
         if (isatty(STDOUT_FILENO))
             return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
@@ -184,8 +181,7 @@ struct error *files_open(struct files *f)
             return error_no_memory();
         return f->fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t realtime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    uint64_t realtime_ns = clock_ns(CLOCK_REALTIME);
     if (f->options.rotates)
         return open_new(f, realtime_ns);
     char *name = files_name(f->options.pattern, f->options.hostname, realtime_ns);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "capture/session/files.h"
+#include "formats/base/clock.h"
 #include "formats/trace/block.h"
 
 #define TIME_LEN (FILES_TIME_BYTES - 1)
@@ -39,7 +40,7 @@ static bool is_time(const char *text)
     if (seconds < 0)
         return false;
     uint64_t ms = strtoul(text + strlen("20260131T235959."), NULL, 10) % 1000;
-    files_time((uint64_t)seconds * 1000000000 + ms * 1000000, again);
+    files_time((uint64_t)seconds * NS_PER_S + ms * NS_PER_MS, again);
     return !strncmp(text, again, TIME_LEN);
 }
 

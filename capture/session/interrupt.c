@@ -9,19 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#include "formats/base/clock.h"
 
 /* A handler finds nothing but what is global. */
 static volatile sig_atomic_t for_command, gave_up;
 static _Atomic uint64_t told_ns; /* when the end was asked for; 0: not yet */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
@@ -114,7 +106,7 @@ static bool wait_for_room(int fd)
         if (told_ns && !until)
             until = now + INTERRUPT_GRACE_NS;
         uint64_t rest = until > now ? until - now : 0;
-        wait = (struct timespec){(time_t)(rest / NS_PER_S), (long)(rest % NS_PER_S)};
+        wait = timespec_of_ns(rest);
         int n = ppoll(&one, 1, until ? &wait : NULL, &open);
         if (n > 0 || (n < 0 && errno != EINTR))
             return true; /* write() tells of errors */

@@ -13,8 +13,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define INTERRUPT_GRACE_NS UINT64_C(3000000000)
-#define INTERRUPT_AGAIN_NS UINT64_C(500000000)
+#include "formats/base/clock.h"
+
+#define INTERRUPT_GRACE_NS (3 * NS_PER_S)
+#define INTERRUPT_AGAIN_NS (500 * NS_PER_MS)
 
 /* The signals are blocked already. `command`: the first Ctrl-C at the terminal is for a command, not for pycap. */
 void interrupt_init(bool command);

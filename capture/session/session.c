@@ -478,7 +478,7 @@ static struct error *loop(struct session *s)
         uint64_t now = now_ns(), due = session_due_ns(s, last, now, terminal);
         struct timespec wait = {0};
         if (due > now)
-            wait = (struct timespec){.tv_sec = (time_t)((due - now) / SECOND), .tv_nsec = (long)((due - now) % SECOND)};
+            wait = timespec_of_ns(due - now);
         if (ppoll(fds, 4 + sideband_count, &wait, NULL) < 0 && errno != EINTR)
             return error_os(errno, "waiting failed");
         now = now_ns();

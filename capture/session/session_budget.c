@@ -9,17 +9,13 @@
 /* Kept of code objects; a large host's programs have some 15 MiB. */
 #define CODES_MAX_BYTES (UINT64_C(32) << 20)
 /* How often what is known is forgotten for the sake of memory while the limit is near: it has to be met again. */
-#define FORGET_NS (10 * SECOND)
+#define FORGET_NS (10 * NS_PER_S)
 
 struct budget_use session_use(const struct session *s, uint64_t time_ns)
 {
-    struct timespec cpu;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     return (struct budget_use){
         .time_ns = time_ns,
-        .cpu_ns = (uint64_t)cpu.tv_sec * SECOND + (uint64_t)cpu.tv_nsec +
-                  (s->sampler ? sampler_cpu_ns(s->sampler) : 0),
+        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (s->sampler ? sampler_cpu_ns(s->sampler) : 0),
         .lost = s->losses[LOSS_ring_full],
         .bytes = session_bytes(s),
         .memory = s->held_bytes,

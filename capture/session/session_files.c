@@ -7,7 +7,7 @@
 #include "capture/session/session_state.h"
 
 /* /proc/stat counts in these (USER_HZ). */
-#define IDLE_GRAIN_NS (10 * MS)
+#define IDLE_GRAIN_NS (10 * NS_PER_MS)
 
 struct sampler_event_info session_event(const struct session *s)
 {
@@ -148,7 +148,7 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_rea
         finished = error_path(ERROR_IO, s->files.path,
                               "nothing could be written for %d s after the signal: it has no end, and lacks the last "
                               "%" PRIu64 " samples",
-                              (int)(INTERRUPT_GRACE_NS / SECOND),
+                              (int)(INTERRUPT_GRACE_NS / NS_PER_S),
                               trace_builder_counts(s->builder).samples - trace_writer_written_count(s->writer));
     }
     err = first(err, finished);

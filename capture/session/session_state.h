@@ -7,8 +7,6 @@
 #ifndef CAPTURE_SESSION_SESSION_STATE_H
 #define CAPTURE_SESSION_SESSION_STATE_H
 
-#include <time.h>
-
 #include "capture/session/budget.h"
 #include "capture/archive/bundle.h"
 #include "capture/trace/codes.h"
@@ -27,15 +25,14 @@
 #include "capture/session/settings.h"
 #include "capture/sampler/sideband.h"
 #include "capture/binary/tables.h"
+#include "formats/base/clock.h"
 
-#define MS UINT64_C(1000000)
-#define SECOND UINT64_C(1000000000)
 /* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
-#define EVENT_DELAY_NS (1 * MS)
+#define EVENT_DELAY_NS (1 * NS_PER_MS)
 /* Blocks are written at least so often: what a kill -9 can cost. */
-#define FLUSH_NS SECOND
+#define FLUSH_NS NS_PER_S
 /* The line on the terminal. */
-#define STATUS_NS (SECOND / 2)
+#define STATUS_NS (NS_PER_S / 2)
 
 enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
 
@@ -79,14 +76,6 @@ struct session {
     struct settings settings;
     char *missing; /* capabilities */
 };
-
-static inline uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
 
 /* The event that is sampled, whichever source there is. */
 struct sampler_event_info session_event(const struct session *s);

@@ -9,23 +9,23 @@
  * Between two drainings of the ring, which wakes us besides when it fills. Nothing is woken for a sample; at low rates
  * waking, with caches that have gone cold, is what costs most.
  */
-#define DRAIN_NS (100 * MS)
-#define DRAIN_SLOW_NS (250 * MS)
+#define DRAIN_NS (100 * NS_PER_MS)
+#define DRAIN_SLOW_NS (250 * NS_PER_MS)
 #define DRAIN_SLOW_HZ 300
 /*
  * At low rates, where for CALM_NS no process or thread has come or gone, no library and no code object was new, once a
  * second does, when a block is written. Otherwise not: what the sampler could not read of a code object is read from
  * the process, names of threads too, and both may be gone soon.
  */
-#define DRAIN_CALM_NS SECOND
-#define CALM_NS (2 * SECOND)
+#define DRAIN_CALM_NS NS_PER_S
+#define CALM_NS (2 * NS_PER_S)
 /*
  * After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second.
  * While a process that is sampled loads its libraries, sooner.
  */
-#define NEWS_NS (8 * MS)
-#define NEWS_LOADING_NS (2 * MS)
-#define LOADING_NS (500 * MS)
+#define NEWS_NS (8 * NS_PER_MS)
+#define NEWS_LOADING_NS (2 * NS_PER_MS)
+#define LOADING_NS (500 * NS_PER_MS)
 
 /* How long news are gathered. */
 uint64_t session_news_ns(const struct session *s, uint64_t time_ns)

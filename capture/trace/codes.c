@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "bpf/python_walk.h"
+#include "capture/host/target_memory.h"
 #include "formats/base/buf.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
@@ -145,13 +145,6 @@ struct source {
     bool read_live;
 };
 
-static bool read_live(pid_t pid, uint64_t address, void *out, uint64_t len)
-{
-    struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
-
-    return pid && process_vm_readv(pid, &to, 1, &from, 1, 0) == (ssize_t)len;
-}
-
 static bool read_source(void *ctx, uint64_t address, void *out, uint64_t len)
 {
     struct source *s = ctx;
@@ -167,7 +160,7 @@ static bool read_source(void *ctx, uint64_t address, void *out, uint64_t len)
         }
         at += p->len_bytes;
     }
-    if (!read_live(s->pid, address, out, len))
+    if (!s->pid || !target_read(s->pid, address, out, len))
         return false;
     s->read_live = true;
     return true;
@@ -175,7 +168,7 @@ static bool read_source(void *ctx, uint64_t address, void *out, uint64_t len)
 
 static int walk_read_live(void *ctx, void *out, uint32_t len, uint64_t address)
 {
-    return !read_live(*(const pid_t *)ctx, address, out, len);
+    return !target_read_fn(ctx, address, out, len);
 }
 
 /* The fingerprint of what lies at `address` now, as the sampler would make it; false when it is no code object. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/trace/late_unwind.h"
+#include "capture/host/target_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 /* Code is read for the signal trampoline and for what stands behind a call: some bytes. */
 #define CODE_READ_MAX 16
@@ -33,8 +33,7 @@ static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t addres
     }
     if (len_bytes > CODE_READ_MAX || !code_mappings_find(&u->process->mappings, address))
         return 1;
-    struct iovec to = {out, len_bytes}, from = {(void *)address, len_bytes};
-    return process_vm_readv((pid_t)u->process->tgid, &to, 1, &from, 1, 0) != (ssize_t)len_bytes;
+    return !target_read((pid_t)u->process->tgid, address, out, len_bytes);
 }
 
 static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, const struct unwind_table **table)

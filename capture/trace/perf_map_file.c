@@ -14,8 +14,8 @@
 #include "capture/process/processes.h"
 #include "capture/host/procfs.h"
 #include "capture/host/root.h"
+#include "formats/base/clock.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 /* File systems stamp with the time of the last tick. */
 #define STAMP_NS UINT64_C(100000000)
 /* Between two looks for a file that is not there. */
@@ -24,11 +24,6 @@
 /* Descriptors that are left for other uses, and the most there may be with files held. */
 #define FDS_LEFT 256
 #define FDS_MAX 16384
-
-static uint64_t ns_of(struct timespec t)
-{
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 static bool root_of(pid_t pid, uint64_t *device, uint64_t *inode)
 {
@@ -89,7 +84,7 @@ static bool is_its_own(const struct process *p, const struct stat *st)
         return false;
     clock_gettime(CLOCK_REALTIME, &real);
     clock_gettime(CLOCK_BOOTTIME, &boot);
-    return ns_of(st->st_mtim) + STAMP_NS >= ns_of(real) - ns_of(boot) + p->start_boottime_ns;
+    return timespec_ns(st->st_mtim) + STAMP_NS >= timespec_ns(real) - timespec_ns(boot) + p->start_boottime_ns;
 }
 
 static int open_own(const struct process *p)
@@ -129,7 +124,7 @@ void perf_map_file_hold(struct process *p)
     if (!m->epoch || m->fd_1 || p->ended_ns)
         return;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    if (ns_of(t) < m->try_ns)
+    if (timespec_ns(t) < m->try_ns)
         return;
     int fd = open_own(p);
     if (fd >= 0 && !fstat(fd, &st) && is_its_own(p, &st)) {
@@ -140,7 +135,7 @@ void perf_map_file_hold(struct process *p)
         close(fd);
     /* Most code made at run time is in no table. */
     m->wait_ms = !m->wait_ms ? WAIT_MIN_MS : m->wait_ms < WAIT_MAX_MS ? 2 * m->wait_ms : WAIT_MAX_MS;
-    m->try_ns = ns_of(t) + m->wait_ms * UINT64_C(1000000);
+    m->try_ns = timespec_ns(t) + m->wait_ms * NS_PER_MS;
 }
 
 uint32_t perf_map_file_module(struct trace_writer *w, struct process *p, uint64_t epoch)
@@ -243,10 +238,10 @@ struct error *perf_map_file_write(struct trace_writer *w, struct processes *all,
     if (fstat(fd, &st))
         st = (struct stat){.st_uid = UINT32_MAX};
     if (st.st_size > 0 && is_its_own(p, &st) &&
-        ((uint64_t)st.st_size != m->written_size || ns_of(st.st_mtim) != m->written_mtime_ns)) {
+        ((uint64_t)st.st_size != m->written_size || timespec_ns(st.st_mtim) != m->written_mtime_ns)) {
         err = put_text(w, p, fd, (uint64_t)st.st_size, time_ns, cut);
         m->written_size = (uint64_t)st.st_size;
-        m->written_mtime_ns = ns_of(st.st_mtim);
+        m->written_mtime_ns = timespec_ns(st.st_mtim);
     }
     if (fd != m->fd_1 - 1 && is_its_own(p, &st))
         keep(m, fd); /* the newest one, should there have been others */

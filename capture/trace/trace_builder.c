@@ -8,6 +8,7 @@
 
 #include "capture/host/procfs.h"
 #include "capture/trace/trace_builder_state.h"
+#include "formats/base/clock.h"
 
 struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out)
 {
@@ -42,14 +43,6 @@ uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t cpu)
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b)
 {
     return b->counts;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static void put_clock(struct trace_builder *b)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/elf/cfi_file.h"
@@ -453,14 +454,6 @@ static struct error *finish_table(struct builder *b)
         t->wide_count = b->wide.count;
     }
     return build_index(b);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static struct error *build(struct builder *b, const struct elf_file *elf)

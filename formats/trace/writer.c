@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/trace/block.h"
@@ -35,7 +36,7 @@ enum {
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,
 };
-static const uint64_t default_epoch_ns = UINT64_C(60) * 1000000000;
+static const uint64_t default_epoch_ns = 60 * NS_PER_S;
 
 /* The samples of one event that wait for the block to be written. */
 struct batch {

@@ -6,12 +6,12 @@
 #include <time.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/clock.h"
 #include "formats/base/hex.h"
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
 #include "symbolize/summary/summary_data.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 
 /* 1234567 as 1,234,567, in a buffer of the caller. */
 struct number {

@@ -15,16 +15,7 @@
 
 #include "capture/proc/followed.h"
 #include "capture/proc/proc_sampler.h"
-
-#define SECOND UINT64_C(1000000000)
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
+#include "formats/base/clock.h"
 
 static void test_stat(void **state)
 {
@@ -131,11 +122,11 @@ static void test_follow(void **state)
     assert_int_equal(set->list.data[0]->tasks.data[0].tid, c.pid);
 
     order(&c, 't');
-    OK(followed_look(set, now += SECOND / 50));
+    OK(followed_look(set, now += NS_PER_S / 50));
     assert_int_equal(set->list.data[0]->tasks.count, 2);
 
     pid_t grandchild = order(&c, 'f');
-    OK(followed_look(set, now += SECOND / 50));
+    OK(followed_look(set, now += NS_PER_S / 50));
     assert_int_equal(set->list.count, 2);
     assert_int_equal(set->list.data[1]->tgid, grandchild);
     assert_true(processes_find(processes, (uint32_t)grandchild)->selected);
@@ -147,7 +138,7 @@ static void test_follow(void **state)
     assert_true(followed_schedstat(f, &f->tasks.data[0], &before));
     order(&c, 'b');
     assert_true(followed_schedstat(f, &f->tasks.data[0], &after));
-    assert_true(after.run_ns > before.run_ns + SECOND / 50);
+    assert_true(after.run_ns > before.run_ns + NS_PER_S / 50);
     assert_true(followed_stat(f, f->tgid, &stat));
     assert_int_equal(stat.image, f->image);
     assert_int_equal(stat.parent_tgid, getpid());
@@ -155,11 +146,11 @@ static void test_follow(void **state)
     /* One that has ended is dropped, and its unsampled CPU time stays on the account. */
     assert_int_equal(followed_unseen_ns(set), 0); /* no Python */
     f->ended = f->python = true;
-    f->clock_ns = f->base_ns + 10 * SECOND;
-    f->sampled_ns = 3 * SECOND;
+    f->clock_ns = f->base_ns + 10 * NS_PER_S;
+    f->sampled_ns = 3 * NS_PER_S;
     uint64_t unseen = followed_unseen_ns(set);
-    assert_int_equal(unseen, 7 * SECOND - 2); /* two threads */
-    OK(followed_look(set, now += SECOND / 50));
+    assert_int_equal(unseen, 7 * NS_PER_S - 2); /* two threads */
+    OK(followed_look(set, now += NS_PER_S / 50));
     assert_int_equal(set->list.count, 1);
     assert_int_equal(followed_unseen_ns(set), unseen);
     assert_int_not_equal(processes_find(processes, (uint32_t)c.pid)->ended_ns, 0);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory of another process, read with process_vm_readv(2): it need not stop, so what is read may change meanwhile. */
+#ifndef CAPTURE_HOST_TARGET_MEMORY_H
+#define CAPTURE_HOST_TARGET_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All of it or nothing: false and errno, EFAULT where a part of it is not mapped. */
+bool target_read(pid_t pid, uint64_t address, void *out, uint64_t len_bytes);
+/* The same as a py_read_fn (formats/cpython/code.h); `pid` points to the pid_t. */
+bool target_read_fn(void *pid, uint64_t address, void *out, uint64_t len_bytes);
+
+#endif
