@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Gaps are kept by place and joined as they come free; what waits is kept by time. */
 #include "capture/binary/extents.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 bool extents_init(struct extents *e, uint32_t total)
 {
     *e = (struct extents){.total = total};
-    return VEC_PUSH(&e->free, ((struct extent){.count = total}));
+    return VEC_PUSH(&e->free, ((struct space_extent){.count = total}));
 }
 
 void extents_deinit(struct extents *e)
@@ -21,7 +22,7 @@ bool extents_take(struct extents *e, uint32_t count, uint32_t *start)
     if (!count)
         return true;
     for (size_t i = 0; i < e->free.count; i++) {
-        struct extent *gap = &e->free.data[i];
+        struct space_extent *gap = &e->free.data[i];
         if (gap->count < count)
             continue;
         *start = gap->start;
@@ -37,19 +38,14 @@ bool extents_take(struct extents *e, uint32_t count, uint32_t *start)
     return false;
 }
 
-bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns)
-{
-    return !count || VEC_PUSH(&e->waiting, ((struct extent){start, count, time_ns}));
-}
-
 /* Into the list of gaps, joined with its neighbours. */
-static bool release(struct extents *e, const struct extent *x)
+static bool release(struct extents *e, const struct space_extent *x)
 {
     size_t i = 0;
 
     if (!VEC_RESERVE(&e->free, e->free.count + 1))
         return false;
-    struct extent *gaps = e->free.data;
+    struct space_extent *gaps = e->free.data;
     while (i < e->free.count && gaps[i].start < x->start)
         i++;
     bool left = i && gaps[i - 1].start + gaps[i - 1].count == x->start;
@@ -69,6 +65,29 @@ static bool release(struct extents *e, const struct extent *x)
         e->free.count++;
     }
     e->used -= x->count;
+    return true;
+}
+
+void extents_return(struct extents *e, uint32_t start, uint32_t count)
+{
+    if (count)
+        release(e, &(struct space_extent){.start = start, .count = count});
+}
+
+bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns)
+{
+    struct space_extent x = {start, count, time_ns};
+    size_t at = e->waiting.count;
+
+    if (!count)
+        return true;
+    if (!VEC_PUSH(&e->waiting, x))
+        return false;
+    /* Times nearly always rise. A process that ended a while ago is dropped late. */
+    while (at && e->waiting.data[at - 1].time_ns > time_ns)
+        at--;
+    memmove(e->waiting.data + at + 1, e->waiting.data + at, (e->waiting.count - 1 - at) * sizeof x);
+    e->waiting.data[at] = x;
     return true;
 }
 

@@ -32,7 +32,6 @@ struct module {
     char *path;        /* as the first process that mapped it sees it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
     uint64_t image_len_bytes, image_address;
-    uint32_t table_number_1;  /* of its unwind table (capture/binary/tables.h); 0: none was asked for */
     /* where it stands in the trace; valid within the epoch named */
     uint64_t trace_epoch;
     uint32_t trace_id;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A worker builds, the main thread lays in: only the lists of jobs that both see are under the lock. */
 #include "capture/binary/tables.h"
 
 #include <errno.h>
@@ -48,15 +49,18 @@ struct job {
 struct tables {
     struct tables_memory memory;
     struct extents rows, index, wide;
-    VEC(struct entry) entries; /* by number */
+    VEC(struct entry) entries;   /* by number */
+    VEC(uint32_t) number_of;     /* by module index: WIRE_MODULE_NONE where none was given yet */
     /* shared with the worker */
     pthread_mutex_t lock;
     pthread_cond_t wake, finished;
     pthread_t worker;
     bool started, stop;
     VEC(struct job) todo, done;
-    uint32_t building_1; /* number + 1 of the table that the worker is at */
+    uint32_t building; /* number of the table that the worker is at, or WIRE_MODULE_NONE */
     int event_fd;
+    /* of the main thread alone again */
+    VEC(struct job) ready; /* built, and not laid in yet: there may be no room */
 };
 
 static void build(struct job *job)
@@ -80,11 +84,11 @@ static void *work(void *ctx)
             break;
         struct job job = t->todo.data[0];
         memmove(t->todo.data, t->todo.data + 1, --t->todo.count * sizeof job);
-        t->building_1 = job.number + 1;
+        t->building = job.number;
         pthread_mutex_unlock(&t->lock);
         build(&job);
         pthread_mutex_lock(&t->lock);
-        t->building_1 = 0;
+        t->building = WIRE_MODULE_NONE;
         pthread_cond_signal(&t->finished);
         if (!VEC_PUSH(&t->done, job))
             unwind_table_destroy(job.table);
@@ -104,6 +108,7 @@ struct error *tables_create(const struct tables_memory *memory, struct tables **
         return error_no_memory();
     t->memory = *memory;
     t->event_fd = -1;
+    t->building = WIRE_MODULE_NONE;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
     pthread_cond_init(&t->finished, NULL);
@@ -141,12 +146,16 @@ void tables_destroy(struct tables *t)
     }
     for (size_t i = 0; i < t->done.count; i++)
         unwind_table_destroy(t->done.data[i].table);
+    for (size_t i = 0; i < t->ready.count; i++)
+        unwind_table_destroy(t->ready.data[i].table);
     for (size_t i = 0; i < t->entries.count; i++) {
         if (t->entries.data[i].fd >= 0)
             close(t->entries.data[i].fd);
     }
     VEC_DEINIT(&t->todo);
     VEC_DEINIT(&t->done);
+    VEC_DEINIT(&t->ready);
+    VEC_DEINIT(&t->number_of);
     VEC_DEINIT(&t->entries);
     extents_deinit(&t->rows);
     extents_deinit(&t->index);
@@ -164,21 +173,22 @@ int tables_fd(const struct tables *t)
     return t->event_fd;
 }
 
-/* The module's number; WIRE_MODULE_NONE when it never gets one. */
-static struct error *number_of(struct tables *t, struct module *m, uint32_t *number)
+/* The module's number, given when it is first asked for; WIRE_MODULE_NONE when it never gets one. */
+static struct error *number_of(struct tables *t, const struct module *m, uint32_t *number)
 {
-    *number = WIRE_MODULE_NONE;
-    if (m->table_number_1) {
-        *number = m->table_number_1 - 1;
-        return NULL;
+    while (t->number_of.count <= m->index) {
+        if (!VEC_PUSH(&t->number_of, WIRE_MODULE_NONE))
+            return error_no_memory();
     }
+    *number = t->number_of.data[m->index];
+    if (*number != WIRE_MODULE_NONE)
+        return NULL;
     if ((m->kind != MODULE_ELF && m->kind != MODULE_VDSO) || m->unreadable || t->entries.count >= t->memory.module_count)
         return NULL;
     struct entry entry = {.module = m, .fd = -1};
     if (!VEC_PUSH(&t->entries, entry))
         return error_no_memory();
-    *number = (uint32_t)t->entries.count - 1;
-    m->table_number_1 = *number + 1;
+    *number = t->number_of.data[m->index] = (uint32_t)t->entries.count - 1;
     return NULL;
 }
 
@@ -264,11 +274,9 @@ static bool take_space(struct tables *t, const struct unwind_table *table, struc
         if (extents_take(&t->index, table->index_count, &place->index_start)) {
             if (extents_take(&t->wide, table->wide_count, &place->wide_start))
                 return true;
-            extents_give(&t->index, place->index_start, table->index_count, 0);
+            extents_return(&t->index, place->index_start, table->index_count);
         }
-        extents_give(&t->rows, place->row_start, table->row_count, 0);
-        extents_free_after_grace(&t->rows, 1);
-        extents_free_after_grace(&t->index, 1);
+        extents_return(&t->rows, place->row_start, table->row_count);
     }
     return false;
 }
@@ -288,16 +296,16 @@ static bool coldest(const struct tables *t, uint32_t *number)
     return found;
 }
 
-/* Has the parts of the arrays mapped that the table is to lie in. */
-static struct error *reach(struct tables *t, const struct wire_module *place, const struct unwind_table *table)
+/* Maps the parts of the arrays that the table is to lie in. */
+static struct error *map_place(struct tables *t, const struct wire_module *place, const struct unwind_table *table)
 {
     const struct tables_memory *m = &t->memory;
 
-    if (!m->reach)
+    if (!m->map_pages)
         return NULL;
-    TRY(m->reach(m->ctx, m->rows + place->row_start, table->row_count * sizeof *m->rows));
-    TRY(m->reach(m->ctx, m->index + place->index_start, table->index_count * sizeof *m->index));
-    return m->reach(m->ctx, m->wide + place->wide_start, table->wide_count * sizeof *m->wide);
+    TRY(m->map_pages(m->ctx, m->rows + place->row_start, table->row_count * sizeof *m->rows));
+    TRY(m->map_pages(m->ctx, m->index + place->index_start, table->index_count * sizeof *m->index));
+    return m->map_pages(m->ctx, m->wide + place->wide_start, table->wide_count * sizeof *m->wide);
 }
 
 static struct error *lay_in(struct tables *t, const struct job *job, uint64_t time_ns, bool *later)
@@ -332,7 +340,7 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
         }
         return NULL;
     }
-    TRY(reach(t, &place, table));
+    TRY(map_place(t, &place, table));
     memcpy(t->memory.rows + place.row_start, table->rows, table->row_count * sizeof *table->rows);
     memcpy(t->memory.index + place.index_start, table->index, table->index_count * sizeof *table->index);
     if (table->wide_count)
@@ -348,42 +356,44 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
     return NULL;
 }
 
+/* Moves what has been built to where only the main thread looks. */
+static struct error *take_done(struct tables *t)
+{
+    bool ok = true;
+
+    pthread_mutex_lock(&t->lock);
+    size_t moved = 0;
+    while (moved < t->done.count && (ok = VEC_PUSH(&t->ready, t->done.data[moved])))
+        moved++;
+    t->done.count -= moved;
+    if (moved)
+        memmove(t->done.data, t->done.data + moved, t->done.count * sizeof *t->done.data);
+    pthread_mutex_unlock(&t->lock);
+    return ok ? NULL : error_no_memory();
+}
+
 struct error *tables_poll(struct tables *t, uint64_t time_ns)
 {
+    uint64_t before_ns = time_ns - GRACE_NS;
     eventfd_t count;
-    struct error *err = NULL;
 
     (void)eventfd_read(t->event_fd, &count);
-    if (!extents_free_after_grace(&t->rows, time_ns - GRACE_NS) || !extents_free_after_grace(&t->index, time_ns - GRACE_NS) ||
-        !extents_free_after_grace(&t->wide, time_ns - GRACE_NS))
+    if (!extents_free_after_grace(&t->rows, before_ns) || !extents_free_after_grace(&t->index, before_ns) ||
+        !extents_free_after_grace(&t->wide, before_ns))
         return error_no_memory();
-    for (;;) {
-        struct job job;
-        bool later;
-        pthread_mutex_lock(&t->lock);
-        bool any = t->done.count > 0;
-        if (any) {
-            job = t->done.data[0];
-            memmove(t->done.data, t->done.data + 1, --t->done.count * sizeof job);
-        }
-        pthread_mutex_unlock(&t->lock);
-        if (!any)
+    TRY(take_done(t));
+    struct error *err = NULL;
+    size_t laid = 0;
+    bool later = false;
+    while (!err && laid < t->ready.count) {
+        err = lay_in(t, &t->ready.data[laid], time_ns, &later);
+        if (later)
             break;
-        err = lay_in(t, &job, time_ns, &later);
-        if (!err && later) {
-            pthread_mutex_lock(&t->lock);
-            bool ok = VEC_PUSH(&t->done, job);
-            pthread_mutex_unlock(&t->lock);
-            if (!ok) {
-                unwind_table_destroy(job.table);
-                err = error_no_memory();
-            }
-            break;
-        }
-        unwind_table_destroy(job.table);
-        if (err)
-            break;
+        unwind_table_destroy(t->ready.data[laid++].table);
     }
+    t->ready.count -= laid;
+    if (laid)
+        memmove(t->ready.data, t->ready.data + laid, t->ready.count * sizeof *t->ready.data);
     return err;
 }
 
@@ -391,7 +401,7 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns)
 static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
 {
     struct job job = {0};
-    bool found = false, ok = true;
+    bool found = false;
 
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; !found && i < t->todo.count; i++) {
@@ -401,15 +411,12 @@ static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
         memmove(t->todo.data + i, t->todo.data + i + 1, (--t->todo.count - i) * sizeof job);
         found = true;
     }
-    while (!found && t->building_1 == number + 1)
+    while (!found && t->building == number)
         pthread_cond_wait(&t->finished, &t->lock);
     pthread_mutex_unlock(&t->lock);
     if (found) {
         build(&job);
-        pthread_mutex_lock(&t->lock);
-        ok = VEC_PUSH(&t->done, job);
-        pthread_mutex_unlock(&t->lock);
-        if (!ok) {
+        if (!VEC_PUSH(&t->ready, job)) {
             unwind_table_destroy(job.table);
             return error_no_memory();
         }
@@ -431,9 +438,9 @@ struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping
     if (t->entries.data[number].state == ENTRY_WAITING)
         TRY(finish(t, number, time_ns));
     /* One that waits for room serves meanwhile as it is. */
-    for (size_t i = 0; t->entries.data[number].state == ENTRY_WAITING && i < t->done.count; i++) {
-        if (t->done.data[i].number == number && t->done.data[i].table) {
-            *view = *t->done.data[i].table;
+    for (size_t i = 0; t->entries.data[number].state == ENTRY_WAITING && i < t->ready.count; i++) {
+        if (t->ready.data[i].number == number && t->ready.data[i].table) {
+            *view = *t->ready.data[i].table;
             *reason = 0;
             return NULL;
         }

@@ -25,8 +25,8 @@ struct tables_memory {
     struct unwind_wide *wide;
     struct wire_module *modules;
     uint32_t row_count, index_count, wide_count, module_count;
-    /* Called before elements of the first three are touched for the first time; NULL: all are there. */
-    struct error *(*reach)(void *ctx, const void *start, size_t len_bytes);
+    /* Called before elements of the first three are touched for the first time; NULL: all are mapped already. */
+    struct error *(*map_pages)(void *ctx, const void *start, size_t len_bytes);
     void *ctx;
 };
 

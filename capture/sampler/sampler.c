@@ -221,7 +221,7 @@ void sampler_tables(struct sampler *s, struct tables_memory *memory)
         .index = (void *)s->index.data,
         .wide = (void *)s->wide.data,
         .modules = (void *)s->modules.data,
-        .reach = sampler_map_pages,
+        .map_pages = sampler_map_pages,
         .ctx = s,
         .row_count = s->rows.count,
         .index_count = s->index.count,

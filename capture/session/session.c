@@ -340,9 +340,9 @@ static struct error *set_up(struct session *s)
     TRY(session_open_file(s, s->start_ns));
     if (o->archive && files_are_one(o->archive, s->files.path)) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
-    settings_of_options(o, by_proc, &s->settings);
+    TRY(settings_of_options(o, by_proc, &s->settings));
     if (s->missing)
-        settings_add(&s->settings, "without", s->missing);
+        TRY(settings_add(&s->settings, "without", s->missing));
     struct trace_builder_options builder = {
         .writer = s->writer,
         .host = &s->host,
@@ -411,6 +411,7 @@ static void tear_down(struct session *s)
     if (s->signal_fd >= 0)
         close(s->signal_fd);
     free(s->missing);
+    settings_deinit(&s->settings);
     host_deinit(&s->host);
 }
 

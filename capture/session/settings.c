@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks the table of options: a row that has something to tell tells it. */
 #include "capture/session/settings.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "capture/session/record_options.h"
 #include "formats/base/buf.h"
 
-void settings_add(struct settings *s, const char *key, const char *value)
+struct error *settings_add(struct settings *s, const char *key, const char *value)
 {
-    static const char ellipsis[] = "...";
+    struct setting setting = {.key = key, .value = strdup(value)};
 
-    if (s->count == SETTINGS_MAX)
-        return;
-    struct setting *setting = &s->list[s->count++];
-    setting->key = key;
-    if (snprintf(setting->value, sizeof setting->value, "%s", value) >= (int)sizeof setting->value)
-        memcpy(setting->value + sizeof setting->value - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    if (!setting.value || !VEC_PUSH(&s->list, setting)) {
+        free(setting.value);
+        return error_no_memory();
+    }
+    return NULL;
 }
 
-void settings_of_options(const struct session_options *o, bool by_proc, struct settings *out)
+void settings_deinit(struct settings *s)
+{
+    for (size_t i = 0; i < s->list.count; i++)
+        free(s->list.data[i].value);
+    VEC_DEINIT(&s->list);
+}
+
+struct error *settings_of_options(const struct session_options *o, bool by_proc, struct settings *out)
 {
     struct session_options used = *o;
 
@@ -31,13 +38,16 @@ void settings_of_options(const struct session_options *o, bool by_proc, struct s
         used.backend = BACKEND_BPF;
     }
     *out = (struct settings){0};
-    settings_add(out, "scope", o->command ? "command" : o->pid_count ? "pids" : "all");
+    TRY(settings_add(out, "scope", o->command ? "command" : o->pid_count ? "pids" : "all"));
     for (const struct option_row *row = record_option_rows; row->name || row->letter; row++) {
         struct buf text = {0};
         if (row->tell)
             row->tell(row, &used, &text);
-        if (text.len_bytes && !text.bad)
-            settings_add(out, row->setting, buf_cstr(&text));
+        struct error *err = text.bad ? error_no_memory() : NULL;
+        if (!err && text.len_bytes)
+            err = settings_add(out, row->setting, buf_cstr(&text));
         buf_deinit(&text);
+        TRY(err);
     }
+    return NULL;
 }

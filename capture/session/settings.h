@@ -4,19 +4,20 @@
 #define CAPTURE_SESSION_SETTINGS_H
 
 #include "capture/session/session_options.h"
-
-#define SETTINGS_MAX 16
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
 
 struct settings {
-    struct setting {
-        const char *key;  /* a literal */
-        char value[256];  /* cut, with an ellipsis, where it is longer */
-    } list[SETTINGS_MAX];
-    uint32_t count;
+    VEC(struct setting {
+        const char *key; /* a literal */
+        char *value;     /* owned */
+    }) list;
 };
 
-/* What follows from the options alone. `by_proc`: without BPF. */
-void settings_of_options(const struct session_options *o, bool by_proc, struct settings *out);
-void settings_add(struct settings *s, const char *key, const char *value);
+/* Fills `out` with what follows from the options alone. `by_proc`: without BPF. */
+struct error *settings_of_options(const struct session_options *o, bool by_proc, struct settings *out);
+/* Adds a copy of `value`, as long as it may be. */
+struct error *settings_add(struct settings *s, const char *key, const char *value);
+void settings_deinit(struct settings *s);
 
 #endif

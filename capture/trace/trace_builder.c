@@ -100,8 +100,8 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
         .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
     };
     trace_writer_put(w, TRACE_host, &host);
-    for (uint32_t i = 0; i < b->o.settings->count; i++) {
-        const struct setting *setting = &b->o.settings->list[i];
+    for (uint32_t i = 0; i < b->o.settings->list.count; i++) {
+        const struct setting *setting = &b->o.settings->list.data[i];
         struct trace_meta meta = {.key = trace_writer_cstr(w, setting->key), .value = trace_writer_cstr(w, setting->value)};
         trace_writer_put(w, TRACE_meta, &meta);
     }
