@@ -23,7 +23,7 @@
 
 enum { PLACES_MAX = 8, PROTECTION_EXECUTE = 4 };
 
-struct place {
+struct wanted_place {
     const char *path;
     uint32_t tgid;              /* 0: none known */
     uint64_t start_boottime_ns; /* 0: not known */
@@ -38,7 +38,7 @@ struct wanted {
     uint64_t image_len;
     uint64_t frame_count;
     bool mapped; /* by a process whose stacks were copied */
-    struct place places[PLACES_MAX];
+    struct wanted_place places[PLACES_MAX];
     uint32_t place_count, order;
 };
 
@@ -88,10 +88,10 @@ static bool begin_epoch(struct survey *s)
 }
 
 /* A place that was not known; of those without a process one is enough for each path. */
-static void add_place(struct wanted *w, const struct place *p)
+static void add_place(struct wanted *w, const struct wanted_place *p)
 {
     for (uint32_t i = 0; i < w->place_count; i++) {
-        const struct place *known = &w->places[i];
+        const struct wanted_place *known = &w->places[i];
         if (!strcmp(known->path, p->path) && (!p->tgid || (known->tgid == p->tgid && known->start == p->start)))
             return;
     }
@@ -124,7 +124,7 @@ static bool load_module(struct survey *s, const struct trace_module *m)
         if (!VEC_PUSH(&s->wanted, w))
             return false;
     }
-    add_place(&s->wanted.data[index], &(struct place){.path = path});
+    add_place(&s->wanted.data[index], &(struct wanted_place){.path = path});
     return VEC_PUSH(&s->modules, index + 1);
 }
 
@@ -146,7 +146,7 @@ static bool load_mapping(struct survey *s, const struct trace_mapping *m)
     uint32_t index = s->modules.data[m->module] - 1;
     const struct seen_process *p = &s->processes.data[m->process];
     struct seen_mapping seen = {m->process, index};
-    struct place place = {.path = s->strings.data[m->path],
+    struct wanted_place place = {.path = s->strings.data[m->path],
                           .tgid = s->same_boot ? p->tgid : 0,
                           .start_boottime_ns = p->start_boottime_ns,
                           .start = m->address,
@@ -217,7 +217,7 @@ static struct error *survey_trace(struct survey *s, const char *path, FILE *mess
 }
 
 /* Whether the process is the one of the trace, and not a later one with its number. */
-static bool still_lives(const struct place *p)
+static bool still_lives(const struct wanted_place *p)
 {
     struct procfs_status status;
     uint64_t ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK);
@@ -260,7 +260,7 @@ static struct error *gather(struct survey *s, struct bundle *b)
         if (w->kind != MODULE_ELF || !w->place_count)
             continue; /* no binary */
         for (uint32_t k = 0; k < w->place_count; k++) {
-            const struct place *p = &w->places[k];
+            const struct wanted_place *p = &w->places[k];
             bool lives = still_lives(p);
             places[k] = (struct bundle_place){p->path, lives ? (pid_t)p->tgid : 0, p->start, p->end};
         }
@@ -301,30 +301,28 @@ struct error *archive_run(const struct archive_options *options, bool *complete)
     return err;
 }
 
-static struct error *gather_held(struct bundle *b, const struct modules *modules, bool snapshots)
+static struct error *add_held(struct bundle *b, const struct module *m)
 {
-    /* Those that frames are in come first. */
-    for (int framed = 1; framed >= 0; framed--) {
-        for (uint32_t i = 0; i < modules_count(modules); i++) {
-            const struct module *m = modules_get(modules, i);
-            const struct elf_identity *id = &m->identity;
-            const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
-            const struct bundle_place place = {.path = m->path, .pid = m->pid};
-            if (m->framed != framed || !(m->framed || (snapshots && m->trace_epoch)))
-                continue;
-            if (m->kind == MODULE_VDSO && m->image)
-                TRY(bundle_add_vdso(b, &key, m->image, m->image_len_bytes));
-            else if (m->kind == MODULE_ELF)
-                TRY(bundle_add(b, &key, &place, 1, m->held_fd ? m->held_fd : -1));
-        }
-    }
-    return NULL;
+    const struct elf_identity *id = &m->identity;
+    const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
+    const struct bundle_place place = {.path = m->path, .pid = m->pid};
+
+    if (m->kind == MODULE_VDSO && m->image)
+        return bundle_add_vdso(b, &key, m->image, m->image_len_bytes);
+    return m->kind == MODULE_ELF ? bundle_add(b, &key, &place, 1, m->held_fd) : NULL;
 }
 
-struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots)
+struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots, module_use_fn use, void *ctx)
 {
     uint32_t missing;
 
-    TRY(gather_held(b, modules, snapshots));
+    /* Those that frames are in come first. */
+    for (enum module_use wanted = MODULE_FRAMED; wanted >= (snapshots ? MODULE_NAMED : MODULE_FRAMED); wanted--) {
+        for (uint32_t i = 0; i < modules_count(modules); i++) {
+            const struct module *m = modules_get(modules, i);
+            if (use(ctx, m) == wanted)
+                TRY(add_held(b, m));
+        }
+    }
     return bundle_finish(b, &missing);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "capture/binary/modules.h"
 #include "formats/base/err.h"
 
 struct archive_options {
@@ -23,11 +24,12 @@ struct archive_options {
 struct error *archive_run(const struct archive_options *options, bool *complete);
 
 /*
- * At the end of a recording: the modules it met, whose files were held open (modules_hold()). `snapshots`: stacks were
- * copied, so that all modules count that the trace names, not only those with frames. Finishes the bundle.
+ * At the end of a recording: the modules it met, whose files were held open (modules_hold()). `use` says what the trace
+ * says of a module. `snapshots`: stacks were copied, so that all modules count that the trace names, not only those with
+ * frames. Finishes the bundle.
  */
 struct bundle;
-struct modules;
-struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots);
+typedef enum module_use (*module_use_fn)(void *ctx, const struct module *m);
+struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots, module_use_fn use, void *ctx);
 
 #endif

@@ -189,7 +189,7 @@ static struct error *find_binary(const struct bundle_key *key, const struct bund
 /* ---- what belongs to it ---- */
 
 /* A place for debug files: in the root of one process, or in ours. */
-struct search {
+struct debug_search {
     pid_t pid;
     const char *folder; /* of the binary, without a slash at the end */
     int folder_len;
@@ -199,7 +199,7 @@ struct search {
 };
 
 /* A debug file has the binary's build ID; without one of its own the link's CRC vouches for it. */
-static struct error *take_debug(const struct search *s, const char *path, bool by_link, int *out)
+static struct error *take_debug(const struct debug_search *s, const char *path, bool by_link, int *out)
 {
     struct elf_identity id = {0};
 
@@ -225,7 +225,7 @@ static struct error *take_debug(const struct search *s, const char *path, bool b
     return err;
 }
 
-static struct error *find_debug(const struct search *s, int *out)
+static struct error *find_debug(const struct debug_search *s, int *out)
 {
     static const struct {
         const char *before, *between;
@@ -308,7 +308,7 @@ static struct error *add_debug(struct bundle *b, const struct bundle_key *key, c
     int fd = -1;
 
     TRY(elf_links_read(binary, &links));
-    struct search s = {.hex = hex, .key = key, .links = &links};
+    struct debug_search s = {.hex = hex, .key = key, .links = &links};
     for (uint32_t i = 0; !err && fd < 0 && i < 2 * place_count; i++) {
         const struct bundle_place *p = &places[i % place_count];
         const char *slash = strrchr(p->path, '/');

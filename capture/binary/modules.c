@@ -34,7 +34,7 @@ static void module_destroy(struct module *m)
 {
     if (!m)
         return;
-    if (m->held_fd)
+    if (m->held_fd >= 0)
         close(m->held_fd);
     elf_identity_deinit(&m->identity);
     py_image_deinit(&m->python);
@@ -120,6 +120,7 @@ static struct error *add_module(struct modules *m, const char *path, struct modu
     if (!module)
         return error_no_memory();
     module->index = (uint32_t)m->list.count;
+    module->held_fd = -1;
     module->path = strdup(path);
     if (!module->path || !VEC_PUSH(&m->list, module)) {
         module_destroy(module);

@@ -25,17 +25,16 @@ struct module {
     struct elf_identity identity;
     struct py_image python;
     bool is_glibc;
-    bool framed;       /* the trace has native frames in it */
-    int held_fd;       /* its file, held for the archive; 0: not held */
+    int held_fd;       /* its file, held open since it was mapped; -1: not held */
     pid_t pid;         /* the first process that mapped it */
     bool unreadable;   /* the file could not be opened: build ID and path only */
     char *path;        /* as the first process that mapped it sees it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
     uint64_t image_len_bytes, image_address;
-    /* where it stands in the trace; valid within the epoch named */
-    uint64_t trace_epoch;
-    uint32_t trace_id;
 };
+
+/* What a trace says of a module; the archive takes modules by it. */
+enum module_use { MODULE_UNUSED, MODULE_NAMED, MODULE_FRAMED /* native frames are in it */ };
 
 struct modules;
 struct error *modules_create(struct modules **out);

@@ -272,7 +272,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
     f->states_round = 0;
     f->wait_ns = !f->wait_ns ? WAIT_FIRST_NS : 2 * f->wait_ns > WAIT_MOST_NS ? WAIT_MOST_NS : 2 * f->wait_ns;
     f->look_ns = time_ns + f->wait_ns;
-    TRY(processes_add(s->processes, f->tgid, time_ns, &p));
+    TRY(processes_read(s->processes, f->tgid, true, time_ns, &p));
     f->python = p && process_python(p, &wire);
     if (!p || p->forbidden) {
         int fd = openat(f->dir_fd, "maps", O_RDONLY | O_CLOEXEC);

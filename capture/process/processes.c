@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One function for each kind of event; what no event says is found out when processes are reaped. */
 #include "capture/process/processes.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "capture/process/processes_state.h"
 #include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
@@ -17,182 +16,6 @@
 
 /* More threads than that of a process are not remembered. */
 #define THREADS_MAX 4096
-
-static void no_ended(void *ctx, struct process *p, uint64_t time_ns)
-{
-    (void)ctx, (void)p, (void)time_ns;
-}
-
-static void no_mapped(void *ctx, struct process *p, struct code_mapping *m)
-{
-    (void)ctx, (void)p, (void)m;
-}
-
-static void no_renamed(void *ctx, struct process *p, struct thread *t, uint64_t time_ns)
-{
-    (void)ctx, (void)p, (void)t, (void)time_ns;
-}
-
-struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out)
-{
-    struct processes *p = calloc(1, sizeof *p);
-
-    if (!p)
-        return error_no_memory();
-    p->options = *options;
-    p->modules = modules;
-    if (options->tables) {
-        uint32_t count;
-        p->wire_mappings = sampler_mappings(options->sampler, &count);
-        if (!extents_init(&p->mapping_space, count)) {
-            free(p);
-            return error_no_memory();
-        }
-    }
-    p->events = (struct processes_events){.mapped = no_mapped, .ended = no_ended, .renamed = no_renamed};
-    *out = p;
-    return NULL;
-}
-
-void processes_set_events(struct processes *p, const struct processes_events *events)
-{
-    p->events = *events;
-}
-
-const char *process_unopened(const struct process *p)
-{
-    for (size_t i = 0; i < p->mappings.count; i++) {
-        const struct code_mapping *m = &p->mappings.data[i];
-        if (m->looked_up && !code_mapping_is_anonymous(m) && (!m->module || m->module->unreadable))
-            return m->path;
-    }
-    return NULL;
-}
-
-static void threads_deinit(struct process *p)
-{
-    map_deinit(&p->thread_index);
-    for (size_t i = 0; i < p->threads.count; i++)
-        free(p->threads.data[i].python_name);
-    VEC_DEINIT(&p->threads);
-}
-
-static void process_destroy(struct process *p)
-{
-    if (!p)
-        return;
-    code_mappings_deinit(&p->mappings);
-    threads_deinit(p);
-    intern_deinit(&p->codes.keys);
-    VEC_DEINIT(&p->codes.index);
-    intern_deinit(&p->stacks.keys);
-    VEC_DEINIT(&p->stacks.stack);
-    intern_deinit(&p->native.keys);
-    VEC_DEINIT(&p->native.stack);
-    perf_map_file_deinit(&p->perf_map);
-    free(p->exe);
-    free(p);
-}
-
-void processes_destroy(struct processes *p)
-{
-    if (!p)
-        return;
-    for (size_t i = 0; i < p->live.count; i++)
-        process_destroy(p->live.data[i]);
-    VEC_DEINIT(&p->live);
-    extents_deinit(&p->mapping_space);
-    VEC_DEINIT(&p->dirty);
-    map_deinit(&p->by_tgid);
-    free(p);
-}
-
-struct processes_counts processes_counts(const struct processes *p)
-{
-    return p->counts;
-}
-
-struct process *processes_find(struct processes *p, uint32_t tgid)
-{
-    uint64_t *index = map_get(&p->by_tgid, tgid);
-
-    return index ? p->live.data[*index] : NULL;
-}
-
-struct process *processes_next(struct processes *p, uint32_t *cursor)
-{
-    return *cursor < p->live.count ? p->live.data[(*cursor)++] : NULL;
-}
-
-/* Takes it out of the table; the last one moves into its place. */
-static void drop(struct processes *p, struct process *process, uint64_t time_ns)
-{
-    uint64_t *index = map_get(&p->by_tgid, process->tgid);
-
-    if (!index || p->live.data[*index] != process)
-        return;
-    uint64_t at = *index;
-    p->events.ended(p->events.ctx, process, time_ns);
-    if (process->counted)
-        p->counts.python--;
-    if (process->configured && p->options.sampler)
-        sampler_remove_process(p->options.sampler, process->tgid);
-    extents_give(&p->mapping_space, process->mapping_start, process->mapping_count, time_ns);
-    map_remove(&p->by_tgid, process->tgid);
-    struct process *last = p->live.data[--p->live.count];
-    if (last != process) {
-        p->live.data[at] = last;
-        map_set(&p->by_tgid, last->tgid, at);
-    }
-    process_destroy(process);
-}
-
-struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out)
-{
-    struct process *old = processes_find(p, tgid);
-
-    if (old)
-        drop(p, old, old->ended_ns ? old->ended_ns : time_ns);
-    struct process *process = calloc(1, sizeof *process);
-    if (!process)
-        return error_no_memory();
-    process->tgid = tgid;
-    process->since_ns = time_ns;
-    if (!VEC_PUSH(&p->live, process)) {
-        free(process);
-        return error_no_memory();
-    }
-    if (!map_set(&p->by_tgid, tgid, p->live.count - 1)) {
-        p->live.count--;
-        free(process);
-        return error_no_memory();
-    }
-    *out = process;
-    return NULL;
-}
-
-void process_select(struct process *process, bool in_scope, bool passes)
-{
-    process->in_scope = in_scope;
-    process->passes = passes;
-    process->selected = in_scope && passes;
-}
-
-struct thread *process_thread(struct process *p, uint32_t tid)
-{
-    uint64_t *index = map_get(&p->thread_index, tid);
-
-    if (index)
-        return &p->threads.data[*index];
-    struct thread t = {.tid = tid};
-    if (!procfs_comm((pid_t)p->tgid, (pid_t)tid, t.name))
-        memcpy(t.name, p->comm, sizeof t.name);
-    /* Room first: the index must not lead behind the end. */
-    if (!VEC_RESERVE(&p->threads, p->threads.count + 1) || !map_set(&p->thread_index, tid, p->threads.count))
-        return NULL;
-    p->threads.data[p->threads.count++] = t;
-    return &p->threads.data[p->threads.count - 1];
-}
 
 static struct error *on_fork(struct processes *p, const struct sideband_event *e)
 {
@@ -222,8 +45,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     if (child->selected)
         return processes_configure(p, child);
     /* The BPF side has handed the configuration on: it is not wanted. */
-    if (p->options.sampler)
-        sampler_remove_process(p->options.sampler, child->tgid);
+    process_sampling_disinherit(&p->sampling, child->tgid);
     return NULL;
 }
 
@@ -234,7 +56,7 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     uint32_t parent = old ? old->parent_tgid : 0;
 
     TRY(processes_begin(p, e->tgid, e->time_ns, &process));
-    processes_disinherit(p, e->tgid);
+    process_sampling_disinherit(&p->sampling, e->tgid);
     process->parent_tgid = parent;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
@@ -283,17 +105,10 @@ static struct error *select_again(struct processes *p, struct process *process)
     process_select(process, true, passes);
     process->since_ns = UINT64_MAX; /* ticks up to now were not wanted */
     if (!passes) {
-        if (process->configured && p->options.sampler)
-            sampler_remove_process(p->options.sampler, process->tgid);
-        if (process->counted)
-            p->counts.python--;
-        process->configured = process->counted = false;
+        process_sampling_stop(&p->sampling, process);
         return NULL;
     }
-    for (size_t i = 0; i < process->mappings.count; i++) {
-        if (!process->mappings.data[i].looked_up)
-            TRY(processes_look_at(p, process, &process->mappings.data[i]));
-    }
+    TRY(processes_look(p, process));
     return p->options.include_non_python || process_has_python(process) ? processes_configure(p, process) : NULL;
 }
 
@@ -305,11 +120,11 @@ static struct error *on_comm(struct processes *p, const struct sideband_event *e
         return NULL;
     if (e->tid == e->tgid)
         snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
-    uint64_t *index = map_get(&process->thread_index, e->tid);
-    struct thread *t = index ? &process->threads.data[*index] : NULL;
+    struct thread *t = process_find_thread(process, e->tid);
     if (t)
         snprintf(t->name, sizeof t->name, "%.16s", e->text);
-    p->events.renamed(p->events.ctx, process, t, e->time_ns);
+    if (p->events.renamed)
+        p->events.renamed(p->events.ctx, process, t, e->time_ns);
     return e->tid == e->tgid ? select_again(p, process) : NULL;
 }
 
@@ -387,25 +202,6 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
-uint64_t processes_codes_bytes(const struct processes *p)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < p->live.count; i++) {
-        const struct process_codes *c = &p->live.data[i]->codes;
-        bytes += intern_bytes(&c->keys) + c->index.cap * sizeof *c->index.data;
-    }
-    return bytes;
-}
-
-void processes_forget_codes(struct processes *p)
-{
-    for (uint32_t i = 0; i < p->live.count; i++) {
-        intern_deinit(&p->live.data[i]->codes.keys);
-        VEC_DEINIT(&p->live.data[i]->codes.index);
-    }
-}
-
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
     /* Nothing tells of a move into another cgroup. */
@@ -417,14 +213,27 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];
         /* A process may start threads for ever: their names are read again when they are met again. */
-        if (process->threads.count > THREADS_MAX)
-            threads_deinit(process);
+        if (process->threads.count > THREADS_MAX) {
+            if (p->events.threads_forgotten)
+                p->events.threads_forgotten(p->events.ctx, process);
+            process_forget_threads(process);
+        }
         if (process->leader_exited && !process->ended_ns && has_gone(process->tgid))
             process->ended_ns = time_ns;
         if (process->ended_ns && time_ns - process->ended_ns > LINGER_NS)
-            drop(p, process, process->ended_ns);
+            processes_drop(p, process, process->ended_ns);
         else
             i++;
     }
     return NULL;
+}
+
+bool processes_need_publishing(const struct processes *p)
+{
+    return p->sampling.changed.count;
+}
+
+struct error *processes_publish(struct processes *p, uint64_t time_ns)
+{
+    return process_sampling_publish(&p->sampling, time_ns);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Processes as /proc has them: those that are there when a capture begins, and what the
- * side-band would have told where events were lost or came from nobody.
- */
+/* What /proc shows may be gone a moment later: each reading takes its process's end as an answer. */
+#include "capture/process/processes_proc.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
-#include "capture/process/processes_state.h"
 #include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
@@ -68,7 +66,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
     bool counted = old && old->forbidden;
     err = processes_begin(p, tgid, time_ns, &process);
     if (!err) {
-        processes_disinherit(p, tgid);
+        process_sampling_disinherit(&p->sampling, tgid);
         process->since_ns = 0;
         if (!in_scope && p->missed) {
             const struct process *parent = processes_find(p, status.parent_tgid);
@@ -89,11 +87,6 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
     if (!err)
         *out = process;
     return err;
-}
-
-struct error *processes_add(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out)
-{
-    return processes_read(p, tgid, true, time_ns, out);
 }
 
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count)

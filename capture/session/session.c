@@ -95,10 +95,7 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
 
 static void flush(struct session *s, uint64_t time_ns)
 {
-    uint32_t cursor = 0;
-
-    for (struct process *p; (p = processes_next(s->processes, &cursor));)
-        perf_map_file_hold(p);
+    trace_builder_hold_perf_maps(s->builder);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses);
     trace_writer_flush(s->writer);
@@ -527,6 +524,11 @@ static struct error *loop(struct session *s)
     return NULL;
 }
 
+static enum module_use module_use(void *builder, const struct module *m)
+{
+    return trace_builder_module_use(builder, m);
+}
+
 static struct error *finish(struct session *s)
 {
     uint64_t end_ns;
@@ -542,7 +544,7 @@ static struct error *finish(struct session *s)
         report_summary(s, end_ns);
     if (!err && s->bundle) {
         go_as_started(s); /* to pack binaries takes long */
-        err = archive_modules(s->bundle, s->modules, session_takes_snapshots(s->o));
+        err = archive_modules(s->bundle, s->modules, session_takes_snapshots(s->o), module_use, s->builder);
     }
     return err;
 }

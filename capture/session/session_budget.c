@@ -50,7 +50,7 @@ static struct error *forget_codes(struct session *s)
         nanosleep(&(struct timespec){.tv_nsec = EVENT_DELAY_NS}, NULL);
         TRY(session_drain(s, until_ns));
     }
-    processes_forget_codes(s->processes);
+    trace_builder_forget_codes(s->builder);
     codes_clear(s->codes);
     return NULL;
 }
@@ -71,7 +71,7 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
         }
     }
     /* Programs may make code for ever: what is kept of it has a limit, and is met again where it is still in use. */
-    return codes_bytes(s->codes) + processes_codes_bytes(s->processes) < CODES_MAX_BYTES ? NULL : forget_codes(s);
+    return codes_bytes(s->codes) + trace_builder_codes_bytes(s->builder) < CODES_MAX_BYTES ? NULL : forget_codes(s);
 }
 
 struct error *session_keep_budget(struct session *s, uint64_t time_ns)

@@ -2,29 +2,8 @@
 /* Walks the table of options: a row that has something to tell tells it. */
 #include "capture/session/settings.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "capture/session/record_options.h"
 #include "formats/base/buf.h"
-
-struct error *settings_add(struct settings *s, const char *key, const char *value)
-{
-    struct setting setting = {.key = key, .value = strdup(value)};
-
-    if (!setting.value || !VEC_PUSH(&s->list, setting)) {
-        free(setting.value);
-        return error_no_memory();
-    }
-    return NULL;
-}
-
-void settings_deinit(struct settings *s)
-{
-    for (size_t i = 0; i < s->list.count; i++)
-        free(s->list.data[i].value);
-    VEC_DEINIT(&s->list);
-}
 
 struct error *settings_of_options(const struct session_options *o, bool by_proc, struct settings *out)
 {

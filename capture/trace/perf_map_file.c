@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds /tmp/perf-PID.map in the root of its process, and in another process's with the same root when it is gone. */
 #include "capture/trace/perf_map_file.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include "capture/binary/modules.h"
-#include "capture/process/processes.h"
 #include "capture/host/procfs.h"
 #include "capture/host/root.h"
 #include "formats/base/clock.h"
@@ -63,11 +63,11 @@ static bool know_by(struct perf_map_file *m, pid_t pid)
     return m->known;
 }
 
-void perf_map_file_remember_root(struct process *p)
+void perf_map_file_remember_root(struct perf_map_file *m, const struct process *p)
 {
     /* One that lived too short to be looked at has, as a rule, its parent's root and user. */
-    if (!p->perf_map.known && !know_by(&p->perf_map, (pid_t)p->tgid) && p->parent_tgid)
-        know_by(&p->perf_map, (pid_t)p->parent_tgid);
+    if (!m->known && !know_by(m, (pid_t)p->tgid) && p->parent_tgid)
+        know_by(m, (pid_t)p->parent_tgid);
 }
 
 static uint32_t own_pid(const struct process *p)
@@ -76,15 +76,11 @@ static uint32_t own_pid(const struct process *p)
 }
 
 /* A file left by an earlier process with that number says nothing of this one; nor does one that somebody else put there. */
-static bool is_its_own(const struct process *p, const struct stat *st)
+static bool is_its_own(const struct perf_map_file *m, const struct process *p, const struct stat *st)
 {
-    struct timespec real, boot;
-
-    if (st->st_uid && st->st_uid != p->perf_map.uid)
+    if (st->st_uid && st->st_uid != m->uid)
         return false;
-    clock_gettime(CLOCK_REALTIME, &real);
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    return timespec_ns(st->st_mtim) + STAMP_NS >= timespec_ns(real) - timespec_ns(boot) + p->start_boottime_ns;
+    return timespec_ns(st->st_mtim) + STAMP_NS >= clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + p->start_boottime_ns;
 }
 
 static int open_own(const struct process *p)
@@ -95,11 +91,16 @@ static int open_own(const struct process *p)
     return root_open((pid_t)p->tgid, path, false);
 }
 
+void perf_map_file_init(struct perf_map_file *m)
+{
+    *m = (struct perf_map_file){.fd = -1};
+}
+
 void perf_map_file_deinit(struct perf_map_file *m)
 {
-    if (m->fd_1)
-        close(m->fd_1 - 1);
-    m->fd_1 = 0;
+    if (m->fd >= 0)
+        close(m->fd);
+    m->fd = -1;
 }
 
 /* Takes the descriptor over, in place of one that was held. */
@@ -110,24 +111,22 @@ static void keep(struct perf_map_file *m, int fd)
 
     perf_map_file_deinit(m);
     if (room)
-        m->fd_1 = fd + 1;
+        m->fd = fd;
     else
         close(fd);
 }
 
-void perf_map_file_hold(struct process *p)
+void perf_map_file_hold(struct perf_map_file *m, const struct process *p)
 {
-    struct perf_map_file *m = &p->perf_map;
-    struct timespec t;
     struct stat st;
 
-    if (!m->epoch || m->fd_1 || p->ended_ns)
+    if (!m->epoch || m->fd >= 0 || p->ended_ns)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    if (timespec_ns(t) < m->try_ns)
+    uint64_t time_ns = now_ns();
+    if (time_ns < m->try_ns)
         return;
     int fd = open_own(p);
-    if (fd >= 0 && !fstat(fd, &st) && is_its_own(p, &st)) {
+    if (fd >= 0 && !fstat(fd, &st) && is_its_own(m, p, &st)) {
         keep(m, fd);
         return;
     }
@@ -135,20 +134,19 @@ void perf_map_file_hold(struct process *p)
         close(fd);
     /* Most code made at run time is in no table. */
     m->wait_ms = !m->wait_ms ? WAIT_MIN_MS : m->wait_ms < WAIT_MAX_MS ? 2 * m->wait_ms : WAIT_MAX_MS;
-    m->try_ns = timespec_ns(t) + m->wait_ms * NS_PER_MS;
+    m->try_ns = time_ns + m->wait_ms * NS_PER_MS;
 }
 
-uint32_t perf_map_file_module(struct trace_writer *w, struct process *p, uint64_t epoch)
+uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, struct trace_writer *w, uint64_t epoch)
 {
-    struct perf_map_file *m = &p->perf_map;
     uint8_t identity[24];
     char path[64];
 
     if (m->epoch == epoch) {
-        perf_map_file_hold(p);
+        perf_map_file_hold(m, p);
         return m->module;
     }
-    perf_map_file_remember_root(p);
+    perf_map_file_remember_root(m, p);
     for (int i = 0; i < 8; i++) {
         identity[i] = (uint8_t)((uint64_t)p->tgid >> 8 * i);
         identity[8 + i] = (uint8_t)(p->start_boottime_ns >> 8 * i);
@@ -164,14 +162,13 @@ uint32_t perf_map_file_module(struct trace_writer *w, struct process *p, uint64_
     trace_writer_put(w, TRACE_module, &record);
     m->epoch = epoch;
     m->module = record.id;
-    perf_map_file_hold(p);
+    perf_map_file_hold(m, p);
     return m->module;
 }
 
 /* For a process that has gone: in the root of another one which has the same. */
-static int open_elsewhere(struct processes *all, const struct process *p)
+static int open_elsewhere(const struct perf_map_file *m, const struct process *p, struct processes *all)
 {
-    const struct perf_map_file *m = &p->perf_map;
     uint64_t device, inode;
     uint32_t cursor = 0;
     char path[64];
@@ -190,7 +187,7 @@ static int open_elsewhere(struct processes *all, const struct process *p)
     return fd;
 }
 
-static struct error *put_text(struct trace_writer *w, const struct process *p, int fd, uint64_t size, uint64_t time_ns,
+static struct error *put_text(struct trace_writer *w, uint32_t module, int fd, uint64_t size, uint64_t time_ns,
                               bool *cut)
 {
     uint64_t want = size < PERF_MAP_MAX_BYTES ? size : PERF_MAP_MAX_BYTES, have = 0;
@@ -211,17 +208,16 @@ static struct error *put_text(struct trace_writer *w, const struct process *p, i
         have--;
     *cut = size > PERF_MAP_MAX_BYTES;
     struct trace_perf_map record = {
-        .module = p->perf_map.module, .time_ns = time_ns, .file_size = size, .text = {text, have}};
+        .module = module, .time_ns = time_ns, .file_size = size, .text = {text, have}};
     if (have)
         trace_writer_put(w, TRACE_perf_map, &record);
     free(text);
     return NULL;
 }
 
-struct error *perf_map_file_write(struct trace_writer *w, struct processes *all, struct process *p, uint64_t epoch,
-                             uint64_t time_ns, bool *cut)
+struct error *perf_map_file_write(struct perf_map_file *m, const struct process *p, struct processes *all,
+                                  struct trace_writer *w, uint64_t epoch, uint64_t time_ns, bool *cut)
 {
-    struct perf_map_file *m = &p->perf_map;
     struct error *err = NULL;
     struct stat st;
 
@@ -229,23 +225,23 @@ struct error *perf_map_file_write(struct trace_writer *w, struct processes *all,
     if (m->epoch != epoch || !m->known)
         return NULL;
     int fd = p->ended_ns ? -1 : open_own(p);
-    if (fd < 0 && m->fd_1)
-        fd = m->fd_1 - 1;
     if (fd < 0)
-        fd = open_elsewhere(all, p);
+        fd = m->fd;
+    if (fd < 0)
+        fd = open_elsewhere(m, p, all);
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st))
         st = (struct stat){.st_uid = UINT32_MAX};
-    if (st.st_size > 0 && is_its_own(p, &st) &&
+    if (st.st_size > 0 && is_its_own(m, p, &st) &&
         ((uint64_t)st.st_size != m->written_size || timespec_ns(st.st_mtim) != m->written_mtime_ns)) {
-        err = put_text(w, p, fd, (uint64_t)st.st_size, time_ns, cut);
+        err = put_text(w, m->module, fd, (uint64_t)st.st_size, time_ns, cut);
         m->written_size = (uint64_t)st.st_size;
         m->written_mtime_ns = timespec_ns(st.st_mtim);
     }
-    if (fd != m->fd_1 - 1 && is_its_own(p, &st))
+    if (fd != m->fd && is_its_own(m, p, &st))
         keep(m, fd); /* the newest one, should there have been others */
-    else if (fd != m->fd_1 - 1)
+    else if (fd != m->fd)
         close(fd);
     return err;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the sampler sent is the key; only where it is new are frames looked at one by one. */
+#include "capture/trace/stacks.h"
+
 #include <string.h>
 
-#include "capture/trace/trace_builder_state.h"
+#include "capture/trace/trace_define.h"
 
 struct python_key {
     uint64_t address;
@@ -11,18 +14,12 @@ struct python_key {
 
 /* ---- stacks that were met before: most samples have one of them ---- */
 
-void stacks_forget(struct process_stacks *s)
-{
-    intern_clear(&s->keys);
-    s->stack.count = 0;
-}
-
 /* The stack of these frames as the sampler had them, if it stands in this epoch of the trace already. */
-static bool stacks_find(const struct trace_builder *b, struct process_stacks *s, const void *frames, size_t len_bytes,
+static bool find_stack(const struct trace_builder *b, struct known_stacks *s, const void *frames, size_t len_bytes,
                         uint32_t *stack)
 {
     if (s->epoch != b->epoch) {
-        stacks_forget(s);
+        known_stacks_clear(s);
         s->epoch = b->epoch;
     }
     uint32_t known = intern_find(&s->keys, frames, (uint32_t)len_bytes);
@@ -31,7 +28,7 @@ static bool stacks_find(const struct trace_builder *b, struct process_stacks *s,
     return known != INTERN_NONE;
 }
 
-static struct error *stacks_keep(struct process_stacks *s, const void *frames, size_t len_bytes, uint32_t stack)
+static struct error *keep_stack(struct known_stacks *s, const void *frames, size_t len_bytes, uint32_t stack)
 {
     bool added;
     uint32_t id = intern_id(&s->keys, frames, (uint32_t)len_bytes, &added);
@@ -42,14 +39,16 @@ static struct error *stacks_keep(struct process_stacks *s, const void *frames, s
 /* ---- Python ---- */
 
 /* The contents of a frame's code object: known from a message, else read now. CODES_NONE when it cannot be known. */
-static struct error *code_of(struct trace_builder *b, struct process *p, uint64_t address, uint32_t fingerprint, uint32_t *index)
+static struct error *code_of(struct trace_builder *b, struct process_note *n, uint64_t address, uint32_t fingerprint,
+                             uint32_t *index)
 {
+    const struct process *p = n->process;
     struct python_key key = {.address = address, .fingerprint = fingerprint};
-    uint32_t id = intern_find(&p->codes.keys, &key, sizeof key);
+    uint32_t id = intern_find(&n->codes.keys, &key, sizeof key);
 
     *index = CODES_NONE;
     if (id != INTERN_NONE) {
-        *index = p->codes.index.data[id];
+        *index = n->codes.index.data[id];
         return NULL;
     }
     if (!p->python || p->python->python.refused)
@@ -60,36 +59,30 @@ static struct error *code_of(struct trace_builder *b, struct process *p, uint64_
         return NULL; /* perhaps the next sample's page is there */
     if (!fingerprint)
         return NULL; /* not identified by the sample: good for this once */
-    id = intern_id(&p->codes.keys, &key, sizeof key, NULL);
-    if (id == INTERN_NONE || !VEC_PUSH(&p->codes.index, *index))
+    id = intern_id(&n->codes.keys, &key, sizeof key, NULL);
+    if (id == INTERN_NONE || !VEC_PUSH(&n->codes.index, *index))
         return error_no_memory();
     return NULL;
 }
 
-struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes)
+struct error *stacks_learn_code(struct trace_builder *b, struct process_note *n, const struct wire_code *message,
+                                uint32_t len_bytes)
 {
-    struct wire_sample identity = {
-        .tgid = message->tgid,
-        .start_boottime_ns = message->start_boottime_ns,
-        .exec_generation = message->exec_generation,
-        .time_ns = message->time_ns,
-    };
     struct python_key key = {.address = message->address, .fingerprint = message->fingerprint};
-    struct process *p;
+    const struct process *p = n->process;
     uint32_t index;
     bool added;
 
-    TRY(processes_of_sample(b->o.processes, &identity, &p));
-    if (!p || !p->python || p->python->python.refused)
+    if (!p->python || p->python->python.refused)
         return NULL;
     TRY(codes_add_message(b->o.codes, message, len_bytes, &p->python->python.layout,
                           p->python->python.code_type_vaddr + p->python_bias, &index));
     if (index == CODES_NONE)
         return NULL;
-    uint32_t id = intern_id(&p->codes.keys, &key, sizeof key, &added);
-    if (id == INTERN_NONE || (added && !VEC_PUSH(&p->codes.index, index)))
+    uint32_t id = intern_id(&n->codes.keys, &key, sizeof key, &added);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&n->codes.index, index)))
         return error_no_memory();
-    p->codes.index.data[id] = index;
+    n->codes.index.data[id] = index;
     return NULL;
 }
 
@@ -107,6 +100,18 @@ static uint32_t define_code(struct trace_builder *b, uint32_t index)
     return place->id;
 }
 
+/* The sampler walks from the innermost frame, the trace has runs from the outermost. A run is a pair of numbers. */
+static void reverse_runs(struct trace_builder *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count / 2; i++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            uint64_t swap = b->runs[2 * i + k];
+            b->runs[2 * i + k] = b->runs[2 * (count - 1 - i) + k];
+            b->runs[2 * (count - 1 - i) + k] = swap;
+        }
+    }
+}
+
 uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count)
 {
     uint32_t count = 0, runs = 0;
@@ -122,7 +127,7 @@ uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, u
             runs++;
             open = false;
         } else {
-            b->entries[count++] = (struct python_entry){wire[i].address, wire[i].fingerprint, wire[i].offset};
+            b->entries[count++] = (struct wire_python){wire[i].address, wire[i].fingerprint, wire[i].offset};
             open = true;
         }
     }
@@ -133,13 +138,7 @@ uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, u
         b->runs[2 * runs + 1] = LOSS_join_no_record;
         runs++;
     }
-    for (uint32_t i = 0; i < runs / 2; i++) {
-        for (uint32_t k = 0; k < 2; k++) {
-            uint64_t swap = b->runs[2 * i + k];
-            b->runs[2 * i + k] = b->runs[2 * (runs - 1 - i) + k];
-            b->runs[2 * (runs - 1 - i) + k] = swap;
-        }
-    }
+    reverse_runs(b, runs);
     *run_count = runs;
     return count;
 }
@@ -160,40 +159,37 @@ bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wir
             if (records < count)
                 b->runs[2 * records++] = wire[i].address & WIRE_ADDRESS;
         } else {
-            b->entries[count++] = (struct python_entry){wire[i].address | WIRE_RUN, wire[i].fingerprint, wire[i].offset};
+            b->entries[count++] = (struct wire_python){wire[i].address | WIRE_RUN, wire[i].fingerprint, wire[i].offset};
         }
     }
     matched &= count && records == count;
-    for (uint32_t i = 0; matched && i < count / 2; i++) {
-        uint64_t swap = b->runs[2 * i];
-        b->runs[2 * i] = b->runs[2 * (count - 1 - i)];
-        b->runs[2 * (count - 1 - i)] = swap;
-    }
     for (uint32_t i = 0; matched && i < count; i++)
         b->runs[2 * i + 1] = 0;
+    if (matched)
+        reverse_runs(b, count);
     *frame_count = count;
     return matched;
 }
 
 /* The stack's id in the trace. Most samples have a stack that was met before. */
-struct error *stacks_python(struct trace_builder *b, struct process *p, uint32_t count, uint32_t *stack)
+struct error *stacks_python(struct trace_builder *b, struct process_note *n, uint32_t count, uint32_t *stack)
 {
     bool certain = true;
 
     *stack = 0;
     if (!count)
         return NULL;
-    if (stacks_find(b, &p->stacks, b->entries, count * sizeof *b->entries, stack))
+    if (find_stack(b, &n->python_stacks, b->entries, count * sizeof *b->entries, stack))
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
-        const struct python_entry *e = &b->entries[i];
+        const struct wire_python *e = &b->entries[i];
         struct trace_python_frame frame = {
             .offset = e->offset,
             .flags = (e->address & WIRE_RUN ? TRACE_FRAME_RUN_END : 0) |
                      (e->address & WIRE_GENERATOR ? TRACE_FRAME_GENERATOR : 0),
         };
         uint32_t index;
-        TRY(code_of(b, p, e->address & WIRE_ADDRESS, e->address & WIRE_UNREAD ? 0 : e->fingerprint, &index));
+        TRY(code_of(b, n, e->address & WIRE_ADDRESS, e->address & WIRE_UNREAD ? 0 : e->fingerprint, &index));
         if (index != CODES_NONE) {
             frame.code = define_code(b, index);
             if (e->address & WIRE_UNREAD)
@@ -208,13 +204,23 @@ struct error *stacks_python(struct trace_builder *b, struct process *p, uint32_t
     }
     *stack = trace_writer_stack(b->o.writer, b->frames, count);
     /* What could not be known now may be known next time. */
-    return certain ? stacks_keep(&p->stacks, b->entries, count * sizeof *b->entries, *stack) : NULL;
+    return certain ? keep_stack(&n->python_stacks, b->entries, count * sizeof *b->entries, *stack) : NULL;
 }
 
 /* ---- native ---- */
 
-struct error *stacks_native(struct trace_builder *b, struct process *p, const struct native_frame *wire, uint32_t count,
-                                  uint32_t *stack)
+static void mark_framed(struct trace_builder *b, const struct module *m)
+{
+    struct module_note *note = trace_notes_module(&b->notes, m);
+
+    if (note)
+        note->framed = true;
+    else
+        b->no_memory = true;
+}
+
+struct error *stacks_native(struct trace_builder *b, struct process_note *n, const struct native_frame *wire, uint32_t count,
+                            uint32_t *stack)
 {
     uint32_t frames[WIRE_NATIVE_MAX];
 
@@ -223,28 +229,28 @@ struct error *stacks_native(struct trace_builder *b, struct process *p, const st
         return NULL;
     for (uint32_t i = 0; i < count; i++)
         b->native[i] = wire[i].ip;
-    if (stacks_find(b, &p->native, b->native, count * sizeof *b->native, stack))
+    if (find_stack(b, &n->native_stacks, b->native, count * sizeof *b->native, stack))
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
         bool returns = !(b->native[i] & NATIVE_EXACT);
         uint64_t address = b->native[i] & NATIVE_ADDRESS;
         /* The byte before a return address is inside the call; the address itself may be behind the mapping. */
-        struct code_mapping *m = code_mappings_find(&p->mappings, address - returns);
+        struct code_mapping *m = code_mappings_find(&n->process->mappings, address - returns);
         struct trace_native_frame frame = {
             .offset = address,
             .flags = (returns ? TRACE_FRAME_RETURN : 0) | (b->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0),
         };
         if (m && code_mapping_is_generated(m)) {
-            frame.module = perf_map_file_module(b->o.writer, p, b->epoch);
+            frame.module = perf_map_file_module(&n->perf_map, n->process, b->o.writer, b->epoch);
         } else if (m && m->module) {
-            frame.module = trace_builder_define_module(b, m->module);
-            m->module->framed = true;
+            frame.module = trace_define_module(b, m->module);
+            mark_framed(b, m->module);
             frame.offset = address - m->address + m->file_offset;
         }
         frames[count - 1 - i] = trace_writer_intern(b->o.writer, TRACE_native_frame, &frame);
     }
     *stack = trace_writer_stack(b->o.writer, frames, count);
-    return stacks_keep(&p->native, b->native, count * sizeof *b->native, *stack);
+    return keep_stack(&n->native_stacks, b->native, count * sizeof *b->native, *stack);
 }
 
 static bool frame_holds(const struct late_unwind_result *native, uint32_t i, uint64_t record)

@@ -9,32 +9,8 @@
 
 #include <stdint.h>
 
-#include "capture/trace/codes.h"
-#include "capture/host/host.h"
-#include "capture/host/kallsyms.h"
-#include "capture/binary/modules.h"
-#include "capture/process/processes.h"
-#include "capture/sampler/sampler.h"
-#include "capture/session/settings.h"
-#include "capture/trace/late_unwind.h"
+#include "capture/trace/trace_builder_options.h"
 #include "formats/trace/trace.h"
-
-struct trace_builder_options {
-    struct trace_writer *writer;
-    const struct host *host;
-    struct modules *modules;
-    struct processes *processes;
-    struct codes *codes;
-    struct kallsyms *kallsyms;
-    struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
-    bool snapshots;            /* copies of stacks go into the trace */
-    bool include_non_python;                  /* processes that are not Python, too */
-    bool whole_host;                  /* the whole host, not a command or named processes */
-    bool cmdline;              /* command lines are recorded */
-    struct sampler_event_info event;
-    uint64_t frequency_hz;
-    const struct settings *settings; /* borrowed */
-};
 
 struct trace_builder;
 struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out);
@@ -47,6 +23,8 @@ struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writ
 struct processes_events trace_builder_process_events(struct trace_builder *b);
 struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes);
 struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sample *sample, uint32_t len_bytes);
+/* Opens the symbol files of generated code while their processes live. Call now and then. */
+void trace_builder_hold_perf_maps(struct trace_builder *b);
 /* Symbols that the processes wrote of their generated code. Before the losses and the end of a file. */
 struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns);
 /* Losses so far, by reason: what has come since the call before is written. */
@@ -61,9 +39,12 @@ void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reaso
 /* Losses that were noticed in user space; add the sampler's own. */
 const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
 
-struct trace_builder_counts {
-    uint64_t samples, python_complete, python_cut, no_python, processes;
-};
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
+
+/* Bytes kept to tell code objects apart; and forgets them: they have to be met again. */
+uint64_t trace_builder_codes_bytes(const struct trace_builder *b);
+void trace_builder_forget_codes(struct trace_builder *b);
+/* What the trace says of a module so far. */
+enum module_use trace_builder_module_use(const struct trace_builder *b, const struct module *m);
 
 #endif

@@ -434,7 +434,7 @@ static void test_queue(void **state)
 /* ---- mappings and lives of processes ---- */
 
 struct told {
-    uint32_t mapped, ended;
+    uint32_t mapped, ended, threads_forgotten;
 };
 
 static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
@@ -454,6 +454,12 @@ static void on_renamed(void *ctx, struct process *p, struct thread *t, uint64_t 
     (void)ctx, (void)p, (void)t, (void)time_ns;
 }
 
+static void on_threads_forgotten(void *ctx, struct process *p)
+{
+    assert_true(p->threads.count > 0);
+    ((struct told *)ctx)->threads_forgotten++;
+}
+
 static void map(struct processes *p, uint32_t tgid, uint64_t address, uint64_t length, const char *path)
 {
     struct sideband_event e = {
@@ -469,7 +475,8 @@ static void test_processes(void **state)
 {
     struct processes_options options = {.follow = true};
     struct told told = {0};
-    struct processes_events events = {.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .ctx = &told};
+    struct processes_events events = {.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed,
+                                      .threads_forgotten = on_threads_forgotten, .ctx = &told};
     struct sideband_event e = {.kind = SIDEBAND_FORK, .tgid = 5000001, .tid = 5000001, .parent_tgid = 1, .time_ns = 1};
     struct modules *modules;
     struct processes *p;
@@ -530,9 +537,46 @@ static void test_processes(void **state)
     }
     OK(processes_reap(p, 500000001));
     assert_int_equal(process->threads.count, 0);
+    assert_int_equal(told.threads_forgotten, 1);
     OK(processes_reap(p, 2000000000));
     assert_null(processes_find(p, 5000002));
     assert_int_equal(told.ended, 2);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/* Those that are there have different slots; the slot of one that was dropped goes to the next. */
+static void test_slots(void **state)
+{
+    struct processes_options options = {0};
+    struct sideband_event e = {.kind = SIDEBAND_FORK, .parent_tgid = 1, .time_ns = 1};
+    struct modules *modules;
+    struct processes *p;
+    uint32_t slots[3];
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    for (uint32_t i = 0; i < 3; i++) {
+        e.tgid = e.tid = 5000001 + i;
+        OK(processes_apply(p, &e));
+        slots[i] = processes_find(p, e.tgid)->slot;
+        assert_int_equal(slots[i], i);
+    }
+    struct process *last = processes_find(p, 5000003);
+    processes_drop(p, processes_find(p, 5000001), 2);
+    assert_ptr_equal(processes_find(p, 5000003), last);
+    assert_int_equal(last->slot, 2);
+    e.tgid = e.tid = 5000004;
+    OK(processes_apply(p, &e));
+    assert_int_equal(processes_find(p, 5000004)->slot, slots[0]);
+    /* An exec is another process. */
+    e.kind = SIDEBAND_EXEC;
+    OK(processes_apply(p, &e));
+    assert_int_equal(processes_find(p, 5000004)->slot, slots[0]);
+    e.tgid = e.tid = 5000005;
+    OK(processes_apply(p, &e));
+    assert_int_equal(processes_find(p, 5000005)->slot, 3);
     processes_destroy(p);
     modules_destroy(modules);
 }
@@ -543,7 +587,7 @@ int main(void)
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
-        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_kernel_hang_override),
+        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_slots),    cmocka_unit_test(test_kernel_hang_override),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

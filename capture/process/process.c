@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be said of a process from itself alone. */
+#include "capture/process/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/host/procfs.h"
+
+void process_destroy(struct process *p)
+{
+    if (!p)
+        return;
+    code_mappings_deinit(&p->mappings);
+    process_forget_threads(p);
+    free(p->exe);
+    free(p);
+}
+
+void process_select(struct process *p, bool in_scope, bool passes)
+{
+    p->in_scope = in_scope;
+    p->passes = passes;
+    p->selected = in_scope && passes;
+}
+
+/* ---- threads ---- */
+
+void process_forget_threads(struct process *p)
+{
+    map_deinit(&p->thread_index);
+    for (size_t i = 0; i < p->threads.count; i++)
+        free(p->threads.data[i].python_name);
+    VEC_DEINIT(&p->threads);
+}
+
+struct thread *process_find_thread(struct process *p, uint32_t tid)
+{
+    uint64_t *index = map_get(&p->thread_index, tid);
+
+    return index ? &p->threads.data[*index] : NULL;
+}
+
+struct thread *process_thread(struct process *p, uint32_t tid)
+{
+    struct thread *known = process_find_thread(p, tid), t = {.tid = tid, .index = (uint32_t)p->threads.count};
+
+    if (known)
+        return known;
+    if (!procfs_comm((pid_t)p->tgid, (pid_t)tid, t.name))
+        memcpy(t.name, p->comm, sizeof t.name);
+    /* Room first: the index must not lead behind the end. */
+    if (!VEC_RESERVE(&p->threads, p->threads.count + 1) || !map_set(&p->thread_index, tid, p->threads.count))
+        return NULL;
+    p->threads.data[p->threads.count++] = t;
+    return &p->threads.data[p->threads.count - 1];
+}
+
+/* ---- the interpreter ---- */
+
+bool process_has_python(const struct process *p)
+{
+    return p->python && !p->python->python.refused;
+}
+
+/* A variable's place as the walk wants it; none where the linker's part in it is not known. */
+static uint32_t tls_place(const struct py_tls *tls, uint64_t bias, uint64_t *offset, uint64_t *where)
+{
+    if (tls->kind == PY_TLS_MODULE && !tls->module_id_vaddr)
+        return PY_TLS_NONE;
+    *offset = (uint64_t)tls->offset;
+    if (tls->kind == PY_TLS_MODULE)
+        *where = tls->module_id_vaddr + bias;
+    else if (tls->kind == PY_TLS_SLOT || tls->kind == PY_TLS_DESCRIPTOR)
+        *where = tls->slot_vaddr + bias;
+    return tls->kind;
+}
+
+bool process_python(const struct process *p, struct wire_process *out)
+{
+    if (!process_has_python(p))
+        return false;
+    const struct py_image *image = &p->python->python;
+    uint64_t bias = p->python_bias;
+    out->runtime = image->runtime_vaddr + bias;
+    out->code_type = image->code_type_vaddr + bias;
+    out->tls_kind = tls_place(&image->tls_tstate, bias, &out->tls_offset, &out->tls_module);
+    out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
+    out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
+    out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
+    out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
+    if (image->behaviour->asyncio_offsets) {
+        out->running_task = p->asyncio.running_task;
+        out->task_name = p->asyncio.task_name;
+        out->task_is_task = p->asyncio.task_is_task;
+        out->task_size = p->asyncio.task_size;
+    }
+    return true;
+}
+
+const char *process_unopened(const struct process *p)
+{
+    for (size_t i = 0; i < p->mappings.count; i++) {
+        const struct code_mapping *m = &p->mappings.data[i];
+        if (m->looked_up && !code_mapping_is_anonymous(m) && (!m->module || m->module->unreadable))
+            return m->path;
+    }
+    return NULL;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes lie in an array without gaps, for iteration; their slots, which others know, stay with them. */
+#include "capture/process/process_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out)
+{
+    struct processes *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return error_no_memory();
+    p->options = *options;
+    p->modules = modules;
+    struct error *err = process_sampling_init(&p->sampling, options->sampler, options->tables);
+    if (err) {
+        free(p);
+        return err;
+    }
+    *out = p;
+    return NULL;
+}
+
+void processes_destroy(struct processes *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->live.count; i++)
+        process_destroy(p->live.data[i]);
+    VEC_DEINIT(&p->live);
+    VEC_DEINIT(&p->free_slots);
+    process_sampling_deinit(&p->sampling);
+    map_deinit(&p->by_tgid);
+    free(p);
+}
+
+void processes_set_events(struct processes *p, const struct processes_events *events)
+{
+    p->events = *events;
+}
+
+struct processes_counts processes_counts(const struct processes *p)
+{
+    struct processes_counts counts = p->counts;
+
+    counts.python = p->sampling.python_count;
+    counts.seen_python = p->sampling.python_ever;
+    counts.late_ticks = p->sampling.late_ticks;
+    return counts;
+}
+
+/* ---- who is there ---- */
+
+struct process *processes_find(struct processes *p, uint32_t tgid)
+{
+    uint64_t *index = map_get(&p->by_tgid, tgid);
+
+    return index ? p->live.data[*index] : NULL;
+}
+
+struct process *processes_next(struct processes *p, uint32_t *cursor)
+{
+    return *cursor < p->live.count ? p->live.data[(*cursor)++] : NULL;
+}
+
+void processes_drop(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    uint64_t *index = map_get(&p->by_tgid, process->tgid);
+
+    if (!index || p->live.data[*index] != process)
+        return;
+    uint64_t at = *index;
+    if (p->events.ended)
+        p->events.ended(p->events.ctx, process, time_ns);
+    process_sampling_drop(&p->sampling, process, time_ns);
+    map_remove(&p->by_tgid, process->tgid);
+    /* The last one moves into its place. */
+    struct process *last = p->live.data[--p->live.count];
+    if (last != process) {
+        p->live.data[at] = last;
+        map_set(&p->by_tgid, last->tgid, at);
+    }
+    p->free_slots.data[p->free_slots.count++] = process->slot; /* there is room: processes_begin() */
+    process_destroy(process);
+}
+
+/* A slot for one process more, with room for all slots to come back. */
+static bool take_slot(struct processes *p, uint32_t *slot)
+{
+    if (p->free_slots.count) {
+        *slot = p->free_slots.data[--p->free_slots.count];
+        return true;
+    }
+    if (!VEC_RESERVE(&p->free_slots, (size_t)p->slot_count + 1))
+        return false;
+    *slot = p->slot_count++;
+    return true;
+}
+
+struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out)
+{
+    struct process *old = processes_find(p, tgid);
+
+    if (old)
+        processes_drop(p, old, old->ended_ns ? old->ended_ns : time_ns);
+    struct process *process = calloc(1, sizeof *process);
+    if (!process)
+        return error_no_memory();
+    process->tgid = tgid;
+    process->since_ns = time_ns;
+    if (!VEC_RESERVE(&p->live, p->live.count + 1) || !map_set(&p->by_tgid, tgid, p->live.count)) {
+        free(process);
+        return error_no_memory();
+    }
+    if (!take_slot(p, &process->slot)) {
+        map_remove(&p->by_tgid, tgid);
+        free(process);
+        return error_no_memory();
+    }
+    p->live.data[p->live.count++] = process;
+    *out = process;
+    return NULL;
+}
+
+bool processes_wants(const struct processes *p, const struct process *process)
+{
+    return process->selected && (p->options.include_non_python || process_has_python(process));
+}
+
+struct error *processes_configure(struct processes *p, struct process *process)
+{
+    return process_sampling_configure(&p->sampling, process);
+}
+
+/* ---- what they have mapped ---- */
+
+/* Finds the module behind a mapping of the process, and whether it makes the process one to sample. */
+static struct error *look_at(struct processes *p, struct process *process, struct code_mapping *m)
+{
+    struct module_mapping key = {
+        .pid = (pid_t)process->tgid,
+        .address = m->address,
+        .length = m->length,
+        .path = m->path,
+        .file = code_mapping_file(m),
+    };
+    bool news = false; /* of what the sampler needs to know */
+
+    m->looked_up = true;
+    TRY(modules_find(p->modules, &key, &m->module));
+    if (!m->module)
+        return NULL;
+    if (m->module->python.switches_stacks && !process->switches_stacks) {
+        process->switches_stacks = true;
+        news = true;
+    }
+    if (m->module->python.asyncio.running_task && !process->asyncio.running_task) {
+        process->asyncio = m->module->python.asyncio;
+        news = true;
+    }
+    if (m->module->is_glibc && !process->glibc) {
+        process->glibc = true;
+        news = true;
+    }
+    if (m->module->python.is_python && !process->python &&
+        (m->module->python.refused || elf_load_bias(&m->module->identity.segments, m->address, m->file_offset, m->length,
+                                                     ARCH_PAGE_BYTES, &process->python_bias))) {
+        process->python = m->module;
+        process->python_since_ns = process->since_ns ? m->time_ns : 0;
+        p->counts.refused += m->module->python.refused != NULL;
+        news = true;
+    }
+    return news && process_has_python(process) ? processes_configure(p, process) : NULL;
+}
+
+struct error *processes_look(struct processes *p, struct process *process)
+{
+    for (size_t i = 0; i < process->mappings.count; i++) {
+        if (!process->mappings.data[i].looked_up)
+            TRY(look_at(p, process, &process->mappings.data[i]));
+    }
+    return NULL;
+}
+
+static struct error *add_mapping(struct processes *p, struct process *process, const struct code_mapping *m)
+{
+    size_t at;
+
+    if (!m->length || m->address + m->length < m->address)
+        return NULL;
+    if (!code_mappings_add(&process->mappings, m, &at))
+        return error_no_memory();
+    /* Processes that will not be sampled cost no looking at files. */
+    if (process->selected)
+        TRY(look_at(p, process, &process->mappings.data[at]));
+    if (process->configured) {
+        TRY(process_sampling_changed(&p->sampling, process));
+        p->counts.loaded_ns = m->time_ns;
+    }
+    if (p->events.mapped)
+        p->events.mapped(p->events.ctx, process, &process->mappings.data[at]);
+    return NULL;
+}
+
+struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping)
+{
+    size_t at = code_mappings_first_behind(&process->mappings, mapping->address);
+
+    if (at < process->mappings.count) {
+        const struct code_mapping *m = &process->mappings.data[at];
+        if (m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
+            !strcmp(m->path, mapping->path))
+            return NULL;
+    }
+    return add_mapping(p, process, mapping);
+}

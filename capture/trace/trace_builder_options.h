@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the trace builder is made with: where it looks things up, and what is to be recorded. All pointers are borrowed. */
+#ifndef CAPTURE_TRACE_TRACE_BUILDER_OPTIONS_H
+#define CAPTURE_TRACE_TRACE_BUILDER_OPTIONS_H
+
+#include <stdint.h>
+
+#include "capture/binary/modules.h"
+#include "capture/host/host.h"
+#include "capture/host/kallsyms.h"
+#include "capture/process/processes.h"
+#include "capture/sampler/sampler.h"
+#include "capture/trace/settings_list.h"
+#include "capture/trace/codes.h"
+#include "capture/trace/late_unwind.h"
+#include "formats/trace/trace.h"
+
+struct trace_builder_options {
+    struct trace_writer *writer;
+    const struct host *host;
+    struct modules *modules;
+    struct processes *processes;
+    struct codes *codes;
+    struct kallsyms *kallsyms;
+    struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
+    bool snapshots;            /* copies of stacks go into the trace */
+    bool include_non_python;                  /* processes that are not Python, too */
+    bool whole_host;                  /* the whole host, not a command or named processes */
+    bool cmdline;              /* command lines are recorded */
+    struct sampler_event_info event;
+    uint64_t frequency_hz;
+    const struct settings *settings; /* borrowed */
+};
+
+/* What has been written, over all files. */
+struct trace_builder_counts {
+    uint64_t samples, python_complete, python_cut, no_python, processes;
+};
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each function looks at the note first: most samples refer to what stands in the epoch already. */
+#include "capture/trace/trace_define.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/host/procfs.h"
+#include "capture/process/python_names.h"
+
+uint32_t trace_define_module(struct trace_builder *b, struct module *m)
+{
+    struct trace_writer *w = b->o.writer;
+    uint64_t ranges[2 * 8];
+
+    if (!m)
+        return 0;
+    struct module_note *note = trace_notes_module(&b->notes, m);
+    if (!note) {
+        b->no_memory = true;
+        return 0;
+    }
+    if (note->record.epoch == b->epoch)
+        return note->record.id;
+    for (uint32_t i = 0; i < m->python.eval_range_count; i++) {
+        ranges[2 * i] = m->python.eval_ranges[i].start;
+        ranges[2 * i + 1] = m->python.eval_ranges[i].end;
+    }
+    struct trace_module record = {
+        .kind = m->kind,
+        .id_kind = m->identity.id_kind,
+        .build_id = {m->identity.build_id, m->identity.build_id_len},
+        .path = trace_writer_cstr(w, m->path),
+        .file_size = m->kind == MODULE_VDSO ? 0 : m->identity.file_size,
+        .segments = {(const uint64_t *)m->identity.segments.data, m->identity.segments.count},
+        .eval_ranges = {ranges, m->python.eval_range_count},
+        .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,
+    };
+    trace_writer_put(w, TRACE_module, &record);
+    note->record = (struct record_id){b->epoch, record.id};
+    if (m->image) {
+        struct trace_image image = {
+            .module = record.id,
+            .address = m->image_address,
+            .data = {m->image, m->image_len_bytes},
+        };
+        trace_writer_put(w, TRACE_image, &image);
+    }
+    return record.id;
+}
+
+void trace_define_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m)
+{
+    struct trace_mapping record = {
+        .process = n->record.id,
+        .time_ns = m->time_ns,
+        .address = m->address,
+        .length = m->length,
+        .file_offset = m->file_offset,
+        .protection = m->protection,
+        .map_flags = m->map_flags,
+        .device_major = m->device_major,
+        .device_minor = m->device_minor,
+        .inode = m->inode,
+        .inode_generation = m->inode_generation,
+        .module = code_mapping_is_generated(m) ? 0 : trace_define_module(b, m->module),
+        .path = trace_writer_cstr(b->o.writer, m->path),
+    };
+
+    if (code_mapping_is_generated(m)) {
+        /* As a file in which everything lies at the offset that is its address. */
+        record.module = perf_map_file_module(&n->perf_map, n->process, b->o.writer, b->epoch);
+        record.file_offset = m->address;
+    }
+    trace_writer_put(b->o.writer, TRACE_mapping, &record);
+}
+
+/* What /proc says of a process beside what is known already. */
+static void look_up(struct process_note *n)
+{
+    struct process *p = n->process;
+    struct procfs_status status;
+
+    if (!p->exe)
+        p->exe = procfs_exe((pid_t)p->tgid);
+    perf_map_file_remember_root(&n->perf_map, p);
+    if (p->ns_tgid && p->parent_tgid)
+        return;
+    struct error *err = procfs_status((pid_t)p->tgid, &status);
+    if (!err) {
+        p->ns_tgid = status.ns_tgid;
+        p->parent_tgid = status.parent_tgid;
+    }
+    error_destroy(err);
+}
+
+uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
+{
+    struct trace_writer *w = b->o.writer;
+    const struct process *p = n->process;
+
+    if (n->record.epoch == b->epoch)
+        return n->record.id;
+    look_up(n);
+    char *cgroup = procfs_cgroup((pid_t)p->tgid);
+    char *cmdline = b->o.cmdline ? procfs_cmdline((pid_t)p->tgid) : NULL;
+    struct trace_process record = {
+        .tgid = p->tgid,
+        .start_boottime_ns = p->start_boottime_ns,
+        .exec_generation = p->exec_generation,
+        .parent_tgid = p->parent_tgid,
+        .comm = trace_writer_cstr(w, p->comm),
+        .exe = trace_writer_cstr(w, p->exe),
+        .ns_tgid = p->ns_tgid,
+        .pid_namespace = procfs_namespace((pid_t)p->tgid, "pid"),
+        .mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt"),
+        .cgroup = trace_writer_cstr(w, cgroup),
+        .cmdline = trace_writer_cstr(w, cmdline),
+    };
+    free(cgroup);
+    free(cmdline);
+    if (p->python) {
+        const struct py_layout *l = &p->python->python.layout;
+        record.python_version = p->python->python.version_hex;
+        record.python_flags = (l->debug_build ? TRACE_CODE_DEBUG : 0) |
+                              (l->free_threaded ? TRACE_CODE_FREE_THREADED : 0);
+    }
+    trace_writer_put(w, TRACE_process, &record);
+    n->record = (struct record_id){b->epoch, record.id};
+    if (!n->sampled)
+        b->counts.processes++;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        trace_define_mapping(b, n, &p->mappings.data[i]);
+    return n->record.id;
+}
+
+static void put_python_name(struct trace_builder *b, const struct thread *t, uint32_t id, uint64_t time_ns)
+{
+    struct trace_thread_name record = {
+        .thread = id, .time_ns = time_ns, .python_name = trace_writer_cstr(b->o.writer, t->python_name)};
+
+    trace_writer_put(b->o.writer, TRACE_thread_name, &record);
+}
+
+struct error *trace_define_thread(struct trace_builder *b, struct process_note *n, struct thread *t,
+                                  const struct wire_sample *m, uint32_t *id)
+{
+    bool named = n->process->python && python_names_thread(&b->names, n->process, t, m);
+    struct record_id *known = trace_notes_thread(n, t);
+
+    if (!known)
+        return error_no_memory();
+    bool is_new = known->epoch != b->epoch;
+    if (is_new) {
+        struct trace_thread record = {
+            .process = n->record.id,
+            .tid = t->tid,
+            .name = trace_writer_cstr(b->o.writer, t->name),
+        };
+        trace_writer_put(b->o.writer, TRACE_thread, &record);
+        *known = (struct record_id){b->epoch, record.id};
+    }
+    *id = known->id;
+    if (named || (is_new && t->python_name))
+        put_python_name(b, t, *id, m->time_ns);
+    return NULL;
+}
