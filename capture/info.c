@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each line answers one question about this host; whether sampling works is tried. */
 #include "capture/info.h"
 
 #include <inttypes.h>
@@ -6,6 +7,7 @@
 
 #include "capture/host/host.h"
 #include "capture/binary/modules.h"
+#include "capture/host/host_check.h"
 #include "capture/host/privileges.h"
 #include "capture/process/processes.h"
 #include "capture/host/procfs.h"

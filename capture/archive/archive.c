@@ -14,6 +14,7 @@
 #include "capture/archive/bundle.h"
 #include "capture/host/host.h"
 #include "capture/binary/modules.h"
+#include "capture/host/messages.h"
 #include "capture/host/procfs.h"
 #include "formats/base/arena.h"
 #include "formats/base/clock.h"
@@ -208,7 +209,7 @@ static struct error *survey_trace(struct survey *s, const char *path, FILE *mess
     }
     const struct trace_reader_stats *stats = trace_reader_stats(reader);
     if (!err && stats->damage_count)
-        fprintf(messages, "pycap: %s: %" PRIu64 " bytes damaged and skipped; modules named there only are not archived\n",
+        messages_line(messages, "%s: %" PRIu64 " bytes damaged and skipped; modules named there only are not archived",
                 path, stats->damaged_bytes);
     s->damaged |= stats->damage_count != 0;
     trace_reader_close(reader);

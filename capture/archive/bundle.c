@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A binary is looked for where its process sees it, then on this host; what belongs to it likewise. */
 #include "capture/archive/bundle.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/archive/pack.h"
+#include "capture/host/messages.h"
 #include "capture/host/procfs.h"
 #include "capture/host/root.h"
 #include "formats/base/buf.h"
@@ -80,7 +82,7 @@ static struct error *tell_missing(struct bundle *b, const struct bundle_key *key
                key->id_len ? hex_of(key->id, key->id_len).text : "no build ID");
     printable_put(&line, reason);
     if (!line.bad)
-        fprintf(b->o.messages, "pycap: not archived: %s\n", buf_cstr(&line));
+        messages_line(b->o.messages, "not archived: %s", buf_cstr(&line));
     bool bad = line.bad;
     buf_deinit(&line);
     return bad ? error_no_memory() : NULL;
@@ -445,11 +447,13 @@ struct error *bundle_finish(struct bundle *b, uint32_t *missing)
     *missing = b->missing;
     if (b->o.quiet)
         return NULL;
-    fprintf(b->o.messages, "Archived %u binaries, %u debug files and %u supplements in %s (%.1f MiB).\n", b->binaries,
-            b->debug_files, b->supplements, strcmp(b->o.output, "-") ? b->o.output : "standard output",
+    messages_write(b->o.messages, "Archived %s, %s and %s in %s (%.1f MiB).\n",
+                   messages_count(b->binaries, "binary").text, messages_count(b->debug_files, "debug file").text,
+                   messages_count(b->supplements, "supplement").text, strcmp(b->o.output, "-") ? b->o.output : "standard output",
             (double)pack_size(b->pack) / (1 << 20));
     if (b->missing)
-        fprintf(b->o.messages, "%u could not be had; frames in them will have no names, and stacks may end there.\n",
-                b->missing);
+        messages_write(b->o.messages,
+                       "%s could not be found; frames in such modules will have no names, and stacks may end there.\n",
+                       messages_count(b->missing, "module").text);
     return NULL;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Written under a temporary name, which becomes the real one when all is in. */
 #include "capture/archive/pack.h"
 
 #include <archive.h>

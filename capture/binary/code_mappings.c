@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An array in order of address: few mappings, looked up often, changed seldom. */
 #include "capture/binary/code_mappings.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Modules are found by keys of two kinds: build ID and path, or the file itself. */
 #include "capture/binary/modules.h"
 
 #include <fcntl.h>
@@ -191,86 +192,123 @@ static struct error *find_vdso(struct modules *m, const struct module_mapping *m
     return NULL;
 }
 
+/* A key of the table, with its kind in front. */
+struct module_key {
+    uint32_t len_bytes; /* 0: none can be made */
+    char text[1 + ELF_BUILD_ID_MAX + PATH_MAX];
+};
+
+/* With the path, for a copy elsewhere has another place to be found at. Hosts map thousands a second: no text. */
+static void key_by_build_id(const struct module_mapping *mapping, struct module_key *key)
+{
+    uint32_t id_len = mapping->file.build_id_len;
+    size_t path_len = strnlen(mapping->path, PATH_MAX);
+
+    key->len_bytes = 0;
+    if (!id_len)
+        return;
+    key->text[0] = 'b';
+    memcpy(key->text + 1, mapping->file.build_id, id_len);
+    memcpy(key->text + 1 + id_len, mapping->path, path_len);
+    key->len_bytes = 1 + id_len + (uint32_t)path_len;
+}
+
+static void key_by_file(int fd, struct module_key *key)
+{
+    struct stat st;
+
+    key->len_bytes = 0;
+    if (fd >= 0 && !fstat(fd, &st))
+        key->len_bytes = (uint32_t)snprintf(key->text, sizeof key->text, "f%" PRIx64 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 ".%lx",
+                                            (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
+                                            (uint64_t)st.st_ctim.tv_sec, (unsigned long)st.st_ctim.tv_nsec);
+}
+
+/* Whether the file is the one that the kernel named with the mapping; where it named none, it is believed. */
+static bool has_build_id(const struct module *module, const struct procfs_file *file)
+{
+    const struct elf_identity *id = &module->identity;
+
+    return !file->build_id_len || !id->build_id_len ||
+           (id->build_id_len == file->build_id_len && !memcmp(id->build_id, file->build_id, file->build_id_len));
+}
+
+/* Nothing is known of the file but what the mapping says: it cannot be opened, or was replaced since. */
+static void forget_inside(struct module *module, const struct procfs_file *file)
+{
+    elf_identity_deinit(&module->identity);
+    py_image_deinit(&module->python);
+    module->python = (struct py_image){0};
+    module->is_glibc = false;
+    module->unreadable = true;
+    module->identity.id_kind = ELF_ID_BUILD_ID;
+    module->identity.build_id_len = file->build_id_len;
+    memcpy(module->identity.build_id, file->build_id, file->build_id_len);
+}
+
+/* A module that is new, from its file if that can be opened (`fd`, else -1) and still is the file that was mapped. */
+static struct error *make_module(struct modules *m, const struct module_mapping *mapping, int fd,
+                                 const struct module_key *file_key, struct module **out)
+{
+    struct module *module;
+
+    TRY(add_module(m, mapping->path, &module));
+    *out = module;
+    module->pid = mapping->pid;
+    if (fd >= 0)
+        TRY(inspect(module, fd));
+    if (fd < 0 || !has_build_id(module, &mapping->file)) {
+        forget_inside(module, &mapping->file);
+        return NULL;
+    }
+    hold(m, module, fd);
+    return file_key->len_bytes ? add_key(m, file_key->text, file_key->len_bytes, module) : NULL;
+}
+
+/* Looks at the file behind a mapping. `known` has the mapping's build ID and path, but its file could not be opened. */
+static struct error *find_by_file(struct modules *m, const struct module_mapping *mapping, int fd, struct module *known,
+                                  struct module **out)
+{
+    struct module_key file_key;
+
+    *out = known;
+    /* The process that mapped it first is closed to us, or sees other files. This one may be open. */
+    if (known && (fd < 0 || !procfs_is_file(fd, mapping->path, &mapping->file)))
+        return NULL;
+    key_by_file(fd, &file_key);
+    *out = file_key.len_bytes ? find_key(m, file_key.text, file_key.len_bytes) : NULL;
+    if (*out || (fd < 0 && !mapping->file.build_id_len))
+        return NULL;
+    return make_module(m, mapping, fd, &file_key, out);
+}
+
+/* Shared memory without a file calls itself /dev/zero. */
+static bool has_file(const char *path)
+{
+    return path[0] == '/' && strncmp(path, "//anon", 6) && strncmp(path, "/dev/zero", 9);
+}
+
 struct error *modules_find(struct modules *m, const struct module_mapping *mapping, struct module **out)
 {
-    struct module *module = NULL;
-    char key[1 + ELF_BUILD_ID_MAX + PATH_MAX];
-    uint32_t key_len = 0;
-    int file_key_len = 0;
-    char file_key[160];
-    struct stat st;
+    struct module_key key;
 
     *out = NULL;
     if (!strcmp(mapping->path, "[vdso]"))
         return find_vdso(m, mapping, out);
-    /* Shared memory without a file calls itself /dev/zero. */
-    if (mapping->path[0] != '/' || !strncmp(mapping->path, "//anon", 6) || !strncmp(mapping->path, "/dev/zero", 9))
+    if (!has_file(mapping->path))
         return NULL;
-
-    if (mapping->file.build_id_len) {
-        /* With the path, for a copy elsewhere has another place to be found at. Hosts map thousands a second: no text. */
-        size_t path_len = strnlen(mapping->path, PATH_MAX);
-        key[0] = 'b';
-        memcpy(key + 1, mapping->file.build_id, mapping->file.build_id_len);
-        memcpy(key + 1 + mapping->file.build_id_len, mapping->path, path_len);
-        key_len = 1 + mapping->file.build_id_len + (uint32_t)path_len;
-        module = find_key(m, key, key_len);
-        if (module && !module->unreadable) {
-            *out = module;
-            return NULL;
-        }
+    key_by_build_id(mapping, &key);
+    struct module *known = key.len_bytes ? find_key(m, key.text, key.len_bytes) : NULL;
+    if (known && !known->unreadable) {
+        *out = known;
+        return NULL;
     }
     int fd = procfs_open_mapping(mapping->pid, mapping->address, mapping->address + mapping->length, mapping->path,
                                  &mapping->file);
-    if (module) {
-        /* The process that mapped it first is closed to us, or sees other files. This one may not. */
-        if (fd < 0 || !procfs_is_file(fd, mapping->path, &mapping->file)) {
-            if (fd >= 0)
-                close(fd);
-            *out = module;
-            return NULL;
-        }
-        module = NULL;
-    }
-    if (fd >= 0 && !fstat(fd, &st)) {
-        file_key_len = snprintf(file_key, sizeof file_key, "f%" PRIx64 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 ".%lx",
-                                (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
-                                (uint64_t)st.st_ctim.tv_sec, (unsigned long)st.st_ctim.tv_nsec);
-        module = find_key(m, file_key, (uint32_t)file_key_len);
-    }
-    struct error *err = NULL;
-    if (!module && (fd >= 0 || mapping->file.build_id_len)) {
-        err = add_module(m, mapping->path, &module);
-        if (!err)
-            module->pid = mapping->pid;
-        if (!err && fd >= 0)
-            err = inspect(module, fd);
-        if (!err && fd >= 0 && mapping->file.build_id_len && module->identity.build_id_len &&
-            (module->identity.build_id_len != mapping->file.build_id_len ||
-             memcmp(module->identity.build_id, mapping->file.build_id, mapping->file.build_id_len))) {
-            /* The file at that path was replaced since: what it says of its inside is not true of this mapping. */
-            elf_identity_deinit(&module->identity);
-            py_image_deinit(&module->python);
-            module->is_glibc = false;
-            file_key_len = 0;
-            close(fd);
-            fd = -1;
-        }
-        if (!err && fd < 0) {
-            module->unreadable = true;
-            module->identity.id_kind = ELF_ID_BUILD_ID;
-            module->identity.build_id_len = mapping->file.build_id_len;
-            memcpy(module->identity.build_id, mapping->file.build_id, mapping->file.build_id_len);
-        }
-        if (!err && fd >= 0)
-            hold(m, module, fd);
-        if (!err && file_key_len)
-            err = add_key(m, file_key, (uint32_t)file_key_len, module);
-    }
-    if (!err && module && key_len)
-        err = add_key(m, key, key_len, module);
+    struct error *err = find_by_file(m, mapping, fd, known, out);
     if (fd >= 0)
         close(fd);
-    *out = module;
+    if (!err && *out && *out != known && key.len_bytes)
+        err = add_key(m, key.text, key.len_bytes, *out);
     return err;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Small files of /proc and /sys, each read once. */
 #include "capture/host/host.h"
 
 #include <ctype.h>
@@ -14,8 +15,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "capture/host/kernel_hang.h"
-#include "capture/host/privileges.h"
 #include "capture/host/procfs.h"
 #include "formats/base/bytes.h"
 #include "formats/base/clock.h"
@@ -183,39 +182,6 @@ void host_deinit(struct host *h)
 {
     free(h->cpus);
     *h = (struct host){0};
-}
-
-static bool older_than(const struct host *h, uint32_t major, uint32_t minor, uint32_t patch)
-{
-    if (h->kernel_major != major)
-        return h->kernel_major < major;
-    if (h->kernel_minor != minor)
-        return h->kernel_minor < minor;
-    return h->kernel_patch < patch;
-}
-
-struct error *host_check(const struct host *h)
-{
-    if (strcmp(h->machine, "x86_64"))
-        return error_create(ERROR_UNSUPPORTED, "sampling is implemented for x86_64; this is %s", h->machine);
-    if (older_than(h, 5, 10, 0))
-        return error_create(ERROR_UNSUPPORTED, "Linux %s is too old: sampling needs 5.10 or later", h->release);
-    if (!getenv("PYCAP_IGNORE_KERNEL_BUG"))
-        TRY(kernel_hang_check(h->release, h->version, h->version_signature));
-    TRY(privileges_check(h));
-    if (!strcmp(h->lockdown, "confidentiality"))
-        return error_create(ERROR_UNSUPPORTED,
-                            "this kernel is locked down to 'confidentiality', which forbids BPF programs to read memory "
-                            "(see /sys/kernel/security/lockdown)");
-    if (!h->has_btf)
-        return error_create(ERROR_UNSUPPORTED,
-                            "this kernel has no type information (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), "
-                            "which the sampler needs to fit itself to it");
-    if (h->own_pid_namespace)
-        return error_create(ERROR_UNSUPPORTED,
-                            "this is a pid namespace of its own (a container?), where the host's process numbers are not "
-                            "known: run pycap on the host, or the container with the host's pid namespace (--pid=host)");
-    return NULL;
 }
 
 uint64_t host_idle_ns(int cpu)

@@ -32,8 +32,6 @@ struct host {
 };
 struct error *host_read(struct host *h);
 void host_deinit(struct host *h);
-/* Why sampling with BPF cannot work here, with what to do about it; NULL when it should. */
-struct error *host_check(const struct host *h);
 /*
  * How long a CPU has been idle since boot, or taken away by a hypervisor: when nothing ran that could be sampled. In
  * steps of 10 ms; 0 when unknown.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* All symbols are read at once and sorted; modules that come later have them read again. */
 #include "capture/host/kallsyms.h"
 
 #include <fcntl.h>
@@ -14,13 +15,13 @@
 /* Further than that behind its start no address belongs to the last symbol below it. */
 #define FUNCTION_MAX_BYTES (UINT64_C(1) << 20)
 
-struct symbol {
+struct kallsyms_entry {
     uint64_t address;
     uint32_t name, module; /* offsets into text */
 };
 
 struct kallsyms {
-    VEC(struct symbol) list;
+    VEC(struct kallsyms_entry) list;
     char *text; /* the file, with NULs put in */
     int fd; /* opened while privileged: that decides whether the addresses show; -1 */
     bool loaded;
@@ -49,7 +50,7 @@ void kallsyms_destroy(struct kallsyms *k)
 
 static int by_address(const void *a, const void *b)
 {
-    const struct symbol *x = a, *y = b;
+    const struct kallsyms_entry *x = a, *y = b;
 
     if (x->address != y->address)
         return x->address < y->address ? -1 : 1;
@@ -82,7 +83,7 @@ struct error *kallsyms_parse(struct kallsyms *k, const char *text, size_t len_by
         char type = rest[1];
         if (type != 't' && type != 'T' && type != 'w' && type != 'W')
             continue;
-        struct symbol s = {.address = address, .name = (uint32_t)(rest + 3 - copy)};
+        struct kallsyms_entry s = {.address = address, .name = (uint32_t)(rest + 3 - copy)};
         char *tab = strchr(rest + 3, '\t');
         if (tab) {
             *tab = 0;
@@ -120,7 +121,7 @@ struct error *kallsyms_load(struct kallsyms *k, uint64_t time_ns)
     return err;
 }
 
-static const struct symbol *find(const struct kallsyms *k, uint64_t address)
+static const struct kallsyms_entry *find(const struct kallsyms *k, uint64_t address)
 {
     size_t low = 0, high = k->list.count;
 
@@ -134,7 +135,7 @@ static const struct symbol *find(const struct kallsyms *k, uint64_t address)
     if (!low)
         return NULL;
     /* Of several names for one address the first. */
-    const struct symbol *s = &k->list.data[low - 1];
+    const struct kallsyms_entry *s = &k->list.data[low - 1];
     while (s > k->list.data && s[-1].address == s->address)
         s--;
     return address - s->address < FUNCTION_MAX_BYTES ? s : NULL;
@@ -145,7 +146,7 @@ struct error *kallsyms_lookup(struct kallsyms *k, uint64_t address, uint64_t tim
 {
     if (!k->loaded)
         TRY(kallsyms_load(k, time_ns));
-    const struct symbol *s = find(k, address);
+    const struct kallsyms_entry *s = find(k, address);
     if (!s && time_ns - k->loaded_ns > REREAD_NS) {
         TRY(kallsyms_load(k, time_ns));
         s = find(k, address);

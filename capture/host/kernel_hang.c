@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which version a kernel is made from, and whether the fix is in it. */
 #include "capture/host/kernel_hang.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A table of capabilities and of what is lost without each. */
 #include "capture/host/privileges.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/host/messages.h"
 #include "formats/base/buf.h"
 
 /* What each is for. BPF and PERFMON are not in the list: nothing works without them. */
@@ -67,10 +69,10 @@ void privileges_print_missing(const struct host *h, const char *prefix, FILE *ou
 {
     for (size_t i = 0; i < PRIVILEGES; i++) {
         if (is_missing(h, &privileges[i]))
-            fprintf(out, "%swithout %s: %s\n", prefix, privileges[i].name, privileges[i].lost);
+            messages_write(out, "%swithout %s: %s\n", prefix, privileges[i].name, privileges[i].lost);
     }
     if (h->kptr_restrict > 1)
-        fprintf(out, "%swith kernel.kptr_restrict=%d: kernel functions have addresses and no names\n", prefix,
+        messages_write(out, "%swith kernel.kptr_restrict=%d: kernel functions have addresses and no names\n", prefix,
                 h->kptr_restrict);
 }
 

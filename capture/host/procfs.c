@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Texts of /proc are read whole, then parsed; a process may be gone at any time. */
 #include "capture/host/procfs.h"
 
 #include <dirent.h>

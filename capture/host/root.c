@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* openat2(2) keeps links inside the root of the process. */
 #include "capture/host/root.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A look at /proc every few milliseconds, made cheap by asking only what may have changed. */
 #include "capture/proc/followed.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A thread is chased to its CPU and read there; the count of its arrivals proves that it stood still. */
 #include "capture/proc/proc_sampler.h"
 
 #include <errno.h>

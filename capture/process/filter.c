@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A process passes when one name and one cgroup of the lists fit. */
 #include "capture/process/filter.h"
 
 #include <stdio.h>

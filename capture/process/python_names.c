@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Names are read from the running process by the thread's handle, with waits that grow. */
 #include "capture/process/python_names.h"
 
 #include <inttypes.h>

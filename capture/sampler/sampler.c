@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A skeleton is loaded, attached to an event on each CPU, and read through its maps. */
 #include "capture/sampler/sampler.h"
 
 #include <bpf/bpf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Records of linux/perf_event.h, decoded field by field from a ring for each CPU. */
 #include "capture/sampler/sideband.h"
 
 #include <errno.h>
@@ -135,6 +136,34 @@ static void copy_text(struct sideband_event *e, const char *text)
     e->text[n] = 0;
 }
 
+/* An MMAP2 record, from behind its header. */
+static void decode_mmap(struct bytes *b, uint16_t misc, struct sideband_event *e)
+{
+    e->kind = SIDEBAND_MMAP;
+    e->tgid = bytes_u32(b);
+    e->tid = bytes_u32(b);
+    e->address = bytes_u64(b);
+    e->length = bytes_u64(b);
+    e->file_offset = bytes_u64(b);
+    if (misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+        uint8_t size = bytes_u8(b);
+        bytes_skip(b, 3);
+        const uint8_t *id_bytes = bytes_take(b, 20);
+        if (id_bytes && size <= sizeof e->build_id) {
+            memcpy(e->build_id, id_bytes, size);
+            e->build_id_len = size;
+        }
+    } else {
+        e->device_major = bytes_u32(b);
+        e->device_minor = bytes_u32(b);
+        e->inode = bytes_u64(b);
+        e->inode_generation = bytes_u64(b);
+    }
+    e->protection = bytes_u32(b);
+    e->map_flags = bytes_u32(b);
+    copy_text(e, bytes_cstr(b));
+}
+
 /* Decodes one record; false when it is none of ours. The layout is that of linux/perf_event.h. */
 static bool decode(const uint8_t *data, uint32_t len, struct sideband_event *e)
 {
@@ -152,29 +181,7 @@ static bool decode(const uint8_t *data, uint32_t len, struct sideband_event *e)
     e->time_ns = bytes_u64(&id);
     switch (type) {
     case PERF_RECORD_MMAP2:
-        e->kind = SIDEBAND_MMAP;
-        e->tgid = bytes_u32(&b);
-        e->tid = bytes_u32(&b);
-        e->address = bytes_u64(&b);
-        e->length = bytes_u64(&b);
-        e->file_offset = bytes_u64(&b);
-        if (misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-            uint8_t size = bytes_u8(&b);
-            bytes_skip(&b, 3);
-            const uint8_t *id_bytes = bytes_take(&b, 20);
-            if (id_bytes && size <= sizeof e->build_id) {
-                memcpy(e->build_id, id_bytes, size);
-                e->build_id_len = size;
-            }
-        } else {
-            e->device_major = bytes_u32(&b);
-            e->device_minor = bytes_u32(&b);
-            e->inode = bytes_u64(&b);
-            e->inode_generation = bytes_u64(&b);
-        }
-        e->protection = bytes_u32(&b);
-        e->map_flags = bytes_u32(&b);
-        copy_text(e, bytes_cstr(&b));
+        decode_mmap(&b, misc, e);
         break;
     case PERF_RECORD_COMM:
         e->kind = misc & PERF_RECORD_MISC_COMM_EXEC ? SIDEBAND_EXEC : SIDEBAND_COMM;

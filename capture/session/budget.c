@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One step down at most for each look, up only after a calm while. */
 #include "capture/session/budget.h"
 
 #include "formats/base/clock.h"

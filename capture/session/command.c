@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A pipe holds the child until it may exec; another tells whether that failed. */
 #include "capture/session/command.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A file is opened under a name nobody has, and stays private. */
 #include "capture/session/files.h"
 
 #include <errno.h>

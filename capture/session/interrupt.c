@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* While a write may block, the signals are let through and leave a note. */
 #include "capture/session/interrupt.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Messages lie behind each other in one buffer; what is sorted are their places. */
 #include "capture/session/queue.h"
 
 #include <stdlib.h>
@@ -6,14 +7,14 @@
 
 #include "formats/base/vec.h"
 
-struct item {
+struct queued_item {
     uint64_t time_ns;
     uint64_t at; /* in the bytes; also tells the order of arrival */
     uint32_t kind, len_bytes;
 };
 
 struct queue {
-    VEC(struct item) items;
+    VEC(struct queued_item) items;
     uint8_t *bytes, *spare;
     size_t used, cap, spare_cap;
 };
@@ -57,7 +58,7 @@ static bool reserve(uint8_t **bytes, size_t *cap, size_t need)
 
 struct error *queue_add(struct queue *q, uint64_t time_ns, uint32_t kind, const void *data, uint32_t len_bytes)
 {
-    struct item item = {.time_ns = time_ns, .at = q->used, .kind = kind, .len_bytes = len_bytes};
+    struct queued_item item = {.time_ns = time_ns, .at = q->used, .kind = kind, .len_bytes = len_bytes};
 
     if (!reserve(&q->bytes, &q->cap, q->used + len_bytes) || !VEC_PUSH(&q->items, item))
         return error_no_memory();
@@ -70,7 +71,7 @@ struct error *queue_add(struct queue *q, uint64_t time_ns, uint32_t kind, const 
 
 static int by_time(const void *a, const void *b)
 {
-    const struct item *x = a, *y = b;
+    const struct queued_item *x = a, *y = b;
 
     if (x->time_ns != y->time_ns)
         return x->time_ns < y->time_ns ? -1 : 1;
@@ -86,7 +87,7 @@ struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *c
         return NULL;
     qsort(q->items.data, q->items.count, sizeof *q->items.data, by_time); /* no two items are equal */
     for (; done < q->items.count && !err; done++) {
-        const struct item *i = &q->items.data[done];
+        const struct queued_item *i = &q->items.data[done];
         if (i->time_ns > until_ns)
             break;
         err = fn(ctx, i->kind, i->time_ns, q->bytes + i->at, i->len_bytes);
@@ -94,7 +95,7 @@ struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *c
     /* What stays moves to the front of the other buffer, in its order of arrival as far as times are equal. */
     size_t used = 0;
     for (size_t k = done; k < q->items.count; k++) {
-        struct item item = q->items.data[k];
+        struct queued_item item = q->items.data[k];
         size_t len = ((size_t)item.len_bytes + 7) & ~(size_t)7;
         if (!reserve(&q->spare, &q->spare_cap, used + len)) {
             error_destroy(err);

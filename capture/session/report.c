@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `pycap record` tells its user: a line while it runs, and what came of it. */
+#include "capture/session/report.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "capture/host/messages.h"
 #include "capture/host/privileges.h"
-#include "capture/session/session_state.h"
+#include "capture/session/session_files.h"
 
 static void format_bytes(uint64_t bytes, char out[32])
 {
@@ -47,11 +50,11 @@ void report_status(struct session *s, uint64_t time_ns)
     s->status_ns = time_ns;
     session_sum_losses(s);
     format_bytes(session_bytes(s), size);
-    fprintf(s->o->messages, "\r\033[K%.0f s  %u Python processes  %" PRIu64 " samples  %" PRIu64 " lost  %s",
-            (double)(time_ns - s->start_ns) / 1e9, processes_counts(s->processes).python,
-            trace_builder_counts(s->builder).samples, session_lost_samples(s), size);
+    messages_write(s->o->messages, "\r\033[K%.0f s  %s  %s  %" PRIu64 " lost  %s", (double)(time_ns - s->start_ns) / 1e9,
+                   messages_count(processes_counts(s->processes).python, "Python process").text,
+                   messages_count(trace_builder_counts(s->builder).samples, "sample").text, session_lost_samples(s), size);
     if (s->budget.frequency_hz < s->o->frequency_hz)
-        fprintf(s->o->messages, "  at %" PRIu64 " Hz", s->budget.frequency_hz);
+        messages_write(s->o->messages, "  at %" PRIu64 " Hz", s->budget.frequency_hz);
     fflush(s->o->messages);
 }
 
@@ -67,7 +70,7 @@ static void print_own_cost(FILE *f)
     struct rusage usage;
 
     getrusage(RUSAGE_SELF, &usage);
-    fprintf(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
+    messages_write(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
             (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
             (most ? most : (uint64_t)usage.ru_maxrss * 1024) / 1024);
@@ -84,7 +87,7 @@ static void proc_cost(const struct session *s, FILE *f)
 
     if (!c.samples)
         return;
-    fprintf(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), ",
+    messages_write(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), ",
             (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples);
     print_own_cost(f);
 }
@@ -100,11 +103,11 @@ static void print_ticks(const struct session *s, FILE *f)
     sampler_stats(s->sampler, stats);
     for (uint32_t i = 0; i < s->cpu_count; i++)
         unwanted += trace_builder_unwanted(s->builder, (uint32_t)s->cpus[i]);
-    fprintf(f, "Ticks: %" PRIu64 ", of which %" PRIu64 " were idle, %" PRIu64 " of others and %" PRIu64 " sampled",
+    messages_write(f, "Ticks: %" PRIu64 ", of which %" PRIu64 " idle, %" PRIu64 " in other processes and %" PRIu64 " sampled",
             stats[WIRE_STAT_TICKS], stats[WIRE_STAT_IDLE], stats[WIRE_STAT_OTHERS], stats[WIRE_STAT_SAMPLES]);
     if (unwanted)
-        fprintf(f, ", %" PRIu64 " of these of processes that proved not to be wanted", unwanted);
-    fprintf(f, ".\n");
+        messages_write(f, " (%" PRIu64 " of them in processes that are not recorded)", unwanted);
+    messages_write(f, ".\n");
 }
 
 static void bpf_cost(const struct session *s, FILE *f)
@@ -112,9 +115,9 @@ static void bpf_cost(const struct session *s, FILE *f)
     uint64_t run_ns, run_count;
 
     sampler_run_time(s->sampler, &run_ns, &run_count);
-    fprintf(f, "Cost: ");
+    messages_write(f, "Cost: ");
     if (run_ns && run_count)
-        fprintf(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
+        messages_write(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
     print_own_cost(f);
 }
 
@@ -127,18 +130,19 @@ void report_summary(struct session *s, uint64_t end_ns)
     char size[32];
 
     format_bytes(bytes, size);
-    fprintf(f, "Recorded %" PRIu64 " samples of %" PRIu64 " processes in %.1f s into %s (%s", c.samples, c.processes,
+    messages_write(f, "Recorded %s of %s in %.1f s into %s (%s",
+                   messages_count(c.samples, "sample").text, messages_count(c.processes, "process").text,
             seconds, last_file(s), size);
     if (c.samples)
-        fprintf(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
-    fprintf(f, ").\n");
+        messages_write(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
+    messages_write(f, ").\n");
     uint64_t with_python = c.python_complete + c.python_cut;
     if (with_python)
-        fprintf(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
+        messages_write(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
                 100.0 * (double)c.python_complete / (double)with_python, with_python);
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
         if (i != LOSS_complete && s->losses[i])
-            fprintf(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
+            messages_write(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
     }
     if (s->proc) {
         proc_cost(s, f);
@@ -147,18 +151,18 @@ void report_summary(struct session *s, uint64_t end_ns)
         bpf_cost(s, f);
     }
     if (s->file_count > 1)
-        fprintf(f, "%u files, the last of them named here%s.\n", s->file_count, s->o->keep ? "; not all are kept" : "");
+        messages_write(f, "%u files, the last of them named here%s.\n", s->file_count, s->o->keep ? "; not all are kept" : "");
     if (s->budget.steps)
-        fprintf(f, "The rate was lowered %" PRIu64 " times, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
-                s->budget.steps, s->budget.frequency_hz);
+        messages_write(f, "The rate was lowered %s, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
+                       messages_count(s->budget.steps, "time").text, s->budget.frequency_hz);
     if (s->reason == END_FULL)
-        fprintf(f, "The capture ended at --max-size.\n");
+        messages_write(f, "The capture ended at --max-size.\n");
     if (c.samples && strcmp(s->o->output, "-"))
-        fprintf(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(s));
+        messages_write(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(s));
     else if (!c.samples && s->o->filter)
-        fprintf(f, "No sample fell on a %sprocess that passes %s: is there such a one, and was it idle?%s\n",
+        messages_write(f, "No sample fell on a %sprocess that passes %s: is there one, and was it idle?%s\n",
                 s->o->include_non_python ? "" : "Python ", filter_options(s->o->filter),
                 s->o->include_non_python ? "" : " 'pycap info' lists what can be recorded.");
     else if (!c.samples)
-        fprintf(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
+        messages_write(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
 }

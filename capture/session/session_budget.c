@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a capture may cost: it is looked at once a second, what can be forgotten is, and the rate follows. */
+#include "capture/session/session_budget.h"
+
 #include <inttypes.h>
 #include <malloc.h>
 #include <unistd.h>
 
-#include "capture/session/session_state.h"
+#include "capture/host/messages.h"
+#include "capture/session/session_drain.h"
+#include "capture/session/session_files.h"
 
 /* Kept of code objects; a large host's programs have some 15 MiB. */
 #define CODES_MAX_BYTES (UINT64_C(32) << 20)
@@ -92,7 +96,7 @@ struct error *session_keep_budget(struct session *s, uint64_t time_ns)
         TRY(sampler_set_rate(s->sampler, s->budget.frequency_hz));
     trace_builder_period(s->builder, time_ns, session_event(s).period, budget_reason_text(reason));
     if (!s->o->quiet)
-        fprintf(s->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(s->o->messages)) ? "\r\033[K" : "",
+        messages_write(s->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(s->o->messages)) ? "\r\033[K" : "",
                 s->budget.frequency_hz, budget_reason_text(reason));
     return NULL;
 }

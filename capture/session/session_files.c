@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a capture, one after the other, and the account that stands at the end of each. */
+#include "capture/session/session_files.h"
+
 #include <inttypes.h>
 #include <unistd.h>
 
 #include "capture/session/interrupt.h"
-#include "capture/session/session_state.h"
 
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * NS_PER_MS)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of `pycap record` share: the state of a recording session. session.c
- * sets it up and runs it, session_wait.c says when it goes on, session_files.c begins and
- * ends its files, session_budget.c keeps to what it may cost, report.c tells the user.
+ * The state of a recording session, which its parts share. session_setup.c sets it up,
+ * session.c runs it, session_wait.c says when it goes on, session_drain.c records what has
+ * come, session_files.c begins and ends its files, session_budget.c keeps to what it may
+ * cost, report.c tells the user.
  */
 #ifndef CAPTURE_SESSION_SESSION_STATE_H
 #define CAPTURE_SESSION_SESSION_STATE_H
@@ -19,7 +20,7 @@
 #include "capture/proc/proc_sampler.h"
 #include "capture/process/processes.h"
 #include "capture/session/queue.h"
-#include "capture/session/session.h"
+#include "capture/session/session_options.h"
 #include "capture/trace/trace_builder.h"
 #include "capture/sampler/sampler.h"
 #include "capture/session/settings.h"
@@ -76,45 +77,5 @@ struct session {
     struct settings settings;
     char *missing; /* capabilities */
 };
-
-/* The event that is sampled, whichever source there is. */
-struct sampler_event_info session_event(const struct session *s);
-/* Sums s->losses up anew, over all that count. */
-void session_sum_losses(struct session *s);
-/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
-uint64_t session_lost_samples(const struct session *s);
-/* Written so far, into all files. */
-uint64_t session_bytes(const struct session *s);
-
-/* Records what was sampled up to `until_ns`, and takes note of what the side-band told. */
-struct error *session_drain(struct session *s, uint64_t until_ns);
-
-/* Opens the (next) file; what is counted per file begins here. */
-struct error *session_open_file(struct session *s, uint64_t time_ns);
-/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
-struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_reason reason);
-bool session_rotation_due(const struct session *s, uint64_t time_ns);
-/* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
-struct error *session_rotate(struct session *s, uint64_t time_ns);
-
-struct budget_use session_use(const struct session *s, uint64_t time_ns);
-/* Before the first sample: is there room for more within what is allowed? */
-struct error *session_check_memory(const struct session *s);
-/* Once a second: forgets what can be met again where there is too much of it. */
-struct error *session_limit_memory(struct session *s, uint64_t time_ns);
-/* Once a second: changes the rate where the budget says so, or ends the capture. */
-struct error *session_keep_budget(struct session *s, uint64_t time_ns);
-
-/* How long news from the side-band are gathered. */
-uint64_t session_news_ns(const struct session *s, uint64_t time_ns);
-/* Until when to wait, if nothing comes, after the ring was drained at `last_ns`. */
-uint64_t session_due_ns(const struct session *s, uint64_t last_ns, uint64_t time_ns, bool terminal);
-
-/* The line that is written over, while recording to a terminal. */
-void report_status(struct session *s, uint64_t time_ns);
-/* Why a process without an interpreter cannot be recorded; whether it is one may not be known. */
-struct error *report_no_python(const struct session *s, const struct process *p);
-/* What was recorded, and what next. */
-void report_summary(struct session *s, uint64_t end_ns);
 
 #endif

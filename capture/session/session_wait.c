@@ -3,7 +3,8 @@
  * When a capture has something to do next: how long samples and news may gather before
  * the ring is drained and both are worked off together.
  */
-#include "capture/session/session_state.h"
+#include "capture/session/session_wait.h"
+
 
 /*
  * Between two drainings of the ring, which wakes us besides when it fills. Nothing is woken for a sample; at low rates

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Contents are interned, so a function that many processes share is kept once. */
 #include "capture/trace/codes.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler's unwinder over a copied stack, with pycap's own tables and mappings. */
 #include "capture/trace/late_unwind.h"
 #include "capture/host/target_memory.h"
 

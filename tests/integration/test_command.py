@@ -79,11 +79,11 @@ def test_summary_tells_of_samples_not_recorded(tmp_path):
     done = subprocess.run([PYCAP, "record", "-F", "999", "-o", tmp_path / "t.bin", "--", "sh", "-c", script],
                           capture_output=True, text=True, timeout=300, check=True)
     told = done.stderr
-    ticks = re.search(r"^Ticks: (\d+), of which (\d+) were idle, (\d+) of others and (\d+) sampled", told, re.M)
+    ticks = re.search(r"^Ticks: (\d+), of which (\d+) idle, (\d+) in other processes and (\d+) sampled", told, re.M)
     assert ticks, told
     seen, idle, others, sampled = map(int, ticks.groups())
     recorded = number(r"^Recorded (\d+) samples", told)
-    unwanted = number(r"^Ticks: .* sampled, (\d+) of these of processes that proved not to be wanted\.$", told)
+    unwanted = number(r"^Ticks: .* sampled \((\d+) of them in processes that are not recorded\)\.$", told)
     lost = sum(number(rf"^  {name} +(\d+) ", told) for name in accounts.SEEN_BUT_LOST)
     assert recorded > 0 and unwanted > 0, told
     assert seen == idle + others + sampled, told

@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #include "capture/host/host.h"
+#include "capture/host/host_check.h"
 #include "capture/host/kallsyms.h"
 #include "capture/host/kernel_hang.h"
 #include "capture/binary/modules.h"
+#include "capture/host/messages.h"
 #include "capture/process/processes.h"
 #include "capture/host/procfs.h"
 #include "capture/session/queue.h"
@@ -545,6 +547,31 @@ static void test_processes(void **state)
     modules_destroy(modules);
 }
 
+/* ---- messages ---- */
+
+static void test_messages(void **state)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    (void)state;
+    assert_string_equal(messages_count(0, "sample").text, "0 samples");
+    assert_string_equal(messages_count(1, "sample").text, "1 sample");
+    assert_string_equal(messages_count(36, "sample").text, "36 samples");
+    assert_string_equal(messages_count(1, "Python process").text, "1 Python process");
+    assert_string_equal(messages_count(2, "Python process").text, "2 Python processes");
+    assert_string_equal(messages_count(1, "binary").text, "1 binary");
+    assert_string_equal(messages_count(3, "binary").text, "3 binaries");
+    assert_string_equal(messages_count(UINT64_MAX, "debug file").text, "18446744073709551615 debug files");
+    assert_non_null(out);
+    messages_line(out, "%s is gone", "it");
+    messages_write(out, "%d of %d", 1, 2);
+    fclose(out);
+    assert_string_equal(text, "pycap: it is gone\n1 of 2");
+    free(text);
+}
+
 /* Those that are there have different slots; the slot of one that was dropped goes to the next. */
 static void test_slots(void **state)
 {
@@ -587,7 +614,8 @@ int main(void)
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
-        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_slots),    cmocka_unit_test(test_kernel_hang_override),
+        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_messages),    cmocka_unit_test(test_kernel_hang_override),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages are told apart once, when they arrive: the queue keeps their kind. */
+#include "capture/session/session_drain.h"
+
+#include <string.h>
+
+enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND };
+
+static struct error *on_message(void *ctx, const void *message, uint32_t len)
+{
+    struct session *s = ctx;
+    const struct wire_sample *sample = message;
+    const struct wire_code *code = message;
+
+    if (len >= sizeof *sample && sample->type == WIRE_SAMPLE)
+        return queue_add(s->queue, sample->time_ns, QUEUED_SAMPLE, message, len);
+    if (len >= sizeof *code && code->type == WIRE_CODE)
+        return queue_add(s->queue, code->time_ns, QUEUED_CODE, message, len);
+    return error_create(ERROR_FORMAT, "the sampler sent a message of an unknown kind");
+}
+
+static struct error *on_sideband(void *ctx, const struct sideband_event *event)
+{
+    struct session *s = ctx;
+    /* The text is the last member: what is behind its end need not be copied. */
+    uint32_t len = (uint32_t)(offsetof(struct sideband_event, text) + strlen(event->text) + 1);
+
+    s->news_waiting++;
+    return queue_add(s->queue, event->time_ns, QUEUED_SIDEBAND, event, len);
+}
+
+static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const void *data, uint32_t len)
+{
+    struct session *s = ctx;
+
+    if (trace_writer_epoch_due(s->writer, time_ns))
+        TRY(trace_builder_begin_epoch(s->builder, time_ns));
+    if (kind == QUEUED_SIDEBAND) {
+        struct sideband_event event;
+        memcpy(&event, data, len);
+        s->news_waiting--;
+        s->news_ns = time_ns;
+        return processes_apply(s->processes, &event);
+    }
+    /* What the side-band has reported goes to the sampler before time is spent on samples. */
+    if (processes_need_publishing(s->processes))
+        TRY(processes_publish(s->processes, now_ns()));
+    if (kind == QUEUED_SAMPLE)
+        return trace_builder_sample(s->builder, data, len);
+    s->news_ns = time_ns;
+    return trace_builder_code(s->builder, data, len);
+}
+
+static struct error *on_proc_sample(void *ctx, const void *message, uint32_t len)
+{
+    /* At once, while the code objects are there. */
+    return on_queued(ctx, QUEUED_SAMPLE, ((const struct wire_sample *)message)->time_ns, message, len);
+}
+
+struct error *session_drain(struct session *s, uint64_t until_ns)
+{
+    if (s->proc)
+        return proc_sampler_round(s->proc, on_proc_sample, s);
+    TRY(sideband_drain(s->sideband, on_sideband, s));
+    TRY(sampler_drain(s->sampler, on_message, s));
+    TRY(queue_run(s->queue, until_ns, on_queued, s));
+    if (s->tables)
+        TRY(tables_poll(s->tables, now_ns()));
+    return processes_publish(s->processes, now_ns());
+}

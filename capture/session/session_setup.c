@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One function for each thing that is set up; session_set_up() is their order. */
+#include "capture/session/session_setup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "capture/host/host_check.h"
+#include "capture/host/messages.h"
+#include "capture/host/privileges.h"
+#include "capture/session/interrupt.h"
+#include "capture/session/report.h"
+#include "capture/session/session_budget.h"
+#include "capture/session/session_files.h"
+#include "formats/cpython/version.h"
+
+#define SIDEBAND_PAGES 128
+#define NICE_FIRST (-20)
+/* Without BPF each sample costs several system calls. */
+#define PROC_HZ_MAX 10000
+
+void session_go_as_started(const struct session *s)
+{
+    if (!s->o->has_nice)
+        setpriority(PRIO_PROCESS, 0, s->context.nice);
+}
+
+/* Those asked for must be there and be something that can be recorded. */
+static struct error *check_pids(struct session *s)
+{
+    const struct session_options *o = s->o;
+    uint32_t usable = 0;
+    struct error *last = NULL;
+
+    for (uint32_t i = 0; i < o->pid_count; i++) {
+        struct process *p = processes_find(s->processes, o->pids[i]);
+        char version[32];
+        struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
+        if (!err && !p)
+            err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
+        else if (!err && (o->include_non_python || !p->passes))
+            usable++; /* what the filter lets through may come yet */
+        else if (!err && !p->python)
+            err = report_no_python(s, p);
+        else if (!err && p->python->python.refused)
+            err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
+                               py_version_text(p->python->python.version_hex, version), p->python->python.refused);
+        else if (!err)
+            usable++;
+        if (err) {
+            if (o->pid_count > 1)
+                messages_line(o->messages, "%s", error_text(err));
+            error_destroy(last);
+            last = err;
+        }
+    }
+    if (usable) {
+        error_destroy(last);
+        return NULL;
+    }
+    return last;
+}
+
+/* Why the backend without BPF cannot do what is asked; NULL: it can. */
+static struct error *check_proc(const struct session_options *o)
+{
+    if (!o->command && !o->pid_count)
+        return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
+    if (strcmp(o->event, "cpu-clock") || o->include_non_python || o->cpus || o->filter)
+        return error_create(ERROR_USAGE, "-e, -a, -C, --comm and --cgroup need BPF");
+    if (o->frequency_hz > PROC_HZ_MAX)
+        return error_create(ERROR_USAGE, "without BPF the rate is at most %u Hz", PROC_HZ_MAX);
+    return NULL;
+}
+
+/*
+ * pycap takes little time, but has to have it soon: where it waits for its turn behind hundreds the buffers fill. An own
+ * nice value that somebody gave it stays.
+ */
+static struct error *go_first(const struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    if (o->has_nice && setpriority(PRIO_PROCESS, 0, o->nice))
+        return error_os(errno, "--nice %d was refused: it takes CAP_SYS_NICE", o->nice);
+    if (!o->has_nice && !s->context.nice && o->backend != BACKEND_PROC)
+        setpriority(PRIO_PROCESS, 0, NICE_FIRST); /* without CAP_SYS_NICE it may be refused, and is said to be missing */
+    return NULL;
+}
+
+/* Opens the sampler. If that fails and the proc backend will do, warns and leaves s->sampler NULL. */
+static struct error *open_bpf(struct session *s, const struct sampler_options *options)
+{
+    const struct session_options *o = s->o;
+
+    if (o->backend == BACKEND_PROC)
+        return check_proc(o);
+    struct error *err = host_check(&s->host);
+    if (!err)
+        err = sampler_open(options, &s->sampler);
+    if (!err)
+        err = sideband_open(s->host.cpus, s->host.cpu_count, SIDEBAND_PAGES, &s->sideband);
+    if (!err) {
+        s->missing = privileges_missing(&s->host);
+        if (!o->quiet)
+            privileges_print_missing(&s->host, "pycap: ", o->messages);
+    }
+    if (!err || o->backend == BACKEND_BPF || err->code == ERROR_USAGE || err->code == ERROR_NO_MEMORY)
+        return err;
+    struct error *why_not = check_proc(o);
+    if (why_not) {
+        error_destroy(why_not);
+        return err;
+    }
+    sampler_close(s->sampler);
+    s->sampler = NULL;
+    session_go_as_started(s);
+    const char *why = error_text(err);
+    messages_line(o->messages, "only Python frames are recorded (--backend proc): %.*s", (int)strcspn(why, "\n"), why);
+    error_destroy(err);
+    return NULL;
+}
+
+static struct error *follow(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    if (o->command)
+        return proc_sampler_follow(s->proc, (uint32_t)s->command.pid, false);
+    for (uint32_t i = 0; i < o->pid_count; i++)
+        TRY(proc_sampler_follow(s->proc, o->pids[i], false));
+    return NULL;
+}
+
+static bool takes_tables(const struct session_options *o)
+{
+    return o->unwind == UNWIND_TABLES || o->unwind == UNWIND_BOTH;
+}
+
+static struct error *set_up_files(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    s->rotates = o->rotate_ns || o->rotate_bytes;
+    TRY(files_check(o->output, s->rotates));
+    TRY(host_read(&s->host));
+    files_init(&s->files, &(struct files_options){o->output, s->host.hostname, s->rotates, o->keep});
+    s->cpus = o->cpus ? o->cpus : s->host.cpus;
+    s->cpu_count = o->cpus ? o->cpu_count : s->host.cpu_count;
+    for (uint32_t i = 0; i < s->cpu_count; i++) {
+        bool online = false;
+        for (uint32_t k = 0; k < s->host.cpu_count; k++)
+            online |= s->host.cpus[k] == s->cpus[i];
+        if (!online)
+            return error_create(ERROR_USAGE, "there is no CPU %d online", s->cpus[i]);
+    }
+    s->ticks = calloc(s->cpu_count, sizeof *s->ticks);
+    s->file_ticks = calloc(s->cpu_count, sizeof *s->file_ticks);
+    s->idle_ns = calloc(s->cpu_count, sizeof *s->idle_ns);
+    if (!s->ticks || !s->file_ticks || !s->idle_ns)
+        return error_no_memory();
+    return NULL;
+}
+
+static struct error *set_up_signals(struct session *s)
+{
+    struct sigaction hangup;
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaction(SIGHUP, NULL, &hangup);
+    if (hangup.sa_handler != SIG_IGN || s->rotates) /* nohup means it */
+        sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL))
+        return error_os(errno, "signals cannot be blocked");
+    signal(SIGPIPE, SIG_IGN);
+    interrupt_init(s->o->command != NULL);
+    signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's end cannot be waited for */
+    s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signal_fd < 0)
+        return error_os(errno, "signals cannot be read");
+    return NULL;
+}
+
+/* Where samples come from: the sampler and its side-band, or NULL where the proc backend is to do it. */
+static struct error *set_up_sources(struct session *s)
+{
+    const struct session_options *o = s->o;
+    bool tables = takes_tables(o), snapshots = session_takes_snapshots(o);
+    struct sampler_options sampler = {
+        .event = o->event,
+        .frequency_hz = o->frequency_hz,
+        .cpus = s->cpus,
+        .cpu_count = s->cpu_count,
+        .stack_bytes = tables || snapshots ? o->stack_bytes : 0,
+        .every_stack = snapshots,
+        .native = tables                                  ? WIRE_NATIVE_TABLES
+                  : o->unwind == UNWIND_FRAME_POINTERS ? WIRE_NATIVE_FRAME_POINTERS
+                                                       : WIRE_NATIVE_NONE,
+        .unconfigured = o->include_non_python && !o->pid_count && !o->command && !o->filter,
+        .table_bytes = o->table_bytes,
+        .kernel = o->kernel,
+        .python = true,
+        .ring_bytes = o->ring_bytes,
+        .timed = o->max_cpu > 0,
+    };
+
+    return open_bpf(s, &sampler);
+}
+
+static struct error *set_up_tables(struct session *s)
+{
+    struct tables_memory memory;
+
+    if (!s->sampler || !takes_tables(s->o))
+        return NULL;
+    sampler_tables(s->sampler, &memory);
+    TRY(tables_create(&memory, &s->tables));
+    return late_unwind_create(s->tables, &s->late_unwind);
+}
+
+/* What is known of processes, code and the kernel; nobody is in it yet. */
+static struct error *set_up_knowledge(struct session *s)
+{
+    const struct session_options *o = s->o;
+    struct processes_options processes = {
+        .tables = s->tables,
+        .sampler = s->sampler,
+        .whole_host = !o->pid_count && !o->command,
+        .follow = o->follow,
+        .include_non_python = o->include_non_python,
+        .filter = o->filter,
+    };
+    TRY(processes_create(&processes, s->modules, &s->processes));
+    if (!s->sampler)
+        TRY(proc_sampler_create(s->processes, o->frequency_hz, o->follow, &s->proc));
+    TRY(codes_create(&s->codes));
+    TRY(kallsyms_create(&s->kallsyms));
+    /* Now, not when the first processes are waiting to be made known to the sampler. */
+    if (s->sampler && o->kernel)
+        TRY(kallsyms_load(s->kallsyms, now_ns()));
+    TRY(queue_create(&s->queue));
+    return NULL;
+}
+
+/* Reads who is there already, and tells the sampler of those that are to be sampled. */
+static struct error *find_processes(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    /* The side-band first: what starts while /proc is being read is reported by one or the other. */
+    if (s->sideband)
+        TRY(sideband_enable(s->sideband));
+    uint32_t command_pid = (uint32_t)s->command.pid;
+    if (s->proc)
+        TRY(follow(s));
+    else if (o->command)
+        TRY(processes_scan(s->processes, &command_pid, 1));
+    else
+        TRY(processes_scan(s->processes, o->pids, o->pid_count));
+    if (o->pid_count)
+        TRY(check_pids(s));
+    return processes_publish(s->processes, now_ns());
+}
+
+static struct error *set_up_output(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    s->start_ns = s->flushed_ns = s->status_ns = s->news_ns = s->forgotten_ns = now_ns();
+    TRY(session_open_file(s, s->start_ns));
+    if (o->archive && files_are_one(o->archive, s->files.path)) /* by another path: the archive would replace it */
+        return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
+    TRY(settings_of_options(o, !s->sampler, &s->settings));
+    if (s->missing)
+        TRY(settings_add(&s->settings, "without", s->missing));
+    return NULL;
+}
+
+static struct error *set_up_builder(struct session *s)
+{
+    const struct session_options *o = s->o;
+    struct trace_builder_options builder = {
+        .writer = s->writer,
+        .host = &s->host,
+        .modules = s->modules,
+        .processes = s->processes,
+        .codes = s->codes,
+        .kallsyms = s->kallsyms,
+        .late_unwind = s->late_unwind,
+        .snapshots = s->sampler && session_takes_snapshots(o),
+        .include_non_python = o->include_non_python,
+        .whole_host = !o->pid_count && !o->command,
+        .cmdline = o->cmdline,
+        .event = session_event(s),
+        .frequency_hz = o->frequency_hz,
+        .settings = &s->settings,
+    };
+    TRY(trace_builder_create(&builder, &s->builder));
+    struct processes_events events = trace_builder_process_events(s->builder);
+    processes_set_events(s->processes, &events);
+    return NULL;
+}
+
+struct error *session_set_up(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    TRY(set_up_files(s));
+    command_context_save(&s->context);
+    TRY(go_first(s));
+    TRY(set_up_signals(s));
+    TRY(modules_create(&s->modules));
+    if (o->archive) {
+        const struct bundle_options bundle = {
+            .output = o->archive, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
+        TRY(bundle_create(&bundle, &s->bundle)); /* what cannot be written is better known now */
+    }
+    TRY(set_up_sources(s));
+    TRY(set_up_tables(s));
+    TRY(set_up_knowledge(s));
+    if (o->command)
+        TRY(command_fork(o->command, &s->context, &s->command));
+    if (o->archive)
+        modules_hold(s->modules); /* raises a limit, which the command does not inherit */
+    TRY(find_processes(s));
+    TRY(session_check_memory(s));
+    TRY(set_up_output(s));
+    TRY(set_up_builder(s));
+    struct budget_use use = session_use(s, s->start_ns);
+    budget_init(&s->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes, o->max_memory}, &use);
+    return trace_builder_begin_epoch(s->builder, s->start_ns);
+}
+
+void session_tear_down(struct session *s)
+{
+    trace_builder_destroy(s->builder);
+    trace_writer_destroy(s->writer);
+    bundle_destroy(s->bundle);
+    queue_destroy(s->queue);
+    kallsyms_destroy(s->kallsyms);
+    codes_destroy(s->codes);
+    proc_sampler_destroy(s->proc);
+    processes_destroy(s->processes);
+    late_unwind_destroy(s->late_unwind);
+    tables_destroy(s->tables);
+    sideband_close(s->sideband);
+    sampler_close(s->sampler);
+    modules_destroy(s->modules);
+    command_deinit(&s->command);
+    free(s->ticks);
+    free(s->idle_ns);
+    if (s->command_fd >= 0)
+        close(s->command_fd);
+    files_deinit(&s->files);
+    free(s->file_ticks);
+    if (s->signal_fd >= 0)
+        close(s->signal_fd);
+    free(s->missing);
+    settings_deinit(&s->settings);
+    host_deinit(&s->host);
+}
