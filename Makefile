@@ -218,7 +218,7 @@ check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
-$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/host/procfs.o $(OBJ)/capture/host/root.o $(OBJ)/symbolize/binary/archive.o $(OBJ)/symbolize/stack/perf_map.o $(FORMATS_LIB)
+$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/host/procfs.o $(OBJ)/capture/host/procfs_task.o $(OBJ)/capture/host/root.o $(OBJ)/symbolize/binary/archive.o $(OBJ)/symbolize/stack/perf_map.o $(FORMATS_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
 .PHONY: fuzz fuzz-long fuzz-run

@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
 #include "formats/elf/identity.h"
 
@@ -269,32 +270,18 @@ struct error *procfs_status(pid_t pid, struct procfs_status *out)
     *out = (struct procfs_status){0};
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     TRY(procfs_read(path, &text, NULL));
-    /* "PID (COMM) STATE PPID …": the name may hold anything, so it ends at the last parenthesis. */
-    char *open = strchr(text, '('), *close = strrchr(text, ')');
-    int parent = 0;
-    if (!open || !close || close < open ||
-        sscanf(close + 1,
-               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64, &parent,
-               &out->start_ticks) != 2) {
-        free(text);
-        return error_at(ERROR_FORMAT, path, 0, "does not look like a process's status");
-    }
-    *close = 0;
-    snprintf(out->comm, sizeof out->comm, "%.16s", open + 1);
-    out->parent_tgid = (uint32_t)parent;
+    struct procfs_stat stat;
+    bool parsed = procfs_parse_stat(text, &stat);
     free(text);
+    if (!parsed)
+        return error_at(ERROR_FORMAT, path, 0, "does not look like a process's status");
+    memcpy(out->comm, stat.comm, sizeof out->comm);
+    out->parent_tgid = stat.parent_tgid;
+    out->start_ticks = stat.start_ticks;
 
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     TRY(procfs_read(path, &text, NULL));
-    char *ns = strstr(text, "\nNStgid:");
-    if (ns) {
-        char *line_end = strchr(ns + 1, '\n');
-        if (line_end)
-            *line_end = 0;
-        char *last = strrchr(ns, '\t');
-        if (last)
-            out->ns_tgid = (uint32_t)strtoul(last + 1, NULL, 10);
-    }
+    out->ns_tgid = procfs_last_number(text, "NStgid:");
     free(text);
     return NULL;
 }

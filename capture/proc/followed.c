@@ -72,58 +72,12 @@ void followed_destroy(struct followed_set *s)
 
 /* ---- small files ---- */
 
-static bool read_fd(int fd, char *text, size_t cap)
-{
-    ssize_t n = pread(fd, text, cap - 1, 0);
-
-    if (n <= 0)
-        return false;
-    text[n] = 0;
-    return true;
-}
-
-static bool read_at(int dir_fd, const char *path, char *text, size_t cap)
-{
-    int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-    if (fd < 0)
-        return false;
-    bool ok = read_fd(fd, text, cap);
-    close(fd);
-    return ok;
-}
-
-bool task_stat_parse(const char *text, struct task_stat *out)
-{
-    /* "PID (NAME) STATE PARENT …": the name may hold anything, so it ends at the last parenthesis. */
-    const char *p = strrchr(text, ')');
-    uint64_t field[40] = {0};
-
-    *out = (struct task_stat){0};
-    if (!p || p[1] != ' ' || !p[2] || p[3] != ' ')
-        return false;
-    out->state = p[2];
-    p += 4;
-    for (int i = 4; i < 40; i++) {
-        char *rest;
-        field[i] = strtoull(p, &rest, 10);
-        if (rest == p)
-            return false;
-        p = rest;
-    }
-    out->parent_tgid = (uint32_t)field[4];
-    out->start_ticks = field[22];
-    out->image = field[26] ^ field[28] << 16; /* start of the code, and of the stack; 0 where we may not know */
-    out->cpu = (uint32_t)field[39];
-    return true;
-}
-
-bool followed_stat(const struct followed *f, uint32_t tid, struct task_stat *out)
+bool followed_stat(const struct followed *f, uint32_t tid, struct procfs_stat *out)
 {
     char path[48], text[1024];
 
     snprintf(path, sizeof path, "task/%u/stat", tid);
-    return read_at(f->dir_fd, path, text, sizeof text) && task_stat_parse(text, out);
+    return procfs_read_at(f->dir_fd, path, text, sizeof text) && procfs_parse_stat(text, out);
 }
 
 bool followed_schedstat(const struct followed *f, const struct followed_task *t, struct task_schedstat *out)
@@ -131,11 +85,11 @@ bool followed_schedstat(const struct followed *f, const struct followed_task *t,
     char path[48], text[128], *rest;
 
     if (t->fd >= 0) {
-        if (!read_fd(t->fd, text, sizeof text))
+        if (!procfs_read_fd(t->fd, text, sizeof text))
             return false;
     } else {
         snprintf(path, sizeof path, "task/%u/schedstat", t->tid);
-        if (!read_at(f->dir_fd, path, text, sizeof text))
+        if (!procfs_read_at(f->dir_fd, path, text, sizeof text))
             return false;
     }
     out->run_ns = strtoull(text, &rest, 10);
@@ -152,14 +106,10 @@ static uint32_t own_tid(const struct followed *f, uint32_t tid)
     char path[48], text[4096];
 
     snprintf(path, sizeof path, "task/%u/status", tid);
-    if (!read_at(f->dir_fd, path, text, sizeof text))
+    if (!procfs_read_at(f->dir_fd, path, text, sizeof text))
         return tid;
-    char *line = strstr(text, "\nNSpid:");
-    if (!line)
-        return tid;
-    line[1 + strcspn(line + 1, "\n")] = 0;
-    char *last = strrchr(line, '\t');
-    return last ? (uint32_t)strtoul(last, NULL, 10) : tid;
+    uint32_t own = procfs_last_number(text, "NSpid:");
+    return own ? own : tid;
 }
 
 static struct error *add_task(struct followed_set *s, struct followed *f, uint32_t tid, bool in_namespace, bool born)
@@ -261,7 +211,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
 {
     struct wire_process wire = {0};
     struct process *p;
-    struct task_stat stat;
+    struct procfs_stat stat;
 
     if (followed_stat(f, f->tgid, &stat) && stat.image != f->image) {
         f->image = stat.image;
@@ -288,7 +238,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
 struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uint64_t time_ns)
 {
     struct followed *f = calloc(1, sizeof *f);
-    struct task_stat stat;
+    struct procfs_stat stat;
     struct timespec cpu;
     char path[32];
 
@@ -319,17 +269,16 @@ struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uin
 static struct error *consider(struct followed_set *s, uint32_t pid, uint64_t time_ns)
 {
     char path[48], text[4096];
-    struct task_stat stat;
+    struct procfs_stat stat;
 
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    if (!read_at(AT_FDCWD, path, text, sizeof text) || !task_stat_parse(text, &stat) || !find(s, stat.parent_tgid) ||
+    if (!procfs_read_at(AT_FDCWD, path, text, sizeof text) || !procfs_parse_stat(text, &stat) || !find(s, stat.parent_tgid) ||
         find(s, pid))
         return NULL;
     snprintf(path, sizeof path, "/proc/%u/status", pid);
-    if (!read_at(AT_FDCWD, path, text, sizeof text))
+    if (!procfs_read_at(AT_FDCWD, path, text, sizeof text))
         return NULL;
-    const char *tgid = strstr(text, "\nTgid:");
-    if (!tgid || strtoul(tgid + 6, NULL, 10) != pid)
+    if (procfs_last_number(text, "Tgid:") != pid)
         return NULL; /* a thread */
     return followed_add(s, pid, true, time_ns);
 }
@@ -355,7 +304,7 @@ static uint32_t last_tid(void)
 {
     char text[128];
 
-    if (!read_at(AT_FDCWD, "/proc/loadavg", text, sizeof text))
+    if (!procfs_read_at(AT_FDCWD, "/proc/loadavg", text, sizeof text))
         return 0;
     const char *space = strrchr(text, ' ');
     return space ? (uint32_t)strtoul(space, NULL, 10) : 0;
@@ -380,7 +329,7 @@ static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
 
 struct error *followed_look(struct followed_set *s, uint64_t time_ns)
 {
-    struct task_stat stat;
+    struct procfs_stat stat;
 
     if (time_ns - s->looked_ns < LOOK_NS)
         return NULL;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "capture/host/procfs_task.h"
 #include "capture/process/processes.h"
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
@@ -83,17 +84,8 @@ void followed_forbid(struct followed_set *s, struct followed *f);
 /* CPU time that no sample stands for and should. */
 uint64_t followed_unseen_ns(const struct followed_set *s);
 
-struct task_stat {
-    char state; /* R: it runs or wants to */
-    uint32_t parent_tgid;
-    uint32_t cpu; /* where it runs or ran last */
-    uint64_t start_ticks;
-    uint64_t image;
-};
-/* Parses a stat file of /proc; false when it is none. */
-bool task_stat_parse(const char *text, struct task_stat *out);
 /* Of a thread; false when it has ended. */
-bool followed_stat(const struct followed *f, uint32_t tid, struct task_stat *out);
+bool followed_stat(const struct followed *f, uint32_t tid, struct procfs_stat *out);
 
 struct task_schedstat {
     uint64_t run_ns;

@@ -319,7 +319,7 @@ static struct error *read_stack(struct proc_sampler *s, struct followed *f, cons
                                 const struct followed_task *t, uint64_t *run_ns, enum outcome *outcome)
 {
     struct task_schedstat before, after;
-    struct task_stat stat;
+    struct procfs_stat stat;
 
     for (int i = 0;; i++) {
         *outcome = GONE;
@@ -414,7 +414,7 @@ static struct error *sample_process(struct proc_sampler *s, struct followed *f, 
     struct process *p = processes_find(s->processes, f->tgid);
     struct wire_process wire = {0};
     struct task_schedstat now;
-    struct task_stat stat;
+    struct procfs_stat stat;
     struct timespec cpu;
 
     if (clock_gettime(f->clock, &cpu)) {

@@ -17,29 +17,42 @@
 #include "capture/proc/proc_sampler.h"
 #include "formats/base/clock.h"
 
+static void test_last_number(void **state)
+{
+    static const char text[] = "Name:\tNSpid: 5\nTgid:\t17\nNStgid:\t17\t3\nNSpid:\t18\t9\t4\n";
+
+    (void)state;
+    assert_int_equal(procfs_last_number(text, "Tgid:"), 17);
+    assert_int_equal(procfs_last_number(text, "NStgid:"), 3);
+    assert_int_equal(procfs_last_number(text, "NSpid:"), 4);
+    assert_int_equal(procfs_last_number(text, "Uid:"), 0);
+    assert_int_equal(procfs_last_number("", "Uid:"), 0);
+}
+
 static void test_stat(void **state)
 {
-    struct task_stat s;
+    struct procfs_stat s;
     const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 0 0 0 7 8 0 0 20 0 1 0 1372751 3133440 380 "
                        "18446744073709551615 94505100820480 94505100840361 140729845706256 0 0 0 0 0 0 0 0 0 17 3 0 0\n";
 
     (void)state;
-    assert_true(task_stat_parse(line, &s));
+    assert_true(procfs_parse_stat(line, &s));
+    assert_string_equal(s.comm, "a ) R (b");
     assert_int_equal(s.state, 'S');
     assert_int_equal(s.parent_tgid, 5);
     assert_int_equal(s.start_ticks, 1372751);
     assert_int_equal(s.cpu, 3);
     assert_int_equal(s.image, UINT64_C(94505100820480) ^ UINT64_C(140729845706256) << 16);
-    assert_false(task_stat_parse("", &s));
-    assert_false(task_stat_parse("17 (name)", &s));
-    assert_false(task_stat_parse("17 (name) R", &s));
+    assert_false(procfs_parse_stat("", &s));
+    assert_false(procfs_parse_stat("17 (name)", &s));
+    assert_false(procfs_parse_stat("17 (name) R", &s));
     /* Cut anywhere before the last field that is wanted, it is none. */
     char text[512];
     const char *cpu = strstr(line, " 17 3 0 0");
     for (size_t len = 0; len <= (size_t)(cpu - line); len++) {
         memcpy(text, line, len);
         text[len] = 0;
-        assert_false(task_stat_parse(text, &s));
+        assert_false(procfs_parse_stat(text, &s));
     }
 }
 
@@ -134,7 +147,7 @@ static void test_follow(void **state)
 
     struct followed *f = set->list.data[0];
     struct task_schedstat before, after;
-    struct task_stat stat;
+    struct procfs_stat stat;
     assert_true(followed_schedstat(f, &f->tasks.data[0], &before));
     order(&c, 'b');
     assert_true(followed_schedstat(f, &f->tasks.data[0], &after));
@@ -221,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_last_number),
         cmocka_unit_test(test_follow),
         cmocka_unit_test(test_not_python),
     };
