@@ -14,75 +14,16 @@
 #include <unistd.h>
 
 #include "capture/session/interrupt.h"
-#include "formats/base/buf.h"
 #include "formats/base/clock.h"
 
 /* Times tried when a name is taken, a millisecond apart. */
 #define TRIES 1000
-
-struct error *files_check(const char *pattern, bool rotates)
-{
-    bool time = false;
-
-    for (const char *p = strchr(pattern, '%'); p; p = strchr(p + 2, '%')) {
-        if (!p[1] || !strchr("htp%", p[1]))
-            return error_create(ERROR_USAGE, "'%s': %%%.1s is not known in a name: %%h host, %%t time, %%p pid, %%%%",
-                                pattern, p + 1);
-        time |= p[1] == 't';
-    }
-    if (rotates && !strcmp(pattern, "-"))
-        return error_create(ERROR_USAGE, "standard output cannot be rotated: name files with -o, like trace-%%t.bin");
-    if (rotates && !time)
-        return error_create(ERROR_USAGE, "'%s' gives every file the same name: put %%t into it, like trace-%%t.bin", pattern);
-    return NULL;
-}
 
 bool files_are_one(const char *a, const char *b)
 {
     struct stat x, y;
 
     return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-void files_time(uint64_t realtime_ns, char out[FILES_TIME_BYTES])
-{
-    time_t seconds = (time_t)(realtime_ns / NS_PER_S);
-    struct tm tm;
-    char text[32];
-
-    strftime(text, sizeof text, "%Y%m%dT%H%M%S", gmtime_r(&seconds, &tm));
-    snprintf(out, FILES_TIME_BYTES, "%.15s.%03uZ", text, (unsigned)(realtime_ns / NS_PER_MS % 1000));
-}
-
-char *files_name(const char *pattern, const char *hostname, uint64_t realtime_ns)
-{
-    struct buf name = {0};
-    char text[FILES_TIME_BYTES + 12];
-
-    for (const char *p = pattern; *p; p++) {
-        if (*p != '%') {
-            buf_put(&name, p, 1);
-            continue;
-        }
-        switch (*++p) {
-        case 'h':
-            buf_put_str(&name, hostname);
-            break;
-        case 't':
-            files_time(realtime_ns, text);
-            buf_put_str(&name, text);
-            break;
-        case 'p':
-            snprintf(text, sizeof text, "%ld", (long)getpid());
-            buf_put_str(&name, text);
-            break;
-        default:
-            buf_put_str(&name, "%");
-        }
-    }
-    char *result = name.bad ? NULL : strdup(buf_cstr(&name));
-    buf_deinit(&name);
-    return result;
 }
 
 void files_init(struct files *f, const struct files_options *options)
@@ -100,16 +41,6 @@ void files_deinit(struct files *f)
     VEC_DEINIT(&f->written);
     f->fd = -1;
     f->path = NULL;
-}
-
-bool files_owner(uid_t *uid, gid_t *gid)
-{
-    const char *sudo_uid = getenv("SUDO_UID"), *sudo_gid = getenv("SUDO_GID");
-    bool given = sudo_uid && sudo_gid && !geteuid();
-
-    *uid = given ? (uid_t)strtoul(sudo_uid, NULL, 10) : geteuid();
-    *gid = given ? (gid_t)strtoul(sudo_gid, NULL, 10) : getegid();
-    return given;
 }
 
 static struct error *make_private(const struct files *f)

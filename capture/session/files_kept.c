@@ -4,6 +4,8 @@
  * goes on counting where it stopped, or each start would leave its files for ever. Of
  * what a folder holds only that is touched which is surely a trace of the same capture.
  */
+#include "capture/session/files_kept.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,79 +14,19 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "capture/session/files.h"
-#include "formats/base/clock.h"
+#include "capture/session/file_names.h"
 #include "formats/trace/block.h"
 
-#define TIME_LEN (FILES_TIME_BYTES - 1)
-#define PID_LEN_MAX 10
-
-/* What was found for %t and %p: wherever they stand again, they are the same. */
-struct found {
-    const char *time, *pid;
-    size_t pid_len;
-};
-
-static bool is_time(const char *text)
+bool files_owner(uid_t *uid, gid_t *gid)
 {
-    char again[FILES_TIME_BYTES];
-    struct tm tm = {0};
+    const char *sudo_uid = getenv("SUDO_UID"), *sudo_gid = getenv("SUDO_GID");
+    bool given = sudo_uid && sudo_gid && !geteuid();
 
-    /* Only what is written the same again: strptime() takes more. */
-    if (strnlen(text, TIME_LEN) < TIME_LEN || !strptime(text, "%Y%m%dT%H%M%S", &tm))
-        return false;
-    time_t seconds = timegm(&tm);
-    if (seconds < 0)
-        return false;
-    uint64_t ms = strtoul(text + strlen("20260131T235959."), NULL, 10) % 1000;
-    files_time((uint64_t)seconds * NS_PER_S + ms * NS_PER_MS, again);
-    return !strncmp(text, again, TIME_LEN);
-}
-
-static bool match(const char *pattern, const char *hostname, const char *name, struct found *found)
-{
-    for (; *pattern; pattern++) {
-        const char *literal = pattern;
-        size_t len = 1;
-        if (*pattern == '%') {
-            pattern++;
-            literal = *pattern == 'h' ? hostname : *pattern == 't' ? found->time : *pattern == 'p' ? found->pid : "%";
-            len = *pattern == 'h' ? strlen(hostname) : *pattern == 't' ? TIME_LEN : *pattern == 'p' ? found->pid_len : 1;
-        }
-        if (!literal && *pattern == 't') {
-            if (!is_time(name))
-                return false;
-            literal = found->time = name;
-        } else if (!literal) {
-            size_t digits = *name == '0' ? 0 : strspn(name, "0123456789");
-            /* What follows may begin with digits, too. */
-            for (len = 1; len <= digits && len <= PID_LEN_MAX; len++) {
-                struct found rest = {.time = found->time, .pid = name, .pid_len = len};
-                if (match(pattern + 1, hostname, name + len, &rest)) {
-                    *found = rest;
-                    return true;
-                }
-            }
-            return false;
-        }
-        if (strncmp(name, literal, len))
-            return false;
-        name += len;
-    }
-    return !*name;
-}
-
-bool files_match(const char *pattern, const char *hostname, const char *name, char time[FILES_TIME_BYTES])
-{
-    struct found found = {0};
-
-    if (!match(pattern, hostname, name, &found) || !found.time)
-        return false;
-    snprintf(time, FILES_TIME_BYTES, "%.*s", (int)TIME_LEN, found.time);
-    return true;
+    *uid = given ? (uid_t)strtoul(sudo_uid, NULL, 10) : geteuid();
+    *gid = given ? (gid_t)strtoul(sudo_gid, NULL, 10) : getegid();
+    return given;
 }
 
 /* A regular file of ours that begins as traces do. `busy`: which is being written. */
