@@ -2,7 +2,7 @@
 /*
  * Gathers binaries and what belongs to them into an archive (capture/archive/pack.h): each once, by build ID, with its
  * separate debug file and dwz supplement where the host has them. A file whose identity is not the one asked for is
- * never taken. What cannot be had is told by name, build ID and reason.
+ * never taken. What cannot be found is reported by name, build ID and reason.
  */
 #ifndef CAPTURE_ARCHIVE_BUNDLE_H
 #define CAPTURE_ARCHIVE_BUNDLE_H
@@ -17,7 +17,7 @@
 struct bundle_options {
     const char *output; /* "-": standard output */
     bool strip_code;
-    bool quiet;         /* no line at the end; what is missing is told all the same */
+    bool quiet;         /* no line at the end; what is missing is reported all the same */
     FILE *messages;
 };
 
@@ -44,7 +44,7 @@ struct error *bundle_add(struct bundle *b, const struct bundle_key *key, const s
                          uint32_t place_count, int fd);
 /* The vdso, from the trace. Nobody but perf needs it there. */
 struct error *bundle_add_vdso(struct bundle *b, const struct bundle_key *key, const void *image, uint64_t len_bytes);
-/* Closes the archive and tells what is in it. `*missing`: modules that could not be had. */
+/* Closes the archive and reports what is in it. `*missing`: modules that could not be found. */
 struct error *bundle_finish(struct bundle *b, uint32_t *missing);
 void bundle_destroy(struct bundle *b);
 

@@ -19,7 +19,7 @@ struct code_mapping {
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags, device_major, device_minor;
     uint64_t inode, inode_generation;
-    struct module *module; /* NULL: none */
+    struct module *module; /* NULL: no module, or not looked for */
     bool looked_up;        /* module was looked for */
     uint8_t build_id[20];
     uint32_t build_id_len;
@@ -33,7 +33,7 @@ struct code_mappings {
 };
 
 void code_mappings_deinit(struct code_mappings *list);
-/* The first mapping that ends behind `address`: an index, `count` when there is none. */
+/* The first mapping that ends behind `address`: an index, `count` when all end before. */
 size_t code_mappings_first_behind(const struct code_mappings *list, uint64_t address);
 /* The mapping that holds `address`, or NULL. */
 struct code_mapping *code_mappings_find(const struct code_mappings *list, uint64_t address);

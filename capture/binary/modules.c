@@ -156,14 +156,14 @@ static struct error *inspect(struct module *module, int fd)
 }
 
 /* The vdso is the same for all processes of one kind (64-bit, 32-bit): known by its contents. */
-static struct error *find_vdso(struct modules *m, const struct module_mapping *mapping, struct module **out)
+static struct error *find_vdso(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out)
 {
     if (!mapping->length || mapping->length > 1 << 20)
         return NULL;
     uint8_t *image = malloc(mapping->length);
     if (!image)
         return error_no_memory();
-    if (!target_read(mapping->pid, mapping->address, image, mapping->length)) {
+    if (!target_read(pid, mapping->address, image, mapping->length)) {
         free(image);
         return NULL;
     }
@@ -199,16 +199,16 @@ struct module_key {
 };
 
 /* With the path, for a copy elsewhere has another place to be found at. Hosts map thousands a second: no text. */
-static void key_by_build_id(const struct module_mapping *mapping, struct module_key *key)
+static void key_by_build_id(const struct code_mapping *mapping, struct module_key *key)
 {
-    uint32_t id_len = mapping->file.build_id_len;
+    uint32_t id_len = mapping->build_id_len;
     size_t path_len = strnlen(mapping->path, PATH_MAX);
 
     key->len_bytes = 0;
     if (!id_len)
         return;
     key->text[0] = 'b';
-    memcpy(key->text + 1, mapping->file.build_id, id_len);
+    memcpy(key->text + 1, mapping->build_id, id_len);
     memcpy(key->text + 1 + id_len, mapping->path, path_len);
     key->len_bytes = 1 + id_len + (uint32_t)path_len;
 }
@@ -225,16 +225,16 @@ static void key_by_file(int fd, struct module_key *key)
 }
 
 /* Whether the file is the one that the kernel named with the mapping; where it named none, it is believed. */
-static bool has_build_id(const struct module *module, const struct procfs_file *file)
+static bool has_build_id(const struct module *module, const struct code_mapping *mapping)
 {
     const struct elf_identity *id = &module->identity;
 
-    return !file->build_id_len || !id->build_id_len ||
-           (id->build_id_len == file->build_id_len && !memcmp(id->build_id, file->build_id, file->build_id_len));
+    return !mapping->build_id_len || !id->build_id_len ||
+           (id->build_id_len == mapping->build_id_len && !memcmp(id->build_id, mapping->build_id, mapping->build_id_len));
 }
 
 /* Nothing is known of the file but what the mapping says: it cannot be opened, or was replaced since. */
-static void forget_inside(struct module *module, const struct procfs_file *file)
+static void forget_inside(struct module *module, const struct code_mapping *mapping)
 {
     elf_identity_deinit(&module->identity);
     py_image_deinit(&module->python);
@@ -242,23 +242,23 @@ static void forget_inside(struct module *module, const struct procfs_file *file)
     module->is_glibc = false;
     module->unreadable = true;
     module->identity.id_kind = ELF_ID_BUILD_ID;
-    module->identity.build_id_len = file->build_id_len;
-    memcpy(module->identity.build_id, file->build_id, file->build_id_len);
+    module->identity.build_id_len = mapping->build_id_len;
+    memcpy(module->identity.build_id, mapping->build_id, mapping->build_id_len);
 }
 
 /* A module that is new, from its file if that can be opened (`fd`, else -1) and still is the file that was mapped. */
-static struct error *make_module(struct modules *m, const struct module_mapping *mapping, int fd,
+static struct error *make_module(struct modules *m, pid_t pid, const struct code_mapping *mapping, int fd,
                                  const struct module_key *file_key, struct module **out)
 {
     struct module *module;
 
     TRY(add_module(m, mapping->path, &module));
     *out = module;
-    module->pid = mapping->pid;
+    module->pid = pid;
     if (fd >= 0)
         TRY(inspect(module, fd));
-    if (fd < 0 || !has_build_id(module, &mapping->file)) {
-        forget_inside(module, &mapping->file);
+    if (fd < 0 || !has_build_id(module, mapping)) {
+        forget_inside(module, mapping);
         return NULL;
     }
     hold(m, module, fd);
@@ -266,20 +266,21 @@ static struct error *make_module(struct modules *m, const struct module_mapping 
 }
 
 /* Looks at the file behind a mapping. `known` has the mapping's build ID and path, but its file could not be opened. */
-static struct error *find_by_file(struct modules *m, const struct module_mapping *mapping, int fd, struct module *known,
-                                  struct module **out)
+static struct error *find_by_file(struct modules *m, pid_t pid, const struct code_mapping *mapping, int fd,
+                                  struct module *known, struct module **out)
 {
+    const struct procfs_file file = code_mapping_file(mapping);
     struct module_key file_key;
 
     *out = known;
     /* The process that mapped it first is closed to us, or sees other files. This one may be open. */
-    if (known && (fd < 0 || !procfs_is_file(fd, mapping->path, &mapping->file)))
+    if (known && (fd < 0 || !procfs_is_file(fd, mapping->path, &file)))
         return NULL;
     key_by_file(fd, &file_key);
     *out = file_key.len_bytes ? find_key(m, file_key.text, file_key.len_bytes) : NULL;
-    if (*out || (fd < 0 && !mapping->file.build_id_len))
+    if (*out || (fd < 0 && !mapping->build_id_len))
         return NULL;
-    return make_module(m, mapping, fd, &file_key, out);
+    return make_module(m, pid, mapping, fd, &file_key, out);
 }
 
 /* Shared memory without a file calls itself /dev/zero. */
@@ -288,13 +289,14 @@ static bool has_file(const char *path)
     return path[0] == '/' && strncmp(path, "//anon", 6) && strncmp(path, "/dev/zero", 9);
 }
 
-struct error *modules_find(struct modules *m, const struct module_mapping *mapping, struct module **out)
+struct error *modules_find(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out)
 {
+    const struct procfs_file file = code_mapping_file(mapping);
     struct module_key key;
 
     *out = NULL;
     if (!strcmp(mapping->path, "[vdso]"))
-        return find_vdso(m, mapping, out);
+        return find_vdso(m, pid, mapping, out);
     if (!has_file(mapping->path))
         return NULL;
     key_by_build_id(mapping, &key);
@@ -303,9 +305,8 @@ struct error *modules_find(struct modules *m, const struct module_mapping *mappi
         *out = known;
         return NULL;
     }
-    int fd = procfs_open_mapping(mapping->pid, mapping->address, mapping->address + mapping->length, mapping->path,
-                                 &mapping->file);
-    struct error *err = find_by_file(m, mapping, fd, known, out);
+    int fd = procfs_open_mapping(pid, mapping->address, mapping->address + mapping->length, mapping->path, &file);
+    struct error *err = find_by_file(m, pid, mapping, fd, known, out);
     if (fd >= 0)
         close(fd);
     if (!err && *out && *out != known && key.len_bytes)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/binary/code_mappings.h"
 #include "capture/host/procfs.h"
 #include "formats/base/err.h"
 #include "formats/cpython/image.h"
@@ -46,18 +47,11 @@ void modules_destroy(struct modules *m);
  */
 void modules_hold(struct modules *m);
 
-/* A mapping, as the side-band or /proc has it. */
-struct module_mapping {
-    pid_t pid;
-    uint64_t address, length;
-    const char *path;
-    struct procfs_file file;
-};
 /*
- * The module behind a mapping; NULL when there is none (anonymous memory that is not the vdso, a file that cannot
- * be had and has no build ID). Opens and inspects the file when it is new. Owned by `m`.
+ * The module behind a mapping of process `pid`. NULL for anonymous memory that is not the vdso, and for a file that cannot
+ * be opened and has no build ID. Opens and inspects the file when it is new. Owned by `m`.
  */
-struct error *modules_find(struct modules *m, const struct module_mapping *mapping, struct module **out);
+struct error *modules_find(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out);
 uint32_t modules_count(const struct modules *m);
 struct module *modules_get(const struct modules *m, uint32_t index);
 

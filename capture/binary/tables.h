@@ -41,7 +41,7 @@ struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping 
                          struct wire_mapping *out);
 /*
  * The table behind a mapping, for the unwinder in user space; it is built on the spot where it is not there yet.
- * *reason is 0, or the loss reason why there is none. The view borrows the arrays: valid until the next call.
+ * *reason is 0, or the loss reason why there is no table. The view borrows the arrays: valid until the next call.
  */
 struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
                           struct unwind_table *view, uint64_t *base, uint32_t *reason);

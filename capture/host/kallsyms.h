@@ -15,7 +15,7 @@
 
 struct kallsyms;
 struct error *kallsyms_create(struct kallsyms **out);
-/* Reads the table, which takes a tenth of a second: else the first lookup does. A table that is not to be had is no error. */
+/* Reads the table, which takes a tenth of a second: else the first lookup does. A table that cannot be read is no error: nothing is found in it then. */
 struct error *kallsyms_load(struct kallsyms *k, uint64_t time_ns);
 void kallsyms_destroy(struct kallsyms *k);
 

@@ -24,7 +24,7 @@ struct kernel_version {
 /*
  * The upstream version that a kernel is made from. Distributions number releases their own way ("6.1.0-50-amd64"):
  * Debian says it in uname's version ("... Debian 6.1.176-1 (...)"), Ubuntu in /proc/version_signature ("Ubuntu
- * 6.1.0-1036.36-oem 6.1.57"; "" elsewhere), the others in the release itself. False when there is none.
+ * 6.1.0-1036.36-oem 6.1.57"; "" elsewhere), the others in the release itself. False when it names no version.
  */
 bool kernel_version_parse(const char *release, const char *version, const char *signature, struct kernel_version *out);
 

@@ -62,7 +62,7 @@ struct error *privileges_check(const struct host *h)
         h->cap_bpf ? "CAP_PERFMON is" : h->cap_perfmon ? "CAP_BPF is" : "CAP_BPF and CAP_PERFMON are",
         h->cap_bpf       ? "the kernel lets nobody sample other programs without it"
         : h->cap_perfmon ? "the kernel loads no sampler without it"
-                         : "the kernel loads no sampler without the one and lets nobody sample without the other");
+                         : "CAP_BPF is needed to load the sampler and CAP_PERFMON to attach it");
 }
 
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out)

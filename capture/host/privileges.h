@@ -15,13 +15,13 @@
 struct error *privileges_check(const struct host *h);
 /* A line for each capability that is missing where recording goes on without it; each line begins with `prefix`. */
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out);
-/* The names of all that are missing, separated by blanks, malloc'd; NULL when none is. */
+/* The names of all that are missing, separated by blanks, malloc'd; NULL when all are there. */
 char *privileges_missing(const struct host *h);
 /* Those of them that open other processes and their files: " without CAP_A CAP_B", or "". */
 void privileges_missing_to_read(const struct host *h, char out[128]);
 
 struct privileges_need {
-    int bpf_map_fd;  /* a map that is looked into while running; -1: none */
+    int bpf_map_fd;  /* a map that is looked into while running; -1: no map is */
     bool new_files;  /* files are opened or removed while running */
     bool command;    /* a command, perhaps another user's, is told to end */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc tells of a process: read at the start for the processes that are there,
+ * What /proc says of a process: read at the start for the processes that are there,
  * and again only for what the side-band missed.
  */
 #ifndef CAPTURE_HOST_PROCFS_H
@@ -80,7 +80,7 @@ struct procfs_file {
  * Opens the file behind a mapping: through map_files, which works for deleted files and other mount namespaces,
  * else in the process's root, which links do not lead out of, else by its path where that is how it is seen from here.
  * Where the root is closed to us nobody can tell how it is seen: then by its path if `file` proves that it is the one.
- * -1 when it cannot be had.
+ * -1 when it cannot be opened.
  */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file);
 /* Whether the open file is the one: by its build ID, else by device and inode. What is not known proves nothing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that are followed without privilege, through /proc alone: those asked for
- * and their children. /proc tells of nothing by itself, so it is asked again and again.
+ * and their children. /proc reports nothing by itself, so it is read again and again.
  * What makes that cheap: the number that was last given to a new task (in
  * /proc/loadavg) says whether there is anything new at all, and which numbers to ask
  * after; a process's CPU clock says whether any of its threads has run.

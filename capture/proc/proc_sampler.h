@@ -9,7 +9,7 @@
  * there, which takes it off, read, and leave. The kernel's records prove that it did
  * not run meanwhile: it is ours that runs on the CPU where it stands, and the number of
  * times it was given a CPU is the same before and after (schedstat). Such a stack is
- * exact. Where that is not to be had (a CPU we may not use), the stack is read several
+ * exact. Where that is not possible (a CPU we may not use), the stack is read several
  * times. When the readings differ it is marked, and only the outer frames that they
  * have in common are kept.
  *

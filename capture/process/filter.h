@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the processes in question are sampled: those of a command name, or in a cgroup. The sampler is told of no
- * others, and gives up a tick of theirs after one look into a table.
+ * Which of the processes in question are sampled: those of a command name, or in a cgroup. The sampler does not
+ * know the others, and gives up a tick of theirs after one look into a table.
  */
 #ifndef CAPTURE_PROCESS_FILTER_H
 #define CAPTURE_PROCESS_FILTER_H

@@ -21,7 +21,7 @@ struct sampled_mappings {
     uint32_t start, count;   /* in the sampler's array */
 };
 
-/* Both pointers are borrowed and may be NULL: nobody is told, and there are no unwind tables. */
+/* Both pointers are borrowed and may be NULL: there is no sampler, or it has no unwind tables. */
 struct process_sampling {
     struct sampler *sampler;
     struct tables *tables;

@@ -138,17 +138,10 @@ struct error *processes_configure(struct processes *p, struct process *process)
 /* Finds the module behind a mapping of the process, and whether it makes the process one to sample. */
 static struct error *look_at(struct processes *p, struct process *process, struct code_mapping *m)
 {
-    struct module_mapping key = {
-        .pid = (pid_t)process->tgid,
-        .address = m->address,
-        .length = m->length,
-        .path = m->path,
-        .file = code_mapping_file(m),
-    };
     bool news = false; /* of what the sampler needs to know */
 
     m->looked_up = true;
-    TRY(modules_find(p->modules, &key, &m->module));
+    TRY(modules_find(p->modules, (pid_t)process->tgid, m, &m->module));
     if (!m->module)
         return NULL;
     if (m->module->python.switches_stacks && !process->switches_stacks) {

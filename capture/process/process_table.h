@@ -20,10 +20,10 @@
 struct processes_options {
     struct sampler *sampler; /* NULL: only look, configure nothing (pycap info) */
     struct tables *tables;   /* NULL: no unwind tables */
-    bool whole_host;                /* every Python process; else those selected */
+    bool whole_host;         /* every Python process; else those selected */
     bool follow;             /* children of selected processes too */
-    bool include_non_python;                /* processes without an interpreter that can be walked, too */
-    const struct filter *filter; /* NULL: none */
+    bool include_non_python; /* processes without an interpreter that can be walked, too */
+    const struct filter *filter; /* NULL: all pass */
 };
 
 /*
@@ -79,7 +79,7 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
 /* Takes a process out of the table, and frees it. */
 void processes_drop(struct processes *p, struct process *process, uint64_t time_ns);
 /*
- * Adds a copy of a mapping unless it is there: told twice, by /proc and by the side-band. Looks at what is mapped, and at
+ * Adds a copy of a mapping unless it is there: both /proc and the side-band report it. Looks at what is mapped, and at
  * whether that makes the process one to sample.
  */
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);

@@ -204,7 +204,7 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
 
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
-    /* Nothing tells of a move into another cgroup. */
+    /* No event reports a move into another cgroup. */
     if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
         p->filtered_ns = time_ns;
         for (size_t i = 0; i < p->live.count; i++)

@@ -25,7 +25,7 @@ void python_names_deinit(struct python_names *n);
  * named late, and renamed. True when t->python_name has changed.
  */
 bool python_names_thread(struct python_names *n, struct process *p, struct thread *t, const struct wire_sample *m);
-/* The sample's label set, 0 for none; `task` are its m->task_len_bytes. */
+/* The id of the sample's label set; 0 when it has no labels. `task` are its m->task_len_bytes. */
 uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
                              const struct wire_sample *m, const uint8_t *task);
 

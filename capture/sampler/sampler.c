@@ -246,7 +246,7 @@ static struct error *load(struct sampler *s)
     setrlimit(RLIMIT_MEMLOCK, &unlimited);
     s->possible_cpus = libbpf_num_possible_cpus();
     if (s->possible_cpus < 1)
-        return error_create(ERROR_UNSUPPORTED, "the number of CPUs is not to be had");
+        return error_create(ERROR_UNSUPPORTED, "the number of CPUs cannot be read");
     s->per_cpu = calloc((size_t)s->possible_cpus * WIRE_LOSS_COUNT, sizeof *s->per_cpu);
     s->skel = sampler_bpf__open();
     if (!s->per_cpu || !s->skel)

@@ -15,7 +15,7 @@
 #include "formats/base/err.h"
 
 struct sampler_options {
-    const char *event;          /* "cpu-clock", "task-clock", "cycles", "instructions" */
+    const char *event;          /* "cpu-clock", "cycles", "instructions" */
     uint64_t frequency_hz;
     const int *cpus;            /* online CPUs to sample */
     uint32_t cpu_count;
@@ -96,8 +96,7 @@ struct sampler_event_info {
     uint64_t period; /* counts per sample, at the rate of now; 1 where the kernel finds it */
 };
 struct sampler_event_info sampler_event(const struct sampler *s);
-/* A map that is used while running, to see what using it takes. */
+/* Any map's fd: used to try whether CAP_BPF is still needed once everything is attached. */
 int sampler_map_fd(const struct sampler *s);
-
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf side-band: a dummy event per CPU through which the kernel tells of
+ * The perf side-band: a dummy event per CPU through which the kernel reports
  * mappings (with build IDs where it can), names, forks, execs and exits, stamped with
  * CLOCK_MONOTONIC like the samples.
  */
@@ -31,7 +31,7 @@ struct sideband_event {
     uint32_t device_major, device_minor;
     uint64_t inode, inode_generation;
     uint8_t build_id[20];
-    uint32_t build_id_len; /* 0: none, then device and inode are set */
+    uint32_t build_id_len; /* 0: not known; then device and inode are set */
     char text[4096];       /* path, or name: the last member, so that what is behind its end need not be touched */
 };
 

@@ -15,7 +15,7 @@
 #include "capture/session/files_kept.h"
 #include "formats/base/err.h"
 
-/* Whether two paths lead to the same file that is there; "-" is none. */
+/* Whether two paths lead to the same file that is there; "-" names no file. */
 bool files_are_one(const char *a, const char *b);
 
 /* {.fd = -1} is one without a file. Options are borrowed. */

@@ -22,9 +22,9 @@ struct files_options {
 
 struct files {
     struct files_options options;
-    int fd;                  /* -1: none is open */
+    int fd;                  /* -1: no file is open */
     char *path;              /* of the open file */
-    uint64_t named_ns;       /* the time in its name, or in that of the last one; 0: none yet */
+    uint64_t named_ns;       /* the time in its name, or in that of the last one; 0: no file was named yet */
     VEC(char *) written;     /* files that were ended, oldest first */
     size_t adopted_count;    /* of these, the first: written by runs before this one */
 };

@@ -110,7 +110,7 @@ static bool wait_for_room(int fd)
         wait = timespec_of_ns(rest);
         int n = ppoll(&one, 1, until ? &wait : NULL, &open);
         if (n > 0 || (n < 0 && errno != EINTR))
-            return true; /* write() tells of errors */
+            return true; /* write() reports errors */
         if (!n)
             return false;
     }

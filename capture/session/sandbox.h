@@ -17,7 +17,7 @@
 
 #include "formats/base/err.h"
 
-/* `command`: the process that may be sent signals; 0 for none. Needs no_new_privs. */
+/* `command`: the process that may be sent signals; 0: there is no command. Needs no_new_privs. */
 struct error *sandbox_enter(pid_t command);
 
 #endif

@@ -67,7 +67,7 @@ struct session {
     uint32_t cpu_count;
     int signal_fd, command_fd;
     uint64_t start_ns, flushed_ns, status_ns;
-    uint64_t held_bytes;   /* of memory, with --max-memory: when last looked, and what can be forgotten was */
+    uint64_t held_bytes;   /* resident memory after the last look at it, with --max-memory */
     uint64_t forgotten_ns; /* when all was forgotten for the sake of memory */
     uint32_t news_waiting; /* side-band events in the queue */
     uint64_t news_ns;      /* when something was new last, by the side-band or by a code object */

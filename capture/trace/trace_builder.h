@@ -19,7 +19,7 @@ void trace_builder_destroy(struct trace_builder *b);
 struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns);
 /* Goes on in another file, complete in itself; the one before was ended. */
 struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns);
-/* How the table of processes is to tell of changes. */
+/* The callbacks by which the table of processes reports changes to the builder. */
 struct processes_events trace_builder_process_events(struct trace_builder *b);
 struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes);
 struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sample *sample, uint32_t len_bytes);

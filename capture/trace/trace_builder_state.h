@@ -16,7 +16,7 @@
 
 struct trace_builder {
     struct trace_builder_options o;
-    uint64_t epoch; /* counts up over all files; 0: none was begun */
+    uint64_t epoch; /* counts up over all files; 0 before the first */
     uint32_t event;
     bool begun;       /* the writer's first epoch has its head */
     struct map kernel_frames; /* address -> frame id, of this epoch */

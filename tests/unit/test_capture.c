@@ -25,6 +25,7 @@
 #include "capture/process/processes.h"
 #include "capture/host/procfs.h"
 #include "capture/session/queue.h"
+#include "capture/trace/trace_notes.h"
 #include "formats/elf/identity.h"
 
 /* ---- /proc/PID/maps ---- */
@@ -547,6 +548,39 @@ static void test_processes(void **state)
     modules_destroy(modules);
 }
 
+/* Notes go with their process: the next one that gets its slot has none. */
+static void test_trace_notes(void **state)
+{
+    struct trace_notes notes = {0};
+    struct process a = {.slot = 7}, b = {.slot = 0}, next = {.slot = 7};
+    struct module m = {.index = 3};
+    struct thread t = {.index = 2};
+
+    (void)state;
+    assert_null(trace_notes_find(&notes, &a));
+    struct process_note *note = trace_notes_process(&notes, &a);
+    assert_non_null(note);
+    assert_ptr_equal(note->process, &a);
+    assert_int_equal(note->perf_map.fd, -1);
+    assert_non_null(trace_notes_process(&notes, &b));
+    assert_ptr_equal(trace_notes_process(&notes, &a), note);
+    *trace_notes_thread(note, &t) = (struct record_id){1, 55};
+    assert_int_equal(trace_notes_thread(note, &t)->id, 55);
+    assert_int_equal(note->threads.data[1].epoch, 0);
+    trace_notes_module(&notes, &m)->framed = true;
+    assert_true(trace_notes_module(&notes, &m)->framed);
+    assert_int_equal(intern_id(&note->codes.keys, "key", 3, NULL), 0);
+    assert_true(trace_notes_codes_bytes(&notes) > 0);
+    trace_notes_forget_codes(&notes);
+    assert_int_equal(trace_notes_codes_bytes(&notes), 0);
+    trace_notes_forget(&notes, &a);
+    trace_notes_forget(&notes, &a);
+    assert_null(trace_notes_find(&notes, &next));
+    assert_ptr_equal(trace_notes_process(&notes, &next)->process, &next);
+    assert_int_equal(trace_notes_find(&notes, &next)->threads.count, 0);
+    trace_notes_deinit(&notes);
+}
+
 /* ---- messages ---- */
 
 static void test_messages(void **state)
@@ -615,7 +649,8 @@ int main(void)
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
         cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_messages),    cmocka_unit_test(test_kernel_hang_override),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_trace_notes),    cmocka_unit_test(test_kernel_hang_override),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,9 +116,7 @@ static void find_libraries(struct libraries *l)
                                                 .device_minor = m->device_minor,
                                                 .inode = m->inode,
                                                 .path = m->path}};
-        const struct module_mapping key = {getpid(), m->start, m->end - m->start, m->path,
-                                           code_mapping_file(&library->mapping)};
-        OK(modules_find(l->modules, &key, &library->mapping.module));
+        OK(modules_find(l->modules, getpid(), &library->mapping, &library->mapping.module));
         if (!library->mapping.module || library->mapping.module->kind != MODULE_ELF)
             continue;
         int fd = open(m->path, O_RDONLY | O_CLOEXEC);
