@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a file includes what the table of folders in docs/design.md does not let its folder include, or when files
-include each other in a circle. NAME.c, NAME.h and NAME_state.h, which only what belongs to NAME includes, count as one.
+include each other in a circle. NAME.c and NAME.h count as one, and NAME_state.h with them if it includes NAME.h.
 
 The table's last column lists, separated by commas: `folder/` (with what is below it), `folder/file.h`, "its folders"
 (those below it), "nothing" or "all". Behind a folder "and what that includes" takes over that folder's list. The row of
@@ -84,16 +84,21 @@ def read_includes(top):
     return includes
 
 
-def unit(path):
-    """What a file belongs to: NAME.c, NAME.h and NAME_state.h are one."""
-    return re.sub(r"(_state)?\.[ch]$", "", path)
+def units(includes):
+    """What each file belongs to: NAME.c and NAME.h are one, with NAME_state.h where that goes on from NAME.h."""
+    found = {path: re.sub(r"\.[ch]$", "", path) for path in includes}
+    for path, there in includes.items():
+        name = path.removesuffix("_state.h")
+        if name != path and name + ".h" in {other for _, other in there}:
+            found[path] = name
+    return found
 
 
 def circles(includes):
     """Groups of units that include each other, by way of others or not (Tarjan's strongly connected components)."""
-    graph = {}
+    graph, belongs = {}, units(includes)
     for path, there in includes.items():
-        graph.setdefault(unit(path), set()).update(unit(other) for _, other in there if other in includes)
+        graph.setdefault(belongs[path], set()).update(belongs[other] for _, other in there if other in includes)
     index, low, stack, found = {}, {}, [], []
 
     def visit(node):
@@ -136,10 +141,11 @@ def main():
             elif not may_include(rows, row, other):
                 print(f"{path}:{line}: {row.folder} may not include {other} ({TABLE}, Folders)", file=sys.stderr)
                 wrong += 1
+    belongs = units(includes)
     for group in circles(includes):
         print("a circle of includes:", file=sys.stderr)
-        for path in sorted(path for path in includes if unit(path) in group):
-            others = sorted({other for _, other in includes[path] if unit(other) in group and unit(other) != unit(path)})
+        for path in sorted(path for path in includes if belongs[path] in group):
+            others = sorted({other for _, other in includes[path] if belongs.get(other) in group and belongs[other] != belongs[path]})
             if others:
                 print(f"  {path} includes {', '.join(others)}", file=sys.stderr)
         wrong += 1
