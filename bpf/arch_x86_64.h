@@ -9,6 +9,7 @@
 
 #include "formats/elf/x86_64.h"
 
+#define ARCH_NAME "x86_64" /* as uname() says it */
 #define ARCH_PAGE_BYTES X86_64_PAGE_BYTES
 #define ARCH_WORD_BYTES X86_64_WORD_BYTES
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/arch.h"
 #include "capture/archive/archive.h"
 #include "capture/info.h"
 #include "capture/session/files.h"
@@ -14,6 +15,7 @@
 #include "capture/session/session.h"
 #include "formats/base/program.h"
 #include "formats/cpython/version.h"
+#include "formats/elf/machine.h"
 
 static const char program[] = "pycap";
 
@@ -28,7 +30,8 @@ static void print_help(void)
           "\n",
           stdout);
     options_print(record_option_rows, stdout);
-    printf("\nCPython %s on x86-64 Linux 5.10 or later. See pycap(1).\n", py_versions_known());
+    printf("\nCPython %s on %s Linux 5.10 or later. See pycap(1).\n", py_versions_known(),
+           machine_by_name(ARCH_NAME)->title);
 }
 
 static int print_version(void)

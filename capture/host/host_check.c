@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sampling needs, in the order in which it is best told. */
+#include "bpf/arch.h"
 #include "capture/host/host_check.h"
 
 #include <stdlib.h>
@@ -19,8 +20,8 @@ static bool older_than(const struct host *h, uint32_t major, uint32_t minor, uin
 
 struct error *host_check(const struct host *h)
 {
-    if (strcmp(h->machine, "x86_64"))
-        return error_create(ERROR_UNSUPPORTED, "sampling is implemented for x86_64; this is %s", h->machine);
+    if (strcmp(h->machine, ARCH_NAME))
+        return error_create(ERROR_UNSUPPORTED, "this pycap samples on %s; this is a %s", ARCH_NAME, h->machine);
     if (older_than(h, 5, 10, 0))
         return error_create(ERROR_UNSUPPORTED, "Linux %s is too old: sampling needs 5.10 or later", h->release);
     if (!getenv("PYCAP_IGNORE_KERNEL_BUG"))

@@ -9,7 +9,7 @@
  *  2. formats/elf/machine_<machine>.c: a struct machine, and its line in machine.c. What the row kinds of
  *     formats/elf/unwind_row.h cannot say of its frames ends a stack by name; more kinds are for the unwinder in bpf/ too.
  *  3. symbolize/unwind/remote_<machine>.c: libunwind for that machine, and its line in remote.c.
- *  4. The Makefile's list MACHINES: its libunwind, and the name that libbpf's headers know it by.
+ *  4. The Makefile's ARCHES.
  *  5. Tests: recordings in testdata/, and the lines of tests/unit/test_machine.c.
  * Thread-local variables are expected below the thread pointer (variant II of the TLS ABI, formats/cpython/tls.c).
  */

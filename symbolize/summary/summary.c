@@ -181,6 +181,9 @@ static bool listen(struct summary *s, const struct epoch *e, const struct trace_
         return true;
     case TRACE_host:
         return load_host(s, e, &rec->host);
+    case TRACE_snapshot:
+        f->has_snapshots = true;
+        return true;
     case TRACE_meta:
         return load_meta(s, e, &rec->meta);
     case TRACE_loss:

@@ -19,6 +19,7 @@ struct summary_file {
     uint64_t start_ns, last_ns; /* CLOCK_MONOTONIC */
     uint64_t clock_monotonic_ns, clock_realtime_ns;
     uint64_t sample_count; /* that passed the filters */
+    bool has_snapshots;
     VEC(struct pair) meta;
     bool has_end;
     struct trace_end end;

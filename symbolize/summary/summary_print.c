@@ -10,6 +10,7 @@
 #include "formats/base/hex.h"
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
+#include "formats/elf/machine.h"
 #include "symbolize/summary/summary_data.h"
 
 
@@ -438,6 +439,9 @@ void summary_print_trouble(const struct summary *s, FILE *out)
 
     for (size_t i = 0; i < s->files.count; i++) {
         const struct summary_file *f = &s->files.data[i];
+        if (f->has_snapshots && f->machine && !machine_by_name(f->machine))
+            fprintf(out, "pysym: %s: is from a %s, which this pysym knows nothing of: the native stacks in its snapshots "
+                    "are left out\n", f->path, f->machine);
         if (f->stats.damage_count) {
             fprintf(out, "pysym: %s: %s bytes damaged and skipped", f->path, grouped(f->stats.damaged_bytes, &n));
             if (f->damages.count)

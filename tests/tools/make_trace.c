@@ -20,6 +20,7 @@
  *     gil=0               say who held the GIL: thread 1 alone
  *     losses=0            so many samples lost because the ring was full
  *     end=1               end in good order
+ *     foreign=0           from a machine that nobody knows, with snapshots in place of native stacks
  *     pid=1000            of the first process
  */
 #include <fcntl.h>
@@ -57,6 +58,7 @@ enum {
     GIL,
     LOSSES,
     END,
+    FOREIGN,
     PID,
     SETTING_COUNT,
 };
@@ -179,9 +181,20 @@ static uint32_t put_join(struct maker *m, bool joined)
     return trace_writer_intern(m->w, TRACE_join, &join);
 }
 
+static uint32_t put_snapshot(struct maker *m)
+{
+    static const uint64_t registers[8] = {[6] = 0x1000, [7] = 0x2000};
+    static const uint8_t stack[64];
+    struct trace_snapshot snapshot = {.process = 1, .registers = {registers, 8}, .stack_address = 0x1000,
+                                      .stack = {stack, sizeof stack}};
+
+    trace_writer_put(m->w, TRACE_snapshot, &snapshot);
+    return snapshot.id;
+}
+
 static void put_tuples(struct maker *m)
 {
-    bool native = get(m, NATIVE);
+    bool native = get(m, NATIVE) && !get(m, FOREIGN);
     uint64_t depth = get(m, DEPTH), stacks = get(m, STACKS);
     uint32_t *frames = calloc(depth + 1, sizeof *frames);
     uint32_t native_stack = native ? put_native_stack(m) : 0;
@@ -191,7 +204,8 @@ static void put_tuples(struct maker *m)
         struct trace_tuple tuple = {.native_stack = native_stack,
                                     .kernel_stack = s % 2 ? kernel_stack : 0,
                                     .python_end = LOSS_complete,
-                                    .native_end = native ? LOSS_complete : 0};
+                                    .native_end = native ? LOSS_complete : 0,
+                                    .snapshot = get(m, FOREIGN) ? put_snapshot(m) : 0};
         for (uint64_t d = 0; d < depth; d++) {
             char name[64], file[64];
             /* The outer half is common to all stacks; the leaf tells them apart. */
@@ -220,7 +234,7 @@ static void put_host(struct maker *m)
         .hostname = str(m, "testhost"),
         .kernel_release = str(m, "6.1.0-test"),
         .kernel_version = str(m, "#1 SMP"),
-        .machine = str(m, "x86_64"),
+        .machine = str(m, get(m, FOREIGN) ? "pdp11" : "x86_64"),
         .boot_id = {.data = boot_id, .len_bytes = sizeof boot_id},
         .cpu_count = 2,
         .page_size = 4096,
@@ -370,6 +384,7 @@ int main(int argc, char **argv)
                           [GIL] = {"gil", 0},
                           [LOSSES] = {"losses", 0},
                           [END] = {"end", 1},
+                          [FOREIGN] = {"foreign", 0},
                           [PID] = {"pid", 1000},
                       }};
     struct error *err;
