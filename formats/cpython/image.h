@@ -14,28 +14,16 @@
 
 #include "formats/base/err.h"
 #include "formats/cpython/layout.h"
+#include "formats/cpython/machine_code.h"
+#include "formats/cpython/tls.h"
 #include "formats/cpython/version.h"
 #include "formats/elf/file.h"
-
-/* A thread-local variable; layout.h has the kinds. */
-struct py_tls {
-    uint32_t kind; /* enum py_tls_kind */
-    int64_t offset;
-    union {
-        uint64_t module_id_vaddr; /* PY_TLS_MODULE: where the dynamic linker stores the module number; 0 unknown */
-        uint64_t slot_vaddr;      /* PY_TLS_SLOT, PY_TLS_DESCRIPTOR */
-    };
-};
 
 /* Where asyncio of 3.14+ keeps its running task, as its own table says; running_task 0: there is no such table. */
 struct py_asyncio {
     uint16_t running_task;         /* in the thread state */
     uint16_t task_name, task_is_task; /* in a task: an object; a byte that is 1 */
     uint16_t task_size;
-};
-
-struct py_range {
-    uint64_t start, end; /* vaddr */
 };
 
 struct py_image {

@@ -3,8 +3,11 @@
 #ifndef FORMATS_CPYTHON_MACHINE_CODE_H
 #define FORMATS_CPYTHON_MACHINE_CODE_H
 
-#include "formats/cpython/image.h"
 #include "formats/elf/file.h"
+
+struct py_range {
+    uint64_t start, end; /* vaddr */
+};
 
 /* PY_VERSION_HEX from the string that Py_GetVersion() puts together; 0 when it cannot be told. */
 uint32_t py_machine_version(const struct elf_file *f, const Elf64_Sym *get_version);

@@ -3,8 +3,18 @@
 #ifndef FORMATS_CPYTHON_TLS_H
 #define FORMATS_CPYTHON_TLS_H
 
-#include "formats/cpython/image.h"
+#include "formats/cpython/layout.h"
 #include "formats/elf/dynamic.h"
+
+/* A thread-local variable; layout.h has the kinds. */
+struct py_tls {
+    uint32_t kind; /* enum py_tls_kind */
+    int64_t offset;
+    union {
+        uint64_t module_id_vaddr; /* PY_TLS_MODULE: where the dynamic linker stores the module number; 0 unknown */
+        uint64_t slot_vaddr;      /* PY_TLS_SLOT, PY_TLS_DESCRIPTOR */
+    };
+};
 
 /*
  * `getters` are functions that return the variable, `variable` is its own symbol; those whose st_shndx is

@@ -10,8 +10,6 @@
 #include "formats/elf/unwind_row.h"
 #include "formats/elf/x86_64.h"
 
-extern const struct machine machine_x86_64;
-
 /* A displacement or immediate of four bytes, sign-extended. */
 static uint64_t number_at(const uint8_t *p)
 {

@@ -10,8 +10,6 @@
 
 #include "symbolize/unwind/remote.h"
 
-extern const struct remote REMOTE;
-
 /* Exported for debuggers that bring their own tables; no header declares it. */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
                                        int need_unwind_info, void *arg);

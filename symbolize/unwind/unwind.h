@@ -12,24 +12,7 @@
 
 #include "formats/base/err.h"
 #include "formats/elf/machine.h"
-
-/* A file whose bytes serve as memory: segments and call frame information. Opened once per module. */
-struct unwind_module;
-/* `path` is the binary; `debug` (may be NULL) may hold .debug_frame. NULL path: *out has no information at all. */
-struct error *unwind_module_open(const char *path, const char *debug, struct unwind_module **out);
-/* The same from what was found for a module. */
-struct binary_files;
-struct error *unwind_module_open_files(const struct binary_files *files, struct unwind_module **out);
-/* The vdso's image; copied. */
-struct error *unwind_module_open_memory(const void *image, uint64_t len_bytes, struct unwind_module **out);
-void unwind_module_close(struct unwind_module *m);
-
-/* Executable mappings of one process at one time, sorted by address, not overlapping. */
-struct unwind_mapping {
-    uint64_t address, length, file_offset;
-    struct unwind_module *module; /* NULL: none known */
-    uint32_t module_id;           /* the caller's, handed back in frames */
-};
+#include "symbolize/unwind/unwind_module.h"
 
 struct unwinder;
 /* For stacks of that machine; ERROR_UNSUPPORTED where this program has no libunwind for it. */
