@@ -17,78 +17,89 @@ enum {
     REMEMBER_MAX = 64,
 };
 
+/* Operations on the stack of values alone. */
+static bool has_no_operand(uint8_t op)
+{
+    switch (op) {
+    case DW_OP_lit0 ... DW_OP_lit31:
+    case DW_OP_deref:
+    case DW_OP_dup:
+    case DW_OP_drop:
+    case DW_OP_over:
+    case DW_OP_swap:
+    case DW_OP_rot:
+    case DW_OP_abs:
+    case DW_OP_and:
+    case DW_OP_minus:
+    case DW_OP_mul:
+    case DW_OP_neg:
+    case DW_OP_not:
+    case DW_OP_or:
+    case DW_OP_plus:
+    case DW_OP_shl:
+    case DW_OP_shr:
+    case DW_OP_shra:
+    case DW_OP_xor:
+    case DW_OP_eq:
+    case DW_OP_ge:
+    case DW_OP_gt:
+    case DW_OP_le:
+    case DW_OP_lt:
+    case DW_OP_ne:
+    case DW_OP_nop:
+        return true;
+    default: /* addresses would need moving, division can trap, jumps can loop */
+        return false;
+    }
+}
+
+/* Takes what stands behind an operation that has a number of its own; false for any other. */
+static bool take_operand(struct bytes *e, uint8_t op)
+{
+    uint8_t size;
+
+    switch (op) {
+    case DW_OP_const1u:
+    case DW_OP_const1s:
+    case DW_OP_pick:
+        bytes_skip(e, 1);
+        return true;
+    case DW_OP_deref_size:
+        size = bytes_u8(e);
+        return size == 1 || size == 2 || size == 4 || size == 8;
+    case DW_OP_const2u:
+    case DW_OP_const2s:
+        bytes_skip(e, 2);
+        return true;
+    case DW_OP_const4u:
+    case DW_OP_const4s:
+        bytes_skip(e, 4);
+        return true;
+    case DW_OP_const8u:
+    case DW_OP_const8s:
+        bytes_skip(e, 8);
+        return true;
+    case DW_OP_constu:
+    case DW_OP_plus_uconst:
+        bytes_uleb(e);
+        return true;
+    case DW_OP_consts:
+        bytes_sleb(e);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* `registers`: how many the machine has. */
 static bool expression_is_plain(struct bytes e, uint32_t registers)
 {
     while (bytes_left(&e)) {
         uint8_t op = bytes_u8(&e);
-        if (op >= DW_OP_reg0 && op < DW_OP_reg0 + registers)
-            continue;
-        if (op >= DW_OP_breg0 && op < DW_OP_breg0 + registers) {
+        if (op >= DW_OP_breg0 && op < DW_OP_breg0 + registers)
             bytes_sleb(&e);
-            continue;
-        }
-        switch (op) {
-        case DW_OP_lit0 ... DW_OP_lit31:
-        case DW_OP_deref:
-        case DW_OP_dup:
-        case DW_OP_drop:
-        case DW_OP_over:
-        case DW_OP_swap:
-        case DW_OP_rot:
-        case DW_OP_abs:
-        case DW_OP_and:
-        case DW_OP_minus:
-        case DW_OP_mul:
-        case DW_OP_neg:
-        case DW_OP_not:
-        case DW_OP_or:
-        case DW_OP_plus:
-        case DW_OP_shl:
-        case DW_OP_shr:
-        case DW_OP_shra:
-        case DW_OP_xor:
-        case DW_OP_eq:
-        case DW_OP_ge:
-        case DW_OP_gt:
-        case DW_OP_le:
-        case DW_OP_lt:
-        case DW_OP_ne:
-        case DW_OP_nop:
-            break;
-        case DW_OP_const1u:
-        case DW_OP_const1s:
-        case DW_OP_pick:
-            bytes_skip(&e, 1);
-            break;
-        case DW_OP_deref_size: {
-            uint8_t size = bytes_u8(&e);
-            if (size != 1 && size != 2 && size != 4 && size != 8)
-                return false;
-            break;
-        }
-        case DW_OP_const2u:
-        case DW_OP_const2s:
-            bytes_skip(&e, 2);
-            break;
-        case DW_OP_const4u:
-        case DW_OP_const4s:
-            bytes_skip(&e, 4);
-            break;
-        case DW_OP_const8u:
-        case DW_OP_const8s:
-            bytes_skip(&e, 8);
-            break;
-        case DW_OP_constu:
-        case DW_OP_plus_uconst:
-            bytes_uleb(&e);
-            break;
-        case DW_OP_consts:
-            bytes_sleb(&e);
-            break;
-        default: /* addresses would need moving, division can trap, jumps can loop */
+        else if (!(op >= DW_OP_reg0 && op < DW_OP_reg0 + registers) && !has_no_operand(op) && !take_operand(&e, op))
             return false;
-        }
     }
     return !e.bad;
 }
@@ -114,6 +125,37 @@ struct check {
     enum cfa cfa, remembered[REMEMBER_MAX];
     unsigned depth;
 };
+
+/* What says where the CFA is; false for any other instruction. */
+static bool check_cfa_rule(struct check *c, struct bytes *b, uint8_t op)
+{
+    switch (op) {
+    case DW_CFA_def_cfa:
+    case DW_CFA_def_cfa_sf:
+        if (!take_register(b, c->registers))
+            return false;
+        if (op == DW_CFA_def_cfa)
+            bytes_uleb(b);
+        else
+            bytes_sleb(b);
+        c->cfa = CFA_REGISTER;
+        return true;
+    case DW_CFA_def_cfa_register:
+        /* The offset of an expression would be its address. */
+        return take_register(b, c->registers) && c->cfa == CFA_REGISTER;
+    case DW_CFA_def_cfa_offset:
+        bytes_uleb(b);
+        return c->cfa == CFA_REGISTER;
+    case DW_CFA_def_cfa_offset_sf:
+        bytes_sleb(b);
+        return c->cfa == CFA_REGISTER;
+    case DW_CFA_def_cfa_expression:
+        c->cfa = CFA_EXPRESSION;
+        return take_expression(b, c->registers);
+    default:
+        return false;
+    }
+}
 
 static bool check_instruction(struct check *c, struct bytes *b)
 {
@@ -165,28 +207,6 @@ static bool check_instruction(struct check *c, struct bytes *b)
             return false;
         c->cfa = c->remembered[--c->depth];
         return true;
-    case DW_CFA_def_cfa:
-    case DW_CFA_def_cfa_sf:
-        if (!take_register(b, c->registers))
-            return false;
-        if (op == DW_CFA_def_cfa)
-            bytes_uleb(b);
-        else
-            bytes_sleb(b);
-        c->cfa = CFA_REGISTER;
-        return true;
-    case DW_CFA_def_cfa_register:
-        /* The offset of an expression would be its address. */
-        return take_register(b, c->registers) && c->cfa == CFA_REGISTER;
-    case DW_CFA_def_cfa_offset:
-        bytes_uleb(b);
-        return c->cfa == CFA_REGISTER;
-    case DW_CFA_def_cfa_offset_sf:
-        bytes_sleb(b);
-        return c->cfa == CFA_REGISTER;
-    case DW_CFA_def_cfa_expression:
-        c->cfa = CFA_EXPRESSION;
-        return take_expression(b, c->registers);
     case DW_CFA_expression:
     case DW_CFA_val_expression:
         return take_register(b, c->registers) && take_expression(b, c->registers);
@@ -194,7 +214,7 @@ static bool check_instruction(struct check *c, struct bytes *b)
         bytes_uleb(b);
         return true;
     default:
-        return false;
+        return check_cfa_rule(c, b, op);
     }
 }
 
