@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sampling needs, in the order in which it is best told. */
-#include "bpf/arch.h"
 #include "capture/host/host_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/arch.h"
 #include "capture/host/kernel_hang.h"
 #include "capture/host/privileges.h"
 
