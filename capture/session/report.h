@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_REPORT_H
 #define CAPTURE_SESSION_REPORT_H
 
-#include "capture/session/session_state.h"
+#include "capture/session/session_parts.h"
 
 /* The line that is written over, while recording to a terminal. */
 void report_status(struct session *s, uint64_t time_ns);

@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_SESSION_BUDGET_H
 #define CAPTURE_SESSION_SESSION_BUDGET_H
 
-#include "capture/session/session_state.h"
+#include "capture/session/session_parts.h"
 
 /* What it has cost so far. */
 struct budget_use session_use(const struct session *s, uint64_t time_ns);

@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_SESSION_DRAIN_H
 #define CAPTURE_SESSION_SESSION_DRAIN_H
 
-#include "capture/session/session_state.h"
+#include "capture/session/session_parts.h"
 
 /* Records what was sampled up to `until_ns` (CLOCK_MONOTONIC), and applies what the side-band reported until then. */
 struct error *session_drain(struct session *s, uint64_t until_ns);

@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_SESSION_FILES_H
 #define CAPTURE_SESSION_SESSION_FILES_H
 
-#include "capture/session/session_state.h"
+#include "capture/session/session_parts.h"
 
 /* The event that is sampled, whichever source there is. */
 struct sampler_event_info session_event(const struct session *s);

@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_SESSION_SETUP_H
 #define CAPTURE_SESSION_SESSION_SETUP_H
 
-#include "capture/session/session_state.h"
+#include "capture/session/session_parts.h"
 
 /* All but the first tick: loads, opens, forks the command, reads /proc. After an error session_tear_down() is to be called. */
 struct error *session_set_up(struct session *s);

@@ -3,7 +3,7 @@
 #ifndef CAPTURE_SESSION_SESSION_WAIT_H
 #define CAPTURE_SESSION_SESSION_WAIT_H
 
-#include "capture/session/session_state.h"
+#include "capture/session/session_parts.h"
 
 /* How long news from the side-band are gathered, in nanoseconds. */
 uint64_t session_news_ns(const struct session *s, uint64_t time_ns);

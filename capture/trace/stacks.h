@@ -6,7 +6,7 @@
 #ifndef CAPTURE_TRACE_STACKS_H
 #define CAPTURE_TRACE_STACKS_H
 
-#include "capture/trace/trace_builder_state.h"
+#include "capture/trace/trace_parts.h"
 
 /* The contents of a code object of the process, from a message of the sampler. */
 struct error *stacks_learn_code(struct trace_builder *b, struct process_note *n, const struct wire_code *message,

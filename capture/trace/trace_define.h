@@ -3,7 +3,7 @@
 #ifndef CAPTURE_TRACE_TRACE_DEFINE_H
 #define CAPTURE_TRACE_TRACE_DEFINE_H
 
-#include "capture/trace/trace_builder_state.h"
+#include "capture/trace/trace_parts.h"
 
 /* The module's id in this epoch; 0 for NULL. */
 uint32_t trace_define_module(struct trace_builder *b, struct module *m);
