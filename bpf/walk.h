@@ -11,7 +11,7 @@
 
 #ifdef __bpf__
 enum loss_reason {
-#define LOSS(number, name, meaning) LOSS_##name = number,
+#define LOSS(number, name, class, meaning) LOSS_##name = number,
 #include "formats/trace/losses.def"
 #undef LOSS
 };

@@ -22,7 +22,7 @@
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
-enum { PLACES_MAX = 8, PROTECTION_EXECUTE = 4 };
+enum { PLACES_MAX = 8 };
 
 struct wanted_place {
     const char *path;
@@ -142,7 +142,7 @@ static bool load_image(struct survey *s, const struct trace_image *image)
 
 static bool load_mapping(struct survey *s, const struct trace_mapping *m)
 {
-    if (!m->module || m->change || (m->protection && !(m->protection & PROTECTION_EXECUTE)))
+    if (!m->module || m->change != TRACE_MAPPING_MAPPED || (m->protection && !(m->protection & TRACE_PROTECTION_EXECUTE)))
         return true;
     uint32_t index = s->modules.data[m->module] - 1;
     const struct seen_process *p = &s->processes.data[m->process];
@@ -253,12 +253,12 @@ static struct error *gather(struct survey *s, struct bundle *b)
         struct bundle_place places[PLACES_MAX];
         if (!w->frame_count && !w->mapped)
             continue;
-        if (w->kind == MODULE_VDSO) {
+        if (w->kind == TRACE_MODULE_VDSO) {
             if (w->image_len)
                 TRY(bundle_add_vdso(b, &key, w->image, w->image_len));
             continue;
         }
-        if (w->kind != MODULE_ELF || !w->place_count)
+        if (w->kind != TRACE_MODULE_ELF || !w->place_count)
             continue; /* no binary */
         for (uint32_t k = 0; k < w->place_count; k++) {
             const struct wanted_place *p = &w->places[k];
@@ -308,9 +308,9 @@ static struct error *add_held(struct bundle *b, const struct module *m)
     const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
     const struct bundle_place place = {.path = m->path, .pid = m->pid};
 
-    if (m->kind == MODULE_VDSO && m->image)
+    if (m->kind == TRACE_MODULE_VDSO && m->image)
         return bundle_add_vdso(b, &key, m->image, m->image_len_bytes);
-    return m->kind == MODULE_ELF ? bundle_add(b, &key, &place, 1, m->held_fd) : NULL;
+    return m->kind == TRACE_MODULE_ELF ? bundle_add(b, &key, &place, 1, m->held_fd) : NULL;
 }
 
 struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots, module_use_fn use, void *ctx)

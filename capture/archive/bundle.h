@@ -23,7 +23,7 @@ struct bundle_options {
 
 /* What a module is, as in MODULE of the trace. */
 struct bundle_key {
-    uint32_t id_kind;
+    uint32_t id_kind; /* enum elf_id_kind */
     const uint8_t *id;
     uint32_t id_len;
 };

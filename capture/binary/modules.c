@@ -74,7 +74,7 @@ void modules_hold(struct modules *m)
 
 static void hold(struct modules *m, struct module *module, int fd)
 {
-    if (!m->hold_left || module->kind != MODULE_ELF)
+    if (!m->hold_left || module->kind != TRACE_MODULE_ELF)
         return;
     int held = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (held < 0)
@@ -141,7 +141,7 @@ static struct error *inspect(struct module *module, int fd)
     struct error *err = elf_file_open(fd, module->path, &f);
     if (!err)
         err = elf_identity_of(&f, &module->identity);
-    module->kind = module->identity.is_elf ? MODULE_ELF : MODULE_OTHER;
+    module->kind = module->identity.is_elf ? TRACE_MODULE_ELF : TRACE_MODULE_OTHER;
     if (module->identity.is_elf && (!err || err->code != ERROR_NO_MEMORY)) {
         error_destroy(err);
         err = py_image_of(&f, &module->python);
@@ -180,7 +180,7 @@ static struct error *find_vdso(struct modules *m, pid_t pid, const struct code_m
         free(image);
         return err;
     }
-    module->kind = MODULE_VDSO;
+    module->kind = TRACE_MODULE_VDSO;
     module->image = image;
     module->image_len_bytes = mapping->length;
     module->image_address = mapping->address;

@@ -17,12 +17,11 @@
 #include "formats/base/err.h"
 #include "formats/cpython/image.h"
 #include "formats/elf/identity.h"
-
-enum module_kind { MODULE_ELF = 0, MODULE_VDSO = 1, MODULE_OTHER = 2, MODULE_ANONYMOUS = 3 };
+#include "formats/trace/trace.h"
 
 struct module {
     uint32_t index;
-    enum module_kind kind;
+    enum trace_module_kind kind;
     struct elf_identity identity;
     struct py_image python;
     bool is_glibc;

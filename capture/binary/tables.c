@@ -183,7 +183,7 @@ static struct error *number_of(struct tables *t, const struct module *m, uint32_
     *number = t->number_of.data[m->index];
     if (*number != WIRE_MODULE_NONE)
         return NULL;
-    if ((m->kind != MODULE_ELF && m->kind != MODULE_VDSO) || m->unreadable || t->entries.count >= t->memory.module_count)
+    if ((m->kind != TRACE_MODULE_ELF && m->kind != TRACE_MODULE_VDSO) || m->unreadable || t->entries.count >= t->memory.module_count)
         return NULL;
     struct entry entry = {.module = m, .fd = -1};
     if (!VEC_PUSH(&t->entries, entry))
@@ -233,7 +233,7 @@ static bool base_of(const struct module *module, const struct code_mapping *m, u
 {
     uint64_t bias;
 
-    if (module->kind == MODULE_VDSO)
+    if (module->kind == TRACE_MODULE_VDSO)
         bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
     else if (!elf_load_bias(&module->identity.segments, m->address, m->file_offset, m->length, ARCH_PAGE_BYTES, &bias))
         return false;

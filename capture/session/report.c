@@ -155,7 +155,7 @@ void report_summary(struct session *s, uint64_t end_ns)
     if (s->budget.steps)
         messages_write(f, "The rate was lowered %s, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
                        messages_count(s->budget.steps, "time").text, s->budget.frequency_hz);
-    if (s->reason == END_FULL)
+    if (s->reason == TRACE_END_FULL)
         messages_write(f, "The capture ended at --max-size.\n");
     if (c.samples && strcmp(s->o->output, "-"))
         messages_write(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(s));

@@ -55,13 +55,13 @@ static struct error *confine(struct session *s)
 
 /* ---- the loop ---- */
 
-static void end_with(struct session *s, enum end_reason reason)
+static void end_with(struct session *s, enum trace_end_reason reason)
 {
     if (!s->stop) {
         s->stop = true;
         s->reason = reason;
     }
-    if (reason == END_SIGNAL)
+    if (reason == TRACE_END_SIGNAL)
         interrupt_tell();
 }
 
@@ -83,7 +83,7 @@ static void read_signals(struct session *s)
             interrupt_command_told();
             continue;
         }
-        end_with(s, END_SIGNAL);
+        end_with(s, TRACE_END_SIGNAL);
     }
 }
 
@@ -139,9 +139,9 @@ static struct error *loop(struct session *s)
         if (fds[0].revents)
             read_signals(s);
         if (s->command.pid > 0 && command_poll(&s->command))
-            end_with(s, END_COMMAND);
+            end_with(s, TRACE_END_COMMAND);
         if (o->duration_ns && now >= s->start_ns + o->duration_ns)
-            end_with(s, END_DURATION);
+            end_with(s, TRACE_END_DURATION);
         last = now;
         TRY(session_drain(s, now - EVENT_DELAY_NS));
         if (now - s->flushed_ns >= FLUSH_NS) {
@@ -154,15 +154,15 @@ static struct error *loop(struct session *s)
         if (!s->stop && session_rotation_due(s, now))
             TRY(session_rotate(s, now - EVENT_DELAY_NS));
         if (interrupt_told())
-            end_with(s, END_SIGNAL);
+            end_with(s, TRACE_END_SIGNAL);
         if (trace_writer_full(s->writer))
-            end_with(s, END_FULL);
+            end_with(s, TRACE_END_FULL);
         if (trace_writer_failed(s->writer)) {
-            end_with(s, END_ERROR);
+            end_with(s, TRACE_END_ERROR);
             return NULL;
         }
         if (o->pid_count && !any_pid_left(s))
-            end_with(s, END_PROCESSES);
+            end_with(s, TRACE_END_PROCESSES);
         if (terminal && now - s->status_ns >= STATUS_NS)
             report_status(s, now);
     }
@@ -221,7 +221,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         if (!err)
             err = finish(s);
         if (err && s->writer) /* what has been captured stays, with an end that says so */
-            error_destroy(session_end_file(s, now_ns(), END_ERROR));
+            error_destroy(session_end_file(s, now_ns(), TRACE_END_ERROR));
     }
     if (s->command.pid > 0 && s->command.go_fd < 0 && !s->command.exited) {
         /* We end before the command does: it is told, and its end is waited for. */

@@ -87,7 +87,7 @@ struct error *session_keep_budget(struct session *s, uint64_t time_ns)
         return NULL;
     if (reason == BUDGET_END) {
         s->stop = true;
-        s->reason = END_FULL;
+        s->reason = TRACE_END_FULL;
         return NULL;
     }
     if (s->proc)

@@ -38,9 +38,11 @@ void session_sum_losses(struct session *s)
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */
 uint64_t session_lost_samples(const struct session *s)
 {
-    return s->losses[LOSS_ring_full] + s->losses[LOSS_tick_skipped] + s->losses[LOSS_nested] +
-           s->losses[LOSS_process_gone] + s->losses[LOSS_time_unseen] + s->losses[LOSS_known_late] +
-           s->losses[LOSS_file_full];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++)
+        sum += loss_class_is_sample(trace_loss_class(i)) ? s->losses[i] : 0;
+    return sum;
 }
 
 uint64_t session_bytes(const struct session *s)
@@ -108,7 +110,7 @@ static struct error *first(struct error *err, struct error *later)
  * Puts into the file what stands at its end, and closes it, whatever fails on the way. Everything up to `time_ns` has
  * been recorded.
  */
-struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_reason reason)
+struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_end_reason reason)
 {
     struct sampler_ticks ticks[s->cpu_count];
     uint32_t tick_count = s->sampler ? s->cpu_count : 0;
@@ -132,7 +134,7 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_rea
     }
     err = first(err, trace_builder_perf_maps(s->builder, time_ns));
     if (err)
-        reason = END_ERROR;
+        reason = TRACE_END_ERROR;
     trace_writer_closing(s->writer);
     if (tick_count)
         count_skipped(s, ticks);
@@ -163,7 +165,7 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_rea
 struct error *session_rotate(struct session *s, uint64_t time_ns)
 {
     s->rotate_now = false;
-    TRY(session_end_file(s, time_ns, END_ROTATED));
+    TRY(session_end_file(s, time_ns, TRACE_END_ROTATED));
     TRY(session_open_file(s, time_ns));
     return trace_builder_next_file(s->builder, s->writer, time_ns);
 }

@@ -17,7 +17,7 @@ uint64_t session_bytes(const struct session *s);
 /* Opens the (next) file; what is counted per file begins here. */
 struct error *session_open_file(struct session *s, uint64_t time_ns);
 /* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
-struct error *session_end_file(struct session *s, uint64_t time_ns, enum end_reason reason);
+struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_end_reason reason);
 bool session_rotation_due(const struct session *s, uint64_t time_ns);
 /* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
 struct error *session_rotate(struct session *s, uint64_t time_ns);

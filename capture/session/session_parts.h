@@ -35,8 +35,6 @@
 /* The line on the terminal. */
 #define STATUS_NS (NS_PER_S / 2)
 
-enum end_reason { END_SIGNAL = 0, END_DURATION, END_COMMAND, END_PROCESSES, END_ERROR, END_ROTATED, END_FULL };
-
 /* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
 struct session {
     const struct session_options *o;
@@ -72,7 +70,7 @@ struct session {
     uint32_t news_waiting; /* side-band events in the queue */
     uint64_t news_ns;      /* when something was new last, by the side-band or by a code object */
     bool stop, stopping_command;
-    enum end_reason reason;
+    enum trace_end_reason reason;
     uint64_t losses[LOSS_LIMIT];
     struct settings settings;
     char *missing; /* capabilities */

@@ -154,7 +154,7 @@ uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, 
     }
     snprintf(path, sizeof path, "/tmp/perf-%u.map", own_pid(p));
     struct trace_module record = {
-        .kind = MODULE_ANONYMOUS,
+        .kind = TRACE_MODULE_ANONYMOUS,
         .id_kind = TRACE_ID_PROCESS,
         .build_id = {identity, sizeof identity},
         .path = trace_writer_cstr(w, path),

@@ -2,11 +2,20 @@
 /* Each function looks at the note first: most samples refer to what stands in the epoch already. */
 #include "capture/trace/trace_define.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "capture/host/procfs.h"
 #include "capture/process/python_names.h"
+
+static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE_ID_BUILD_ID &&
+                  (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH,
+              "an identity's kind is written as it is");
+static_assert(PROT_READ == TRACE_PROTECTION_READ && PROT_WRITE == TRACE_PROTECTION_WRITE &&
+                  PROT_EXEC == TRACE_PROTECTION_EXECUTE,
+              "the kernel's bits are written as they are");
 
 uint32_t trace_define_module(struct trace_builder *b, struct module *m)
 {
@@ -31,7 +40,7 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
         .id_kind = m->identity.id_kind,
         .build_id = {m->identity.build_id, m->identity.build_id_len},
         .path = trace_writer_cstr(w, m->path),
-        .file_size = m->kind == MODULE_VDSO ? 0 : m->identity.file_size,
+        .file_size = m->kind == TRACE_MODULE_VDSO ? 0 : m->identity.file_size,
         .segments = {(const uint64_t *)m->identity.segments.data, m->identity.segments.count},
         .eval_ranges = {ranges, m->python.eval_range_count},
         .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,

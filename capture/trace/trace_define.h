@@ -18,7 +18,7 @@ void trace_define_mapping(struct trace_builder *b, struct process_note *n, const
 /* Code that the program made at run time, which no file is behind; an ELF file in memory is a file. */
 static inline bool code_mapping_is_generated(const struct code_mapping *m)
 {
-    return code_mapping_is_anonymous(m) && (!m->module || m->module->kind == MODULE_OTHER);
+    return code_mapping_is_anonymous(m) && (!m->module || m->module->kind == TRACE_MODULE_OTHER);
 }
 
 #endif

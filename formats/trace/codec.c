@@ -61,32 +61,6 @@ const struct trace_record_type *trace_record_type(uint32_t number)
     }
 }
 
-const char *trace_loss_name(uint32_t reason)
-{
-    switch (reason) {
-#define LOSS(number, name, meaning) \
-    case number:                    \
-        return #name;
-#include "formats/trace/losses.def"
-#undef LOSS
-    default:
-        return NULL;
-    }
-}
-
-const char *trace_loss_meaning(uint32_t reason)
-{
-    switch (reason) {
-#define LOSS(number, name, meaning) \
-    case number:                    \
-        return meaning;
-#include "formats/trace/losses.def"
-#undef LOSS
-    default:
-        return NULL;
-    }
-}
-
 static const char *const kind_names[TRACE_KIND_COUNT] = {
 #define KIND(name) [TRACE_KIND_##name] = #name
     KIND(string), KIND(event), KIND(process), KIND(thread), KIND(module), KIND(code), KIND(frame),

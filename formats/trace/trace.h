@@ -38,14 +38,64 @@ enum trace_kind {
 };
 
 enum loss_reason {
-#define LOSS(number, name, meaning) LOSS_##name = number,
+#define LOSS(number, name, class, meaning) LOSS_##name = number,
 #include "formats/trace/losses.def"
 #undef LOSS
     LOSS_LIMIT,
 };
+/* What a loss does to its sample. */
+enum loss_class {
+    LOSS_CLASS_unknown,   /* a reason that this version does not know */
+    LOSS_CLASS_complete,  /* nothing was lost */
+    LOSS_CLASS_sample,    /* the sampler ran for a sample that is not in the trace */
+    LOSS_CLASS_tick,      /* the sampler did not run for it, or not knowing that it was wanted: not in the trace either */
+    LOSS_CLASS_expected,  /* no stack was taken, as is in the nature of a process's first moments */
+    LOSS_CLASS_outdated,  /* no Python stack was taken: what was known was of the process's image before */
+    LOSS_CLASS_no_python, /* no Python stack was found */
+    LOSS_CLASS_python,    /* the Python stack is cut */
+    LOSS_CLASS_native,    /* the native stack is cut */
+    LOSS_CLASS_pending,   /* the native stack is cut where the sampler may yet learn of the code */
+    LOSS_CLASS_kernel,    /* the kernel stack is missing */
+    LOSS_CLASS_join,      /* a run of Python frames has no native frame */
+    LOSS_CLASS_part,      /* the sample is there, names or other facts are missing */
+    LOSS_CLASS_retired,   /* no longer counted: the number stays taken */
+};
 /* "ring_full", "sample lost: …"; NULL for a number this version does not know. */
 const char *trace_loss_name(uint32_t reason);
 const char *trace_loss_meaning(uint32_t reason);
+enum loss_class trace_loss_class(uint32_t reason);
+/* Whether a loss of this class leaves a sample out of the trace; others leave a sample with less in it. */
+static inline bool loss_class_is_sample(enum loss_class class)
+{
+    return class == LOSS_CLASS_sample || class == LOSS_CLASS_tick;
+}
+
+/* enum trace_NAME with the values TRACE_PREFIX_NAME, as enums.def has them. */
+#define V(prefix, name, number, meaning) TRACE_##prefix##_##name = number,
+#define ENUM(name, ...) enum trace_##name { __VA_ARGS__ };
+#include "formats/trace/enums.def"
+#undef ENUM
+#undef V
+enum trace_enumeration {
+#define ENUM(name, ...) TRACE_ENUM_##name,
+#include "formats/trace/enums.def"
+#undef ENUM
+    TRACE_ENUM_COUNT,
+};
+/* What a value of an enumeration stands for; NULL for one that this version does not know. */
+const char *trace_value_meaning(enum trace_enumeration enumeration, uint32_t value);
+
+/* Labels of samples, as labels.def has them. */
+enum trace_label {
+#define LABEL(name, key, shown, meaning) TRACE_LABEL_##name,
+#include "formats/trace/labels.def"
+#undef LABEL
+    TRACE_LABEL_COUNT,
+};
+/* The key that stands in the trace. */
+const char *trace_label_key(enum trace_label label);
+/* Whether labels of that key are part of a stack when labels were not asked for; false for keys that are not known. */
+bool trace_label_is_shown(const char *key);
 
 /* Borrowed bytes: in a decoded record they lie in the reader's block, valid until the next record. */
 struct trace_bytes {
@@ -77,41 +127,18 @@ struct trace_list {
 #undef RECORD
 #undef F
 
-enum {
-    TRACE_FRAME_RUN_END = 1,   /* python_frame.flags: outermost of its run */
-    TRACE_FRAME_GENERATOR = 2,
-    TRACE_FRAME_RETURN = 1,    /* native_frame.flags: a return address */
-    TRACE_FRAME_GUESSED = 2,   /* native_frame.flags: found by frame pointer */
-    TRACE_MODULE_SWITCHES_STACKS = 1, /* module.flags */
-    TRACE_JOIN_INDEX = 0,      /* join.kind */
-    TRACE_JOIN_RECORD = 1,
-    TRACE_JOIN_COUNT = 2,
-    TRACE_CODE_DEBUG = 1,      /* python_flags */
-    TRACE_CODE_FREE_THREADED = 2,
-};
-
-/* module.kind and module.id_kind of memory without a file: the id is tgid, start_boottime_ns and exec_generation, 8 bytes each. */
-enum { TRACE_MODULE_ANONYMOUS = 3, TRACE_ID_PROCESS = 3 };
-
 /* One sample of a SAMPLES record. */
 struct trace_sample {
     uint64_t time_ns;
     uint32_t thread, tuple, cpu;
-    uint32_t flags;     /* TRACE_SAMPLE_* */
+    uint32_t flags;     /* enum trace_sample_flag */
     uint64_t value;     /* counts; the event's period unless TRACE_SAMPLE_VALUE is set */
     uint32_t label_set; /* 0 for none */
 };
 enum {
-    TRACE_SAMPLE_VALUE = 1,       /* `value` stands in the file */
-    TRACE_SAMPLE_LABELS = 2,      /* `label_set` stands in the file */
-    TRACE_SAMPLE_KERNEL = 4,      /* the CPU was in kernel mode */
-    TRACE_SAMPLE_GIL_KNOWN = 8,   /* the next bit says something */
-    TRACE_SAMPLE_GIL = 16,        /* the thread held the GIL */
-    TRACE_SAMPLE_FLAGS = 31,      /* all known; others are rejected */
+    TRACE_SAMPLE_FLAGS = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_GIL_KNOWN |
+                         TRACE_SAMPLE_GIL, /* all known; others are rejected */
 };
-/* Keys of labels. */
-#define TRACE_LABEL_INTERPRETER "interpreter"
-#define TRACE_LABEL_TASK "asyncio task"
 
 /* ---- writing ---- */
 

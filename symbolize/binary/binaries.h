@@ -28,7 +28,7 @@ void binaries_destroy(struct binaries *b);
 struct binary_key {
     const uint8_t *build_id;
     uint32_t build_id_len;
-    uint32_t id_kind;  /* 1 GNU build ID, 2 content hash, 0 none: then nothing is ever found */
+    uint32_t id_kind;  /* enum elf_id_kind; with ELF_ID_NONE nothing is ever found */
     const char *path;  /* as recorded */
 };
 

@@ -314,7 +314,7 @@ static bool is_pending(const struct places *kernel)
 {
     const struct place *last = kernel->list.count ? &kernel->list.data[kernel->list.count - 1] : NULL;
 
-    return kernel->end == LOSS_table_missing || (kernel->end == LOSS_no_mapping && last && last->module);
+    return trace_loss_class(kernel->end) == LOSS_CLASS_pending && last && last->module;
 }
 
 /* Says in c->text why the stacks part behind `shared` frames, or why both stop before the thread's start. */
@@ -434,7 +434,7 @@ static void judge_join(const struct epoch *e, const struct trace_tuple *t, struc
     const struct epoch_join *join = &e->joins.data[t->join];
 
     v->has_join = join->run_count != 0;
-    if (v->has_join && join->kind != 0)
+    if (v->has_join && join->kind != TRACE_JOIN_INDEX)
         v->join_reason = LOSS_join_mismatch;
     for (uint32_t i = 0; i < join->run_count && !v->join_reason; i++) {
         if (!join->runs[2 * i]) {

@@ -365,8 +365,9 @@ static bool python_mark(const struct merge_input *in, enum merge_kind *kind)
 {
     if (in->python_end <= LOSS_complete)
         return false;
-    if (!in->python_count && (in->python_end == LOSS_no_thread_state || in->python_end == LOSS_stale_config ||
-                              in->python_end == LOSS_not_yet_known))
+    enum loss_class class = trace_loss_class(in->python_end);
+    if (!in->python_count &&
+        (class == LOSS_CLASS_no_python || class == LOSS_CLASS_outdated || class == LOSS_CLASS_expected))
         return false;
     *kind = in->python_end == LOSS_python_too_deep ? MERGE_TRUNCATED : MERGE_TORN;
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/stack/modcache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,7 @@
 #include "formats/base/buf.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
-
-enum { KIND_ELF = 0, ID_NONE = 0 }; /* as in MODULE */
+#include "formats/elf/identity.h"
 
 struct modcache {
     struct binaries *binaries;
@@ -60,12 +60,12 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
 {
     const struct epoch_module *m = &e->modules.data[module];
     const char *path = epoch_text(e, m->def.path);
-    bool has_id = m->def.id_kind != ID_NONE && m->def.build_id.len_bytes;
+    bool has_id = m->def.id_kind != TRACE_ID_NONE && m->def.build_id.len_bytes;
     bool added;
 
     buf_clear(&c->key);
     buf_put_u32(&c->key, m->def.kind);
-    buf_put_u32(&c->key, has_id ? m->def.id_kind : ID_NONE);
+    buf_put_u32(&c->key, has_id ? m->def.id_kind : TRACE_ID_NONE);
     if (has_id) {
         buf_put(&c->key, m->def.build_id.data, m->def.build_id.len_bytes);
     } else {
@@ -85,7 +85,7 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
     if (!entry)
         return error_no_memory();
     entry->kind = m->def.kind;
-    entry->id_kind = has_id ? m->def.id_kind : ID_NONE;
+    entry->id_kind = has_id ? m->def.id_kind : TRACE_ID_NONE;
     entry->path = arena_strndup(&c->arena, path, strlen(path));
     if (has_id) {
         entry->build_id_len = (uint32_t)m->def.build_id.len_bytes;
@@ -110,6 +110,10 @@ struct modcache_entry *modcache_get(struct modcache *c, uint32_t index)
 {
     return c->entries.data[index];
 }
+
+static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE_ID_BUILD_ID &&
+                  (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH,
+              "a module's kind of id is looked for as it is");
 
 static struct error *look_up(struct modcache *c, struct modcache_entry *m)
 {
@@ -140,7 +144,7 @@ struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbol
     if (!m->symbols) {
         if (m->image_len)
             TRY(note(m, symbols_open_memory(m->image, m->image_len, &m->symbols)));
-        else if (m->kind == KIND_ELF) {
+        else if (m->kind == TRACE_MODULE_ELF) {
             TRY(look_up(c, m));
             TRY(note(m, symbols_open(&m->files, &m->symbols)));
         }
@@ -160,7 +164,7 @@ struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_
     if (!m->unwind) {
         if (m->image_len)
             TRY(note(m, unwind_module_open_memory(m->image, m->image_len, &m->unwind)));
-        else if (m->kind == KIND_ELF) {
+        else if (m->kind == TRACE_MODULE_ELF) {
             TRY(look_up(c, m));
             if (m->files.binary)
                 TRY(note(m, unwind_module_open_files(&m->files, &m->unwind)));

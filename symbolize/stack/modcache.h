@@ -18,7 +18,7 @@
 #include "symbolize/unwind/unwind.h"
 
 struct modcache_entry {
-    uint32_t kind, id_kind; /* as in MODULE */
+    uint32_t kind, id_kind; /* enum trace_module_kind, enum trace_id_kind */
     const uint8_t *build_id;
     uint32_t build_id_len;
     const char *path; /* the first one it was recorded under */

@@ -454,7 +454,7 @@ static struct error *find_labels(struct resolver *r, const struct epoch *e, uint
         const char *key = epoch_text(e, (uint32_t)pairs->values[2 * i]);
         struct buf text = {0};
         uint32_t frame;
-        if (!r->labels && strcmp(key, TRACE_LABEL_INTERPRETER))
+        if (!r->labels && !trace_label_is_shown(key))
             continue;
         buf_printf(&text, "[%s %s]", key, epoch_text(e, (uint32_t)pairs->values[2 * i + 1]));
         struct error *err = text.bad ? error_no_memory() : frames_mark(&r->frames, buf_cstr(&text), &frame);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { FRAMES_MAX = 8192, UNWINDERS_MAX = 64, PROT_EXECUTE = 4, PROT_READ_WRITE = 3 };
+enum { FRAMES_MAX = 8192, UNWINDERS_MAX = 64 };
 
 static void drop_unwinder(struct snapshots *s, struct snapshot_process *p)
 {
@@ -57,7 +57,8 @@ static struct error *show_mappings(struct snapshots *s, struct snapshot_process 
                                        .length = m->end - m->address,
                                        .file_offset = m->file_offset,
                                        .module_id = m->module};
-        if (!(m->protection & PROT_EXECUTE) && (m->protection & PROT_READ_WRITE))
+        if (!(m->protection & TRACE_PROTECTION_EXECUTE) &&
+            (m->protection & (TRACE_PROTECTION_READ | TRACE_PROTECTION_WRITE)))
             continue;
         if (m->module) {
             uint32_t index;

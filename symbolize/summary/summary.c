@@ -327,9 +327,10 @@ bool summary_is_complete(const struct summary *s, const struct resolver *r)
 {
     uint64_t losses = s->late_count;
 
-    /* Every program has such ticks before it is known for what it is. */
-    for (size_t i = 0; i < s->losses.count; i++)
-        losses += s->losses.data[i].reason == LOSS_not_yet_known ? 0 : s->losses.data[i].count;
+    for (size_t i = 0; i < s->losses.count; i++) {
+        if (trace_loss_class(s->losses.data[i].reason) != LOSS_CLASS_expected)
+            losses += s->losses.data[i].count;
+    }
     for (size_t i = 0; i < s->files.count; i++) {
         const struct summary_file *f = &s->files.data[i];
         if (!f->stats.ended || f->stats.damage_count || f->stats.unknown_record_count || f->end.lost_count)

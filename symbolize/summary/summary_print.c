@@ -48,11 +48,9 @@ static const char *counted(uint64_t count, const char *one, const char *many, st
 
 static const char *end_reason(uint32_t reason)
 {
-    static const char *const texts[] = {"ended by a signal", "ended when its duration was over",
-                                        "ended with the command", "ended with its processes", "ended by an error",
-                                        "goes on in another file", "ended at its size limit"};
+    const char *text = trace_value_meaning(TRACE_ENUM_end_reason, reason);
 
-    return reason < sizeof texts / sizeof *texts ? texts[reason] : "ended for a reason unknown to this version";
+    return text ? text : "ended for a reason unknown to this version";
 }
 
 static void print_time(const struct summary_file *f, FILE *out)
@@ -279,6 +277,16 @@ static void print_bare(const struct resolver_stats *stats, FILE *out)
     }
 }
 
+/* Of these no stack was taken that could have ended: they are among the losses. */
+static void forget_untaken(struct resolver_ends *ends)
+{
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        enum loss_class class = trace_loss_class(i);
+        if (class == LOSS_CLASS_expected || class == LOSS_CLASS_outdated)
+            ends->count[i] = 0;
+    }
+}
+
 static void print_completeness(const struct summary *s, const struct resolver *r, FILE *out)
 {
     const struct resolver_stats *stats = resolver_stats(r);
@@ -288,8 +296,8 @@ static void print_completeness(const struct summary *s, const struct resolver *r
     if (!stats->sample_count)
         return;
     fprintf(out, "Completeness, as shares of samples\n");
-    /* Of these no such stack was taken; they are among the losses. */
-    python.count[LOSS_not_yet_known] = python.count[LOSS_stale_config] = native.count[LOSS_not_yet_known] = 0;
+    forget_untaken(&python);
+    forget_untaken(&native);
     print_ends("Python stacks that reached their root", &python, out);
     print_ends("native stacks that reached the thread's start", &native, out);
     print_ends("joins of Python runs with native frames", &stats->join, out);
@@ -368,7 +376,7 @@ static void describe_module(const struct modcache_entry *m, struct buf *line)
         return;
     }
     if (m->build_id_len) {
-        buf_put_str(line, m->id_kind == 2 ? "\n      content hash " : "\n      build ID ");
+        buf_put_str(line, m->id_kind == TRACE_ID_CONTENT_HASH ? "\n      content hash " : "\n      build ID ");
         buf_put_str(line, hex_of(m->build_id, m->build_id_len).text);
     } else {
         buf_put_str(line, "\n      no build ID");

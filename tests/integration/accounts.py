@@ -7,14 +7,15 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOSSES = {int(n): name for n, name in
-          re.findall(r"^LOSS\((\d+), (\w+)", (ROOT / "formats/trace/losses.def").read_text(), re.M)}
+ROWS = re.findall(r"^LOSS\((\d+), (\w+), (\w+), ", (ROOT / "formats/trace/losses.def").read_text(), re.M)
+LOSSES = {int(number): name for number, name, _ in ROWS}
 # What stands in a stack for frames that are missing.
 MARKS = {"[torn]", "[truncated]", "[no frames]"}
 # Of a trace: a block behind it holds records.
 TRACE_HEAD_BYTES = 24
-# Samples that are not in the file; the other losses leave a sample with less in it.
-SEEN_BUT_LOST = ("ring_full", "process_gone", "file_full")
+# Samples that the sampler ran for and that are not in the file, by their class.
+SEEN_BUT_LOST = tuple(name for _, name, its_class in ROWS if its_class == "sample")
+assert SEEN_BUT_LOST
 
 Sample = collections.namedtuple("Sample", "time_ns cpu pid start_ns weight")
 

@@ -117,7 +117,7 @@ static void find_libraries(struct libraries *l)
                                                 .inode = m->inode,
                                                 .path = m->path}};
         OK(modules_find(l->modules, getpid(), &library->mapping, &library->mapping.module));
-        if (!library->mapping.module || library->mapping.module->kind != MODULE_ELF)
+        if (!library->mapping.module || library->mapping.module->kind != TRACE_MODULE_ELF)
             continue;
         int fd = open(m->path, O_RDONLY | O_CLOEXEC);
         assert_true(fd >= 0);

@@ -626,6 +626,11 @@ static void test_names(void **state)
     assert_null(trace_loss_meaning(LOSS_LIMIT));
     for (uint32_t i = 1; i < LOSS_LIMIT; i++)
         assert_true(!trace_loss_name(i) == !trace_loss_meaning(i));
+    /* A number that is not known, or never was given, has no class. */
+    for (uint32_t i = 0; i <= LOSS_LIMIT; i++)
+        assert_int_equal(trace_loss_class(i) == LOSS_CLASS_unknown, !trace_loss_name(i));
+    assert_int_equal(trace_loss_class(LOSS_complete), LOSS_CLASS_complete);
+    assert_int_equal(trace_loss_class(UINT32_MAX), LOSS_CLASS_unknown);
     assert_null(trace_record_type(0));
     assert_null(trace_record_type(TRACE_TYPE_LIMIT));
     for (uint32_t i = 1; i < TRACE_TYPE_LIMIT; i++) {
@@ -639,6 +644,45 @@ static void test_names(void **state)
                 found |= type->fields[n].type == TRACE_F_LIST && !strcmp(type->fields[n].name, type->fields[k].meaning);
             assert_true(found);
         }
+    }
+}
+
+/* What the two programs do with a reason follows from its class alone. */
+static void test_loss_classes(void **state)
+{
+    static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
+                                    LOSS_time_unseen, LOSS_known_late,   LOSS_file_full};
+    uint32_t found = 0;
+
+    (void)state;
+    for (uint32_t reason = 0; reason < LOSS_LIMIT; reason++)
+        found += loss_class_is_sample(trace_loss_class(reason));
+    assert_int_equal(found, sizeof lost / sizeof lost[0]);
+    for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
+        assert_true(loss_class_is_sample(trace_loss_class(lost[i])));
+    assert_false(loss_class_is_sample(trace_loss_class(LOSS_LIMIT)));
+    assert_int_equal(trace_loss_class(LOSS_not_yet_known), LOSS_CLASS_expected);
+    assert_int_equal(trace_loss_class(LOSS_stale_config), LOSS_CLASS_outdated);
+    assert_int_equal(trace_loss_class(LOSS_python_torn), LOSS_CLASS_python);
+    assert_int_equal(trace_loss_class(LOSS_run_limit), LOSS_CLASS_retired);
+}
+
+static void test_values_and_labels(void **state)
+{
+    (void)state;
+    assert_string_equal(trace_value_meaning(TRACE_ENUM_end_reason, TRACE_END_FULL), "ended at its size limit");
+    assert_string_equal(trace_value_meaning(TRACE_ENUM_module_kind, 0), "ELF file");
+    assert_string_equal(trace_value_meaning(TRACE_ENUM_python_flag, TRACE_CODE_DEBUG), "debug build");
+    assert_null(trace_value_meaning(TRACE_ENUM_python_flag, 0));
+    for (uint32_t i = 0; i < TRACE_ENUM_COUNT; i++)
+        assert_null(trace_value_meaning(i, UINT32_MAX));
+    assert_string_equal(trace_label_key(TRACE_LABEL_task), "asyncio task");
+    assert_true(trace_label_is_shown(trace_label_key(TRACE_LABEL_interpreter)));
+    assert_false(trace_label_is_shown(trace_label_key(TRACE_LABEL_task)));
+    assert_false(trace_label_is_shown("of a later version"));
+    for (uint32_t i = 0; i < TRACE_LABEL_COUNT; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            assert_string_not_equal(trace_label_key(i), trace_label_key(k));
     }
 }
 
@@ -661,6 +705,8 @@ int main(void)
         cmocka_unit_test(test_pipe),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_loss_classes),
+        cmocka_unit_test(test_values_and_labels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
