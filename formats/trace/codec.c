@@ -104,13 +104,18 @@ static bool check_ids_of_list(const struct trace_list *list, uint32_t width, uin
     return true;
 }
 
+static bool check_sample_ids(const struct trace_sample *s, const struct trace_ids *ids, struct trace_fault *fault)
+{
+    return check_id(s->thread, TRACE_KIND_thread, false, "sample", ids, fault) &&
+           check_id(s->tuple, TRACE_KIND_tuple, true, "sample", ids, fault) &&
+           check_id(s->label_set, TRACE_KIND_label_set, true, "sample", ids, fault);
+}
+
 bool trace_sample_check(const struct trace_sample *s, const struct trace_ids *ids, struct trace_fault *fault)
 {
     if (s->flags & ~(uint32_t)TRACE_SAMPLE_FLAGS)
         return refuse(fault, "sample: unknown flags %#x", s->flags);
-    return check_id(s->thread, TRACE_KIND_thread, false, "sample", ids, fault) &&
-           check_id(s->tuple, TRACE_KIND_tuple, true, "sample", ids, fault) &&
-           check_id(s->label_set, TRACE_KIND_label_set, true, "sample", ids, fault);
+    return check_sample_ids(s, ids, fault);
 }
 
 static uint32_t take_u32(struct bytes *b)
@@ -129,11 +134,25 @@ static void take_sample(struct bytes *b, uint64_t last_time_ns, uint64_t period,
     s->tuple = take_u32(b);
     s->cpu = take_u32(b);
     s->flags = take_u32(b);
-    s->value = s->flags & TRACE_SAMPLE_VALUE ? bytes_uleb(b) : period;
-    s->label_set = s->flags & TRACE_SAMPLE_LABELS ? take_u32(b) : 0;
+    s->value = period;
+    s->label_set = 0;
+    for (uint32_t left = s->flags & TRACE_SAMPLE_PAYLOADS; left; left &= left - 1) {
+        switch (left & -left) {
+        case TRACE_SAMPLE_VALUE:
+            s->value = bytes_uleb(b);
+            break;
+        case TRACE_SAMPLE_LABELS:
+            s->label_set = take_u32(b);
+            break;
+        default:
+            bytes_uleb(b); /* of a flag that a later version knows */
+        }
+    }
 }
 
-static bool check_samples(const struct trace_samples *r, const struct trace_ids *ids, struct trace_fault *fault)
+/* `newer`: counts the samples with flags that are not known. */
+static bool check_samples(const struct trace_samples *r, const struct trace_ids *ids, uint32_t *newer,
+                          struct trace_fault *fault)
 {
     struct bytes b = bytes_of(r->data.data, r->data.len_bytes);
     uint64_t time_ns = r->time_ns;
@@ -143,8 +162,9 @@ static bool check_samples(const struct trace_samples *r, const struct trace_ids 
         take_sample(&b, time_ns, 0, &s);
         if (b.bad)
             return refuse(fault, "samples.data: sample %u of %u is cut off or malformed", i + 1, r->count);
-        if (!trace_sample_check(&s, ids, fault))
+        if (!check_sample_ids(&s, ids, fault))
             return false;
+        *newer += (s.flags & ~(uint32_t)TRACE_SAMPLE_FLAGS) != 0;
         time_ns = s.time_ns;
     }
     if (bytes_left(&b))
@@ -154,7 +174,7 @@ static bool check_samples(const struct trace_samples *r, const struct trace_ids 
 
 /* The ids that a table of fields does not show. */
 static bool check_inside(const struct trace_record_type *type, const void *record, const struct trace_ids *ids,
-                         struct trace_fault *fault)
+                         uint32_t *newer_samples, struct trace_fault *fault)
 {
     switch ((enum trace_type)type->number) {
     case TRACE_stack:
@@ -164,7 +184,7 @@ static bool check_inside(const struct trace_record_type *type, const void *recor
         return check_ids_of_list(&((const struct trace_label_set *)record)->pairs, 2, TRACE_KIND_string, true,
                                  "label_set.pairs", ids, fault);
     case TRACE_samples:
-        return check_samples(record, ids, fault);
+        return check_samples(record, ids, newer_samples, fault);
     default:
         return true;
     }
@@ -246,7 +266,7 @@ bool trace_encode(struct buf *out, const struct trace_record_type *type, const v
         }
         }
     }
-    return check_inside(type, record, ids, fault);
+    return check_inside(type, record, ids, &(uint32_t){0}, fault);
 }
 
 void trace_sample_encode(struct buf *out, const struct trace_sample *s, uint64_t last_time_ns)
@@ -258,6 +278,7 @@ void trace_sample_encode(struct buf *out, const struct trace_sample *s, uint64_t
     buf_put_uleb(out, s->tuple);
     buf_put_uleb(out, s->cpu);
     buf_put_uleb(out, flags);
+    /* In the order of their bits. */
     if (flags & TRACE_SAMPLE_VALUE)
         buf_put_uleb(out, s->value);
     if (flags & TRACE_SAMPLE_LABELS)
@@ -307,6 +328,7 @@ bool trace_decode(struct bytes payload, const struct trace_record_type *type, co
 
     memset(record, 0, type->struct_size);
     scratch->values.count = 0;
+    scratch->newer_samples = 0;
     for (uint32_t i = 0; i < type->field_count; i++) {
         const struct trace_field *f = &type->fields[i];
         void *at = (char *)record + f->struct_offset;
@@ -362,7 +384,7 @@ bool trace_decode(struct bytes payload, const struct trace_record_type *type, co
             return refuse(fault, "%s.%s is cut off or malformed", type->name, f->name);
     }
     place_lists(type, scratch, record);
-    return check_inside(type, record, ids, fault);
+    return check_inside(type, record, ids, &scratch->newer_samples, fault);
 }
 
 void trace_samples_begin(struct trace_sample_iter *it, const struct trace_samples *samples, uint64_t period)

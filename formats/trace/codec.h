@@ -26,9 +26,10 @@ struct trace_fault {
     char text[sizeof((struct trace_damage *)0)->reason];
 };
 
-/* Room for the lists of the record decoded last; VEC_DEINIT frees it. */
+/* Room for the lists of the record decoded last, which VEC_DEINIT frees. */
 struct trace_scratch {
     VEC(uint64_t) values;
+    uint32_t newer_samples; /* of that record: samples with flags that this version does not know */
 };
 
 /* Appends the payload of `record` (its struct). The DEF and DEFS fields are not looked at. */
@@ -43,8 +44,9 @@ bool trace_decode(struct bytes payload, const struct trace_record_type *type, co
 /* Takes the ids that a record defines, and sets its DEF and DEFS fields. */
 bool trace_define(struct trace_ids *ids, const struct trace_record_type *type, void *record, struct trace_fault *fault);
 
-/* Samples: `last_time_ns` is the time of the sample before, or the record's own. */
+/* Whether a sample may be written: its flags are known, and its ids defined. */
 bool trace_sample_check(const struct trace_sample *s, const struct trace_ids *ids, struct trace_fault *fault);
+/* `last_time_ns` is the time of the sample before, or the record's own. The sample passed trace_sample_check(). */
 void trace_sample_encode(struct buf *out, const struct trace_sample *s, uint64_t last_time_ns);
 
 #endif

@@ -439,6 +439,7 @@ struct error *trace_reader_next(struct trace_reader *r, struct trace_record *rec
             r->stats.ended |= rec->type == TRACE_end;
             if (rec->type == TRACE_samples)
                 count_samples(r, rec->samples.count);
+            r->stats.newer_sample_count += r->scratch.newer_samples;
             *more = true;
             return NULL;
         }

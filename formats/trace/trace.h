@@ -131,13 +131,18 @@ struct trace_list {
 struct trace_sample {
     uint64_t time_ns;
     uint32_t thread, tuple, cpu;
-    uint32_t flags;     /* enum trace_sample_flag */
+    uint32_t flags;     /* enum trace_sample_flag; read from a file: flags that are not known, too */
     uint64_t value;     /* counts; the event's period unless TRACE_SAMPLE_VALUE is set */
     uint32_t label_set; /* 0 for none */
 };
+/*
+ * Flags that this code knows, and those that have a varint behind the flags, known or not: a reader skips what comes
+ * with flags that it does not know.
+ */
 enum {
     TRACE_SAMPLE_FLAGS = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_GIL_KNOWN |
-                         TRACE_SAMPLE_GIL, /* all known; others are rejected */
+                         TRACE_SAMPLE_GIL,
+    TRACE_SAMPLE_PAYLOADS = 0xff03,
 };
 
 /* ---- writing ---- */
@@ -237,6 +242,7 @@ struct trace_reader_stats {
     uint16_t version, least_reader;
     uint64_t file_bytes, raw_bytes, block_count, record_count, epoch_count, unknown_record_count;
     uint64_t damaged_bytes, damage_count, epochs_damaged;
+    uint64_t newer_sample_count;   /* that have flags of a later version; those were ignored */
     uint64_t skipped_sample_count; /* lost with whole blocks; what a damaged block held is not known */
     bool ended; /* an END record was met */
 };

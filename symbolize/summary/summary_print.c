@@ -86,6 +86,9 @@ static void print_file(const struct summary_file *f, FILE *out)
     if (f->stats.unknown_record_count)
         fprintf(out, "  %-14s%s of a newer format\n", "not read",
                 counted(f->stats.unknown_record_count, "record", "records", &n, text, sizeof text));
+    if (f->stats.newer_sample_count)
+        fprintf(out, "  %-14sflags of %s of a newer format\n", "not read",
+                counted(f->stats.newer_sample_count, "sample", "samples", &n, text, sizeof text));
     if (f->stats.damage_count) {
         fprintf(out, "  %-14s%s", "damaged", counted(f->stats.damaged_bytes, "byte", "bytes", &n, text, sizeof text));
         fprintf(out, " skipped in %s", counted(f->stats.damage_count, "place", "places", &n, text, sizeof text));

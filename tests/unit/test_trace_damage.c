@@ -482,7 +482,6 @@ static void test_bad_samples(void **state)
         {{.thread = 4000}, "sample: thread 4000 is not defined"},
         {{.thread = 1, .tuple = 4000}, "sample: tuple 4000 is not defined"},
         {{.thread = 1, .label_set = 4000}, "sample: label_set 4000 is not defined"},
-        {{.thread = 1, .flags = 32}, "sample: unknown flags 0x20"},
     };
     struct full *f = full_create();
     const struct trace_record_type *type = trace_record_type(TRACE_samples);
@@ -513,6 +512,116 @@ static void test_bad_samples(void **state)
     struct trace_samples record = {.event = 1, .count = UINT32_MAX, .data = {(const uint8_t *)"\x80\x80", 2}};
     struct outcome o = read_with_payload(f, TRACE_samples, payload_of(type, &record, type->field_count));
     assert_string_equal(o.first.reason, "samples.data: sample 1 of 4294967295 is cut off or malformed");
+    buf_deinit(&data);
+    full_destroy(f);
+}
+
+/* ---- flags of later versions ---- */
+
+/* A sample of thread 1 with any flags, and what stands behind them. */
+static void put_sample(struct buf *out, uint64_t flags, const uint64_t *payloads, uint32_t payload_count)
+{
+    buf_put_zigzag(out, 5);
+    buf_put_uleb(out, 1); /* thread */
+    buf_put_uleb(out, 0); /* tuple */
+    buf_put_uleb(out, 3); /* cpu */
+    buf_put_uleb(out, flags);
+    for (uint32_t i = 0; i < payload_count; i++)
+        buf_put_uleb(out, payloads[i]);
+}
+
+static struct outcome read_samples(const struct full *f, const struct buf *data, uint32_t count)
+{
+    const struct trace_record_type *type = trace_record_type(TRACE_samples);
+    struct trace_samples record = {.event = 1, .time_ns = 100, .count = count, .data = {data->data, data->len_bytes}};
+
+    return read_with_payload(f, TRACE_samples, payload_of(type, &record, type->field_count));
+}
+
+static const struct newer_flags {
+    uint64_t flags, payloads[12];
+    uint32_t payload_count;
+    uint64_t value; /* 7: the period */
+    uint32_t label_set;
+} newer_flags[] = {
+    /* without a payload */
+    {.flags = 1 << 5, .value = 7},
+    {.flags = 1 << 7, .value = 7},
+    {.flags = UINT64_C(1) << 31, .value = 7},
+    {.flags = 0xffff00fc, .value = 7}, /* all that there are */
+    /* with one, of any length */
+    {.flags = 1 << 8, .payloads = {0}, .payload_count = 1, .value = 7},
+    {.flags = 1 << 15, .payloads = {UINT64_MAX}, .payload_count = 1, .value = 7},
+    {.flags = 0xff00, .payloads = {1, 2, 300, 70000, 1, 2, 3, UINT64_MAX}, .payload_count = 8, .value = 7},
+    /* beside those that are known */
+    {.flags = 1 << 9 | 3, .payloads = {250, 1, 99}, .payload_count = 3, .value = 250, .label_set = 1},
+    {.flags = 1 << 10 | 1 << 6 | 2, .payloads = {1, 99}, .payload_count = 2, .value = 7, .label_set = 1},
+    {.flags = 0xffffffff, .payloads = {5, 1, 1, 2, 3, 4, 5, 6, 7, 8}, .payload_count = 10, .value = 5, .label_set = 1},
+};
+
+/* Flags that are not known are skipped with what comes with them: the samples behind are read as they are. */
+static void test_newer_sample_flags(void **state)
+{
+    struct full *f = full_create();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof newer_flags / sizeof newer_flags[0]; i++) {
+        const struct newer_flags *n = &newer_flags[i];
+        struct buf data = {0};
+        put_sample(&data, n->flags, n->payloads, n->payload_count);
+        put_sample(&data, TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_VALUE, &(uint64_t){4711}, 1);
+        struct outcome o = read_samples(f, &data, 2);
+        assert_int_equal(o.stats.damage_count, 0);
+        assert_int_equal(o.records, f->whole.records);
+        assert_int_equal(o.stats.newer_sample_count, 1);
+
+        struct trace_samples record = {.time_ns = 100, .count = 2, .data = {data.data, data.len_bytes}};
+        struct trace_sample_iter it;
+        struct trace_sample s;
+        trace_samples_begin(&it, &record, 7);
+        assert_true(trace_samples_next(&it, &s));
+        assert_int_equal(s.time_ns, 105);
+        assert_int_equal(s.flags, n->flags);
+        assert_int_equal(s.value, n->value);
+        assert_int_equal(s.label_set, n->label_set);
+        assert_true(trace_samples_next(&it, &s));
+        assert_int_equal(s.time_ns, 110);
+        assert_int_equal(s.flags, TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_VALUE);
+        assert_int_equal(s.value, 4711);
+        assert_false(trace_samples_next(&it, &s));
+        buf_deinit(&data);
+    }
+    full_destroy(f);
+}
+
+/* Where a payload is missing, or has no end, the record is damaged: nothing tells where the next sample begins. */
+static void test_newer_sample_flags_damaged(void **state)
+{
+    static const uint64_t payloads[] = {300, 1, 70000};
+    struct full *f = full_create();
+    struct buf data = {0};
+
+    (void)state;
+    put_sample(&data, 1 << 12 | 3, payloads, 3);
+    for (size_t len = 0; len < data.len_bytes; len++) {
+        struct buf cut = {.data = data.data, .len_bytes = len};
+        struct outcome o = read_samples(f, &cut, 1);
+        assert_int_equal(o.stats.damage_count, 1);
+        assert_string_equal(o.first.reason, "samples.data: sample 1 of 1 is cut off or malformed");
+    }
+    assert_int_equal(read_samples(f, &data, 1).stats.damage_count, 0);
+    /* A payload of more than 64 bits; flags of more than 32. */
+    buf_clear(&data);
+    put_sample(&data, 1 << 8, NULL, 0);
+    buf_put(&data, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10);
+    assert_string_equal(read_samples(f, &data, 1).first.reason, "samples.data: sample 1 of 1 is cut off or malformed");
+    buf_clear(&data);
+    put_sample(&data, UINT64_C(1) << 32, NULL, 0);
+    assert_string_equal(read_samples(f, &data, 1).first.reason, "samples.data: sample 1 of 1 is cut off or malformed");
+    /* A payload where no flag announces one is the next sample's, and that makes no sense. */
+    buf_clear(&data);
+    put_sample(&data, 1 << 5, payloads, 1);
+    assert_string_equal(read_samples(f, &data, 1).first.reason, "samples.data: 2 bytes after the last sample");
     buf_deinit(&data);
     full_destroy(f);
 }
@@ -678,6 +787,8 @@ int main(void)
         cmocka_unit_test(test_malformed_fields),
         cmocka_unit_test(test_records_of_other_ages),
         cmocka_unit_test(test_bad_samples),
+        cmocka_unit_test(test_newer_sample_flags),
+        cmocka_unit_test(test_newer_sample_flags_damaged),
         cmocka_unit_test(test_bad_blocks),
         cmocka_unit_test(test_hostile_search),
     };
