@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fails when docs/trace-format.md lacks a record or a field of records.def (in its place and with its type), a value of
-# enums.def, a label of labels.def, or a reason or class of losses.def; or has one that the code has not.
+# enums.def, a fact of trace.h, a label of labels.def, or a reason or class of losses.def; or has one that the code has not.
 # usage: check-format-doc.sh [TOP]
 set -eu
 cd "${1:-$(dirname "$0")/..}"
@@ -30,6 +30,10 @@ sed -n '/^## Values/,/^## Loss reasons/p' "$doc" | awk -F' *[|] *' '
     /^### / { split($0, w, " "); name = w[2] }
     name && /^[|] [0-9]/ { gsub("^`|`$", "", $3); print "value", name, $2, $3, $4 }' | sort >"$dir/values.doc"
 
+# "fact KEY".
+sed -n 's/^#define TRACE_META_[A-Z_]* "\(.*\)"$/fact \1/p' formats/trace/trace.h >"$dir/facts.code"
+sed -n '/^## Facts/,/^## Labels/s/^| `\([^`]*\)` | .*/fact \1/p' "$doc" >"$dir/facts.doc"
+
 # "label KEY yes|no".
 sed -n 's/^LABEL([a-z_]*, *"\([^"]*\)", *\([A-Z]*\),.*/label \1 \2/p' formats/trace/labels.def |
     sed -e 's/SHOWN$/yes/' -e 's/HIDDEN$/no/' >"$dir/labels.code"
@@ -42,7 +46,7 @@ sed -n 's/^ *LOSS_CLASS_\([a-z_]*\),.*/class \1/p' formats/trace/trace.h | grep 
 sed -n '/^## Loss reasons/,/^## Changes/s/^| \([a-z_]*\) | [^|]* |$/class \1/p' "$doc" | grep -v 'class class' >"$dir/classes.doc"
 
 failed=0
-for what in records values labels losses classes; do
+for what in records values facts labels losses classes; do
     [ -s "$dir/$what.code" ] || { echo "check-format-doc.sh: cannot read the table of $what" >&2; exit 1; }
     if ! diff "$dir/$what.code" "$dir/$what.doc" >"$dir/diff"; then
         echo "$doc and the code differ in $what (<: only in the code, >: only in the document):" >&2

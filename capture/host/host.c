@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -126,6 +127,32 @@ static void read_kernel_build_id(struct host *h)
     free(text);
 }
 
+/* "model name" of the first CPU, as x86 has it in /proc/cpuinfo. With many CPUs that is long: it is read to there. */
+static void read_cpu_model(struct host *h)
+{
+    static const char key[] = "model name";
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char line[512];
+
+    while (f && !h->cpu_model[0] && fgets(line, sizeof line, f)) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, key, sizeof key - 1) || !value)
+            continue;
+        value += 1 + strspn(value + 1, " \t");
+        snprintf(h->cpu_model, sizeof h->cpu_model, "%.*s", (int)strcspn(value, "\n"), value);
+    }
+    if (f)
+        fclose(f);
+}
+
+static void read_memory(struct host *h)
+{
+    struct sysinfo info;
+
+    if (!sysinfo(&info))
+        h->memory_bytes = (uint64_t)info.totalram * info.mem_unit;
+}
+
 static void read_capabilities(struct host *h)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -165,6 +192,8 @@ struct error *host_read(struct host *h)
     read_boot_id(h);
     read_kernel_build_id(h);
     read_capabilities(h);
+    read_cpu_model(h);
+    read_memory(h);
     h->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK);
     h->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid", -2);
     h->kptr_restrict = (int)read_number("/proc/sys/kernel/kptr_restrict", -2);

@@ -27,6 +27,8 @@ struct host {
     int kptr_restrict;        /* -2 unknown */
     uint64_t perf_max_sample_rate;
     bool own_pid_namespace;   /* of the recorder: not the initial one */
+    char cpu_model[128];      /* "" unknown */
+    uint64_t memory_bytes;    /* that the kernel can use; 0 unknown */
     int *cpus;                /* online; owned */
     uint32_t cpu_count;
 };

@@ -68,11 +68,12 @@ struct error *command_fork(char *const argv[], const struct command_context *con
     return NULL;
 }
 
-struct error *command_go(struct command *c, const char *name)
+struct error *command_go(struct command *c, const char *name, uint64_t time_ns)
 {
     int e = 0;
     ssize_t n;
 
+    c->started_ns = time_ns;
     if (write(c->go_fd, "", 1) != 1)
         return error_os(errno, "the command cannot be let go");
     close(c->go_fd);
@@ -90,10 +91,20 @@ struct error *command_go(struct command *c, const char *name)
     return NULL;
 }
 
-bool command_poll(struct command *c)
+static uint64_t ns_of(struct timeval t)
 {
-    if (!c->exited && c->pid > 0 && waitpid(c->pid, &c->status, WNOHANG) == c->pid)
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_usec * 1000;
+}
+
+bool command_poll(struct command *c, uint64_t time_ns)
+{
+    struct rusage usage;
+
+    if (!c->exited && c->pid > 0 && wait4(c->pid, &c->status, WNOHANG, &usage) == c->pid) {
         c->exited = true;
+        c->wall_ns = time_ns - c->started_ns;
+        c->cpu_ns = ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
+    }
     return c->exited;
 }
 

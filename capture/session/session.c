@@ -107,7 +107,7 @@ static struct error *wait_until(const struct session *s, struct pollfd *fds, uin
     if (ppoll(fds, count, &wait, NULL) < 0 && errno != EINTR)
         return error_os(errno, "waiting failed");
     *now = now_ns();
-    if (*now < due && !fds[3].revents) {
+    if (*now < due && !fds[3].revents && !fds[1].revents) { /* the end of the command is seen at once */
         uint64_t until = last + session_news_ns(s, *now);
         if (until < *now + EVENT_DELAY_NS)
             until = *now + EVENT_DELAY_NS;
@@ -138,7 +138,7 @@ static struct error *loop(struct session *s)
         TRY(wait_until(s, fds, 4 + sideband_count, last, due, &now));
         if (fds[0].revents)
             read_signals(s);
-        if (s->command.pid > 0 && command_poll(&s->command))
+        if (s->command.pid > 0 && command_poll(&s->command, now_ns()))
             end_with(s, TRACE_END_COMMAND);
         if (o->duration_ns && now >= s->start_ns + o->duration_ns)
             end_with(s, TRACE_END_DURATION);
@@ -214,7 +214,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         err = sampler_enable(s->sampler);
     if (!err && options->command) {
         s->command_fd = (int)syscall(SYS_pidfd_open, s->command.pid, 0);
-        err = command_go(&s->command, options->command[0]);
+        err = command_go(&s->command, options->command[0], now_ns());
     }
     if (!err) {
         err = loop(s);
@@ -227,7 +227,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         /* We end before the command does: it is told, and its end is waited for. */
         interrupt_allow();
         kill(s->command.pid, SIGTERM);
-        while (!command_poll(&s->command))
+        while (!command_poll(&s->command, now_ns()))
             poll(&(struct pollfd){.fd = s->command_fd, .events = POLLIN}, 1, 1000);
     }
     if (!err && s->command.exited)

@@ -3,6 +3,7 @@
 #include "capture/session/session_files.h"
 
 #include <inttypes.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/session/interrupt.h"
@@ -106,6 +107,29 @@ static struct error *first(struct error *err, struct error *later)
     return err;
 }
 
+static void put_number(struct session *s, const char *key, uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    trace_builder_meta(s->builder, key, text);
+}
+
+/* What came of the command, if there was one and it has ended. */
+static void put_command(struct session *s)
+{
+    const struct command *c = &s->command;
+
+    if (!c->exited)
+        return;
+    if (WIFSIGNALED(c->status))
+        put_number(s, TRACE_META_SIGNAL, (uint64_t)WTERMSIG(c->status));
+    else
+        put_number(s, TRACE_META_EXIT_STATUS, (uint64_t)WEXITSTATUS(c->status));
+    put_number(s, TRACE_META_WALL_NS, c->wall_ns);
+    put_number(s, TRACE_META_CPU_NS, c->cpu_ns);
+}
+
 /*
  * Puts into the file what stands at its end, and closes it, whatever fails on the way. Everything up to `time_ns` has
  * been recorded.
@@ -141,6 +165,8 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses);
     trace_builder_ticks(s->builder, time_ns, ticks, tick_count);
+    if (reason != TRACE_END_ROTATED)
+        put_command(s);
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
     s->file_lost = session_lost_samples(s);
     interrupt_allow(); /* from fsync(), too */

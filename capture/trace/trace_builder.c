@@ -102,6 +102,14 @@ struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns)
     return NULL;
 }
 
+void trace_builder_meta(struct trace_builder *b, const char *key, const char *value)
+{
+    struct trace_writer *w = b->o.writer;
+    struct trace_meta record = {.key = trace_writer_cstr(w, key), .value = trace_writer_cstr(w, value)};
+
+    trace_writer_put(w, TRACE_meta, &record);
+}
+
 struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns)
 {
     struct trace_writer *w = b->o.writer;
@@ -126,13 +134,12 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
         .cpu_count = h->cpu_count,
         .page_size = (uint32_t)sysconf(_SC_PAGESIZE),
         .tool = trace_writer_cstr(w, "pycap " TOOL_VERSION),
+        .cpu_model = trace_writer_cstr(w, h->cpu_model),
+        .memory_bytes = h->memory_bytes,
     };
     trace_writer_put(w, TRACE_host, &host);
-    for (uint32_t i = 0; i < b->o.settings->list.count; i++) {
-        const struct setting *setting = &b->o.settings->list.data[i];
-        struct trace_meta meta = {.key = trace_writer_cstr(w, setting->key), .value = trace_writer_cstr(w, setting->value)};
-        trace_writer_put(w, TRACE_meta, &meta);
-    }
+    for (uint32_t i = 0; i < b->o.settings->list.count; i++)
+        trace_builder_meta(b, b->o.settings->list.data[i].key, b->o.settings->list.data[i].value);
     struct trace_event event = {
         .name = trace_writer_cstr(w, b->o.event.name),
         .unit = trace_writer_cstr(w, b->o.event.unit),

@@ -27,6 +27,8 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
 void trace_builder_hold_perf_maps(struct trace_builder *b);
 /* Symbols that the processes wrote of their generated code. Before the losses and the end of a file. */
 struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns);
+/* A fact about the capture; what is not known at its start. */
+void trace_builder_meta(struct trace_builder *b, const char *key, const char *value);
 /* Losses so far, by reason: what has come since the call before is written. */
 void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
 /* The period is another from now on. */

@@ -85,6 +85,12 @@ enum trace_enumeration {
 /* What a value of an enumeration stands for; NULL for one that this version does not know. */
 const char *trace_value_meaning(enum trace_enumeration enumeration, uint32_t value);
 
+/* Keys of META that programs read, docs/trace-format.md says of what; all others are for people. Values are decimal. */
+#define TRACE_META_EXIT_STATUS "command.exit_status"
+#define TRACE_META_SIGNAL "command.signal"
+#define TRACE_META_WALL_NS "command.wall_ns"
+#define TRACE_META_CPU_NS "command.cpu_ns"
+
 /* Labels of samples, as labels.def has them. */
 enum trace_label {
 #define LABEL(name, key, shown, meaning) TRACE_LABEL_##name,

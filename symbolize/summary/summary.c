@@ -77,8 +77,10 @@ static bool load_host(struct summary *s, const struct epoch *e, const struct tra
     f->kernel = keep(s, epoch_text(e, host->kernel_release));
     f->machine = keep(s, epoch_text(e, host->machine));
     f->tool = keep(s, epoch_text(e, host->tool));
+    f->cpu_model = keep(s, epoch_text(e, host->cpu_model));
     f->cpu_count = host->cpu_count;
-    return f->hostname && f->kernel && f->machine && f->tool;
+    f->memory_bytes = host->memory_bytes;
+    return f->hostname && f->kernel && f->machine && f->tool && f->cpu_model;
 }
 
 static bool load_meta(struct summary *s, const struct epoch *e, const struct trace_meta *meta)

@@ -13,8 +13,9 @@ struct pair {
 
 struct summary_file {
     const char *path, *name; /* as it was given; as outputs call it */
-    const char *hostname, *kernel, *machine, *tool; /* NULL until a HOST record came */
+    const char *hostname, *kernel, *machine, *tool, *cpu_model; /* NULL until a HOST record came */
     uint32_t cpu_count;
+    uint64_t memory_bytes; /* 0: the trace does not say */
     bool has_clock, has_start;
     uint64_t start_ns, last_ns; /* CLOCK_MONOTONIC */
     uint64_t clock_monotonic_ns, clock_realtime_ns;

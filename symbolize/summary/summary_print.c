@@ -64,6 +64,59 @@ static void print_time(const struct summary_file *f, FILE *out)
         fprintf(out, "  %-14s%s\n", "recorded", text);
 }
 
+static void print_host(const struct summary_file *f, FILE *out)
+{
+    struct number n;
+    char text[64];
+
+    if (!f->hostname)
+        return;
+    fprintf(out, "  %-14s%s, Linux %s %s, %s\n", "host", f->hostname, f->kernel, f->machine,
+            counted(f->cpu_count, "CPU", "CPUs", &n, text, sizeof text));
+    if (f->cpu_model[0])
+        fprintf(out, "  %-14s%s\n", "CPU", f->cpu_model);
+    if (f->memory_bytes)
+        fprintf(out, "  %-14s%s bytes\n", "memory", grouped(f->memory_bytes, &n));
+    fprintf(out, "  %-14s%s\n", "recorder", f->tool);
+}
+
+/* The value of a META record; NULL: the file has none of that key. */
+static const char *meta_of(const struct summary_file *f, const char *key)
+{
+    for (size_t i = 0; i < f->meta.count; i++) {
+        if (!strcmp(f->meta.data[i].key, key))
+            return f->meta.data[i].value;
+    }
+    return NULL;
+}
+
+static const char *const command_keys[] = {TRACE_META_EXIT_STATUS, TRACE_META_SIGNAL, TRACE_META_WALL_NS,
+                                           TRACE_META_CPU_NS};
+
+static bool is_of_command(const char *key)
+{
+    for (size_t i = 0; i < sizeof command_keys / sizeof *command_keys; i++) {
+        if (!strcmp(key, command_keys[i]))
+            return true;
+    }
+    return false;
+}
+
+static void print_command(const struct summary_file *f, FILE *out)
+{
+    const char *status = meta_of(f, TRACE_META_EXIT_STATUS), *number = meta_of(f, TRACE_META_SIGNAL);
+    const char *wall = meta_of(f, TRACE_META_WALL_NS), *cpu = meta_of(f, TRACE_META_CPU_NS);
+
+    if (!status && !number)
+        return;
+    fprintf(out, "  %-14s%s %s", "command", status ? "exit status" : "ended by signal", status ? status : number);
+    if (wall)
+        fprintf(out, ", %.3f s", (double)strtoull(wall, NULL, 10) / 1e9);
+    if (cpu)
+        fprintf(out, ", %.3f s of CPU", (double)strtoull(cpu, NULL, 10) / 1e9);
+    fputc('\n', out);
+}
+
 static void print_file(const struct summary_file *f, FILE *out)
 {
     struct number n;
@@ -71,11 +124,12 @@ static void print_file(const struct summary_file *f, FILE *out)
 
     fprintf(out, "%s\n", f->name);
     print_time(f, out);
-    if (f->hostname)
-        fprintf(out, "  %-14s%s, Linux %s %s, %s\n  %-14s%s\n", "host", f->hostname, f->kernel, f->machine,
-                counted(f->cpu_count, "CPU", "CPUs", &n, text, sizeof text), "recorder", f->tool);
-    for (size_t i = 0; i < f->meta.count; i++)
-        fprintf(out, "  %-14s%s\n", f->meta.data[i].key, f->meta.data[i].value);
+    print_host(f, out);
+    for (size_t i = 0; i < f->meta.count; i++) {
+        if (!is_of_command(f->meta.data[i].key))
+            fprintf(out, "  %-13s %s\n", f->meta.data[i].key, f->meta.data[i].value);
+    }
+    print_command(f, out);
     fprintf(out, "  %-14s%.3f s, %s\n", "duration", (double)(f->last_ns - f->start_ns) / 1e9,
             f->has_end ? end_reason(f->end.reason) : "NOT ended in good order: the recorder died or the file was cut");
     fprintf(out, "  %-14s%s bytes", "size", grouped(f->stats.file_bytes, &n));

@@ -93,6 +93,89 @@ def test_summary_tells_of_samples_not_recorded(tmp_path):
     assert (seen, idle, others + unwanted, recorded) == in_file, f"{told}\n{account.text()}"
 
 
+def metas(pysym, trace):
+    """The META records of a trace; of a key that comes again, the last."""
+    done = pysym(trace, "--format", "dump")
+    assert done.returncode in (0, 3), done.stderr
+    # Ids of strings begin anew with each epoch, and a string stands before what refers to it.
+    strings, found = {}, {}
+    for line in done.stdout.splitlines():
+        if match := re.match(r'string id=(\d+) data="([^"]*)"', line):
+            strings[match[1]] = match[2]
+        elif match := re.match(r"meta key=(\d+) value=(\d+)", line):
+            found[strings[match[1]]] = strings[match[2]]
+    return found
+
+
+def of_command(pysym, trace):
+    return {key: int(value) for key, value in metas(pysym, trace).items() if key.startswith("command.")}
+
+
+# Its child takes 0.3 s of CPU, it takes 0.2 s itself, and sleeps for 0.5 s.
+WORK = f"""
+import os, subprocess, sys, time
+def spin(seconds):
+    while time.process_time() < seconds: pass
+if len(sys.argv) > 2:
+    spin(.3)
+else:
+    subprocess.run([{PYTHON!r}, __file__, "", "child"], check=True)
+    spin(.2)
+    time.sleep(.5)
+    print(time.process_time() + sum(os.times()[2:4]))
+    sys.stdout.flush()
+    exec(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("backend", ["bpf", "proc"])
+@pytest.mark.parametrize("end, key, value, code", [
+    ("sys.exit(7)", "command.exit_status", 7, 7), ("os.kill(os.getpid(), 9)", "command.signal", 9, 128 + 9)])
+def test_what_came_of_the_command(tmp_path, pysym, backend, end, key, value, code):
+    """How it ended, how long it took, and its CPU time with that of the child it waited for."""
+    if backend == "bpf" and why_no_bpf():
+        pytest.skip(why_no_bpf())
+    program, trace = tmp_path / "work.py", tmp_path / "t.bin"
+    program.write_text(WORK)
+    begin = time.monotonic()
+    done = subprocess.run([PYCAP, "record", "-q", "--backend", backend, "-o", trace, "--", PYTHON, program, end],
+                          capture_output=True, text=True, timeout=300)
+    whole_ns = (time.monotonic() - begin) * 1e9
+    assert done.returncode == code, done.stderr
+    found = of_command(pysym, trace)
+    assert found.keys() == {key, "command.wall_ns", "command.cpu_ns"} and found[key] == value, found
+    assert .5e9 < found["command.wall_ns"] < whole_ns, found
+    # What it knew of its CPU time just before its end (os.times() counts in hundredths of a second) is not more.
+    told_ns = float(done.stdout) * 1e9
+    assert told_ns - 2e7 <= found["command.cpu_ns"] <= 2 * found["command.wall_ns"], (found, told_ns)
+    summary = pysym(trace, "--format", "summary").stdout
+    how = f"exit status {value}" if key == "command.exit_status" else f"ended by signal {value}"
+    assert re.search(rf"^  command       {how}, \d+\.\d+ s, \d+\.\d+ s of CPU$", summary, re.M), summary
+
+
+def test_nothing_came_of_the_command(tmp_path, pysym):
+    """Where the capture ends before the command does, or has none, the trace says nothing of it."""
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    cut, other = tmp_path / "cut.bin", tmp_path / "other.bin"
+    subprocess.run([PYCAP, "record", "-q", "-d", "0.5", "-o", cut, "--", "sleep", "60"], timeout=300, check=False)
+    subprocess.run([PYCAP, "record", "-q", "-a", "-d", "0.5", "-o", other], timeout=300, check=True)
+    for trace in (cut, other):
+        assert metas(pysym, trace)["backend"] == "bpf"
+        assert not of_command(pysym, trace)
+
+
+def test_last_file_tells_of_the_command(tmp_path, pysym):
+    if why_no_bpf():
+        pytest.skip(why_no_bpf())
+    subprocess.run([PYCAP, "record", "-q", "--rotate", "1s", "-o", tmp_path / "t-%t.bin", "--", PYTHON, "-c",
+                    "import time\nend = time.monotonic() + 2.5\nwhile time.monotonic() < end: pass"], timeout=300, check=True)
+    traces = sorted(tmp_path.glob("t-*.bin"))
+    assert len(traces) >= 2
+    for trace in traces:
+        assert bool(of_command(pysym, trace)) == (trace == traces[-1]), trace
+
+
 def test_deep_path(tmp_path, pysym):
     """An interpreter whose path is longer than 255 bytes: the module has the whole path, cut nowhere."""
     if why_no_bpf():

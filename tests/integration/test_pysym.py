@@ -313,6 +313,17 @@ def test_summary(make, pysym):
     assert re.search(r"Losses\n  none\n", text), text
 
 
+def test_summary_of_host_and_command(make, pysym):
+    """What a trace may say of the machine and of the command; one that does not has no line of it."""
+    plain = good(pysym(make(samples=10), "-f", "summary"))
+    assert "CPU  " not in plain and "memory" not in plain and "command" not in plain, plain
+    text = good(pysym(make(samples=10, hardware=1, command=1), "-f", "summary"))
+    assert "  CPU           Made-up CPU @ 2.00GHz\n  memory        8,589,934,592 bytes\n" in text, text
+    assert re.findall(r".*command.*", text) == ["  command       exit status 3, 2.500 s, 1.251 s of CPU"], text
+    text = good(pysym(make(samples=10, command=2), "-f", "summary"))
+    assert re.findall(r".*command.*", text) == ["  command       ended by signal 9, 2.500 s, 1.251 s of CPU"], text
+
+
 def test_dump_has_every_sample_and_record(make, pysym):
     text = good(pysym(make(samples=50), "-f", "dump"))
     assert len(re.findall(r"^  sample ", text, re.M)) == 50

@@ -22,6 +22,8 @@
  *     end=1               end in good order
  *     foreign=0           from a machine that nobody knows, with snapshots in place of native stacks
  *     pid=1000            of the first process
+ *     hardware=0          the host's CPU model and memory
+ *     command=0           at the end, what came of a command: 1 it exited with 3, 2 signal 9 ended it
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -60,6 +62,8 @@ enum {
     END,
     FOREIGN,
     PID,
+    HARDWARE,
+    COMMAND,
     SETTING_COUNT,
 };
 
@@ -240,6 +244,10 @@ static void put_host(struct maker *m)
         .page_size = 4096,
         .tool = str(m, "make_trace"),
     };
+    if (get(m, HARDWARE)) {
+        host.cpu_model = str(m, "Made-up CPU @ 2.00GHz");
+        host.memory_bytes = UINT64_C(8) << 30;
+    }
     struct trace_clock clock = {.monotonic_ns = START_S * NS_PER_US * 1000000,
                                 .realtime_ns = UINT64_C(1700000000000000000)};
 
@@ -312,6 +320,13 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
     }
 }
 
+static void put_meta(struct maker *m, const char *key, const char *value)
+{
+    struct trace_meta meta = {.key = str(m, key), .value = str(m, value)};
+
+    trace_writer_put(m->w, TRACE_meta, &meta);
+}
+
 static void make(struct maker *m)
 {
     uint64_t time_ns = START_S * NS_PER_US * 1000000, flushed_ns = time_ns;
@@ -335,6 +350,11 @@ static void make(struct maker *m)
             trace_writer_flush(m->w);
             flushed_ns = time_ns;
         }
+    }
+    if (get(m, COMMAND)) {
+        put_meta(m, get(m, COMMAND) == 1 ? TRACE_META_EXIT_STATUS : TRACE_META_SIGNAL, get(m, COMMAND) == 1 ? "3" : "9");
+        put_meta(m, TRACE_META_WALL_NS, "2500000000");
+        put_meta(m, TRACE_META_CPU_NS, "1250999000");
     }
     if (get(m, LOSSES)) {
         struct trace_loss loss = {.time_ns = time_ns,
@@ -386,6 +406,8 @@ int main(int argc, char **argv)
                           [END] = {"end", 1},
                           [FOREIGN] = {"foreign", 0},
                           [PID] = {"pid", 1000},
+                          [HARDWARE] = {"hardware", 0},
+                          [COMMAND] = {"command", 0},
                       }};
     struct error *err;
 

@@ -279,6 +279,29 @@ static void test_cpus(void **state)
     }
 }
 
+/* What the trace says of the machine is what /proc says. */
+static void test_hardware(void **state)
+{
+    struct host h;
+    char *cpus, *memory;
+
+    (void)state;
+    OK(host_read(&h));
+    OK(procfs_read("/proc/cpuinfo", &cpus, NULL));
+    OK(procfs_read("/proc/meminfo", &memory, NULL));
+    unsigned long long kib = 0;
+    assert_int_equal(sscanf(memory, "MemTotal: %llu kB", &kib), 1);
+    assert_int_equal(h.memory_bytes, kib * 1024);
+    char expected[sizeof h.cpu_model] = "";
+    const char *line = strstr(cpus, "model name");
+    if (line)
+        sscanf(line, "model name : %127[^\n]", expected);
+    assert_string_equal(h.cpu_model, expected);
+    free(cpus);
+    free(memory);
+    host_deinit(&h);
+}
+
 /* ---- kernels that sampling can hang ---- */
 
 static void test_kernel_hang(void **state)
@@ -647,7 +670,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
-        cmocka_unit_test(test_cpus),     cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
+        cmocka_unit_test(test_cpus),     cmocka_unit_test(test_hardware),
+        cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
         cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_slots),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_trace_notes),    cmocka_unit_test(test_kernel_hang_override),
