@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents are interned, so a function that many processes share is kept once. */
+/*
+ * Code objects by contents. What is kept of one is the payload of its CODE record, as
+ * the trace's codec encodes it, so a field of the record cannot be forgotten here.
+ */
 #include "capture/trace/codes.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,16 +15,17 @@
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/code.h"
+#include "formats/trace/codec.h"
 
 /* Names of a thousand characters and the line tables of functions of some 100,000 lines. */
 static const struct py_code_limits limits = {.string_max_bytes = 16 << 10, .line_table_max_bytes = 1 << 20};
 
 struct codes {
-    struct intern contents; /* of serialized records */
+    struct intern payloads; /* of CODE records */
     VEC(struct code_place) places;
     struct codes_counts counts;
-    struct buf storage, packed;
-    uint64_t bytes; /* of contents */
+    struct buf storage, payload; /* scratch */
+    uint64_t bytes; /* of payloads */
     struct py_walk *walk; /* for fingerprints of live objects */
 };
 
@@ -42,10 +47,10 @@ void codes_destroy(struct codes *c)
 {
     if (!c)
         return;
-    intern_deinit(&c->contents);
+    intern_deinit(&c->payloads);
     VEC_DEINIT(&c->places);
     buf_deinit(&c->storage);
-    buf_deinit(&c->packed);
+    buf_deinit(&c->payload);
     free(c->walk);
     free(c);
 }
@@ -60,57 +65,23 @@ struct codes_counts codes_counts(const struct codes *c)
     return c->counts;
 }
 
-/* The variable parts of a record, in one order. */
-static void parts_of(struct trace_code *r, struct trace_bytes *parts[4])
-{
-    parts[0] = &r->name;
-    parts[1] = &r->qualname;
-    parts[2] = &r->filename;
-    parts[3] = &r->line_table;
-}
+/* A CODE record refers to nothing: its payload is the same bytes in every epoch, and says when two are equal. */
+static const struct trace_ids no_ids;
 
-/*
- * What is interned: the record's struct, cleared of padding, with its pointers as offsets, and behind it what they
- * point to.
- */
-static struct error *keep(struct codes *c, const struct trace_code *record, uint32_t *index)
+struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index)
 {
-    struct trace_code flat;
-    struct trace_bytes *from[4], *to[4];
-    uint64_t at = sizeof flat;
+    struct trace_fault fault;
     bool added;
 
-    memset(&flat, 0, sizeof flat);
-    flat.python_version = record->python_version;
-    flat.python_flags = record->python_flags;
-    flat.first_line = record->first_line;
-    flat.co_flags = record->co_flags;
-    flat.code_len_bytes = record->code_len_bytes;
-    flat.name_form = record->name_form;
-    flat.name_len = record->name_len;
-    flat.qualname_form = record->qualname_form;
-    flat.qualname_len = record->qualname_len;
-    flat.filename_form = record->filename_form;
-    flat.filename_len = record->filename_len;
-    flat.line_table_form = record->line_table_form;
-    flat.line_table_len = record->line_table_len;
-    parts_of((struct trace_code *)record, from);
-    parts_of(&flat, to);
-    for (int i = 0; i < 4; i++) {
-        to[i]->data = (const uint8_t *)(uintptr_t)at;
-        to[i]->len_bytes = from[i]->len_bytes;
-        at += from[i]->len_bytes;
-    }
-    buf_clear(&c->packed);
-    buf_put(&c->packed, &flat, sizeof flat);
-    for (int i = 0; i < 4; i++)
-        buf_put(&c->packed, from[i]->data, from[i]->len_bytes);
-    if (c->packed.bad)
+    buf_clear(&c->payload);
+    if (!trace_encode(&c->payload, trace_record_type(TRACE_code), record, &no_ids, &fault))
+        return error_create(ERROR_LIMIT, "a code object cannot be recorded: %s", fault.text);
+    if (c->payload.bad)
         return error_no_memory();
-    uint32_t id = intern_id(&c->contents, c->packed.data, (uint32_t)c->packed.len_bytes, &added);
+    uint32_t id = intern_id(&c->payloads, c->payload.data, (uint32_t)c->payload.len_bytes, &added);
     if (id == INTERN_NONE || (added && !VEC_PUSH(&c->places, ((struct code_place){0}))))
         return error_no_memory();
-    c->bytes += added ? c->packed.len_bytes : 0;
+    c->bytes += added ? c->payload.len_bytes : 0;
     *index = id;
     return NULL;
 }
@@ -122,20 +93,20 @@ uint64_t codes_bytes(const struct codes *c)
 
 void codes_clear(struct codes *c)
 {
-    intern_deinit(&c->contents);
+    intern_deinit(&c->payloads);
     VEC_DEINIT(&c->places);
     c->bytes = 0;
 }
 
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out)
 {
-    const struct intern_entry *e = intern_get(&c->contents, index);
-    struct trace_bytes *parts[4];
+    const struct intern_entry *e = intern_get(&c->payloads, index);
+    struct trace_scratch no_lists = {0};
+    struct trace_fault fault;
 
-    memcpy(out, e->data, sizeof *out);
-    parts_of(out, parts);
-    for (int i = 0; i < 4; i++)
-        parts[i]->data = e->data + (uintptr_t)parts[i]->data;
+    bool good = trace_decode(bytes_of(e->data, e->len_bytes), trace_record_type(TRACE_code), &no_ids, &no_lists, out, &fault);
+    assert(good); /* it was encoded here, and holds no lists, which would take memory */
+    (void)good;
 }
 
 /* Memory of a target: pieces that were copied, then the live process (pid 0: no more). */
@@ -225,7 +196,7 @@ static struct error *finish(struct codes *c, const struct py_code *code, uint32_
             c->counts.incomplete++;
     }
     struct trace_code record = record_of(code);
-    return keep(c, &record, index);
+    return codes_keep(c, &record, index);
 }
 
 struct error *codes_add_message(struct codes *c, const struct wire_code *message, uint32_t len_bytes,

@@ -35,6 +35,9 @@ struct error *codes_add_message(struct codes *c, const struct wire_code *message
 struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
                              const struct py_layout *layout, uint64_t code_type, uint32_t *index);
 
+/* From a record that was read already, by its contents; its id does not count. */
+struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index);
+
 /* The CODE record of some contents; borrowed, valid until the next codes_add_*(). */
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out);
 /* Where it stands in the trace: a place for the caller's note. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records to bytes and back, driven by the table of records.def. Private to
- * formats/trace and its tests.
+ * Records to bytes and back, driven by the table of records.def. For formats/trace, its
+ * tests, and who keeps a record's payload by itself (capture/trace/codes.c).
  *
  * Writer and reader check the same rules through this file, so what the one writes
  * the other accepts. A rule that is broken gives false and says in `fault` which.
