@@ -94,7 +94,7 @@ static bool load_image(struct epoch *e, struct trace_image image)
 static bool load_mapping(struct epoch *e, const struct trace_mapping *m)
 {
     struct epoch_process *process = &e->processes.data[m->process];
-    struct mapping_change change = {.time_ns = m->time_ns, .unmapped = m->change == 1};
+    struct mapping_change change = {.time_ns = m->time_ns, .unmapped = m->change == TRACE_MAPPING_UNMAPPED};
 
     if (!m->process || m->change > 1)
         return true;
@@ -102,7 +102,7 @@ static bool load_mapping(struct epoch *e, const struct trace_mapping *m)
         .address = m->address, .file_offset = m->file_offset, .module = m->module, .protection = m->protection};
     if (__builtin_add_overflow(m->address, m->length, &change.mapping.end))
         return true;
-    if (!process->interpreter && m->change == 0 && e->modules.data[m->module].def.eval_ranges.count)
+    if (!process->interpreter && m->change == TRACE_MAPPING_MAPPED && e->modules.data[m->module].def.eval_ranges.count)
         process->interpreter = m->module;
     return address_space_add(&process->mappings, &change);
 }

@@ -324,6 +324,16 @@ def test_summary_of_host_and_command(make, pysym):
     assert re.findall(r".*command.*", text) == ["  command       ended by signal 9, 2.500 s, 1.251 s of CPU"], text
 
 
+def test_newer_flags(make, pysym):
+    """Flags of a later version are skipped, with what comes with them: the samples count, and the summary says so."""
+    trace = make(samples=10, newer=3, native=0)
+    assert count(good(pysym(trace, "-f", "folded", "--strict"))) == 13
+    assert re.findall(r".*newer.*", good(pysym(trace, "-f", "summary"))) == [
+        "  not read      flags of 3 samples of a newer format"]
+    assert len(re.findall(r"^  sample .* flags=0x124$", good(pysym(trace, "-f", "dump")), re.M)) == 3
+    assert "newer" not in good(pysym(make(samples=10), "-f", "summary"))
+
+
 def test_dump_has_every_sample_and_record(make, pysym):
     text = good(pysym(make(samples=50), "-f", "dump"))
     assert len(re.findall(r"^  sample ", text, re.M)) == 50

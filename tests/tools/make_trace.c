@@ -22,6 +22,7 @@
  *     end=1               end in good order
  *     foreign=0           from a machine that nobody knows, with snapshots in place of native stacks
  *     pid=1000            of the first process
+ *     newer=0             at the end, so many samples more with two flags of a later version, one of which has a payload
  *     hardware=0          the host's CPU model and memory
  *     command=0           at the end, what came of a command: 1 it exited with 3, 2 signal 9 ended it
  */
@@ -62,6 +63,7 @@ enum {
     END,
     FOREIGN,
     PID,
+    NEWER,
     HARDWARE,
     COMMAND,
     SETTING_COUNT,
@@ -163,7 +165,7 @@ static uint32_t put_native_stack(struct maker *m)
             .process = p,
             .address = 0x400000,
             .length = 0x100000,
-            .protection = 5,
+            .protection = TRACE_PROTECTION_READ | TRACE_PROTECTION_EXECUTE,
             .module = module.id,
             .path = module.path,
         };
@@ -260,7 +262,7 @@ static void define(struct maker *m)
 {
     struct trace_event event = {
         .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = m->period_ns};
-    struct trace_event second = {.name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = 2};
+    struct trace_event second = {.name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_OTHER};
     char name[32];
 
     put_host(m);
@@ -327,6 +329,29 @@ static void put_meta(struct maker *m, const char *key, const char *value)
     trace_writer_put(m->w, TRACE_meta, &meta);
 }
 
+/* What the writer would not write. */
+static void put_newer(struct maker *m, uint64_t time_ns)
+{
+    const uint32_t flags = TRACE_SAMPLE_KERNEL | 1 << 5 | 1 << 8;
+    struct buf data = {0};
+
+    for (uint64_t i = 0; i < get(m, NEWER); i++) {
+        buf_put_zigzag(&data, (int64_t)m->period_ns);
+        buf_put_uleb(&data, m->threads[0]);
+        buf_put_uleb(&data, m->tuples[0]);
+        buf_put_uleb(&data, 0); /* CPU */
+        buf_put_uleb(&data, flags);
+        buf_put_uleb(&data, 1000 * i); /* of flag 1 << 8 */
+    }
+    struct trace_samples record = {.event = m->event,
+                                   .time_ns = time_ns,
+                                   .count = (uint32_t)get(m, NEWER),
+                                   .data = {.data = data.data, .len_bytes = data.len_bytes}};
+    trace_writer_put(m->w, TRACE_samples, &record);
+    m->sample_count += get(m, NEWER);
+    buf_deinit(&data);
+}
+
 static void make(struct maker *m)
 {
     uint64_t time_ns = START_S * NS_PER_US * 1000000, flushed_ns = time_ns;
@@ -351,6 +376,8 @@ static void make(struct maker *m)
             flushed_ns = time_ns;
         }
     }
+    if (get(m, NEWER))
+        put_newer(m, time_ns);
     if (get(m, COMMAND)) {
         put_meta(m, get(m, COMMAND) == 1 ? TRACE_META_EXIT_STATUS : TRACE_META_SIGNAL, get(m, COMMAND) == 1 ? "3" : "9");
         put_meta(m, TRACE_META_WALL_NS, "2500000000");
@@ -366,7 +393,7 @@ static void make(struct maker *m)
     if (get(m, END)) {
         trace_writer_flush(m->w);
         struct trace_end end = {
-            .time_ns = time_ns, .reason = 1, .sample_count = m->sample_count, .lost_count = get(m, LOSSES)};
+            .time_ns = time_ns, .reason = TRACE_END_DURATION, .sample_count = m->sample_count, .lost_count = get(m, LOSSES)};
         trace_writer_put(m->w, TRACE_end, &end);
     }
 }
@@ -406,6 +433,7 @@ int main(int argc, char **argv)
                           [END] = {"end", 1},
                           [FOREIGN] = {"foreign", 0},
                           [PID] = {"pid", 1000},
+                          [NEWER] = {"newer", 0},
                           [HARDWARE] = {"hardware", 0},
                           [COMMAND] = {"command", 0},
                       }};

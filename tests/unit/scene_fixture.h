@@ -234,7 +234,7 @@ static inline int tell_object(struct dl_phdr_info *info, size_t size, void *data
         }
     }
     uint32_t path_id = string(l->scene, path);
-    LOAD(l->scene, module, .id = ++l->modules, .path = path_id, .id_kind = 1, .build_id = build_id);
+    LOAD(l->scene, module, .id = ++l->modules, .path = path_id, .id_kind = TRACE_ID_BUILD_ID, .build_id = build_id);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uint64_t skew = p->p_vaddr & 4095;

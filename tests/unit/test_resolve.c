@@ -417,8 +417,8 @@ static void test_snapshot(void **state)
          .stack = {.data = shot.stack, .len_bytes = shot.stack_len});
     const uint64_t runs[] = {shot.records[0], 0, shot.records[1], 0};
     const uint64_t astray[] = {shot.records[0], 0, 8, 0};
-    LOAD(&s, join, .id = 1, .kind = 1, .runs = {.values = runs, .count = 2});
-    LOAD(&s, join, .id = 2, .kind = 1, .runs = {.values = astray, .count = 2});
+    LOAD(&s, join, .id = 1, .kind = TRACE_JOIN_RECORD, .runs = {.values = runs, .count = 2});
+    LOAD(&s, join, .id = 2, .kind = TRACE_JOIN_RECORD, .runs = {.values = astray, .count = 2});
     uint32_t python_stack = stack(&s, frames, 3);
     uint32_t id = tuple(
         &s, (struct trace_tuple){.snapshot = 1, .python_stack = python_stack, .join = 1, .python_end = LOSS_complete});
@@ -467,7 +467,7 @@ static void test_snapshot_beside_a_stack(void **state)
     }
     uint32_t frames[] = {python(&s, "outer", "/a.py", 1, 1), python(&s, "key", "/a.py", 9, 1)};
     const uint64_t runs[] = {1, 0, 3, 0};
-    LOAD(&s, join, .id = 1, .kind = 0, .runs = {.values = runs, .count = 2});
+    LOAD(&s, join, .id = 1, .kind = TRACE_JOIN_INDEX, .runs = {.values = runs, .count = 2});
     struct trace_tuple t = {.native_stack = stack(&s, native, 3), .snapshot = 1, .join = 1,
                             .python_end = LOSS_complete, .native_end = LOSS_register_unsupported};
     t.python_stack = stack(&s, frames, 2);
@@ -499,7 +499,7 @@ static void test_snapshot_that_is_useless(void **state)
     LOAD(&s, snapshot, .id = 1, .process = 1); /* no registers */
     LOAD(&s, snapshot, .id = 2, .process = 1, .registers = {.values = registers, .count = REGISTERS});
     const uint64_t runs[] = {0x7008, 0};
-    LOAD(&s, join, .id = 1, .kind = 1, .runs = {.values = runs, .count = 1});
+    LOAD(&s, join, .id = 1, .kind = TRACE_JOIN_RECORD, .runs = {.values = runs, .count = 1});
     uint32_t python_stack = stack(&s, &frame, 1);
     for (uint32_t i = 1; i <= 2; i++) {
         uint32_t id = tuple(
@@ -627,7 +627,7 @@ static void test_perf_map_in_summary(void **state)
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
     uint32_t path = string(&s, "//anon"), frame;
-    LOAD(&s, module, .id = 1, .path = path, .kind = TRACE_MODULE_ANONYMOUS, .id_kind = 2, .build_id = id);
+    LOAD(&s, module, .id = 1, .path = path, .kind = TRACE_MODULE_ANONYMOUS, .id_kind = TRACE_ID_CONTENT_HASH, .build_id = id);
     LOAD(&s, native_frame, .id = frame = ++s.frames, .module = 1, .offset = 0x1010);
     const struct trace_perf_map rec = {.module = 1, .text = bytes_of_text(table)};
     OK(modcache_add_perf_map(resolver_modules(s.resolver), &s.epoch, &rec));

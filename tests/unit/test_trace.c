@@ -283,7 +283,7 @@ static void test_size_limit(void **state)
         trace_writer_flush(w);
         assert_in_range(trace_writer_bytes(w), most - 200, most);
         trace_writer_closing(w);
-        struct trace_loss loss = {.reason = 47, .name = trace_writer_cstr(w, "file_full"), .count = 1};
+        struct trace_loss loss = {.reason = LOSS_file_full, .name = trace_writer_cstr(w, "file_full"), .count = 1};
         assert_int_equal(loss.name, strings + 1);
         trace_writer_put(w, TRACE_loss, &loss);
         OK(trace_writer_finish(w));
@@ -321,7 +321,7 @@ static void test_writer_keeps_the_rules(void **state)
         int fd = memory_file();
         OK(trace_writer_create(fd, "t", NULL, 0, &w));
         define_basics(w);
-        struct trace_module module = {.kind = 3};
+        struct trace_module module = {.kind = TRACE_MODULE_ANONYMOUS};
         trace_writer_put(w, TRACE_module, &module);
         struct trace_image image = {.module = module.id, .data = {large, TRACE_BLOCK_LIMIT_BYTES}};
         switch (i) {
@@ -395,7 +395,7 @@ static void test_large_record(void **state)
     (void)state;
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     define_basics(w);
-    struct trace_module module = {.kind = 3};
+    struct trace_module module = {.kind = TRACE_MODULE_ANONYMOUS};
     trace_writer_put(w, TRACE_module, &module);
     struct trace_image image = {.module = module.id, .data = {large, len}};
     trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1});
