@@ -101,10 +101,11 @@ void codes_clear(struct codes *c)
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out)
 {
     const struct intern_entry *e = intern_get(&c->payloads, index);
+    const struct trace_record_type *type = trace_record_type(TRACE_code);
     struct trace_scratch no_lists = {0};
     struct trace_fault fault;
 
-    bool good = trace_decode(bytes_of(e->data, e->len_bytes), trace_record_type(TRACE_code), &no_ids, &no_lists, out, &fault);
+    bool good = trace_decode(bytes_of(e->data, e->len_bytes), type, &no_ids, &no_lists, out, &fault);
     assert(good); /* it was encoded here, and holds no lists, which would take memory */
     (void)good;
 }

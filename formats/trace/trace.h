@@ -47,18 +47,18 @@ enum loss_reason {
 enum loss_class {
     LOSS_CLASS_unknown,   /* a reason that this version does not know */
     LOSS_CLASS_complete,  /* nothing was lost */
-    LOSS_CLASS_sample,    /* the sampler ran for a sample that is not in the trace */
-    LOSS_CLASS_tick,      /* the sampler did not run for it, or not knowing that it was wanted: not in the trace either */
-    LOSS_CLASS_expected,  /* no stack was taken, as is in the nature of a process's first moments */
-    LOSS_CLASS_outdated,  /* no Python stack was taken: what was known was of the process's image before */
+    LOSS_CLASS_sample,    /* a sample is not in the trace, though the sampler ran for it */
+    LOSS_CLASS_tick,      /* the same, but the sampler did not run for it, or did not know the process */
+    LOSS_CLASS_expected,  /* no stack was taken, because the process had just begun; this happens to every program */
+    LOSS_CLASS_outdated,  /* no Python stack was taken: the sampler knew only what the process ran before */
     LOSS_CLASS_no_python, /* no Python stack was found */
     LOSS_CLASS_python,    /* the Python stack is cut */
     LOSS_CLASS_native,    /* the native stack is cut */
-    LOSS_CLASS_pending,   /* the native stack is cut where the sampler may yet learn of the code */
+    LOSS_CLASS_pending,   /* the native stack is cut where the sampler did not know the code, or not yet */
     LOSS_CLASS_kernel,    /* the kernel stack is missing */
     LOSS_CLASS_join,      /* a run of Python frames has no native frame */
-    LOSS_CLASS_part,      /* the sample is there, names or other facts are missing */
-    LOSS_CLASS_retired,   /* no longer counted: the number stays taken */
+    LOSS_CLASS_part,      /* the sample is there, but names or other facts are missing */
+    LOSS_CLASS_retired,   /* not counted; the number stays taken */
 };
 /* "ring_full", "sample lost: …"; NULL for a number this version does not know. */
 const char *trace_loss_name(uint32_t reason);
@@ -85,7 +85,7 @@ enum trace_enumeration {
 /* What a value of an enumeration stands for; NULL for one that this version does not know. */
 const char *trace_value_meaning(enum trace_enumeration enumeration, uint32_t value);
 
-/* Keys of META that programs read, docs/trace-format.md says of what; all others are for people. Values are decimal. */
+/* Keys of META that programs read; docs/trace-format.md defines their values. All other keys are for people. */
 #define TRACE_META_EXIT_STATUS "command.exit_status"
 #define TRACE_META_SIGNAL "command.signal"
 #define TRACE_META_WALL_NS "command.wall_ns"
@@ -100,7 +100,7 @@ enum trace_label {
 };
 /* The key that stands in the trace. */
 const char *trace_label_key(enum trace_label label);
-/* Whether labels of that key are part of a stack when labels were not asked for; false for keys that are not known. */
+/* Whether labels of that key tell threads apart, and are shown without being asked for. False for unknown keys. */
 bool trace_label_is_shown(const char *key);
 
 /* Borrowed bytes: in a decoded record they lie in the reader's block, valid until the next record. */

@@ -262,7 +262,8 @@ static void define(struct maker *m)
 {
     struct trace_event event = {
         .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = m->period_ns};
-    struct trace_event second = {.name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_OTHER};
+    struct trace_event second = {
+        .name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_OTHER};
     char name[32];
 
     put_host(m);
@@ -392,8 +393,10 @@ static void make(struct maker *m)
     }
     if (get(m, END)) {
         trace_writer_flush(m->w);
-        struct trace_end end = {
-            .time_ns = time_ns, .reason = TRACE_END_DURATION, .sample_count = m->sample_count, .lost_count = get(m, LOSSES)};
+        struct trace_end end = {.time_ns = time_ns,
+                                .reason = TRACE_END_DURATION,
+                                .sample_count = m->sample_count,
+                                .lost_count = get(m, LOSSES)};
         trace_writer_put(m->w, TRACE_end, &end);
     }
 }

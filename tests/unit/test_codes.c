@@ -94,7 +94,8 @@ static void test_too_large(void **state)
     struct error *err = codes_keep(c, &large, &index);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_LIMIT);
-    assert_string_equal(error_text(err), "a code object cannot be recorded: code.line_table: 16777217 bytes are more than a block may hold");
+    assert_string_equal(error_text(err), "a code object cannot be recorded: code.line_table: 16777217 bytes are more than "
+                                         "a block may hold");
     error_destroy(err);
     codes_destroy(c);
 }
