@@ -3,9 +3,10 @@
  * What pycap keeps of code objects: every field of the CODE record, found by walking its
  * descriptor, so that one which is added to records.def is tested by being there.
  */
-#include "tests/unit/trace_fixture.h"
+#include "tests/unit/test.h"
 
 #include "capture/trace/codes.h"
+#include "tests/unit/trace_fixture.h"
 
 enum { RECORDS = 50 };
 
@@ -19,23 +20,23 @@ static void test_all_fields_come_back(void **state)
     uint32_t index;
 
     (void)state;
-    ok(codes_create(&c));
+    OK(codes_create(&c));
     for (uint32_t i = 0; i < RECORDS; i++) {
         generate(&g, type, &records[i]);
-        ok(codes_keep(c, &records[i], &index));
+        OK(codes_keep(c, &records[i], &index));
         assert_int_equal(index, i);
     }
     for (uint32_t i = 0; i < RECORDS; i++) {
         codes_record(c, i, &back);
         assert_same(type, &back, &records[i]);
-        ok(codes_keep(c, &records[i], &index)); /* once */
+        OK(codes_keep(c, &records[i], &index)); /* once */
         assert_int_equal(index, i);
     }
     uint64_t bytes = codes_bytes(c);
     assert_true(bytes > 0);
     codes_clear(c);
     assert_int_equal(codes_bytes(c), 0);
-    ok(codes_keep(c, &records[RECORDS - 1], &index));
+    OK(codes_keep(c, &records[RECORDS - 1], &index));
     assert_int_equal(index, 0);
     codes_destroy(c);
     arena_deinit(&g.arena);
@@ -50,8 +51,8 @@ static void test_every_field_counts(void **state)
     uint32_t first, index, others = 0;
 
     (void)state;
-    ok(codes_create(&c));
-    ok(codes_keep(c, &plain, &first));
+    OK(codes_create(&c));
+    OK(codes_keep(c, &plain, &first));
     for (uint32_t i = 0; i < type->field_count; i++) {
         const struct trace_field *f = &type->fields[i];
         struct trace_code other = plain;
@@ -59,7 +60,7 @@ static void test_every_field_counts(void **state)
         switch (f->type) {
         case TRACE_F_DEF: /* the id is the epoch's, not the code's */
             *(uint32_t *)at = 7;
-            ok(codes_keep(c, &other, &index));
+            OK(codes_keep(c, &other, &index));
             assert_int_equal(index, first);
             continue;
         case TRACE_F_U32:
@@ -75,7 +76,7 @@ static void test_every_field_counts(void **state)
         default:
             fail_msg("code.%s refers to something: contents alone are no key any more", f->name);
         }
-        ok(codes_keep(c, &other, &index));
+        OK(codes_keep(c, &other, &index));
         assert_int_equal(index, ++others);
     }
     assert_int_equal(others, type->field_count - 1);
@@ -90,7 +91,7 @@ static void test_too_large(void **state)
     uint32_t index;
 
     (void)state;
-    ok(codes_create(&c));
+    OK(codes_create(&c));
     struct error *err = codes_keep(c, &large, &index);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_LIMIT);
