@@ -321,6 +321,51 @@ static void place_lists(const struct trace_record_type *type, struct trace_scrat
     }
 }
 
+/* One field that stands in the payload, to `at`. False when it breaks a rule; where it is cut off `b` is bad. */
+static bool take_field(struct bytes *b, const struct trace_record_type *type, const struct trace_field *f,
+                       const struct trace_ids *ids, struct trace_scratch *scratch, void *at, struct trace_fault *fault)
+{
+    switch (f->type) {
+    case TRACE_F_DEF:
+    case TRACE_F_DEFS:
+        break;
+    case TRACE_F_REF:
+    case TRACE_F_STR:
+    case TRACE_F_ID: {
+        uint64_t id = bytes_uleb(b);
+        if (!b->bad && !id_good(id, f->argument, f->type != TRACE_F_ID, ids)) {
+            char where[64];
+            snprintf(where, sizeof where, "%s.%s", type->name, f->name);
+            return check_id(id, f->argument, f->type != TRACE_F_ID, where, ids, fault);
+        }
+        *(uint32_t *)at = (uint32_t)id;
+        break;
+    }
+    case TRACE_F_U32: {
+        uint64_t v = bytes_uleb(b);
+        if (v > UINT32_MAX)
+            return refuse(fault, "%s.%s: %llu does not fit in 32 bits", type->name, f->name, (unsigned long long)v);
+        *(uint32_t *)at = (uint32_t)v;
+        break;
+    }
+    case TRACE_F_U64:
+        *(uint64_t *)at = bytes_uleb(b);
+        break;
+    case TRACE_F_S64:
+        *(int64_t *)at = bytes_zigzag(b);
+        break;
+    case TRACE_F_BYTES: {
+        struct trace_bytes *bytes = at;
+        bytes->len_bytes = bytes_uleb(b);
+        bytes->data = bytes_take(b, bytes->len_bytes);
+        break;
+    }
+    case TRACE_F_LIST:
+        return take_list(b, type, f, scratch, at, fault);
+    }
+    return true;
+}
+
 bool trace_decode(struct bytes payload, const struct trace_record_type *type, const struct trace_ids *ids,
                   struct trace_scratch *scratch, void *record, struct trace_fault *fault)
 {
@@ -340,46 +385,8 @@ bool trace_decode(struct bytes payload, const struct trace_record_type *type, co
                 return refuse(fault, "%s.%s is missing", type->name, f->name);
             continue;
         }
-        switch (f->type) {
-        case TRACE_F_DEF:
-        case TRACE_F_DEFS:
-            break;
-        case TRACE_F_REF:
-        case TRACE_F_STR:
-        case TRACE_F_ID: {
-            uint64_t id = bytes_uleb(b);
-            if (!b->bad && !id_good(id, f->argument, f->type != TRACE_F_ID, ids)) {
-                char where[64];
-                snprintf(where, sizeof where, "%s.%s", type->name, f->name);
-                return check_id(id, f->argument, f->type != TRACE_F_ID, where, ids, fault);
-            }
-            *(uint32_t *)at = (uint32_t)id;
-            break;
-        }
-        case TRACE_F_U32: {
-            uint64_t v = bytes_uleb(b);
-            if (v > UINT32_MAX)
-                return refuse(fault, "%s.%s: %llu does not fit in 32 bits", type->name, f->name, (unsigned long long)v);
-            *(uint32_t *)at = (uint32_t)v;
-            break;
-        }
-        case TRACE_F_U64:
-            *(uint64_t *)at = bytes_uleb(b);
-            break;
-        case TRACE_F_S64:
-            *(int64_t *)at = bytes_zigzag(b);
-            break;
-        case TRACE_F_BYTES: {
-            struct trace_bytes *bytes = at;
-            bytes->len_bytes = bytes_uleb(b);
-            bytes->data = bytes_take(b, bytes->len_bytes);
-            break;
-        }
-        case TRACE_F_LIST:
-            if (!take_list(b, type, f, scratch, at, fault))
-                return false;
-            break;
-        }
+        if (!take_field(b, type, f, ids, scratch, at, fault))
+            return false;
         if (b->bad)
             return refuse(fault, "%s.%s is cut off or malformed", type->name, f->name);
     }
