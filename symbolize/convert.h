@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From trace files to one output: reads record after record, resolves the samples that
- * the options ask for, and hands them to the emitter. Memory is bounded by an epoch and
- * by the number of distinct frames and stacks, not by samples.
+ * From trace files to one output: chooses the consumers that the output takes, and runs a pass over the inputs.
  */
 #ifndef SYMBOLIZE_CONVERT_H
 #define SYMBOLIZE_CONVERT_H

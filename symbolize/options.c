@@ -27,8 +27,8 @@ static struct error *set_time(const struct option_row *row, const char *text, vo
     const char *comma = strchr(text, ',');
     char *end = NULL;
 
-    if (comma && (comma == text || (parse_seconds(text, &end, &o->from_ns) && end == comma)) &&
-        (!comma[1] || (parse_seconds(comma + 1, &end, &o->to_ns) && !*end)) && o->from_ns < o->to_ns)
+    if (comma && (comma == text || (parse_seconds(text, &end, &o->filters.from_ns) && end == comma)) &&
+        (!comma[1] || (parse_seconds(comma + 1, &end, &o->filters.to_ns) && !*end)) && o->filters.from_ns < o->filters.to_ns)
         return NULL;
     return option_refuse(row, text);
 }
@@ -73,10 +73,10 @@ static const struct option_row option_rows[] = {
     {"python-only", 0, NULL, "Python frames only", option_set_true, MEMBER(python_only)},
 
     OPTION_HEADING("which samples"),
-    {"gil", 0, NULL, "of threads that held the GIL", option_set_true, MEMBER(gil)},
-    {"pid", 0, "PID,...", "of these processes", option_add_numbers, MEMBER(pids), 0, UINT32_MAX,
+    {"gil", 0, NULL, "of threads that held the GIL", option_set_true, MEMBER(filters.gil)},
+    {"pid", 0, "PID,...", "of these processes", option_add_numbers, MEMBER(filters.pids), 0, UINT32_MAX,
      "numbers of processes, like 123,456"},
-    {"tid", 0, "TID,...", "of these threads", option_add_numbers, MEMBER(tids), 0, UINT32_MAX,
+    {"tid", 0, "TID,...", "of these threads", option_add_numbers, MEMBER(filters.tids), 0, UINT32_MAX,
      "numbers of threads, like 123,456"},
     {"time", 0, "FROM,TO", "between these seconds since the start; either may be left out", set_time,
      .wants = "FROM,TO in seconds since the start"},
@@ -124,8 +124,8 @@ void options_deinit(struct options *o)
     VEC_DEINIT(&o->inputs);
     VEC_DEINIT(&o->archives);
     VEC_DEINIT(&o->symfs);
-    VEC_DEINIT(&o->pids);
-    VEC_DEINIT(&o->tids);
+    VEC_DEINIT(&o->filters.pids);
+    VEC_DEINIT(&o->filters.tids);
 }
 
 static struct error *usage_formats(const char *what, const char *name)
@@ -188,7 +188,7 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     size_t from_stdin = 0;
     int rest;
 
-    *o = (struct options){.to_ns = UINT64_MAX, .emit = {.top_count = 10}};
+    *o = (struct options){.filters = {.to_ns = UINT64_MAX}, .emit = {.top_count = 10}};
     TRY(options_read(option_rows, argc, argv, false, o, &rest));
     if (o->help || o->version)
         return NULL;

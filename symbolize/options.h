@@ -13,6 +13,7 @@
 #include "formats/base/options.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
+#include "symbolize/pass/sample_filter.h"
 
 enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP, OUTPUT_UNWIND_CHECK };
 
@@ -28,11 +29,8 @@ struct options {
     const char *sysroot;
     bool debuginfod, show_interpreter, python_only, strict;
     struct emit_options emit;
-    /* Which samples. */
-    bool gil;
-    bool labels; /* stacks begin with their labels */
-    struct option_numbers pids, tids; /* empty: all */
-    uint64_t from_ns, to_ns;       /* since the start of each file; to_ns is exclusive */
+    bool labels;                          /* stacks begin with their labels */
+    struct sample_filter_options filters; /* which samples */
 };
 
 /* An error of ERROR_USAGE says what is wrong with the command line. */

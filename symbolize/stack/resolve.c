@@ -34,6 +34,7 @@ struct resolver {
     struct modcache *modules;
     struct resolver_stats stats;
     uint32_t file_number;
+    bool reads_once; /* the file at hand cannot be read again: tables of symbols are taken as they come */
 
     struct frames frames;
 
@@ -119,10 +120,19 @@ struct modcache *resolver_modules(const struct resolver *r)
     return r->modules;
 }
 
-void resolver_begin_file(struct resolver *r, const char *path)
+bool resolver_unwinds(const struct resolver *r)
 {
+    return !r->python_only;
+}
+
+struct error *resolver_begin_file(struct resolver *r, const struct input *input)
+{
+    const char *again = input_again(input);
+
     r->file_number++;
-    modcache_begin_file(r->modules, path);
+    r->reads_once = !again;
+    modcache_begin_file(r->modules, again ? again : input->path);
+    return NULL;
 }
 
 /* ---- stacks ---- */
@@ -404,7 +414,7 @@ static struct error *find_thread(struct resolver *r, const struct epoch *e, uint
     return name_thread(r, e, thread);
 }
 
-struct error *resolver_rename(struct resolver *r, const struct epoch *e, const struct trace_record *rec)
+struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec)
 {
     if (rec->type == TRACE_process_name) {
         uint32_t process = rec->process_name.process;
@@ -414,6 +424,8 @@ struct error *resolver_rename(struct resolver *r, const struct epoch *e, const s
         uint32_t thread = rec->thread_name.thread;
         if (thread < r->thread_states.count && r->thread_states.data[thread].thread_plus1)
             return name_thread(r, e, thread);
+    } else if (rec->type == TRACE_perf_map && r->reads_once) {
+        return modcache_add_perf_map(r->modules, e, &rec->perf_map);
     }
     return NULL;
 }

@@ -19,6 +19,7 @@
 #include "formats/emit/emit.h"
 #include "formats/trace/trace.h"
 #include "symbolize/trace/epoch.h"
+#include "symbolize/trace/input.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
 
@@ -47,12 +48,14 @@ void resolver_destroy(struct resolver *r);
 
 /* The model as it stands; the pointers in it change while samples are resolved, the struct itself stays. */
 const struct emit_model *resolver_model(const struct resolver *r);
-/* Another file begins: what has no boot ID is a host of its own. `path` stays valid while it is read. */
-void resolver_begin_file(struct resolver *r, const char *path);
+/* Does it unwind snapshots? Else an epoch need not keep their contents. */
+bool resolver_unwinds(const struct resolver *r);
+/* Another file begins: what has no boot ID is a host of its own. `input` stays valid while it is read. */
+struct error *resolver_begin_file(struct resolver *r, const struct input *input);
 /* Before the epoch is forgotten: settles its accounts and drops what was cached for it. */
 void resolver_end_epoch(struct resolver *r);
-/* A THREAD_NAME or PROCESS_NAME record was loaded. */
-struct error *resolver_rename(struct resolver *r, const struct epoch *e, const struct trace_record *rec);
+/* A record was loaded into the epoch: takes in what changes after a sample was resolved, such as names. */
+struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec);
 /* `event` is the epoch's id. */
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out);

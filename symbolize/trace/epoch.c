@@ -171,6 +171,8 @@ static bool load_host(struct epoch *e, const struct trace_host *host)
 
 static bool load(struct epoch *e, const struct trace_record *rec)
 {
+    if (e->left_out >> rec->type & 1)
+        return rec->type != TRACE_snapshot || VEC_PUSH(&e->snapshots, (struct trace_snapshot){0});
     switch (rec->type) {
     case TRACE_string:
         return load_string(e, &rec->string);
@@ -216,8 +218,6 @@ static bool load(struct epoch *e, const struct trace_record *rec)
         return load_stack(e, &rec->stack);
     case TRACE_snapshot: {
         struct trace_snapshot snapshot = rec->snapshot;
-        if (e->no_snapshots)
-            return VEC_PUSH(&e->snapshots, (struct trace_snapshot){0});
         return keep_list(e, &snapshot.registers, 1) && keep_bytes(e, &snapshot.stack) &&
                VEC_PUSH(&e->snapshots, snapshot);
     }

@@ -66,11 +66,22 @@ struct epoch_join {
     const uint64_t *runs; /* pairs: value, reason; outermost run first */
 };
 
+/*
+ * Parts of an epoch, bits by type of record. Snapshots keep their ids, since tuples refer to them; of the other parts
+ * not even that remains.
+ */
+#define EPOCH_PART(type) (UINT64_C(1) << TRACE_##type)
+#define EPOCH_SNAPSHOT_CONTENTS EPOCH_PART(snapshot)
+#define EPOCH_STACKS                                                                                               \
+    (EPOCH_PART(module) | EPOCH_PART(image) | EPOCH_PART(mapping) | EPOCH_PART(code) | EPOCH_PART(python_frame) |    \
+     EPOCH_PART(native_frame) | EPOCH_PART(kernel_symbol) | EPOCH_PART(kernel_frame) | EPOCH_PART(stack) |          \
+     EPOCH_PART(snapshot) | EPOCH_PART(join) | EPOCH_PART(tuple))
+
 struct epoch {
     struct arena arena;
     uint64_t number, time_ns;
     bool begun;
-    bool no_snapshots; /* set by the user: their contents are not kept */
+    uint64_t left_out; /* set by the user before the first record: parts it has no use for, EPOCH_… */
     VEC(struct epoch_string) strings;
     VEC(struct epoch_event) events;
     VEC(struct epoch_process) processes;

@@ -41,13 +41,16 @@ static inline void begin_epoch(struct scene *s, uint64_t number)
     LOAD(s, epoch, .number = number);
 }
 
+/* Of records that lie in no file. */
+static const struct input made_up_input = {.path = "-", .fd = -1};
+
 static inline void setup(struct scene *s, const struct resolver_options *options)
 {
     static const struct resolver_options none = {0};
 
     *s = (struct scene){0};
     OK(resolver_create(options ? options : &none, &s->resolver));
-    resolver_begin_file(s->resolver, "-");
+    OK(resolver_begin_file(s->resolver, &made_up_input));
     begin_epoch(s, 0);
 }
 

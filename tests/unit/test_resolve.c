@@ -12,7 +12,7 @@
 #include "formats/base/buf.h"
 #include "symbolize/trace/address_space.h"
 #include "symbolize/stack/model.h"
-#include "symbolize/reorder.h"
+#include "symbolize/pass/reorder.h"
 #include "symbolize/summary/summary.h"
 
 /* ---- mappings ---- */
@@ -158,12 +158,12 @@ static void test_names_change(void **state)
     struct trace_record named = {.type = TRACE_thread_name,
                                  .thread_name = {.thread = 1, .python_name = string(&s, "Pool-1")}};
     load(&s, named);
-    OK(resolver_rename(s.resolver, &s.epoch, &named));
+    OK(resolver_record(s.resolver, &s.epoch, &named));
     assert_string_equal(m->threads[out.thread].name, "Pool-1");
     struct trace_record renamed = {.type = TRACE_process_name,
                                    .process_name = {.process = 1, .comm = string(&s, "worker")}};
     load(&s, renamed);
-    OK(resolver_rename(s.resolver, &s.epoch, &renamed));
+    OK(resolver_record(s.resolver, &s.epoch, &renamed));
     assert_string_equal(m->processes[0].comm, "worker");
     teardown(&s);
 }
@@ -178,13 +178,13 @@ static void test_hosts_are_apart(void **state)
     process(&s, 1, 100, "/usr/bin/python3");
     uint32_t first = sample(&s, 1, 0, 1).thread;
     /* Another file without a boot ID may be of any host. */
-    resolver_begin_file(s.resolver, "-");
+    OK(resolver_begin_file(s.resolver, &made_up_input));
     begin_epoch(&s, 0);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
     assert_int_not_equal(sample(&s, 1, 0, 1).thread, first);
     for (uint32_t file = 0; file < 2; file++) {
-        resolver_begin_file(s.resolver, "-");
+        OK(resolver_begin_file(s.resolver, &made_up_input));
         begin_epoch(&s, 0);
         LOAD(&s, host, .boot_id = bytes_of_text("0123456789abcdef"));
         event(&s);

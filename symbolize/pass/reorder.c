@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbolize/reorder.h"
+#include "symbolize/pass/reorder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * still breaks the promise: it goes out at once, with the time of the last one of its
  * thread, and is counted.
  */
-#ifndef SYMBOLIZE_REORDER_H
-#define SYMBOLIZE_REORDER_H
+#ifndef SYMBOLIZE_PASS_REORDER_H
+#define SYMBOLIZE_PASS_REORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The consumer that serves emitters: hands them the resolved samples, in order of time where they want that. */
+#ifndef SYMBOLIZE_PASS_EMIT_CONSUMER_H
+#define SYMBOLIZE_PASS_EMIT_CONSUMER_H
+
+#include <stdio.h>
+
+#include "formats/base/err.h"
+#include "formats/emit/emit.h"
+#include "symbolize/pass/consumer.h"
+
+struct emit_consumer;
+extern const struct consumer emit_consumer;
+
+/* Begins the output. `emitter`, `model` and `out` are borrowed. */
+struct error *emit_consumer_create(const struct emitter *emitter, const struct emit_model *model,
+                                   const struct emit_options *options, FILE *out, struct emit_consumer **state);
+/* Samples that came later than their order allows, and were moved. */
+uint64_t emit_consumer_late_count(const struct emit_consumer *c);
+/* After the end: what a reader has to know of the output; NULL: nothing. */
+const char *emit_consumer_remark(const struct emit_consumer *c);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass over the inputs: reads record after record into the epoch, lets samples through the filters, resolves them
+ * if a consumer wants stacks, and hands each record and sample to every consumer in turn. Memory is bounded by an epoch
+ * and by what consumers keep, not by samples.
+ */
+#ifndef SYMBOLIZE_PASS_PASS_H
+#define SYMBOLIZE_PASS_PASS_H
+
+#include <stddef.h>
+
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+#include "symbolize/pass/consumer.h"
+#include "symbolize/pass/sample_filter.h"
+#include "symbolize/stack/resolve.h"
+#include "symbolize/trace/input.h"
+
+struct pass_consumer {
+    const struct consumer *consumer;
+    void *state;
+};
+
+struct pass {
+    const struct input *inputs; /* borrowed */
+    size_t input_count;
+    struct resolver *resolver;  /* borrowed; NULL is good where no consumer wants stacks */
+    struct sample_filter filter;
+    VEC(struct pass_consumer) consumers;
+    /* While it runs. */
+    unsigned wants; /* of all consumers: enum consumer_wants */
+    struct epoch epoch;
+    struct consumer_file file;
+};
+
+/* All is borrowed until pass_deinit(), which is due after an error too. */
+struct error *pass_init(struct pass *p, const struct input *inputs, size_t input_count,
+                        const struct sample_filter_options *filters, struct resolver *resolver);
+void pass_deinit(struct pass *p);
+/* Consumers are called in the order in which they were added. The pass takes `state`, also when memory runs out. */
+struct error *pass_add(struct pass *p, const struct consumer *consumer, void *state);
+/* Reads all inputs and ends all consumers; once. */
+struct error *pass_run(struct pass *p);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/summary/summary_consumer.h"
+
+static struct error *begin_file(void *state, const struct consumer_file *file)
+{
+    return summary_begin_file(state, file->input->path);
+}
+
+static struct error *take_record(void *state, const struct consumer_file *file, const struct trace_record *rec)
+{
+    return summary_record(state, file->epoch, rec);
+}
+
+static struct error *take_sample(void *state, const struct consumer_file *file, const struct consumer_sample *sample)
+{
+    const struct summary_sample counted = {.event = sample->event,
+                                           .thread = sample->raw->thread,
+                                           .time_ns = sample->raw->time_ns,
+                                           .value = sample->raw->value,
+                                           .flags = sample->raw->flags,
+                                           .label_set = sample->raw->label_set};
+
+    return summary_sample(state, file->epoch, &counted);
+}
+
+static struct error *end_epoch(void *state, const struct consumer_file *file)
+{
+    return summary_end_epoch(state, file->epoch);
+}
+
+static struct error *end_file(void *state, const struct consumer_file *file)
+{
+    return summary_end_file(state, file->reader);
+}
+
+static void destroy(void *state)
+{
+    summary_destroy(state);
+}
+
+const struct consumer summary_consumer = {.wants = CONSUMER_SAMPLES,
+                                          .begin_file = begin_file,
+                                          .record = take_record,
+                                          .sample = take_sample,
+                                          .end_epoch = end_epoch,
+                                          .end_file = end_file,
+                                          .destroy = destroy};
+
+const struct consumer summary_files_consumer = {.begin_file = begin_file, .end_file = end_file, .destroy = destroy};
+
+static struct error *print(void *state)
+{
+    const struct summary_output *o = state;
+
+    return summary_print(o->summary, o->resolver, o->out);
+}
+
+static void destroy_nothing(void *state)
+{
+    (void)state;
+}
+
+/* Stacks are wanted for what the resolver counts of them. */
+const struct consumer summary_print_consumer = {.wants = CONSUMER_STACKS, .end = print, .destroy = destroy_nothing};
