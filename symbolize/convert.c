@@ -41,17 +41,17 @@ static struct error *init_pass(const struct convert *c, struct pass *p)
 static struct error *create_resolver(struct convert *c)
 {
     const struct options *o = c->options;
-    const struct resolver_options options = {
+    struct resolver_options options = {
         .binaries = {.archives = o->python_only ? NULL : o->archives.data,
                      .symfs = o->symfs.data,
                      .sysroot = o->sysroot,
                      .debuginfod = o->debuginfod},
         .show_interpreter = o->show_interpreter,
         .python_only = o->python_only,
-        .labels = o->labels,
-        .interpreters = o->emit.threads,
+        .stacks = o->stacks,
     };
 
+    options.stacks.interpreters = o->emit.threads;
     return resolver_create(&options, &c->resolver);
 }
 
@@ -94,6 +94,7 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
         TRY(input_keep(&c->inputs.data[i]));
     TRY(create_resolver(c));
     p->resolver = c->resolver;
+    options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines;
     options.weights_differ = emitter->wants_weights && weights_will_differ(c);
     TRY(emit_consumer_create(emitter, resolver_model(c->resolver), &options, c->out, &emit));
     TRY(pass_add(p, &emit_consumer, emit));

@@ -63,9 +63,9 @@ static const struct option_row option_rows[] = {
 
     OPTION_HEADING("how frames are shown"),
     {"threads", 't', NULL, "keep threads (folded) and subinterpreters apart", option_set_true, MEMBER(emit.threads)},
-    {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(labels)},
-    {"function", 'F', NULL, "by function rather than by line", option_set_true, MEMBER(emit.by_function)},
-    {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(emit.no_lines)},
+    {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(stacks.labels)},
+    {"function", 'F', NULL, "by function rather than by line", option_set_true, MEMBER(stacks.by_function)},
+    {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},
     {"columns", 0, NULL, "with columns, where the Python version has them", option_set_true, MEMBER(emit.columns)},
     {"full-filenames", 0, NULL, "file names in full", option_set_true, MEMBER(emit.full_paths)},
     {"show-interpreter", 0, NULL, "with the interpreter's own frames, which Python frames stand for otherwise",

@@ -14,6 +14,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "symbolize/pass/sample_filter.h"
+#include "symbolize/stack/stack_map.h"
 
 enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP, OUTPUT_UNWIND_CHECK };
 
@@ -29,7 +30,7 @@ struct options {
     const char *sysroot;
     bool debuginfod, show_interpreter, python_only, strict;
     struct emit_options emit;
-    bool labels;                          /* stacks begin with their labels */
+    struct stack_map_options stacks;      /* how stacks are shown, but for `interpreters` */
     struct sample_filter_options filters; /* which samples */
 };
 

@@ -33,8 +33,30 @@ struct emit_frame {
     uint64_t address;      /* native, kernel: the address (or file offset) sampled; Python: 0 */
     uint64_t symbol_offset; /* bytes from the symbol's start */
     bool inlined;          /* inlined into the frame that follows outwards */
-    uint32_t function_line; /* where the function starts, shown by by_function; 0 unknown */
+    uint32_t mapping;      /* native, kernel: the binary it lies in; EMIT_NO_MAPPING for all else */
+    uint32_t function_line; /* where the function starts; 0 unknown */
 };
+
+/* PT_LOAD of an ELF file. */
+struct emit_segment {
+    uint64_t vaddr, file_offset, file_size, memory_size;
+    uint32_t flags; /* 1 X, 2 W, 4 R */
+};
+
+/*
+ * A binary as its own program header describes it, whatever addresses processes had it at: equal for all of them. The
+ * address of a native frame is an offset in this file; `segments` turn it into a virtual address of the file.
+ */
+struct emit_mapping {
+    const char *path;        /* as its process saw it; "[kernel.kallsyms]" or "[module]" for the kernel's */
+    const uint8_t *build_id; /* GNU build ID; NULL when unknown */
+    uint32_t build_id_len;
+    uint64_t start, end;     /* virtual addresses of its executable segments; 0 when unknown */
+    uint64_t offset;         /* of `start` in the file */
+    const struct emit_segment *segments;
+    uint32_t segment_count;
+};
+#define EMIT_NO_MAPPING UINT32_MAX
 
 struct emit_stack {
     uint32_t parent; /* EMIT_NO_STACK for the outermost frame */
@@ -58,6 +80,51 @@ struct emit_event {
     bool is_time;     /* a sample's value is nanoseconds */
 };
 
+/* What a sample is marked with, such as asyncio task = fetch. */
+struct emit_label {
+    const char *key, *value;
+};
+/* The labels of a sample, in the order of the trace. Set 0 is the empty one. */
+struct emit_label_set {
+    const struct emit_label *labels;
+    uint32_t count;
+};
+
+struct emit_setting {
+    const char *key, *value;
+};
+/* How an event was sampled in one capture. */
+struct emit_rate {
+    uint32_t event;
+    uint64_t frequency_hz; /* asked for; 0 for a fixed period */
+    uint64_t period;       /* counts that one sample stood for at the start */
+};
+struct emit_loss {
+    const char *name, *meaning; /* meaning: "" when this version does not know it */
+    uint64_t count;
+};
+
+/*
+ * The facts of one input file, in the order of the command line. They are whole when the last sample has come: until
+ * then the duration is that of what was read.
+ */
+struct emit_capture {
+    const char *name; /* the file's, without a folder */
+    const char *hostname, *kernel_release, *machine, *recorder; /* "" when unknown */
+    uint32_t cpu_count, page_size; /* 0 when unknown */
+    /* The clocks, read together; all 0 when the file does not tell. */
+    uint64_t monotonic_ns, realtime_ns, boottime_ns;
+    uint64_t start_ns;          /* CLOCK_MONOTONIC */
+    uint64_t start_realtime_ns; /* since 1970; 0 when unknown */
+    uint64_t duration_ns;
+    const struct emit_setting *settings;
+    uint32_t setting_count;
+    const struct emit_rate *rates;
+    uint32_t rate_count;
+    const struct emit_loss *losses;
+    uint32_t loss_count;
+};
+
 /* What has been defined so far. Grows while samples come; numbers stay valid. */
 struct emit_model {
     const struct emit_frame *frames;
@@ -70,6 +137,12 @@ struct emit_model {
     uint32_t thread_count;
     const struct emit_event *events;
     uint32_t event_count;
+    const struct emit_mapping *mappings;
+    uint32_t mapping_count;
+    const struct emit_label_set *label_sets;
+    uint32_t label_set_count;
+    const struct emit_capture *captures;
+    uint32_t capture_count;
 };
 
 struct emit_sample {
@@ -77,17 +150,12 @@ struct emit_sample {
     uint64_t value;   /* counts of the event (ns for clocks) */
     uint32_t thread, event, cpu;
     uint32_t stack;
-};
-
-/* Losses and gaps, for `summary` and for remarks. */
-struct emit_note {
-    const char *key, *value;
+    uint32_t label_set, capture;
 };
 
 struct emit_options {
     bool threads;       /* folded: keep threads apart */
-    bool no_lines;      /* leave line numbers out of names */
-    bool by_function;   /* merge lines of one function */
+    bool merged_lines;  /* the frames of a function are one, so there is nothing to say by line */
     bool full_paths;    /* file names in full, not as short as tells them apart */
     bool columns;       /* name:line:column */
     const char *name;   /* of the profile: the input's file name, without a folder */

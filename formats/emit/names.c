@@ -224,13 +224,11 @@ static const char *shown_file(const struct names *n, const struct emit_frame *f)
 void name_position(const struct emit_frame *f, const struct emit_options *options, enum name_detail detail,
                    uint32_t *line, uint32_t *column)
 {
-    bool by_function = detail == NAME_FUNCTION || (detail == NAME_AS_ASKED && options->by_function);
-
     *line = *column = 0;
-    if (options->no_lines || (f->kind != EMIT_PYTHON && detail != NAME_LINE))
+    if (f->kind != EMIT_PYTHON && detail != NAME_LINE)
         return;
-    *line = by_function ? f->function_line : f->line;
-    if (options->columns && !by_function && *line)
+    *line = detail == NAME_FUNCTION ? f->function_line : f->line;
+    if (options->columns && detail != NAME_FUNCTION && *line)
         *column = f->column;
 }
 

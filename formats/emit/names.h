@@ -27,7 +27,7 @@
 #define NAME_NO_FRAMES "[no frames]"
 
 enum name_detail {
-    NAME_AS_ASKED, /* as no_lines, by_function and columns say */
+    NAME_AS_ASKED, /* with the frame's line, in Python */
     NAME_FUNCTION, /* one text for all lines of a function */
     NAME_LINE,     /* with the line, native frames too */
 };

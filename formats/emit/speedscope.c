@@ -6,7 +6,7 @@
  * The format wants all frames before the samples and all samples of a thread in one piece, so what comes in order of
  * time is sorted by thread in a temporary file (spool.h) and written at the end. In memory are frames, stacks and
  * threads, never samples. Neighbours with the same stack are one sample with the sum of their weights: stacks that
- * are the same number fold when they come, those that merely read alike (no_lines, by_function) when they are written.
+ * are the same number fold when they come, those that merely read alike when they are written.
  */
 #include "formats/base/map.h"
 #include "formats/base/vec.h"

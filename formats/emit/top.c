@@ -154,7 +154,7 @@ static struct error *write_event(const struct top *t, const struct names *names,
     buf_deinit(&name);
     buf_deinit(&unit);
     TRY(write_table(t, names, event, all.weight, NAME_FUNCTION));
-    if (!t->options.no_lines && !t->options.by_function)
+    if (!t->options.merged_lines)
         TRY(write_table(t, names, event, all.weight, NAME_LINE));
     return NULL;
 }

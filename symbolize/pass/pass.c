@@ -53,7 +53,9 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
     if (!passes)
         return NULL;
     if (p->wants & CONSUMER_STACKS) {
-        TRY(resolver_sample(p->resolver, &p->epoch, event, raw, &shown));
+        TRY(resolver_sample(p->resolver, &p->epoch, event, raw, &shown, &passes));
+        if (!passes)
+            return NULL;
         sample.shown = &shown;
     }
     EACH_CONSUMER(p, c) {

@@ -8,12 +8,12 @@
 #include "formats/elf/segment.h"
 #include "symbolize/stack/merge.h"
 
-enum { INLINE_MAX = 64 };
+enum { INLINE_MAX = 64, ID_GNU_BUILD_ID = 1 /* as in MODULE */ };
 
 /* What makes native addresses equal across processes and epochs. */
 struct native_key {
     uint64_t offset;
-    uint32_t module, path, return_address, zero;
+    uint32_t module, path, mapping, return_address;
 };
 
 void frames_init(struct frames *f, struct model *model, struct modcache *modules)
@@ -27,6 +27,7 @@ void frames_deinit(struct frames *f)
     VEC_DEINIT(&f->expansions);
     VEC_DEINIT(&f->expanded);
     buf_deinit(&f->text);
+    VEC_DEINIT(&f->segments);
     VEC_DEINIT(&f->states);
     VEC_DEINIT(&f->module_states);
 }
@@ -87,7 +88,7 @@ static struct error *python_frame(struct frames *f, const struct epoch *e, const
                                   uint32_t interpreter, uint32_t *out)
 {
     const struct py_code code = code_of(&e->codes.data[from->ref]);
-    struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter};
+    struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter, .mapping = EMIT_NO_MAPPING};
 
     TRY(code_text(f, code.qualname.form ? &code.qualname : &code.name, &frame.function));
     if (code.filename.form)
@@ -105,6 +106,20 @@ static struct error *python_frame(struct frames *f, const struct epoch *e, const
             frame.column = (uint32_t)position.column + 1;
     }
     return put_frame(f, &frame, out);
+}
+
+/* HOST has the build ID of the kernel itself, not of its modules. */
+static struct error *kernel_mapping(struct frames *f, const struct epoch *e, uint32_t module, uint32_t path,
+                                    uint32_t *out)
+{
+    struct model_mapping mapping = {.path = path};
+
+    if (!module) {
+        mapping.build_id = e->kernel_build_id;
+        mapping.build_id_len = e->kernel_build_id_len;
+    }
+    *out = model_mapping(f->model, &mapping);
+    return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
 static struct error *kernel_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
@@ -126,12 +141,13 @@ static struct error *kernel_frame(struct frames *f, const struct epoch *e, const
     } else {
         TRY(text_of(f, "[kernel.kallsyms]", sizeof "[kernel.kallsyms]" - 1, &frame.module));
     }
+    TRY(kernel_mapping(f, e, symbol->module, frame.module, &frame.mapping));
     return put_frame(f, &frame, out);
 }
 
 struct error *frames_mark(struct frames *f, const char *mark, uint32_t *out)
 {
-    struct model_frame frame = {.kind = EMIT_MARK};
+    struct model_frame frame = {.kind = EMIT_MARK, .mapping = EMIT_NO_MAPPING};
 
     TRY(text_of(f, mark, strlen(mark), &frame.function));
     return put_frame(f, &frame, out);
@@ -195,6 +211,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         const struct symbol_frame *s = &found[i];
         struct model_frame frame = {.kind = EMIT_NATIVE,
                                     .module = key->path,
+                                    .mapping = key->mapping,
                                     .line = s->line,
                                     .column = s->column,
                                     .address = key->offset,
@@ -216,11 +233,33 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
     return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();
 }
 
-/* The expansion of an address in a module of the epoch, 0 for an absolute one. */
+static struct error *module_mapping(struct frames *f, const struct trace_module *def, uint32_t path, uint32_t *out)
+{
+    struct model_mapping mapping = {.path = path};
+
+    f->segments.count = 0;
+    for (uint64_t i = 0; i < def->segments.count; i++) {
+        const uint64_t *s = def->segments.values + 5 * i;
+        if (!VEC_PUSH(&f->segments, ((struct emit_segment){s[0], s[1], s[2], s[3], (uint32_t)s[4]})))
+            return error_no_memory();
+    }
+    mapping.segments = f->segments.data;
+    mapping.segment_count = (uint32_t)f->segments.count;
+    if (def->id_kind == ID_GNU_BUILD_ID) {
+        mapping.build_id = def->build_id.data;
+        mapping.build_id_len = (uint32_t)def->build_id.len_bytes;
+    }
+    *out = model_mapping(f->model, &mapping);
+    return *out == MODEL_NONE ? error_no_memory() : NULL;
+}
+
 struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset,
                             bool return_address, uint32_t *out)
 {
-    struct native_key key = {.offset = offset, .module = FRAMES_NO_MODULE, .return_address = return_address};
+    struct native_key key = {.offset = offset,
+                             .module = FRAMES_NO_MODULE,
+                             .mapping = EMIT_NO_MAPPING,
+                             .return_address = return_address};
     bool added;
 
     if (module) {
@@ -231,10 +270,12 @@ struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t mo
             uint32_t index;
             TRY(modcache_index(f->modules, e, module, &index));
             TRY(frames_string(f, e, e->modules.data[module].def.path, &state->path));
+            TRY(module_mapping(f, &e->modules.data[module].def, state->path, &state->mapping));
             state->index_plus1 = index + 1;
         }
         key.module = state->index_plus1 - 1;
         key.path = state->path;
+        key.mapping = state->mapping;
     }
     *out = intern_id(&f->native_keys, &key, sizeof key, &added);
     if (*out == INTERN_NONE)
@@ -242,7 +283,6 @@ struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t mo
     return added ? expand(f, e, module, &key) : NULL;
 }
 
-/* The number that stands for a frame of the epoch in the list of its kind. */
 struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id, uint32_t interpreter, uint32_t *out)
 {
     const struct epoch_frame *from = &e->frames.data[id];

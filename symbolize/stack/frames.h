@@ -40,7 +40,7 @@ struct frame_state {
     uint32_t interpreter; /* Python: whose name it bears */
 };
 struct module_state {
-    uint32_t index_plus1, path; /* in the module cache; text */
+    uint32_t index_plus1, path, mapping; /* in the module cache; text; the model's */
 };
 
 struct frames {
@@ -50,6 +50,7 @@ struct frames {
     VEC(struct expansion) expansions;
     VEC(uint32_t) expanded;
     struct buf text;
+    VEC(struct emit_segment) segments; /* scratch */
     VEC(struct frame_state) states; /* of the epoch */
     VEC(struct module_state) module_states;
 };

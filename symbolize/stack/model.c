@@ -5,7 +5,7 @@
 
 bool model_init(struct model *m)
 {
-    return model_text(m, "", 0) == 0;
+    return model_text(m, "", 0) == 0 && model_label_set(m, NULL, 0) == 0;
 }
 
 void model_deinit(struct model *m)
@@ -15,25 +15,29 @@ void model_deinit(struct model *m)
     intern_deinit(&m->event_keys);
     intern_deinit(&m->process_keys);
     intern_deinit(&m->thread_keys);
+    intern_deinit(&m->mapping_keys);
+    intern_deinit(&m->label_keys);
     map_deinit(&m->stack_keys);
+    arena_deinit(&m->arena);
     VEC_DEINIT(&m->frames);
     VEC_DEINIT(&m->stacks);
     VEC_DEINIT(&m->events);
     VEC_DEINIT(&m->processes);
     VEC_DEINIT(&m->threads);
-    VEC_DEINIT(&m->text);
+    VEC_DEINIT(&m->mappings);
+    VEC_DEINIT(&m->label_sets);
+    buf_deinit(&m->scratch);
 }
 
 uint32_t model_text(struct model *m, const char *text, size_t len_bytes)
 {
     len_bytes = strnlen(text, len_bytes);
-    m->text.count = 0;
-    if (len_bytes >= UINT32_MAX || !VEC_RESERVE(&m->text, len_bytes + 1))
+    buf_clear(&m->scratch);
+    buf_put(&m->scratch, text, len_bytes);
+    buf_put_u8(&m->scratch, 0);
+    if (m->scratch.bad || len_bytes >= UINT32_MAX)
         return MODEL_NONE;
-    if (len_bytes)
-        memcpy(m->text.data, text, len_bytes);
-    m->text.data[len_bytes] = 0;
-    return intern_id(&m->texts, m->text.data, (uint32_t)len_bytes + 1, NULL);
+    return intern_id(&m->texts, m->scratch.data, (uint32_t)len_bytes + 1, NULL);
 }
 
 const char *model_text_get(const struct model *m, uint32_t text)
@@ -41,14 +45,43 @@ const char *model_text_get(const struct model *m, uint32_t text)
     return (const char *)intern_get(&m->texts, text)->data;
 }
 
+/* A frame's key has no padding, which would tell equal frames apart. */
+struct frame_key {
+    uint64_t address, symbol_offset;
+    uint32_t kind, inlined, function, file, module, line, column, function_line, mapping, zero;
+};
+
+struct model_frame model_frame_get(const struct model *m, uint32_t frame)
+{
+    struct frame_key k;
+
+    memcpy(&k, intern_get(&m->frame_keys, frame)->data, sizeof k);
+    return (struct model_frame){.kind = k.kind,
+                                .function = k.function,
+                                .file = k.file,
+                                .module = k.module,
+                                .line = k.line,
+                                .column = k.column,
+                                .function_line = k.function_line,
+                                .mapping = k.mapping,
+                                .address = k.address,
+                                .symbol_offset = k.symbol_offset,
+                                .inlined = k.inlined};
+}
+
 uint32_t model_frame(struct model *m, const struct model_frame *frame)
 {
-    /* Without padding, which would tell equal frames apart. */
-    struct {
-        uint64_t address, symbol_offset;
-        uint32_t kind, inlined, function, file, module, line, column, function_line;
-    } key = {frame->address, frame->symbol_offset, frame->kind, frame->inlined, frame->function,
-             frame->file,    frame->module,        frame->line, frame->column,  frame->function_line};
+    const struct frame_key key = {.address = frame->address,
+                                  .symbol_offset = frame->symbol_offset,
+                                  .kind = frame->kind,
+                                  .inlined = frame->inlined,
+                                  .function = frame->function,
+                                  .file = frame->file,
+                                  .module = frame->module,
+                                  .line = frame->line,
+                                  .column = frame->column,
+                                  .function_line = frame->function_line,
+                                  .mapping = frame->mapping};
     bool added;
     uint32_t id = intern_id(&m->frame_keys, &key, sizeof key, &added);
 
@@ -60,7 +93,8 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
                                .address = frame->address,
                                .symbol_offset = frame->symbol_offset,
                                .inlined = frame->inlined,
-                               .function_line = frame->function_line};
+                               .function_line = frame->function_line,
+                               .mapping = frame->mapping};
     shown.function = model_text_get(m, frame->function);
     shown.file = model_text_get(m, frame->file);
     shown.module = model_text_get(m, frame->module);
@@ -68,6 +102,80 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
         return MODEL_NONE;
     m->view.frames = m->frames.data;
     m->view.frame_count = (uint32_t)m->frames.count;
+    return id;
+}
+
+/* From the first executable segment to the end of the last. */
+static void find_range(struct emit_mapping *mapping)
+{
+    for (uint32_t i = 0; i < mapping->segment_count; i++) {
+        const struct emit_segment *s = &mapping->segments[i];
+        uint64_t end;
+        if (!(s->flags & 1) || __builtin_add_overflow(s->vaddr, s->memory_size, &end) || end == s->vaddr)
+            continue;
+        if (mapping->start == mapping->end || s->vaddr < mapping->start) {
+            mapping->start = s->vaddr;
+            mapping->offset = s->file_offset;
+        }
+        if (end > mapping->end)
+            mapping->end = end;
+    }
+}
+
+uint32_t model_mapping(struct model *m, const struct model_mapping *mapping)
+{
+    bool added;
+
+    buf_clear(&m->scratch);
+    buf_put_u32(&m->scratch, mapping->path);
+    buf_put_u32(&m->scratch, mapping->build_id_len);
+    buf_put(&m->scratch, mapping->build_id, mapping->build_id_len);
+    for (uint32_t i = 0; i < mapping->segment_count; i++) {
+        const struct emit_segment *s = &mapping->segments[i];
+        const uint64_t key[] = {s->vaddr, s->file_offset, s->file_size, s->memory_size, s->flags};
+        buf_put(&m->scratch, key, sizeof key);
+    }
+    if (m->scratch.bad || m->scratch.len_bytes > UINT32_MAX)
+        return MODEL_NONE;
+    uint32_t id = intern_id(&m->mapping_keys, m->scratch.data, (uint32_t)m->scratch.len_bytes, &added);
+    if (id == INTERN_NONE || !added)
+        return id;
+    struct emit_mapping shown = {.path = model_text_get(m, mapping->path),
+                                 .build_id_len = mapping->build_id_len,
+                                 .segment_count = mapping->segment_count};
+    if (shown.build_id_len)
+        shown.build_id = arena_dup(&m->arena, mapping->build_id, shown.build_id_len);
+    if (shown.segment_count)
+        shown.segments =
+            arena_dup(&m->arena, mapping->segments, shown.segment_count * sizeof *shown.segments);
+    if ((shown.build_id_len && !shown.build_id) || (shown.segment_count && !shown.segments))
+        return MODEL_NONE;
+    find_range(&shown);
+    if (!VEC_PUSH(&m->mappings, shown))
+        return MODEL_NONE;
+    m->view.mappings = m->mappings.data;
+    m->view.mapping_count = (uint32_t)m->mappings.count;
+    return id;
+}
+
+uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count)
+{
+    bool added;
+    uint32_t id = intern_id(&m->label_keys, labels, count * (uint32_t)sizeof *labels, &added);
+
+    if (id == INTERN_NONE || !added)
+        return id;
+    struct emit_label *shown = arena_calloc(&m->arena, count ? count : 1, sizeof *shown);
+    if (!shown)
+        return MODEL_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        shown[i].key = model_text_get(m, labels[i].key);
+        shown[i].value = model_text_get(m, labels[i].value);
+    }
+    if (!VEC_PUSH(&m->label_sets, ((struct emit_label_set){.labels = shown, .count = count})))
+        return MODEL_NONE;
+    m->view.label_sets = m->label_sets.data;
+    m->view.label_set_count = (uint32_t)m->label_sets.count;
     return id;
 }
 

@@ -8,6 +8,8 @@
 #ifndef SYMBOLIZE_STACK_MODEL_H
 #define SYMBOLIZE_STACK_MODEL_H
 
+#include "formats/base/arena.h"
+#include "formats/base/buf.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
@@ -17,14 +19,17 @@
 
 struct model {
     struct emit_model view;
-    struct intern texts, frame_keys, event_keys, process_keys, thread_keys;
+    struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys;
     struct map stack_keys;
+    struct arena arena;
     VEC(struct emit_frame) frames;
     VEC(struct emit_stack) stacks;
     VEC(struct emit_event) events;
     VEC(struct emit_process) processes;
     VEC(struct emit_thread) threads;
-    VEC(char) text; /* scratch */
+    VEC(struct emit_mapping) mappings;
+    VEC(struct emit_label_set) label_sets;
+    struct buf scratch;
 };
 
 /* A frame by numbers of texts; text 0 is "". */
@@ -32,8 +37,23 @@ struct model_frame {
     enum emit_frame_kind kind;
     uint32_t function, file, module;
     uint32_t line, column, function_line;
+    uint32_t mapping;
     uint64_t address, symbol_offset;
     bool inlined;
+};
+
+/* A binary by its path, a text. Bytes and segments are copied. */
+struct model_mapping {
+    uint32_t path;
+    const uint8_t *build_id; /* GNU build ID, if any */
+    uint32_t build_id_len;
+    const struct emit_segment *segments;
+    uint32_t segment_count;
+};
+
+/* A label by numbers of texts. */
+struct model_label {
+    uint32_t key, value;
 };
 
 /* What tells address spaces apart across epochs, files and hosts. */
@@ -50,6 +70,11 @@ void model_deinit(struct model *m);
 uint32_t model_text(struct model *m, const char *text, size_t len_bytes);
 const char *model_text_get(const struct model *m, uint32_t text);
 uint32_t model_frame(struct model *m, const struct model_frame *frame);
+/* What a frame was made of. */
+struct model_frame model_frame_get(const struct model *m, uint32_t frame);
+uint32_t model_mapping(struct model *m, const struct model_mapping *mapping);
+/* Set 0 is the one without labels. */
+uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count);
 /* The parent EMIT_NO_STACK is the root. */
 uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
 uint32_t model_event(struct model *m, uint32_t name, uint32_t unit);

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "formats/base/vec.h"
+#include "symbolize/stack/captures.h"
 #include "symbolize/stack/frames.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/model.h"
 #include "symbolize/stack/snapshot.h"
+#include "symbolize/stack/stack_map.h"
 
 enum {
     DEPTH_MAX = 1 << 15, /* frames of one list; a deeper one loses its outermost frames and is marked */
@@ -29,7 +31,7 @@ struct tuple_state {
 };
 
 struct resolver {
-    bool show_interpreter, python_only, labels, interpreters;
+    struct resolver_options options;
     struct model model;
     struct modcache *modules;
     struct resolver_stats stats;
@@ -37,6 +39,8 @@ struct resolver {
     bool reads_once; /* the file at hand cannot be read again: tables of symbols are taken as they come */
 
     struct frames frames;
+    struct stack_map stack_map;
+    struct captures captures;
 
     /* Of the epoch. */
     VEC(struct thread_state) thread_states;
@@ -44,14 +48,14 @@ struct resolver {
     VEC(uint32_t) event_states;   /* model event + 1 */
     VEC(uint32_t) tuple_heads;    /* tuple_states index + 1 */
     VEC(struct tuple_state) tuple_states;
-    VEC(uint32_t) label_roots;    /* by label set: the stack of its labels + 1 */
-    struct map labelled; /* over all epochs: stack << 32 | stack of labels -> the one on top of the other */
+    VEC(uint32_t) label_set_states; /* model label set */
     VEC(uint32_t) touched; /* module cache index << 1 | unresolved */
     struct snapshots snapshots;
 
     /* Scratch of the tuple at hand, lists outermost first. */
     VEC(uint32_t) kernel, python, native; /* emit frames, emit frames, expansions */
     VEC(uint32_t) ids;
+    VEC(struct model_label) labels;
     VEC(struct merge_native) merge_native;
     VEC(bool) run_start;
     VEC(struct merge_run) runs;
@@ -64,11 +68,11 @@ struct error *resolver_create(const struct resolver_options *options, struct res
 
     if (!r)
         return error_no_memory();
-    r->show_interpreter = options->show_interpreter;
-    r->python_only = options->python_only;
-    r->labels = options->labels;
-    r->interpreters = options->interpreters;
+    r->options = *options;
+    r->captures.model = &r->model;
     struct error *err = model_init(&r->model) ? modcache_create(&options->binaries, &r->modules) : error_no_memory();
+    if (!err)
+        err = stack_map_init(&r->stack_map, &r->model, &r->options.stacks, stack_rules);
     if (err) {
         resolver_destroy(r);
         return err;
@@ -91,8 +95,10 @@ void resolver_destroy(struct resolver *r)
     VEC_DEINIT(&r->event_states);
     VEC_DEINIT(&r->tuple_heads);
     VEC_DEINIT(&r->tuple_states);
-    VEC_DEINIT(&r->label_roots);
-    map_deinit(&r->labelled);
+    VEC_DEINIT(&r->label_set_states);
+    VEC_DEINIT(&r->labels);
+    stack_map_deinit(&r->stack_map);
+    captures_deinit(&r->captures);
     VEC_DEINIT(&r->touched);
     VEC_DEINIT(&r->kernel);
     VEC_DEINIT(&r->python);
@@ -122,7 +128,7 @@ struct modcache *resolver_modules(const struct resolver *r)
 
 bool resolver_unwinds(const struct resolver *r)
 {
-    return !r->python_only;
+    return !r->options.python_only;
 }
 
 struct error *resolver_begin_file(struct resolver *r, const struct input *input)
@@ -132,7 +138,7 @@ struct error *resolver_begin_file(struct resolver *r, const struct input *input)
     r->file_number++;
     r->reads_once = !again;
     modcache_begin_file(r->modules, again ? again : input->path);
-    return NULL;
+    return captures_begin(&r->captures, input_title(input->path)) ? NULL : error_no_memory();
 }
 
 /* ---- stacks ---- */
@@ -326,11 +332,11 @@ static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t
                                    struct tuple_state *state)
 {
     const struct trace_tuple *t = &e->tuples.data[tuple];
-    struct merge_input in = {.show_interpreter = r->show_interpreter};
+    struct merge_input in = {.show_interpreter = r->options.show_interpreter};
 
     r->kernel.count = r->native.count = r->merge_native.count = r->runs.count = 0;
     TRY(list_python(r, e, t, state->interpreter, &in));
-    if (!r->python_only) {
+    if (!r->options.python_only) {
         TRY(list_kernel(r, e, t));
         TRY(list_native(r, e, t, time_ns, &in));
     }
@@ -341,7 +347,7 @@ static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t
     state->native_end = in.native_end;
     state->join_end = r->merged.join_end;
     state->bare = r->merged.bare;
-    state->snapshot = t->snapshot && !t->native_stack && !r->python_only;
+    state->snapshot = t->snapshot && !t->native_stack && !r->options.python_only;
     return build_stack(r, state);
 }
 
@@ -416,6 +422,8 @@ static struct error *find_thread(struct resolver *r, const struct epoch *e, uint
 
 struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec)
 {
+    if (!captures_record(&r->captures, e, rec))
+        return error_no_memory();
     if (rec->type == TRACE_process_name) {
         uint32_t process = rec->process_name.process;
         if (process < r->process_states.count && r->process_states.data[process])
@@ -450,61 +458,33 @@ static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tu
     return NULL;
 }
 
-/* The labels of a set as the outermost frames of a stack; EMIT_NO_STACK when none is shown. */
-static struct error *find_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *root)
+/* The model's number of a label set of the epoch. */
+static struct error *find_label_set(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *out)
 {
-    if (!VEC_EXTEND_ZERO(&r->label_roots, e->label_sets.count))
-        return error_no_memory();
-    uint32_t *known = &r->label_roots.data[set];
-    *root = EMIT_NO_STACK;
-    if (*known) {
-        *root = *known - 1;
-        return NULL;
-    }
     const struct trace_list *pairs = &e->label_sets.data[set].pairs;
+
+    if (!VEC_EXTEND_ZERO(&r->label_set_states, e->label_sets.count))
+        return error_no_memory();
+    *out = r->label_set_states.data[set];
+    if (*out || !pairs->count) /* 0 is the empty set, and until it was looked up any other */
+        return NULL;
+    r->labels.count = 0;
     for (uint64_t i = 0; i < pairs->count; i++) {
-        const char *key = epoch_text(e, (uint32_t)pairs->values[2 * i]);
-        struct buf text = {0};
-        uint32_t frame;
-        if (!r->labels && !trace_label_is_shown(key))
-            continue;
-        buf_printf(&text, "[%s %s]", key, epoch_text(e, (uint32_t)pairs->values[2 * i + 1]));
-        struct error *err = text.bad ? error_no_memory() : frames_mark(&r->frames, buf_cstr(&text), &frame);
-        buf_deinit(&text);
-        if (err)
-            return err;
-        TRY(step(r, root, frame));
+        struct model_label label;
+        TRY(frames_string(&r->frames, e, (uint32_t)pairs->values[2 * i], &label.key));
+        TRY(frames_string(&r->frames, e, (uint32_t)pairs->values[2 * i + 1], &label.value));
+        if (!VEC_PUSH(&r->labels, label))
+            return error_no_memory();
     }
-    *known = *root + 1; /* EMIT_NO_STACK: as good as not known */
+    *out = model_label_set(&r->model, r->labels.data, (uint32_t)r->labels.count);
+    if (*out == MODEL_NONE)
+        return error_no_memory();
+    r->label_set_states.data[set] = *out;
     return NULL;
 }
 
-/* The stack with the labels outside of it. */
-static struct error *put_labels(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *stack)
-{
-    uint32_t root = EMIT_NO_STACK;
-
-    TRY(find_labels(r, e, set, &root));
-    if (root == EMIT_NO_STACK)
-        return NULL;
-    uint64_t key = (uint64_t)*stack << 32 | root, *known = map_get(&r->labelled, key);
-    if (known) {
-        *stack = (uint32_t)*known;
-        return NULL;
-    }
-    r->ids.count = 0;
-    for (uint32_t at = *stack; at != EMIT_NO_STACK; at = r->model.stacks.data[at].parent) {
-        if (!VEC_PUSH(&r->ids, r->model.stacks.data[at].frame))
-            return error_no_memory();
-    }
-    *stack = root;
-    while (r->ids.count)
-        TRY(step(r, stack, r->ids.data[--r->ids.count]));
-    return map_set(&r->labelled, key, *stack) ? NULL : error_no_memory();
-}
-
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
-                              struct emit_sample *out)
+                              struct emit_sample *out, bool *kept)
 {
     uint32_t number = 0;
 
@@ -522,13 +502,20 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
         TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
 
     struct tuple_state *state = &r->tuple_states.data[number];
-    state->sample_count++;
     out->time_ns = sample->time_ns;
     out->value = sample->value;
     out->thread = thread->thread_plus1 - 1;
     out->cpu = sample->cpu;
-    out->stack = state->stack;
-    return sample->label_set && (r->labels || r->interpreters) ? put_labels(r, e, sample->label_set, &out->stack) : NULL;
+    out->capture = r->file_number - 1;
+    out->label_set = 0;
+    if (sample->label_set)
+        TRY(find_label_set(r, e, sample->label_set, &out->label_set));
+    TRY(stack_map_find(&r->stack_map, state->stack, out->label_set, &out->stack, kept));
+    if (!*kept)
+        return NULL;
+    state->sample_count++;
+    captures_saw_time(&r->captures, sample->time_ns);
+    return NULL;
 }
 
 static void count_end(struct resolver_ends *ends, uint32_t end, uint64_t samples)
@@ -562,6 +549,6 @@ void resolver_end_epoch(struct resolver *r)
     }
     frames_clear(&r->frames);
     r->thread_states.count = r->process_states.count = 0;
-    r->event_states.count = r->tuple_heads.count = r->tuple_states.count = r->touched.count = r->label_roots.count = 0;
+    r->event_states.count = r->tuple_heads.count = r->tuple_states.count = r->touched.count = r->label_set_states.count = 0;
     snapshots_clear(&r->snapshots);
 }

@@ -22,13 +22,13 @@
 #include "symbolize/trace/input.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
+#include "symbolize/stack/stack_map.h"
 
 struct resolver_options {
     struct binaries_options binaries;
     bool show_interpreter;
-    bool labels;       /* stacks begin with their labels, such as [asyncio task fetch] */
-    bool interpreters; /* of the labels, those of subinterpreters */
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
+    struct stack_map_options stacks;
 };
 
 /* Samples by how a part of their stack ended: [0] nothing asked for, [LOSS_complete] whole, else by loss reason. */
@@ -56,9 +56,9 @@ struct error *resolver_begin_file(struct resolver *r, const struct input *input)
 void resolver_end_epoch(struct resolver *r);
 /* A record was loaded into the epoch: takes in what changes after a sample was resolved, such as names. */
 struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec);
-/* `event` is the epoch's id. */
+/* `event` is the epoch's id. *kept is false when the options leave the sample's stack out, and the sample with it. */
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
-                              struct emit_sample *out);
+                              struct emit_sample *out, bool *kept);
 /* Complete for the epochs that have ended. */
 const struct resolver_stats *resolver_stats(const struct resolver *r);
 struct modcache *resolver_modules(const struct resolver *r);

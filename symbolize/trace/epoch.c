@@ -164,6 +164,11 @@ static bool load_host(struct epoch *e, const struct trace_host *host)
     memset(e->boot_id, 0, sizeof e->boot_id);
     if (host->boot_id.len_bytes == sizeof e->boot_id)
         memcpy(e->boot_id, host->boot_id.data, sizeof e->boot_id);
+    e->kernel_build_id_len = 0;
+    if (host->kernel_build_id.len_bytes && host->kernel_build_id.len_bytes <= sizeof e->kernel_build_id) {
+        e->kernel_build_id_len = (uint32_t)host->kernel_build_id.len_bytes;
+        memcpy(e->kernel_build_id, host->kernel_build_id.data, e->kernel_build_id_len);
+    }
     e->has_host = true;
     e->machine = machine_by_name(epoch_text(e, host->machine));
     return true;

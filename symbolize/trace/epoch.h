@@ -97,6 +97,8 @@ struct epoch {
     VEC(struct trace_label_set) label_sets;
     /* Facts about the host, which outlive the epoch within a file. */
     uint8_t boot_id[16];
+    uint8_t kernel_build_id[64];
+    uint32_t kernel_build_id_len; /* 0 when unknown */
     bool has_host;
     const struct machine *machine; /* NULL: one that is not known here */
 };

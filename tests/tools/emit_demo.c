@@ -50,12 +50,24 @@ static struct error *bench(const struct synthetic *s, const struct emitter *emit
     return err;
 }
 
+/* What pysym does to frames under --nolineno and --function. */
+static void change_lines(struct emit_frame *f, bool no_lines, bool by_function)
+{
+    if (no_lines)
+        f->line = f->column = f->function_line = 0;
+    if (by_function) {
+        f->line = f->function_line;
+        f->column = 0;
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct emit_options options = {.name = "demo", .exporter = "pysym 0", .top_count = 20};
     struct synthetic s = {0};
     unsigned long long count = 4000;
     const char *format = argc > 1 ? argv[1] : "";
+    bool no_lines = false, by_function = false;
     bool is_bench = !strcmp(format, "bench");
     struct error *err = NULL;
 
@@ -63,8 +75,8 @@ int main(int argc, char **argv)
         format = argc > 2 ? argv[2] : "";
     for (int i = 2 + is_bench; i < argc; i++) {
         options.threads |= !strcmp(argv[i], "threads");
-        options.no_lines |= !strcmp(argv[i], "no_lines");
-        options.by_function |= !strcmp(argv[i], "by_function");
+        no_lines |= !strcmp(argv[i], "no_lines");
+        by_function |= !strcmp(argv[i], "by_function");
         options.full_paths |= !strcmp(argv[i], "full_paths");
         options.columns |= !strcmp(argv[i], "columns");
         if (!strncmp(argv[i], "samples=", 8))
@@ -76,6 +88,9 @@ int main(int argc, char **argv)
         return 2;
     }
     synthetic_demo(&s, is_bench ? 100000 : (uint32_t)count);
+    options.merged_lines = no_lines || by_function;
+    for (size_t i = 0; i < s.frames.count; i++)
+        change_lines(&s.frames.data[i], no_lines, by_function);
     if (!emitter)
         print_totals(&s);
     else if (is_bench)

@@ -71,6 +71,7 @@ static inline uint32_t synthetic_python(struct synthetic *s, const char *functio
                                                   .function = function,
                                                   .file = file,
                                                   .module = "/usr/bin/python3.12",
+                                                  .mapping = EMIT_NO_MAPPING,
                                                   .line = line,
                                                   .column = column,
                                                   .function_line = function_line});
@@ -96,7 +97,7 @@ static inline uint32_t synthetic_kernel(struct synthetic *s, const char *functio
 
 static inline uint32_t synthetic_mark(struct synthetic *s, const char *text)
 {
-    return synthetic_frame(s, (struct emit_frame){.kind = EMIT_MARK, .function = text});
+    return synthetic_frame(s, (struct emit_frame){.kind = EMIT_MARK, .function = text, .mapping = EMIT_NO_MAPPING});
 }
 
 static inline void synthetic_deinit(struct synthetic *s)
@@ -109,13 +110,20 @@ static inline void synthetic_deinit(struct synthetic *s)
     VEC_DEINIT(&s->samples);
 }
 
-/* Runs an emitter over the samples made so far. */
+/* Runs an emitter over the samples made so far, which have no labels and are of one capture. */
 static inline struct error *synthetic_emit(const struct synthetic *s, const struct emitter *emitter,
                                            const struct emit_options *options, FILE *out)
 {
+    static const struct emit_label_set no_labels = {0};
+    static const struct emit_capture capture = {
+        .name = "test", .hostname = "", .kernel_release = "", .machine = "", .recorder = ""};
+    struct emit_model model = s->model;
     void *state = NULL;
 
-    struct error *err = emitter->begin(&s->model, options, out, &state);
+    model.label_sets = &no_labels;
+    model.captures = &capture;
+    model.label_set_count = model.capture_count = 1;
+    struct error *err = emitter->begin(&model, options, out, &state);
     for (size_t i = 0; !err && i < s->samples.count; i++)
         err = emitter->sample(state, &s->samples.data[i]);
     if (!err)

@@ -118,8 +118,10 @@ static inline struct emit_sample sample(struct scene *s, uint32_t thread, uint32
 {
     struct trace_sample in = {.time_ns = time_ns, .thread = thread, .tuple = tuple_id, .value = 7};
     struct emit_sample out;
+    bool kept;
 
-    OK(resolver_sample(s->resolver, &s->epoch, 1, &in, &out));
+    OK(resolver_sample(s->resolver, &s->epoch, 1, &in, &out, &kept));
+    assert_true(kept);
     return out;
 }
 
@@ -200,7 +202,7 @@ __attribute__((noinline)) static void made_up_callback(struct shot *shot)
     __asm__ volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) static void made_up_outer_eval(struct shot *shot)
+__attribute__((noinline, unused)) static void made_up_outer_eval(struct shot *shot)
 {
     shot->records[0] = (uint64_t)__builtin_frame_address(0);
     made_up_callback(shot);

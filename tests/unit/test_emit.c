@@ -191,7 +191,7 @@ static void test_top_golden(void **state)
            "  0.00%          0  60.00%          3  memcpy\n");
     struct emit_options few = plain;
     few.top_count = 1;
-    few.by_function = true;
+    few.merged_lines = true;
     expect(&s, "top", few,
            "5 samples of cpu-clock, 0.050 s; percentages of time\n"
            "\n"
@@ -216,29 +216,26 @@ static void test_options(void **state)
     o = plain;
     o.full_paths = true;
     assert_true(contains(&s, "folded", o, "C.run (/srv/x.py:42);"));
-    o = plain;
-    o.no_lines = true;
-    assert_true(contains(&s, "folded", o, "python3-100;<module> (x.py);C.run (x.py) 1\n"));
-    assert_true(contains(&s, "speedscope", o, "{\"name\":\"C.run (x.py)\",\"file\":\"/srv/x.py\"}"));
-    assert_true(contains(&s, "perf-script", o, "py::C.run:/srv/x.py ("));
     synthetic_deinit(&s);
 }
 
-/* Lines of one function fall together, two functions of one name and file do not; neighbours fold. */
-static void test_by_function(void **state)
+/* Frames without lines, as --nolineno makes them, and with the line of their function, as --function does. */
+static void test_frames_without_lines_of_their_own(void **state)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
     (void)state;
 
     setup_one(&s);
-    uint32_t lines[] = {10, 11, 21}, starts[] = {9, 9, 20};
+    uint32_t lines[] = {0, 9, 20};
     for (int i = 0; i < 3; i++)
         sample(&s, 0,
-               synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "<lambda>", "/x.py", lines[i], 1, starts[i])));
-    o.by_function = true;
-    expect(&s, "folded", o, "python3-100;<lambda> (x.py:20) 1\npython3-100;<lambda> (x.py:9) 2\n");
-    assert_true(contains(&s, "speedscope", o, "\"samples\":[[0],[1]],\n\"weights\":[20000000,10000000]"));
+               synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "<lambda>", "/x.py", lines[i], 0, lines[i])));
+    o.columns = true;
+    expect(&s, "folded", o,
+           "python3-100;<lambda> (x.py) 1\npython3-100;<lambda> (x.py:20) 1\npython3-100;<lambda> (x.py:9) 1\n");
+    assert_true(contains(&s, "speedscope", o, "{\"name\":\"<lambda> (x.py)\",\"file\":\"/x.py\"}"));
+    assert_true(contains(&s, "perf-script", o, "py::<lambda>:/x.py ("));
     assert_true(contains(&s, "perf-script", o, "py::<lambda>:/x.py:9 ("));
     synthetic_deinit(&s);
 }
@@ -374,7 +371,7 @@ static void test_unequal_weights(void **state)
     weighed(&s, 0, seldom, 30000400);
     expect(&s, "folded", plain, "python3-100;often 20000\npython3-100;seldom 30000\n");
     assert_non_null(strstr(remark(&s, "folded", plain), "counts are microseconds"));
-    told.no_lines = true;
+    told.merged_lines = true;
     expect(&s, "top", told,
            "3 samples of cpu-clock, 0.050 s; percentages of time\n"
            "\n"
@@ -1024,7 +1021,7 @@ int main(void)
         cmocka_unit_test(test_perf_script_golden),
         cmocka_unit_test(test_top_golden),
         cmocka_unit_test(test_options),
-        cmocka_unit_test(test_by_function),
+        cmocka_unit_test(test_frames_without_lines_of_their_own),
         cmocka_unit_test(test_short_paths),
         cmocka_unit_test(test_folded_number_at_the_end),
         cmocka_unit_test(test_folded_separators_and_controls),

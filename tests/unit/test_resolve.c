@@ -230,6 +230,139 @@ static void test_join_by_count(void **state)
     teardown(&s);
 }
 
+/* What formats need beside names: binaries with their build IDs, labels as labels, facts of each capture. */
+static void test_mappings_and_labels(void **state)
+{
+    static const uint64_t segments[] = {0x400000, 0,      0x1000, 0x1000, 4, 0x401000, 0x1000, 0x3000, 0x3000, 5,
+                                        0x405000, 0x4000, 0x800,  0x900,  5, 0x407000, 0x5000, 0x100,  0x200,  6};
+    const struct trace_bytes build_id = bytes_of_text("0123456789abcdefghij"), kernel_id = bytes_of_text("kernel build id!");
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    LOAD(&s, host, .kernel_build_id = kernel_id);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t path = string(&s, "/opt/no/such/lib.so"), symbol = string(&s, "do_read"), in = string(&s, "ext4");
+    LOAD(&s, module, .id = 1, .path = path, .id_kind = 1, .build_id = build_id, .segments = {segments, 4});
+    LOAD(&s, module, .id = 2, .path = path, .id_kind = 2, .build_id = build_id);
+    LOAD(&s, kernel_symbol, .id = 1, .address = 0xf000, .name = symbol);
+    LOAD(&s, kernel_symbol, .id = 2, .address = 0xe000, .name = symbol, .module = in);
+    uint32_t frame = python(&s, "f", "/a.py", 1, 1), native[3], kernel[2];
+    for (uint32_t i = 0; i < 3; i++)
+        LOAD(&s, native_frame, .id = native[i] = ++s.frames, .module = (i + 1) % 3, .offset = 0x1010 + i);
+    for (uint32_t i = 0; i < 2; i++)
+        LOAD(&s, kernel_frame, .id = kernel[i] = ++s.frames, .address = 0xf000 - 0x1000 * i, .symbol = i + 1);
+    uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, &frame, 1),
+                                                 .native_stack = stack(&s, native, 3),
+                                                 .kernel_stack = stack(&s, kernel, 2)});
+    const uint64_t pairs[] = {string(&s, "asyncio task"), string(&s, "fetch")};
+    LOAD(&s, label_set, .id = 1, .pairs = {pairs, 1});
+    struct trace_sample labelled = {.time_ns = 1, .thread = 1, .tuple = id, .value = 7, .label_set = 1};
+    struct emit_sample out;
+    bool kept;
+    OK(resolver_sample(s.resolver, &s.epoch, 1, &labelled, &out, &kept));
+
+    /* Innermost first: the kernel's module, the kernel, an address, a binary by its contents, one by build ID, Python. */
+    const struct emit_model *m = resolver_model(s.resolver);
+    const struct emit_frame *f[6];
+    assert_int_equal(m->stacks[out.stack].depth, 6);
+    for (uint32_t i = 0, at = out.stack; i < 6; i++, at = m->stacks[at].parent)
+        f[i] = &m->frames[m->stacks[at].frame];
+    assert_int_equal(f[2]->mapping, EMIT_NO_MAPPING);
+    assert_int_equal(f[5]->mapping, EMIT_NO_MAPPING);
+    assert_int_equal(m->mapping_count, 4);
+    assert_string_equal(m->mappings[f[0]->mapping].path, "[ext4]");
+    assert_null(m->mappings[f[0]->mapping].build_id);
+    const struct emit_mapping *kernels = &m->mappings[f[1]->mapping], *lib = &m->mappings[f[4]->mapping];
+    assert_string_equal(kernels->path, "[kernel.kallsyms]");
+    assert_int_equal(kernels->build_id_len, kernel_id.len_bytes);
+    assert_memory_equal(kernels->build_id, kernel_id.data, kernel_id.len_bytes);
+    assert_string_equal(m->mappings[f[3]->mapping].path, "/opt/no/such/lib.so");
+    assert_int_equal(m->mappings[f[3]->mapping].build_id_len, 0); /* a hash of the contents is no build ID */
+    assert_string_equal(lib->path, "/opt/no/such/lib.so");
+    assert_int_equal(lib->build_id_len, build_id.len_bytes);
+    assert_memory_equal(lib->build_id, build_id.data, build_id.len_bytes);
+    assert_int_equal(lib->segment_count, 4);
+    assert_int_equal(lib->segments[3].memory_size, 0x200);
+    assert_int_equal(lib->start, 0x401000);
+    assert_int_equal(lib->end, 0x405900);
+    assert_int_equal(lib->offset, 0x1000);
+
+    /* The label is no frame unless that is asked for. */
+    assert_int_equal(m->label_sets[out.label_set].count, 1);
+    assert_string_equal(m->label_sets[out.label_set].labels[0].key, "asyncio task");
+    assert_string_equal(m->label_sets[out.label_set].labels[0].value, "fetch");
+    assert_int_equal(sample(&s, 1, id, 2).label_set, 0);
+    teardown(&s);
+}
+
+static void hear(struct scene *s, struct trace_record rec)
+{
+    load(s, rec);
+    OK(resolver_record(s->resolver, &s->epoch, &rec));
+}
+#define HEAR(s, name_, ...) hear(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
+
+static void test_capture_facts(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    HEAR(&s, epoch, .time_ns = 5000);
+    s.strings = 0;
+    uint32_t name = string(&s, "cpu-clock"), unit = string(&s, "ns"), machine = string(&s, "riscv64");
+    uint32_t key = string(&s, "mode"), value = string(&s, "slow"), newer = string(&s, "fast"), odd = string(&s, "odd_loss");
+    HEAR(&s, clock, .monotonic_ns = 4000, .realtime_ns = 1700000000000000000, .boottime_ns = 9000);
+    HEAR(&s, host, .machine = machine, .hostname = name, .cpu_count = 3, .page_size = 16384);
+    HEAR(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = 99, .period = 10101010);
+    HEAR(&s, meta, .key = key, .value = value);
+    HEAR(&s, meta, .key = key, .value = newer);
+    HEAR(&s, loss, .reason = LOSS_ring_full, .count = 3);
+    HEAR(&s, loss, .reason = LOSS_ring_full, .count = 4);
+    HEAR(&s, loss, .reason = 60000, .name = odd, .count = 1);
+    process(&s, 1, 100, "/usr/bin/python3");
+    struct emit_sample out = sample(&s, 1, 0, 8000);
+    const struct emit_model *m = resolver_model(s.resolver);
+    const struct emit_capture *c = &m->captures[out.capture];
+    assert_int_equal(out.capture, 0);
+    assert_int_equal(m->capture_count, 1);
+    assert_string_equal(c->name, "standard input");
+    assert_string_equal(c->machine, "riscv64");
+    assert_string_equal(c->kernel_release, "");
+    assert_int_equal(c->cpu_count, 3);
+    assert_int_equal(c->page_size, 16384);
+    assert_int_equal(c->boottime_ns, 9000);
+    assert_int_equal(c->start_ns, 5000);
+    assert_int_equal(c->start_realtime_ns, 1700000000000001000);
+    assert_int_equal(c->duration_ns, 3000);
+    assert_int_equal(c->setting_count, 1);
+    assert_string_equal(c->settings[0].value, "fast");
+    assert_int_equal(c->rate_count, 1);
+    assert_int_equal(c->rates[0].event, out.event);
+    assert_int_equal(c->rates[0].frequency_hz, 99);
+    assert_int_equal(c->loss_count, 2);
+    assert_string_equal(c->losses[0].name, "ring_full");
+    assert_int_equal(c->losses[0].count, 7);
+    assert_string_equal(c->losses[1].name, "odd_loss");
+    assert_string_equal(c->losses[1].meaning, "");
+    HEAR(&s, end, .time_ns = 8500);
+    assert_int_equal(c->duration_ns, 3500);
+
+    /* Another file, which says nothing of itself. */
+    OK(resolver_begin_file(s.resolver, &made_up_input));
+    begin_epoch(&s, 0);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    out = sample(&s, 1, 0, 60);
+    assert_int_equal(out.capture, 1);
+    assert_int_equal(m->captures[1].start_realtime_ns, 0);
+    assert_int_equal(m->captures[1].loss_count, 0);
+    assert_int_equal(m->captures[0].loss_count, 2);
+    teardown(&s);
+}
+
 static void test_native_and_kernel(void **state)
 {
     const struct resolver_options plain = {0}, python_only = {.python_only = true};
@@ -654,6 +787,8 @@ int main(void)
         cmocka_unit_test(test_names_change),
         cmocka_unit_test(test_hosts_are_apart),
         cmocka_unit_test(test_join_by_count),
+        cmocka_unit_test(test_mappings_and_labels),
+        cmocka_unit_test(test_capture_facts),
         cmocka_unit_test(test_native_and_kernel),
         cmocka_unit_test(test_a_stack_deeper_than_any),
         cmocka_unit_test(test_nonsense),

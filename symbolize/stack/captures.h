@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The facts of each input for emitters: struct emit_capture, gathered from records as they come. Most records repeat
+ * with every epoch; what is said again counts once, losses add up.
+ */
+#ifndef SYMBOLIZE_STACK_CAPTURES_H
+#define SYMBOLIZE_STACK_CAPTURES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/vec.h"
+#include "formats/emit/emit.h"
+#include "formats/trace/trace.h"
+#include "symbolize/stack/model.h"
+#include "symbolize/trace/epoch.h"
+
+/* The lists of one capture. */
+struct capture_lists {
+    VEC(struct emit_setting) settings;
+    VEC(struct emit_rate) rates;
+    VEC(struct emit_loss) losses;
+};
+
+/* {.model = …}; the model is borrowed and shows the captures. */
+struct captures {
+    struct model *model;
+    VEC(struct emit_capture) list;
+    VEC(struct capture_lists) lists;
+    bool has_start, has_clock; /* of the newest */
+};
+
+void captures_deinit(struct captures *c);
+/* Another capture; `name` as outputs call it. False when memory ran out, as below. */
+bool captures_begin(struct captures *c, const char *name);
+/* A record of the newest capture, which was loaded into the epoch. */
+bool captures_record(struct captures *c, const struct epoch *e, const struct trace_record *rec);
+/* The capture went on until then at least. */
+static inline void captures_saw_time(struct captures *c, uint64_t time_ns)
+{
+    struct emit_capture *capture = &c->list.data[c->list.count - 1];
+
+    if (time_ns > capture->start_ns && time_ns - capture->start_ns > capture->duration_ns)
+        capture->duration_ns = time_ns - capture->start_ns;
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the options do to stacks, see stack_map.h. To add a rule: a function, and a row in `stack_rules`. */
+#include <string.h>
+
+#include "formats/base/buf.h"
+#include "formats/trace/trace.h"
+#include "symbolize/stack/stack_map.h"
+
+static struct error *change(struct model *m, const struct model_frame *frame, uint32_t *shown)
+{
+    *shown = model_frame(m, frame);
+    return *shown == MODEL_NONE ? error_no_memory() : NULL;
+}
+
+static bool function_is_asked(const struct stack_map_options *o)
+{
+    return o->by_function;
+}
+
+/* Where the function starts stands for all its lines. */
+static struct error *merge_lines(struct model *m, uint32_t frame, uint32_t *shown)
+{
+    struct model_frame f = model_frame_get(m, frame);
+
+    f.line = f.function_line;
+    f.column = 0;
+    return change(m, &f, shown);
+}
+
+static bool nolineno_is_asked(const struct stack_map_options *o)
+{
+    return o->no_lines;
+}
+
+static struct error *drop_lines(struct model *m, uint32_t frame, uint32_t *shown)
+{
+    struct model_frame f = model_frame_get(m, frame);
+
+    f.line = f.column = f.function_line = 0;
+    return change(m, &f, shown);
+}
+
+static bool labels_are_asked(const struct stack_map_options *o)
+{
+    return o->labels || o->interpreters;
+}
+
+/* A label as a frame: "[key value]". */
+static struct error *label_frame(struct model *m, const struct emit_label *label, uint32_t *frame)
+{
+    struct model_frame mark = {.kind = EMIT_MARK, .mapping = EMIT_NO_MAPPING};
+    struct buf text = {0};
+
+    buf_printf(&text, "[%s %s]", label->key, label->value);
+    mark.function = text.bad ? MODEL_NONE : model_text(m, (const char *)text.data, text.len_bytes);
+    buf_deinit(&text);
+    return mark.function == MODEL_NONE ? error_no_memory() : change(m, &mark, frame);
+}
+
+/* Labels become the outermost frames. */
+static struct error *put_labels(struct model *m, const struct stack_map_options *o, uint32_t label_set,
+                                struct stack_list *list, bool *kept)
+{
+    const struct emit_label_set *set = &m->label_sets.data[label_set];
+    size_t count = 0;
+
+    (void)kept;
+    if (!VEC_RESERVE(list, list->count + set->count))
+        return error_no_memory();
+    for (uint32_t i = 0; i < set->count; i++) {
+        uint32_t frame;
+        if (!o->labels && !trace_label_is_shown(set->labels[i].key))
+            continue;
+        TRY(label_frame(m, &set->labels[i], &frame));
+        memmove(list->data + count + 1, list->data + count, (list->count - count) * sizeof *list->data);
+        list->data[count++] = frame;
+        list->count++;
+    }
+    return NULL;
+}
+
+const struct stack_rule stack_rules[] = {
+    {.option = "--function", .is_asked = function_is_asked, .frame = merge_lines},
+    {.option = "--nolineno", .is_asked = nolineno_is_asked, .frame = drop_lines},
+    {.option = "--labels, --threads", .is_asked = labels_are_asked, .stack = put_labels, .by_labels = true},
+    {0},
+};
