@@ -183,12 +183,7 @@ void modcache_begin_file(struct modcache *c, const char *path)
 
 struct error *modcache_add_perf_map(struct modcache *c, const struct epoch *e, const struct trace_perf_map *rec)
 {
-    const struct trace_module *def = &e->modules.data[rec->module].def;
-
-    if (def->kind != TRACE_MODULE_ANONYMOUS || !def->build_id.len_bytes)
-        return NULL;
-    struct perf_map *m = perf_maps_get(&c->perf_maps, def->build_id.data, (uint32_t)def->build_id.len_bytes);
-    return m && perf_map_add(m, rec->text.data, rec->text.len_bytes) ? NULL : error_no_memory();
+    return perf_maps_record(&c->perf_maps, e, rec);
 }
 
 struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_map **out)

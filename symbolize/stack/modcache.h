@@ -13,7 +13,7 @@
 #include "formats/base/err.h"
 #include "symbolize/binary/binaries.h"
 #include "symbolize/trace/epoch.h"
-#include "symbolize/stack/perf_map.h"
+#include "symbolize/stack/perf_maps.h"
 #include "symbolize/binary/symbols.h"
 #include "symbolize/unwind/unwind.h"
 

@@ -213,7 +213,7 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit)
     return id;
 }
 
-uint32_t model_process(struct model *m, const struct model_process_key *key, uint32_t comm)
+uint32_t model_process(struct model *m, const struct process_identity *key, uint32_t comm)
 {
     bool added;
     uint32_t id = intern_id(&m->process_keys, key, sizeof *key, &added);

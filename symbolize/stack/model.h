@@ -14,6 +14,7 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
+#include "symbolize/trace/epoch.h"
 
 #define MODEL_NONE UINT32_MAX
 
@@ -56,13 +57,6 @@ struct model_label {
     uint32_t key, value;
 };
 
-/* What tells address spaces apart across epochs, files and hosts. */
-struct model_process_key {
-    uint8_t boot_id[16];
-    uint64_t start_boottime_ns, exec_generation;
-    uint32_t tgid, file; /* file: of a host without boot ID, else 0 */
-};
-
 /* False when memory ran out. {0} before that. */
 bool model_init(struct model *m);
 void model_deinit(struct model *m);
@@ -78,7 +72,7 @@ uint32_t model_label_set(struct model *m, const struct model_label *labels, uint
 /* The parent EMIT_NO_STACK is the root. */
 uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
 uint32_t model_event(struct model *m, uint32_t name, uint32_t unit);
-uint32_t model_process(struct model *m, const struct model_process_key *key, uint32_t comm);
+uint32_t model_process(struct model *m, const struct process_identity *key, uint32_t comm);
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name);
 
 #endif

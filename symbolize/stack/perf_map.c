@@ -4,10 +4,7 @@
 #define XXH_INLINE_ALL
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
-
-#include "formats/trace/trace.h"
 
 enum { LINES_MAX = 1 << 21, NAME_MAX_BYTES = 4096, NO_LINE = UINT32_MAX };
 
@@ -175,84 +172,4 @@ const struct perf_map_line *perf_map_find(struct perf_map *m, uint64_t address)
         m->pieces.count = m->piece_starts.count = 0;
     size_t i = index_of(m->piece_starts.data, m->piece_starts.count, address);
     return i < m->pieces.count && address < m->pieces.data[i].end ? &m->pieces.data[i] : NULL;
-}
-
-/* ---- all processes ---- */
-
-void perf_maps_deinit(struct perf_maps *all)
-{
-    for (size_t i = 0; i < all->maps.count; i++)
-        perf_map_deinit(&all->maps.data[i]);
-    VEC_DEINIT(&all->maps);
-    intern_deinit(&all->ids);
-}
-
-struct perf_map *perf_maps_get(struct perf_maps *all, const uint8_t *id, uint32_t id_len)
-{
-    bool added;
-    uint32_t index = intern_id(&all->ids, id, id_len, &added);
-
-    if (index == INTERN_NONE || (added && !VEC_PUSH(&all->maps, (struct perf_map){0})))
-        return NULL;
-    return &all->maps.data[index];
-}
-
-struct epoch_ids {
-    VEC(uint32_t) id_of; /* by module of the epoch: its number in `ids`, + 1 */
-};
-
-static bool take_record(struct perf_maps *all, struct epoch_ids *epoch, const struct trace_record *rec)
-{
-    switch (rec->type) {
-    case TRACE_epoch:
-        epoch->id_of.count = 0;
-        return VEC_PUSH(&epoch->id_of, 0);
-    case TRACE_module: {
-        const struct trace_bytes *id = &rec->module.build_id;
-        uint32_t number = 0;
-        if (rec->module.kind == TRACE_MODULE_ANONYMOUS && id->len_bytes && id->len_bytes <= 64) {
-            const struct perf_map *m = perf_maps_get(all, id->data, (uint32_t)id->len_bytes);
-            if (!m)
-                return false;
-            number = (uint32_t)(m - all->maps.data) + 1;
-        }
-        return VEC_PUSH(&epoch->id_of, number);
-    }
-    case TRACE_perf_map: {
-        uint32_t number = rec->perf_map.module < epoch->id_of.count ? epoch->id_of.data[rec->perf_map.module] : 0;
-        return !number ||
-               perf_map_add(&all->maps.data[number - 1], rec->perf_map.text.data, rec->perf_map.text.len_bytes);
-    }
-    default:
-        return true;
-    }
-}
-
-struct error *perf_maps_read(struct perf_maps *all, const char *path)
-{
-    struct epoch_ids epoch = {0};
-    struct trace_reader *reader;
-    struct trace_record rec;
-    struct stat st;
-    bool more = true, ok = VEC_PUSH(&epoch.id_of, 0);
-
-    if (!ok)
-        return error_no_memory();
-    if (!strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode)) {
-        VEC_DEINIT(&epoch.id_of);
-        return NULL;
-    }
-    struct error *err = trace_reader_open(path, &reader);
-    if (err) {
-        VEC_DEINIT(&epoch.id_of);
-        return err;
-    }
-    while (ok && !err && more) {
-        err = trace_reader_next(reader, &rec, &more);
-        if (!err && more)
-            ok = take_record(all, &epoch, &rec);
-    }
-    trace_reader_close(reader);
-    VEC_DEINIT(&epoch.id_of);
-    return err ? err : ok ? NULL : error_no_memory();
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code that programs made at run time, from the tables that they wrote for perf (PERF_MAP of the trace).
- *
- * A table comes after the samples that need it: at the end of the recording, or of the process. So where a trace has
- * frames in such code it is read through once more, for its tables alone; a pipe cannot be, and gives the tables it has
- * given so far. One address may have been several functions in turn; the last line that names it counts.
+ * Names of code that a program made at run time, from the table that it wrote for perf (PERF_MAP of the trace). One
+ * address may have been several functions in turn; the last line that names it counts.
  */
 #ifndef SYMBOLIZE_STACK_PERF_MAP_H
 #define SYMBOLIZE_STACK_PERF_MAP_H
@@ -13,8 +10,6 @@
 #include <stdint.h>
 
 #include "formats/base/arena.h"
-#include "formats/base/err.h"
-#include "formats/base/intern.h"
 #include "formats/base/vec.h"
 
 struct perf_map_line {
@@ -37,16 +32,5 @@ bool perf_map_add(struct perf_map *m, const uint8_t *text, uint64_t len_bytes);
 /* The line that names an address, or NULL (also when memory ran out). */
 const struct perf_map_line *perf_map_find(struct perf_map *m, uint64_t address);
 void perf_map_deinit(struct perf_map *m);
-
-/* By the identity of the process (build_id of MODULE). {0} is empty. */
-struct perf_maps {
-    struct intern ids; /* an id's table has its number */
-    VEC(struct perf_map) maps;
-};
-void perf_maps_deinit(struct perf_maps *all);
-/* The table of that identity; made if there is none. NULL: out of memory. */
-struct perf_map *perf_maps_get(struct perf_maps *all, const uint8_t *id, uint32_t id_len);
-/* All tables of a trace. One that cannot be read twice (a pipe) is left alone. */
-struct error *perf_maps_read(struct perf_maps *all, const char *path);
 
 #endif

@@ -373,19 +373,14 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
 
 static struct error *name_process(struct resolver *r, const struct epoch *e, uint32_t process)
 {
-    static const uint8_t no_boot_id[16];
     const struct epoch_process *p = &e->processes.data[process];
-    struct model_process_key key = {
-        .start_boottime_ns = p->def.start_boottime_ns, .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
+    const struct process_identity identity = epoch_process_identity(e, process, r->file_number);
     uint32_t comm;
 
-    memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);
-    if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
-        key.file = r->file_number;
     if (!VEC_EXTEND_ZERO(&r->process_states, e->processes.count))
         return error_no_memory();
     TRY(frames_string(&r->frames, e, p->comm, &comm));
-    uint32_t number = model_process(&r->model, &key, comm);
+    uint32_t number = model_process(&r->model, &identity, comm);
     if (number == MODEL_NONE)
         return error_no_memory();
     r->process_states.data[process] = number + 1;

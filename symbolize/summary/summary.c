@@ -6,7 +6,6 @@
 
 #include "formats/base/printable.h"
 #include "symbolize/trace/input.h"
-#include "symbolize/stack/model.h"
 #include "symbolize/summary/summary_data.h"
 
 enum { DAMAGES_KEPT = 16, REASONS_KEPT = 8 };
@@ -235,15 +234,10 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, const str
 static bool load_process(struct summary *s, const struct epoch *e, uint32_t process, uint64_t samples)
 {
     const struct epoch_process *p = &e->processes.data[process];
-    static const uint8_t no_boot_id[16];
-    struct model_process_key key = {
-        .start_boottime_ns = p->def.start_boottime_ns, .exec_generation = p->def.exec_generation, .tgid = p->def.tgid};
+    const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
     bool added;
 
-    memcpy(key.boot_id, e->boot_id, sizeof key.boot_id);
-    if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
-        key.file = (uint32_t)s->files.count;
-    uint32_t row = intern_id(&s->process_keys, &key, sizeof key, &added);
+    uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
     if (row == INTERN_NONE || (added && !VEC_PUSH(&s->processes, ((struct process_row){.pid = p->def.tgid}))))
         return false;
     struct process_row *to = &s->processes.data[row];

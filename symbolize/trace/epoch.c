@@ -256,6 +256,19 @@ struct error *epoch_load(struct epoch *e, const struct trace_record *rec)
     return load(e, rec) ? NULL : error_no_memory();
 }
 
+struct process_identity epoch_process_identity(const struct epoch *e, uint32_t process, uint32_t file)
+{
+    static const uint8_t no_boot_id[16];
+    const struct trace_process *def = &e->processes.data[process].def;
+    struct process_identity identity = {
+        .start_boottime_ns = def->start_boottime_ns, .exec_generation = def->exec_generation, .tgid = def->tgid};
+
+    memcpy(identity.boot_id, e->boot_id, sizeof identity.boot_id);
+    if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
+        identity.file = file;
+    return identity;
+}
+
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns)
 {
     const struct epoch_event *ev = &e->events.data[event];

@@ -103,6 +103,14 @@ struct epoch {
     const struct machine *machine; /* NULL: one that is not known here */
 };
 
+/* What tells processes, or rather their program images, apart across epochs, files and hosts. Has no padding. */
+struct process_identity {
+    uint8_t boot_id[16];
+    uint64_t start_boottime_ns, exec_generation;
+    uint32_t tgid;
+    uint32_t file; /* of a host without boot ID, else 0 */
+};
+
 /* Of the host; where the trace does not say, x86-64, which was the only one. NULL: one that is not known here. */
 const struct machine *epoch_machine(const struct epoch *e);
 /* {0} is an epoch before its first record. */
@@ -114,6 +122,8 @@ static inline const char *epoch_text(const struct epoch *e, uint32_t string)
 {
     return e->strings.data[string].text;
 }
+/* `file` is a number of the file at hand, from 1: where a host does not say which it is, it may be any. */
+struct process_identity epoch_process_identity(const struct epoch *e, uint32_t process, uint32_t file);
 /* What a sample without a value stands for at that time. */
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns);
 /*
