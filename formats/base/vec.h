@@ -50,6 +50,17 @@ static inline void vec_extend_zero_(void *data, size_t *count, size_t size_bytes
 #define VEC_EXTEND_ZERO(v, count_new) \
     (VEC_RESERVE(v, count_new) ? (vec_extend_zero_((v)->data, &(v)->count, sizeof *(v)->data, count_new), true) : false)
 
+static inline void vec_extend_none_(void *data, size_t *count, size_t size_bytes, size_t count_new)
+{
+    if (*count >= count_new)
+        return;
+    memset((char *)data + *count * size_bytes, 0xff, (count_new - *count) * size_bytes);
+    *count = count_new;
+}
+/* The same, but the new items have all bits set: for items of 32-bit numbers, in which UINT32_MAX says none. */
+#define VEC_EXTEND_NONE(v, count_new) \
+    (VEC_RESERVE(v, count_new) ? (vec_extend_none_((v)->data, &(v)->count, sizeof *(v)->data, count_new), true) : false)
+
 #define VEC_DEINIT(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->cap = 0)
 
 #endif

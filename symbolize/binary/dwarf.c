@@ -26,7 +26,7 @@ enum {
     NO_NODE = UINT32_MAX,
 };
 
-struct node {
+struct die_node {
     Dwarf_Die die;
     uint32_t parent;                   /* the node it is inlined into, or NO_NODE */
     bool named;                        /* `name` was looked for */
@@ -39,7 +39,7 @@ struct unit {
     Dwarf_Die die;  /* of the unit: lines, files */
     Dwarf_Die root; /* below which its functions are: of the .dwo file if it is split */
     bool walked;
-    VEC(struct node) nodes;
+    VEC(struct die_node) nodes;
     VEC(struct range) ranges; /* of nodes, in their order */
     struct ranges index;      /* values: nodes */
     Dwarf_Files *files;
@@ -117,7 +117,7 @@ static bool may_hold_functions(int tag)
 static bool add_node(struct dwarf *d, struct unit *u, Dwarf_Die *die, uint32_t parent, uint32_t *out)
 {
     struct ranges own = {0};
-    struct node node = {.die = *die, .parent = parent, .first_range = (uint32_t)u->ranges.count};
+    struct die_node node = {.die = *die, .parent = parent, .first_range = (uint32_t)u->ranges.count};
     uint32_t number = (uint32_t)u->nodes.count;
     bool ok = number < NODE_MAX && add_ranges(d, die, &own, number);
 
@@ -228,7 +228,7 @@ static const char *string_attribute(Dwarf_Die *die, unsigned name)
     return dwarf_attr_integrate(die, name, &attribute) ? dwarf_formstring(&attribute) : NULL;
 }
 
-static const char *name_of(struct node *n)
+static const char *name_of(struct die_node *n)
 {
     if (!n->named) {
         n->named = true;
@@ -288,7 +288,7 @@ static const char *absolute_file(struct dwarf *d, struct unit *u, const char *fi
     return joined ? joined : file;
 }
 
-static uint64_t offset_in(const struct unit *u, const struct node *n, uint64_t vaddr)
+static uint64_t offset_in(const struct unit *u, const struct die_node *n, uint64_t vaddr)
 {
     for (uint32_t i = 0; i < n->range_count; i++) {
         const struct range *r = &u->ranges.data[n->first_range + i];
@@ -312,12 +312,12 @@ static void source_of(struct dwarf *d, struct unit *u, uint64_t vaddr, struct sy
         frame->column = (uint32_t)column;
 }
 
-uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *frames, uint32_t max, bool *bare)
+uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *frames, uint32_t max, bool *unqualified)
 {
     const struct range *found = ranges_find(&d->index, vaddr);
     uint32_t count = 0;
 
-    *bare = false;
+    *unqualified = false;
     if (!found || !max)
         return 0;
     struct unit *u = &d->units.data[found->value];
@@ -327,11 +327,11 @@ uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *fram
     source_of(d, u, vaddr, &frame);
     found = ranges_find(&u->index, vaddr);
     for (uint32_t i = found ? found->value : NO_NODE; i != NO_NODE && count < max;) {
-        struct node *n = &u->nodes.data[i];
+        struct die_node *n = &u->nodes.data[i];
         frame.function = name_of(n);
         frame.offset = offset_in(u, n, vaddr);
         frame.inlined = n->parent != NO_NODE;
-        *bare = !frame.inlined && !n->mangled && language_mangles(u);
+        *unqualified = !frame.inlined && !n->mangled && language_mangles(u);
         frames[count++] = frame;
         /* Where the caller stands is where the call was inlined. */
         frame.file =

@@ -19,9 +19,10 @@ void dwarf_destroy(struct dwarf *d);
 bool dwarf_has_functions(const struct dwarf *d);
 /*
  * As symbols_lookup(), but `function` is NULL when unknown, is mangled where the language mangles, and 0 is returned
- * where DWARF knows nothing. Strings live as long as the Dwarf, or as `d`. `*bare`: the last frame's language mangles,
- * but DWARF has the bare name only, without class and arguments; the symbol is better.
+ * where DWARF knows nothing. Strings live as long as the Dwarf, or as `d`.
+ * `*unqualified`: the last frame's language mangles, but DWARF has the name only, without class and arguments; the
+ * symbol is better.
  */
-uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *frames, uint32_t max, bool *bare);
+uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *frames, uint32_t max, bool *unqualified);
 
 #endif

@@ -258,15 +258,15 @@ static const char *shown_name(struct symbols *s, const char *name)
 
 uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *frames, uint32_t max)
 {
-    bool bare = false;
-    uint32_t count = s->dwarf ? dwarf_lookup(s->dwarf, vaddr, frames, max, &bare) : 0;
+    bool unqualified = false;
+    uint32_t count = s->dwarf ? dwarf_lookup(s->dwarf, vaddr, frames, max, &unqualified) : 0;
 
     if (!max)
         return 0;
     if (!count)
         frames[count++] = (struct symbol_frame){.file = ""};
     struct symbol_frame *outer = &frames[count - 1];
-    if (!outer->function || bare) {
+    if (!outer->function || unqualified) {
         const struct symbol *symbol = symbol_table_find(&s->table, vaddr);
         if (symbol && (!outer->function || vaddr - symbol->start == outer->offset)) {
             outer->function = symbol->name;

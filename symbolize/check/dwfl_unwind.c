@@ -13,7 +13,7 @@
 enum { SOME_PID = 1 };
 
 /* Where a reported module lies, whole pages. */
-struct extent {
+struct load_range {
     uint64_t low, high;
 };
 
@@ -22,7 +22,7 @@ struct dwfl_space {
     bool attached;
     const struct unwind_mapping *mappings;
     uint32_t mapping_count;
-    VEC(struct extent) reported;
+    VEC(struct load_range) reported;
     struct map cfi; /* address -> has call frame information */
     /* Of the run at hand. */
     const struct trace_snapshot *shot;
@@ -56,14 +56,14 @@ static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, D
 static const Dwfl_Callbacks module_callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
 
 /* The extent of the whole module that a mapping shows a part of; false: it shows no segment. */
-static bool extent_of(const struct unwind_mapping *mapping, uint64_t *bias, struct extent *out, bool *from_start)
+static bool extent_of(const struct unwind_mapping *mapping, uint64_t *bias, struct load_range *out, bool *from_start)
 {
     const struct unwind_module *module = mapping->module;
 
     if (!module || !unwind_module_bias(module, mapping, bias))
         return false;
     const uint64_t page = module->machine->page_bytes;
-    *out = (struct extent){.low = UINT64_MAX};
+    *out = (struct load_range){.low = UINT64_MAX};
     *from_start = false;
     for (size_t i = 0; i < module->elf.segments.count; i++) {
         const struct elf_segment *seg = &module->elf.segments.data[i];
@@ -76,7 +76,7 @@ static bool extent_of(const struct unwind_mapping *mapping, uint64_t *bias, stru
     return out->low < out->high;
 }
 
-static bool is_taken(const struct dwfl_space *s, const struct extent *extent)
+static bool is_taken(const struct dwfl_space *s, const struct load_range *extent)
 {
     for (size_t i = 0; i < s->reported.count; i++) {
         if (extent->low < s->reported.data[i].high && s->reported.data[i].low < extent->high)
@@ -94,7 +94,7 @@ static struct error *report(struct dwfl_space *s, const struct unwind_mapping *m
                             bool from_start)
 {
     Dwfl_Module *reported = NULL;
-    struct extent extent;
+    struct load_range extent;
     uint64_t bias;
     void **userdata;
     bool starts;

@@ -11,7 +11,7 @@
 
 struct module_table {
     bool tried;
-    struct unwind_table *table; /* NULL: none can be had */
+    struct unwind_table *table; /* NULL: it has none */
 };
 
 struct table_unwinder {

@@ -16,13 +16,13 @@
 enum { SPACES_MAX = 16, NO_ROW = UINT32_MAX, NS_PER_US = 1000, US_PER_S = 1000000 };
 
 /* A frame of either stack in the terms of the trace. */
-struct place {
+struct stack_place {
     uint32_t module; /* the epoch's id; 0: `offset` is an address */
     uint64_t offset, address; /* address 0: unknown */
     bool return_address, guessed;
 };
-struct places {
-    VEC(struct place) list; /* innermost first */
+struct stack_places {
+    VEC(struct stack_place) list; /* innermost first */
     uint32_t end;
     const char *trouble;
 };
@@ -47,7 +47,7 @@ struct unwind_check {
     struct snapshots snapshots;
     struct table_unwinder *tables;
     struct witness_stack stack;
-    struct places kernel, witness;
+    struct stack_places kernel, witness;
     VEC(uint32_t) ids;
     VEC(struct process_space) spaces; /* by the epoch's process */
     uint32_t space_count;
@@ -153,7 +153,7 @@ static struct error *put_kernel(struct unwind_check *c, const struct epoch *e, c
     uint32_t count = epoch_stack_frames(e, t->native_stack, c->ids.data, depth);
     for (uint32_t i = count; i--;) {
         const struct epoch_frame *f = &e->frames.data[c->ids.data[i]];
-        struct place place = {.module = f->ref, .offset = (uint64_t)f->at,
+        struct stack_place place = {.module = f->ref, .offset = (uint64_t)f->at,
                               .return_address = f->flags & TRACE_FRAME_RETURN,
                               .guessed = f->flags & TRACE_FRAME_GUESSED};
         if (f->type != TRACE_native_frame)
@@ -178,9 +178,9 @@ static struct error *put_witness(struct unwind_check *c, const struct trace_snap
     c->witness.list.count = c->stack.count;
     for (uint32_t i = 0; i < c->stack.count; i++) {
         const struct witness_frame *f = &c->stack.frames[i];
-        struct place *place = &c->witness.list.data[i];
+        struct stack_place *place = &c->witness.list.data[i];
         const struct unwind_mapping *m = witness_mapping(mappings, mapping_count, f->address - f->return_address);
-        *place = (struct place){.offset = f->address, .address = f->address, .return_address = f->return_address};
+        *place = (struct stack_place){.offset = f->address, .address = f->address, .return_address = f->return_address};
         if (m && m->module_id) {
             place->module = m->module_id;
             place->offset = f->address - m->address + m->file_offset;
@@ -246,8 +246,8 @@ static struct error *ask(struct unwind_check *c, struct epoch *e, const struct t
 
 /* ---- comparing ---- */
 
-static struct error *same_place(struct unwind_check *c, const struct epoch *e, const struct place *a,
-                                const struct place *b, bool *same)
+static struct error *same_place(struct unwind_check *c, const struct epoch *e, const struct stack_place *a,
+                                const struct stack_place *b, bool *same)
 {
     uint32_t x, y;
 
@@ -274,13 +274,13 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static const char *module_name(const struct epoch *e, const struct place *place)
+static const char *module_name(const struct epoch *e, const struct stack_place *place)
 {
     return place->module ? base_name(epoch_text(e, e->modules.data[place->module].def.path)) : "[no module]";
 }
 
 /* Appends "module+0x123 (function+0x10)" to c->text. */
-static struct error *describe(struct unwind_check *c, const struct epoch *e, const struct place *place)
+static struct error *describe(struct unwind_check *c, const struct epoch *e, const struct stack_place *place)
 {
     struct symbol_frame found[1];
     struct symbols *symbols;
@@ -310,9 +310,9 @@ static const char *loss_text(uint32_t reason)
 }
 
 /* The sampler knows of mappings and tables a little later than the trace does. */
-static bool is_pending(const struct places *kernel)
+static bool is_pending(const struct stack_places *kernel)
 {
-    const struct place *last = kernel->list.count ? &kernel->list.data[kernel->list.count - 1] : NULL;
+    const struct stack_place *last = kernel->list.count ? &kernel->list.data[kernel->list.count - 1] : NULL;
 
     return trace_loss_class(kernel->end) == LOSS_CLASS_pending && last && last->module;
 }
@@ -320,7 +320,7 @@ static bool is_pending(const struct places *kernel)
 /* Says in c->text why the stacks part behind `shared` frames, or why both stop before the thread's start. */
 static enum check_verdict judge(struct unwind_check *c, uint32_t shared)
 {
-    const struct places *k = &c->kernel, *w = &c->witness;
+    const struct stack_places *k = &c->kernel, *w = &c->witness;
     bool kernel_ends = shared == k->list.count, witness_ends = shared == w->list.count;
     bool by_pointer = !kernel_ends && k->list.data[shared].guessed;
 
@@ -353,7 +353,7 @@ static enum check_verdict judge(struct unwind_check *c, uint32_t shared)
 }
 
 static struct error *describe_side(struct unwind_check *c, const struct epoch *e, const char *name,
-                                   const struct places *side, uint32_t at)
+                                   const struct stack_places *side, uint32_t at)
 {
     buf_printf(&c->text, ", %s ", name);
     if (at < side->list.count)
@@ -404,7 +404,7 @@ static struct error *find_row(struct unwind_check *c, enum check_witness witness
 static struct error *compare(struct unwind_check *c, const struct epoch *e, const struct trace_tuple *t,
                              uint64_t since_ns, enum check_witness witness, struct tuple_verdict *v)
 {
-    const struct places *k = &c->kernel, *w = &c->witness;
+    const struct stack_places *k = &c->kernel, *w = &c->witness;
     uint32_t shared = 0;
     bool same = true;
 
@@ -419,7 +419,7 @@ static struct error *compare(struct unwind_check *c, const struct epoch *e, cons
     v->rows[witness] = NO_ROW;
     if (!c->text.len_bytes)
         return NULL;
-    const struct place *last = shared ? &k->list.data[shared - 1] : &k->list.data[0];
+    const struct stack_place *last = shared ? &k->list.data[shared - 1] : &k->list.data[0];
     TRY(find_row(c, witness, verdict, k->list.count ? module_name(e, last) : "[no frames]", &v->rows[witness]));
     struct check_row *row = &c->report.rows.data[v->rows[witness]];
     for (int i = 0; row->first == witness && i < CHECK_EXAMPLES_MAX; i++) {

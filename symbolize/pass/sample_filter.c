@@ -85,7 +85,8 @@ void sample_filter_deinit(struct sample_filter *f)
 }
 
 /* Asks the filters of a subject until one says no. */
-static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter_subject subject, const struct sample_filter_view *v)
+static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter_subject subject,
+                                     const struct sample_filter_view *v)
 {
     enum sample_filter_answer answer = FILTER_YES;
 
@@ -99,8 +100,8 @@ static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter
 }
 
 /* The same once for each id of the epoch. */
-static struct error *ask_once(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id, const struct sample_filter_view *v,
-                              bool *passes)
+static struct error *ask_once(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id,
+                              const struct sample_filter_view *v, bool *passes)
 {
     if (!f->asked[subject].count)
         return NULL;
@@ -113,14 +114,14 @@ static struct error *ask_once(struct sample_filter *f, enum sample_filter_subjec
     return NULL;
 }
 
-struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event, const struct trace_sample *sample,
-                            uint64_t start_ns, bool *passes)
+struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
+                                   const struct trace_sample *sample, uint64_t start_ns, bool *passes)
 {
     struct sample_filter_view v = {.epoch = e,
-                            .process = e->threads.data[sample->thread].def.process,
-                            .thread = sample->thread,
-                            .event = event,
-                            .label_set = sample->label_set};
+                                   .process = e->threads.data[sample->thread].def.process,
+                                   .thread = sample->thread,
+                                   .event = event,
+                                   .label_set = sample->label_set};
 
     *passes = true;
     TRY(ask_once(f, FILTER_PROCESS, v.process, &v, passes));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which samples the user asked for. A filter is a row of the table in sample_filter.c (its option and what it looks at) and a
- * function. What holds for all samples of a process, thread, event or label set is found out once for each of them in
- * an epoch; only what differs from sample to sample is asked for each. A sample has to pass all filters.
+ * Which samples the user asked for. A filter is a row of the table in sample_filter.c (its option and what it looks at)
+ * and a function. What holds for all samples of a process, thread, event or label set is found out once for each of
+ * them in an epoch; only what differs from sample to sample is asked for each. A sample has to pass all filters.
  */
 #ifndef SYMBOLIZE_PASS_SAMPLE_FILTER_H
 #define SYMBOLIZE_PASS_SAMPLE_FILTER_H
@@ -25,7 +25,14 @@ struct sample_filter_options {
 };
 
 /* What a filter looks at: its answer holds for all samples of the same process, thread, … */
-enum sample_filter_subject { FILTER_PROCESS, FILTER_THREAD, FILTER_EVENT, FILTER_LABELS, FILTER_SAMPLE, FILTER_SUBJECTS };
+enum sample_filter_subject {
+    FILTER_PROCESS,
+    FILTER_THREAD,
+    FILTER_EVENT,
+    FILTER_LABELS,
+    FILTER_SAMPLE, /* each sample has an answer of its own */
+    FILTER_SUBJECTS,
+};
 
 enum sample_filter_answer {
     FILTER_OPEN, /* not asked yet */
@@ -66,8 +73,8 @@ struct sample_filter {
 struct error *sample_filter_init(struct sample_filter *f, const struct sample_filter_options *options);
 void sample_filter_deinit(struct sample_filter *f);
 /* Does the sample pass? `event` is the epoch's id; `start_ns` when the file began. */
-struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event, const struct trace_sample *sample,
-                            uint64_t start_ns, bool *passes);
+struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
+                                   const struct trace_sample *sample, uint64_t start_ns, bool *passes);
 /* A record was loaded into the epoch: answers that it may have changed are asked for again. */
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec);
 void sample_filter_end_epoch(struct sample_filter *f);

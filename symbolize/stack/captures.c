@@ -34,7 +34,8 @@ static const char *keep(struct captures *c, const char *text)
 
 bool captures_begin(struct captures *c, const char *name)
 {
-    struct emit_capture capture = {.name = keep(c, name), .hostname = "", .kernel_release = "", .machine = "", .recorder = ""};
+    struct emit_capture capture = {
+        .name = keep(c, name), .hostname = "", .kernel_release = "", .machine = "", .recorder = ""};
 
     if (!capture.name || !VEC_PUSH(&c->lists, (struct capture_lists){0}) || !VEC_PUSH(&c->list, capture))
         return false;
@@ -135,8 +136,9 @@ static bool take_event(struct captures *c, const struct epoch *e, const struct t
 static bool take_loss(struct captures *c, const struct epoch *e, const struct trace_loss *loss)
 {
     const char *name = trace_loss_name(loss->reason), *meaning = trace_loss_meaning(loss->reason);
-    struct emit_loss counted = {
-        .name = keep(c, name ? name : epoch_text(e, loss->name)), .meaning = meaning ? meaning : "", .count = loss->count};
+    struct emit_loss counted = {.name = keep(c, name ? name : epoch_text(e, loss->name)),
+                                .meaning = meaning ? meaning : "",
+                                .count = loss->count};
     struct capture_lists *lists = newest_lists(c);
 
     if (!loss->count || loss->reason == LOSS_complete)

@@ -263,17 +263,17 @@ struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t mo
     bool added;
 
     if (module) {
-        if (!VEC_EXTEND_ZERO(&f->module_states, e->modules.count))
+        if (!VEC_EXTEND_NONE(&f->module_states, e->modules.count))
             return error_no_memory();
         struct module_state *state = &f->module_states.data[module];
-        if (!state->index_plus1) {
+        if (state->index == MODEL_NONE) {
             uint32_t index;
             TRY(modcache_index(f->modules, e, module, &index));
             TRY(frames_string(f, e, e->modules.data[module].def.path, &state->path));
             TRY(module_mapping(f, &e->modules.data[module].def, state->path, &state->mapping));
-            state->index_plus1 = index + 1;
+            state->index = index;
         }
-        key.module = state->index_plus1 - 1;
+        key.module = state->index;
         key.path = state->path;
         key.mapping = state->mapping;
     }
@@ -288,11 +288,11 @@ struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id
     const struct epoch_frame *from = &e->frames.data[id];
     bool python = from->type == TRACE_python_frame;
 
-    if (!VEC_EXTEND_ZERO(&f->states, e->frames.count))
+    if (!VEC_EXTEND_NONE(&f->states, e->frames.count))
         return error_no_memory();
     struct frame_state *state = &f->states.data[id];
-    if (state->number && (!python || state->interpreter == interpreter)) {
-        *out = state->number - 1;
+    if (state->number != MODEL_NONE && (!python || state->interpreter == interpreter)) {
+        *out = state->number;
         return NULL;
     }
     if (python)
@@ -301,6 +301,6 @@ struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id
         TRY(frames_native(f, e, from->ref, (uint64_t)from->at, from->flags & TRACE_FRAME_RETURN, out));
     else
         TRY(kernel_frame(f, e, from, out));
-    *state = (struct frame_state){.number = *out + 1, .interpreter = interpreter};
+    *state = (struct frame_state){.number = *out, .interpreter = interpreter};
     return NULL;
 }

@@ -34,13 +34,15 @@ struct expansion {
     bool clears_frame;                         /* see merge.h */
 };
 
-/* By id of the epoch. */
+/* By id of the epoch; all MODEL_NONE until they are looked up. */
 struct frame_state {
-    uint32_t number;      /* emit frame, or expansion for a native frame; + 1, 0 unknown */
+    uint32_t number;      /* frame of the model, or expansion for a native frame */
     uint32_t interpreter; /* Python: whose name it bears */
 };
 struct module_state {
-    uint32_t index_plus1, path, mapping; /* in the module cache; text; the model's */
+    uint32_t index;   /* in the module cache */
+    uint32_t path;    /* a text of the model */
+    uint32_t mapping; /* of the model */
 };
 
 struct frames {

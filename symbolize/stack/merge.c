@@ -325,12 +325,12 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
     return true;
 }
 
-static void find_bare(const struct merge_input *in, struct merge_output *out)
+static void find_no_frame(const struct merge_input *in, struct merge_output *out)
 {
     bool inside = false, outside = false; /* of another activation; of where a greenlet begins */
     size_t run = out->joins.count;
 
-    out->bare = 0;
+    out->no_frame = 0;
     if (in->python_end != LOSS_complete || out->unjoined_count)
         return;
     for (uint32_t i = in->native_count; i--;) {
@@ -341,9 +341,9 @@ static void find_bare(const struct merge_input *in, struct merge_output *out)
         bool joined = run < before;
         if (n->eval_loop && !joined) {
             bool clears = n->clears_frame || (i + 1 < in->native_count && n[1].clears_frame);
-            out->bare |= 1u << (outside ? MERGE_BARE_GREENLET
-                                : !inside ? MERGE_BARE_EDGE
-                                : clears ? MERGE_BARE_CLEARING : MERGE_BARE_OTHER);
+            out->no_frame |= 1u << (outside ? MERGE_NO_FRAME_GREENLET
+                                : !inside ? MERGE_NO_FRAME_EDGE
+                                : clears ? MERGE_NO_FRAME_CLEARING : MERGE_NO_FRAME_OTHER);
         }
         outside |= inside && n->switches_stacks;
         inside |= joined || n->eval_loop;
@@ -382,7 +382,7 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     out->slots.count = 0;
     if (!VEC_RESERVE(&out->slots, most) || !find_runs(in, out) || !check_join(in, out) || !hide(in, out))
         return false;
-    find_bare(in, out);
+    find_no_frame(in, out);
 
     size_t run_count = out->joins.count;
     bool has_mark = python_mark(in, &mark);

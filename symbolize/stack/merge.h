@@ -28,7 +28,7 @@
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
  *    the whole native stack when no run is. Native eval frames without a run stay visible, and are
- *    counted by cause (enum merge_bare).
+ *    counted by cause (enum merge_no_frame).
  * 4. A join that cannot be (another number of runs than the Python stack has, an index outside the
  *    native stack, or an inner run joined further out than an outer one) is not believed at all:
  *    every run counts as unknown, by LOSS_join_mismatch.
@@ -91,19 +91,19 @@ struct merge_slot {
  * Why an activation of the eval loop has no run, where the Python stack is whole and all its runs are joined (elsewhere
  * a loss says why).
  */
-enum merge_bare {
-    MERGE_BARE_EDGE,     /* the innermost: its frame is not in the chain yet, or does not count yet, or no longer is */
-    MERGE_BARE_CLEARING, /* 3.12 on: its frame has left the chain, and an object that it held runs Python (__del__) */
-    MERGE_BARE_GREENLET, /* another greenlet's, or the thread's own, outside of where the running one begins */
-    MERGE_BARE_OTHER,    /* further out than another, and nothing says why */
-    MERGE_BARE_LIMIT,
+enum merge_no_frame {
+    MERGE_NO_FRAME_EDGE,     /* the innermost: its frame is not in the chain yet, does not count yet, or has left it */
+    MERGE_NO_FRAME_CLEARING, /* 3.12 on: its frame has left the chain; an object that it held runs Python (__del__) */
+    MERGE_NO_FRAME_GREENLET, /* another greenlet's, or the thread's own, outside of where the running one begins */
+    MERGE_NO_FRAME_OTHER,    /* further out than another, and nothing says why */
+    MERGE_NO_FRAME_LIMIT,
 };
 
 /* {0} to begin with; used again and again for one stack after the other. */
 struct merge_output {
     VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
-    uint32_t bare;     /* bits 1 << enum merge_bare */
+    uint32_t no_frame; /* bits 1 << enum merge_no_frame */
     uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
     /* Scratch. */
     VEC(uint32_t) starts; /* first Python frame of each run, and the end */

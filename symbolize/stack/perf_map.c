@@ -115,7 +115,8 @@ static size_t index_of(const uint64_t *points, size_t count, uint64_t value)
 
 /*
  * Every boundary cuts the addresses into intervals. The lines paint them, the last one first, and what is painted stays:
- * `next[i]` leads to the first interval from i on that is bare, so that each is painted once however lines overlap.
+ * `next[i]` leads to the first interval from i on that is not painted yet, so that each is painted once however lines
+ * overlap.
  */
 static bool finish(struct perf_map *m)
 {

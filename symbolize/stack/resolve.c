@@ -17,15 +17,16 @@ enum {
     DEPTH_MAX = 1 << 15, /* frames of one list; a deeper one loses its outermost frames and is marked */
 };
 
-/* By id of the epoch. */
+/* By id of the epoch; all MODEL_NONE until they are looked up. */
 struct thread_state {
-    uint32_t thread_plus1, interpreter; /* in the model; text */
+    uint32_t thread, interpreter; /* of the model: a thread, a text */
 };
 /* A tuple is resolved once for each interpreter (path) that it was sampled with, in practice once. */
 struct tuple_state {
-    uint32_t interpreter, stack, next_plus1;
+    uint32_t interpreter, stack;
+    uint32_t next; /* of the same tuple, for another interpreter; MODEL_NONE: the last one */
     uint32_t sample_count;
-    uint32_t python_end, native_end, join_end, bare;
+    uint32_t python_end, native_end, join_end, no_frame;
     uint32_t modules_first, modules_count; /* in resolver.touched */
     bool snapshot;
 };
@@ -44,11 +45,10 @@ struct resolver {
 
     /* Of the epoch. */
     VEC(struct thread_state) thread_states;
-    VEC(uint32_t) process_states; /* model process + 1 */
-    VEC(uint32_t) event_states;   /* model event + 1 */
-    VEC(uint32_t) tuple_heads;    /* tuple_states index + 1 */
+    VEC(uint32_t) process_states, event_states; /* the model's numbers, MODEL_NONE until they are looked up */
+    VEC(uint32_t) tuple_heads;                  /* in tuple_states: the first for a tuple, or MODEL_NONE */
     VEC(struct tuple_state) tuple_states;
-    VEC(uint32_t) label_set_states; /* model label set */
+    VEC(uint32_t) label_set_states; /* the model's numbers; 0, the empty set, until they are looked up */
     VEC(uint32_t) touched; /* module cache index << 1 | unresolved */
     struct snapshots snapshots;
 
@@ -346,7 +346,7 @@ static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t
     state->python_end = in.python_end;
     state->native_end = in.native_end;
     state->join_end = r->merged.join_end;
-    state->bare = r->merged.bare;
+    state->no_frame = r->merged.no_frame;
     state->snapshot = t->snapshot && !t->native_stack && !r->options.python_only;
     return build_stack(r, state);
 }
@@ -357,17 +357,17 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
 {
     uint32_t name, unit;
 
-    if (!VEC_EXTEND_ZERO(&r->event_states, e->events.count))
+    if (!VEC_EXTEND_NONE(&r->event_states, e->events.count))
         return error_no_memory();
-    if (!r->event_states.data[event]) {
+    if (r->event_states.data[event] == MODEL_NONE) {
         TRY(frames_string(&r->frames, e, e->events.data[event].def.name, &name));
         TRY(frames_string(&r->frames, e, e->events.data[event].def.unit, &unit));
         uint32_t number = model_event(&r->model, name, unit);
         if (number == MODEL_NONE)
             return error_no_memory();
-        r->event_states.data[event] = number + 1;
+        r->event_states.data[event] = number;
     }
-    *out = r->event_states.data[event] - 1;
+    *out = r->event_states.data[event];
     return NULL;
 }
 
@@ -377,13 +377,13 @@ static struct error *name_process(struct resolver *r, const struct epoch *e, uin
     const struct process_identity identity = epoch_process_identity(e, process, r->file_number);
     uint32_t comm;
 
-    if (!VEC_EXTEND_ZERO(&r->process_states, e->processes.count))
+    if (!VEC_EXTEND_NONE(&r->process_states, e->processes.count))
         return error_no_memory();
     TRY(frames_string(&r->frames, e, p->comm, &comm));
     uint32_t number = model_process(&r->model, &identity, comm);
     if (number == MODEL_NONE)
         return error_no_memory();
-    r->process_states.data[process] = number + 1;
+    r->process_states.data[process] = number;
     return NULL;
 }
 
@@ -394,10 +394,10 @@ static struct error *name_thread(struct resolver *r, const struct epoch *e, uint
     uint32_t name;
 
     TRY(frames_string(&r->frames, e, t->python_name ? t->python_name : t->name, &name));
-    uint32_t number = model_thread(&r->model, r->process_states.data[t->def.process] - 1, t->def.tid, name);
+    uint32_t number = model_thread(&r->model, r->process_states.data[t->def.process], t->def.tid, name);
     if (number == MODEL_NONE)
         return error_no_memory();
-    state->thread_plus1 = number + 1;
+    state->thread = number;
     return NULL;
 }
 
@@ -406,9 +406,10 @@ static struct error *find_thread(struct resolver *r, const struct epoch *e, uint
     uint32_t process = e->threads.data[thread].def.process;
     const struct epoch_process *p = &e->processes.data[process];
 
-    if (!VEC_EXTEND_ZERO(&r->thread_states, e->threads.count) || !VEC_EXTEND_ZERO(&r->process_states, e->processes.count))
+    if (!VEC_EXTEND_NONE(&r->thread_states, e->threads.count) ||
+        !VEC_EXTEND_NONE(&r->process_states, e->processes.count))
         return error_no_memory();
-    if (!r->process_states.data[process])
+    if (r->process_states.data[process] == MODEL_NONE)
         TRY(name_process(r, e, process));
     TRY(frames_string(&r->frames, e, p->interpreter ? e->modules.data[p->interpreter].def.path : p->def.exe,
                       &r->thread_states.data[thread].interpreter));
@@ -421,11 +422,11 @@ struct error *resolver_record(struct resolver *r, const struct epoch *e, const s
         return error_no_memory();
     if (rec->type == TRACE_process_name) {
         uint32_t process = rec->process_name.process;
-        if (process < r->process_states.count && r->process_states.data[process])
+        if (process < r->process_states.count && r->process_states.data[process] != MODEL_NONE)
             return name_process(r, e, process);
     } else if (rec->type == TRACE_thread_name) {
         uint32_t thread = rec->thread_name.thread;
-        if (thread < r->thread_states.count && r->thread_states.data[thread].thread_plus1)
+        if (thread < r->thread_states.count && r->thread_states.data[thread].thread != MODEL_NONE)
             return name_thread(r, e, thread);
     } else if (rec->type == TRACE_perf_map && r->reads_once) {
         return modcache_add_perf_map(r->modules, e, &rec->perf_map);
@@ -436,20 +437,20 @@ struct error *resolver_record(struct resolver *r, const struct epoch *e, const s
 static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tuple, uint32_t interpreter,
                                 uint64_t time_ns, uint32_t *out)
 {
-    if (!VEC_EXTEND_ZERO(&r->tuple_heads, e->tuples.count))
+    if (!VEC_EXTEND_NONE(&r->tuple_heads, e->tuples.count))
         return error_no_memory();
-    for (uint32_t i = r->tuple_heads.data[tuple]; i; i = r->tuple_states.data[i - 1].next_plus1) {
-        if (r->tuple_states.data[i - 1].interpreter == interpreter) {
-            *out = i - 1;
+    for (uint32_t i = r->tuple_heads.data[tuple]; i != MODEL_NONE; i = r->tuple_states.data[i].next) {
+        if (r->tuple_states.data[i].interpreter == interpreter) {
+            *out = i;
             return NULL;
         }
     }
-    struct tuple_state state = {.interpreter = interpreter, .next_plus1 = r->tuple_heads.data[tuple]};
+    struct tuple_state state = {.interpreter = interpreter, .next = r->tuple_heads.data[tuple]};
     TRY(resolve_tuple(r, e, tuple, time_ns, &state));
     *out = (uint32_t)r->tuple_states.count;
     if (!VEC_PUSH(&r->tuple_states, state))
         return error_no_memory();
-    r->tuple_heads.data[tuple] = *out + 1;
+    r->tuple_heads.data[tuple] = *out;
     return NULL;
 }
 
@@ -481,25 +482,21 @@ static struct error *find_label_set(struct resolver *r, const struct epoch *e, u
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out, bool *kept)
 {
-    uint32_t number = 0;
+    uint32_t number = sample->tuple < r->tuple_heads.count ? r->tuple_heads.data[sample->tuple] : MODEL_NONE;
 
-    if (sample->thread >= r->thread_states.count || !r->thread_states.data[sample->thread].thread_plus1)
+    if (sample->thread >= r->thread_states.count || r->thread_states.data[sample->thread].thread == MODEL_NONE)
         TRY(find_thread(r, e, sample->thread));
     const struct thread_state *thread = &r->thread_states.data[sample->thread];
-    if (event < r->event_states.count && r->event_states.data[event])
-        out->event = r->event_states.data[event] - 1;
-    else
+    out->event = event < r->event_states.count ? r->event_states.data[event] : MODEL_NONE;
+    if (out->event == MODEL_NONE)
         TRY(find_event(r, e, event, &out->event));
-    if (sample->tuple < r->tuple_heads.count && r->tuple_heads.data[sample->tuple] &&
-        r->tuple_states.data[r->tuple_heads.data[sample->tuple] - 1].interpreter == thread->interpreter)
-        number = r->tuple_heads.data[sample->tuple] - 1;
-    else
+    if (number == MODEL_NONE || r->tuple_states.data[number].interpreter != thread->interpreter)
         TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
 
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;
     out->value = sample->value;
-    out->thread = thread->thread_plus1 - 1;
+    out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;
     out->label_set = 0;
@@ -535,15 +532,16 @@ void resolver_end_epoch(struct resolver *r)
         r->stats.sample_count += samples;
         r->stats.snapshot_count += state->snapshot ? samples : 0;
         r->stats.unresolved_count += unresolved ? samples : 0;
-        r->stats.bare_count += state->bare ? samples : 0;
-        for (uint32_t k = 0; k < MERGE_BARE_LIMIT; k++)
-            r->stats.bare[k] += state->bare >> k & 1 ? samples : 0;
+        r->stats.no_frame_count += state->no_frame ? samples : 0;
+        for (uint32_t k = 0; k < MERGE_NO_FRAME_LIMIT; k++)
+            r->stats.no_frame[k] += state->no_frame >> k & 1 ? samples : 0;
         count_end(&r->stats.python, state->python_end, samples);
         count_end(&r->stats.native, state->native_end, samples);
         count_end(&r->stats.join, state->join_end, samples);
     }
     frames_clear(&r->frames);
     r->thread_states.count = r->process_states.count = 0;
-    r->event_states.count = r->tuple_heads.count = r->tuple_states.count = r->touched.count = r->label_set_states.count = 0;
+    r->event_states.count = r->label_set_states.count = 0;
+    r->tuple_heads.count = r->tuple_states.count = r->touched.count = 0;
     snapshots_clear(&r->snapshots);
 }

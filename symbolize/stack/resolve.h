@@ -38,7 +38,8 @@ struct resolver_ends {
 struct resolver_stats {
     uint64_t sample_count, snapshot_count;
     uint64_t unresolved_count; /* samples with a native frame that is shown without a name */
-    uint64_t bare_count, bare[MERGE_BARE_LIMIT]; /* samples with an eval loop that runs no Python frame, and by cause */
+    uint64_t no_frame_count;                 /* samples with an eval loop that runs no Python frame */
+    uint64_t no_frame[MERGE_NO_FRAME_LIMIT]; /* of them, by cause; a sample may have several */
     struct resolver_ends python, native, join;
 };
 
@@ -52,7 +53,7 @@ const struct emit_model *resolver_model(const struct resolver *r);
 bool resolver_unwinds(const struct resolver *r);
 /* Another file begins: what has no boot ID is a host of its own. `input` stays valid while it is read. */
 struct error *resolver_begin_file(struct resolver *r, const struct input *input);
-/* Before the epoch is forgotten: settles its accounts and drops what was cached for it. */
+/* Before the epoch is forgotten: counts its samples by how their stacks ended, and drops what was cached for it. */
 void resolver_end_epoch(struct resolver *r);
 /* A record was loaded into the epoch: takes in what changes after a sample was resolved, such as names. */
 struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec);

@@ -118,8 +118,8 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
 /* The row of an event; NULL: out of memory. */
 static struct event_row *find_event(struct summary *s, const struct epoch *e, uint32_t event)
 {
-    if (event < s->event_of.count && s->event_of.data[event])
-        return &s->events.data[s->event_of.data[event] - 1];
+    if (event < s->event_of.count && s->event_of.data[event] != SUMMARY_NO_ROW)
+        return &s->events.data[s->event_of.data[event]];
     const struct trace_event *def = &e->events.data[event].def;
     struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
                             .unit = keep(s, epoch_text(e, def->unit)),
@@ -134,11 +134,9 @@ static struct event_row *find_event(struct summary *s, const struct epoch *e, ui
     uint32_t number = intern_id(&s->event_keys, key, sizeof key, &added);
     if (number == INTERN_NONE || (added && !VEC_PUSH(&s->events, row)))
         return NULL;
-    while (s->event_of.count <= event) {
-        if (!VEC_PUSH(&s->event_of, 0))
-            return NULL;
-    }
-    s->event_of.data[event] = number + 1;
+    if (!VEC_EXTEND_NONE(&s->event_of, (size_t)event + 1))
+        return NULL;
+    s->event_of.data[event] = number;
     return &s->events.data[number];
 }
 

@@ -52,6 +52,8 @@ struct loss_row {
     uint64_t count;
 };
 
+#define SUMMARY_NO_ROW UINT32_MAX
+
 struct summary {
     struct intern texts, event_keys, process_keys, loss_keys, label_keys;
     VEC(struct summary_file) files;
@@ -62,7 +64,7 @@ struct summary {
     uint64_t gil_known_count, gil_count;
     uint64_t late_count;
     /* Of the epoch: by its ids. */
-    VEC(uint32_t) event_of; /* row + 1 */
+    VEC(uint32_t) event_of; /* a row, or SUMMARY_NO_ROW */
     VEC(uint64_t) thread_samples, label_samples;
 };
 

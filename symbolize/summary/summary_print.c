@@ -315,22 +315,22 @@ static void print_ends(const char *title, const struct resolver_ends *ends, FILE
 }
 
 /* Activations of the eval loop that no Python frame stands for. */
-static void print_bare(const struct resolver_stats *stats, FILE *out)
+static void print_no_frame(const struct resolver_stats *stats, FILE *out)
 {
-    static const char *const causes[] = {[MERGE_BARE_EDGE] = "entering or leaving a call",
-                                         [MERGE_BARE_CLEARING] = "left, an object of the frame runs Python",
-                                         [MERGE_BARE_GREENLET] = "outside of the greenlet that runs",
-                                         [MERGE_BARE_OTHER] = "other"};
+    static const char *const causes[] = {[MERGE_NO_FRAME_EDGE] = "entering or leaving a call",
+                                         [MERGE_NO_FRAME_CLEARING] = "left, an object of the frame runs Python",
+                                         [MERGE_NO_FRAME_GREENLET] = "outside of the greenlet that runs",
+                                         [MERGE_NO_FRAME_OTHER] = "other"};
     struct number n;
 
     if (!ends_total(&stats->join))
         return;
     fprintf(out, "  %-46s%7.2f %%%12s\n", "eval loops without a Python frame",
-            percent(stats->bare_count, stats->sample_count), grouped(stats->bare_count, &n));
-    for (uint32_t i = 0; i < MERGE_BARE_LIMIT; i++) {
-        if (stats->bare[i])
-            fprintf(out, "    %-44s%7.2f %%%12s\n", causes[i], percent(stats->bare[i], stats->sample_count),
-                    grouped(stats->bare[i], &n));
+            percent(stats->no_frame_count, stats->sample_count), grouped(stats->no_frame_count, &n));
+    for (uint32_t i = 0; i < MERGE_NO_FRAME_LIMIT; i++) {
+        if (stats->no_frame[i])
+            fprintf(out, "    %-44s%7.2f %%%12s\n", causes[i], percent(stats->no_frame[i], stats->sample_count),
+                    grouped(stats->no_frame[i], &n));
     }
 }
 
@@ -358,7 +358,7 @@ static void print_completeness(const struct summary *s, const struct resolver *r
     print_ends("Python stacks that reached their root", &python, out);
     print_ends("native stacks that reached the thread's start", &native, out);
     print_ends("joins of Python runs with native frames", &stats->join, out);
-    print_bare(stats, out);
+    print_no_frame(stats, out);
     if (stats->snapshot_count)
         fprintf(out, "  %-46s%9s%12s\n", "unwound from snapshots", "", grouped(stats->snapshot_count, &n));
     fprintf(out, "  %-46s%7.2f %%%12s\n", "samples with a name for every native frame",

@@ -21,7 +21,7 @@ struct scene {
     uint32_t reason; /* of joins that are "?" */
     const char *eval, *clears, *greenlet; /* native frames that are such */
     /* What came of it. */
-    uint32_t joined, unjoined, join_end, bare;
+    uint32_t joined, unjoined, join_end, no_frame;
 };
 
 static bool names(const char *list, char frame)
@@ -104,7 +104,7 @@ static void lay_out(struct scene *s, char *text)
     s->joined = out.joined_count;
     s->unjoined = out.unjoined_count;
     s->join_end = out.join_end;
-    s->bare = out.bare;
+    s->no_frame = out.no_frame;
     merge_output_deinit(&out);
 }
 
@@ -213,14 +213,14 @@ static void test_trampolines_without_run(void **state)
         struct scene scene_ = {__VA_ARGS__};                                                                           \
         char text_[4 * MOST];                                                                                          \
         lay_out(&scene_, text_);                                                                                       \
-        assert_int_equal(scene_.bare, causes);                                                                         \
+        assert_int_equal(scene_.no_frame, causes);                                                                         \
     } while (0)
 
 /* Activations without a run, by cause. `e` and `f` are joined, `b` and `d` are not. */
 static void test_bare(void **state)
 {
-    enum { EDGE = 1 << MERGE_BARE_EDGE, CLEARING = 1 << MERGE_BARE_CLEARING, GREENLET = 1 << MERGE_BARE_GREENLET,
-           OTHER = 1 << MERGE_BARE_OTHER };
+    enum { EDGE = 1 << MERGE_NO_FRAME_EDGE, CLEARING = 1 << MERGE_NO_FRAME_CLEARING, GREENLET = 1 << MERGE_NO_FRAME_GREENLET,
+           OTHER = 1 << MERGE_NO_FRAME_OTHER };
 
     (void)state;
     EXPECT_BARE(0, .native = "melfr", .python = "a k", .joins = "ef", .eval = "ef");

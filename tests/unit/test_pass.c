@@ -180,7 +180,8 @@ static void write_trace(char path[64], int *fd)
     assert_true(*fd >= 0);
     snprintf(path, 64, "/proc/self/fd/%d", *fd);
     OK(trace_writer_create(*fd, path, NULL, 5000, &w));
-    struct trace_event ev = {.name = trace_writer_cstr(w, "cpu-clock"), .unit = trace_writer_cstr(w, "ns"), .period = 7};
+    struct trace_event ev = {
+        .name = trace_writer_cstr(w, "cpu-clock"), .unit = trace_writer_cstr(w, "ns"), .period = 7};
     trace_writer_put(w, TRACE_event, &ev);
     struct trace_process p = {.tgid = 100};
     trace_writer_put(w, TRACE_process, &p);

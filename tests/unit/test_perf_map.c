@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "symbolize/stack/perf_map.h"
+#include "formats/trace/trace.h"
+#include "symbolize/stack/perf_maps.h"
 
 static void add(struct perf_map *m, const char *text)
 {
@@ -134,11 +137,60 @@ static void test_random(void **state)
     }
 }
 
+/* ---- the tables of a trace ---- */
+
+static struct trace_bytes bytes(const char *text)
+{
+    return (struct trace_bytes){.data = (const uint8_t *)text, .len_bytes = strlen(text)};
+}
+
+static void put_table(struct trace_writer *w, const char *process, uint32_t kind, const char *text)
+{
+    struct trace_module module = {.kind = kind, .id_kind = TRACE_ID_PROCESS, .build_id = bytes(process)};
+
+    trace_writer_put(w, TRACE_module, &module);
+    struct trace_perf_map map = {.module = module.id, .text = bytes(text)};
+    trace_writer_put(w, TRACE_perf_map, &map);
+}
+
+/* Modules have other ids in each epoch; a process has one table over all of them. */
+static void test_tables_of_a_trace(void **state)
+{
+    struct perf_maps all = {0};
+    struct trace_writer *w;
+    int fd = memfd_create("trace", MFD_CLOEXEC);
+    char path[64];
+
+    (void)state;
+    assert_true(fd >= 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_null(trace_writer_create(fd, path, NULL, 1, &w));
+    put_table(w, "one", TRACE_MODULE_ANONYMOUS, "1000 10 a\n");
+    put_table(w, "file", 0, "1000 10 not of a process\n");
+    trace_writer_new_epoch(w, 2);
+    put_table(w, "two", TRACE_MODULE_ANONYMOUS, "1000 10 b\n");
+    put_table(w, "one", TRACE_MODULE_ANONYMOUS, "2000 10 c\n");
+    assert_null(trace_writer_finish(w));
+    trace_writer_destroy(w);
+
+    assert_null(perf_maps_read(&all, path));
+    assert_int_equal(all.maps.count, 2);
+    struct perf_map *one = perf_maps_get(&all, (const uint8_t *)"one", 3);
+    assert_name(one, 0x1008, "a", 0x1000);
+    assert_name(one, 0x2008, "c", 0x2000);
+    assert_name(perf_maps_get(&all, (const uint8_t *)"two", 3), 0x1008, "b", 0x1000);
+    /* What cannot be read twice is left alone. */
+    assert_null(perf_maps_read(&all, "-"));
+    perf_maps_deinit(&all);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),     cmocka_unit_test(test_last_counts), cmocka_unit_test(test_again),
         cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_tables_of_a_trace),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

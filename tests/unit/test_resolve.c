@@ -235,7 +235,8 @@ static void test_mappings_and_labels(void **state)
 {
     static const uint64_t segments[] = {0x400000, 0,      0x1000, 0x1000, 4, 0x401000, 0x1000, 0x3000, 0x3000, 5,
                                         0x405000, 0x4000, 0x800,  0x900,  5, 0x407000, 0x5000, 0x100,  0x200,  6};
-    const struct trace_bytes build_id = bytes_of_text("0123456789abcdefghij"), kernel_id = bytes_of_text("kernel build id!");
+    const struct trace_bytes build_id = bytes_of_text("0123456789abcdefghij");
+    const struct trace_bytes kernel_id = bytes_of_text("kernel build id!");
     struct scene s;
 
     (void)state;
@@ -263,7 +264,7 @@ static void test_mappings_and_labels(void **state)
     bool kept;
     OK(resolver_sample(s.resolver, &s.epoch, 1, &labelled, &out, &kept));
 
-    /* Innermost first: the kernel's module, the kernel, an address, a binary by its contents, one by build ID, Python. */
+    /* Innermost first: a module of the kernel, the kernel, an address, a binary by its contents, one by build ID. */
     const struct emit_model *m = resolver_model(s.resolver);
     const struct emit_frame *f[6];
     assert_int_equal(m->stacks[out.stack].depth, 6);
@@ -313,7 +314,8 @@ static void test_capture_facts(void **state)
     HEAR(&s, epoch, .time_ns = 5000);
     s.strings = 0;
     uint32_t name = string(&s, "cpu-clock"), unit = string(&s, "ns"), machine = string(&s, "riscv64");
-    uint32_t key = string(&s, "mode"), value = string(&s, "slow"), newer = string(&s, "fast"), odd = string(&s, "odd_loss");
+    uint32_t key = string(&s, "mode"), value = string(&s, "slow"), newer = string(&s, "fast");
+    uint32_t odd = string(&s, "odd_loss");
     HEAR(&s, clock, .monotonic_ns = 4000, .realtime_ns = 1700000000000000000, .boottime_ns = 9000);
     HEAR(&s, host, .machine = machine, .hostname = name, .cpu_count = 3, .page_size = 16384);
     HEAR(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = 99, .period = 10101010);
