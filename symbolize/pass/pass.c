@@ -47,9 +47,10 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
 {
     struct consumer_sample sample = {.event = event, .raw = raw};
     struct emit_sample shown;
-    bool passes;
+    bool passes = true;
 
-    TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, p->file.start_ns, &passes));
+    if (sample_filter_is_asked(&p->filter))
+        TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, p->file.start_ns, &passes));
     if (!passes)
         return NULL;
     if (p->wants & CONSUMER_STACKS) {

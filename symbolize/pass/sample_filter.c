@@ -70,8 +70,11 @@ struct error *sample_filter_init(struct sample_filter *f, const struct sample_fi
     *f = (struct sample_filter){.options = options};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct sample_filter_row *row = &rows[i];
-        if (row->is_asked(options) && !VEC_PUSH(&f->asked[row->subject], ((struct sample_filter_asked){.row = row})))
+        if (!row->is_asked(options))
+            continue;
+        if (!VEC_PUSH(&f->asked[row->subject], ((struct sample_filter_asked){.row = row})))
             return error_no_memory();
+        f->is_asked = true;
     }
     return NULL;
 }

@@ -65,6 +65,7 @@ struct sample_filter_asked {
 
 struct sample_filter {
     const struct sample_filter_options *options;
+    bool is_asked; /* by any option */
     VEC(struct sample_filter_asked) asked[FILTER_SUBJECTS];
     VEC(uint8_t) answers[FILTER_SAMPLE]; /* by subject and its id in the epoch: enum sample_filter_answer */
 };
@@ -75,6 +76,11 @@ void sample_filter_deinit(struct sample_filter *f);
 /* Does the sample pass? `event` is the epoch's id; `start_ns` when the file began. */
 struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
                                    const struct trace_sample *sample, uint64_t start_ns, bool *passes);
+/* False: every sample passes, and none need be asked for. */
+static inline bool sample_filter_is_asked(const struct sample_filter *f)
+{
+    return f->is_asked;
+}
 /* A record was loaded into the epoch: answers that it may have changed are asked for again. */
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec);
 void sample_filter_end_epoch(struct sample_filter *f);

@@ -502,7 +502,10 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->label_set = 0;
     if (sample->label_set)
         TRY(find_label_set(r, e, sample->label_set, &out->label_set));
-    TRY(stack_map_find(&r->stack_map, state->stack, out->label_set, &out->stack, kept));
+    out->stack = state->stack;
+    *kept = true;
+    if (!stack_map_is_identity(&r->stack_map))
+        TRY(stack_map_find(&r->stack_map, state->stack, out->label_set, &out->stack, kept));
     if (!*kept)
         return NULL;
     state->sample_count++;

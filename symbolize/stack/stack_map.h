@@ -66,6 +66,11 @@ struct stack_map {
 struct error *stack_map_init(struct stack_map *map, struct model *model, const struct stack_map_options *options,
                              const struct stack_rule *rules);
 void stack_map_deinit(struct stack_map *map);
+/* True: every stack is shown as it is, whatever its labels. */
+static inline bool stack_map_is_identity(const struct stack_map *map)
+{
+    return !map->frame_rules.count && !map->list_rules.count;
+}
 /* What is shown for a stack of the model with these labels; *kept is false when its samples are not shown at all. */
 struct error *stack_map_find(struct stack_map *map, uint32_t stack, uint32_t label_set, uint32_t *shown, bool *kept);
 

@@ -115,11 +115,9 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
     return true;
 }
 
-/* The row of an event; NULL: out of memory. */
-static struct event_row *find_event(struct summary *s, const struct epoch *e, uint32_t event)
+/* Gives an event of the epoch its row; NULL: out of memory. */
+static struct event_row *add_event(struct summary *s, const struct epoch *e, uint32_t event)
 {
-    if (event < s->event_of.count && s->event_of.data[event] != SUMMARY_NO_ROW)
-        return &s->events.data[s->event_of.data[event]];
     const struct trace_event *def = &e->events.data[event].def;
     struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
                             .unit = keep(s, epoch_text(e, def->unit)),
@@ -138,6 +136,14 @@ static struct event_row *find_event(struct summary *s, const struct epoch *e, ui
         return NULL;
     s->event_of.data[event] = number;
     return &s->events.data[number];
+}
+
+/* The row of an event; NULL: out of memory. */
+static inline struct event_row *find_event(struct summary *s, const struct epoch *e, uint32_t event)
+{
+    if (event < s->event_of.count && s->event_of.data[event] != SUMMARY_NO_ROW)
+        return &s->events.data[s->event_of.data[event]];
+    return add_event(s, e, event);
 }
 
 static bool load_period(struct summary *s, const struct epoch *e, const struct trace_period *period)
@@ -204,9 +210,11 @@ struct error *summary_record(struct summary *s, const struct epoch *e, const str
     return listen(s, e, rec) ? NULL : error_no_memory();
 }
 
-struct error *summary_sample(struct summary *s, const struct epoch *e, const struct summary_sample *sample)
+struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t event,
+                             const struct trace_sample *sample)
 {
-    struct event_row *row = find_event(s, e, sample->event);
+    struct event_row *row = find_event(s, e, event);
+
     if (!row)
         return error_no_memory();
     if (!row->sample_count++)

@@ -25,13 +25,9 @@ void summary_destroy(struct summary *s);
 struct error *summary_begin_file(struct summary *s, const char *path);
 /* After the record was loaded into the epoch. */
 struct error *summary_record(struct summary *s, const struct epoch *e, const struct trace_record *rec);
-/* A sample that passed the filters. */
-struct summary_sample {
-    uint32_t event, thread; /* the epoch's */
-    uint64_t time_ns, value;
-    uint32_t flags, label_set;
-};
-struct error *summary_sample(struct summary *s, const struct epoch *e, const struct summary_sample *sample);
+/* A sample that passed the filters; `event` is the epoch's id. */
+struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t event,
+                             const struct trace_sample *sample);
 /* Before the epoch is forgotten. */
 struct error *summary_end_epoch(struct summary *s, const struct epoch *e);
 struct error *summary_end_file(struct summary *s, const struct trace_reader *reader);

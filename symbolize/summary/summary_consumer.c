@@ -13,14 +13,7 @@ static struct error *take_record(void *state, const struct consumer_file *file, 
 
 static struct error *take_sample(void *state, const struct consumer_file *file, const struct consumer_sample *sample)
 {
-    const struct summary_sample counted = {.event = sample->event,
-                                           .thread = sample->raw->thread,
-                                           .time_ns = sample->raw->time_ns,
-                                           .value = sample->raw->value,
-                                           .flags = sample->raw->flags,
-                                           .label_set = sample->raw->label_set};
-
-    return summary_sample(state, file->epoch, &counted);
+    return summary_sample(state, file->epoch, sample->event, sample->raw);
 }
 
 static struct error *end_epoch(void *state, const struct consumer_file *file)

@@ -719,7 +719,7 @@ static void test_reorder_is_bounded(void **state)
 static void test_summary_of_two_rates(void **state)
 {
     static const uint64_t rates[] = {99, 199, 99};
-    const struct summary_sample seen = {.event = 1, .thread = 1, .value = 1000};
+    const struct trace_sample seen = {.thread = 1, .value = 1000};
     struct summary *summary;
     struct scene s;
     char *text;
@@ -734,7 +734,7 @@ static void test_summary_of_two_rates(void **state)
         LOAD(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = rates[i]);
         process(&s, 1, 100, "/usr/bin/python3");
         OK(summary_begin_file(summary, "a.bin"));
-        OK(summary_sample(summary, &s.epoch, &seen));
+        OK(summary_sample(summary, &s.epoch, 1, &seen));
         OK(summary_end_epoch(summary, &s.epoch));
     }
     FILE *out = open_memstream(&text, &len);
