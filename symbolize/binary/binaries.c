@@ -24,6 +24,7 @@
 #include "formats/elf/identity.h"
 #include "formats/elf/links.h"
 #include "symbolize/binary/archive.h"
+#include "symbolize/binary/contents.h"
 #include "symbolize/binary/debuginfod.h"
 
 struct binaries {
@@ -34,9 +35,6 @@ struct binaries {
     bool no_host;
     struct debuginfod debuginfod;
 };
-
-/* What a file turned out to hold. */
-enum { HAS_CODE = 1, HAS_DWARF = 2, HAS_SYMTAB = 4 };
 
 struct search {
     struct binaries *b;
@@ -128,34 +126,6 @@ void binary_files_deinit(struct binary_files *files)
     *files = (struct binary_files){0};
 }
 
-/*
- * What an ELF file holds. Call frame information counts as code: `pycap archive --strip-code` leaves it, and that is
- * all of the code that is needed here. A debug file has neither.
- */
-static int contents_of(int fd)
-{
-    struct elf_section s = {0};
-    struct elf_file f;
-    bool sections = false;
-    int holds = 0;
-
-    error_destroy(elf_file_open(fd, "", &f));
-    while (elf_file_next_section(&f, &s)) {
-        if (!s.name)
-            continue;
-        sections = true;
-        if (s.header.sh_type != SHT_NOBITS && (s.header.sh_flags & SHF_ALLOC) &&
-            ((s.header.sh_flags & SHF_EXECINSTR) || !strcmp(s.name, ".eh_frame")))
-            holds |= HAS_CODE;
-        else if (s.header.sh_type == SHT_PROGBITS && (!strcmp(s.name, ".debug_info") || !strcmp(s.name, ".zdebug_info")))
-            holds |= HAS_DWARF;
-        else if (s.header.sh_type == SHT_SYMTAB)
-            holds |= HAS_SYMTAB;
-    }
-    elf_file_close(&f);
-    return sections ? holds : HAS_CODE; /* no section headers: stripped of everything but what runs */
-}
-
 static bool done(const struct search *s)
 {
     return s->files->binary && (s->debug_holds & HAS_DWARF);
@@ -196,7 +166,7 @@ enum how { BY_ID, BY_LINK };
 static struct error *use(struct search *s, int fd, int keep, const char *path, const char *source, enum how how)
 {
     struct binary_files *f = s->files;
-    int holds = contents_of(fd);
+    int holds = binary_contents(fd);
 
     if ((holds & HAS_CODE) && !f->binary && how == BY_ID) {
         TRY(assign(&f->binary, strdup(path)));

@@ -6,7 +6,7 @@
 #include <elfutils/libdw.h>
 
 #include "symbolize/binary/ranges.h"
-#include "symbolize/binary/symbols.h"
+#include "symbolize/binary/symbol_frame.h"
 
 struct dwarf;
 /*

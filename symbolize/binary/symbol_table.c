@@ -66,7 +66,7 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
             const char *name = elf_name(f->handle, section.header.sh_link, sym.st_name);
             if (!is_function(t, &sym, name))
                 continue;
-            struct symbol s = {
+            struct table_symbol s = {
                 .start = sym.st_value, .end = sym.st_value + sym.st_size, .name = name,
                 .type = GELF_ST_TYPE(sym.st_info), .bind = GELF_ST_BIND(sym.st_info),
             };
@@ -130,7 +130,7 @@ static bool add_stubs(struct symbol_table *t, const struct machine *machine, con
         if (!stub)
             return false;
         snprintf(stub, len, "%s@plt", text);
-        struct symbol s = {vaddr, vaddr + stub_len, stub, STT_FUNC, STB_LOCAL};
+        struct table_symbol s = {vaddr, vaddr + stub_len, stub, STT_FUNC, STB_LOCAL};
         if (!VEC_PUSH(&t->symbols, s))
             return false;
     }
@@ -169,7 +169,7 @@ static unsigned underscores(const char *name)
 }
 
 /* Which of two symbols with the same extent to show: negative for `x`. */
-static int preference(const struct symbol *x, const struct symbol *y)
+static int preference(const struct table_symbol *x, const struct table_symbol *y)
 {
     bool x_label = x->type == STT_NOTYPE, y_label = y->type == STT_NOTYPE;
     bool x_local = x->bind == STB_LOCAL, y_local = y->bind == STB_LOCAL;
@@ -192,7 +192,7 @@ static int preference(const struct symbol *x, const struct symbol *y)
 
 static int by_extent(const void *a, const void *b)
 {
-    const struct symbol *x = a, *y = b;
+    const struct table_symbol *x = a, *y = b;
 
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
@@ -203,7 +203,7 @@ static int by_extent(const void *a, const void *b)
 
 bool symbol_table_finish(struct symbol_table *t)
 {
-    struct symbol *s = t->symbols.data;
+    struct table_symbol *s = t->symbols.data;
     size_t kept = 0;
 
     if (t->symbols.count)
@@ -234,7 +234,7 @@ bool symbol_table_finish(struct symbol_table *t)
     return ranges_finish(&t->sized) && ranges_finish(&t->unsized);
 }
 
-const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr)
+const struct table_symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr)
 {
     const struct range *r = ranges_find(&t->sized, vaddr);
 

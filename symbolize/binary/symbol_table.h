@@ -14,7 +14,7 @@
 #include "formats/elf/file.h"
 #include "symbolize/binary/ranges.h"
 
-struct symbol {
+struct table_symbol {
     uint64_t start, end; /* equal: the file gives no size */
     const char *name;    /* borrowed from the file, or in the table's arena */
     uint8_t type, bind;  /* STT_, STB_ */
@@ -23,7 +23,7 @@ struct symbol {
 /* {0} is empty. Add all, finish once, then find. The files must outlive it. */
 struct symbol_table {
     struct ranges code; /* where instructions are, and therefore functions */
-    VEC(struct symbol) symbols;
+    VEC(struct table_symbol) symbols;
     struct ranges sized, unsized;
     struct arena names;
     uint64_t stub_names_left; /* bytes */
@@ -36,7 +36,7 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
 /* "name@plt" for the stubs of the procedure linkage table; `f` is the binary itself. */
 bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f);
 bool symbol_table_finish(struct symbol_table *t);
-const struct symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);
+const struct table_symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);
 void symbol_table_deinit(struct symbol_table *t);
 
 #endif

@@ -267,7 +267,7 @@ uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *
         frames[count++] = (struct symbol_frame){.file = ""};
     struct symbol_frame *outer = &frames[count - 1];
     if (!outer->function || unqualified) {
-        const struct symbol *symbol = symbol_table_find(&s->table, vaddr);
+        const struct table_symbol *symbol = symbol_table_find(&s->table, vaddr);
         if (symbol && (!outer->function || vaddr - symbol->start == outer->offset)) {
             outer->function = symbol->name;
             outer->offset = vaddr - symbol->start;

@@ -11,6 +11,7 @@
 
 #include "formats/base/err.h"
 #include "symbolize/binary/binaries.h"
+#include "symbolize/binary/symbol_frame.h"
 
 struct symbols; /* one opened module */
 
@@ -20,13 +21,6 @@ struct error *symbols_open(const struct binary_files *files, struct symbols **ou
 struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct symbols **out);
 void symbols_close(struct symbols *s);
 
-struct symbol_frame {
-    const char *function; /* demangled; "" when unknown. Owned by `struct symbols`, lives as long */
-    const char *file;     /* "" when unknown */
-    uint32_t line, column;
-    uint64_t offset;      /* bytes from the start of the function */
-    bool inlined;         /* into the next one */
-};
 /*
  * The frames at a virtual address of the file, innermost first; the last one is the function proper. For a return
  * address pass address - 1. At least one frame (function "" when nothing is known), at most `max`. Returns the count.

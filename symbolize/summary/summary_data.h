@@ -5,7 +5,8 @@
 
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
-#include "symbolize/summary/summary.h"
+#include "formats/trace/trace.h"
+#include "symbolize/stack/resolve.h"
 
 struct pair {
     const char *key, *value;

@@ -11,6 +11,7 @@
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
 #include "formats/elf/machine.h"
+#include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
 
 

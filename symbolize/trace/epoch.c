@@ -174,6 +174,36 @@ static bool load_host(struct epoch *e, const struct trace_host *host)
     return true;
 }
 
+static void load_thread_name(struct epoch *e, const struct trace_thread_name *named)
+{
+    struct epoch_thread *thread = &e->threads.data[named->thread];
+
+    if (named->name)
+        thread->name = named->name;
+    if (named->python_name)
+        thread->python_name = named->python_name;
+}
+
+static bool load_snapshot(struct epoch *e, struct trace_snapshot snapshot)
+{
+    return keep_list(e, &snapshot.registers, 1) && keep_bytes(e, &snapshot.stack) && VEC_PUSH(&e->snapshots, snapshot);
+}
+
+static bool load_join(struct epoch *e, const struct trace_join *join)
+{
+    struct trace_list runs = join->runs;
+
+    if (!keep_list(e, &runs, 2))
+        return false;
+    const struct epoch_join kept = {.kind = join->kind, .run_count = (uint32_t)runs.count, .runs = runs.values};
+    return VEC_PUSH(&e->joins, kept);
+}
+
+static bool load_label_set(struct epoch *e, struct trace_label_set set)
+{
+    return keep_list(e, &set.pairs, 2) && VEC_PUSH(&e->label_sets, set);
+}
+
 static bool load(struct epoch *e, const struct trace_record *rec)
 {
     if (e->left_out >> rec->type & 1)
@@ -194,14 +224,9 @@ static bool load(struct epoch *e, const struct trace_record *rec)
         return true;
     case TRACE_thread:
         return VEC_PUSH(&e->threads, ((struct epoch_thread){.def = rec->thread, .name = rec->thread.name}));
-    case TRACE_thread_name: {
-        struct epoch_thread *thread = &e->threads.data[rec->thread_name.thread];
-        if (rec->thread_name.name)
-            thread->name = rec->thread_name.name;
-        if (rec->thread_name.python_name)
-            thread->python_name = rec->thread_name.python_name;
+    case TRACE_thread_name:
+        load_thread_name(e, &rec->thread_name);
         return true;
-    }
     case TRACE_module:
         return load_module(e, rec->module);
     case TRACE_image:
@@ -221,23 +246,14 @@ static bool load(struct epoch *e, const struct trace_record *rec)
         return load_frame(e, rec->type, 0, rec->kernel_frame.symbol, (int64_t)rec->kernel_frame.address);
     case TRACE_stack:
         return load_stack(e, &rec->stack);
-    case TRACE_snapshot: {
-        struct trace_snapshot snapshot = rec->snapshot;
-        return keep_list(e, &snapshot.registers, 1) && keep_bytes(e, &snapshot.stack) &&
-               VEC_PUSH(&e->snapshots, snapshot);
-    }
-    case TRACE_join: {
-        struct trace_list runs = rec->join.runs;
-        return keep_list(e, &runs, 2) && VEC_PUSH(&e->joins, ((struct epoch_join){.kind = rec->join.kind,
-                                                                                  .run_count = (uint32_t)runs.count,
-                                                                                  .runs = runs.values}));
-    }
+    case TRACE_snapshot:
+        return load_snapshot(e, rec->snapshot);
+    case TRACE_join:
+        return load_join(e, &rec->join);
     case TRACE_tuple:
         return VEC_PUSH(&e->tuples, rec->tuple);
-    case TRACE_label_set: {
-        struct trace_label_set set = rec->label_set;
-        return keep_list(e, &set.pairs, 2) && VEC_PUSH(&e->label_sets, set);
-    }
+    case TRACE_label_set:
+        return load_label_set(e, rec->label_set);
     default:
         return true;
     }
