@@ -110,7 +110,8 @@ struct emit_loss {
  */
 struct emit_capture {
     const char *name; /* the file's, without a folder */
-    const char *hostname, *kernel_release, *machine, *recorder; /* "" when unknown */
+    const char *hostname, *kernel_release, *machine, *cpu_model, *recorder; /* "" when unknown */
+    uint64_t memory_bytes; /* that the kernel can use; 0 when unknown */
     uint32_t cpu_count, page_size; /* 0 when unknown */
     /* The clocks, read together; all 0 when the file does not tell. */
     uint64_t monotonic_ns, realtime_ns, boottime_ns;

@@ -35,7 +35,7 @@ static const char *keep(struct captures *c, const char *text)
 bool captures_begin(struct captures *c, const char *name)
 {
     struct emit_capture capture = {
-        .name = keep(c, name), .hostname = "", .kernel_release = "", .machine = "", .recorder = ""};
+        .name = keep(c, name), .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "", .recorder = ""};
 
     if (!capture.name || !VEC_PUSH(&c->lists, (struct capture_lists){0}) || !VEC_PUSH(&c->list, capture))
         return false;
@@ -83,10 +83,13 @@ static bool take_host(struct captures *c, const struct epoch *e, const struct tr
     capture->hostname = keep(c, epoch_text(e, host->hostname));
     capture->kernel_release = keep(c, epoch_text(e, host->kernel_release));
     capture->machine = keep(c, epoch_text(e, host->machine));
+    capture->cpu_model = keep(c, epoch_text(e, host->cpu_model));
     capture->recorder = keep(c, epoch_text(e, host->tool));
+    capture->memory_bytes = host->memory_bytes;
     capture->cpu_count = host->cpu_count;
     capture->page_size = host->page_size;
-    return capture->hostname && capture->kernel_release && capture->machine && capture->recorder;
+    return capture->hostname && capture->kernel_release && capture->machine && capture->cpu_model &&
+           capture->recorder;
 }
 
 static bool take_setting(struct captures *c, const struct epoch *e, const struct trace_meta *meta)

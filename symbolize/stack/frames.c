@@ -8,7 +8,7 @@
 #include "formats/elf/segment.h"
 #include "symbolize/stack/merge.h"
 
-enum { INLINE_MAX = 64, ID_GNU_BUILD_ID = 1 /* as in MODULE */ };
+enum { INLINE_MAX = 64 };
 
 /* What makes native addresses equal across processes and epochs. */
 struct native_key {
@@ -245,7 +245,7 @@ static struct error *module_mapping(struct frames *f, const struct trace_module 
     }
     mapping.segments = f->segments.data;
     mapping.segment_count = (uint32_t)f->segments.count;
-    if (def->id_kind == ID_GNU_BUILD_ID) {
+    if (def->id_kind == TRACE_ID_BUILD_ID) {
         mapping.build_id = def->build_id.data;
         mapping.build_id_len = (uint32_t)def->build_id.len_bytes;
     }

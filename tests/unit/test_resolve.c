@@ -317,7 +317,8 @@ static void test_capture_facts(void **state)
     uint32_t key = string(&s, "mode"), value = string(&s, "slow"), newer = string(&s, "fast");
     uint32_t odd = string(&s, "odd_loss");
     HEAR(&s, clock, .monotonic_ns = 4000, .realtime_ns = 1700000000000000000, .boottime_ns = 9000);
-    HEAR(&s, host, .machine = machine, .hostname = name, .cpu_count = 3, .page_size = 16384);
+    HEAR(&s, host, .machine = machine, .hostname = name, .cpu_count = 3, .page_size = 16384,
+         .cpu_model = name, .memory_bytes = 1 << 30);
     HEAR(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = 99, .period = 10101010);
     HEAR(&s, meta, .key = key, .value = value);
     HEAR(&s, meta, .key = key, .value = newer);
@@ -335,6 +336,8 @@ static void test_capture_facts(void **state)
     assert_string_equal(c->kernel_release, "");
     assert_int_equal(c->cpu_count, 3);
     assert_int_equal(c->page_size, 16384);
+    assert_string_equal(c->cpu_model, c->hostname);
+    assert_int_equal(c->memory_bytes, 1 << 30);
     assert_int_equal(c->boottime_ns, 9000);
     assert_int_equal(c->start_ns, 5000);
     assert_int_equal(c->start_realtime_ns, 1700000000000001000);

@@ -98,8 +98,8 @@ static void test_labels(void **state)
     (void)state;
     assert_true(model_init(&m));
     uint32_t frame = line_of(&m, "f", 12), stack = stack_of(&m, &frame, 1);
-    const struct model_label labels[] = {{text(&m, TRACE_LABEL_INTERPRETER), text(&m, "1")},
-                                         {text(&m, TRACE_LABEL_TASK), text(&m, "fetch")}};
+    const struct model_label labels[] = {{text(&m, trace_label_key(TRACE_LABEL_interpreter)), text(&m, "1")},
+                                         {text(&m, trace_label_key(TRACE_LABEL_task)), text(&m, "fetch")}};
     uint32_t pair = model_label_set(&m, labels, 2), task = model_label_set(&m, labels + 1, 1);
     assert_int_equal(pair, 1);
     assert_int_equal(model_label_set(&m, labels, 2), pair);
