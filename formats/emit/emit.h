@@ -76,8 +76,10 @@ struct emit_thread {
 };
 struct emit_event {
     const char *name; /* cpu-clock */
-    const char *unit; /* ns … */
+    const char *unit; /* of a sample's value: ns, bytes, switches … */
     bool is_time;     /* a sample's value is nanoseconds */
+    bool is_bytes;    /* a sample's value is bytes: those of the pages that faults brought in */
+    bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };
 
 /* What a sample is marked with, such as asyncio task = fetch. */
@@ -148,7 +150,8 @@ struct emit_model {
 
 struct emit_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
-    uint64_t value;   /* counts of the event (ns for clocks) */
+    uint64_t value;   /* counts of the event (ns for clocks), or their bytes */
+    uint64_t faults;  /* of an event in bytes: the count itself */
     uint32_t thread, event, cpu;
     uint32_t stack;
     uint32_t label_set, capture;

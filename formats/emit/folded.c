@@ -2,7 +2,8 @@
 /*
  * Folded stacks, for flamegraph.pl, inferno, speedscope and many others: one line per distinct stack, outermost frame
  * first, and the count of its samples: readers make that many samples of it. Only when samples weigh differently would
- * counts tell wrong shares. Then the number is the weight: of clocks in microseconds, of other events as it is.
+ * counts tell wrong shares. Then the number is the weight: of clocks in microseconds, of other events as it is. Of events
+ * that count what happens it is always what they counted; page faults as bytes.
  *
  * Samples are counted by process (or thread) and stack. At the end the stacks become a tree of names: stacks that
  * differ but read alike fall together there. Walking the tree in the order of its texts gives the lines in the order
@@ -142,7 +143,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
     struct map known = {0}; /* owner << 32 | stack (or EMIT_NO_STACK, for the owner itself) -> node */
     VEC(uint32_t) todo = {0};
     uint64_t from = f->nodes.count;
-    bool ok = true, weigh = weights_differ(&f->counts.weights, weights_class_of(m, event));
+    bool ok = true, weigh = m->events[event].is_counted || weights_differ(&f->counts.weights, weights_class_of(m, event));
 
     for (uint64_t i = 0; ok && i < counts->slot_count; i++) {
         const struct map_slot *slot = &counts->slots[i];
@@ -291,12 +292,23 @@ static struct error *folded_end(void *state)
     return err;
 }
 
+static bool shows_bytes(const struct folded *f)
+{
+    for (size_t i = 0; i < f->counts.events.count; i++) {
+        if (f->counts.events.data[i].count && f->model->events[i].is_bytes)
+            return true;
+    }
+    return false;
+}
+
 static const char *folded_remark(const void *state)
 {
     const struct folded *f = state;
 
     if (weights_differ(&f->counts.weights, WEIGHTS_OF_TIME))
         return "samples weigh differently: counts are microseconds";
+    if (shows_bytes(f))
+        return "counts of page faults are bytes";
     return f->counts.weights.differ ? "samples weigh differently: counts are the event's, not of samples" : NULL;
 }
 

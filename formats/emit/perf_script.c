@@ -14,6 +14,7 @@
  *  - The period is 1, since stackcollapse-perf.pl adds it up as the count; but where samples weigh differently it is
  *    the weight, in the event's unit, as perf has it: a count would tell wrong shares. Which of the two it is has to be
  *    known when the first sample is written.
+ *    Of events that count what happens it is always that count, of page faults, too.
  *  - The header line has a space behind the event's colon, as perf's own.
  *  - Python functions are spelled as in the maps that CPython writes for perf; `(inlined)` is perf's own mark.
  *  - No other lines: a comment at the start hides the file's format from the Firefox Profiler.
@@ -121,6 +122,15 @@ static void put_text(struct perf_script *p, const struct text *t)
     fwrite(t->data, t->len_bytes, 1, p->out);
 }
 
+static uint64_t period_of(const struct perf_script *p, const struct emit_sample *s)
+{
+    const struct emit_event *event = &p->model->events[s->event];
+
+    if (event->is_bytes)
+        return s->faults;
+    return event->is_counted || p->options.weights_differ ? s->value : 1;
+}
+
 static struct error *perf_sample(void *state, const struct emit_sample *s)
 {
     struct perf_script *p = state;
@@ -130,7 +140,7 @@ static struct error *perf_sample(void *state, const struct emit_sample *s)
         return error_no_memory();
     put_text(p, comm);
     fprintf(p->out, "[%03u] %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64, s->cpu, s->time_ns / 1000000000,
-            s->time_ns / 1000 % 1000000, p->options.weights_differ ? s->value : 1);
+            s->time_ns / 1000 % 1000000, period_of(p, s));
     put_text(p, event);
     for (uint32_t stack = s->stack; stack != EMIT_NO_STACK; stack = p->model->stacks[stack].parent) {
         const struct text *frame = frame_text(p, p->model->stacks[stack].frame);

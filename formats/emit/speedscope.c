@@ -371,13 +371,13 @@ static struct error *put_profile_name(const struct speedscope *s, const struct p
 
 static struct error *write_profile(struct speedscope *s, const struct profile *p, bool several)
 {
-    bool is_time = s->model->events[p->event].is_time;
+    const struct emit_event *event = &s->model->events[p->event];
     struct buf name = {0};
 
-    struct error *err = put_profile_name(s, p, several || !is_time, &name);
+    struct error *err = put_profile_name(s, p, several || !event->is_time, &name);
     if (!err) {
         fprintf(s->out, "{\"type\":\"sampled\",\"name\":%s,\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64,
-                buf_cstr(&name), is_time ? "nanoseconds" : "none", p->weight);
+                buf_cstr(&name), event->is_time ? "nanoseconds" : event->is_bytes ? "bytes" : "none", p->weight);
         fputs(",\n\"samples\":[", s->out);
         err = write_column(s, p, COLUMN_SAMPLES);
     }

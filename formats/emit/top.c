@@ -4,6 +4,7 @@
  * innermost frame, total those in which it is anywhere on the stack, counted once per sample however often it
  * recurs. Both are found per distinct stack, at the end. Shares and order are by weight: samples need not weigh alike.
  */
+#include "formats/base/size_text.h"
 #include "formats/emit/counts.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/names.h"
@@ -138,6 +139,7 @@ static struct error *write_event(const struct top *t, const struct names *names,
     const struct map *counts = &t->counts.events.data[event];
     const struct emit_event *def = &t->model->events[event];
     struct buf name = {0}, unit = {0};
+    struct size_text size;
     struct count all = {0};
 
     for (uint64_t i = 0; i < counts->slot_count; i++) {
@@ -147,7 +149,9 @@ static struct error *write_event(const struct top *t, const struct names *names,
     name_word(def->name, &name);
     fprintf(t->out, "%" PRIu64 " sample%s of %s, ", all.samples, all.samples == 1 ? "" : "s", buf_cstr(&name));
     name_word(*def->unit ? def->unit : def->name, &unit);
-    if (def->is_time)
+    if (def->is_bytes)
+        fprintf(t->out, "%s; percentages of bytes\n", size_text(all.weight, &size));
+    else if (def->is_time)
         fprintf(t->out, "%.3f s; percentages of time\n", (double)all.weight / 1e9);
     else
         fprintf(t->out, "%" PRIu64 " %s; percentages of %s\n", all.weight, buf_cstr(&unit), buf_cstr(&unit));

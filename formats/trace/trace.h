@@ -150,6 +150,8 @@ enum {
                          TRACE_SAMPLE_GIL,
     TRACE_SAMPLE_PAYLOADS = 0xff03,
 };
+/* The unit of an event that counts page faults: with HOST's page_size they are bytes. */
+#define TRACE_UNIT_FAULTS "faults"
 
 /* ---- writing ---- */
 

@@ -114,13 +114,8 @@ static bool take_setting(struct captures *c, const struct epoch *e, const struct
 
 static bool take_event(struct captures *c, const struct epoch *e, const struct trace_event *event)
 {
-    const char *name = epoch_text(e, event->name), *unit = epoch_text(e, event->unit);
-    uint32_t texts[2] = {model_text(c->model, name, strlen(name)), model_text(c->model, unit, strlen(unit))};
     struct capture_lists *lists = newest_lists(c);
-
-    if (texts[0] == MODEL_NONE || texts[1] == MODEL_NONE)
-        return false;
-    struct emit_rate rate = {.event = model_event(c->model, texts[0], texts[1]),
+    struct emit_rate rate = {.event = model_event_of(c->model, e, event->id),
                              .frequency_hz = event->frequency_hz,
                              .period = event->period};
     if (rate.event == MODEL_NONE)

@@ -196,9 +196,9 @@ uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame)
     return id;
 }
 
-uint32_t model_event(struct model *m, uint32_t name, uint32_t unit)
+uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_counted)
 {
-    uint32_t key[2] = {name, unit};
+    uint32_t key[3] = {name, unit, is_counted};
     bool added;
     uint32_t id = intern_id(&m->event_keys, key, sizeof key, &added);
 
@@ -206,11 +206,26 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit)
         return id;
     struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit)};
     event.is_time = !strcmp(event.unit, "ns");
+    event.is_bytes = !strcmp(event.unit, MODEL_UNIT_BYTES);
+    event.is_counted = is_counted;
     if (!VEC_PUSH(&m->events, event))
         return MODEL_NONE;
     m->view.events = m->events.data;
     m->view.event_count = (uint32_t)m->events.count;
     return id;
+}
+
+uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
+{
+    const struct trace_event *def = &e->events.data[event].def;
+    const char *name = epoch_text(e, def->name), *unit = epoch_text(e, def->unit);
+
+    if (epoch_event_bytes(e, event))
+        unit = MODEL_UNIT_BYTES;
+    uint32_t name_text = model_text(m, name, strlen(name)), unit_text = model_text(m, unit, strlen(unit));
+    if (name_text == MODEL_NONE || unit_text == MODEL_NONE)
+        return MODEL_NONE;
+    return model_event(m, name_text, unit_text, def->kind == TRACE_EVENT_COUNTED);
 }
 
 uint32_t model_process(struct model *m, const struct process_identity *key, uint32_t comm)

@@ -17,6 +17,7 @@
 #include "symbolize/trace/epoch.h"
 
 #define MODEL_NONE UINT32_MAX
+#define MODEL_UNIT_BYTES "bytes"
 
 struct model {
     struct emit_model view;
@@ -71,7 +72,10 @@ uint32_t model_mapping(struct model *m, const struct model_mapping *mapping);
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count);
 /* The parent EMIT_NO_STACK is the root. */
 uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
-uint32_t model_event(struct model *m, uint32_t name, uint32_t unit);
+/* Values of the unit "ns" are time, of "bytes" bytes. `is_counted`: as struct emit_event has it. */
+uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_counted);
+/* The same for an event of the epoch. Page faults are bytes where the page size is known. */
+uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 uint32_t model_process(struct model *m, const struct process_identity *key, uint32_t comm);
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name);
 

@@ -355,20 +355,29 @@ static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t
 
 static struct error *find_event(struct resolver *r, const struct epoch *e, uint32_t event, uint32_t *out)
 {
-    uint32_t name, unit;
-
     if (!VEC_EXTEND_NONE(&r->event_states, e->events.count))
         return error_no_memory();
     if (r->event_states.data[event] == MODEL_NONE) {
-        TRY(frames_string(&r->frames, e, e->events.data[event].def.name, &name));
-        TRY(frames_string(&r->frames, e, e->events.data[event].def.unit, &unit));
-        uint32_t number = model_event(&r->model, name, unit);
+        uint32_t number = model_event_of(&r->model, e, event);
         if (number == MODEL_NONE)
             return error_no_memory();
         r->event_states.data[event] = number;
     }
     *out = r->event_states.data[event];
     return NULL;
+}
+
+/* What a sample weighs in the model: faults as bytes, everything else as it was counted. */
+static void weigh(const struct resolver *r, const struct epoch *e, const struct trace_sample *sample,
+                  struct emit_sample *out)
+{
+    bool is_bytes = r->model.events.data[out->event].is_bytes;
+
+    out->value = sample->value;
+    out->faults = is_bytes ? sample->value : 0;
+    /* Nonsense of a damaged trace becomes the largest number. */
+    if (is_bytes && __builtin_mul_overflow(sample->value, (uint64_t)e->page_size, &out->value))
+        out->value = UINT64_MAX;
 }
 
 static struct error *name_process(struct resolver *r, const struct epoch *e, uint32_t process)
@@ -495,7 +504,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
 
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;
-    out->value = sample->value;
+    weigh(r, e, sample, out);
     out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;

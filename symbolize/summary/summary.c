@@ -106,10 +106,12 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
     if (!loss->count || loss->reason == LOSS_complete)
         return true;
     name = keep(s, name ? name : epoch_text(e, loss->name));
-    uint32_t row = intern_id(&s->loss_keys, &loss->reason, sizeof loss->reason, &added);
-    if (!name || row == INTERN_NONE)
+    const char *event = keep(s, epoch_text(e, e->events.data[loss->event].def.name));
+    const uint64_t key[] = {loss->reason, (uintptr_t)event};
+    uint32_t row = intern_id(&s->loss_keys, key, sizeof key, &added);
+    if (!name || !event || row == INTERN_NONE)
         return false;
-    if (added && !VEC_PUSH(&s->losses, ((struct loss_row){.reason = loss->reason, .name = name})))
+    if (added && !VEC_PUSH(&s->losses, ((struct loss_row){.reason = loss->reason, .name = name, .event = event})))
         return false;
     s->losses.data[row].count += loss->count;
     return true;
@@ -122,9 +124,12 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
     struct event_row row = {.name = keep(s, epoch_text(e, def->name)),
                             .unit = keep(s, epoch_text(e, def->unit)),
                             .frequency_hz = def->frequency_hz,
-                            .period = def->period};
+                            .period = def->period,
+                            .bytes = epoch_event_bytes(e, event),
+                            .is_counted = def->kind == TRACE_EVENT_COUNTED};
     /* Files of different rates have a row each: what is said of the rate holds for all samples of a row. */
-    const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period};
+    const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period,
+                            row.bytes, row.is_counted};
     bool added;
 
     if (!row.name || !row.unit)

@@ -32,6 +32,8 @@ struct summary_file {
 struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
+    uint64_t bytes; /* of a count; 0: no bytes */
+    bool is_counted;
     uint64_t sample_count, value, first_value;
     bool values_differ;
     /* Changes of the period while it was recorded: their number, what it came to, why (each reason once). */
@@ -50,6 +52,7 @@ struct label_row {
 struct loss_row {
     uint32_t reason;
     const char *name;
+    const char *event; /* whose samples they were; "": of no event in particular */
     uint64_t count;
 };
 

@@ -9,6 +9,7 @@
 #include "formats/base/clock.h"
 #include "formats/base/hex.h"
 #include "formats/base/printable.h"
+#include "formats/base/size_text.h"
 #include "formats/base/sort.h"
 #include "formats/elf/machine.h"
 #include "symbolize/summary/summary.h"
@@ -177,6 +178,7 @@ static void print_changes(const struct event_row *row, FILE *out)
 
 static void print_events(const struct summary *s, FILE *out)
 {
+    struct size_text size;
     struct number n;
 
     fprintf(out, "Events\n");
@@ -185,12 +187,15 @@ static void print_events(const struct summary *s, FILE *out)
         fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
         if (row->frequency_hz)
             fprintf(out, " at %s Hz", grouped(row->frequency_hz, &n));
-        else if (row->period && !row->values_differ)
+        else if (row->period && !row->values_differ && !(row->is_counted && row->period == 1))
             fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
         if (row->values_differ)
             fprintf(out, ", of different weights");
         if (!strcmp(row->unit, "ns"))
             fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
+        else if (row->bytes)
+            fprintf(out, ", %s %s in all: %s\n", grouped(row->value, &n), row->unit,
+                    size_text(row->value * row->bytes, &size));
         else
             fprintf(out, ", %s %s in all\n", grouped(row->value, &n), row->unit);
         if (row->change_count)
@@ -374,7 +379,19 @@ static int compare_losses(const void *a, const void *b)
 {
     const struct loss_row *x = a, *y = b;
 
-    return x->reason < y->reason ? -1 : x->reason > y->reason;
+    if (x->reason != y->reason)
+        return x->reason < y->reason ? -1 : 1;
+    return strcmp(x->event, y->event);
+}
+
+/* Of different names. */
+static bool several_events(const struct summary *s)
+{
+    for (size_t i = 1; i < s->events.count; i++) {
+        if (strcmp(s->events.data[i].name, s->events.data[0].name))
+            return true;
+    }
+    return false;
 }
 
 static struct error *print_losses(const struct summary *s, FILE *out)
@@ -390,7 +407,10 @@ static struct error *print_losses(const struct summary *s, FILE *out)
     fprintf(out, "Losses\n");
     for (size_t i = 0; i < s->losses.count; i++) {
         const char *meaning = trace_loss_meaning(rows[i].reason);
-        fprintf(out, "  %-22s%12s  %s\n", rows[i].name, grouped(rows[i].count, &n), meaning ? meaning : "");
+        fprintf(out, "  %-22s%12s  ", rows[i].name, grouped(rows[i].count, &n));
+        if (several_events(s) && *rows[i].event)
+            fprintf(out, "%s: ", rows[i].event);
+        fprintf(out, "%s\n", meaning ? meaning : "");
     }
     if (!s->losses.count)
         fprintf(out, "  none\n");

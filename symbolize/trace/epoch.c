@@ -171,6 +171,7 @@ static bool load_host(struct epoch *e, const struct trace_host *host)
     }
     e->has_host = true;
     e->machine = machine_by_name(epoch_text(e, host->machine));
+    e->page_size = host->page_size;
     return true;
 }
 
@@ -283,6 +284,11 @@ struct process_identity epoch_process_identity(const struct epoch *e, uint32_t p
     if (!memcmp(e->boot_id, no_boot_id, sizeof no_boot_id))
         identity.file = file;
     return identity;
+}
+
+uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event)
+{
+    return strcmp(epoch_text(e, e->events.data[event].def.unit), TRACE_UNIT_FAULTS) ? 0 : e->page_size;
 }
 
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns)

@@ -101,6 +101,7 @@ struct epoch {
     uint32_t kernel_build_id_len; /* 0 when unknown */
     bool has_host;
     const struct machine *machine; /* NULL: one that is not known here */
+    uint32_t page_size; /* bytes; 0: unknown */
 };
 
 /* What tells processes, or rather their program images, apart across epochs, files and hosts. Has no padding. */
@@ -124,6 +125,11 @@ static inline const char *epoch_text(const struct epoch *e, uint32_t string)
 }
 /* `file` is a number of the file at hand, from 1: where a host does not say which it is, it may be any. */
 struct process_identity epoch_process_identity(const struct epoch *e, uint32_t process, uint32_t file);
+/*
+ * How many bytes one count of an event stands for: a page, where it counts page faults. 0: it counts something else, or
+ * the page size is not known.
+ */
+uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event);
 /* What a sample without a value stands for at that time. */
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns);
 /*

@@ -263,7 +263,7 @@ static void define(struct maker *m)
     struct trace_event event = {
         .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = m->period_ns};
     struct trace_event second = {
-        .name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_OTHER};
+        .name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_COUNTED};
     char name[32];
 
     put_host(m);

@@ -455,6 +455,33 @@ static int compare_lines(const void *a, const void *b)
 }
 
 /* In the order of whole lines, not of frames: ' ' sorts before ';'. */
+/* What is counted is shown by its counts, even where all samples weigh the same; page faults as bytes. */
+static void test_counted_events(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_frame(&s, synthetic_mark(&s, "f"));
+    synthetic_event(&s, "page-faults", "bytes", false);
+    s.events.data[1].is_bytes = s.events.data[1].is_counted = true;
+    synthetic_event(&s, "context-switches", "switches", false);
+    s.events.data[2].is_counted = true;
+    for (int i = 0; i < 2; i++) {
+        synthetic_sample(&s, (struct emit_sample){.time_ns = 1, .value = 65536, .faults = 16, .event = 1});
+        synthetic_sample(&s, (struct emit_sample){.time_ns = 1, .value = 16, .event = 2});
+    }
+    expect(&s, "folded", plain,
+           "context-switches;python3-100;f 32\ncpu-clock;python3-100;f 1\npage-faults;python3-100;f 131072\n");
+    assert_true(contains(&s, "top", plain, "2 samples of page-faults, 128.0 KiB; percentages of bytes\n"));
+    assert_true(contains(&s, "top", plain, "2 samples of context-switches, 32 switches; percentages of switches\n"));
+    assert_true(contains(&s, "perf-script", plain, ":         16 page-faults: \n"));
+    assert_true(contains(&s, "perf-script", plain, ":         16 context-switches: \n"));
+    assert_true(contains(&s, "perf-script", plain, ":          1 cpu-clock: \n"));
+    assert_true(contains(&s, "speedscope", plain, "page-faults\",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":131072"));
+    assert_true(contains(&s, "speedscope", plain, "context-switches\",\"unit\":\"none\",\"startValue\":0,\"endValue\":32"));
+    synthetic_deinit(&s);
+}
+
 static void test_folded_is_sorted(void **state)
 {
     static const char *const names[] = {"foo", "foo bar", "foo!", "foo <x>", "foo;", "f", "\xc3\xa9", "foo 1x", "foo:"};
@@ -1029,6 +1056,7 @@ int main(void)
         cmocka_unit_test(test_unequal_weights),
         cmocka_unit_test(test_folded_rounding),
         cmocka_unit_test(test_weights_of_events),
+        cmocka_unit_test(test_counted_events),
         cmocka_unit_test(test_folded_is_sorted),
         cmocka_unit_test(test_several_events),
         cmocka_unit_test(test_unknown_names),

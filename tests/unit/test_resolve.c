@@ -783,9 +783,35 @@ static void test_perf_map_in_summary(void **state)
     teardown(&s);
 }
 
+/* Page faults are bytes in the model, by the host's page size; without a host they stay what they were counted as. */
+static void test_faults_are_bytes(void **state)
+{
+    struct scene s;
+    (void)state;
+
+    for (uint32_t page = 0; page <= 16384; page += 16384) {
+        setup(&s, NULL);
+        uint32_t machine = string(&s, "x86_64"), name = string(&s, "page-faults"), unit = string(&s, "faults");
+        if (page)
+            LOAD(&s, host, .machine = machine, .page_size = page);
+        LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = TRACE_EVENT_COUNTED);
+        process(&s, 1, 100, "/usr/bin/python3");
+        struct emit_sample out = sample(&s, 1, 0, 50);
+        const struct emit_event *event = &resolver_model(s.resolver)->events[out.event];
+        assert_string_equal(event->unit, page ? "bytes" : "faults");
+        assert_int_equal(event->is_bytes, page != 0);
+        assert_true(event->is_counted);
+        assert_false(event->is_time);
+        assert_int_equal(out.value, page ? 7 * 16384 : 7);
+        assert_int_equal(out.faults, page ? 7 : 0);
+        teardown(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_faults_are_bytes),
         cmocka_unit_test(test_mappings_over_time),
         cmocka_unit_test(test_python_stack),
         cmocka_unit_test(test_two_interpreters_share_a_tuple),
