@@ -68,6 +68,13 @@ struct task_struct {
     struct mm_struct *mm;
     struct thread_struct thread;
 };
+struct perf_event {
+    __u64 id;
+};
+/* What the context of a perf_event program is to the kernel. */
+struct bpf_perf_event_data_kern {
+    struct perf_event *event;
+};
 #pragma clang attribute pop
 
 #define PF_KTHREAD 0x00200000

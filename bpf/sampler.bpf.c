@@ -19,9 +19,23 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/*
+ * The index of the event that fired. An event's id is in the kernel's part of the context, which is stable enough to be
+ * relied on (Linux 4.9 to 7.x) and relocated. A function of its own, so that what it keeps on the stack does not add to
+ * that of the walkers.
+ */
+static __noinline __u32 event_number(struct bpf_perf_event_data *ctx)
+{
+    struct bpf_perf_event_data_kern *kernel = (void *)ctx;
+    __u64 id = BPF_CORE_READ(kernel, event, id);
+    __u32 *number = bpf_map_lookup_elem(&event_numbers, &id);
+
+    return number ? *number & (WIRE_EVENT_MAX - 1) : 0;
+}
+
 /* Fills in the sample's head, with no stacks so far. `process` may be NULL. */
 static __always_inline void sample_begin(struct wire_sample *m, struct wire_process *process,
-                                         const struct task_facts *facts, __u64 now_ns)
+                                         const struct task_facts *facts, __u32 event, __u64 now_ns)
 {
     __u64 id = bpf_get_current_pid_tgid();
 
@@ -31,7 +45,7 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->tgid = id >> 32;
     m->tid = id;
     m->cpu = bpf_get_smp_processor_id();
-    m->event = 0;
+    m->event = event;
     m->start_boottime_ns = facts->start_boottime_ns;
     m->exec_generation = facts->exec_generation;
     m->stack_size = 0;
@@ -57,19 +71,18 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
 }
 
 /* Takes the user registers and what follows from them; the sample's flags say in which mode the CPU was. */
-static __always_inline void registers_take(struct scratch *s, struct bpf_perf_event_data *ctx,
-                                           const struct task_facts *facts)
+static __always_inline void registers_take(struct scratch *s, struct bpf_perf_event_data *ctx)
 {
     struct wire_sample *m = &s->sample;
 
-    s->walk.config.thread_pointer = facts->thread_pointer;
+    s->walk.config.thread_pointer = s->facts.thread_pointer;
     s->walk.config.stack_pointer = 0;
     if (arch_is_user(&ctx->regs)) {
         arch_registers(m->registers, &ctx->regs);
         m->flags |= WIRE_REGISTERS_OK;
     } else {
         m->flags |= WIRE_IN_KERNEL;
-        if (!facts->memory)
+        if (!s->facts.memory)
             m->flags |= WIRE_KERNEL_THREAD;
         else if (!registers_of_task(s))
             m->flags |= WIRE_REGISTERS_OK;
@@ -78,7 +91,7 @@ static __always_inline void registers_take(struct scratch *s, struct bpf_perf_ev
     }
     if (m->flags & WIRE_REGISTERS_OK) {
         s->walk.config.stack_pointer = m->registers[ARCH_SP];
-        m->stack_size = stack_size_of(facts, m->registers[ARCH_SP]);
+        m->stack_size = stack_size_of(&s->facts, m->registers[ARCH_SP]);
     }
 }
 
@@ -124,32 +137,16 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
     s->sample.native_count = s->native.count;
 }
 
-static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
+/* What is to be taken of the process that runs, into the ring. `process` may be NULL. Returns false where that is full. */
+static __always_inline int take_sample(struct scratch *s, struct bpf_perf_event_data *ctx, __u32 event,
+                                       struct wire_process *process, __u64 now_ns)
 {
-    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
-
-    count_stat(WIRE_STAT_TICKS);
-    if (!tgid) {
-        count_stat(WIRE_STAT_IDLE);
-        return 0;
-    }
-    struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
-    __u64 now_ns = bpf_ktime_get_ns();
-    struct task_facts facts;
-    task_read(&facts);
-    if (!process && !sample_unconfigured && !is_fresh(&facts, tgid, now_ns)) {
-        count_stat(WIRE_STAT_OTHERS);
-        return 0;
-    }
-    struct scratch *s = scratch_get();
-    if (!s)
-        return 0;
-    count_stat(WIRE_STAT_SAMPLES);
-
     struct wire_sample *m = &s->sample;
-    sample_begin(m, process, &facts, now_ns);
-    m->period = sample_period ? sample_period : ctx->sample_period;
-    registers_take(s, ctx, &facts);
+
+    sample_begin(m, process, &s->facts, event, now_ns);
+    __u64 period = sample_periods[event & (WIRE_EVENT_MAX - 1)];
+    m->period = period ? period : ctx->sample_period;
+    registers_take(s, ctx);
     __u64 at = sizeof *m;
     if (sample_kernel && m->flags & WIRE_IN_KERNEL) {
         kernel_frames(s, ctx);
@@ -175,18 +172,40 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx)
         append_stack(at);
         at += m->stack_len_bytes;
     }
-    if (at > sizeof s->message || bpf_ringbuf_output(&ring, s->message, at, ring_flags()))
-        count_loss(LOSS_ring_full);
-    return 0;
+    return at <= sizeof s->message && !bpf_ringbuf_output(&ring, s->message, at, ring_flags());
+}
+
+/* A tick of an event; says what came of it. */
+static __always_inline enum wire_event_stat tick(struct bpf_perf_event_data *ctx, __u32 event)
+{
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+    if (!tgid)
+        return WIRE_EVENT_IDLE;
+    struct scratch *s = scratch_enter();
+    if (!s)
+        return WIRE_EVENT_NESTED;
+    struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
+    __u64 now_ns = bpf_ktime_get_ns();
+    enum wire_event_stat result = WIRE_EVENT_OTHERS;
+    task_read(&s->facts);
+    if (process || sample_unconfigured || is_fresh(&s->facts, tgid, now_ns))
+        result = take_sample(s, ctx, event, process, now_ns) ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
+    scratch_leave(s);
+    return result;
 }
 
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
     __u64 start = sample_timed ? bpf_ktime_get_ns() : 0;
-    __u32 stat = WIRE_STAT_CPU_NS;
+    __u32 stat = WIRE_STAT_CPU_NS, event = sample_event_count > 1 ? event_number(ctx) : 0;
+    struct wire_event_stats *counts = bpf_map_lookup_elem(&event_stats, &event);
 
-    take_sample(ctx);
+    if (!counts)
+        return 0;
+    counts->count[WIRE_EVENT_TICKS]++;
+    counts->count[tick(ctx, event) & (WIRE_EVENT_STAT_COUNT - 1)]++;
     __u64 *spent = sample_timed ? bpf_map_lookup_elem(&stats, &stat) : 0;
     if (spent)
         *spent += bpf_ktime_get_ns() - start;

@@ -21,8 +21,10 @@ const volatile __u32 sample_unconfigured = 0;                /* processes that u
 const volatile __u32 sample_wake_bytes = 1 << 20;   /* wake user space when the ring holds more */
 const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
-/* What a sample stands for; 0: what the context says. A clock's context goes on naming its event's first period. */
-volatile __u64 sample_period = 0;
+const volatile __u32 sample_event_count = 1;
+/* What a sample of each event stands for; 0: what the context says. A clock's context goes on naming its event's first
+   period. */
+volatile __u64 sample_periods[WIRE_EVENT_MAX] = {0};
 const volatile __u32 sample_python = 1;
 volatile __u32 code_generation = 0; /* changes when user space has forgotten the code objects it was sent */
 
@@ -93,6 +95,21 @@ struct {
     __type(value, __u64);
 } stats SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, WIRE_EVENT_MAX);
+    __type(key, __u32);
+    __type(value, struct wire_event_stats);
+} event_stats SEC(".maps");
+
+/* The kernel's number of a perf event -> index of the event. Filled only where there are several. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1); /* user space sets it to events x CPUs */
+    __type(key, __u64);
+    __type(value, __u32);
+} event_numbers SEC(".maps");
+
 /* Unwind tables and mappings. User space sets their sizes and writes to them through mmap. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -153,6 +170,15 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 #define NATIVE_WIDE(u, n) NATIVE_ELEMENT(unwind_wide_rows, (u)->mapping.wide_start, (u)->mapping.wide_count, n)
 #include "bpf/native_unwind.h"
 
+/* What is read from the current task's structures. */
+struct task_facts {
+    __u64 start_boottime_ns, exec_generation;
+    __u64 thread_pointer;
+    __u64 memory;      /* address of its struct mm_struct; 0: a kernel thread has none */
+    __u64 stack_start; /* the first thread's: where the kernel put the arguments */
+    __u32 flags;
+};
+
 /*
  * State and buffers of a CPU: an element of an ordinary array map, since values of per-CPU maps have 32 KiB at most.
  */
@@ -171,6 +197,13 @@ struct scratch {
     __u64 snapshot_address;
     __u64 snapshot_left;
     struct pt_regs regs;
+    struct task_facts facts;
+    /*
+     * Set for as long as a program uses this CPU's scratch, an LRU map or the ring. The kernel lets no perf_event program
+     * interrupt another one, but programs of other types may be interrupted by those, in an NMI even; then LRU maps and
+     * the ring are in a state that must not be met, so a second scratch would not do.
+     */
+    __u32 busy;
     union {
         struct wire_sample sample;
         __u8 message[SAMPLE_BUFFER_MASK + 1 + WIRE_STACK_MAX + 4096];
@@ -188,6 +221,24 @@ static __always_inline struct scratch *scratch_get(void)
     __u32 cpu = bpf_get_smp_processor_id();
 
     return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+/* Takes this CPU's scratch until scratch_leave(); NULL where a program that was interrupted has it. */
+static __always_inline struct scratch *scratch_enter(void)
+{
+    struct scratch *s = scratch_get();
+
+    /* Volatile: whoever interrupts us must find it set before we touch anything. */
+    if (!s || *(volatile __u32 *)&s->busy)
+        return 0;
+    *(volatile __u32 *)&s->busy = 1;
+    return s;
+}
+
+static __always_inline void scratch_leave(struct scratch *s)
+{
+    asm volatile("" ::: "memory");
+    *(volatile __u32 *)&s->busy = 0;
 }
 
 static __always_inline void count_loss(__u32 reason)

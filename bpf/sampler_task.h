@@ -9,15 +9,6 @@
 
 #include "bpf/sampler_state.h"
 
-/* What is read from the current task's structures. */
-struct task_facts {
-    __u64 start_boottime_ns, exec_generation;
-    __u64 thread_pointer;
-    __u64 memory;      /* address of its struct mm_struct; 0: a kernel thread has none */
-    __u64 stack_start; /* the first thread's: where the kernel put the arguments */
-    __u32 flags;
-};
-
 /* If the kernel gives a pointer whose type the verifier knows (5.11+), members are loaded without a call for each. */
 static __always_inline void task_read(struct task_facts *facts)
 {

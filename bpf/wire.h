@@ -146,10 +146,10 @@ struct wire_sample {
     PY_U64 time_ns; /* CLOCK_MONOTONIC */
     PY_U32 tgid, tid;
     PY_U32 cpu;
-    PY_U32 event;
+    PY_U32 event;   /* index of the event that fired */
     PY_U64 start_boottime_ns;
     PY_U64 exec_generation;
-    PY_U64 period;
+    PY_U64 period;  /* counts of the event that the sample stands for */
     PY_U64 stack_size; /* bytes from the stack pointer to the stack's start; 0: not known */
     PY_U32 kernel_count;
     PY_U32 python_count;
@@ -191,18 +191,34 @@ struct wire_code {
     struct wire_piece pieces[WIRE_CODE_PIECES];
 };
 
-/* Keys of the `stats` map (per CPU). Losses have a map of their own, by the numbers of losses.def. */
+/* The most events that are sampled at once; a power of two. */
+#define WIRE_EVENT_MAX 8
+
+/* What is counted of the sampler as a whole: keys of the `stats` map (per CPU). */
 enum wire_stat {
-    WIRE_STAT_TICKS,   /* runs of the sampler */
-    WIRE_STAT_SAMPLES, /* ticks of processes to be sampled */
     WIRE_STAT_CODES,   /* code objects sent */
     WIRE_STAT_RETRIES, /* walks that began again further out */
     WIRE_STAT_LISTS,   /* searches over the lists of thread states */
-    WIRE_STAT_IDLE,    /* ticks of the idle task */
     WIRE_STAT_CPU_NS,  /* time in the sampler, if user space asks for it */
-    WIRE_STAT_OTHERS,  /* ticks of processes that are not to be sampled */
     WIRE_STAT_COUNT = 8,
 };
+
+/* What is counted of each event. Every tick is counted once as a tick, and once as one of the others. */
+enum wire_event_stat {
+    WIRE_EVENT_TICKS,     /* the sampler ran */
+    WIRE_EVENT_SAMPLED,   /* and sent a sample */
+    WIRE_EVENT_IDLE,      /* and found the idle task */
+    WIRE_EVENT_OTHERS,    /* and found a process that is not to be sampled */
+    WIRE_EVENT_NESTED,    /* and found itself running already: LOSS_nested */
+    WIRE_EVENT_RING_FULL, /* and found no room for its sample: LOSS_ring_full */
+    WIRE_EVENT_STAT_COUNT = 8,
+};
+/* Value of the `event_stats` map (per CPU), key the index of the event. */
+struct wire_event_stats {
+    PY_U64 count[WIRE_EVENT_STAT_COUNT];
+};
+
+/* Losses that are not of one event have a map of their own (per CPU), by the numbers of losses.def. */
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__

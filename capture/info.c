@@ -39,8 +39,6 @@ static void print_host(const struct host *h, FILE *out)
 static struct error *try_sampler(const struct host *h)
 {
     struct sampler_options options = {
-        .event = "cpu-clock",
-        .frequency_hz = 99,
         .cpus = h->cpus,
         .cpu_count = h->cpu_count,
         .stack_bytes = 65536,
@@ -51,6 +49,7 @@ static struct error *try_sampler(const struct host *h)
     struct sampler *s;
 
     TRY(host_check(h));
+    TRY(event_list_complete(&options.events, 0, 0));
     TRY(sampler_open(&options, &s));
     sampler_close(s);
     return NULL;

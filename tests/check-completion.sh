@@ -42,7 +42,7 @@ has archive pycap ""
 is --version pycap --v
 is --duration pycap record --du
 is "--no-inherit" pycap record -o file --no-in
-is "cpu-clock cycles" pycap record --event c
+is "context-switches cpu-clock cycles" pycap record --event c
 is tables pycap record --unwind = t
 is bpf pycap record --backend b
 is --strip-code pycap archive trace.bin --strip

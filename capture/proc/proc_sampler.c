@@ -499,9 +499,9 @@ uint64_t proc_sampler_wait_ns(struct proc_sampler *s)
     return s->period_ns * 4 / 5 + s->random % (s->period_ns * 2 / 5 + 1);
 }
 
-struct sampler_event_info proc_sampler_event(const struct proc_sampler *s)
+const struct event_source *proc_sampler_event(void)
 {
-    return (struct sampler_event_info){.name = "task-clock", .unit = "ns", .is_time = true, .period = s->period_ns};
+    return event_source("task-clock");
 }
 
 void proc_sampler_losses(const struct proc_sampler *s, uint64_t losses[LOSS_LIMIT])

@@ -43,7 +43,8 @@ struct error *proc_sampler_round(struct proc_sampler *s, sampler_fn fn, void *ct
 uint64_t proc_sampler_wait_ns(struct proc_sampler *s);
 
 void proc_sampler_set_rate(struct proc_sampler *s, uint64_t frequency_hz);
-struct sampler_event_info proc_sampler_event(const struct proc_sampler *s);
+/* What it samples, in place of cpu-clock. */
+const struct event_source *proc_sampler_event(void);
 /* Adds to `losses`. */
 void proc_sampler_losses(const struct proc_sampler *s, uint64_t losses[LOSS_LIMIT]);
 

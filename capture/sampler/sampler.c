@@ -6,21 +6,20 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "bpf/sampler.skel.h"
 #include "capture/host/host.h"
 #include "capture/binary/tables.h"
+#include "capture/sampler/perf_events.h"
+#include "formats/base/clock.h"
 
 #define SHARED_PART ((size_t)256 << 10)
 
@@ -29,15 +28,13 @@ struct sampler {
     struct sampler_bpf *skel;
     struct ring_buffer *ring;
     int wake_fd;            /* readable when the ring fills */
-    int *events;            /* perf events, one per CPU */
-    struct bpf_link **links;
-    uint32_t event_count;
+    struct perf_events *events;
+    struct bpf_link **links; /* by event, then CPU */
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];
     uint64_t *per_cpu;      /* room for the values of all losses, one per possible CPU */
     uint32_t ring_bytes;
-    const struct event_kind *kind;
     struct shared {
         uint8_t *data;
         size_t len_bytes;
@@ -51,19 +48,6 @@ struct sampler {
     struct error *err;
 };
 
-struct event_kind {
-    const char *name, *unit;
-    uint32_t type;
-    uint64_t config;
-    bool is_time;
-};
-
-static const struct event_kind event_kinds[] = {
-    {"cpu-clock", "ns", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-    {"cycles", "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-    {"instructions", "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
-};
-
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
     (void)level;
@@ -72,16 +56,8 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
     return 0;
 }
 
-static struct error *find_event(const char *name, const struct event_kind **out)
-{
-    for (size_t i = 0; i < sizeof event_kinds / sizeof *event_kinds; i++) {
-        if (!strcmp(event_kinds[i].name, name)) {
-            *out = &event_kinds[i];
-            return NULL;
-        }
-    }
-    return error_create(ERROR_USAGE, "event '%s' is not known (known: cpu-clock, cycles, instructions)", name);
-}
+/* What is counted may come at any rate: room for so many a second and CPU. */
+#define COUNTED_HZ 2000
 
 /*
  * Room for 300 ms at a generous size of a sample. Where the ring is drained less often than that, it wakes when it fills;
@@ -90,38 +66,20 @@ static struct error *find_event(const char *name, const struct event_kind **out)
 static uint32_t ring_size(const struct sampler_options *o)
 {
     uint64_t sample_bytes = 2048 + (o->every_stack ? o->stack_bytes / 8 : 0);
-    uint64_t want = o->frequency_hz * o->cpu_count * sample_bytes * 3 / 10;
     uint32_t size = 2 << 20;
+    uint64_t hz = 0;
+
+    for (uint32_t i = 0; i < o->events.count; i++) {
+        const struct event *event = &o->events.list[i];
+        hz += event->frequency_hz                    ? event->frequency_hz
+              : event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period
+                                                     : COUNTED_HZ;
+    }
+    uint64_t want = hz * o->cpu_count * sample_bytes * 3 / 10;
 
     while (size < want && size < 256u << 20)
         size *= 2;
     return size;
-}
-
-static struct error *open_event(struct sampler *s, int cpu, int *fd)
-{
-    struct perf_event_attr attr = {
-        .size = sizeof attr,
-        .type = s->kind->type,
-        .config = s->kind->config,
-        .freq = 1,
-        .sample_freq = s->options.frequency_hz,
-        .disabled = 1,
-        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-    };
-
-    *fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-    if (*fd >= 0)
-        return NULL;
-    if (errno == ENOENT || errno == EOPNOTSUPP)
-        return error_create(ERROR_UNSUPPORTED, "this host has no hardware counter for '%s'; -e cpu-clock works everywhere",
-                            s->kind->name);
-    if (errno == EINVAL)
-        return error_create(ERROR_USAGE,
-                            "the kernel does not sample at %llu Hz; the limit is in "
-                            "/proc/sys/kernel/perf_event_max_sample_rate",
-                            (unsigned long long)s->options.frequency_hz);
-    return error_os(errno, "the kernel does not open the event '%s' on CPU %d", s->kind->name, cpu);
 }
 
 /* Elements of the arrays for unwinding, of the memory allowed: an index entry for four rows is what real files need. */
@@ -260,7 +218,10 @@ static struct error *load(struct sampler *s)
     s->skel->rodata->sample_timed = s->options.timed;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
+    s->skel->rodata->sample_event_count = s->options.events.count;
     int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.event_numbers, s->options.events.count * s->options.cpu_count);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
     if (!e)
@@ -289,45 +250,67 @@ static int on_message(void *ctx, void *data, size_t len)
     return s->err ? -1 : 0;
 }
 
+/* Has the sampler run at each tick of an event on one CPU; and tells it which event that is, where there are several. */
+static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
+{
+    struct bpf_link **link = &s->links[event * s->options.cpu_count + i];
+    int fd = perf_events_fd(s->events, event, i);
+
+    if (s->options.events.count > 1) {
+        uint64_t id;
+        TRY(perf_events_id(s->events, event, i, &id));
+        if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.event_numbers), &id, &event, BPF_ANY))
+            return error_os(errno, "the events cannot be told apart");
+    }
+    *link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
+    if (!*link)
+        return error_os(errno, "the sampler cannot be attached on CPU %d", s->options.cpus[i]);
+    perf_events_disown(s->events, event, i); /* the link closes it */
+    return NULL;
+}
+
+static struct error *open_ring(struct sampler *s)
+{
+    /* Edge-triggered: only a wake-up shows, not that there is something in the ring. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+    s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
+    s->wake_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (!s->ring || s->wake_fd < 0 || epoll_ctl(s->wake_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring), &event))
+        return error_os(errno, "the ring buffer cannot be mapped");
+    return NULL;
+}
+
+static struct error *open_events(struct sampler *s)
+{
+    const struct sampler_options *o = &s->options;
+
+    s->links = calloc((size_t)o->events.count * o->cpu_count, sizeof *s->links);
+    if (!s->links)
+        return error_no_memory();
+    TRY(perf_events_open(&o->events, o->cpus, o->cpu_count, &s->events));
+    for (uint32_t event = 0; event < o->events.count; event++) {
+        for (uint32_t i = 0; i < o->cpu_count; i++)
+            TRY(attach(s, event, i));
+    }
+    TRY(perf_events_disable(s->events)); /* attaching switches them on */
+    s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
+    return s->skel->links.forked ? NULL : error_os(errno, "forks cannot be followed");
+}
+
 struct error *sampler_open(const struct sampler_options *options, struct sampler **out)
 {
     struct sampler *s = calloc(1, sizeof *s);
-    struct error *err;
 
     if (!s)
         return error_no_memory();
     s->options = *options;
     s->wake_fd = -1;
-    err = find_event(options->event, &s->kind);
+    struct error *err = load(s);
     if (!err)
-        err = load(s);
-    if (!err) {
-        s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
-        s->events = calloc(options->cpu_count, sizeof *s->events);
-        s->links = calloc(options->cpu_count, sizeof *s->links);
-        s->wake_fd = epoll_create1(EPOLL_CLOEXEC);
-        /* Edge-triggered: only a wake-up shows, not that there is something in the ring. */
-        struct epoll_event event = {.events = EPOLLIN | EPOLLET};
-        if (!s->ring || !s->events || !s->links || s->wake_fd < 0 ||
-            epoll_ctl(s->wake_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring), &event))
-            err = error_os(errno, "the ring buffer cannot be mapped");
-    }
-    for (uint32_t i = 0; !err && i < options->cpu_count; i++) {
-        err = open_event(s, options->cpus[i], &s->events[i]);
-        if (err)
-            break;
-        s->event_count = i + 1;
-        s->links[i] = bpf_program__attach_perf_event(s->skel->progs.sample, s->events[i]);
-        if (!s->links[i])
-            err = error_os(errno, "the sampler cannot be attached on CPU %d", options->cpus[i]);
-        else
-            ioctl(s->events[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching switches it on */
-    }
-    if (!err) {
-        s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
-        if (!s->skel->links.forked)
-            err = error_os(errno, "forks cannot be followed");
-    }
+        err = open_ring(s);
+    if (!err)
+        err = open_events(s);
     if (err) {
         sampler_close(s);
         return err;
@@ -340,12 +323,9 @@ void sampler_close(struct sampler *s)
 {
     if (!s)
         return;
-    for (uint32_t i = 0; i < s->event_count; i++) {
-        if (s->links[i])
-            bpf_link__destroy(s->links[i]); /* closes the event too */
-        else
-            close(s->events[i]);
-    }
+    perf_events_close(s->events);
+    for (uint32_t i = 0; s->links && i < s->options.events.count * s->options.cpu_count; i++)
+        bpf_link__destroy(s->links[i]);
     unmap_array(&s->rows);
     unmap_array(&s->index);
     unmap_array(&s->wide);
@@ -356,28 +336,18 @@ void sampler_close(struct sampler *s)
         close(s->wake_fd);
     sampler_bpf__destroy(s->skel);
     free(s->links);
-    free(s->events);
     free(s->per_cpu);
     free(s);
 }
 
-static struct error *control(struct sampler *s, unsigned long request)
-{
-    for (uint32_t i = 0; i < s->event_count; i++) {
-        if (ioctl(s->events[i], request, 0))
-            return error_os(errno, "the event of CPU %d cannot be switched", s->options.cpus[i]);
-    }
-    return NULL;
-}
-
 struct error *sampler_enable(struct sampler *s)
 {
-    return control(s, PERF_EVENT_IOC_ENABLE);
+    return perf_events_enable(s->events);
 }
 
 struct error *sampler_disable(struct sampler *s)
 {
-    return control(s, PERF_EVENT_IOC_DISABLE);
+    return perf_events_disable(s->events);
 }
 
 struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index)
@@ -445,7 +415,15 @@ uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns)
 
 uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns)
 {
-    return s->kind->is_time ? (time_ns / sampler_event(s).period + 1) * s->event_count : UINT64_MAX;
+    const struct event_list *events = perf_events_list(s->events);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < events->count; i++) {
+        if (events->list[i].source->kind != EVENT_CLOCK)
+            return UINT64_MAX;
+        sum += (time_ns / event_period(&events->list[i]) + 1) * s->options.cpu_count;
+    }
+    return sum;
 }
 
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
@@ -500,40 +478,54 @@ void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT])
         losses[i] = sum_of(s, bpf_map__fd(s->skel->maps.losses), i);
 }
 
-void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT])
+void sampler_event_losses(struct sampler *s, uint32_t event, uint64_t losses[LOSS_LIMIT])
 {
-    for (uint32_t i = 0; i < WIRE_STAT_COUNT; i++)
-        stats[i] = sum_of(s, bpf_map__fd(s->skel->maps.stats), i);
+    uint64_t stats[WIRE_EVENT_STAT_COUNT];
+
+    sampler_event_stats(s, event, stats);
+    losses[LOSS_nested] += stats[WIRE_EVENT_NESTED];
+    losses[LOSS_ring_full] += stats[WIRE_EVENT_RING_FULL];
 }
 
-/* A counter's value on each CPU that is sampled. */
-static uint64_t on_cpu(const struct sampler *s, uint32_t i)
+/* What is counted of an event, by CPU; valid until the next call of this kind. */
+static const struct wire_event_stats *by_cpu(struct sampler *s, uint32_t event)
 {
-    return s->options.cpus[i] < s->possible_cpus ? s->per_cpu[s->options.cpus[i]] : 0;
+    static_assert(sizeof(struct wire_event_stats) <= WIRE_LOSS_COUNT * sizeof(uint64_t), "there is room in per_cpu");
+
+    if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.event_stats), &event, s->per_cpu))
+        memset(s->per_cpu, 0, (size_t)s->possible_cpus * sizeof(struct wire_event_stats));
+    return (const struct wire_event_stats *)s->per_cpu;
 }
 
-struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks)
+void sampler_event_stats(struct sampler *s, uint32_t event, uint64_t stats[WIRE_EVENT_STAT_COUNT])
 {
-    for (uint32_t i = 0; i < s->event_count; i++) {
-        uint64_t values[3];
-        if (read(s->events[i], values, sizeof values) != sizeof values)
-            return error_os(errno, "the event of CPU %d cannot be read", s->options.cpus[i]);
-        ticks[i] = (struct sampler_ticks){
-            .cpu = s->options.cpus[i],
-            .count = values[0],
-            .enabled_ns = values[1],
-            .running_ns = values[2],
-        };
+    const struct wire_event_stats *cpus = by_cpu(s, event);
+
+    memset(stats, 0, WIRE_EVENT_STAT_COUNT * sizeof *stats);
+    for (int cpu = 0; cpu < s->possible_cpus; cpu++) {
+        for (uint32_t i = 0; i < WIRE_EVENT_STAT_COUNT; i++)
+            stats[i] += cpus[cpu].count[i];
     }
-    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_TICKS);
-    for (uint32_t i = 0; i < s->event_count; i++)
-        ticks[i].seen = on_cpu(s, i);
-    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_IDLE);
-    for (uint32_t i = 0; i < s->event_count; i++)
-        ticks[i].seen_idle = on_cpu(s, i);
-    sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_OTHERS);
-    for (uint32_t i = 0; i < s->event_count; i++)
-        ticks[i].seen_others = on_cpu(s, i);
+}
+
+struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks)
+{
+    uint32_t count = s->options.cpu_count;
+
+    /* First what was due: ticks that come while this is read were seen too often rather than skipped. */
+    for (uint32_t i = 0; i < count; i++) {
+        ticks[i] = (struct sampler_ticks){.cpu = s->options.cpus[i]};
+        TRY(perf_events_read(s->events, event, i, &ticks[i].event));
+    }
+    const struct wire_event_stats *cpus = by_cpu(s, event);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ticks[i].cpu >= s->possible_cpus)
+            continue;
+        const uint64_t *seen = cpus[ticks[i].cpu].count;
+        ticks[i].seen = seen[WIRE_EVENT_TICKS];
+        ticks[i].seen_idle = seen[WIRE_EVENT_IDLE];
+        ticks[i].seen_others = seen[WIRE_EVENT_OTHERS];
+    }
     return NULL;
 }
 
@@ -559,29 +551,12 @@ void sampler_forget_codes(struct sampler *s)
     s->skel->bss->code_generation++;
 }
 
-struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz)
+struct error *sampler_change_event(struct sampler *s, uint32_t event, const struct event *to)
 {
-    /* The kernel turns the frequency of a clock into a period when the event is made, and takes a period from then on. */
-    uint64_t value = s->kind->is_time ? UINT64_C(1000000000) / frequency_hz : frequency_hz;
-
-    if (s->kind->is_time)
-        s->skel->bss->sample_period = value;
-    for (uint32_t i = 0; i < s->event_count; i++) {
-        if (ioctl(s->events[i], PERF_EVENT_IOC_PERIOD, &value))
-            return error_os(errno, "the rate on CPU %d cannot be changed", s->options.cpus[i]);
-    }
-    s->options.frequency_hz = frequency_hz;
-    return NULL;
-}
-
-struct sampler_event_info sampler_event(const struct sampler *s)
-{
-    return (struct sampler_event_info){
-        .name = s->kind->name,
-        .unit = s->kind->unit,
-        .is_time = s->kind->is_time,
-        .period = s->kind->is_time ? UINT64_C(1000000000) / s->options.frequency_hz : 1,
-    };
+    /* Samples of before are in the ring by now, or say the new period though the old one has brought them: one a CPU. */
+    if (to->source->kind == EVENT_CLOCK)
+        s->skel->bss->sample_periods[event] = event_period(to);
+    return perf_events_change(s->events, event, to);
 }
 
 int sampler_map_fd(const struct sampler *s)

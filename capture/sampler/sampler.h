@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "capture/sampler/perf_events.h"
 #include "formats/base/err.h"
+#include "formats/trace/trace.h"
 
 struct sampler_options {
-    const char *event;          /* "cpu-clock", "cycles", "instructions" */
-    uint64_t frequency_hz;
+    struct event_list events;   /* complete */
     const int *cpus;            /* online CPUs to sample */
     uint32_t cpu_count;
     uint32_t stack_bytes;       /* of the user stack, at most; 0: never copied */
@@ -67,19 +68,20 @@ struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
 /* The file descriptor that becomes readable when the ring is a quarter full: drain sooner. */
 int sampler_wake_fd(const struct sampler *s);
 
-/* Sums over CPUs since the start. */
+/* Sums over CPUs since the start. Losses that are not of one event. */
 void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT]);
-void sampler_stats(struct sampler *s, uint64_t stats[WIRE_STAT_COUNT]);
+/* Losses of the samples of one event: what is added to `losses`. */
+void sampler_event_losses(struct sampler *s, uint32_t event, uint64_t losses[LOSS_LIMIT]);
+void sampler_event_stats(struct sampler *s, uint32_t event, uint64_t stats[WIRE_EVENT_STAT_COUNT]);
 
 struct sampler_ticks {
     int cpu;
-    uint64_t count;      /* the event's own, in its unit */
-    uint64_t enabled_ns, running_ns;
+    struct perf_event_count event; /* the kernel's own account */
     uint64_t seen;       /* times the program ran */
     uint64_t seen_idle;  /* of them, for the idle task */
     uint64_t seen_others; /* of them, for processes that are not to be sampled */
 };
-struct error *sampler_ticks(struct sampler *s, struct sampler_ticks *ticks); /* cpu_count of them */
+struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks); /* cpu_count of them */
 /* Run time of the sampling program, where the kernel counts it (kernel.bpf_stats_enabled). */
 void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
 
@@ -87,15 +89,8 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
 uint64_t sampler_cpu_ns(struct sampler *s);
 /* Code objects that were sent are sent again when they are met. */
 void sampler_forget_codes(struct sampler *s);
-/* Samples so often from now on. */
-struct error *sampler_set_rate(struct sampler *s, uint64_t frequency_hz);
-
-struct sampler_event_info {
-    const char *name, *unit;
-    bool is_time;
-    uint64_t period; /* counts per sample, at the rate of now; 1 where the kernel finds it */
-};
-struct sampler_event_info sampler_event(const struct sampler *s);
+/* An event has another rate or period from now on. */
+struct error *sampler_change_event(struct sampler *s, uint32_t event, const struct event *to);
 /* Any map's fd: used to try whether CAP_BPF is still needed once everything is attached. */
 int sampler_map_fd(const struct sampler *s);
 

@@ -15,7 +15,7 @@ void budget_init(struct budget *b, const struct budget_options *options, const s
 {
     *b = (struct budget){
         .options = *options,
-        .frequency_hz = options->frequency_hz,
+        .rate = options->rate,
         .calm_since_ns = now->time_ns,
         .last = *now,
     };
@@ -23,14 +23,14 @@ void budget_init(struct budget *b, const struct budget_options *options, const s
 
 static bool lower(struct budget *b, double factor, uint64_t time_ns)
 {
-    uint64_t to = (uint64_t)((double)b->frequency_hz * factor);
+    uint64_t to = (uint64_t)((double)b->rate * factor);
 
     b->calm_since_ns = time_ns;
     if (to < 1)
         to = 1;
-    if (to >= b->frequency_hz)
+    if (to >= b->rate)
         return false;
-    b->frequency_hz = to;
+    b->rate = to;
     b->steps++;
     return true;
 }
@@ -66,10 +66,10 @@ enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
         return lower(b, 0.5, now->time_ns) ? BUDGET_MEMORY : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > ROOM * o->max_cpu)
         b->calm_since_ns = now->time_ns;
-    uint64_t most = o->frequency_hz >> (b->byte_steps < 63 ? b->byte_steps : 63);
-    if (b->frequency_hz < most && now->time_ns - b->calm_since_ns >= CALM_NS) {
-        uint64_t to = b->frequency_hz + (b->frequency_hz + 1) / 2;
-        b->frequency_hz = to < most ? to : most;
+    uint64_t most = o->rate >> (b->byte_steps < 63 ? b->byte_steps : 63);
+    if (b->rate < most && now->time_ns - b->calm_since_ns >= CALM_NS) {
+        uint64_t to = b->rate + (b->rate + 1) / 2;
+        b->rate = to < most ? to : most;
         b->calm_since_ns = now->time_ns;
         return BUDGET_ROOM;
     }

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 struct budget_options {
-    uint64_t frequency_hz; /* asked for */
-    double max_cpu;        /* share of one CPU, pycap and its sampler together; 0: no limit */
-    uint64_t max_bytes;    /* of all files that are kept; 0: no limit */
-    uint64_t max_memory;   /* bytes; 0: no limit */
+    uint64_t rate;       /* asked for, in any unit: what follows is a part of it */
+    double max_cpu;      /* share of one CPU, pycap and its sampler together; 0: no limit */
+    uint64_t max_bytes;  /* of all files that are kept; 0: no limit */
+    uint64_t max_memory; /* bytes; 0: no limit */
 };
 
 /* Totals since the capture began. */
@@ -41,15 +41,15 @@ enum budget_reason {
 
 struct budget {
     struct budget_options options;
-    uint64_t frequency_hz; /* now */
-    uint64_t steps;        /* downwards, ever */
+    uint64_t rate; /* now */
+    uint64_t steps; /* downwards, ever */
     uint32_t byte_steps;
     uint64_t calm_since_ns;
     struct budget_use last;
 };
 
 void budget_init(struct budget *b, const struct budget_options *options, const struct budget_use *now);
-/* Changes b->frequency_hz where it must be, and says why. */
+/* Changes b->rate where it must be, and says why. */
 enum budget_reason budget_step(struct budget *b, const struct budget_use *now);
 const char *budget_reason_text(enum budget_reason reason);
 

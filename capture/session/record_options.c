@@ -43,6 +43,14 @@ static struct error *set_cpus(const struct option_row *row, const char *argument
     return NULL;
 }
 
+static struct error *add_events(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row;
+    return event_list_add(&o->session.events, argument);
+}
+
 static struct error *set_max_cpu(const struct option_row *row, const char *argument, void *target)
 {
     struct record_options *o = target;
@@ -204,14 +212,20 @@ static void tell_kernel(const struct option_row *row, const void *target, struct
 
 const struct option_row record_option_rows[] = {
     {"output", 'o', "FILE", "the trace (trace.bin); - for standard output", option_set_text, MEMBER(session.output)},
-    {"rate", 'F', "HZ", "samples a second and CPU (99)", option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
-     "a rate: samples a second, 1 to 1000000", .setting = "frequency", .tell = option_tell_u64},
+    {"rate", 'F', "HZ", "samples a second and CPU (99), of clocks and hardware counters", option_set_u64,
+     MEMBER(session.frequency_hz), 1, EVENT_FREQUENCY_MAX, "a rate: samples a second, 1 to 1000000",
+     .setting = "frequency", .tell = option_tell_u64},
     {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
      "a rate: samples a second, 1 to 1000000"},
     {"pid", 'p', "PID,...", "only these processes (and their children)", option_add_numbers, MEMBER(pids), 1, 1 << 22,
      "process ids, like 123,456"},
     {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .tell = tell_cpus},
-    {"event", 'e', "EVENT", "cpu-clock (default), cycles, instructions", option_set_text, MEMBER(session.event)},
+    {"event", 'e', "EVENT,...",
+     "cpu-clock (default), page-faults, context-switches, cycles, instructions; more are in pycap(1).\n"
+     "May be repeated; NAME/period=N/ and NAME/freq=HZ/ are -c and -F for that event alone",
+     add_events},
+    {"count", 'c', "N", "a sample each N counts (16), of events that are counted, like page-faults", option_set_u64,
+     MEMBER(period), 1, EVENT_PERIOD_MAX, "a number of counts, 1 at least"},
     {"rotate", 0, "TIME",
      "a new file so often (90, 10m, 6h, 1d), also at SIGHUP; -o then needs %t, like t-%h-%t.bin", option_set_duration,
      MEMBER(session.rotate_ns), .wants = DURATION},
@@ -291,6 +305,8 @@ static struct error *check(struct record_options *o)
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", s->archive);
     if (s->command && s->pid_count)
         return error_create(ERROR_USAGE, "either -p or a command");
+    TRY(event_list_complete(&s->events, s->frequency_hz, o->period));
+    s->frequency_hz = event_list_frequency(&s->events);
     return NULL;
 }
 
@@ -299,7 +315,7 @@ struct error *record_options_read(struct record_options *o, int argc, char **arg
     int rest;
 
     *o = (struct record_options){
-        .session = {.output = "trace.bin", .event = "cpu-clock", .frequency_hz = 99, .unwind = UNWIND_TABLES,
+        .session = {.output = "trace.bin", .unwind = UNWIND_TABLES,
                     .stack_bytes = 65536, .kernel = true, .follow = true, .messages = stderr},
     };
     TRY(options_read(record_option_rows, argc, argv, true, o, &rest));

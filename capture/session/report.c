@@ -8,20 +8,9 @@
 
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
+#include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
-
-static void format_bytes(uint64_t bytes, char out[32])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    int unit = 0;
-
-    while (v >= 1024 && unit < 4) {
-        v /= 1024;
-        unit++;
-    }
-    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
-}
+#include "formats/base/size_text.h"
 
 struct error *report_no_python(const struct session *s, const struct process *p)
 {
@@ -45,16 +34,18 @@ struct error *report_no_python(const struct session *s, const struct process *p)
 
 void report_status(struct session *s, uint64_t time_ns)
 {
-    char size[32];
+    struct size_text size;
 
     s->status_ns = time_ns;
     session_sum_losses(s);
-    format_bytes(session_bytes(s), size);
     messages_write(s->o->messages, "\r\033[K%.0f s  %s  %s  %" PRIu64 " lost  %s", (double)(time_ns - s->start_ns) / 1e9,
                    messages_count(processes_counts(s->processes).python, "Python process").text,
-                   messages_count(trace_builder_counts(s->builder).samples, "sample").text, session_lost_samples(s), size);
-    if (s->budget.frequency_hz < s->o->frequency_hz)
-        messages_write(s->o->messages, "  at %" PRIu64 " Hz", s->budget.frequency_hz);
+                   messages_count(trace_builder_counts(s->builder).samples, "sample").text, session_lost_samples(s),
+                   size_text(session_bytes(s), &size));
+    if (s->budget.rate < s->budget.options.rate) {
+        messages_write(s->o->messages, "  at ");
+        session_print_rates(s, s->o->messages);
+    }
     fflush(s->o->messages);
 }
 
@@ -93,21 +84,37 @@ static void proc_cost(const struct session *s, FILE *f)
 }
 
 /*
- * Where the ticks went, by the sampler's own counters. Processes that might turn out to be Python are sampled until
- * that is known: what was sampled, then, is what was recorded, what is counted here as unwanted, and what was lost.
+ * Where the ticks of an event went, by the sampler's own counters. Processes that might turn out to be Python are sampled
+ * until that is known: what was sampled, then, is what was recorded, what is counted here as unwanted, and what was lost.
  */
-static void print_ticks(const struct session *s, FILE *f)
+static void print_ticks(const struct session *s, uint32_t event, FILE *f)
 {
-    uint64_t stats[WIRE_STAT_COUNT], unwanted = 0;
+    uint64_t stats[WIRE_EVENT_STAT_COUNT], unwanted = 0, skipped = s->skipped[event];
 
-    sampler_stats(s->sampler, stats);
+    sampler_event_stats(s->sampler, event, stats);
     for (uint32_t i = 0; i < s->cpu_count; i++)
-        unwanted += trace_builder_unwanted(s->builder, (uint32_t)s->cpus[i]);
-    messages_write(f, "Ticks: %" PRIu64 ", of which %" PRIu64 " idle, %" PRIu64 " in other processes and %" PRIu64 " sampled",
-            stats[WIRE_STAT_TICKS], stats[WIRE_STAT_IDLE], stats[WIRE_STAT_OTHERS], stats[WIRE_STAT_SAMPLES]);
+        unwanted += trace_builder_unwanted(s->builder, event, (uint32_t)s->cpus[i]);
+    if (s->events.count > 1)
+        messages_write(f, "Ticks of %s: ", s->events.list[event].source->name);
+    else
+        messages_write(f, "Ticks: ");
+    messages_write(f, "%" PRIu64 ", of which %" PRIu64 " idle, %" PRIu64 " in other processes and %" PRIu64 " sampled",
+                   stats[WIRE_EVENT_TICKS], stats[WIRE_EVENT_IDLE], stats[WIRE_EVENT_OTHERS],
+                   stats[WIRE_EVENT_SAMPLED] + stats[WIRE_EVENT_RING_FULL]);
     if (unwanted)
         messages_write(f, " (%" PRIu64 " of them in processes that are not recorded)", unwanted);
+    if (stats[WIRE_EVENT_NESTED])
+        messages_write(f, "; %" PRIu64 " met the sampler at work", stats[WIRE_EVENT_NESTED]);
+    if (skipped && s->events.count > 1)
+        messages_write(f, "; the kernel skipped %" PRIu64, skipped);
     messages_write(f, ".\n");
+}
+
+static void print_steps(const struct session *s, FILE *f)
+{
+    messages_write(f, "The rate was lowered %s, and is ", messages_count(s->budget.steps, "time").text);
+    session_print_rates(s, f);
+    messages_write(f, " at the end; weights take that into account.\n");
 }
 
 static void bpf_cost(const struct session *s, FILE *f)
@@ -127,12 +134,10 @@ void report_summary(struct session *s, uint64_t end_ns)
     struct trace_builder_counts c = trace_builder_counts(s->builder);
     uint64_t bytes = session_bytes(s);
     double seconds = (double)(end_ns - s->start_ns) / 1e9;
-    char size[32];
+    struct size_text size;
 
-    format_bytes(bytes, size);
-    messages_write(f, "Recorded %s of %s in %.1f s into %s (%s",
-                   messages_count(c.samples, "sample").text, messages_count(c.processes, "process").text,
-            seconds, last_file(s), size);
+    messages_write(f, "Recorded %s of %s in %.1f s into %s (%s", messages_count(c.samples, "sample").text,
+                   messages_count(c.processes, "process").text, seconds, last_file(s), size_text(bytes, &size));
     if (c.samples)
         messages_write(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
     messages_write(f, ").\n");
@@ -147,14 +152,14 @@ void report_summary(struct session *s, uint64_t end_ns)
     if (s->proc) {
         proc_cost(s, f);
     } else if (s->sampler) {
-        print_ticks(s, f);
+        for (uint32_t i = 0; i < s->events.count; i++)
+            print_ticks(s, i, f);
         bpf_cost(s, f);
     }
     if (s->file_count > 1)
         messages_write(f, "%u files, the last of them named here%s.\n", s->file_count, s->o->keep ? "; not all are kept" : "");
     if (s->budget.steps)
-        messages_write(f, "The rate was lowered %s, and is %" PRIu64 " Hz at the end; weights take that into account.\n",
-                       messages_count(s->budget.steps, "time").text, s->budget.frequency_hz);
+        print_steps(s, f);
     if (s->reason == TRACE_END_FULL)
         messages_write(f, "The capture ended at --max-size.\n");
     if (c.samples && strcmp(s->o->output, "-"))

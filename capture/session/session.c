@@ -29,7 +29,7 @@ static void flush(struct session *s, uint64_t time_ns)
 {
     trace_builder_hold_perf_maps(s->builder);
     session_sum_losses(s);
-    trace_builder_losses(s->builder, time_ns, s->losses);
+    trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
     trace_writer_flush(s->writer);
     s->flushed_ns = time_ns;
 }

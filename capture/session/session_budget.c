@@ -78,6 +78,31 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
     return codes_bytes(s->codes) + trace_builder_codes_bytes(s->builder) < CODES_MAX_BYTES ? NULL : forget_codes(s);
 }
 
+/* Each event is slowed by the same part of what was asked of it: by its rate, or by its period. */
+static struct error *change_event(struct session *s, uint32_t i, uint64_t time_ns, const char *why)
+{
+    struct event to = event_slowed(&s->o->events.list[i], s->budget.rate, s->budget.options.rate);
+
+    to.source = s->events.list[i].source;
+    if (s->proc)
+        proc_sampler_set_rate(s->proc, to.frequency_hz);
+    else
+        TRY(sampler_change_event(s->sampler, i, &to));
+    s->events.list[i] = to;
+    trace_builder_period(s->builder, i, time_ns, event_period(&to), why);
+    return NULL;
+}
+
+void session_print_rates(const struct session *s, FILE *out)
+{
+    for (uint32_t i = 0; i < s->events.count; i++) {
+        const struct event *event = &s->events.list[i];
+        char text[64];
+        messages_write(out, "%s%s%s%s", i ? ", " : "", s->events.count > 1 ? event->source->name : "",
+                       s->events.count > 1 ? " " : "", event_rate_text(event, text));
+    }
+}
+
 struct error *session_keep_budget(struct session *s, uint64_t time_ns)
 {
     struct budget_use use = session_use(s, time_ns);
@@ -90,13 +115,12 @@ struct error *session_keep_budget(struct session *s, uint64_t time_ns)
         s->reason = TRACE_END_FULL;
         return NULL;
     }
-    if (s->proc)
-        proc_sampler_set_rate(s->proc, s->budget.frequency_hz);
-    else
-        TRY(sampler_set_rate(s->sampler, s->budget.frequency_hz));
-    trace_builder_period(s->builder, time_ns, session_event(s).period, budget_reason_text(reason));
-    if (!s->o->quiet)
-        messages_write(s->o->messages, "%spycap: %" PRIu64 " Hz from here on: %s\n", isatty(fileno(s->o->messages)) ? "\r\033[K" : "",
-                s->budget.frequency_hz, budget_reason_text(reason));
+    for (uint32_t i = 0; i < s->events.count; i++)
+        TRY(change_event(s, i, time_ns, budget_reason_text(reason)));
+    if (!s->o->quiet) {
+        messages_write(s->o->messages, "%spycap: ", isatty(fileno(s->o->messages)) ? "\r\033[K" : "");
+        session_print_rates(s, s->o->messages);
+        messages_write(s->o->messages, " from here on: %s\n", budget_reason_text(reason));
+    }
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include "capture/session/session_files.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,11 +11,6 @@
 
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * NS_PER_MS)
-
-struct sampler_event_info session_event(const struct session *s)
-{
-    return s->proc ? proc_sampler_event(s->proc) : sampler_event(s->sampler);
-}
 
 void session_sum_losses(struct session *s)
 {
@@ -25,6 +21,15 @@ void session_sum_losses(struct session *s)
         sampler_losses(s->sampler, bpf);
     for (uint32_t i = 0; i < LOSS_LIMIT; i++)
         s->losses[i] = bpf[i] + own[i];
+    memset(s->event_losses, 0, sizeof s->event_losses);
+    for (uint32_t i = 0; i < s->events.count; i++) {
+        trace_builder_event_losses(s->builder, i, s->event_losses[i]);
+        if (s->sampler)
+            sampler_event_losses(s->sampler, i, s->event_losses[i]);
+        s->event_losses[i][LOSS_tick_skipped] += s->skipped[i];
+        for (uint32_t k = 0; k < LOSS_LIMIT; k++)
+            s->losses[k] += s->event_losses[i][k];
+    }
     if (s->proc)
         proc_sampler_losses(s->proc, s->losses);
     s->losses[LOSS_code_incomplete] += codes_counts(s->codes).incomplete;
@@ -33,7 +38,6 @@ void session_sum_losses(struct session *s)
         s->losses[LOSS_process_forbidden] += processes_counts(s->processes).forbidden;
     s->losses[LOSS_sideband_lost] += processes_counts(s->processes).lost;
     s->losses[LOSS_known_late] += processes_counts(s->processes).late_ticks;
-    s->losses[LOSS_tick_skipped] += s->skipped;
 }
 
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */
@@ -77,25 +81,92 @@ struct error *session_open_file(struct session *s, uint64_t time_ns)
 }
 
 /*
- * Ticks that should have come and did not: known for clocks, whose period is fixed. An idle CPU may sleep through
- * its ticks, which loses nothing: time that the kernel accounts as idle is left out on both sides.
+ * Ticks of a clock that should have come and did not, of one file. An idle CPU may sleep through its ticks, which loses
+ * nothing: time that the kernel accounts as idle is left out on both sides.
  */
-static void count_skipped(struct session *s, const struct sampler_ticks *ticks)
+static uint64_t clock_skipped(const struct session *s, uint32_t event, const struct sampler_ticks *ticks)
 {
-    struct sampler_event_info event = session_event(s);
+    uint64_t period = event_period(&s->events.list[event]), skipped = 0;
 
-    if (!event.is_time || s->budget.steps) /* the period was not the same all the time */
-        return;
+    if (s->budget.steps) /* the period was not the same all the time */
+        return 0;
     for (uint32_t i = 0; i < s->cpu_count; i++) {
         uint64_t idle = host_idle_ns(s->cpus[i]);
         idle = idle > s->idle_ns[i] ? idle - s->idle_ns[i] : 0;
-        uint64_t busy = ticks[i].count > idle ? ticks[i].count - idle : 0;
+        uint64_t busy = ticks[i].event.count > idle ? ticks[i].event.count - idle : 0;
         uint64_t seen = ticks[i].seen - ticks[i].seen_idle;
         /* Idle time is accounted in hundredths of a second, at either end of the capture. */
-        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / event.period : 0;
+        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / period : 0;
         if (expected > seen)
-            s->skipped += expected - seen;
+            skipped += expected - seen;
     }
+    return skipped;
+}
+
+/*
+ * Ticks that the event's own count makes and the sampler never saw, since the capture began: the kernel drops those that
+ * come while another program of ours runs on that CPU. Exact where the period is ours.
+ */
+static uint64_t counted_skipped(const struct session *s, const struct sampler_ticks *ticks)
+{
+    uint64_t skipped = 0;
+
+    for (uint32_t i = 0; i < s->cpu_count; i++) {
+        if (ticks[i].event.due > ticks[i].seen)
+            skipped += ticks[i].event.due - ticks[i].seen;
+    }
+    return skipped;
+}
+
+/* `ticks` are all of the capture, `in_file` those of this file. */
+static void count_skipped(struct session *s, uint32_t event, const struct sampler_ticks *ticks,
+                          const struct sampler_ticks *in_file)
+{
+    if (s->events.list[event].source->kind == EVENT_CLOCK) {
+        s->skipped[event] += clock_skipped(s, event, in_file);
+    } else {
+        uint64_t skipped = counted_skipped(s, ticks);
+        if (skipped > s->skipped[event])
+            s->skipped[event] = skipped;
+    }
+}
+
+/* Reads the ticks of an event: of the capture into s->ticks, of the file that ends into `in_file`. */
+static struct error *read_ticks(struct session *s, uint32_t event, struct sampler_ticks *in_file)
+{
+    struct sampler_ticks *ticks = s->ticks + (size_t)event * s->cpu_count;
+    struct sampler_ticks *before = s->file_ticks + (size_t)event * s->cpu_count;
+
+    TRY(sampler_ticks(s->sampler, event, ticks));
+    for (uint32_t i = 0; i < s->cpu_count; i++) {
+        const struct sampler_ticks *now = &ticks[i], *then = &before[i];
+        ticks[i].seen_others += trace_builder_unwanted(s->builder, event, (uint32_t)now->cpu);
+        in_file[i] = (struct sampler_ticks){
+            .cpu = now->cpu,
+            .event = {.count = now->event.count - then->event.count,
+                      .enabled_ns = now->event.enabled_ns - then->event.enabled_ns,
+                      .running_ns = now->event.running_ns - then->event.running_ns,
+                      .due = now->event.due - then->event.due},
+            .seen = now->seen - then->seen,
+            .seen_idle = now->seen_idle - then->seen_idle,
+            .seen_others = now->seen_others - then->seen_others,
+        };
+        before[i] = *now;
+    }
+    return NULL;
+}
+
+/* Writes the account of each event, and takes note of the ticks that are missing in it. */
+static struct error *put_ticks(struct session *s, uint64_t time_ns)
+{
+    struct sampler_ticks in_file[s->cpu_count];
+
+    for (uint32_t event = 0; event < s->events.count; event++) {
+        TRY(read_ticks(s, event, in_file));
+        count_skipped(s, event, s->ticks + (size_t)event * s->cpu_count, in_file);
+        trace_builder_ticks(s->builder, event, time_ns, in_file, s->cpu_count);
+    }
+    return NULL;
 }
 
 /* The first of two errors. */
@@ -136,35 +207,15 @@ static void put_command(struct session *s)
  */
 struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_end_reason reason)
 {
-    struct sampler_ticks ticks[s->cpu_count];
-    uint32_t tick_count = s->sampler ? s->cpu_count : 0;
+    struct error *err = trace_builder_perf_maps(s->builder, time_ns);
 
-    struct error *err = s->sampler ? sampler_ticks(s->sampler, s->ticks) : NULL;
-    if (err)
-        tick_count = 0; /* no account of ticks is better than a wrong one */
-    for (uint32_t i = 0; i < tick_count; i++) {
-        const struct sampler_ticks *now = &s->ticks[i], *then = &s->file_ticks[i];
-        s->ticks[i].seen_others += trace_builder_unwanted(s->builder, (uint32_t)now->cpu);
-        ticks[i] = (struct sampler_ticks){
-            .cpu = now->cpu,
-            .count = now->count - then->count,
-            .enabled_ns = now->enabled_ns - then->enabled_ns,
-            .running_ns = now->running_ns - then->running_ns,
-            .seen = now->seen - then->seen,
-            .seen_idle = now->seen_idle - then->seen_idle,
-            .seen_others = now->seen_others - then->seen_others,
-        };
-        s->file_ticks[i] = *now;
-    }
-    err = first(err, trace_builder_perf_maps(s->builder, time_ns));
+    trace_writer_closing(s->writer);
+    if (s->sampler)
+        err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */
     if (err)
         reason = TRACE_END_ERROR;
-    trace_writer_closing(s->writer);
-    if (tick_count)
-        count_skipped(s, ticks);
     session_sum_losses(s);
-    trace_builder_losses(s->builder, time_ns, s->losses);
-    trace_builder_ticks(s->builder, time_ns, ticks, tick_count);
+    trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
     if (reason != TRACE_END_ROTATED)
         put_command(s);
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);

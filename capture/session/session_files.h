@@ -5,8 +5,6 @@
 
 #include "capture/session/session_parts.h"
 
-/* The event that is sampled, whichever source there is. */
-struct sampler_event_info session_event(const struct session *s);
 /* Sums s->losses up anew, over all that count. */
 void session_sum_losses(struct session *s);
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "capture/sampler/event.h"
+
 struct session_options {
     const char *output;      /* pattern of file names (capture/session/files.h); "-": standard output */
     uint64_t rotate_ns;      /* a new file so often; 0: not by time */
@@ -15,8 +17,8 @@ struct session_options {
     uint64_t max_bytes;      /* slower towards it, and the end at it; 0: no limit */
     uint64_t max_memory;     /* slower when pycap holds more bytes; 0: no limit */
     double max_cpu;          /* share of one CPU, for pycap and its sampler; 0: no limit */
-    const char *event;
-    uint64_t frequency_hz;
+    struct event_list events; /* what is sampled; complete */
+    uint64_t frequency_hz;   /* the highest rate of those that have one, 0: none has */
     uint64_t duration_ns;    /* 0: until a signal, or the end of what is recorded */
     const uint32_t *pids;    /* NULL with pid_count 0: every Python process, or the command */
     uint32_t pid_count;

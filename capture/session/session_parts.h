@@ -56,9 +56,11 @@ struct session {
     struct command_context context; /* pycap's own, as it was started */
     struct files files;
     struct budget budget;
-    struct sampler_ticks *ticks, *file_ticks; /* now, and when the file was begun */
+    struct event_list events; /* what is sampled, as it is now; without BPF not quite what was asked for */
+    struct sampler_ticks *ticks, *file_ticks; /* by event, then CPU: now, and when the file was begun */
     uint64_t *idle_ns; /* of each CPU when the file was begun */
-    uint64_t file_start_ns, file_lost, skipped, bytes_before; /* lost and bytes in the files before */
+    uint64_t file_start_ns, file_lost, bytes_before; /* lost and bytes in the files before */
+    uint64_t skipped[WIRE_EVENT_MAX]; /* ticks of each event, in the files before */
     uint32_t file_count;
     bool rotates, rotate_now;
     const int *cpus;
@@ -72,6 +74,7 @@ struct session {
     bool stop, stopping_command;
     enum trace_end_reason reason;
     uint64_t losses[LOSS_LIMIT];
+    uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]; /* of them, those that are of one event */
     struct settings settings;
     char *missing; /* capabilities */
 };

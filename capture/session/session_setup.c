@@ -23,6 +23,8 @@
 #define NICE_FIRST (-20)
 /* Without BPF each sample costs several system calls. */
 #define PROC_HZ_MAX 10000
+/* The budget's rate where no event has one: periods become larger as it becomes smaller. */
+#define PERIODS_RATE 1000000
 
 void session_go_as_started(const struct session *s)
 {
@@ -69,10 +71,13 @@ static struct error *check_pids(struct session *s)
 /* Why the backend without BPF cannot do what is asked; NULL: it can. */
 static struct error *check_proc(const struct session_options *o)
 {
+    const struct event *event = &o->events.list[0];
+    bool by_clock = o->events.count == 1 && event->source == event_source("cpu-clock") && event->frequency_hz;
+
     if (!o->command && !o->pid_count)
         return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
-    if (strcmp(o->event, "cpu-clock") || o->include_non_python || o->cpus || o->filter)
-        return error_create(ERROR_USAGE, "-e, -a, -C, --comm and --cgroup need BPF");
+    if (!by_clock || o->include_non_python || o->cpus || o->filter)
+        return error_create(ERROR_USAGE, "-e, -c, -a, -C, --comm and --cgroup need BPF");
     if (o->frequency_hz > PROC_HZ_MAX)
         return error_create(ERROR_USAGE, "without BPF the rate is at most %u Hz", PROC_HZ_MAX);
     return NULL;
@@ -159,8 +164,9 @@ static struct error *set_up_files(struct session *s)
         if (!online)
             return error_create(ERROR_USAGE, "there is no CPU %d online", s->cpus[i]);
     }
-    s->ticks = calloc(s->cpu_count, sizeof *s->ticks);
-    s->file_ticks = calloc(s->cpu_count, sizeof *s->file_ticks);
+    s->events = o->events;
+    s->ticks = calloc((size_t)s->cpu_count * s->events.count, sizeof *s->ticks);
+    s->file_ticks = calloc((size_t)s->cpu_count * s->events.count, sizeof *s->file_ticks);
     s->idle_ns = calloc(s->cpu_count, sizeof *s->idle_ns);
     if (!s->ticks || !s->file_ticks || !s->idle_ns)
         return error_no_memory();
@@ -196,8 +202,7 @@ static struct error *set_up_sources(struct session *s)
     const struct session_options *o = s->o;
     bool tables = takes_tables(o), snapshots = session_takes_snapshots(o);
     struct sampler_options sampler = {
-        .event = o->event,
-        .frequency_hz = o->frequency_hz,
+        .events = o->events,
         .cpus = s->cpus,
         .cpu_count = s->cpu_count,
         .stack_bytes = tables || snapshots ? o->stack_bytes : 0,
@@ -240,8 +245,10 @@ static struct error *set_up_knowledge(struct session *s)
         .filter = o->filter,
     };
     TRY(processes_create(&processes, s->modules, &s->processes));
-    if (!s->sampler)
+    if (!s->sampler) {
+        s->events.list[0].source = proc_sampler_event();
         TRY(proc_sampler_create(s->processes, o->frequency_hz, o->follow, &s->proc));
+    }
     TRY(codes_create(&s->codes));
     TRY(kallsyms_create(&s->kallsyms));
     /* Now, not when the first processes are waiting to be made known to the sampler. */
@@ -300,8 +307,7 @@ static struct error *set_up_builder(struct session *s)
         .include_non_python = o->include_non_python,
         .whole_host = !o->pid_count && !o->command,
         .cmdline = o->cmdline,
-        .event = session_event(s),
-        .frequency_hz = o->frequency_hz,
+        .events = s->events,
         .settings = &s->settings,
     };
     TRY(trace_builder_create(&builder, &s->builder));
@@ -336,7 +342,8 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_output(s));
     TRY(set_up_builder(s));
     struct budget_use use = session_use(s, s->start_ns);
-    budget_init(&s->budget, &(struct budget_options){o->frequency_hz, o->max_cpu, o->max_bytes, o->max_memory}, &use);
+    uint64_t rate = o->frequency_hz ? o->frequency_hz : PERIODS_RATE;
+    budget_init(&s->budget, &(struct budget_options){rate, o->max_cpu, o->max_bytes, o->max_memory}, &use);
     return trace_builder_begin_epoch(s->builder, s->start_ns);
 }
 

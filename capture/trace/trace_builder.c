@@ -18,6 +18,8 @@ struct error *trace_builder_create(const struct trace_builder_options *options, 
     if (!b)
         return error_no_memory();
     b->o = *options;
+    for (uint32_t i = 0; i < options->events.count; i++)
+        b->events[i].period = event_period(&options->events.list[i]);
     *out = b;
     return NULL;
 }
@@ -37,9 +39,15 @@ const uint64_t *trace_builder_loss_counts(const struct trace_builder *b)
     return b->losses;
 }
 
-uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t cpu)
+void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT])
 {
-    return cpu < CPUS_MAX ? b->unwanted[cpu] : 0;
+    losses[LOSS_process_gone] += b->events[event].process_gone;
+    losses[LOSS_file_full] += b->events[event].file_full;
+}
+
+uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu)
+{
+    return cpu < CPUS_MAX ? b->events[event].unwanted[cpu] : 0;
 }
 
 uint64_t trace_builder_codes_bytes(const struct trace_builder *b)
@@ -110,6 +118,21 @@ void trace_builder_meta(struct trace_builder *b, const char *key, const char *va
     trace_writer_put(w, TRACE_meta, &record);
 }
 
+static void define_event(struct trace_builder *b, uint32_t i)
+{
+    const struct event *asked = &b->o.events.list[i];
+    struct trace_event event = {
+        .name = trace_writer_cstr(b->o.writer, asked->source->name),
+        .unit = trace_writer_cstr(b->o.writer, asked->source->unit),
+        .frequency_hz = asked->frequency_hz,
+        .period = b->events[i].period,
+        .kind = asked->source->kind == EVENT_COUNTED ? TRACE_EVENT_COUNTED : TRACE_EVENT_ON_CPU,
+    };
+
+    trace_writer_put(b->o.writer, TRACE_event, &event);
+    b->events[i].trace_id = event.id;
+}
+
 struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns)
 {
     struct trace_writer *w = b->o.writer;
@@ -140,14 +163,8 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
     trace_writer_put(w, TRACE_host, &host);
     for (uint32_t i = 0; i < b->o.settings->list.count; i++)
         trace_builder_meta(b, b->o.settings->list.data[i].key, b->o.settings->list.data[i].value);
-    struct trace_event event = {
-        .name = trace_writer_cstr(w, b->o.event.name),
-        .unit = trace_writer_cstr(w, b->o.event.unit),
-        .frequency_hz = b->o.frequency_hz,
-        .period = b->o.event.period,
-    };
-    trace_writer_put(w, TRACE_event, &event);
-    b->event = event.id;
+    for (uint32_t i = 0; i < b->o.events.count; i++)
+        define_event(b, i);
     return NULL;
 }
 
@@ -216,7 +233,7 @@ struct processes_events trace_builder_process_events(struct trace_builder *b)
 /* One that was not wanted, as turned out: its tick belongs to the others'. */
 static void count_unwanted(struct trace_builder *b, const struct wire_sample *m)
 {
-    b->unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
+    b->events[m->event].unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
 }
 
 /* The parts of a sample's message; all point into it. */
@@ -228,9 +245,10 @@ struct parts {
     const uint8_t *task, *stack;
 };
 
-static struct error *parse(const struct wire_sample *m, uint32_t len_bytes, struct parts *out)
+static struct error *parse(const struct trace_builder *b, const struct wire_sample *m, uint32_t len_bytes, struct parts *out)
 {
-    if (len_bytes < sizeof *m || m->kernel_count > WIRE_KERNEL_MAX || m->python_count > WIRE_PYTHON_MAX ||
+    if (len_bytes < sizeof *m || m->event >= b->o.events.count || m->kernel_count > WIRE_KERNEL_MAX ||
+        m->python_count > WIRE_PYTHON_MAX ||
         m->native_count > WIRE_NATIVE_MAX ||
         len_bytes - sizeof *m <
             m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) +
@@ -263,7 +281,7 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
         if (m->flags & WIRE_UNCONFIGURED && !b->o.whole_host)
             count_unwanted(b, m);
         else
-            b->losses[LOSS_process_gone]++;
+            b->events[m->event].process_gone++;
         return NULL;
     }
     /* One that was sampled in case it were Python, or the new image of one that was. */
@@ -272,7 +290,7 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
         return NULL;
     }
     if (trace_writer_full(b->o.writer)) {
-        b->losses[LOSS_file_full]++;
+        b->events[m->event].file_full++;
         return NULL;
     }
     if (!p->configured && b->o.include_non_python)
@@ -397,7 +415,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     struct thread *t;
     struct parts parts;
 
-    TRY(parse(m, len_bytes, &parts));
+    TRY(parse(b, m, len_bytes, &parts));
     struct trace_sample sample = {
         .time_ns = m->time_ns,
         .cpu = m->cpu,
@@ -413,15 +431,15 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
     if (n->process->python && (sample.label_set = python_names_labels(&b->names, w, n->process, m, parts.task)))
         sample.flags |= TRACE_SAMPLE_LABELS;
-    if (m->period != b->o.event.period) {
+    if (m->period != b->events[m->event].period) {
         sample.flags |= TRACE_SAMPLE_VALUE;
         sample.value = m->period;
     }
-    trace_writer_sample(w, b->event, &sample);
+    trace_writer_sample(w, b->events[m->event].trace_id, &sample);
     if (b->no_memory)
         return error_no_memory();
     if (trace_writer_full(w))
-        b->losses[LOSS_file_full]++;
+        b->events[m->event].file_full++;
     else
         count_sample(b, n, m);
     return NULL;
@@ -444,31 +462,50 @@ struct error *trace_builder_code(struct trace_builder *b, const struct wire_code
     return n ? stacks_learn_code(b, n, message, len_bytes) : error_no_memory();
 }
 
-void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT])
+/* What has come since `*written`. False when there is no room for it: the end will hold it. */
+static bool put_loss(struct trace_builder *b, uint64_t time_ns, uint32_t event, uint32_t reason, uint64_t count,
+                     uint64_t *written)
+{
+    if (count <= *written)
+        return true;
+    struct trace_loss record = {
+        .time_ns = time_ns,
+        .reason = reason,
+        .name = trace_writer_cstr(b->o.writer, trace_loss_name(reason)),
+        .count = count - *written,
+        .event = event,
+    };
+    trace_writer_put(b->o.writer, TRACE_loss, &record);
+    if (trace_writer_full(b->o.writer))
+        return false;
+    *written = count;
+    return true;
+}
+
+void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT],
+                          const uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT])
 {
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
-        if (i == LOSS_complete || losses[i] <= b->written[i])
+        uint64_t rest = losses[i];
+        if (i == LOSS_complete)
             continue;
-        struct trace_loss record = {
-            .time_ns = time_ns,
-            .reason = i,
-            .name = trace_writer_cstr(b->o.writer, trace_loss_name(i)),
-            .count = losses[i] - b->written[i],
-        };
-        trace_writer_put(b->o.writer, TRACE_loss, &record);
-        if (trace_writer_full(b->o.writer))
-            return; /* the end will hold it */
-        b->written[i] = losses[i];
+        for (uint32_t k = 0; k < b->o.events.count; k++) {
+            rest -= event_losses[k][i];
+            if (!put_loss(b, time_ns, b->events[k].trace_id, i, event_losses[k][i], &b->events[k].written[i]))
+                return;
+        }
+        if (!put_loss(b, time_ns, 0, i, rest, &b->written[i]))
+            return;
     }
 }
 
-void trace_builder_period(struct trace_builder *b, uint64_t time_ns, uint64_t period, const char *why)
+void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why)
 {
-    struct trace_period record = {.event = b->event, .time_ns = time_ns, .period = period,
+    struct trace_period record = {.event = b->events[event].trace_id, .time_ns = time_ns, .period = period,
                                   .reason = trace_writer_cstr(b->o.writer, why)};
 
     trace_writer_put(b->o.writer, TRACE_period, &record);
-    b->o.event.period = period;
+    b->events[event].period = period;
 }
 
 struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns)
@@ -483,16 +520,17 @@ struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writ
     return trace_builder_begin_epoch(b, time_ns);
 }
 
-void trace_builder_ticks(struct trace_builder *b, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count)
+void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
+                         uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct trace_ticks record = {
-            .event = b->event,
+            .event = b->events[event].trace_id,
             .cpu = (uint32_t)ticks[i].cpu,
             .time_ns = time_ns,
-            .count = ticks[i].count,
-            .enabled_ns = ticks[i].enabled_ns,
-            .running_ns = ticks[i].running_ns,
+            .count = ticks[i].event.count,
+            .enabled_ns = ticks[i].event.enabled_ns,
+            .running_ns = ticks[i].event.running_ns,
             .seen = ticks[i].seen,
             .idle = ticks[i].seen_idle,
             .unsampled = ticks[i].seen_others,

@@ -29,17 +29,24 @@ void trace_builder_hold_perf_maps(struct trace_builder *b);
 struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns);
 /* A fact about the capture; what is not known at its start. */
 void trace_builder_meta(struct trace_builder *b, const char *key, const char *value);
-/* Losses so far, by reason: what has come since the call before is written. */
-void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT]);
-/* The period is another from now on. */
-void trace_builder_period(struct trace_builder *b, uint64_t time_ns, uint64_t period, const char *why);
-/* Samples that came from a CPU and turned out not to be wanted, so far. */
-uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t cpu);
-void trace_builder_ticks(struct trace_builder *b, uint64_t time_ns, const struct sampler_ticks *ticks, uint32_t count);
+/*
+ * Losses so far, by reason, and those of them that are of one event, by event: what has come since the call before is
+ * written.
+ */
+void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT],
+                          const uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]);
+/* The period of an event is another from now on. */
+void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why);
+/* Samples of an event that came from a CPU and turned out not to be wanted, so far. */
+uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu);
+void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
+                         uint32_t count);
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 
-/* Losses that were noticed in user space; add the sampler's own. */
+/* Losses that were noticed in user space and are not of one event; add the sampler's own. */
 const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
+/* Losses of the samples of one event, likewise: adds them to `losses`. */
+void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT]);
 
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
 

@@ -27,8 +27,7 @@ struct trace_builder_options {
     bool include_non_python;                  /* processes that are not Python, too */
     bool whole_host;                  /* the whole host, not a command or named processes */
     bool cmdline;              /* command lines are recorded */
-    struct sampler_event_info event;
-    uint64_t frequency_hz;
+    struct event_list events; /* as they were asked for */
     const struct settings *settings; /* borrowed */
 };
 

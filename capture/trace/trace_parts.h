@@ -17,7 +17,13 @@
 struct trace_builder {
     struct trace_builder_options o;
     uint64_t epoch; /* counts up over all files; 0 before the first */
-    uint32_t event;
+    struct builder_event {
+        uint32_t trace_id; /* in this epoch */
+        uint64_t period;   /* as the trace has it: what samples stand for that do not say it */
+        uint64_t process_gone, file_full; /* samples that did not get into the trace; the other losses are in `losses` */
+        uint64_t written[LOSS_LIMIT];
+        uint64_t unwanted[CPUS_MAX];
+    } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
     bool begun;       /* the writer's first epoch has its head */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
@@ -26,7 +32,6 @@ struct trace_builder {
     struct trace_notes notes;
     bool no_memory; /* a note could not be made where no error can be returned: the next sample returns it */
     struct python_names names;
-    uint64_t unwanted[CPUS_MAX];
     /* scratch, one sample at a time */
     struct wire_python entries[WIRE_PYTHON_MAX]; /* WIRE_RUN: the outermost frame of its run */
     uint32_t frames[WIRE_PYTHON_MAX];

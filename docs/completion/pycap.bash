@@ -46,7 +46,7 @@ _pycap() {
         done
     fi
     case $before in
-    -e | --event) _pycap_words "$word" "cpu-clock cycles instructions" ;;
+    -e | --event) _pycap_words "$word" "cpu-clock page-faults context-switches cycles instructions" ;;
     --backend) _pycap_words "$word" "auto bpf proc" ;;
     --unwind) _pycap_words "$word" "tables snapshot both fp none" ;;
     -p | --pid) _pycap_words "$word" "$(pgrep python)" ;;

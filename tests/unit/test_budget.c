@@ -31,7 +31,7 @@ static void test_nothing_to_do(void **state)
 
     for (int i = 0; i < 100; i++)
         assert_int_equal(second(&b, SECOND, 0, 1 << 30), BUDGET_UNCHANGED);
-    assert_int_equal(b.frequency_hz, 999);
+    assert_int_equal(b.rate, 999);
 }
 
 /* A full buffer halves the rate; ten quiet seconds bring a part of it back, and never more than was asked for. */
@@ -41,16 +41,16 @@ static void test_lost(void **state)
     struct budget b = start(1000, 0, 0);
 
     assert_int_equal(second(&b, 0, 7, 0), BUDGET_LOST);
-    assert_int_equal(b.frequency_hz, 500);
+    assert_int_equal(b.rate, 500);
     assert_int_equal(second(&b, 0, 1, 0), BUDGET_LOST);
-    assert_int_equal(b.frequency_hz, 250);
+    assert_int_equal(b.rate, 250);
     for (int i = 0; i < 9; i++)
         assert_int_equal(second(&b, 0, 0, 0), BUDGET_UNCHANGED);
     assert_int_equal(second(&b, 0, 0, 0), BUDGET_ROOM);
-    assert_int_equal(b.frequency_hz, 375);
+    assert_int_equal(b.rate, 375);
     for (int i = 0; i < 100; i++)
         second(&b, 0, 0, 0);
-    assert_int_equal(b.frequency_hz, 1000);
+    assert_int_equal(b.rate, 1000);
     assert_int_equal(b.steps, 2);
 }
 
@@ -62,9 +62,9 @@ static void test_cpu(void **state)
     int steps = 0;
 
     for (int i = 0; i < 60; i++)
-        steps += second(&b, b.frequency_hz * 5000, 0, 0) != BUDGET_UNCHANGED;
+        steps += second(&b, b.rate * 5000, 0, 0) != BUDGET_UNCHANGED;
     assert_int_equal(steps, 1);
-    assert_in_range(b.frequency_hz, 1700, 2000);
+    assert_in_range(b.rate, 1700, 2000);
 }
 
 static void test_never_nothing(void **state)
@@ -74,7 +74,7 @@ static void test_never_nothing(void **state)
 
     for (int i = 0; i < 20; i++)
         second(&b, SECOND, 5, 0);
-    assert_int_equal(b.frequency_hz, 1);
+    assert_int_equal(b.rate, 1);
 }
 
 /* As long as more is held than allowed, and it comes back when there is less. */
@@ -89,13 +89,13 @@ static void test_memory(void **state)
         use.memory = MEMORY + 1;
         assert_int_equal(budget_step(&b, &use), BUDGET_MEMORY);
     }
-    assert_int_equal(b.frequency_hz, 125);
+    assert_int_equal(b.rate, 125);
     use.memory = MEMORY;
     for (int i = 0; i < 60; i++) {
         use.time_ns += SECOND;
         assert_int_not_equal(budget_step(&b, &use), BUDGET_MEMORY);
     }
-    assert_int_equal(b.frequency_hz, 1000);
+    assert_int_equal(b.rate, 1000);
 }
 
 /* The nearer the limit the slower; the steps stay; at the limit the capture ends. */
@@ -107,14 +107,14 @@ static void test_bytes(void **state)
     enum budget_reason reason = BUDGET_UNCHANGED;
 
     for (int i = 0; i < 2000 && reason != BUDGET_END; i++) {
-        reason = second(&b, 0, 0, b.frequency_hz * 16);
-        assert_true(b.frequency_hz <= last);
-        last = b.frequency_hz;
+        reason = second(&b, 0, 0, b.rate * 16);
+        assert_true(b.rate <= last);
+        last = b.rate;
     }
     assert_int_equal(last, 1000 >> 9);
     b = start(1000, 0, 1000);
     assert_int_equal(second(&b, 0, 0, 900), BUDGET_BYTES); /* several at once are one step */
-    assert_int_equal(b.frequency_hz, 500);
+    assert_int_equal(b.rate, 500);
     assert_int_equal(second(&b, 0, 0, 200), BUDGET_END);
 }
 

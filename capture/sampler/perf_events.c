@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The perf events of a capture: opening, switching, counting. */
+#include "capture/sampler/perf_events.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct perf_events {
+    struct event_list events;
+    const int *cpus;
+    uint32_t cpu_count;
+    struct counter {
+        int fd;             /* -1: not open */
+        bool disowned;
+        uint64_t due, from; /* ticks due up to the last change of the period, and the count then */
+    } counters[];           /* by event, then CPU */
+};
+
+static struct counter *counter_of(const struct perf_events *e, uint32_t event, uint32_t i)
+{
+    return (struct counter *)&e->counters[(size_t)event * e->cpu_count + i];
+}
+
+static struct error *refused(const struct event *event, int cpu, int error)
+{
+    const char *name = event->source->name;
+    char rate[64];
+
+    if (error == ENOENT || error == EOPNOTSUPP) {
+        if (event->source->kind == EVENT_HARDWARE)
+            return error_create(ERROR_UNSUPPORTED, "this host has no hardware counter for '%s'; -e cpu-clock works everywhere",
+                                name);
+        return error_create(ERROR_UNSUPPORTED, "this kernel does not have the event '%s'", name);
+    }
+    if (error == EINVAL && event->frequency_hz)
+        return error_create(ERROR_USAGE,
+                            "the kernel does not sample at %" PRIu64 " Hz; the limit is in "
+                            "/proc/sys/kernel/perf_event_max_sample_rate",
+                            event->frequency_hz);
+    if (error == EINVAL)
+        return error_create(ERROR_USAGE, "the kernel does not take the event '%s' with a sample %s", name,
+                            event_rate_text(event, rate));
+    if (error == EMFILE)
+        return error_create(ERROR_LIMIT,
+                            "too many files for '%s': each event takes one on every CPU; raise ulimit -n, or name fewer "
+                            "events or CPUs (-C)",
+                            name);
+    return error_os(error, "the kernel does not open the event '%s' on CPU %d", name, cpu);
+}
+
+static struct error *open_counter(const struct event *event, int cpu, int *fd)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = event->source->type,
+        .config = event->source->config,
+        .freq = event->frequency_hz != 0,
+        .disabled = 1,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+    };
+
+    if (event->frequency_hz)
+        attr.sample_freq = event->frequency_hz;
+    else
+        attr.sample_period = event->period;
+    *fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return *fd < 0 ? refused(event, cpu, errno) : NULL;
+}
+
+struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,
+                               struct perf_events **out)
+{
+    uint32_t count = events->count * cpu_count;
+    struct perf_events *e = calloc(1, sizeof *e + count * sizeof *e->counters);
+    struct error *err = NULL;
+
+    if (!e)
+        return error_no_memory();
+    e->events = *events;
+    e->cpus = cpus;
+    e->cpu_count = cpu_count;
+    for (uint32_t k = 0; k < count; k++)
+        e->counters[k].fd = -1;
+    for (uint32_t k = 0; !err && k < count; k++)
+        err = open_counter(&events->list[k / cpu_count], cpus[k % cpu_count], &e->counters[k].fd);
+    if (err) {
+        perf_events_close(e);
+        return err;
+    }
+    *out = e;
+    return NULL;
+}
+
+void perf_events_close(struct perf_events *e)
+{
+    if (!e)
+        return;
+    for (uint32_t k = 0; k < e->events.count * e->cpu_count; k++) {
+        if (e->counters[k].fd >= 0 && !e->counters[k].disowned)
+            close(e->counters[k].fd);
+    }
+    free(e);
+}
+
+int perf_events_fd(const struct perf_events *e, uint32_t event, uint32_t i)
+{
+    return counter_of(e, event, i)->fd;
+}
+
+void perf_events_disown(struct perf_events *e, uint32_t event, uint32_t i)
+{
+    counter_of(e, event, i)->disowned = true;
+}
+
+struct error *perf_events_id(const struct perf_events *e, uint32_t event, uint32_t i, uint64_t *id)
+{
+    if (ioctl(perf_events_fd(e, event, i), PERF_EVENT_IOC_ID, id))
+        return error_os(errno, "the kernel gives no number for the event of CPU %d", e->cpus[i]);
+    return NULL;
+}
+
+static struct error *control(struct perf_events *e, unsigned long request)
+{
+    for (uint32_t k = 0; k < e->events.count * e->cpu_count; k++) {
+        if (ioctl(e->counters[k].fd, request, 0))
+            return error_os(errno, "the event of CPU %d cannot be switched", e->cpus[k % e->cpu_count]);
+    }
+    return NULL;
+}
+
+struct error *perf_events_enable(struct perf_events *e)
+{
+    return control(e, PERF_EVENT_IOC_ENABLE);
+}
+
+struct error *perf_events_disable(struct perf_events *e)
+{
+    return control(e, PERF_EVENT_IOC_DISABLE);
+}
+
+const struct event_list *perf_events_list(const struct perf_events *e)
+{
+    return &e->events;
+}
+
+struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i, struct perf_event_count *out)
+{
+    const struct event *of = &e->events.list[event];
+    const struct counter *c = counter_of(e, event, i);
+    uint64_t values[3];
+
+    if (read(c->fd, values, sizeof values) != sizeof values)
+        return error_os(errno, "the event of CPU %d cannot be read", e->cpus[i]);
+    *out = (struct perf_event_count){.count = values[0], .enabled_ns = values[1], .running_ns = values[2]};
+    if (of->period || of->source->kind == EVENT_CLOCK)
+        out->due = c->due + (values[0] - c->from) / event_period(of);
+    return NULL;
+}
+
+struct error *perf_events_change(struct perf_events *e, uint32_t event, const struct event *to)
+{
+    /* The kernel turns the frequency of a clock into a period when the event is made, and takes a period from then on. */
+    uint64_t value = to->frequency_hz && to->source->kind == EVENT_HARDWARE ? to->frequency_hz : event_period(to);
+
+    for (uint32_t i = 0; i < e->cpu_count; i++) {
+        struct counter *c = counter_of(e, event, i);
+        struct perf_event_count now;
+        TRY(perf_events_read(e, event, i, &now));
+        c->due = now.due;
+        c->from = now.count;
+        if (ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &value))
+            return error_os(errno, "the rate on CPU %d cannot be changed", e->cpus[i]);
+    }
+    e->events.list[event] = *to;
+    return NULL;
+}

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events other than the clock: what the kernel counts of page faults and context switches equals what the program itself
+says; several events in one trace, each with its own periods, ticks and losses."""
+import collections
+import ctypes
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from conftest import PYCAP, PYSYM, PYTHON, ROOT
+
+PROGRAMS = ROOT / "testdata/programs"
+
+# Touches fresh memory again and again.
+FAULTING = """
+import mmap, time
+end = time.time() + {seconds}
+while time.time() < end:
+    with mmap.mmap(-1, 1 << 22) as memory:
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        memory.write(b'x' * (1 << 22))
+"""
+
+Sample = collections.namedtuple("Sample", "event period functions")
+
+
+def samples_of(pysym, trace, *options):
+    """Every sample, as perf-script has it: event, period, Python functions from the innermost outwards."""
+    done = pysym(trace, "--format", "perf-script", *options)
+    assert done.returncode in (0, 3), done.stderr
+    out = []
+    for block in done.stdout.split("\n\n"):
+        lines = block.splitlines()
+        if lines:
+            head = re.search(r": +(\d+) (\S+): $", lines[0])
+            functions = [m[1] for m in re.finditer(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)]
+            out.append(Sample(head[2], int(head[1]), functions))
+    return out
+
+
+def dump(trace):
+    """Records of the trace: [(name, {field: value})], numbers as such."""
+    text = subprocess.run([PYSYM, "--format", "dump", trace], capture_output=True, text=True, timeout=300, check=False).stdout
+    records = []
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            name, *fields = line.split()
+            records.append((name, {k: int(v) if v.isdigit() else v for k, _, v in (f.partition("=") for f in fields)}))
+    return records
+
+
+def events_of(trace):
+    """The EVENT records of a trace with one epoch, in order."""
+    return [fields for name, fields in dump(trace) if name == "event"]
+
+
+def skipped_of(pysym, trace):
+    found = re.search(r"^  tick_skipped +([\d,]+)", pysym(trace, "--format", "summary").stdout, re.M)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def record_json(pycap, tmp_path, options, *command):
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-o", trace, *options, "--", PYTHON, *map(str, command))
+    assert done.returncode == 0, done.stderr
+    return trace, json.loads(done.stdout), done
+
+
+@pytest.mark.parametrize("period", [1, 16])
+def test_page_faults_are_the_growth(needs_bpf, pycap, pysym, tmp_path, period):
+    count = 4096
+    trace, told, _ = record_json(pycap, tmp_path, ["-e", f"page-faults/period={period}/"], PROGRAMS / "faults.py", count)
+    assert (told["before"], told["after"]) == (0, count)
+    # The kernel's own sum lags behind by what each CPU holds back.
+    assert abs(told["process_after"] - told["process_before"] - count) <= 64 * os.cpu_count()
+    samples = samples_of(pysym, trace)
+    assert {s.event for s in samples} == {"page-faults"} and {s.period for s in samples} == {period}
+    touched = sum(s.period for s in samples if "touch" in s.functions)
+    skipped = skipped_of(pysym, trace) * period
+    # At period 1 each page is a sample; else those at either end are of somebody else, or somebody else's are ours.
+    slack = 0 if period == 1 else 2 * period
+    assert count - slack - skipped <= touched <= count + slack
+    # As bytes, in every output.
+    page = told["page"]
+    top = pysym(trace, "--format", "top").stdout
+    every = sum(s.period for s in samples) * page
+    assert f"samples of page-faults, {every / 2**20:.1f} MiB; percentages of bytes" in top
+    folded = pysym(trace, "--format", "folded")
+    assert "counts of page faults are bytes" in folded.stderr
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines()) == every
+    scope = json.loads(pysym(trace, "--format", "speedscope").stdout)
+    assert {p["unit"] for p in scope["profiles"]} == {"bytes"}
+    assert sum(sum(p["weights"]) for p in scope["profiles"]) == every
+
+
+def test_context_switches_are_the_programs_own(needs_bpf, pycap, pysym, tmp_path):
+    trace, told, _ = record_json(pycap, tmp_path, ["-e", "context-switches", "-c", "1"], PROGRAMS / "switches.py", 300)
+    samples = samples_of(pysym, trace)
+    assert {(s.event, s.period) for s in samples} == {("context-switches", 1)}
+    inner = sum("inner" in s.functions for s in samples)
+    outer = sum("outer" in s.functions for s in samples)
+    # Some are dropped where pycap itself was in a system call of BPF when it was preempted: those are told.
+    assert inner <= told["switches"] <= outer + skipped_of(pysym, trace)
+    assert inner > 200
+
+
+def test_two_events_in_one_trace(needs_bpf, pycap, pysym, tmp_path):
+    count = 2048
+    trace, told, done = record_json(pycap, tmp_path, ["-F", "199", "-e", "cpu-clock", "-e", "page-faults/period=1/"],
+                                    PROGRAMS / "faults.py", count)
+    clock, faults = events_of(trace)
+    assert (clock["frequency_hz"], clock["period"], clock["kind"]) == (199, 10 ** 9 // 199, 0)
+    assert (faults["frequency_hz"], faults["period"], faults["kind"]) == (0, 1, 2)
+    samples = samples_of(pysym, trace)
+    touched = sum(s.event == "page-faults" and "touch" in s.functions for s in samples)
+    assert count - skipped_of(pysym, trace) <= touched <= count
+    by_event = collections.Counter(s.event for s in samples)
+    assert by_event["cpu-clock"] and by_event["page-faults"] > count
+    # The account of each event by itself: what was seen is a sample, or is told of.
+    records = dump(trace)
+    for event, name in ((clock, "cpu-clock"), (faults, "page-faults")):
+        ticks = collections.Counter()
+        for kind, fields in records:
+            if kind == "ticks" and fields["event"] == event["id"]:
+                ticks.update({k: fields[k] for k in ("seen", "idle", "unsampled", "count")})
+        lost = sum(f["count"] for kind, f in records
+                   if kind == "loss" and f["event"] == event["id"] and f["reason"] in (2, 5, 21, 47))
+        assert ticks["seen"] - ticks["idle"] - ticks["unsampled"] == by_event[name] + lost
+        assert f"Ticks of {name}: {ticks['seen']}" in done.stderr
+        skipped = sum(f["count"] for kind, f in records
+                      if kind == "loss" and f["event"] == event["id"] and f["reason"] == 4)
+        if name == "page-faults":  # every fault of the host was seen, or was told to be skipped
+            assert ticks["seen"] + skipped == ticks["count"]
+    summary = pysym(trace, "--format", "summary").stdout
+    assert re.search(r"^  cpu-clock +[\d,]+ samples at 199 Hz", summary, re.M)
+    assert re.search(r"^  page-faults +[\d,]+ samples, [\d,]+ faults in all: [\d.]+ MiB$", summary, re.M)
+
+
+def test_a_clock_with_a_period(needs_bpf, pycap, pysym, tmp_path):
+    """-c is for clocks, too, where nothing is counted."""
+    trace = tmp_path / "t.bin"
+    spin = "import time\nend = time.time() + 0.5\nwhile time.time() < end: pass"
+    done = pycap("record", "-c", "5000000", "-o", trace, "--", PYTHON, "-c", spin)
+    assert done.returncode == 0, done.stderr
+    event, = events_of(trace)
+    assert (event["frequency_hz"], event["period"]) == (0, 5000000)
+    assert re.search(r"cpu-clock +[\d,]+ samples of 5,000,000 ns each", pysym(trace, "--format", "summary").stdout)
+
+
+def test_a_killed_recorder_leaves_both_events(needs_bpf, pysym, tmp_path):
+    trace = tmp_path / "t.bin"
+    work = FAULTING.format(seconds=60)
+    with subprocess.Popen([PYTHON, "-c", work]) as program:
+        with subprocess.Popen([PYCAP, "record", "-q", "-o", trace, "-e", "cpu-clock,page-faults", "-p",
+                               str(program.pid)]) as recorder:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and (not trace.exists() or trace.stat().st_size < 4096):
+                time.sleep(0.1)
+            recorder.send_signal(signal.SIGKILL)
+        program.kill()
+    found = collections.Counter(s.event for s in samples_of(pysym, trace))
+    assert found["cpu-clock"] and found["page-faults"]
+    assert [e["kind"] for e in events_of(trace)] == [0, 2]
+
+
+def test_the_rate_of_each_event_steps_down(needs_bpf, pycap, pysym, tmp_path):
+    """A ring too small for the stream: both events slow down, each says its new period, and weights stay right."""
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-m", "4096", "-e", "cpu-clock,page-faults/period=1/", "-o", trace, "--", PYTHON, "-c",
+                 FAULTING.format(seconds=4))
+    assert done.returncode == 0, done.stderr
+    records = dump(trace)
+    steps = collections.defaultdict(list)
+    for kind, fields in records:
+        if kind == "period":
+            steps[fields["event"]].append(fields["period"])
+    assert steps[1][0] > 10 ** 9 // 99 and steps[2][0] == 2
+    assert re.search(r"pycap: cpu-clock 49 Hz, page-faults each 2 faults from here on: the buffer was full", done.stderr)
+    full = {f["event"] for kind, f in records if kind == "loss" and f["reason"] == 2}
+    assert 2 in full
+
+
+# ---- what is refused ----
+
+@pytest.mark.parametrize("options, says", [
+    (["-e", "page-fault"], "event 'page-fault' is not known; known are cpu-clock, task-clock, page-faults"),
+    (["-e", "page-faults", "-F", "99"], "page-faults is counted and has no rate"),
+    (["-F", "99", "-c", "1000000"], "either -F or -c"),
+    (["-c", "1"], "10000 at least"),
+    (["-e", "cs", "-e", "context-switches"], "context-switches is named twice"),
+    (["-e", "page-faults", "--backend", "proc"], "need BPF"),
+])
+def test_refusals(pycap, tmp_path, options, says):
+    done = pycap("record", "-o", tmp_path / "t.bin", *options, "--", "true")
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert not (tmp_path / "t.bin").exists()
+
+
+# ---- the sampler's own guard ----
+
+class Maps:
+    """Maps of a running sampler, through bpf(2)."""
+
+    def __init__(self):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(self, command, attributes):
+        buffer = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+        result = self.libc.syscall(321, command, buffer, 128)
+        if result < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return result, buffer.raw
+
+    def find(self, name):
+        """The newest map of that name: its file descriptor and the size of its values."""
+        number, newest = 0, None
+        while True:
+            try:
+                number = struct.unpack_from("I", self.call(12, struct.pack("I", number))[1], 4)[0]
+            except FileNotFoundError:
+                return newest
+            fd, _ = self.call(14, struct.pack("I", number))
+            info = ctypes.create_string_buffer(128)
+            self.call(15, struct.pack("IIQ", fd, 128, ctypes.addressof(info)))
+            if info.raw[24:40].split(b"\0")[0].decode() == name:
+                newest = fd, struct.unpack_from("I", info.raw, 12)[0]
+
+    def read(self, fd, key, size):
+        value = ctypes.create_string_buffer(size)
+        number = ctypes.c_uint(key)
+        self.call(1, struct.pack("IIQQQ", fd, 0, ctypes.addressof(number), ctypes.addressof(value), 0))
+        return value
+
+    def write(self, fd, key, value):
+        number = ctypes.c_uint(key)
+        self.call(2, struct.pack("IIQQQ", fd, 0, ctypes.addressof(number), ctypes.addressof(value), 0))
+
+
+def busy_offset():
+    """Of the guard in a CPU's scratch, by the type information of the sampler that is loaded."""
+    btf = subprocess.run(["bpftool", "-j", "btf", "dump", "map", "name", "scratches", "value"], capture_output=True, text=True,
+                         timeout=60, check=False)
+    try:
+        types = json.loads(btf.stdout)["types"]
+    except (json.JSONDecodeError, KeyError):
+        pytest.skip("bpftool gives no type information: " + btf.stderr.strip())
+    scratch = next(t for t in types if t["kind"] == "STRUCT" and t["name"] == "scratch")
+    return next(m["bits_offset"] // 8 for m in scratch["members"] if m["name"] == "busy")
+
+
+def test_a_tick_that_meets_the_sampler_at_work_is_counted(needs_bpf, pysym, tmp_path):
+    """No other program of ours is interrupted by a tick yet: the guard is set by hand, on every CPU, so every tick meets it."""
+    trace = tmp_path / "t.bin"
+    work = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
+    with subprocess.Popen([PYTHON, "-c", work]) as program:
+        with subprocess.Popen([PYCAP, "record", "-o", trace, "-F", "499", "-p", str(program.pid)], stderr=subprocess.PIPE,
+                              text=True) as recorder:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and (not trace.exists() or trace.stat().st_size < 1024):
+                time.sleep(0.1)
+            try:
+                maps = Maps()
+                fd, size = maps.find("scratches")
+                offset = busy_offset()
+                for cpu in sorted(os.sched_getaffinity(0)):
+                    os.sched_setaffinity(0, {cpu})  # here no program runs while the value is copied: ticks go before or after
+                    value = maps.read(fd, cpu, size)
+                    struct.pack_into("I", value, offset, 1)
+                    maps.write(fd, cpu, value)
+                time.sleep(1)
+            finally:
+                os.sched_setaffinity(0, range(os.cpu_count()))
+                recorder.send_signal(signal.SIGINT)
+                said = recorder.communicate(timeout=60)[1]
+                program.kill()
+    records = dump(trace)
+    nested = sum(f["count"] for kind, f in records if kind == "loss" and f["reason"] == 5)
+    ticks = collections.Counter()
+    for kind, fields in records:
+        if kind == "ticks":
+            ticks.update({k: fields[k] for k in ("seen", "idle", "unsampled")})
+    samples = sum(f["count"] for kind, f in records if kind == "samples")
+    assert nested > 0, said
+    assert re.search(r"^  nested +%d " % nested, said, re.M) and f"{nested} met the sampler at work" in said
+    assert ticks["seen"] - ticks["idle"] - ticks["unsampled"] == samples + nested
