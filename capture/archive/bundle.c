@@ -132,8 +132,7 @@ static struct error *is_it(const struct bundle_key *key, int fd, const char *pat
         error_destroy(err);
         return NULL;
     }
-    *yes = id.is_elf && id.id_kind == key->id_kind && id.build_id_len == key->id_len &&
-           !memcmp(id.build_id, key->id, key->id_len);
+    *yes = id.is_elf && elf_identity_is(&id, key->id_kind, key->id, key->id_len);
     if (!*yes) {
         if (why->verdict > ANOTHER_BUILD)
             why->other = hex_of(id.build_id, id.build_id_len);
@@ -212,8 +211,8 @@ static struct error *take_debug(const struct debug_search *s, const char *path, 
         return NULL;
     struct error *err = elf_identity_read(fd, path, &id);
     bool yes = !err && id.is_elf && id.file_size <= PACK_MEMBER_MAX &&
-               ((s->key->id_kind == ELF_ID_BUILD_ID && id.id_kind == ELF_ID_BUILD_ID &&
-                 id.build_id_len == s->key->id_len && !memcmp(id.build_id, s->key->id, s->key->id_len)) ||
+               ((s->key->id_kind == ELF_ID_BUILD_ID &&
+                 elf_identity_is(&id, ELF_ID_BUILD_ID, s->key->id, s->key->id_len)) ||
                 (by_link && id.id_kind == ELF_ID_CONTENT_HASH && elf_crc_matches(fd, s->links->debug_crc)));
     elf_identity_deinit(&id);
     if (yes)

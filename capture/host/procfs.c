@@ -391,8 +391,7 @@ bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
 
     if (file->build_id_len) {
         struct error *err = elf_identity_read(fd, path, &id);
-        bool same = !err && id.id_kind == ELF_ID_BUILD_ID && id.build_id_len == file->build_id_len &&
-                    !memcmp(id.build_id, file->build_id, id.build_id_len);
+        bool same = !err && elf_identity_is(&id, ELF_ID_BUILD_ID, file->build_id, file->build_id_len);
         error_destroy(err);
         elf_identity_deinit(&id);
         return same;

@@ -19,6 +19,11 @@ void elf_identity_deinit(struct elf_identity *id)
     *id = (struct elf_identity){0};
 }
 
+bool elf_identity_is(const struct elf_identity *id, uint32_t kind, const uint8_t *bytes, uint32_t len_bytes)
+{
+    return len_bytes && id->id_kind == kind && id->build_id_len == len_bytes && !memcmp(id->build_id, bytes, len_bytes);
+}
+
 static bool take_build_id(struct elf_identity *out, Elf_Data *data)
 {
     GElf_Nhdr note;

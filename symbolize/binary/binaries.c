@@ -188,8 +188,7 @@ static struct error *use(struct search *s, int fd, int keep, const char *path, c
 
 static bool is_ours(const struct search *s, const struct elf_identity *id)
 {
-    return id->id_kind == s->key->id_kind && id->build_id_len == s->key->build_id_len &&
-           !memcmp(id->build_id, s->key->build_id, id->build_id_len);
+    return elf_identity_is(id, s->key->id_kind, s->key->build_id, s->key->build_id_len);
 }
 
 /* Paths come from traces and from links in files: a device or a pipe is no candidate, however long it could be read. */
@@ -410,8 +409,7 @@ static struct error *try_supplement(struct search *s, const struct elf_links *li
     int fd = s->files->supplement ? -1 : open_regular(path);
     if (fd >= 0) {
         err = elf_identity_read(fd, path, &id);
-        if (!err && id.id_kind == ELF_ID_BUILD_ID && id.build_id_len == links->supplement_id_len &&
-            !memcmp(id.build_id, links->supplement_id, id.build_id_len)) {
+        if (!err && elf_identity_is(&id, ELF_ID_BUILD_ID, links->supplement_id, links->supplement_id_len)) {
             err = assign(&s->files->supplement, strdup(path));
             if (!err)
                 err = assign(&s->files->supplement_source, strdup(source));
@@ -484,8 +482,7 @@ static struct error *search_supplement(struct search *s, const struct elf_links 
         const struct archive_files *a = s->b->archives.data[i];
         for (uint32_t k = 0; !err && !f->supplement && k < archive_files_count(a); k++) {
             const struct archive_member *m = archive_files_get(a, k);
-            if (m->identity.id_kind != ELF_ID_BUILD_ID || m->identity.build_id_len != links->supplement_id_len ||
-                memcmp(m->identity.build_id, links->supplement_id, links->supplement_id_len))
+            if (!elf_identity_is(&m->identity, ELF_ID_BUILD_ID, links->supplement_id, links->supplement_id_len))
                 continue;
             err = assign(&f->supplement, strdup(m->name));
             if (!err)
