@@ -33,7 +33,7 @@ struct py_image {
     struct py_layout layout;  /* valid when `refused` is NULL */
     uint64_t runtime_vaddr;   /* _PyRuntime; up to 3.6 _PyThreadState_Current */
     uint64_t code_type_vaddr; /* PyCode_Type */
-    struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+; x86-64 only */
+    struct py_tls tls_tstate; /* _Py_tss_tstate, 3.12+ */
     struct py_tls tls_gilstate; /* _Py_tss_gilstate, 3.15+: set while the GIL is released too; likewise */
     uint32_t eval_range_count;
     struct py_range eval_ranges[8]; /* _PyEval_EvalFrameDefault, up to 3.5 PyEval_EvalFrameEx;

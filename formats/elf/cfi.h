@@ -64,7 +64,7 @@ bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_c
 
 /*
  * A pointer of the encoding `encoding` (DW_EH_PE_indirect left aside); `vaddr` is that of b->start, `data_base` what
- * data-relative ones count from. Encodings that x86-64 has no base for make `b` bad.
+ * data-relative ones count from. Encodings that count from something else make `b` bad.
  */
 uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base);
 
