@@ -16,8 +16,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
-#include "formats/cpython/machine_code.h"
-#include "formats/cpython/tls.h"
+#include "formats/cpython/layout_find.h"
 #include "formats/elf/bounds.h"
 
 #define DEBUG_OFFSETS_MAX 2048

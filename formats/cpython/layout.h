@@ -122,16 +122,6 @@ struct py_layout {
 
 #ifndef __bpf__
 static_assert(sizeof(struct py_layout) == 100, "shared with the BPF program");
-
-#include "formats/base/err.h"
-
-/*
- * The layout of an interpreter. `version_hex` is PY_VERSION_HEX; `debug_offsets` (may be NULL before 3.13) are
- * the first `debug_offsets_len` bytes of _PyRuntime, from memory or from the file. A version that is not in
- * versions.def, or debug offsets that do not fit it, is ERROR_VERSION with the version in its text.
- */
-struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void *debug_offsets,
-                             uint32_t debug_offsets_len, struct py_layout *out);
 #endif
 
 #endif

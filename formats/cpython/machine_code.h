@@ -3,10 +3,14 @@
 #ifndef FORMATS_CPYTHON_MACHINE_CODE_H
 #define FORMATS_CPYTHON_MACHINE_CODE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "formats/elf/file.h"
 
+/* Code, as virtual addresses of the file: [start, end). */
 struct py_range {
-    uint64_t start, end; /* vaddr */
+    uint64_t start, end;
 };
 
 /* PY_VERSION_HEX from the string that Py_GetVersion() puts together; 0 when it cannot be told. */

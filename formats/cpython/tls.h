@@ -3,10 +3,12 @@
 #ifndef FORMATS_CPYTHON_TLS_H
 #define FORMATS_CPYTHON_TLS_H
 
+#include <stdint.h>
+
 #include "formats/cpython/layout.h"
 #include "formats/elf/dynamic.h"
 
-/* A thread-local variable; layout.h has the kinds. */
+/* Where a thread finds the variable; enum py_tls_kind (layout.h) says how to read the fields. */
 struct py_tls {
     uint32_t kind; /* enum py_tls_kind */
     int64_t offset;

@@ -78,42 +78,6 @@ static bool add_operands(struct operand *left, const struct operand *right, bool
     return !__builtin_add_overflow(left->value, number, &left->value);
 }
 
-/* Of an operation that pushes a number; false for any other. */
-static bool take_constant(struct bytes *e, uint8_t op, int64_t *value)
-{
-    switch (op) {
-    case DW_OP_lit0 ... DW_OP_lit31:
-        *value = op - DW_OP_lit0;
-        return true;
-    case DW_OP_const1u:
-        *value = bytes_u8(e);
-        return true;
-    case DW_OP_const1s:
-        *value = (int8_t)bytes_u8(e);
-        return true;
-    case DW_OP_const2u:
-        *value = bytes_u16(e);
-        return true;
-    case DW_OP_const2s:
-        *value = (int16_t)bytes_u16(e);
-        return true;
-    case DW_OP_const4u:
-        *value = bytes_u32(e);
-        return true;
-    case DW_OP_const4s:
-        *value = (int32_t)bytes_u32(e);
-        return true;
-    case DW_OP_constu:
-        *value = (int64_t)bytes_uleb(e);
-        return true;
-    case DW_OP_consts:
-        *value = bytes_sleb(e);
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool run_operation(struct bytes *e, struct operand *stack, unsigned *depth)
 {
     uint8_t op = bytes_u8(e);
@@ -142,9 +106,35 @@ static bool run_operation(struct bytes *e, struct operand *stack, unsigned *dept
     case DW_OP_breg0 ... DW_OP_breg31:
         next = (struct operand){.kind = UNWIND_VALUE, .base = op - DW_OP_breg0, .value = bytes_sleb(e)};
         break;
+    case DW_OP_lit0 ... DW_OP_lit31:
+        next.value = op - DW_OP_lit0;
+        break;
+    case DW_OP_const1u:
+        next.value = bytes_u8(e);
+        break;
+    case DW_OP_const1s:
+        next.value = (int8_t)bytes_u8(e);
+        break;
+    case DW_OP_const2u:
+        next.value = bytes_u16(e);
+        break;
+    case DW_OP_const2s:
+        next.value = (int16_t)bytes_u16(e);
+        break;
+    case DW_OP_const4u:
+        next.value = bytes_u32(e);
+        break;
+    case DW_OP_const4s:
+        next.value = (int32_t)bytes_u32(e);
+        break;
+    case DW_OP_constu:
+        next.value = (int64_t)bytes_uleb(e);
+        break;
+    case DW_OP_consts:
+        next.value = bytes_sleb(e);
+        break;
     default:
-        if (!take_constant(e, op, &next.value))
-            return false;
+        return false;
     }
     if (*depth == OPERANDS_MAX)
         return false;
@@ -255,71 +245,59 @@ static void set_location(struct run *r)
         r->pc = to;
 }
 
-/* What says where a register is; false for any other instruction. */
-static bool run_register_rule(struct run *r, uint8_t op)
+static void run_extended(struct run *r, uint8_t op)
 {
     struct bytes *b = &r->b;
     uint64_t number, other;
 
     switch (op) {
+    case DW_CFA_nop:
+        break;
     case DW_CFA_offset_extended:
         number = bytes_uleb(b);
         set_rule(r, number, make_factored(r, UNWIND_MEMORY, (int64_t)bytes_uleb(b)));
-        return true;
+        break;
     case DW_CFA_offset_extended_sf:
         number = bytes_uleb(b);
         set_rule(r, number, make_factored(r, UNWIND_MEMORY, bytes_sleb(b)));
-        return true;
+        break;
     case DW_CFA_GNU_negative_offset_extended:
         number = bytes_uleb(b);
         set_rule(r, number, make_factored(r, UNWIND_MEMORY, -(int64_t)(bytes_uleb(b) & INT64_MAX)));
-        return true;
+        break;
     case DW_CFA_val_offset:
         number = bytes_uleb(b);
         set_rule(r, number, make_factored(r, UNWIND_VALUE, (int64_t)bytes_uleb(b)));
-        return true;
+        break;
     case DW_CFA_val_offset_sf:
         number = bytes_uleb(b);
         set_rule(r, number, make_factored(r, UNWIND_VALUE, bytes_sleb(b)));
-        return true;
+        break;
     case DW_CFA_restore_extended:
         number = bytes_uleb(b);
         if (!r->initial)
             r->broken = true;
         else
             set_rule(r, number, *rule_of(r, (struct unwind_rules *)r->initial, number));
-        return true;
+        break;
     case DW_CFA_undefined:
         set_rule(r, bytes_uleb(b), (struct unwind_rule){.kind = UNWIND_UNDEFINED});
-        return true;
+        break;
     case DW_CFA_same_value:
         set_rule(r, bytes_uleb(b), (struct unwind_rule){.kind = UNWIND_SAME});
-        return true;
+        break;
     case DW_CFA_register:
         number = bytes_uleb(b);
         other = bytes_uleb(b);
         set_rule(r, number, make_rule(r, UNWIND_VALUE, other, 0));
-        return true;
+        break;
     case DW_CFA_expression:
         number = bytes_uleb(b);
         set_rule(r, number, take_address(r, b));
-        return true;
+        break;
     case DW_CFA_val_expression:
         number = bytes_uleb(b);
         set_rule(r, number, take_expression(r, b, true));
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void run_extended(struct run *r, uint8_t op)
-{
-    struct bytes *b = &r->b;
-    uint64_t number;
-
-    switch (op) {
-    case DW_CFA_nop:
         break;
     case DW_CFA_remember_state:
         if (r->depth == REMEMBER_MAX)
@@ -354,8 +332,7 @@ static void run_extended(struct run *r, uint8_t op)
         bytes_uleb(b);
         break;
     default:
-        if (!run_register_rule(r, op))
-            r->broken = true;
+        r->broken = true;
         break;
     }
 }

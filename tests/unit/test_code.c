@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "formats/cpython/code.h"
+#include "formats/cpython/layout_find.h"
 
 #define BASE 0x7f0000000000ull
 #define SPACE_BYTES 65536

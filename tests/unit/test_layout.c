@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bpf/python_walk.h"
-#include "formats/cpython/layout.h"
+#include "formats/cpython/layout_find.h"
 #include "formats/cpython/version.h"
 
 #include "tests/unit/debug_offsets.h"

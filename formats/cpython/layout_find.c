@@ -3,7 +3,7 @@
  * Chooses the row of versions.def that fits an interpreter, and from 3.13 on has the
  * interpreter's own numbers put in their places (debug_offsets.h).
  */
-#include "formats/cpython/layout.h"
+#include "formats/cpython/layout_find.h"
 
 #include <string.h>
 
