@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A machine with the rules of four registers as its state; expressions are added up on a stack of operands. */
 #include "formats/elf/unwind_program.h"
 
 #include <dwarf.h>
@@ -47,13 +48,17 @@ static struct unwind_rule make_rule(const struct run *r, uint8_t kind, uint64_t 
     return (struct unwind_rule){.kind = kind, .base = (uint8_t)base, .offset = (int32_t)offset};
 }
 
-static struct unwind_rule make_factored(struct run *r, uint8_t kind, int64_t factored)
+/* In units of the CIE's data alignment; what overflows fits no rule either. */
+static int64_t factor(const struct run *r, int64_t offset)
 {
-    int64_t offset;
+    int64_t result;
 
-    if (__builtin_mul_overflow(factored, r->fde->data_align, &offset))
-        return (struct unwind_rule){.kind = RULE_OTHER};
-    return make_rule(r, kind, UNWIND_BASE_CFA, offset);
+    return __builtin_mul_overflow(offset, r->fde->data_align, &result) ? INT64_MAX : result;
+}
+
+static struct unwind_rule make_factored(const struct run *r, uint8_t kind, int64_t factored)
+{
+    return make_rule(r, kind, UNWIND_BASE_CFA, factor(r, factored));
 }
 
 /* ---- expressions ---- */
@@ -78,6 +83,47 @@ static bool add_operands(struct operand *left, const struct operand *right, bool
     return !__builtin_add_overflow(left->value, number, &left->value);
 }
 
+/* The operand that an operation pushes; false when it is none of those that push one. */
+static bool read_operand(struct bytes *e, uint8_t op, struct operand *out)
+{
+    *out = (struct operand){.number = true};
+    switch (op) {
+    case DW_OP_breg0 ... DW_OP_breg31:
+        *out = (struct operand){.kind = UNWIND_VALUE, .base = op - DW_OP_breg0, .value = bytes_sleb(e)};
+        return true;
+    case DW_OP_lit0 ... DW_OP_lit31:
+        out->value = op - DW_OP_lit0;
+        return true;
+    case DW_OP_const1u:
+        out->value = bytes_u8(e);
+        return true;
+    case DW_OP_const1s:
+        out->value = (int8_t)bytes_u8(e);
+        return true;
+    case DW_OP_const2u:
+        out->value = bytes_u16(e);
+        return true;
+    case DW_OP_const2s:
+        out->value = (int16_t)bytes_u16(e);
+        return true;
+    case DW_OP_const4u:
+        out->value = bytes_u32(e);
+        return true;
+    case DW_OP_const4s:
+        out->value = (int32_t)bytes_u32(e);
+        return true;
+    case DW_OP_constu:
+        out->value = (int64_t)bytes_uleb(e);
+        return true;
+    case DW_OP_consts:
+        out->value = bytes_sleb(e);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* One operation on the stack. False when it is not understood, or what it leaves is neither kind of operand. */
 static bool run_operation(struct bytes *e, struct operand *stack, unsigned *depth)
 {
     uint8_t op = bytes_u8(e);
@@ -103,43 +149,12 @@ static bool run_operation(struct bytes *e, struct operand *stack, unsigned *dept
             return false;
         --*depth;
         return add_operands(top - 1, top, op == DW_OP_minus);
-    case DW_OP_breg0 ... DW_OP_breg31:
-        next = (struct operand){.kind = UNWIND_VALUE, .base = op - DW_OP_breg0, .value = bytes_sleb(e)};
-        break;
-    case DW_OP_lit0 ... DW_OP_lit31:
-        next.value = op - DW_OP_lit0;
-        break;
-    case DW_OP_const1u:
-        next.value = bytes_u8(e);
-        break;
-    case DW_OP_const1s:
-        next.value = (int8_t)bytes_u8(e);
-        break;
-    case DW_OP_const2u:
-        next.value = bytes_u16(e);
-        break;
-    case DW_OP_const2s:
-        next.value = (int16_t)bytes_u16(e);
-        break;
-    case DW_OP_const4u:
-        next.value = bytes_u32(e);
-        break;
-    case DW_OP_const4s:
-        next.value = (int32_t)bytes_u32(e);
-        break;
-    case DW_OP_constu:
-        next.value = (int64_t)bytes_uleb(e);
-        break;
-    case DW_OP_consts:
-        next.value = bytes_sleb(e);
-        break;
     default:
-        return false;
+        if (*depth == OPERANDS_MAX || !read_operand(e, op, &next))
+            return false;
+        stack[(*depth)++] = next;
+        return true;
     }
-    if (*depth == OPERANDS_MAX)
-        return false;
-    stack[(*depth)++] = next;
-    return true;
 }
 
 /* What linkers write for a PLT: rsp + 8 + ((rip & 15) >= threshold) * 8. */
@@ -203,24 +218,34 @@ static void set_cfa(struct run *r, struct unwind_rule rule)
     r->changed = true;
 }
 
-/* The offset, or the register, of a CFA that is a register and an offset. */
-static void change_cfa(struct run *r, bool change_offset, int64_t offset, bool change_register, uint64_t number)
+/* The offset of a CFA that is a register and an offset. */
+static void set_cfa_offset(struct run *r, int64_t offset)
 {
-    struct unwind_rule *cfa = &r->rules.wide.cfa;
+    const struct unwind_rule *cfa = &r->rules.wide.cfa;
 
     if (cfa->kind != UNWIND_VALUE)
         r->broken = true;
     else
-        set_cfa(r, make_rule(r, UNWIND_VALUE, change_register ? number : cfa->base, change_offset ? offset : cfa->offset));
+        set_cfa(r, make_rule(r, UNWIND_VALUE, cfa->base, offset));
 }
 
-static int64_t factor(struct run *r, int64_t offset)
+/* The register of such a CFA. */
+static void set_cfa_register(struct run *r, uint64_t number)
 {
-    int64_t result;
+    const struct unwind_rule *cfa = &r->rules.wide.cfa;
 
-    if (__builtin_mul_overflow(offset, r->fde->data_align, &result))
-        return INT64_MAX;
-    return result;
+    if (cfa->kind != UNWIND_VALUE)
+        r->broken = true;
+    else
+        set_cfa(r, make_rule(r, UNWIND_VALUE, number, cfa->offset));
+}
+
+static void remember_state(struct run *r)
+{
+    if (r->depth == REMEMBER_MAX)
+        r->broken = true;
+    else
+        r->remembered[r->depth++] = r->rules;
 }
 
 static void restore_state(struct run *r)
@@ -231,6 +256,15 @@ static void restore_state(struct run *r)
     }
     r->rules = r->remembered[--r->depth];
     r->changed = true;
+}
+
+/* Gives a register the rule that the initial program left it. */
+static void restore_rule(struct run *r, uint64_t number)
+{
+    if (!r->initial)
+        r->broken = true;
+    else
+        set_rule(r, number, *rule_of(r, (struct unwind_rules *)r->initial, number));
 }
 
 static void set_location(struct run *r)
@@ -245,68 +279,46 @@ static void set_location(struct run *r)
         r->pc = to;
 }
 
+/* The rule that an instruction gives a register, behind the register's number. Any other instruction breaks the format. */
+static struct unwind_rule read_rule(struct run *r, uint8_t op)
+{
+    struct bytes *b = &r->b;
+
+    switch (op) {
+    case DW_CFA_offset_extended:
+        return make_factored(r, UNWIND_MEMORY, (int64_t)bytes_uleb(b));
+    case DW_CFA_offset_extended_sf:
+        return make_factored(r, UNWIND_MEMORY, bytes_sleb(b));
+    case DW_CFA_GNU_negative_offset_extended:
+        return make_factored(r, UNWIND_MEMORY, -(int64_t)(bytes_uleb(b) & INT64_MAX));
+    case DW_CFA_val_offset:
+        return make_factored(r, UNWIND_VALUE, (int64_t)bytes_uleb(b));
+    case DW_CFA_val_offset_sf:
+        return make_factored(r, UNWIND_VALUE, bytes_sleb(b));
+    case DW_CFA_undefined:
+        return (struct unwind_rule){.kind = UNWIND_UNDEFINED};
+    case DW_CFA_same_value:
+        return (struct unwind_rule){.kind = UNWIND_SAME};
+    case DW_CFA_register:
+        return make_rule(r, UNWIND_VALUE, bytes_uleb(b), 0);
+    case DW_CFA_expression:
+        return take_address(r, b);
+    case DW_CFA_val_expression:
+        return take_expression(r, b, true);
+    default:
+        r->broken = true;
+        return (struct unwind_rule){.kind = RULE_OTHER};
+    }
+}
+
+/* Instructions that define the CFA, and those that stand alone; all others begin with a register. */
 static void run_extended(struct run *r, uint8_t op)
 {
     struct bytes *b = &r->b;
-    uint64_t number, other;
+    uint64_t number;
 
     switch (op) {
     case DW_CFA_nop:
-        break;
-    case DW_CFA_offset_extended:
-        number = bytes_uleb(b);
-        set_rule(r, number, make_factored(r, UNWIND_MEMORY, (int64_t)bytes_uleb(b)));
-        break;
-    case DW_CFA_offset_extended_sf:
-        number = bytes_uleb(b);
-        set_rule(r, number, make_factored(r, UNWIND_MEMORY, bytes_sleb(b)));
-        break;
-    case DW_CFA_GNU_negative_offset_extended:
-        number = bytes_uleb(b);
-        set_rule(r, number, make_factored(r, UNWIND_MEMORY, -(int64_t)(bytes_uleb(b) & INT64_MAX)));
-        break;
-    case DW_CFA_val_offset:
-        number = bytes_uleb(b);
-        set_rule(r, number, make_factored(r, UNWIND_VALUE, (int64_t)bytes_uleb(b)));
-        break;
-    case DW_CFA_val_offset_sf:
-        number = bytes_uleb(b);
-        set_rule(r, number, make_factored(r, UNWIND_VALUE, bytes_sleb(b)));
-        break;
-    case DW_CFA_restore_extended:
-        number = bytes_uleb(b);
-        if (!r->initial)
-            r->broken = true;
-        else
-            set_rule(r, number, *rule_of(r, (struct unwind_rules *)r->initial, number));
-        break;
-    case DW_CFA_undefined:
-        set_rule(r, bytes_uleb(b), (struct unwind_rule){.kind = UNWIND_UNDEFINED});
-        break;
-    case DW_CFA_same_value:
-        set_rule(r, bytes_uleb(b), (struct unwind_rule){.kind = UNWIND_SAME});
-        break;
-    case DW_CFA_register:
-        number = bytes_uleb(b);
-        other = bytes_uleb(b);
-        set_rule(r, number, make_rule(r, UNWIND_VALUE, other, 0));
-        break;
-    case DW_CFA_expression:
-        number = bytes_uleb(b);
-        set_rule(r, number, take_address(r, b));
-        break;
-    case DW_CFA_val_expression:
-        number = bytes_uleb(b);
-        set_rule(r, number, take_expression(r, b, true));
-        break;
-    case DW_CFA_remember_state:
-        if (r->depth == REMEMBER_MAX)
-            r->broken = true;
-        else
-            r->remembered[r->depth++] = r->rules;
-        break;
-    case DW_CFA_restore_state:
-        restore_state(r);
         break;
     case DW_CFA_def_cfa:
         number = bytes_uleb(b);
@@ -317,22 +329,32 @@ static void run_extended(struct run *r, uint8_t op)
         set_cfa(r, make_rule(r, UNWIND_VALUE, number, factor(r, bytes_sleb(b))));
         break;
     case DW_CFA_def_cfa_register:
-        change_cfa(r, false, 0, true, bytes_uleb(b));
+        set_cfa_register(r, bytes_uleb(b));
         break;
     case DW_CFA_def_cfa_offset:
-        change_cfa(r, true, (int64_t)bytes_uleb(b), false, 0);
+        set_cfa_offset(r, (int64_t)bytes_uleb(b));
         break;
     case DW_CFA_def_cfa_offset_sf:
-        change_cfa(r, true, factor(r, bytes_sleb(b)), false, 0);
+        set_cfa_offset(r, factor(r, bytes_sleb(b)));
         break;
     case DW_CFA_def_cfa_expression:
         set_cfa(r, take_expression(r, b, false));
+        break;
+    case DW_CFA_remember_state:
+        remember_state(r);
+        break;
+    case DW_CFA_restore_state:
+        restore_state(r);
+        break;
+    case DW_CFA_restore_extended:
+        restore_rule(r, bytes_uleb(b));
         break;
     case DW_CFA_GNU_args_size:
         bytes_uleb(b);
         break;
     default:
-        r->broken = true;
+        number = bytes_uleb(b);
+        set_rule(r, number, read_rule(r, op));
         break;
     }
 }
@@ -351,10 +373,7 @@ static bool run_instruction(struct run *r)
         set_rule(r, low, make_factored(r, UNWIND_MEMORY, (int64_t)bytes_uleb(&r->b)));
         return false;
     case DW_CFA_restore:
-        if (!r->initial)
-            r->broken = true;
-        else
-            set_rule(r, low, *rule_of(r, (struct unwind_rules *)r->initial, low));
+        restore_rule(r, low);
         return false;
     default:
         switch (op) {
@@ -404,8 +423,8 @@ bool unwind_program_initial(const struct machine *machine, const struct cfi_sect
 }
 
 enum unwind_program_result unwind_program_run(const struct machine *machine, const struct cfi_section *s,
-                                              const struct cfi_fde *fde, const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
-                                              uint64_t *broken_pc)
+                                              const struct cfi_fde *fde, const struct unwind_rules *initial,
+                                              unwind_rules_fn row, void *ctx, uint64_t *broken_pc)
 {
     struct run r;
     uint64_t from = fde->start;

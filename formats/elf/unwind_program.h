@@ -42,7 +42,7 @@ enum unwind_program_result {
 bool unwind_program_initial(const struct machine *machine, const struct cfi_section *s, const struct cfi_fde *fde,
                             struct unwind_rules *out);
 enum unwind_program_result unwind_program_run(const struct machine *machine, const struct cfi_section *s,
-                                              const struct cfi_fde *fde, const struct unwind_rules *initial, unwind_rules_fn row, void *ctx,
-                                              uint64_t *broken_pc);
+                                              const struct cfi_fde *fde, const struct unwind_rules *initial,
+                                              unwind_rules_fn row, void *ctx, uint64_t *broken_pc);
 
 #endif

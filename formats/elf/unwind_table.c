@@ -27,8 +27,8 @@ struct fde_ref {
 #define FDE_DEBUG (1u << 31)
 
 struct initial {
-    uint64_t cie_1; /* twice the CIE's offset, plus 1 in .debug_frame, plus 1; 0: unused */
-    bool good;
+    uint64_t cie_offset; /* in its section, bytes */
+    bool used, debug_frame, good;
     struct unwind_rules rules;
 };
 
@@ -193,13 +193,14 @@ static const struct initial *find_initial(struct builder *b, const struct cfi_se
 {
     struct initial *initial = &b->initials[fde->cie_offset / 4 % INITIALS];
 
-    uint64_t cie_1 = 2 * fde->cie_offset + section->debug_frame + 1;
-
-    if (initial->cie_1 != cie_1) {
-        initial->cie_1 = cie_1;
-        initial->good = fde->cie_program_len <= b->work_left && unwind_program_initial(b->file.machine, section, fde, &initial->rules);
-        b->work_left -= fde->cie_program_len <= b->work_left ? fde->cie_program_len : b->work_left;
-    }
+    if (initial->used && initial->cie_offset == fde->cie_offset && initial->debug_frame == section->debug_frame)
+        return initial;
+    initial->used = true;
+    initial->cie_offset = fde->cie_offset;
+    initial->debug_frame = section->debug_frame;
+    initial->good = fde->cie_program_len <= b->work_left &&
+                    unwind_program_initial(b->file.machine, section, fde, &initial->rules);
+    b->work_left -= fde->cie_program_len <= b->work_left ? fde->cie_program_len : b->work_left;
     return initial;
 }
 
