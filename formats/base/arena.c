@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks in a list, the newest first; a piece is cut from the newest, or begins another. */
 #include "formats/base/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks double: there are programs with an arena or three for each of thousands of processes. */
+/* Chunks double from a small size: a host may have thousands of processes with an arena or three each. */
 enum { CHUNK_MIN_BYTES = 1024 - 32, CHUNK_MAX_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
 
 struct arena_chunk {

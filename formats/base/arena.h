@@ -16,11 +16,11 @@ struct arena {
     size_t total_bytes;
 };
 
-/* NULL when memory ran out. */
+/* These return memory that lives until arena_deinit(); NULL: out of memory. */
 void *arena_alloc(struct arena *a, size_t len_bytes);
 void *arena_calloc(struct arena *a, size_t count, size_t size_bytes);
 void *arena_dup(struct arena *a, const void *data, size_t len_bytes);
-/* With a NUL behind it. */
+/* A copy with a NUL behind it. */
 char *arena_strndup(struct arena *a, const char *s, size_t len_bytes);
 void arena_deinit(struct arena *a);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One block that doubles when it is full. Appending to a bad buffer does nothing. */
 #include "formats/base/buf.h"
 
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /*
  * A growing byte buffer, for encoding and for text.
  *
- * Appending never fails visibly: when memory runs out the buffer becomes `bad`
- * and stays so, and the owner checks once, where the result is used. {0} is an
- * empty buffer; buf_deinit() frees it.
+ * Appending returns nothing: when memory runs out the buffer becomes `bad` and stays
+ * so, and the owner checks once, where the result is used. {0} is an empty buffer;
+ * buf_deinit() frees it. Numbers are little endian.
  */
 #ifndef FORMATS_BASE_BUF_H
 #define FORMATS_BASE_BUF_H
@@ -24,13 +24,14 @@ static inline void buf_clear(struct buf *b)
 {
     b->len_bytes = 0;
 }
-/* Room for `len_bytes` more at the end; NULL when memory ran out. Does not change the length. */
+/* Makes room for `len_bytes` more at the end and returns where it is; NULL: out of memory. The length stays. */
 uint8_t *buf_reserve(struct buf *b, size_t len_bytes);
 void buf_put(struct buf *b, const void *data, size_t len_bytes);
 void buf_put_u8(struct buf *b, uint8_t v);
 void buf_put_u16(struct buf *b, uint16_t v);
 void buf_put_u32(struct buf *b, uint32_t v);
 void buf_put_u64(struct buf *b, uint64_t v);
+/* Unsigned LEB128, and zigzag over it for signed numbers (bytes.h reads both). */
 void buf_put_uleb(struct buf *b, uint64_t v);
 void buf_put_zigzag(struct buf *b, int64_t v);
 void buf_put_str(struct buf *b, const char *s);

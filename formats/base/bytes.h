@@ -36,7 +36,7 @@ static inline size_t bytes_offset(const struct bytes *b)
     return (size_t)(b->pos - b->start);
 }
 
-/* `len_bytes` bytes in place, or NULL. */
+/* Returns the next `len_bytes` in place and moves behind them, or NULL. */
 static inline const uint8_t *bytes_take(struct bytes *b, uint64_t len_bytes)
 {
     const uint8_t *p = b->pos;

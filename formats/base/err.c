@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Errors on the heap, but for the one that says there is no memory, which is static. */
 #include "formats/base/err.h"
 
 #include <errno.h>

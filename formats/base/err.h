@@ -23,7 +23,7 @@ enum error_code {
     ERROR_NOT_FOUND,
     ERROR_PERMISSION,
     ERROR_UNSUPPORTED,  /* this host or build cannot do it */
-    ERROR_LIMIT,        /* a bound of ours was reached */
+    ERROR_LIMIT,        /* larger than what we are ready to read */
 };
 
 struct error {
@@ -31,28 +31,29 @@ struct error {
     int os_errno;    /* 0 where no system call was involved */
     bool has_offset;
     uint64_t offset; /* bytes from the start of `path` */
-    char *path;      /* NULL when no file is concerned */
+    char *path;      /* NULL when it is not about a file */
     char *message;
 };
 
 #define ERR_PRINTF(f, a) __attribute__((format(printf, f, a), warn_unused_result))
 
 struct error *error_create(enum error_code code, const char *fmt, ...) ERR_PRINTF(2, 3);
-/* With the text of errno `os_errno` appended; the code is ERROR_IO, or PERMISSION, NO_MEMORY or NOT_FOUND where errno says so. */
+/* Appends strerror(os_errno). The code is ERROR_PERMISSION, _NO_MEMORY or _NOT_FOUND by errno, else ERROR_IO. */
 struct error *error_os(int os_errno, const char *fmt, ...) ERR_PRINTF(2, 3);
 /* The same about a file; `path` is copied. */
 struct error *error_file(int os_errno, const char *path, const char *fmt, ...) ERR_PRINTF(3, 4);
-/* About `path` as a whole, where no system call failed. */
+/* About the file `path`, where no system call failed. */
 struct error *error_path(enum error_code code, const char *path, const char *fmt, ...) ERR_PRINTF(3, 4);
-/* About bytes at `offset` of `path`. */
+/* About the bytes at `offset` of the file `path`. */
 struct error *error_at(enum error_code code, const char *path, uint64_t offset, const char *fmt, ...) ERR_PRINTF(4, 5);
+/* A static object: needs no memory, and error_destroy() leaves it alone. */
 struct error *error_no_memory(void);
 
-/* "PATH: offset N: message", in a buffer of the error's own, valid until it is destroyed. */
+/* "PATH: offset N: message". The string lives until error_destroy(). */
 const char *error_text(struct error *err);
 void error_destroy(struct error *err);
 
-/* Passes an error on to the caller. */
+/* Returns from the calling function if `expr` is an error. */
 #define TRY(expr)                         \
     do {                                  \
         struct error *try_err_ = (expr);  \

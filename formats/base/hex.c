@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One digit for each half of a byte. */
 #include "formats/base/hex.h"
 
 #include <string.h>

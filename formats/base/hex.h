@@ -12,9 +12,9 @@ struct hex {
     char text[2 * HEX_MAX_BYTES + 1];
 };
 
-/* Lower case; of more than HEX_MAX_BYTES bytes, the first of them. */
+/* In lower case. Only the first HEX_MAX_BYTES bytes are taken. */
 struct hex hex_of(const void *bytes, size_t len_bytes);
-/* The bytes that the digits of `text` give, two digits each; what is no digit is passed over. Returns how many, at most `max`. */
+/* Reads two digits for each byte, skipping any other character. Returns how many bytes were read, at most `max`. */
 size_t hex_read(const char *text, uint8_t *out, size_t max);
 
 #endif

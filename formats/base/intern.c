@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An open-addressing table of ids, beside an array of the strings by id; hashes are xxh3. */
 #define XXH_INLINE_ALL
 #include "formats/base/intern.h"
 

@@ -26,22 +26,23 @@ struct intern {
     struct arena arena;
     struct intern_entry *entries; /* by id */
     uint32_t count, cap;
-    uint32_t *slots; /* id + 1, or 0 */
+    uint32_t *slots; /* an id, counted from 1; 0: empty */
     uint32_t slot_count;
 };
 
 void intern_deinit(struct intern *t);
 /* Forgets all entries and ids. */
 void intern_clear(struct intern *t);
-/* The id of these bytes, new or known; `*added` (may be NULL) says which. INTERN_NONE: out of memory. */
+/* The id of these bytes, which are added if they are new; *added (may be NULL) says so. INTERN_NONE: out of memory. */
 uint32_t intern_id(struct intern *t, const void *data, uint32_t len_bytes, bool *added);
-/* The id if known, else INTERN_NONE. */
+/* INTERN_NONE: these bytes have not been added. */
 uint32_t intern_find(const struct intern *t, const void *data, uint32_t len_bytes);
-/* Memory in use. */
+/* Memory in use, in bytes. */
 static inline size_t intern_bytes(const struct intern *t)
 {
     return t->arena.total_bytes + t->cap * sizeof *t->entries + t->slot_count * sizeof *t->slots;
 }
+/* The bytes of an id. The entry stays valid until an id is added, its `data` until the table is cleared. */
 static inline const struct intern_entry *intern_get(const struct intern *t, uint32_t id)
 {
     return &t->entries[id];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keys are mixed by MurmurHash3's finalizer; the table doubles when it is half full. */
 #include "formats/base/map.h"
 
 #include <stdlib.h>

@@ -21,10 +21,11 @@ struct map {
 
 void map_deinit(struct map *m);
 void map_clear(struct map *m);
-/* Where the value of `key` lies, or NULL. Valid until the next change. */
+/* A pointer to the value of `key`, or NULL; valid until the next change. */
 uint64_t *map_get(const struct map *m, uint64_t key);
-/* Sets it; false when memory ran out. */
+/* Adds `key` or replaces its value; false: out of memory. */
 bool map_set(struct map *m, uint64_t key, uint64_t value);
+/* Does nothing when the key is not there. */
 void map_remove(struct map *m, uint64_t key);
 
 #endif

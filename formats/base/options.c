@@ -56,7 +56,7 @@ static void parser_init(struct parser *p, const struct option_row *rows, bool st
     }
 }
 
-/* The row of what getopt_long() found; NULL: none. */
+/* The row of what getopt_long() found, or NULL. */
 static const struct option_row *parser_row(const struct parser *p, int found)
 {
     if (found >= FIRST_ROW)
@@ -78,7 +78,7 @@ static struct error *refuse_unknown(const struct parser *p, const char *word)
     return error_create(ERROR_USAGE, "unknown option %.*s", len, word);
 }
 
-/* Is the name one of the list, whose names spaces separate? */
+/* Is the name in the list, which is separated by spaces? */
 static bool is_listed(const char *list, const char *name)
 {
     for (size_t len; *list; list += len + strspn(list + len, " ")) {
@@ -89,7 +89,7 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* The first option of the list that was given; NULL: none was. */
+/* The first option of the list that was given, or NULL. */
 static const char *given_of(const struct parser *p, const char *list)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -123,7 +123,7 @@ static struct error *check_together(const struct parser *p)
         if (row->with && !given_of(p, row->with)) {
             struct buf list = {0};
             put_list(&list, row->with);
-            struct error *err = error_create(ERROR_USAGE, "--%s goes with %s only", row->name, buf_cstr(&list));
+            struct error *err = error_create(ERROR_USAGE, "--%s needs %s", row->name, buf_cstr(&list));
             buf_deinit(&list);
             return err;
         }
@@ -138,7 +138,7 @@ struct error *options_read(const struct option_row *rows, int argc, char **argv,
 
     parser_init(&p, rows, stop_early);
     opterr = 0;
-    optind = 0; /* begins anew, also when something was read before */
+    optind = 0; /* getopt_long() starts afresh: it may have read another command line before */
     while ((found = getopt_long(argc, argv, p.letters, p.longs, NULL)) != -1) {
         const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
         if (found == ':')
@@ -300,7 +300,7 @@ struct error *option_set_duration(const struct option_row *row, const char *argu
             seconds = units[i].seconds;
     }
     v *= seconds;
-    /* Nanoseconds fit 64 bits, and 0 would be no limit at all. */
+    /* The upper bound keeps nanoseconds within 64 bits; 0 is refused, since it would mean no limit. */
     if (rest == argument || !(v >= 1e-9 && v <= 1e9))
         return option_refuse(row, argument);
     *ns = (uint64_t)(v * 1e9);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes to PATH.XXXXXX beside the file and renames it at the end, so that PATH is never half written. */
 #include "formats/base/output.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static struct error *open_direct(const char *path, struct output *out)
     return out->file ? NULL : error_file(errno, path, "cannot be opened for writing");
 }
 
-/* The place itself where it exists, as it may be a link; its mode is kept, too. */
+/* An existing file keeps its mode, and where `path` is a link the file that it leads to is replaced. */
 static struct error *open_beside(const char *path, const struct stat *st, struct output *out)
 {
     mode_t mode = st ? st->st_mode & 07777 : NEW_FILE_MODE & ~file_mask();
@@ -39,7 +40,7 @@ static struct error *open_beside(const char *path, const struct stat *st, struct
         int why = errno;
         free(out->temporary);
         out->temporary = NULL;
-        /* The folder may be closed to us, the file not. */
+        /* We may write the file but not create another in its folder. */
         return st && (why == EACCES || why == EPERM || why == EROFS)
                    ? open_direct(path, out)
                    : error_file(why, path, "cannot be opened for writing");
@@ -102,7 +103,7 @@ struct error *output_finish(struct output *out)
                    : error_path(ERROR_IO, out->name, "could not be written");
     if (out->temporary) {
         if (rename(out->temporary, out->place) < 0)
-            return error_file(errno, out->name, "could not be put in place");
+            return error_file(errno, out->name, "could not be renamed to this from its temporary name");
         free(out->temporary);
         out->temporary = NULL;
     }

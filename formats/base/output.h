@@ -15,17 +15,17 @@
 struct output {
     FILE *file;
     const char *name; /* for messages: borrowed, or "standard output" */
-    char *place;      /* where it is to be, links followed; NULL when written in place */
-    char *temporary;
+    char *place;      /* the final path, links followed; NULL: written in place */
+    char *temporary;  /* the path that is written until then; NULL: none */
 };
 
-/* `path` NULL is standard output. */
+/* `path` NULL: standard output. `path` is borrowed until output_deinit(). Nothing to deinit after an error. */
 struct error *output_open(const char *path, struct output *out);
-/* An error met while writing, with the output's name if writing is what failed. */
+/* Returns `err`, with the output's name added if writing to the output is what failed. Takes NULL. */
 struct error *output_blame(const struct output *out, struct error *err);
-/* Flushes, closes and puts it in its place; then there is nothing left but output_deinit(). */
+/* Flushes, closes and renames the file to its final path. Only output_deinit() may follow. */
 struct error *output_finish(struct output *out);
-/* Without output_finish() before it, nothing is left behind. */
+/* Without output_finish() before it, what was written to a regular file is removed. */
 void output_deinit(struct output *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies what utf8.h calls a printable character, escapes every other byte. */
 #include "formats/base/printable.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the main functions of both programs share, and nobody else includes: exit codes, and how errors are printed.
+ * For main.c of both programs only: exit codes, and how errors are printed.
  */
 #ifndef FORMATS_BASE_PROGRAM_H
 #define FORMATS_BASE_PROGRAM_H
@@ -12,7 +12,7 @@
 
 enum exit_code { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
 
-/* Prints the error, which it takes, and gives the exit code that it stands for. */
+/* Prints the error, destroys it and returns its exit code. */
 static inline int program_fail(const char *program, struct error *err)
 {
     int code = err->code == ERROR_USAGE ? EXIT_USAGE : EXIT_FAILED;
@@ -22,7 +22,7 @@ static inline int program_fail(const char *program, struct error *err)
     return code;
 }
 
-/* The same for a command line that is not understood: says where to read on. */
+/* The same for an error in the command line: points to --help. */
 static inline int program_usage(const char *program, struct error *err)
 {
     bool usage = err->code == ERROR_USAGE;
@@ -33,7 +33,7 @@ static inline int program_usage(const char *program, struct error *err)
     return code;
 }
 
-/* After the last thing that was printed: a full disk is an error. */
+/* Call it after the last output to stdout: flushes it, and reports what could not be written (a full disk). */
 static inline int program_end_output(const char *program)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

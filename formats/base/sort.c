@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A merge sort from the bottom up, between two buffers. */
 #include "formats/base/sort.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Merges neighbours of one, two, four … from the bottom up, between two buffers. */
+/* In each round two neighbouring runs of `width` items become one. */
 bool sort_stable(void *data, size_t count, size_t size_bytes, int (*compare)(const void *, const void *))
 {
     if (count < 2)

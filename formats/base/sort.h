@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* `compare` as for qsort(). False when memory ran out: nothing is changed then. */
+/* `compare` is qsort()'s. False: out of memory, and nothing was changed. */
 bool sort_stable(void *data, size_t count, size_t size_bytes, int (*compare)(const void *, const void *));
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* O_TMPFILE where the file system has it, else a file that is unlinked at once. */
 #include "formats/base/temporary.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static int open_nameless(void)
     char *path;
     int fd = open(temporary_folder(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 
-    if (fd < 0) { /* not every file system can */
+    if (fd < 0) { /* some file systems lack O_TMPFILE */
         if (asprintf(&path, "%s/pysym.XXXXXX", temporary_folder()) < 0) {
             errno = ENOMEM;
             return -1;
@@ -48,7 +49,8 @@ struct error *temporary_open(int *out)
     if (fd >= 0)
         return NULL;
     int why = errno;
-    struct error *err = error_file(why, temporary_folder(), "no temporary file can be made");
+    struct error *err = error_file(why, temporary_folder(),
+                                   "cannot create a temporary file here (TMPDIR chooses another folder)");
     errno = why;
     return err;
 }

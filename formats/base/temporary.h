@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporary files without a name, in TMPDIR or /tmp: they are gone with the process, however it ends.
+ * Temporary files without a name, in TMPDIR or /tmp: the kernel removes them when the process ends, however it ends.
  */
 #ifndef FORMATS_BASE_TEMPORARY_H
 #define FORMATS_BASE_TEMPORARY_H
@@ -9,9 +9,9 @@
 
 #include "formats/base/err.h"
 
-/* Where they are made; a string of the environment. */
+/* The folder that they are created in: $TMPDIR or "/tmp". Borrowed from the environment. */
 const char *temporary_folder(void);
-/* Open to be read and written, never one of the standard streams. *fd is -1 after an error, and errno says why. */
+/* Creates one and opens it for reading and writing, as a descriptor above 2. After an error *fd is -1 and errno is set. */
 struct error *temporary_open(int *fd);
 
 #endif

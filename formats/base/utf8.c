@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8 as RFC 3629 defines it: shortest forms only, no surrogates, nothing above U+10FFFF. */
 #include "formats/base/utf8.h"
 
 enum { REPLACEMENT = 0xfffd };
 
-/* The length of the sequence that begins with a byte; 0: none does. */
+/* The length of a sequence by its first byte; 0: no sequence begins so. */
 static size_t length_of(uint8_t lead)
 {
     return lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text from elsewhere: other people's processes, files, archives.
+ * UTF-8 of text from elsewhere: other people's processes, files, archives.
  */
 #ifndef FORMATS_BASE_UTF8_H
 #define FORMATS_BASE_UTF8_H
@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length of the UTF-8 sequence at `s`, where `len` > 0 bytes are; its code point to *code. 0: it is none. */
+/* Decodes the sequence at `s`, of `len` > 0 bytes: its code point to *code; returns its length, 0 if it is not valid. */
 size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code);
-/* The bytes of a code point to `out`, and how many; what is no character (a surrogate, too large) becomes U+FFFD. */
+/* Encodes a code point; returns the length. Surrogates and numbers above U+10FFFF become U+FFFD. */
 size_t utf8_encode(uint32_t code, uint8_t out[4]);
-/* Whether a sequence begins at `s` whose last bytes are behind the end of the `len` > 0 bytes. */
+/* Do the `len` > 0 bytes at `s` begin a sequence whose last bytes are missing? */
 bool utf8_is_cut(const uint8_t *s, size_t len);
-/* Ends a line somewhere, or could drive a terminal: C0, DEL, C1, and what ends lines in JavaScript. */
+/* Could it end a line or control a terminal? C0, DEL, C1, and U+2028 and U+2029, which end lines in JavaScript. */
 bool utf8_is_control(uint32_t code);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A typed growing array: VEC(struct thing) things = {0}; VEC_PUSH(&things, t).
- * VEC_PUSH gives false when memory ran out; the array then stays as it was.
+ * {0} is an empty array; VEC_DEINIT frees it. VEC_RESERVE and VEC_PUSH are false when memory
+ * ran out; the array then stays as it was.
  */
 #ifndef FORMATS_BASE_VEC_H
 #define FORMATS_BASE_VEC_H
@@ -35,6 +36,7 @@ static inline bool vec_grow_(void **data, size_t *cap, size_t need, size_t size_
     return true;
 }
 
+/* Makes room for `need` items in all. */
 #define VEC_RESERVE(v, need) \
     ((size_t)(need) <= (v)->cap || vec_grow_((void **)&(v)->data, &(v)->cap, (need), sizeof *(v)->data))
 #define VEC_PUSH(v, item) (VEC_RESERVE(v, (v)->count + 1) ? ((v)->data[(v)->count++] = (item), true) : false)
@@ -46,7 +48,7 @@ static inline void vec_extend_zero_(void *data, size_t *count, size_t size_bytes
     memset((char *)data + *count * size_bytes, 0, (count_new - *count) * size_bytes);
     *count = count_new;
 }
-/* Makes it hold `count_new` items at least, the new ones zero: for caches by id. False when memory ran out. */
+/* Grows the array to `count_new` items at least, new ones zeroed: for caches by id. False: out of memory. */
 #define VEC_EXTEND_ZERO(v, count_new) \
     (VEC_RESERVE(v, count_new) ? (vec_extend_zero_((v)->data, &(v)->count, sizeof *(v)->data, count_new), true) : false)
 

@@ -231,7 +231,7 @@ def test_perf_script_of_pipes(make, pysym, tmp_path):
         assert good(pysym("-", "-f", "perf-script", stdin=stream)) == want
     done = through_pipe(pysym, trace, "-f", "perf-script", env={**environment, "TMPDIR": str(tmp_path / "none")})
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr == f"pysym: {tmp_path}/none: no temporary file can be made: No such file or directory\n"
+    assert done.stderr == f"pysym: {tmp_path}/none: cannot create a temporary file here (TMPDIR chooses another folder): No such file or directory\n"
     done = through_pipe(pysym, trace, "-f", "perf-script", env=environment,
                         restore_signals=False,  # too large is an error then, no signal
                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))

@@ -123,7 +123,7 @@ static void test_refused(void **state)
         {"--colour blue", "--colour wants red or green, not 'blue'"},
         {"--ids 1,,2", "--ids wants numbers, not '1,,2'"},
         {"--ids 1,", "--ids wants numbers, not '1,'"},
-        {"--on", "--on goes with --text or --number only"},
+        {"--on", "--on needs --text or --number"},
     };
     struct target t;
     int rest;
