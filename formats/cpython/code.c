@@ -3,10 +3,10 @@
  * Reads code objects out of a target's memory, and turns their strings into UTF-8.
  *
  * A str of 3.3 and later stores its characters in 1, 2 or 4 bytes each, whichever suffices for
- * all of them, right behind its header; which header (the ASCII or the longer one) and how wide
- * is told by bits in `state`. Bytes objects, and names in 2.7, are a length and bytes. The
- * target runs while we read, so any of it may be garbage: lengths are checked against what
- * such objects can sensibly have before anything is allocated.
+ * all of them, right behind its header; bits in `state` say which header (the ASCII or the longer
+ * one) and how wide. Bytes objects, and names in 2.7, are a length and bytes. The target runs
+ * while we read, so any of it may be garbage: lengths are checked against a bound for such
+ * objects before anything is allocated.
  */
 #include "formats/cpython/code.h"
 
@@ -16,7 +16,7 @@
 #include "formats/base/utf8.h"
 #include "formats/cpython/version.h"
 
-/* No name, line table or bytecode is longer; a longer one is garbage. */
+/* A longer name, line table or bytecode is garbage. */
 #define SANE_MAX (1u << 28)
 #define HEADER_MAX_BYTES 512
 
@@ -36,7 +36,7 @@ static uint32_t field_u32(const uint8_t *object, uint16_t offset)
     return v;
 }
 
-/* A part of a code object: where its bytes lie in the storage until that stops moving. */
+/* A part of a code object, by its place in the storage, which may move while it grows. */
 struct part {
     uint32_t form;
     uint64_t len; /* characters, or bytes of a line table */
@@ -139,7 +139,7 @@ bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, ui
     return true;
 }
 
-/* Bytes of a character; 0 for a form that is none. */
+/* Bytes of a character; 0 for a form that does not exist. */
 static uint32_t char_bytes_of(uint32_t form)
 {
     return form == 1 || form == 2 || form == 4 ? form : form == 8 ? 1 : 0;
@@ -168,8 +168,8 @@ static void put_char(struct buf *out, uint32_t c)
 }
 
 /*
- * Bytes that are UTF-8 more often than not: what is valid stays, every other byte becomes U+FFFD. A character
- * that the end cuts through is dropped when the string was `cut` there.
+ * Bytes that are probably UTF-8: valid sequences stay, every other byte becomes U+FFFD. If the string was `cut`, a
+ * character that lost its end there is dropped.
  */
 static void put_utf8(const uint8_t *p, uint64_t len, bool cut, struct buf *out)
 {

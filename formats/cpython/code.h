@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code objects: from raw memory to facts (pycap), from facts to text (pysym).
+ * Code objects: read from a target's memory (pycap), turned into names and source positions (pysym).
  */
 #ifndef FORMATS_CPYTHON_CODE_H
 #define FORMATS_CPYTHON_CODE_H
@@ -14,21 +14,21 @@
 
 /*
  * Reads `len_bytes` of the target's memory at `address`; false when any of it cannot be read.
- * The same shape serves BPF-copied memory, process_vm_readv and recorded address spaces.
+ * It may read with process_vm_readv, from a copy that BPF made, or from a recorded address space.
  */
 typedef bool (*py_read_fn)(void *ctx, uint64_t address, void *out, uint64_t len_bytes);
 
-/* A string, or a table of bytes. `data` is borrowed. */
+/* A string, or a table of bytes (form 1). `data` is borrowed. */
 struct py_string {
-    uint32_t form; /* 0: could not be read; 1, 2, 4: bytes a character (Latin-1, UCS-2, UCS-4); 8: bytes of unknown encoding */
-    uint64_t len;  /* characters it has in the target; bytes of a table, whose form is 1 */
+    uint32_t form; /* 0: unreadable; 1, 2, 4: bytes a character (Latin-1, UCS-2, UCS-4); 8: bytes of unknown encoding */
+    uint64_t len;  /* characters (of a table: bytes) in the target */
     const uint8_t *data;
-    uint64_t len_bytes; /* of data; fewer than `len` is long where it was cut */
+    uint64_t len_bytes; /* of data; less than `len` needs where it was cut */
 };
 
-/* What is kept of a code object; the same as a CODE record of a trace says. */
+/* What we keep of a code object: the fields of a trace's CODE record. */
 struct py_code {
-    uint32_t python_version; /* PY_VERSION_HEX: says how the line table is encoded */
+    uint32_t python_version; /* PY_VERSION_HEX; the encoding of the line table depends on it */
     bool debug_build, free_threaded;
     int64_t first_line;      /* co_firstlineno */
     uint32_t co_flags;
@@ -37,28 +37,28 @@ struct py_code {
 };
 
 struct py_code_limits {
-    uint32_t string_max_bytes;     /* longer names are cut (and counted by the caller) */
+    uint32_t string_max_bytes;     /* longer names are cut; the caller counts them */
     uint32_t line_table_max_bytes;
 };
 
 /*
- * Reads a code object through `read`. Everything variable lies in `storage`
- * (cleared first). What cannot be read is left as form 0; false only when the header itself cannot be read.
- * A string or table longer than the limit is cut, its full length kept.
+ * Reads a code object through `read`. Strings and tables are put into `storage`, which is cleared first; *out points
+ * into it. One that is longer than its limit is cut and keeps its full length; one that cannot be read has form 0.
+ * False only when the object's own fields cannot be read.
  */
 bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address,
                   const struct py_code_limits *limits, struct buf *storage, struct py_code *out);
-/* Every part that code objects of its version have is there in full length. */
+/* Are all strings and tables that its version has there, in full length? */
 bool py_code_complete(const struct py_code *code);
 
 /*
- * The str at `address` (a bytes object in 2.7) in UTF-8, appended to `out`; cut at so many bytes of its own. False when
- * it cannot be read or is none.
+ * Appends the str at `address` (in 2.7 a bytes object) to `out` as UTF-8, at most `max_bytes` of its own bytes. False
+ * when it cannot be read or is not a str.
  */
 bool py_string_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address, uint32_t max_bytes,
                     struct buf *storage, struct buf *out);
 
-/* A name in UTF-8 (lone surrogates as U+FFFD), appended to `out`; "…" appended where it was cut; "?" when unread. */
+/* Appends a name to `out` as UTF-8, lone surrogates as U+FFFD, and "…" if it was cut; "?" if it is unreadable. */
 void py_string_text(const struct py_string *s, struct buf *out);
 
 struct py_position {
@@ -67,10 +67,9 @@ struct py_position {
     int32_t column, end_column;  /* 0-based UTF-8 byte offsets, as CPython has them */
 };
 /*
- * The source position of the instruction at byte `offset`, by the encoding of code->python_version. Before the
- * first instruction (negative offset), with no line for the instruction, or where the table is missing, cut before
- * it, or of a version that is not known: the nearest line before it in the table, else co_firstlineno; then `exact`
- * is false.
+ * The source position of the instruction at byte `offset` of the bytecode. *exact is false when the table does not say:
+ * the offset is negative (before the first instruction), the instruction has no line, or the table is missing, cut
+ * before it or of an unknown version. Then the line is the nearest one before it in the table, else co_firstlineno.
  */
 struct py_position py_code_position(const struct py_code *code, int64_t offset, bool *exact);
 

@@ -2,10 +2,10 @@
 /*
  * Takes offsets from the interpreter's own table, by debug_offsets.def.
  *
- * The table of debug offsets does not have every field we need (nothing says where
- * _co_firsttraceable or the pthread key are). Those stay as the row of versions.def has them,
- * which holds only as long as their structure is the one that the row describes; so where a
- * structure has such fields, the table must agree with the row, or the interpreter is refused.
+ * The table lacks some fields that we need (_co_firsttraceable, the pthread key). Those keep
+ * the row's offsets, which are right only while their structure is the one that the row
+ * describes. So where a structure has such fields, the table must agree with the row in all
+ * others, or the interpreter is refused.
  */
 #include "formats/cpython/debug_offsets.h"
 
@@ -15,7 +15,7 @@
 #include "formats/base/bytes.h"
 #include "formats/cpython/version.h"
 
-/* What a field lies in; all but the last have their size in the table. */
+/* The structure that a field lies in; the table has the sizes of all but the last. */
 enum owner { RUNTIME, INTERP, TSTATE, FRAME, CODE, OBJECT };
 #define OBJECT_MAX_BYTES 128
 
@@ -45,7 +45,7 @@ static const struct table tables[] = {
 #undef DEBUG_TABLE
 };
 
-/* The table of this minor version; NULL where it has none. */
+/* NULL: this minor version has no table. */
 static const struct table *table_of(uint32_t version_hex)
 {
     uint8_t major = version_hex >> 24, minor = version_hex >> 16;
@@ -75,7 +75,7 @@ struct error *py_debug_offsets_flavour(uint32_t version_hex, const void *offsets
     char text[32];
 
     *free_threaded = false;
-    /* Cookie, version and flavour stand at the same place in every version that has the table. */
+    /* Cookie, version and flavour have the same place in every version of the table. */
     if (offsets && len_bytes >= 24 && memcmp(offsets, "xdebugpy", 8) == 0) {
         uint64_t flag = number_at(offsets, 16), version = number_at(offsets, 8);
         if (version != version_hex || flag > 1)

@@ -2,13 +2,13 @@
 /*
  * Recognises interpreters among ELF files.
  *
- * Most files on a host are none, and every executable mapping comes through here, so the
- * question "is it one?" must cost next to nothing: the hash table of the dynamic symbols says
- * in a handful of small reads that a name is not there (its Bloom filter usually with the
- * first), and the names of the sections say whether an interpreter lies in an executable that
- * exports nothing. Only what passes has its symbol table read.
+ * Every file that a process maps as code comes through here, and few are interpreters, so the
+ * question must be cheap. The hash table of the dynamic symbols says in a handful of small
+ * reads that a name is not there (its Bloom filter usually with the first); section names show
+ * an interpreter in an executable that exports nothing. Only files that pass have their symbol
+ * table read.
  *
- * Nothing in the file is trusted: a bad one is no interpreter.
+ * Nothing in the file is trusted: a bad file does not count as an interpreter.
  */
 #include "formats/cpython/image.h"
 
@@ -21,7 +21,7 @@
 
 #define DEBUG_OFFSETS_MAX 2048
 #define ASYNCIO_TABLE_BYTES 104
-#define ASYNCIO_TASK_MAX 248 /* the frame walk reads so much of a task at most */
+#define ASYNCIO_TASK_MAX 248 /* bytes; the frame walk does not read more of a task */
 
 enum wanted {
     SYM_RUNTIME,
@@ -39,7 +39,7 @@ enum wanted {
     SYM_INTERPRETERS,
     SYM_INTERPRETERS_GET,
     SYM_KEY,
-    SYM_KEY_USER,     /* from 3.15 on it does no more than load the variable */
+    SYM_KEY_USER,     /* a function that reads SYM_KEY; from 3.15 on it loads SYM_TLS_GILSTATE */
     SYM_TLS_GILSTATE,
     SYM_STR_TYPE,
     SYM_INT_TYPE,
@@ -73,8 +73,8 @@ static const char *const wanted_names[SYM_COUNT] = {
 
 struct found {
     struct elf_dynamic dynamic;
-    Elf64_Sym symbols[SYM_COUNT];         /* st_shndx SHN_UNDEF: not there */
-    GElf_Shdr symtab, runtime, asyncio;   /* .symtab, .PyRuntime, .AsyncioDebug; sh_size 0: not there */
+    Elf64_Sym symbols[SYM_COUNT];         /* st_shndx SHN_UNDEF: not found */
+    GElf_Shdr symtab, runtime, asyncio;   /* .symtab, .PyRuntime, .AsyncioDebug; sh_size 0: not found */
 };
 
 static bool has(const struct found *found, enum wanted w)
@@ -110,7 +110,7 @@ static void add_eval_range(struct py_image *img, uint64_t start, uint64_t len_by
         img->eval_ranges[img->eval_range_count++] = (struct py_range){start, start + len_bytes};
 }
 
-/* One pass over .symtab: what is not exported, and the parts of the eval loop that the compiler split off. */
+/* One pass over .symtab, for symbols that are not exported and the parts of the eval loop that the compiler split off. */
 static void read_symtab(const struct elf_file *f, struct found *found, struct py_image *img)
 {
     Elf64_Sym syms[256];
@@ -149,7 +149,7 @@ static struct error *refuse(struct py_image *img, const char *why)
     return img->refused ? NULL : error_no_memory();
 }
 
-/* What up to 3.10 is not said as plainly: up to 3.6 the variables that _PyRuntime took in later. */
+/* Up to 3.10 no symbol gives the version; up to 3.6 there are variables in place of _PyRuntime. */
 static void describe_old(const struct elf_file *f, const struct found *found, struct py_image *img)
 {
     const Elf64_Sym *symbols = found->symbols;
@@ -168,7 +168,7 @@ static void describe_old(const struct elf_file *f, const struct found *found, st
                                                     : py_machine_variable(f, &symbols[SYM_KEY_USER], true, false);
 }
 
-/* The thread-local variables that name a thread's state. */
+/* The thread-local variables that point to the thread's own state. */
 static void find_thread_locals(const struct elf_file *f, const struct found *found, struct py_image *img)
 {
     enum py_state state = img->behaviour->state;
@@ -219,7 +219,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     if (!img->version_hex)
         describe_old(f, found, img);
     if (!img->version_hex)
-        return refuse(img, "stripped so far that its version cannot be told");
+        return refuse(img, "its version cannot be told: the symbols that give it are stripped");
     if (img->eval_range_count == 1) {
         struct py_range cold;
         if (py_machine_cold_part(f, img->eval_ranges[0], &cold))
@@ -228,7 +228,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     img->behaviour = py_behaviour_of(img->version_hex);
     if (img->behaviour) {
         if (has(found, SYM_DEBUG) && img->behaviour->debug_objects_larger)
-            return refuse(img, "a debug build of CPython 3.7 or older, where every object is larger, is not supported");
+            return refuse(img, "debug builds of CPython 3.7 and older are not supported: their objects are larger");
         find_thread_locals(f, found, img);
     }
     struct error *err = py_layout_find(img->version_hex, has(found, SYM_DEBUG), table_len ? table : NULL,
@@ -241,13 +241,13 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         return failed;
     }
     if (!img->runtime_vaddr || !img->code_type_vaddr)
-        return refuse(img, "stripped so far that _PyRuntime or PyCode_Type cannot be found");
+        return refuse(img, "_PyRuntime or PyCode_Type cannot be found: the symbols are stripped");
     return NULL;
 }
 
 /*
- * struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c of 3.14): 8-byte numbers, of which we want where
- * a task has its name and its mark, the sizes of a task and of the thread state, and where that names the running task.
+ * struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c of 3.14): 8-byte numbers. We take the size of a task
+ * and its offsets of name and mark, the size of the thread state and its offset of the running task.
  */
 static void describe_asyncio(const struct elf_file *f, const GElf_Shdr *section, struct py_asyncio *out)
 {
@@ -279,7 +279,7 @@ struct error *py_image_of(const struct elf_file *f, struct py_image *out)
     bool new = elf_find_exported(f, &found.dynamic, wanted_names[SYM_RUNTIME], &found.symbols[SYM_RUNTIME]);
     bool old = !new && elf_find_exported(f, &found.dynamic, wanted_names[SYM_CURRENT_OLD], &found.symbols[SYM_CURRENT_OLD]);
     if (!new && !old && !found.runtime.sh_size) {
-        /* What the interpreter calls to load greenlet: since 1.0, before, and in 2.7. */
+        /* The function that the interpreter calls to load greenlet: since 1.0, before that, and in 2.7. */
         static const char *const init[] = {"PyInit__greenlet", "PyInit_greenlet", "initgreenlet", "init_greenlet"};
         Elf64_Sym sym;
         for (size_t i = 0; i < sizeof init / sizeof *init && !out->switches_stacks; i++)

@@ -3,9 +3,9 @@
  * Where the fields of CPython's structures lie in memory, per version.
  *
  * The frame walk (bpf/python_walk.h) is one piece of code for all versions; what
- * differs stands here, as numbers. Compiled into the BPF program and into user
- * space, so: fixed-width integers only, no padding by accident. Offsets are bytes.
- * PY_NONE marks a field that the version does not have.
+ * differs stands here, as numbers. Compiled for BPF and for user space, so it has
+ * fixed-width integers only and no hidden padding. Offsets are bytes. PY_NONE marks
+ * a field that the version does not have.
  */
 #ifndef FORMATS_CPYTHON_LAYOUT_H
 #define FORMATS_CPYTHON_LAYOUT_H
@@ -47,9 +47,9 @@ enum py_tls_kind {
 };
 
 /*
- * How far the frame walk looks (bpf/python_walk.h). Of a thread state it reads what comes up to thread_id, all at once;
- * what lay elsewhere would be taken from bytes that are not of this thread state, or frame. (Frames that are objects, up
- * to 3.10, come from fixed rows only.)
+ * How many bytes the frame walk (bpf/python_walk.h) reads of a thread state, in one piece up to thread_id, and of a
+ * frame. A layout whose fields lie behind that is refused. (Frames that are objects, up to 3.10, are not limited: their
+ * rows are fixed.)
  */
 #define PY_TSTATE_READ_MAX 255
 #define PY_FRAME_READ_MAX 120
@@ -59,11 +59,11 @@ struct py_layout {
     PY_U8 frame_kind;  /* enum py_frame_kind */
     PY_U8 free_threaded;
     PY_U8 debug_build;
-    PY_U8 code_tag_mask;  /* low bits of f_executable that are a tag (3.14+) */
+    PY_U8 code_tag_mask;  /* the low bits of f_executable that are a tag (3.14+) */
     /* _PyRuntime */
     PY_U16 runtime_interpreters_head;
     PY_U16 runtime_tstate_current; /* <= 3.11; 0 up to 3.6, where _PyThreadState_Current stands for _PyRuntime */
-    PY_U16 runtime_tss_key;        /* the 4-byte pthread key, <= 3.14; PY_NONE too where the table moved _PyRuntime */
+    PY_U16 runtime_tss_key;        /* the 4-byte pthread key, <= 3.14; PY_NONE if debug offsets contradict the row */
     /* interpreter state */
     PY_U16 interp_next;
     PY_U16 interp_threads_head;
@@ -112,11 +112,11 @@ struct py_layout {
     PY_U16 bytes_size;
     PY_U16 bytes_data;
     PY_U16 interp_modules; /* the dict sys.modules */
-    /* frames that are objects, up to 3.10; 0: no such field */
+    /* frames that are objects, up to 3.10; 0: the version has no such field */
     PY_U16 tstate_cframe; /* newest _PyCFrame, 3.10 */
     PY_U16 code_code;     /* co_code, a bytes object */
-    /* Free-threaded 3.14+: a thread runs its own copy of the bytecode. 0: there is but one, at code_bytecode. */
-    PY_U16 frame_tlbc_index; /* which one a frame's instruction lies in */
+    /* Free-threaded 3.14+: a thread runs its own copy of the bytecode. 0: there is one only, at code_bytecode. */
+    PY_U16 frame_tlbc_index; /* the index of the copy that the frame runs */
     PY_U16 code_tlbc;        /* pointer to {count, copies...} */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses the row of versions.def that fits an interpreter, and from 3.13 on has the
- * interpreter's own numbers put in their places (debug_offsets.h).
+ * Chooses the row of versions.def that fits an interpreter and, from 3.13 on, lets the
+ * interpreter's own numbers overwrite it (debug_offsets.h). An unknown version is refused,
+ * never taken for its neighbour.
  */
 #include "formats/cpython/layout_find.h"
 
@@ -56,7 +57,7 @@ static void cover(uint16_t *len_bytes, uint16_t field, uint16_t field_bytes)
         *len_bytes = (uint16_t)(field + field_bytes);
 }
 
-/* How much one read of a frame and of a code object takes: whole words up to the last field. */
+/* How many bytes to read of a frame and of a code object: whole words up to the last field. */
 static void set_lengths(struct py_layout *l)
 {
     uint16_t frame = 0, code = 0;
@@ -82,8 +83,8 @@ static void set_lengths(struct py_layout *l)
     l->code_len_bytes = (code + 7) & ~7;
 }
 
-/* The table may say anything that lies within its structures. */
-static bool in_reach(const struct py_layout *l)
+/* Are the fields within what the frame walk reads? Debug offsets may have put them anywhere. */
+static bool walk_reads_all(const struct py_layout *l)
 {
     return (l->frame_kind == PY_FRAMES_OBJECT || l->frame_len_bytes <= PY_FRAME_READ_MAX) &&
            l->tstate_thread_id + 8 <= PY_TSTATE_READ_MAX && l->tstate_frame < l->tstate_thread_id &&
@@ -111,7 +112,7 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
         return error_create(ERROR_VERSION, "CPython %s%s is not supported (known: %s)", text,
                             free_threaded ? " free-threaded" : "", py_versions_known());
     if ((version_hex & 0xf0) != 0xf0)
-        return error_create(ERROR_VERSION, "CPython %s is a pre-release and not supported (known: %s)", text,
+        return error_create(ERROR_VERSION, "CPython %s is a pre-release; only final releases are supported (known: %s)", text,
                             py_versions_known());
     *out = row->layout;
     out->version = version_hex;
@@ -119,8 +120,8 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
     out->free_threaded = free_threaded;
     TRY(py_debug_offsets_apply(debug_offsets, debug_offsets_len, out));
     set_lengths(out);
-    if (!in_reach(out))
-        return error_create(ERROR_VERSION, "CPython %s: its thread states or frames are laid out as in no version known",
+    if (!walk_reads_all(out))
+        return error_create(ERROR_VERSION, "CPython %s: its thread states or frames are laid out unlike any known version",
                             text);
     return NULL;
 }

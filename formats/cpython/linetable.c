@@ -2,9 +2,8 @@
 /*
  * From an instruction to its source position.
  *
- * Every encoding is a list of steps through the bytecode, each carrying a change of the line,
- * starting at co_firstlineno; decoding means to walk it until the step that covers the
- * instruction.
+ * Every encoding is a list of steps through the bytecode, each with a change of the line,
+ * starting at co_firstlineno. Decoding walks it up to the step that covers the instruction.
  *   PY_LINES_UNSIGNED   up to 3.5, co_lnotab: pairs (bytes, lines), both unsigned
  *   PY_LINES_SIGNED     3.6 to 3.9: the same, lines signed
  *   PY_LINES_RANGES     3.10, co_linetable: pairs (bytes, lines), lines signed, -128: no line
@@ -12,7 +11,7 @@
  *   PY_LINES_LOCATIONS  from 3.11: entries of varying length with columns (PEP 657;
  *                       Objects/locations.md, InternalDocs/code_objects.md in CPython's sources)
  * Tables come from a trace file and may be cut or garbage: then the answer is inexact, or the
- * line the function begins at, but always some.
+ * line where the function begins; there always is one.
  */
 #include <limits.h>
 
@@ -20,10 +19,10 @@
 #include "formats/cpython/code.h"
 #include "formats/cpython/version.h"
 
-/* What a step says about its instructions. */
+/* The position that a step gives its instructions. */
 struct step {
     int64_t line, end_line; /* wide enough: no table is long enough to overflow it */
-    int32_t column, end_column; /* -1: none */
+    int32_t column, end_column; /* -1: unknown */
     bool has_line;
 };
 
@@ -147,7 +146,7 @@ static bool walk_locations(struct bytes *b, int64_t offset, struct step *step)
     return false;
 }
 
-/* True when the table says something about `offset`; `cut`: its end is missing. */
+/* Does the table have a line for `offset`? `cut`: its end is missing. */
 static bool walk_table(enum py_lines lines, struct bytes *b, bool cut, int64_t offset, struct step *step)
 {
     switch (lines) {

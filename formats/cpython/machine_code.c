@@ -3,13 +3,13 @@
  * Reads facts off the machine code of well-known functions.
  *
  * Up to 3.10 no exported constant has the version, and up to 3.6 the list of interpreters and the
- * number of the pthread key are local variables. A function that does nothing but return or use
- * them shows their addresses. The bytes are searched for the few instructions that compilers make
- * of such a load; nothing is disassembled, so what is found is checked by what it points to.
+ * number of the pthread key are local variables. A function that only returns or uses such a
+ * variable shows its address. Its bytes are searched for the few instructions that compilers make
+ * of such a load. Nothing is disassembled, so a find is checked by what it points to.
  *
  * The split-off part of a function has no symbol in a stripped file, but call frame information of
- * its own. It is the one stretch with such information that the function jumps into the middle of,
- * and that jumps back into the middle of the function: calls and tail calls go to beginnings.
+ * its own. Function and part jump into the middle of each other, whereas calls and tail calls go to
+ * where a function begins; so the part is the FDE that most such jumps lead to and come back from.
  */
 #include "formats/cpython/machine_code.h"
 
@@ -21,8 +21,8 @@
 
 #define FUNCTION_MAX_BYTES (1u << 20)
 #define FDES_MAX (1u << 20)
-#define SMALL_BYTES 128 /* of a function that does next to nothing */
-#define JUMPS_LEAST 8 /* that two parts of one function have both ways; stray bytes that look like a jump have fewer */
+#define SMALL_BYTES 128 /* bytes of a small function that are searched */
+#define JUMPS_LEAST 8 /* fewer jumps than that, either way, may be stray bytes that look like jumps */
 
 static int32_t number_at(const uint8_t *p)
 {
@@ -72,7 +72,7 @@ static uint32_t version_at(const struct elf_file *f, uint64_t vaddr)
     return n && elf_file_read_at(f, offset, text, n) ? version_of_text(text) : 0;
 }
 
-/* A small function's code, with zeros behind; its length, or 0. */
+/* Reads a small function's code, with zeros behind it. Returns its length, or 0. */
 static size_t read_small(const struct elf_file *f, const struct machine *machine, const Elf64_Sym *function,
                          uint8_t code[SMALL_BYTES + MACHINE_CODE_SLACK])
 {
@@ -123,7 +123,7 @@ static uint64_t start_of(const struct cfi_table *table, uint64_t i)
     return start;
 }
 
-/* What the description says it covers; false when it is not of the usual form (pc-relative, four bytes). */
+/* The code that FDE number `i` covers; false when it has not the usual form (pc-relative, four bytes). */
 static bool range_of(const struct elf_file *f, const struct cfi_table *table, uint64_t i, struct py_range *out)
 {
     uint64_t start, at;
@@ -139,10 +139,10 @@ static bool range_of(const struct elf_file *f, const struct cfi_table *table, ui
 
 static bool holds(struct py_range r, uint64_t vaddr)
 {
-    return vaddr > r.start && vaddr < r.end; /* its middle: the beginning is where calls go */
+    return vaddr > r.start && vaddr < r.end; /* not its start, where calls go */
 }
 
-/* Calls `met` with the target of everything in `range` that looks like a jump over a distance. */
+/* Calls `met` with the target of everything in `range` that looks like a long jump. */
 static bool each_jump(const struct elf_file *f, const struct machine *machine, struct py_range range,
                       void (*met)(void *ctx, uint64_t target), void *ctx)
 {

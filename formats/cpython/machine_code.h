@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interpreter's machine code tells where its symbols say nothing: stripped builds, up to 3.10. */
+/* Facts from an interpreter's machine code, where symbols are missing: stripped builds, and versions up to 3.10. */
 #ifndef FORMATS_CPYTHON_MACHINE_CODE_H
 #define FORMATS_CPYTHON_MACHINE_CODE_H
 
@@ -13,13 +13,15 @@ struct py_range {
     uint64_t start, end;
 };
 
-/* PY_VERSION_HEX from the string that Py_GetVersion() puts together; 0 when it cannot be told. */
+/* PY_VERSION_HEX, from the string that Py_GetVersion() formats; 0: not found. */
 uint32_t py_machine_version(const struct elf_file *f, const Elf64_Sym *get_version);
-/* The address of the variable, of 8 bytes or 4, that a small function loads first as its result or for a call, or 0. */
+/*
+ * The address of the variable that a small function loads first: as its result, or with `argument` as the first argument
+ * of a call; of 8 bytes with `wide`, else 4. 0: not found.
+ */
 uint64_t py_machine_variable(const struct elf_file *f, const Elf64_Sym *function, bool argument, bool wide);
 /*
- * The part of a function that the compiler split off and put elsewhere (GCC's .cold): the two jump into the middle of
- * one another. False when there is none.
+ * The part of a function that the compiler split off and put elsewhere (GCC's .cold). False: not found.
  */
 bool py_machine_cold_part(const struct elf_file *f, struct py_range function, struct py_range *out);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * threading keeps its threads in a dict by their handles. The way there: the interpreter's sys.modules, the module's
- * dict, its `_active`, the Thread's attributes, its `_name`. Everything is found by name or by value, and nothing is
- * taken for what its type does not say it is, so a layout that is not as expected finds nothing.
+ * dict, its `_active`, the Thread's attributes, its `_name`. Everything is looked up by name or by value, and the type of
+ * each object is checked, so where the layout is not the expected one nothing is found.
  *
  * Dicts, in the order in which CPython had them (Objects/dictobject.c, Include/internal/pycore_dict.h):
- * - PY_DICTS_TABLE, 2.7: the dict names a table of {hash, key, value} with mask + 1 slots, some of them empty.
+ * - PY_DICTS_TABLE, 2.7: the dict points to a table of {hash, key, value} with mask + 1 slots, some of them empty.
  * - PY_DICTS_SLOTS, 3.3: the table is an object with a header of its own, and may be shared by the instances of a
- *   class: then the dict has its values apart, by slot.
+ *   class: then the dict has an array of values of its own, by slot.
  * - PY_DICTS_INDEXED, 3.6: behind the table's header comes an index by hash, then the entries in order.
  * - PY_DICTS_LOG2, 3.11: sizes are logarithms; entries of tables with str keys alone have no hash.
  * Attributes of instances:
@@ -17,9 +17,9 @@
  * - PY_INSTANCES_TAGGED, 3.12: one word for either; an odd one is one less than the address of the values.
  * - PY_INSTANCES_INLINE, 3.13: a dict in front, if one was made; values behind the object as long as they are valid.
  * Ints:
- * - PY_INTS_LONG, 2.7: a C long; those too long for it are of another type.
- * - PY_INTS_SIZED, 3.3: how many digits of 30 bits follow, as a number that has the sign.
- * - PY_INTS_TAGGED, 3.12: likewise, but three bits for the sign and others stand below that number.
+ * - PY_INTS_LONG, 2.7: a C long; larger ones have another type.
+ * - PY_INTS_SIZED, 3.3: the count of digits of 30 bits that follow; it has the int's sign.
+ * - PY_INTS_TAGGED, 3.12: likewise, but shifted by three bits, which hold the sign and flags.
  */
 #include "formats/cpython/thread_name.h"
 
@@ -37,9 +37,9 @@ struct reader {
     uint32_t header; /* bytes of an object's header */
 };
 
-/* A table of keys, and where the values are. */
+/* An open dict: its entries, and where the values are. */
 struct dict {
-    uint64_t entries, values; /* values 0: with the keys */
+    uint64_t entries, values; /* values 0: they are in the entries */
     uint32_t count, stride;
     bool hashed;
 };
@@ -132,7 +132,7 @@ static bool is_str(const struct reader *r, uint64_t object, const char *name)
     return u64_of(bytes + l->str_length) == len && state >> l->str_compact_shift & 1 && state >> l->str_ascii_shift & 1;
 }
 
-/* The number that an int object of any size needed here has; false for others. */
+/* The value of an int object of at most 64 bits; false for others. */
 static bool int_of(const struct reader *r, const uint8_t *object, uint32_t len_bytes, uint64_t *out)
 {
     const struct py_layout *l = r->n->layout;
@@ -171,7 +171,7 @@ static bool is_int(const struct reader *r, uint64_t address, uint64_t wanted)
            number == wanted;
 }
 
-/* Whether an entry has this key: the str `name`, or without one the number `number` (its own hash, as far as handles go). */
+/* Is this the entry's key: the str `name` or, without one, the int `number`? (The hash of a handle is its value.) */
 static bool has_key(const struct reader *r, const struct dict *d, const uint8_t *entry, const char *name, uint64_t number)
 {
     uint64_t key = u64_of(entry + (d->hashed ? 8 : 0));
@@ -186,7 +186,7 @@ static uint64_t value_at(const struct reader *r, const struct dict *d, const uin
     return d->values && !read_u64(r, d->values + 8 * (uint64_t)index, &value) ? 0 : value;
 }
 
-/* The value of a key: the str `name`, or without one the number `number`. 0 when there is none. `hint` may be NULL. */
+/* The address of a key's value, or 0: the key is the str `name` or, without one, the int `number`. `hint` may be NULL. */
 static uint64_t look_up(const struct reader *r, const struct dict *d, const char *name, uint64_t number, uint32_t *hint)
 {
     uint8_t chunk[CHUNK_BYTES];
@@ -213,7 +213,7 @@ static uint64_t look_up(const struct reader *r, const struct dict *d, const char
     return 0;
 }
 
-/* The value of an item of the dict at `address`; 0 when there is none. */
+/* The same in the dict at `address`, which may be 0. */
 static uint64_t item(const struct reader *r, uint64_t address, const char *name, uint64_t number, uint32_t *hint)
 {
     struct dict d;
@@ -223,7 +223,7 @@ static uint64_t item(const struct reader *r, uint64_t address, const char *name,
 
 enum { FLAG_INLINE_VALUES = 4, FLAG_MANAGED_DICT = 16 }; /* of tp_flags */
 
-/* An instance's attribute. */
+/* The address of an instance's attribute, or 0. */
 static uint64_t attribute(const struct reader *r, uint64_t object, const char *name, uint32_t *hint)
 {
     uint64_t type, dict, values = 0, keys;
@@ -238,7 +238,7 @@ static uint64_t attribute(const struct reader *r, uint64_t object, const char *n
             return 0;
         return item(r, dict, name, 0, hint);
     }
-    uint64_t in_front = r->n->layout->free_threaded ? 8 : 24; /* there the GC keeps nothing in front of objects */
+    uint64_t in_front = r->n->layout->free_threaded ? 8 : 24; /* the GC keeps nothing in front of objects there */
     if (!(flags & FLAG_MANAGED_DICT) || !read_u64(r, object - in_front, &dict))
         return 0;
     if (r->version->instances == PY_INSTANCES_VALUES) {
@@ -271,7 +271,7 @@ bool py_thread_name(const struct py_names *n, uint64_t interpreter, uint64_t han
     if (!read_u64(&r, interpreter + l->interp_modules, &modules))
         return false;
     module = item(&r, modules, "threading", 0, &hints->module);
-    /* What a module has behind its header is its dict. */
+    /* Behind its header a module object has its dict. */
     if (!module || !read_u64(&r, module + r.header, &dict))
         return false;
     uint64_t thread = item(&r, item(&r, dict, "_active", 0, &hints->active), NULL, handle, NULL);

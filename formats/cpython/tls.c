@@ -2,10 +2,10 @@
 /*
  * Thread-local variables, where they lie below the thread pointer (variant II of the System V TLS ABI).
  *
- * A program's own block of them ends at the thread pointer, at a distance that the linker knows. A
- * library's block lies where the dynamic linker put it, which then stands in the library's GOT. The
- * variable's symbol is local, so a stripped file has none; but a function that returns the variable
- * shows in its code which way is taken, and where in the GOT.
+ * A program's own block of them ends at the thread pointer, so the linker knows their offsets. A
+ * library's block lies where the dynamic linker puts it, which it notes in the library's GOT. The
+ * variable's symbol is local and missing in a stripped file; but the code of a function that returns
+ * the variable shows how it gets there, and by which entry of the GOT.
  */
 #include "formats/cpython/tls.h"
 
@@ -30,8 +30,8 @@ static void set_local_exec(const struct elf_file *f, int64_t offset, struct py_t
 }
 
 /*
- * The offset that the dynamic linker stores in the second half of a tls_index at `slot`: by a
- * relocation where it depends on a symbol, else it stands in the file.
+ * The offset that the dynamic linker stores in the second half of a tls_index at `slot`: given by a
+ * relocation if it depends on a symbol, else found in the file itself.
  */
 static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic *d, const struct machine *machine,
                              uint64_t slot, uint64_t *out)
@@ -66,7 +66,7 @@ static bool module_offset_at(const struct elf_file *f, const struct elf_dynamic 
     return has_module;
 }
 
-/* Reads it off the code of a function that does little else than load the variable. */
+/* From the code of a function that does little but load the variable. */
 static void decode_tls(const struct elf_file *f, const struct elf_dynamic *d, const struct machine *machine,
                        const Elf64_Sym *function, struct py_tls *tls)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a thread finds a thread-local variable of an ELF file, told from its code and its symbols. */
+/* Where a thread finds a thread-local variable of an ELF file, from the file's code and symbols. */
 #ifndef FORMATS_CPYTHON_TLS_H
 #define FORMATS_CPYTHON_TLS_H
 
@@ -19,8 +19,8 @@ struct py_tls {
 };
 
 /*
- * `getters` are functions that return the variable, `variable` is its own symbol; those whose st_shndx is
- * SHN_UNDEF are not known. tls->kind is PY_TLS_NONE when it cannot be told.
+ * `getters` are functions that return the variable, `variable` is its own symbol; st_shndx SHN_UNDEF marks a symbol
+ * that the file does not have. tls->kind is PY_TLS_NONE when the place cannot be found.
  */
 void py_tls_find(const struct elf_file *f, const struct elf_dynamic *d, const Elf64_Sym *getters, uint32_t getter_count,
                  const Elf64_Sym *variable, struct py_tls *tls);

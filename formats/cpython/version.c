@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What versions.def says of each version apart from where its fields lie, and how a version is written. */
+/* The behaviour rows of versions.def as a table, and versions as text. */
 #include "formats/cpython/version.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ static const struct version {
 #undef BEHAVIOUR
 };
 
-/* A version with a layout has a behaviour: this does not compile otherwise. */
+/* Every version with a layout must have a behaviour, or this does not compile. */
 enum {
 #define PYTHON(...)
 #define BEHAVIOUR(ma, mi, ...) BEHAVIOUR_##ma##_##mi,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Versions of CPython: how one is written, which are known, and what each does in a way of its own. A version is given
- * as its PY_VERSION_HEX, such as 0x030b07f0 for 3.11.7. Where fields lie is layout.h's; both come from versions.def.
+ * Versions of CPython: which are known, how they differ in behaviour, how they are written. A version is given as its
+ * PY_VERSION_HEX, such as 0x030b07f0 for 3.11.7. Offsets of fields are in layout.h; both come from versions.def.
  */
 #ifndef FORMATS_CPYTHON_VERSION_H
 #define FORMATS_CPYTHON_VERSION_H
@@ -17,9 +17,9 @@ enum py_lines {
     PY_LINES_LOCATIONS, /* co_linetable of PEP 657, with columns */
 };
 
-/* Which variable names the state of the thread that runs Python, and where a thread finds its own. */
+/* Which variable points to the state of the thread that runs Python, and where a thread finds its own. */
 enum py_state {
-    PY_STATE_VARIABLE,     /* _PyThreadState_Current; threads are told apart by their handles */
+    PY_STATE_VARIABLE,     /* _PyThreadState_Current; a thread finds its own by its handle */
     PY_STATE_VARIABLE_KEY, /* likewise, and a pthread key, whose number is in the variable autoTLSkey */
     PY_STATE_RUNTIME,      /* both are fields of _PyRuntime */
     PY_STATE_TLS,          /* the thread-local _Py_tss_tstate; the pthread key is a field of _PyRuntime */
@@ -31,7 +31,7 @@ enum py_dicts { PY_DICTS_TABLE, PY_DICTS_SLOTS, PY_DICTS_INDEXED, PY_DICTS_LOG2 
 enum py_instances { PY_INSTANCES_DICT, PY_INSTANCES_VALUES, PY_INSTANCES_TAGGED, PY_INSTANCES_INLINE };
 enum py_ints { PY_INTS_LONG, PY_INTS_SIZED, PY_INTS_TAGGED };
 
-/* What a minor version does in a way of its own, whatever its patch release and flavour. */
+/* How a minor version differs from others, in every patch release and flavour. */
 struct py_behaviour {
     enum py_lines lines;
     enum py_state state;
@@ -42,15 +42,15 @@ struct py_behaviour {
     uint16_t cached_keys;         /* ht_cached_keys of a type, in a build with the GIL; 0: not needed */
     const char *thread_name;      /* a threading.Thread's attribute with its name */
     bool debug_objects_larger;    /* a debug build's objects have a larger header */
-    bool asyncio_offsets;         /* asyncio says itself where it keeps its tasks */
+    bool asyncio_offsets;         /* asyncio has a table of the offsets of its tasks */
 };
 
-/* NULL for a version that is not in versions.def; of a pre-release, what its final release does. Static. */
+/* NULL: versions.def does not have the version. A pre-release has its final release's. Static. */
 const struct py_behaviour *py_behaviour_of(uint32_t version_hex);
 
-/* "3.11.7", "3.13.0rc2"; into buf. */
+/* Writes "3.11.7" or "3.13.0rc2" into `buf` and returns it. */
 const char *py_version_text(uint32_t version_hex, char buf[32]);
-/* Versions known, for --help and pycap info: "3.11 3.12". Static. */
+/* The known versions, for --help and pycap info: "3.11 3.12". Static. */
 const char *py_versions_known(void);
 
 #endif

@@ -342,9 +342,9 @@ static void test_refused(void **state)
         const char *text;
     } cases[] = {
         {0x03630af0, "CPython 3.99.10 is not supported (known: %s)"},
-        {0x030c00b4, "CPython 3.12.0b4 is a pre-release and not supported (known: %s)"},
+        {0x030c00b4, "CPython 3.12.0b4 is a pre-release; only final releases are supported (known: %s)"},
         {0x030d00f0, "CPython 3.13.0: _PyRuntime does not begin with the debug offsets"},
-        {0, "stripped so far that its version cannot be told"},
+        {0, "its version cannot be told: the symbols that give it are stripped"},
     };
     static struct fake f;
     struct py_image img;
@@ -490,7 +490,7 @@ static void test_old(void **state)
     }
     fake_make_old(&f, "3.6.15rc1", false, false);
     fake_read(&f, &img);
-    assert_refusal(&img, "CPython 3.6.15rc1 is a pre-release and not supported (known: %s)");
+    assert_refusal(&img, "CPython 3.6.15rc1 is a pre-release; only final releases are supported (known: %s)");
     py_image_deinit(&img);
     /* A debug build: Py_TRACE_REFS made every object larger. */
     fake_make_old(&f, "2.7.18", false, false);

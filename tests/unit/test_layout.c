@@ -218,11 +218,11 @@ static void test_unknown_versions(void **state)
     assert_refused(0x036300f0, table, len, "CPython 3.99.0 is not supported (known: " KNOWN ")");
     table[1] = 0x030f00c1;
     assert_refused(0x030f00c1, table, len,
-                   "CPython 3.15.0rc1 is a pre-release and not supported (known: " KNOWN ")");
+                   "CPython 3.15.0rc1 is a pre-release; only final releases are supported (known: " KNOWN ")");
     assert_refused(0x020609f0, NULL, 0, "CPython 2.6.9 is not supported (known: " KNOWN ")");
     assert_refused(0x030206f0, NULL, 0, "CPython 3.2.6 is not supported (known: " KNOWN ")");
     assert_refused(0x040000f0, NULL, 0, "CPython 4.0.0 is not supported (known: " KNOWN ")");
-    assert_refused(0x030c00c2, NULL, 0, "CPython 3.12.0rc2 is a pre-release and not supported (known: " KNOWN ")");
+    assert_refused(0x030c00c2, NULL, 0, "CPython 3.12.0rc2 is a pre-release; only final releases are supported (known: " KNOWN ")");
     assert_refused(0, NULL, 0, "CPython 0.0.0?0 is not supported (known: " KNOWN ")");
 }
 
@@ -256,7 +256,7 @@ static void test_debug_offsets_refused(void **state)
     assert_refused(v, table, TABLE_BYTES,
                    "CPython 3.13.5: debug offset at byte 344 is 192, not 200 as in every 3.13 known");
     /* Within their structures, but beyond what the frame walk reads of them. */
-    const char *beyond = "CPython 3.13.5: its thread states or frames are laid out as in no version known";
+    const char *beyond = "CPython 3.13.5: its thread states or frames are laid out unlike any known version";
     make_table(v, false, table);
     table[184 / 8] = 160; /* current_frame behind thread_id */
     assert_refused(v, table, TABLE_BYTES, beyond);
