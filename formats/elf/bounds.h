@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeps the work of reading an ELF file in proportion to its size: its sections may overlap, and share what they
- * refer to, as often as there are headers.
+ * Keeps the work of reading an ELF file in proportion to its size. Without bounds a small file could cost much: its
+ * headers may all point to the same bytes.
  */
 #ifndef FORMATS_ELF_BOUNDS_H
 #define FORMATS_ELF_BOUNDS_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * As elf_strptr(), but a table that does not end with a NUL, as it must, names nothing: libelf would search such a one
- * for the end of every name. NULL: no name. It may be as long as the table: whoever reads all of many names needs a bound.
+ * As elf_strptr(), but NULL for a table that does not end with a NUL, as it must: libelf would search all of it for the
+ * end of each name. A name may be as long as the table, so a caller that reads many names needs a bound.
  */
 static inline const char *elf_name(Elf *elf, size_t table, size_t at)
 {
@@ -23,7 +23,7 @@ static inline const char *elf_name(Elf *elf, size_t table, size_t at)
     return all && data->d_size && !all[data->d_size - 1] ? elf_strptr(elf, table, at) : NULL;
 }
 
-/* Takes `len_bytes` from a budget; false when there is not so much left. */
+/* Takes `len_bytes` from a budget; false when less is left, and then takes nothing. */
 static inline bool elf_take_budget(uint64_t *left, uint64_t len_bytes)
 {
     if (len_bytes > *left)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Entries one by one, each with a cursor that ends where the entry does. An FDE's CIE is found by offset. */
 #include "formats/elf/cfi.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@ enum {
     PE_pcrel = 0x10, PE_datarel = 0x30, PE_aligned = 0x50, PE_relative = 0x70, PE_indirect = 0x80, PE_omit = 0xff,
 };
 
-enum { CIE_MAX = 4096 /* bytes; real ones have some dozens, and many FDEs may name the same */ };
+enum { CIE_MAX = 4096 /* bytes; real ones have some dozens. A bound, since every FDE may refer to the same CIE */ };
 
 uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base)
 {
@@ -61,7 +62,7 @@ uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t
     }
 }
 
-/* The bytes of the entry at `offset` behind its length; `*wide`: of the 64-bit format. */
+/* The bytes of the entry at `offset`, behind its length. *wide: it has the 64-bit format. *next: the offset of the next. */
 static bool read_entry(const struct cfi_section *s, uint64_t offset, struct bytes *out, bool *wide, uint64_t *next)
 {
     struct bytes b = bytes_of(s->data, s->len_bytes);
@@ -84,7 +85,7 @@ static bool read_augmentation(struct bytes *b, const char *augmentation, const s
     if (!*augmentation)
         return true;
     if (*augmentation != 'z')
-        return false; /* without a size what follows cannot be passed over */
+        return false; /* without a size, what follows cannot be skipped */
     out->sized = true;
     uint64_t len = bytes_uleb(b);
     const uint8_t *end = bytes_take(b, len) ? b->pos : NULL;
@@ -112,7 +113,7 @@ static bool read_augmentation(struct bytes *b, const char *augmentation, const s
         case 'B':
             break;
         default:
-            return !data.bad; /* sized: the rest can be passed over */
+            return !data.bad; /* sized: the rest can be skipped */
         }
     }
     return !data.bad;
@@ -145,7 +146,7 @@ static bool read_cie(const struct cfi_section *s, uint64_t offset, struct cfi_ci
     return !b.bad;
 }
 
-/* The CIE at `offset`, through the cache if there is one; `scratch` is for when there is none. */
+/* The CIE at `offset`, from the cache, or without one read into `scratch`. NULL: unreadable. */
 static const struct cfi_cie *find_cie(const struct cfi_section *s, uint64_t offset, struct cfi_cies *cies,
                                       struct cfi_cie *scratch)
 {
@@ -163,7 +164,7 @@ static const struct cfi_cie *find_cie(const struct cfi_section *s, uint64_t offs
 
 enum entry { ENTRY_FDE, ENTRY_CIE, ENTRY_UNREADABLE };
 
-/* What the entry at `offset` with the bytes `b` is; its contents if it is an FDE. */
+/* The kind of the entry at `offset`, whose bytes are `b`; an FDE is read into *out. */
 static enum entry read_fde(const struct cfi_section *s, uint64_t offset, struct bytes b, bool wide,
                            struct cfi_cies *cies, struct cfi_fde *out)
 {
@@ -256,7 +257,7 @@ bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, 
     if (b.bad)
         return false;
     if (count_encoding == PE_omit || table_encoding != (PE_datarel | PE_sdata4))
-        return true; /* no table, but it says where .eh_frame is */
+        return true; /* no table that we read, but the address of .eh_frame */
     uint64_t count = cfi_pointer(&b, count_encoding, hdr_vaddr, hdr_vaddr);
     if (b.bad || count > bytes_left(&b) / 8)
         return true;

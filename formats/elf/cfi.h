@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call frame information: the CIEs and FDEs of .eh_frame and .debug_frame (LSB Core
- * 5.0, chapter 10.6; DWARF 5, section 6.4). Reading only: what the programs in them
- * mean is for whoever unwinds. Every length and pointer is checked.
+ * Call frame information: reads the CIEs and FDEs of .eh_frame and .debug_frame (LSB
+ * Core 5.0, chapter 10.6; DWARF 5, section 6.4). The programs in them are run by
+ * unwind_program.h. Every length and pointer is checked.
  */
 #ifndef FORMATS_ELF_CFI_H
 #define FORMATS_ELF_CFI_H
@@ -16,11 +16,11 @@ struct cfi_section {
     const uint8_t *data;
     uint64_t len_bytes;
     uint64_t vaddr;     /* of data[0] */
-    uint64_t hdr_vaddr; /* of .eh_frame_hdr, the base of data-relative pointers; 0: there is none */
-    bool debug_frame;   /* .debug_frame: other CIE ids and pointers, plain addresses */
+    uint64_t hdr_vaddr; /* of .eh_frame_hdr, the base of data-relative pointers; 0: the file has none */
+    bool debug_frame;   /* it is .debug_frame, which refers to CIEs in another way and has plain addresses */
 };
 
-/* An FDE with what it needs of its CIE. Borrowed from the section. */
+/* An FDE with the fields that it needs of its CIE. Points into the section. */
 struct cfi_fde {
     uint64_t offset;     /* in the section, bytes */
     uint64_t start, end; /* virtual addresses; end is exclusive */
@@ -34,15 +34,15 @@ struct cfi_fde {
     uint8_t pointer_encoding; /* DW_EH_PE_*, for cfi_pointer() */
 };
 
-/* Reads the FDE at `offset`. False where there is none, or one that breaks the format. */
+/* Reads the FDE at `offset`. False: no FDE begins there, or it breaks the format. */
 bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out);
 /*
- * Walks all FDEs: start with *offset 0. Entries that cannot be understood are passed over; false at the end, or
- * where a length leads out of the section.
+ * The next FDE; start with *offset 0. Skips entries that break the format. False at the end, or where a length leads out
+ * of the section.
  */
 bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out);
 
-/* CIEs read before, for who reads many FDEs of one section. {0} is empty. */
+/* A cache of CIEs, for callers that read many FDEs of one section. {0} is empty. */
 #define CFI_CIES 64
 struct cfi_cie {
     bool known;
@@ -57,31 +57,32 @@ struct cfi_cie {
 struct cfi_cies {
     struct cfi_cie slots[CFI_CIES];
 };
+/* As cfi_read(), through the cache; NULL: without one. */
 bool cfi_read_cached(const struct cfi_section *s, uint64_t offset, struct cfi_cies *cies, struct cfi_fde *out);
-/* As cfi_next(), and says what it passed over: *unreadable (may be NULL) counts FDEs that break the format, and a length that leads out. */
+/* As cfi_next(), through the cache. *unreadable (may be NULL) counts what it skips, and a length that leads out. */
 bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_cies *cies, struct cfi_fde *out,
                      uint64_t *unreadable);
 
 /*
- * A pointer of the encoding `encoding` (DW_EH_PE_indirect left aside); `vaddr` is that of b->start, `data_base` what
- * data-relative ones count from. Encodings that count from something else make `b` bad.
+ * Reads a pointer of the encoding DW_EH_PE_*; DW_EH_PE_indirect is ignored. `vaddr` is the address of b->start,
+ * `data_base` the base of data-relative pointers. Text- and function-relative ones make `b` bad: they have no base here.
  */
 uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data_base);
 
 /* The sorted table of .eh_frame_hdr. */
 struct cfi_table {
-    const uint8_t *rows; /* pairs of int32: start of the function, address of its FDE, both relative to hdr_vaddr */
+    const uint8_t *rows; /* pairs of int32: start of the function and address of its FDE, both relative to hdr_vaddr */
     uint64_t count;
     uint64_t hdr_vaddr;
     uint64_t eh_frame_vaddr;
 };
-/* False when it is damaged, or of an encoding other than the one that linkers write. */
+/* Points into `hdr`. False when its header is damaged. No rows when the table is damaged or not encoded as linkers do. */
 bool cfi_table_read(const uint8_t *hdr, uint64_t len_bytes, uint64_t hdr_vaddr, struct cfi_table *out);
-/* Row `i`: where the function starts, and where its FDE is; virtual addresses. */
+/* Row `i` < count: the virtual addresses of the function and of its FDE. */
 void cfi_table_row(const struct cfi_table *t, uint64_t i, uint64_t *start, uint64_t *fde_vaddr);
-/* How many functions start at or before `vaddr`; the last of these is the one that may hold it. */
+/* How many functions start at or before `vaddr`; only the last of them can contain it. */
 uint64_t cfi_table_search(const struct cfi_table *t, uint64_t vaddr);
-/* The virtual address of the FDE that would hold `vaddr`; false when the table starts behind it. */
+/* The virtual address of the only FDE that can contain `vaddr`; false: all begin behind it. */
 bool cfi_table_find(const struct cfi_table *t, uint64_t vaddr, uint64_t *fde_vaddr);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* By section headers where the file has them, else by way of PT_GNU_EH_FRAME. */
 #include "formats/elf/cfi_file.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #define CFI_BYTES_MAX (256ull << 20)
 
-/* The bytes of the file at `vaddr`, up to the segment's end, `limit` at most; NULL where there are none. */
+/* The file's bytes at `vaddr`, up to the segment's end but `limit` at most; NULL: it has none. */
 static const uint8_t *take_vaddr(const struct elf_file *f, uint64_t vaddr, uint64_t limit, uint64_t *len_bytes)
 {
     uint64_t offset, len = elf_file_bytes_at(f, vaddr, &offset);
@@ -28,7 +29,7 @@ bool cfi_find_table(const struct elf_file *f, struct cfi_table *out)
 
 enum packing { PLAIN, PACKED, PACKED_GNU /* .zdebug_*: "ZLIB", the length in big endian, the data */ };
 
-/* How many bytes a packed section says it has; 0 where it cannot be read. */
+/* How many bytes a packed section claims to have; 0: its header cannot be read. */
 static uint64_t unpacked_len(const struct elf_section *s, enum packing packing)
 {
     GElf_Chdr header;
@@ -42,7 +43,7 @@ static uint64_t unpacked_len(const struct elf_section *s, enum packing packing)
     return __builtin_bswap64(bytes_u64(&b));
 }
 
-/* The bytes of a section, decompressed; bad where that cannot be done. */
+/* The bytes of a section, decompressed; bad when that fails. */
 static struct bytes unpack_section(const struct elf_section *s, enum packing packing)
 {
     int done = packing == PACKED ? elf_compress(s->scn, 0, 0) : elf_compress_gnu(s->scn, 0, 0);
@@ -60,7 +61,8 @@ static struct error *use_section(const struct elf_file *f, const struct elf_sect
     if (len <= CFI_BYTES_MAX && packing != PLAIN && !(len = unpacked_len(s, packing)))
         return NULL;
     if (len > CFI_BYTES_MAX)
-        return error_path(ERROR_LIMIT, f->path, "it has %llu bytes of call frame information", (unsigned long long)len);
+        return error_path(ERROR_LIMIT, f->path, "has %llu bytes of call frame information, and at most %llu are read",
+                          (unsigned long long)len, (unsigned long long)CFI_BYTES_MAX);
     if (packing == PLAIN) {
         data = elf_file_take(f, s->header.sh_offset, len);
     } else {
@@ -97,7 +99,7 @@ struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, bool 
     return NULL;
 }
 
-/* Without section headers the header that the loader maps tells where .eh_frame starts, and its table where each FDE is. */
+/* Without section headers: .eh_frame_hdr, which the loader maps, has the address of .eh_frame and a table of its FDEs. */
 static void use_table(struct cfi_file *f)
 {
     uint64_t len;
@@ -110,7 +112,7 @@ static void use_table(struct cfi_file *f)
     f->eh_frame = (struct cfi_section){data, len, f->table.eh_frame_vaddr, f->table.hdr_vaddr, false};
     f->by_table = f->table.count;
     if (!f->by_table) {
-        /* No table either: from its start up to the terminator. */
+        /* Without a table .eh_frame reaches up to its terminator. */
         struct bytes all = bytes_of(data, len);
         for (uint64_t entry = bytes_u32(&all); entry && !all.bad; entry = bytes_u32(&all))
             bytes_skip(&all, entry == UINT32_MAX ? bytes_u64(&all) : entry);
@@ -118,7 +120,7 @@ static void use_table(struct cfi_file *f)
     }
 }
 
-/* Where the code of a segment ends, as far as the file can have it; its start where there is none. */
+/* Where the code of a segment ends, limited by the file's size; the segment's start if it is not executable. */
 static uint64_t code_end(const struct cfi_file *f, const struct elf_segment *s)
 {
     if (!(s->flags & PF_X))
@@ -132,14 +134,15 @@ struct error *cfi_file_read(const struct elf_file *elf, struct cfi_file *f)
 
     *f = (struct cfi_file){.elf = elf, .machine = machine_by_elf(header->e_machine)};
     if (!elf->handle || (header->e_type != ET_EXEC && header->e_type != ET_DYN))
-        return error_path(ERROR_FORMAT, elf->path, "is no 64-bit ELF executable or shared library");
+        return error_path(ERROR_FORMAT, elf->path, "is not a 64-bit ELF executable or shared library");
     if (!f->machine)
-        return error_path(ERROR_UNSUPPORTED, elf->path, "is for machine %u, whose code is not known", header->e_machine);
+        return error_path(ERROR_UNSUPPORTED, elf->path, "is for ELF machine %u, which is not supported", header->e_machine);
     f->base_vaddr = elf_base_vaddr(&elf->segments, f->machine->page_bytes);
     for (size_t i = 0; i < elf->segments.count; i++) {
         const struct elf_segment *s = &elf->segments.data[i];
         if ((s->flags & PF_X) && code_end(f, s) - f->base_vaddr > UINT32_MAX)
-            return error_path(ERROR_LIMIT, elf->path, "its code is spread over more than 4 GiB");
+            return error_path(ERROR_LIMIT, elf->path,
+                              "has code spread over more than 4 GiB, which an unwind table cannot cover");
     }
     TRY(cfi_find_section(elf, false, false, &f->eh_frame));
     f->eh_frame.hdr_vaddr = elf->eh_frame_hdr.p_vaddr;
@@ -167,7 +170,7 @@ bool cfi_file_code(const struct cfi_file *f, uint64_t vaddr, uint64_t *end)
     return s != NULL;
 }
 
-/* Bytes of code, in ascending order for little reading; NULL where the file has none. Good until the next call. */
+/* Code, through a window that suits ascending addresses; NULL: the file has none. Valid until the next call. */
 static const uint8_t *code_bytes(struct cfi_file *f, uint64_t vaddr, uint64_t len_bytes)
 {
     const struct elf_segment *s = code_segment(f, vaddr);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lookup by hash as the dynamic linker does it (DT_GNU_HASH, else DT_HASH), through small reads of the file. */
 #include "formats/elf/dynamic.h"
 
 #include <string.h>
 
 enum {
-    CHAIN_MAX = 4096, /* symbols looked at for one name */
+    CHAIN_MAX = 4096, /* symbols that are tried for one name */
     NAME_MAX_BYTES = 64,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an ELF file offers to the dynamic linker: found by way of PT_DYNAMIC, as the linker does, so that it is there in
- * a file without section headers too. A name is looked up through the hash table, in a handful of small reads; the Bloom
- * filter of a GNU one usually says with the first that it is not there.
+ * The dynamic section of an ELF file and the symbols that it exports. Found by way of PT_DYNAMIC, as the dynamic linker
+ * does, so a file needs no section headers. A name is looked up through the hash table, in a handful of small reads; the
+ * Bloom filter of DT_GNU_HASH usually says with the first that a name is not there.
  */
 #ifndef FORMATS_ELF_DYNAMIC_H
 #define FORMATS_ELF_DYNAMIC_H
@@ -16,9 +16,9 @@ struct elf_dynamic {
     uint64_t relocs, relocs_bytes; /* Elf64_Rela */
 };
 
-/* All 0 where there is no dynamic section. */
+/* All 0 when the file has no dynamic section. */
 void elf_dynamic_read(const struct elf_file *f, struct elf_dynamic *out);
-/* A symbol that the file defines for others. At most 4096 candidates of one name's hash are looked at. */
+/* Finds a symbol that the file exports; false: not found, or not among the first 4096 candidates of its hash. */
 bool elf_find_exported(const struct elf_file *f, const struct elf_dynamic *d, const char *name, Elf64_Sym *sym);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* libelf for the headers, pread for everything else. */
 #include "formats/elf/file.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static struct error *read_program_headers(struct elf_file *f)
             f->eh_frame_hdr = p;
             break;
         case PT_INTERP:
-            f->is_executable = true; /* a position-independent one */
+            f->is_executable = true; /* position-independent: ET_DYN with an interpreter */
             break;
         default:
             break;
@@ -53,7 +54,7 @@ static void find_section_names(struct elf_file *f)
         f->section_names = names;
 }
 
-/* From libelf's handle on; takes it over. */
+/* Fills `f` from libelf's handle, which it owns from here on. */
 static struct error *begin(struct elf_file *f, Elf *elf)
 {
     if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || !gelf_getehdr(elf, &f->header) ||

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Notes of the segments first, then of the sections; without a build ID all of the file is hashed. */
 #include "formats/elf/identity.h"
 
 #define XXH_INLINE_ALL
@@ -11,7 +12,7 @@
 #include "formats/base/vec.h"
 #include "formats/elf/bounds.h"
 
-enum { NOTES_MAX = 1 << 20 /* bytes; real ones have some kilobytes, and many headers may name the same */ };
+enum { NOTES_MAX = 1 << 20 /* bytes; real files have some kilobytes. A bound, since many headers may point to the same notes */ };
 
 void elf_identity_deinit(struct elf_identity *id)
 {

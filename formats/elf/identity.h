@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What names an ELF file and how it is laid out: GNU build ID, else a hash of its
- * contents, and its loadable segments. Reading trusts nothing in the file.
+ * Identifies an ELF file: by its GNU build ID, else by a hash of its contents. With it
+ * come the loadable segments. Nothing in the file is trusted.
  */
 #ifndef FORMATS_ELF_IDENTITY_H
 #define FORMATS_ELF_IDENTITY_H
@@ -31,12 +31,12 @@ struct elf_identity {
 };
 
 /*
- * Of an open file. One that is no ELF file is no error: is_elf is false then, and the identity is the hash of
- * its contents; so it is where the build ID lies behind more than 1 MiB of notes. An image in memory (the vdso) is
- * never hashed. The caller deinits `out`, also after an error.
+ * Of an open file. One that is not ELF is not an error: is_elf is false then. It is identified by the hash of its
+ * contents, and so is an ELF file whose build ID lies behind more than 1 MiB of notes. An image in memory (the vdso) is
+ * never hashed. The caller deinits *out, also after an error.
  */
 struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out);
-/* The same for who needs no more of the file. */
+/* Opens the file or image, identifies it and closes it; `fd` stays open. */
 struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out);
 struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path,
                                        struct elf_identity *out);

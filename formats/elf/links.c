@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The two sections, and the CRC-32 of zlib. */
 #include "formats/elf/links.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static bool take_debug(struct elf_links *links, struct bytes data)
 
     bytes_seek(&data, at);
     uint32_t crc = bytes_u32(&data);
-    /* A name with directories would lead out of the places that a debug file may be in. */
+    /* A name with directories would lead out of the folders that are searched. */
     if (data.bad || !*name || strchr(name, '/'))
         return true;
     links->debug_crc = crc;
@@ -63,7 +64,6 @@ void elf_links_deinit(struct elf_links *links)
     *links = (struct elf_links){0};
 }
 
-/* The CRC is the common CRC-32. */
 bool elf_crc_matches(int fd, uint32_t expected)
 {
     static const size_t chunk = 1 << 16;

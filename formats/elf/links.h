@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an ELF file says that the rest of it lies: its debug file (.gnu_debuglink, by name and CRC) and the supplement
- * that dwz made of what several debug files share (.gnu_debugaltlink, by path and build ID).
+ * An ELF file's links to other files: its debug file (.gnu_debuglink, by name and CRC) and the supplement in which dwz
+ * put what several debug files share (.gnu_debugaltlink, by path and build ID).
  */
 #ifndef FORMATS_ELF_LINKS_H
 #define FORMATS_ELF_LINKS_H
@@ -15,15 +15,15 @@
 struct elf_links {
     char *debug;      /* a file name without directories, or NULL */
     uint32_t debug_crc;
-    char *supplement; /* a path, absolute or from the debug file's folder, or NULL */
+    char *supplement; /* a path, absolute or relative to the debug file's folder, or NULL */
     uint8_t supplement_id[ELF_BUILD_ID_MAX];
     uint32_t supplement_id_len;
 };
 
-/* Of an open file. One that is no ELF file has no links. The caller deinits `out`. */
+/* Of an open file; one that is not ELF has no links. The only error is ERROR_NO_MEMORY. The caller deinits *out. */
 struct error *elf_links_read(int fd, struct elf_links *out);
 void elf_links_deinit(struct elf_links *links);
-/* Whether a file has the CRC of a .gnu_debuglink. */
+/* Does the file have this CRC, as in .gnu_debuglink? It is read whole. */
 bool elf_crc_matches(int fd, uint32_t crc);
 
 #endif

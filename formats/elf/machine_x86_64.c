@@ -19,7 +19,7 @@ static uint64_t number_at(const uint8_t *p)
     return (uint64_t)(int64_t)v;
 }
 
-/* How long a NOP is (Intel's manual, volume 2, NOP: 0F 1F with an address that is not used), with its prefixes; 0: none. */
+/* The length of a NOP with its prefixes (Intel's manual, volume 2: 0F 1F with an unused address); 0: not a NOP. */
 static size_t nop_len(const uint8_t *p, size_t left)
 {
     size_t n = 0;
@@ -93,7 +93,7 @@ static bool jump_at(const uint8_t *p, uint64_t vaddr, uint64_t *target)
     return true;
 }
 
-/* What is behind `mov reg, fs:0`: the variable's address or value by way of the thread pointer. */
+/* The instruction behind `mov reg, fs:0`, which adds the variable's offset to the thread pointer. */
 static bool tls_of_pointer(const uint8_t *q, uint64_t vaddr, struct machine_tls *out)
 {
     if ((q[0] & 0xf8) != 0x48)
@@ -107,7 +107,7 @@ static bool tls_of_pointer(const uint8_t *q, uint64_t vaddr, struct machine_tls 
     return true;
 }
 
-/* The offset in the module's block, which local dynamic has behind the call: mov reg, [reg + disp32 or disp8]. */
+/* The offset in the module's block; local dynamic code has it behind the call: mov reg, [reg + disp32 or disp8]. */
 static bool offset_in_block(const uint8_t *q, const uint8_t *end, int64_t *offset)
 {
     for (; q < end; q++) {
@@ -126,14 +126,14 @@ static struct machine_tls tls_at(const uint8_t *code, size_t len_bytes, uint64_t
     for (size_t i = 0; i < len_bytes; i++) {
         const uint8_t *p = code + i;
         uint64_t at = vaddr + i;
-        /* mov reg, fs:imm32; of a fs:0 (the thread pointer) the addition follows. */
+        /* mov reg, fs:imm32; behind fs:0 (the thread pointer) follows an addition. */
         if (p[0] == 0x64 && (p[1] & 0xfb) == 0x48 && p[2] == 0x8b && (p[3] & 0xc7) == 0x04 && p[4] == 0x25) {
             if (number_at(p + 5))
                 return (struct machine_tls){.model = MACHINE_TLS_OFFSET, .offset = (int64_t)number_at(p + 5)};
             if (tls_of_pointer(p + 9, at + 9, &found))
                 return found;
         }
-        /* Where a descriptor was relaxed, a two-byte nop stands for the call. */
+        /* In a relaxed descriptor sequence a two-byte nop replaces the call. */
         bool then_loads = p[7] == 0x64 || (p[7] == 0x66 && p[8] == 0x90 && p[9] == 0x64);
         /* mov reg, imm32; mov reg, fs:[reg] */
         if (p[0] == 0x48 && p[1] == 0xc7 && (p[2] & 0xf8) == 0xc0 && then_loads)
@@ -145,7 +145,7 @@ static struct machine_tls tls_at(const uint8_t *code, size_t len_bytes, uint64_t
         /* lea rax, [rip + disp32]; call [rax] */
         if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x05 && p[7] == 0xff && p[8] == 0x10)
             return (struct machine_tls){.model = MACHINE_TLS_DESCRIPTOR, .slot = slot};
-        /* lea rdi, [rip + disp32]; call __tls_get_addr: general dynamic has a prefix before it */
+        /* lea rdi, [rip + disp32]; call __tls_get_addr; general dynamic code has a prefix before it */
         if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x3d) {
             bool general = i && p[-1] == 0x66;
             found = (struct machine_tls){.model = MACHINE_TLS_MODULE, .slot = slot};

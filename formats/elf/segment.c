@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A scan of the few segments for each question. */
 #include "formats/elf/segment.h"
 
 #include <elf.h>
@@ -43,7 +44,7 @@ bool elf_offset_to_vaddr(const struct elf_segments *segments, uint64_t offset, u
     return best != NULL;
 }
 
-/* How well a segment explains a mapping, by the rules of the header; 0: it has no bytes there. */
+/* How well a segment fits a mapping, by the rules in segment.h; 0: it has no bytes there. */
 static unsigned fit(const struct elf_segment *s, uint64_t file_offset, uint64_t length, uint64_t page_bytes)
 {
     uint64_t first = page_start(s->offset, page_bytes), end = s->offset + s->file_size;

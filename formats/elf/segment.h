@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loadable segments: how offsets in a file, virtual addresses and addresses of a process belong together. Pure
- * arithmetic over numbers that nobody has checked: they come from ELF files and from traces.
+ * Loadable segments: converts between offsets in a file, virtual addresses and addresses of a process. Pure arithmetic,
+ * on unchecked numbers from ELF files and traces.
  *
- * A virtual address is one as the file has it; the load bias is what the loader added to it.
+ * A virtual address is as in the file; the load bias is what the loader adds to it.
  */
 #ifndef FORMATS_ELF_SEGMENT_H
 #define FORMATS_ELF_SEGMENT_H
@@ -27,25 +27,25 @@ struct elf_segments {
     struct elf_segment *data;
     size_t count, cap;
 };
-/* Rows of five numbers, as a trace has them, in place. Only to be read. */
+/* A trace's rows of five numbers, in place. Read only. */
 static inline struct elf_segments elf_segments_of(const uint64_t *rows, size_t count)
 {
     return (struct elf_segments){.data = (struct elf_segment *)rows, .count = count};
 }
 
-/* The segment that has bytes of the file at `vaddr`, or NULL. */
+/* The first segment with bytes of the file at `vaddr`, or NULL. */
 const struct elf_segment *elf_segment_at(const struct elf_segments *segments, uint64_t vaddr);
-/* How many bytes of the file lie at `vaddr` and behind it, up to the end of the segment, and where; 0: the file has none. */
+/* How many bytes of the file lie from `vaddr` to the end of its segment; *offset is where they begin. 0: none. */
 uint64_t elf_vaddr_to_offset(const struct elf_segments *segments, uint64_t vaddr, uint64_t *offset);
-/* The virtual address of a byte of the file. Where segments overlap, the one that is executable. False: it is not loaded. */
+/* The virtual address of a byte of the file; an executable segment goes before others. False: it is not loaded. */
 bool elf_offset_to_vaddr(const struct elf_segments *segments, uint64_t offset, uint64_t *vaddr);
 
 /*
  * The load bias, from a mapping of the file: `length` bytes from `file_offset` (a multiple of the page size) at
  * `address`. False when no segment has bytes there.
  *
- * Loaders map whole pages, so a mapping may show bytes of two segments whose ends share a page of the file, and their
- * virtual addresses need not differ by as much as their offsets do. Meant is the segment that the mapping was made for:
+ * Loaders map whole pages, so a mapping may show bytes of two segments that share a page of the file, and their virtual
+ * addresses need not differ by as much as their offsets. The segment that the mapping was made for is, in this order:
  *  1. an executable one before others, since the mappings that are recorded are executable;
  *  2. one whose first page the mapping begins with: a loader begins there, never with a segment's last page;
  *  3. one that has as many pages: the shorter of two that begin in one page cannot fill the mapping of the longer;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sections are sorted into those to keep and those to drop; what is dropped and overlaps nothing kept is left out. */
 #include "formats/elf/strip.h"
 
 #include <stdlib.h>
@@ -62,8 +63,8 @@ static bool subtract(const struct elf_extents *dropped, const struct elf_extents
 }
 
 /*
- * Loaded contents that nobody needs who only unwinds and names: code, constants, variables, language-specific data.
- * Stubs of the PLT stay: they get their names from the slots that they jump through.
+ * Loaded contents that neither unwinding nor naming reads: code, constants, variables, language-specific data. PLT stubs
+ * stay: they are named after the slots that they jump through.
  */
 static bool is_dropped(const struct elf_section *s)
 {
@@ -79,8 +80,8 @@ static bool is_dropped(const struct elf_section *s)
 }
 
 /*
- * A signal handler returns to a trampoline, and where that has no call frame information an unwinder knows it by its
- * bytes. `code` is sorted and joined: sections may overlap, and each byte is searched once.
+ * A signal handler returns to a trampoline. If it has no call frame information, an unwinder recognises its bytes, so
+ * they stay. `code` is sorted and joined, so that each byte is searched once though sections may overlap.
  */
 static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const struct machine *machine,
                              const struct elf_extents *code, struct elf_extents *kept)
@@ -98,7 +99,7 @@ static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const str
     return true;
 }
 
-/* Where the file's bytes belong; `dropped` gets the code and data, and `types` where in the file each section's type is. */
+/* Parts of the file. `types`: the file offsets of the types of dropped sections. */
 struct plan {
     struct elf_extents dropped, kept, code;
     VEC(uint64_t) types;
@@ -144,7 +145,7 @@ struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *
     sort_and_join(&plan.dropped);
     sort_and_join(&plan.kept);
     ok = ok && subtract(&plan.dropped, &plan.kept, out);
-    /* Only now: sections may overlap the table of a file that was made to deceive. */
+    /* Last, since in a malicious file sections may overlap their own headers. */
     for (size_t i = 0; ok && i < plan.types.count; i++)
         memcpy(image + plan.types.data[i], &nobits, sizeof nobits);
     VEC_DEINIT(&plan.dropped.list);

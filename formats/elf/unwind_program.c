@@ -16,10 +16,10 @@ struct run {
     const struct cfi_fde *fde;
     const struct unwind_rules *initial; /* NULL: this is the initial program */
     struct unwind_rules rules, remembered[REMEMBER_MAX];
-    struct unwind_rule ignored; /* where the rules of registers go that nobody follows */
+    struct unwind_rule ignored; /* the rules of all registers that unwinders do not follow are written here */
     unsigned depth;
     uint64_t pc;
-    bool changed, broken; /* since the last row was handed out; the program makes no sense */
+    bool changed, broken; /* since the last call of the callback; the program breaks the format */
 };
 
 static struct unwind_rule *rule_of(struct run *r, struct unwind_rules *rules, uint64_t number)
@@ -48,7 +48,7 @@ static struct unwind_rule make_rule(const struct run *r, uint8_t kind, uint64_t 
     return (struct unwind_rule){.kind = kind, .base = (uint8_t)base, .offset = (int32_t)offset};
 }
 
-/* In units of the CIE's data alignment; what overflows fits no rule either. */
+/* Scaled by the CIE's data alignment. An overflow gives INT64_MAX, which make_rule() refuses. */
 static int64_t factor(const struct run *r, int64_t offset)
 {
     int64_t result;
@@ -67,7 +67,7 @@ static struct unwind_rule make_factored(const struct run *r, uint8_t kind, int64
 struct operand {
     bool number;
     uint8_t kind, base;
-    int64_t value; /* or offset; of UNWIND_MEMORY what is added behind the load */
+    int64_t value; /* the number, or what is added to the register; with UNWIND_MEMORY, added after the load */
     int64_t address_offset;
 };
 
@@ -83,7 +83,7 @@ static bool add_operands(struct operand *left, const struct operand *right, bool
     return !__builtin_add_overflow(left->value, number, &left->value);
 }
 
-/* The operand that an operation pushes; false when it is none of those that push one. */
+/* The operand that an operation pushes; false: it pushes none, or is not understood. */
 static bool read_operand(struct bytes *e, uint8_t op, struct operand *out)
 {
     *out = (struct operand){.number = true};
@@ -123,7 +123,7 @@ static bool read_operand(struct bytes *e, uint8_t op, struct operand *out)
     }
 }
 
-/* One operation on the stack. False when it is not understood, or what it leaves is neither kind of operand. */
+/* Runs one operation. False when it is not understood, or its result is not an operand of ours. */
 static bool run_operation(struct bytes *e, struct operand *stack, unsigned *depth)
 {
     uint8_t op = bytes_u8(e);
@@ -170,7 +170,7 @@ static bool is_plt(struct bytes e, int32_t *threshold)
     return *threshold >= 0 && *threshold <= 15;
 }
 
-/* The value of an expression, as a rule. `with_cfa`: it finds the CFA on its stack. */
+/* The value of an expression, as a rule. `with_cfa`: the CFA is on its stack at the start. */
 static struct unwind_rule take_expression(const struct run *r, struct bytes *b, bool with_cfa)
 {
     struct operand stack[OPERANDS_MAX] = {{.kind = UNWIND_VALUE, .base = UNWIND_BASE_CFA}};
@@ -201,7 +201,7 @@ static struct unwind_rule take_expression(const struct run *r, struct bytes *b, 
     return rule;
 }
 
-/* The expression gives the address where the register was saved. */
+/* The same for an expression that gives the address where the register was saved. */
 static struct unwind_rule take_address(const struct run *r, struct bytes *b)
 {
     struct unwind_rule rule = take_expression(r, b, true);
@@ -279,7 +279,7 @@ static void set_location(struct run *r)
         r->pc = to;
 }
 
-/* The rule that an instruction gives a register, behind the register's number. Any other instruction breaks the format. */
+/* The rule that an instruction gives a register, whose number was read. An unknown instruction breaks the program. */
 static struct unwind_rule read_rule(struct run *r, uint8_t op)
 {
     struct bytes *b = &r->b;
@@ -311,7 +311,7 @@ static struct unwind_rule read_rule(struct run *r, uint8_t op)
     }
 }
 
-/* Instructions that define the CFA, and those that stand alone; all others begin with a register. */
+/* Instructions whose opcode fills the byte. */
 static void run_extended(struct run *r, uint8_t op)
 {
     struct bytes *b = &r->b;
@@ -359,7 +359,7 @@ static void run_extended(struct run *r, uint8_t op)
     }
 }
 
-/* One instruction. True when it moved on to a later pc. */
+/* Runs one instruction. True when it moved on to a later pc. */
 static bool run_instruction(struct run *r)
 {
     uint8_t op = bytes_u8(&r->b);
@@ -414,7 +414,7 @@ bool unwind_program_initial(const struct machine *machine, const struct cfi_sect
         return false;
     while (bytes_left(&r.b)) {
         if (run_instruction(&r))
-            r.broken = true; /* there is nowhere to advance to */
+            r.broken = true; /* an initial program has no pc to advance */
         if (r.b.bad || r.broken)
             return false;
     }
@@ -449,7 +449,7 @@ enum unwind_program_result unwind_program_run(const struct machine *machine, con
         }
         if (!moved)
             continue;
-        /* What moves on changes no rules: these held up to here. */
+        /* An instruction that moves on changes no rules: these held up to here. */
         if (r.changed && !row(ctx, from, &r.rules))
             return UNWIND_PROGRAM_STOPPED;
         r.changed = false;

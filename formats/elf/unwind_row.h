@@ -9,11 +9,11 @@
  * - RBP, and whether it is known. Rows say where each frame saved it.
  * - RBX, and whether it is known. glibc's _dl_runtime_resolve calls C with RBX as the
  *   base of its CFA, so every frame between must say where RBX went; four bits do.
- * - All other registers in a frame that was interrupted (the innermost, and one that a
- *   signal frame leads to), and in no other. As base of a CFA they occur between the
- *   realignment of a stack and the saving of the old one (DRAP: r10, else r13), in
- *   assembly of leaf functions, and in vfork, whose return address is in rdi; no calls
- *   happen there. Elsewhere such a row ends the unwinding with a reason.
+ * - All other registers, but only in a frame that was interrupted (the innermost, and one
+ *   that a signal frame leads to). They are the base of a CFA only between the
+ *   realignment of a stack and the saving of the old one (DRAP: r10, else r13), in leaf
+ *   functions in assembly, and in vfork, whose return address is in rdi: places that call
+ *   nothing. In any other frame such a row ends the unwinding with a reason.
  *
  * Look a row up by the address itself in a frame that was interrupted, and by the
  * address less one where it is a return address.
@@ -21,7 +21,7 @@
 #ifndef FORMATS_ELF_UNWIND_ROW_H
 #define FORMATS_ELF_UNWIND_ROW_H
 
-/* A BPF program has declared __u8 and its like before it includes this. */
+/* A BPF program must have declared __u8 and the like before it includes this. */
 #ifndef __bpf__
 #include <assert.h>
 #include <linux/types.h>
@@ -64,7 +64,7 @@ enum unwind_other {
 };
 
 enum unwind_rule_kind {
-    UNWIND_SAME = 0,      /* the value is the frame's own */
+    UNWIND_SAME = 0,      /* the caller's value is the frame's own */
     UNWIND_UNDEFINED = 1, /* lost */
     UNWIND_VALUE = 2,     /* base + offset */
     UNWIND_MEMORY = 3,    /* the 8 bytes at base + offset, plus add */
@@ -78,16 +78,16 @@ struct unwind_rule {
     __s32 offset;
 };
 
-/* All is computed from the frame's registers, before any of them changes. */
+/* All four are computed from the frame's registers, before any of them is changed. */
 struct unwind_wide {
     struct unwind_rule cfa; /* VALUE or MEMORY of a register */
     struct unwind_rule ra, rbp, rbx;
 };
 
 /*
- * Which rows to search for an address, per 256 bytes of code: with page = pc >> 8, the row in force at
- * the page's start in the lower half, the first row behind the page in the upper. The row wanted is the last of
- * rows[low .. high) with row.pc <= pc; at most 257 rows, so nine halvings find it.
+ * The index: which rows to search for an address, per page of 256 bytes of code (pc >> 8). The lower half is the row in
+ * force at the page's start, the upper half the first row behind the page. The wanted row is the last of
+ * rows[low .. high) with row.pc <= pc; these are at most 257 rows, so nine halvings find it.
  */
 #define UNWIND_PAGE_SHIFT 8
 #define UNWIND_PAGE_LOW(index) ((__u32)(index))

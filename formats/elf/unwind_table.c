@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* FDEs are collected, sorted by start and run one after the other; each change of the rules becomes a row. */
 #include "formats/elf/unwind_table.h"
 
 #include <stdlib.h>
@@ -15,12 +16,12 @@ enum {
     PADDING_MAX = 63,
     ENTRY_LEN = 64, /* bytes behind e_entry that count as the program's start */
     WIDE_MAX = 65536,
-    /* Programs run over at most so many times the section's bytes; more than once only where FDEs overlap each other. */
+    /* All programs that are run have at most so many times the section's bytes. FDEs may share bytes, so it is above 1. */
     WORK_FACTOR = 8,
     INITIALS = 64,
 };
 
-/* An FDE, waiting to be sorted. `offset` is in its section, with FDE_DEBUG on top where that is .debug_frame. */
+/* An FDE, for sorting. `offset` is in its section; FDE_DEBUG marks those of .debug_frame. */
 struct fde_ref {
     uint32_t pc, offset;
 };
@@ -70,7 +71,7 @@ static bool rule_is(const struct unwind_rule *rule, uint8_t kind, uint8_t base, 
     return rule->kind == kind && rule->base == base && rule->offset == offset && !rule->add;
 }
 
-/* Saved in a slot below the CFA: its number, 1 at CFA - 8. 0: the same as before; -1: neither. */
+/* The number of the slot below the CFA where the register is saved, 1 at CFA - 8. 0: it is unchanged; -1: neither. */
 static int slot_of(const struct unwind_rule *rule)
 {
     if (rule->kind == UNWIND_SAME)
@@ -114,7 +115,7 @@ static void put_wide(struct builder *b, uint64_t pc, const struct unwind_wide *w
         put_row(b, pc, (uint16_t)id, UNWIND_WIDE, 0);
 }
 
-/* Saved by the kernel for a signal handler, in the place that the machine has for it. */
+/* Does the rule read the register from where the kernel saves it for a signal handler? */
 static bool is_saved(const struct machine *machine, const struct unwind_rule *rule, uint8_t number)
 {
     uint32_t i = 0;
@@ -157,7 +158,7 @@ static bool put_rules(void *ctx, uint64_t vaddr, const struct unwind_rules *rule
         put_other(b, pc, UNWIND_OTHER_STACK);
         return !b->no_memory;
     }
-    /* The caller's frame can be found without these; they are lost from there on. */
+    /* The caller's frame can be found without these: they count as lost from there on. */
     if (w.rbp.kind == RULE_OTHER)
         w.rbp = (struct unwind_rule){.kind = UNWIND_UNDEFINED};
     if (w.rbx.kind == RULE_OTHER)
@@ -281,7 +282,7 @@ static void collect_by_table(struct builder *b)
     }
 }
 
-/* By pc, those of one pc in the order they were found; a byte at a time, lowest first. */
+/* A radix sort by pc, one byte a round, lowest first. Stable: FDEs of one pc stay in the order in which they were found. */
 static bool sort_fdes(struct builder *b)
 {
     size_t n = b->fdes.count;
@@ -309,7 +310,7 @@ static bool sort_fdes(struct builder *b)
         from = to;
         to = swap;
     }
-    /* An even number of rounds: the result is where it came from. */
+    /* After an even number of rounds the result is back in b->fdes. */
     free(to);
     return true;
 }
@@ -324,7 +325,7 @@ static struct error *build_index(struct builder *b)
     t->index_first = rows[0].pc >> UNWIND_PAGE_SHIFT;
     t->index_count = (rows[t->row_count - 1].pc >> UNWIND_PAGE_SHIFT) - t->index_first + 1;
     if ((uint64_t)t->index_count * sizeof *t->index > b->file.elf->len_bytes + (1 << 20))
-        return error_path(ERROR_LIMIT, b->file.elf->path, "its code is spread too widely for an unwind table");
+        return error_path(ERROR_LIMIT, b->file.elf->path, "has code spread too widely for an unwind table");
     t->index = malloc(t->index_count * sizeof *t->index);
     if (!t->index)
         return error_no_memory();
@@ -339,7 +340,7 @@ static struct error *build_index(struct builder *b)
     return NULL;
 }
 
-/* A program's start may be assembly without information; it is no function that returns. */
+/* A program's entry point may be assembly without call frame information; it never returns. */
 static void put_entry(struct builder *b)
 {
     uint64_t entry = b->file.elf->header.e_entry, code_end, pc = entry - b->table->base_vaddr;
@@ -367,7 +368,7 @@ static void put_entry(struct builder *b)
     b->rows.count = n;
 }
 
-/* .debug_frame counts only where .eh_frame is silent, as it does for those who search one and then the other. */
+/* .debug_frame counts only where .eh_frame has nothing, as in unwinders that search one and then the other. */
 static void drop_covered(struct builder *b)
 {
     uint64_t covered = 0; /* relative, exclusive */
@@ -418,7 +419,7 @@ static struct error *collect_rows(struct builder *b)
         size_t next = i + 1;
         while (next < b->fdes.count && b->fdes.data[next].pc == ref->pc)
             next++;
-        /* Of several with one start the first counts, as it does for those who search .eh_frame. */
+        /* Of several with one start the first counts, as in unwinders that search .eh_frame. */
         t->stats.fde_repeated += next - i - 1;
         if (read_fde(b, ref, &fde))
             put_fde(b, section_of(b, ref->offset & FDE_DEBUG), &fde,
@@ -428,7 +429,7 @@ static struct error *collect_rows(struct builder *b)
     return b->no_memory ? error_no_memory() : NULL;
 }
 
-/* Moves what was made into the table, and counts it. */
+/* Moves the rows into the table, counts them and builds the index. */
 static struct error *finish_table(struct builder *b)
 {
     struct unwind_table *t = b->table;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * x86-64 in numbers, for all who read its processes, its files or its traces: the sampler in the kernel
- * (bpf/arch_x86_64.h), the walkers on the host, and what reads ELF files. Constants only, so that BPF and C, and a host
- * of another machine, can include this.
+ * The numbers of x86-64, for everything that reads its processes, files or traces: the sampler in the kernel
+ * (bpf/arch_x86_64.h), the walkers on the host, the readers of ELF files. Constants only, so that BPF and C can include
+ * it, on hosts of any machine.
  */
 #ifndef FORMATS_ELF_X86_64_H
 #define FORMATS_ELF_X86_64_H
@@ -34,21 +34,21 @@ enum x86_64_register {
 #define X86_64_WORD_BYTES 8
 /* Bytes below the stack pointer that a leaf function may use. */
 #define X86_64_RED_ZONE_BYTES 128
-/* The call instruction pushes it: offset from the CFA. */
+/* Where the call instruction pushes it: bytes from the CFA. */
 #define X86_64_RETURN_ADDRESS (-8)
 /* An entry of a PLT has 16 bytes and begins at a multiple of that. */
 #define X86_64_PLT_ENTRY_BYTES 16
 
 /*
- * What a signal handler returns to: mov $15, %rax; syscall. C libraries without call frame information for it are
- * known by these bytes. The system call is the second instruction.
+ * The code that a signal handler returns to: mov $15, %rax; syscall. In C libraries without call frame information for it,
+ * it is recognised by these bytes. The system call is the second instruction.
  */
 #define X86_64_SIGRETURN_BYTES 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05
 #define X86_64_SIGRETURN_LEN 9
 #define X86_64_SIGRETURN_SYSCALL 7
 /*
- * Where the registers lie that the kernel saved for a signal handler: uc_mcontext.gregs of struct ucontext, from the
- * stack pointer that the handler's return leaves (arch/x86/include/uapi/asm/sigcontext.h).
+ * Where the kernel saved the registers for a signal handler: uc_mcontext.gregs of struct ucontext, in bytes from the
+ * stack pointer after the handler's return (arch/x86/include/uapi/asm/sigcontext.h).
  */
 #define X86_64_SIGNAL_REGISTERS 40
 
