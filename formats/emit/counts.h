@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples counted and weighed by (owner, stack), one table per event. This is all that folded and top do while samples
- * come: frames are spelled once per distinct stack, when the last sample is in.
+ * Sums of samples and weights by (owner, stack), one table per event. This is all that folded and top do while samples
+ * come; they name frames at the end, once per distinct stack. An owner is whatever the emitter keeps apart, such as a
+ * process.
  */
 #ifndef FORMATS_EMIT_COUNTS_H
 #define FORMATS_EMIT_COUNTS_H
@@ -30,7 +31,7 @@ static inline void counts_deinit(struct counts *c)
     weights_deinit(&c->weights);
 }
 
-/* False when memory ran out. */
+/* Adds a sample. False: out of memory. */
 static inline bool counts_add(struct counts *c, const struct emit_model *m, const struct emit_sample *s, uint32_t owner)
 {
     uint64_t key = (uint64_t)owner << 32 | s->stack;
@@ -51,12 +52,13 @@ static inline bool counts_add(struct counts *c, const struct emit_model *m, cons
            VEC_PUSH(&c->rows, ((struct count){.samples = 1, .weight = s->value}));
 }
 
+/* The sums behind a used slot of one of the tables. */
 static inline const struct count *counts_get(const struct counts *c, const struct map_slot *slot)
 {
     return &c->rows.data[slot->value];
 }
 
-/* Events that were sampled. */
+/* How many events have samples. */
 static inline unsigned counts_events(const struct counts *c)
 {
     unsigned n = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output formats. One file per format exports a `const struct emitter`; emitters.c
- * holds the table that --help and the tests walk.
+ * Output formats. One file per format exports a `const struct emitter`; the table in
+ * emitters.c, which --help and the tests walk, lists them.
  *
- * The symbolizer hands over frames and stacks once each, by number, and then
- * samples that refer to them. Stacks are trees: a stack is its parent (callers)
- * and one frame more. An emitter never sees the trace.
+ * The symbolizer defines each frame and stack once, by number, and then passes samples
+ * that refer to them. Stacks form a tree: a stack is its parent (the callers) and one
+ * frame more. An emitter never sees the trace.
  */
 #ifndef FORMATS_EMIT_EMIT_H
 #define FORMATS_EMIT_EMIT_H
@@ -20,20 +20,20 @@ enum emit_frame_kind {
     EMIT_PYTHON,
     EMIT_NATIVE,
     EMIT_KERNEL,
-    EMIT_MARK, /* "[torn]", "[truncated]": says that frames are missing here */
+    EMIT_MARK, /* "[torn]", "[truncated]": frames are missing here */
 };
 
-/* A frame as a reader of the profile knows it. Strings live as long as the model; never NULL, "" when unknown. */
+/* A frame as the output shows it. Strings live as long as the model and are never NULL; "" is unknown. */
 struct emit_frame {
     enum emit_frame_kind kind;
-    const char *function;  /* Python: qualified name; native: demangled name, or "" when unknown; kernel: symbol */
+    const char *function;  /* Python: qualified name; native: demangled name; kernel: symbol */
     const char *file;      /* source file as recorded */
     const char *module;    /* path of the binary; kernel: "[kernel.kallsyms]" or "[module]"; Python: the interpreter's */
     uint32_t line, column; /* 1-based; 0 unknown */
     uint64_t address;      /* native, kernel: the address (or file offset) sampled; Python: 0 */
     uint64_t symbol_offset; /* bytes from the symbol's start */
-    bool inlined;          /* inlined into the frame that follows outwards */
-    uint32_t mapping;      /* native, kernel: the binary it lies in; EMIT_NO_MAPPING for all else */
+    bool inlined;          /* inlined into its caller, the next frame outwards */
+    uint32_t mapping;      /* native, kernel: the index of its binary; else EMIT_NO_MAPPING */
     uint32_t function_line; /* where the function starts; 0 unknown */
 };
 
@@ -44,11 +44,11 @@ struct emit_segment {
 };
 
 /*
- * A binary as its own program header describes it, whatever addresses processes had it at: equal for all of them. The
- * address of a native frame is an offset in this file; `segments` turn it into a virtual address of the file.
+ * A binary as its program headers describe it, wherever processes mapped it. The address of a native frame is an offset
+ * in this file; `segments` turn it into a virtual address of the file.
  */
 struct emit_mapping {
-    const char *path;        /* as its process saw it; "[kernel.kallsyms]" or "[module]" for the kernel's */
+    const char *path;        /* as its process saw it; "[kernel.kallsyms]" or "[module]" for kernel code */
     const uint8_t *build_id; /* GNU build ID; NULL when unknown */
     uint32_t build_id_len;
     uint64_t start, end;     /* virtual addresses of its executable segments; 0 when unknown */
@@ -63,7 +63,7 @@ struct emit_stack {
     uint32_t frame;
     uint32_t depth;  /* 1 for the outermost frame */
 };
-#define EMIT_NO_STACK UINT32_MAX /* also: a sample with no frames at all */
+#define EMIT_NO_STACK UINT32_MAX /* the stack of a sample without frames, too */
 
 struct emit_process {
     uint32_t pid;
@@ -82,7 +82,7 @@ struct emit_event {
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };
 
-/* What a sample is marked with, such as asyncio task = fetch. */
+/* A mark on a sample, such as asyncio task = fetch. */
 struct emit_label {
     const char *key, *value;
 };
@@ -107,15 +107,15 @@ struct emit_loss {
 };
 
 /*
- * The facts of one input file, in the order of the command line. They are whole when the last sample has come: until
- * then the duration is that of what was read.
+ * The facts of one input file; files are in the order of the command line. They are complete after the last sample: until
+ * then the duration covers only what was read.
  */
 struct emit_capture {
-    const char *name; /* the file's, without a folder */
+    const char *name; /* of the file, without its folder */
     const char *hostname, *kernel_release, *machine, *cpu_model, *recorder; /* "" when unknown */
-    uint64_t memory_bytes; /* that the kernel can use; 0 when unknown */
+    uint64_t memory_bytes; /* usable by the kernel; 0 when unknown */
     uint32_t cpu_count, page_size; /* 0 when unknown */
-    /* The clocks, read together; all 0 when the file does not tell. */
+    /* The clocks, read at one moment; all 0 when unknown. */
     uint64_t monotonic_ns, realtime_ns, boottime_ns;
     uint64_t start_ns;          /* CLOCK_MONOTONIC */
     uint64_t start_realtime_ns; /* since 1970; 0 when unknown */
@@ -128,7 +128,7 @@ struct emit_capture {
     uint32_t loss_count;
 };
 
-/* What has been defined so far. Grows while samples come; numbers stay valid. */
+/* What has been defined so far. It grows while samples come; numbers stay valid, pointers need not. */
 struct emit_model {
     const struct emit_frame *frames;
     uint32_t frame_count;
@@ -150,7 +150,7 @@ struct emit_model {
 
 struct emit_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
-    uint64_t value;   /* counts of the event (ns for clocks), or their bytes */
+    uint64_t value;   /* in the event's unit: ns for clocks, bytes for page faults */
     uint64_t faults;  /* of an event in bytes: the count itself */
     uint32_t thread, event, cpu;
     uint32_t stack;
@@ -159,10 +159,10 @@ struct emit_sample {
 
 struct emit_options {
     bool threads;       /* folded: keep threads apart */
-    bool merged_lines;  /* the frames of a function are one, so there is nothing to say by line */
-    bool full_paths;    /* file names in full, not as short as tells them apart */
+    bool merged_lines;  /* a function's frames were merged into one, so there are no lines to show */
+    bool full_paths;    /* file names in full; else shortened as far as they stay distinct */
     bool columns;       /* name:line:column */
-    const char *name;   /* of the profile: the input's file name, without a folder */
+    const char *name;   /* of the profile: the input's file name, without its folder */
     const char *exporter; /* "pysym 0.1.0" */
     uint32_t top_count; /* rows of `top`; 0: all */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
@@ -172,19 +172,20 @@ struct emitter {
     const char *name;        /* of --format */
     const char *description; /* one line for --help */
     const char *extension;   /* ".folded" */
-    bool time_order;         /* wants each thread's samples in order of time */
-    bool wants_weights;      /* cannot do without options.weights_differ */
-    /* `out` is checked and closed by the caller. State is the emitter's own. */
+    bool time_order;         /* needs each thread's samples in order of time */
+    bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
+    /* The caller checks and closes `out`. *state is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);
     struct error *(*sample)(void *state, const struct emit_sample *sample);
-    /* Everything that still has to be written. */
+    /* Writes the rest, after the last sample. */
     struct error *(*end)(void *state);
-    /* After the end: what a reader has to know of the output, for standard error; NULL: nothing. May be NULL itself. */
+    /* After the end: a line for standard error that readers of the output should know, or NULL. May be NULL itself. */
     const char *(*remark)(const void *state);
     void (*destroy)(void *state); /* accepts NULL; also after an error */
 };
 
 extern const struct emitter *const emitters[]; /* ends with NULL */
+/* By name; NULL: there is no such format. */
 const struct emitter *emitter_find(const char *name);
 
 #endif

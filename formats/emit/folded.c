@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folded stacks, for flamegraph.pl, inferno, speedscope and many others: one line per distinct stack, outermost frame
- * first, and the count of its samples: readers make that many samples of it. Only when samples weigh differently would
- * counts tell wrong shares. Then the number is the weight: of clocks in microseconds, of other events as it is. Of events
- * that count what happens it is always what they counted; page faults as bytes.
+ * first, and the count of its samples. When samples differ in weight, counts would give wrong shares; then the number is
+ * the weight, in microseconds for clocks and in the event's unit for other events. For an event that counts occurrences
+ * it is always what was counted; page faults are given as bytes.
  *
- * Samples are counted by process (or thread) and stack. At the end the stacks become a tree of names: stacks that
- * differ but read alike fall together there. Walking the tree in the order of its texts gives the lines in the order
- * that `LC_ALL=C sort` would give, without holding them all in memory.
+ * Samples are counted by process (or thread) and stack. At the end the stacks become a tree of names, in which different
+ * stacks with the same names are one. Walking the tree in the order of names writes the lines in the order of
+ * `LC_ALL=C sort`, without holding them all in memory.
  */
 #include "formats/emit/counts.h"
 #include "formats/emit/emit.h"
@@ -21,9 +21,9 @@
 struct node {
     uint32_t name; /* in texts */
     uint32_t first_child, next_sibling;
-    uint64_t number; /* of the line that ends here; 0: there is none */
+    uint64_t number; /* on the line that ends here; 0: no line does */
 };
-#define NODE_ROOT 0 /* also: no node, since the root is nobody's child */
+#define NODE_ROOT 0 /* stands for no node, too: the root is no node's child */
 
 struct folded {
     const struct emit_model *model;
@@ -77,7 +77,7 @@ static uint32_t child_of_text(struct folded *f, uint32_t parent, const struct bu
                      : child_of(f, parent, intern_id(&f->texts, text->data, (uint32_t)text->len_bytes, NULL));
 }
 
-/* The node that stands for an owner: [event;]comm-pid[;thread]. */
+/* The node of an owner: [event;]comm-pid[;thread]. NODE_ROOT when memory ran out. */
 static uint32_t owner_node(struct folded *f, uint32_t event, uint32_t owner)
 {
     const struct emit_model *m = f->model;
@@ -104,13 +104,12 @@ static uint32_t owner_node(struct folded *f, uint32_t event, uint32_t owner)
 }
 
 /*
- * Nanoseconds into microseconds, over all lines from a node on, so that neither the sum nor a line is off: each is
- * rounded up or down by what the ones before it were rounded. A line of less than a microsecond is one all the same;
- * later lines give it back.
+ * Rounds nanoseconds to microseconds, on all lines from a node on, so that the sum stays right: each line also takes over
+ * what the lines before it were rounded by. A line of less than a microsecond gets one; later lines give it back.
  */
 static void round_lines(struct folded *f, uint64_t from)
 {
-    int64_t rest_ns = 0; /* not yet on any line; below 0: too much is */
+    int64_t rest_ns = 0; /* not on any line yet; negative: the lines have too much */
 
     for (uint64_t i = from; i < f->nodes.count; i++) {
         uint64_t *number = &f->nodes.data[i].number;
@@ -135,7 +134,7 @@ static void round_lines(struct folded *f, uint64_t from)
     }
 }
 
-/* Adds the stacks of one event to the tree. Events have no node in common but the root. */
+/* Adds the stacks of one event to the tree. Events share no node but the root. */
 static struct error *plant(struct folded *f, uint32_t event, const uint32_t *names)
 {
     const struct emit_model *m = f->model;
@@ -151,7 +150,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
             continue;
         uint64_t owner = slot->key >> 32 << 32;
         uint32_t node = NODE_ROOT;
-        /* Outwards until a part that is in the tree already, then inwards again. */
+        /* Outwards to the first part that the tree has already, then inwards again. */
         todo.count = 0;
         for (uint32_t stack = (uint32_t)slot->key; ok; stack = m->stacks[stack].parent) {
             uint64_t *v = map_get(&known, owner | stack);
@@ -184,14 +183,14 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
     return ok ? NULL : error_no_memory();
 }
 
-/* A node's own line, or the lines of all below it: they may lie apart in the order of lines. */
+/* A node's own line, or all lines below it: other lines may sort between the two. */
 struct item {
     uint32_t node;
     uint32_t prefix_bytes; /* of the line, before the node's name */
     bool below;
 };
 
-/* What follows the name on the line. */
+/* The text behind the name on the line. */
 static void item_tail(const struct folded *f, const struct item *it, char tail[24])
 {
     if (it->below)
@@ -205,7 +204,7 @@ static uint8_t item_byte(const struct intern_entry *name, const char *tail, size
     return i < name->len_bytes ? name->data[i] : (uint8_t)tail[i - name->len_bytes];
 }
 
-/* Later lines first: the last one pushed is the first one taken. */
+/* Orders later lines first, since the item pushed last is taken first. */
 static int compare_items(const void *a, const void *b, void *arg)
 {
     const struct folded *f = arg;
@@ -309,7 +308,7 @@ static const char *folded_remark(const void *state)
         return "samples weigh differently: counts are microseconds";
     if (shows_bytes(f))
         return "counts of page faults are bytes";
-    return f->counts.weights.differ ? "samples weigh differently: counts are the event's, not of samples" : NULL;
+    return f->counts.weights.differ ? "samples weigh differently: numbers are the event's, not counts of samples" : NULL;
 }
 
 static void folded_destroy(void *state)

@@ -2,8 +2,8 @@
 /*
  * Frames, threads and processes as text.
  *
- * Names come from other people's processes, so each passes put_clean(), which decodes UTF-8 and replaces what the
- * consumers would stumble over; which characters those are depends on where the text goes.
+ * Names come from other people's processes, so each passes put_clean(), which decodes UTF-8 and replaces the characters
+ * that would mislead readers of the output; which ones depends on where the text goes.
  */
 #include "formats/emit/names.h"
 
@@ -15,10 +15,10 @@
 #define UNKNOWN "[unknown]"
 
 enum {
-    CLEAN_SEPARATOR = 1 << 0, /* ';' parts frames in folded stacks */
+    CLEAN_SEPARATOR = 1 << 0, /* ';' separates frames in folded stacks */
     CLEAN_SPACE = 1 << 1,     /* white space of any script */
     CLEAN_PAREN = 1 << 2,     /* '(' is where stackcollapse-perf.pl cuts a symbol */
-    CLEAN_ARROW = 1 << 3,     /* "->" is where it splits one, taking the rest for an inlined function */
+    CLEAN_ARROW = 1 << 3,     /* "->" is where it splits a symbol, taking the rest for an inlined function */
 };
 
 static bool is_space(uint32_t c)
@@ -64,7 +64,7 @@ static void put_clean_str(struct buf *out, const char *text, unsigned flags)
     put_clean(out, text, strlen(text), flags);
 }
 
-/* Parts a number at the end of what was written since `from` from the word before it. */
+/* Replaces the space before a number at the end of what was written since `from`: it would look like a count. */
 static void guard_count(struct buf *out, size_t from)
 {
     if (out->bad)
@@ -107,7 +107,7 @@ static bool is_library_folder(const char *s, size_t len)
     return dot && (i == len || (i + 1 == len && (s[i] == 't' || s[i] == 'd')));
 }
 
-/* Where the name starts that an import would give the file, as far as its path shows that; else its last component. */
+/* Where the part of the path begins that an import names, if site-packages or the like shows it; else the last component. */
 static size_t module_start(const char *path)
 {
     const char *start = NULL;
@@ -123,7 +123,7 @@ static size_t module_start(const char *path)
     if (start)
         return (size_t)(start - path);
     start = base_name(path);
-    /* These say nothing by themselves: keep the package. */
+    /* These names say nothing alone: keep the package. */
     if (!strcmp(start, "__init__.py") || !strcmp(start, "__main__.py")) {
         while (start > path && start[-1] == '/')
             start--;
@@ -133,7 +133,7 @@ static size_t module_start(const char *path)
     return (size_t)(start - path);
 }
 
-/* One component more to the left. */
+/* Takes in one more component on the left. */
 static uint32_t start_earlier(const char *path, uint32_t start)
 {
     while (start && path[start - 1] == '/')
@@ -148,7 +148,7 @@ static const char *path_of(const struct names *n, uint32_t id)
     return (const char *)intern_get(&n->paths, id)->data;
 }
 
-/* Lengthens short names until no two files share one. All that share one grow, so their order does not matter. */
+/* Lengthens short names until no two files share one. All that share a name grow, so the order of files does not matter. */
 static struct error *tell_apart(struct names *n)
 {
     uint32_t count = n->paths.count;
@@ -232,7 +232,7 @@ void name_position(const struct emit_frame *f, const struct emit_options *option
         *column = f->column;
 }
 
-/* Whether `module` stands for code made at run time, which has the path of its table of symbols: /tmp/perf-PID.map. */
+/* Is it the module of code made at run time? That has the path of its table of symbols: /tmp/perf-PID.map. */
 static bool is_perf_map(const char *module)
 {
     static const char start[] = "/tmp/perf-";
@@ -249,7 +249,7 @@ static void put_module(struct buf *out, const char *module, unsigned flags)
     if (!*module) {
         buf_put_str(out, UNKNOWN);
     } else if (is_perf_map(module)) {
-        /* There need be no such file, and its number would part the stacks of processes. */
+        /* The file need not exist, and its number would keep equal stacks of processes apart. */
         buf_put_str(out, "[jit]");
     } else if (*module == '[') { /* [vdso] */
         put_clean_str(out, module, flags);
@@ -355,7 +355,7 @@ static void put_native_symbol(const struct emit_frame *f, struct buf *out)
     const char *s = f->function;
     size_t from = out->len_bytes;
 
-    /* A symbol that starts with '(' is skipped by stackcollapse-perf.pl and the Firefox Profiler: as GCC prints it. */
+    /* stackcollapse-perf.pl and the Firefox Profiler skip a symbol that begins with '('; "{anonymous}" is GCC's spelling. */
     for (const char *hit; (hit = strstr(s, anonymous)); s = hit + sizeof anonymous - 1) {
         put_clean(out, s, (size_t)(hit - s), CLEAN_ARROW);
         buf_put_str(out, "{anonymous}");
@@ -388,7 +388,7 @@ static void put_python_symbol(const struct emit_frame *f, const struct emit_opti
         buf_printf(out, ":%u", column);
 }
 
-/* The binary, in which readers stop at a space or at ')'. */
+/* The binary; readers end it at a space or a ')'. */
 static void put_binary(const struct emit_frame *f, struct buf *out)
 {
     const unsigned flags = CLEAN_SPACE | CLEAN_PAREN;
@@ -404,12 +404,12 @@ static void put_binary(const struct emit_frame *f, struct buf *out)
     }
     bool bracketed = len > 2 && module[0] == '[' && module[len - 1] == ']';
     if (f->kind != EMIT_KERNEL) {
-        /* A bracket says kernel to stackcollapse-perf.pl, so [vdso] goes without. */
+        /* stackcollapse-perf.pl takes a bracket for the kernel's, so [vdso] is written without. */
         put_clean(out, module + bracketed, len - 2 * bracketed, flags);
     } else if (strstr(module, "kallsyms")) {
         put_clean(out, module, len, flags);
     } else {
-        /* A kernel module: the Firefox Profiler knows kernel frames by this word only. */
+        /* A kernel module: the Firefox Profiler recognises kernel frames by this word only. */
         buf_put_str(out, "[kernel.kallsyms:");
         put_clean(out, module + bracketed, len - 2 * bracketed, flags);
         buf_put_u8(out, ']');

@@ -7,20 +7,20 @@
  *     <tab>ffffffff81000000 do_syscall_64+0x5c ([kernel.kallsyms])
  *     <an empty line>
  *
- * Written as samples come, nothing is kept but the text of each frame. What its shape owes to its readers:
+ * Samples are written as they come; only the text of each frame is kept. The shape suits its readers:
  *
  *  - Two spaces after comm, and no white space in it: they look for a name of two characters and then for a number.
- *  - The empty line ends a sample, the last one too: stackcollapse-perf.pl drops a sample without one.
- *  - The period is 1, since stackcollapse-perf.pl adds it up as the count; but where samples weigh differently it is
- *    the weight, in the event's unit, as perf has it: a count would tell wrong shares. Which of the two it is has to be
- *    known when the first sample is written.
- *    Of events that count what happens it is always that count, of page faults, too.
+ *  - An empty line ends every sample, the last one too: stackcollapse-perf.pl drops a sample without one.
+ *  - The period is 1, since stackcollapse-perf.pl adds it up as the count. Where samples differ in weight, counts would
+ *    give wrong shares; then the period is the weight in the event's unit, as perf has it. Which of the two it is must
+ *    be known when the first sample is written. For an event that counts occurrences, such as page faults, it is always
+ *    that count.
  *  - The header line has a space behind the event's colon, as perf's own.
  *  - Python functions are spelled as in the maps that CPython writes for perf; `(inlined)` is perf's own mark.
  *  - No other lines: a comment at the start hides the file's format from the Firefox Profiler.
  *
- * Readers keep the first event's samples only. With --threads the comm is the thread's name, as perf has it for
- * native threads; else the process's, so that a process stays one tower.
+ * Readers keep only the samples of the first event. With --threads the comm is the thread's name, as perf has it for
+ * native threads; else it is the process's, so that flame graphs show a process as one tower.
  */
 #include "formats/base/arena.h"
 #include "formats/base/vec.h"
@@ -34,7 +34,7 @@
 #include <string.h>
 
 struct text {
-    const char *data; /* NULL: not spelled yet */
+    const char *data; /* NULL: not made yet */
     size_t len_bytes;
 };
 
@@ -84,7 +84,7 @@ static const struct text *frame_text(struct perf_script *p, uint32_t id)
     return keep_text(p, t) ? t : NULL;
 }
 
-/* comm, pid and tid */
+/* Comm, pid and tid. */
 static const struct text *comm_text(struct perf_script *p, uint32_t id)
 {
     const struct emit_thread *thread = &p->model->threads[id];
@@ -166,8 +166,8 @@ static const char *perf_remark(const void *state)
 
     if (p->options.weights_differ)
         return "samples weigh differently: periods are weights";
-    return p->weights.differ ? "samples weigh differently, but every period is 1: the trace grew while it was read, "
-                               "so this was not known in time"
+    return p->weights.differ ? "samples weigh differently, but every period is 1, since the trace grew while it was read: "
+                               "run pysym again"
                              : NULL;
 }
 

@@ -3,10 +3,10 @@
  * speedscope's own format: JSON with one table of frames and one profile per thread, in which every sample is a list
  * of frame numbers, outermost first, and has a weight.
  *
- * The format wants all frames before the samples and all samples of a thread in one piece, so what comes in order of
- * time is sorted by thread in a temporary file (spool.h) and written at the end. In memory are frames, stacks and
- * threads, never samples. Neighbours with the same stack are one sample with the sum of their weights: stacks that
- * are the same number fold when they come, those that merely read alike when they are written.
+ * The format needs all frames before the samples and all samples of a thread in one piece. So samples, which come in
+ * order of time, are kept by thread in a temporary file (spool.h) and written at the end; memory holds frames, stacks and
+ * threads only. Neighbouring samples with the same stack become one with the sum of their weights: those of one stack
+ * number when they come, those whose stacks only look alike when they are written.
  */
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
@@ -26,12 +26,12 @@
 struct profile {
     uint32_t thread, event;
     struct spool_list samples;
-    struct spool_run last; /* still growing */
+    struct spool_run last; /* it may still grow */
     bool has_last;
     uint64_t weight;
 };
 
-/* Stacks as they are written: those that read alike have one number. Number 0 is the empty one. */
+/* Stacks as they are written: those that look alike have one number. Number 0 is the empty stack. */
 struct shown_stack {
     uint32_t parent, frame, depth;
 };
@@ -47,9 +47,9 @@ struct speedscope {
     uint32_t recent;
     VEC(bool) used;       /* by stack */
     struct intern frames; /* JSON objects, by number in the file */
-    uint32_t *frame_of;   /* by the model's frame; INTERN_NONE: not used. One more for samples without frames */
+    uint32_t *frame_of;   /* by the model's frame; INTERN_NONE: unused. One more entry, for samples without frames */
     VEC(struct shown_stack) shown;
-    uint32_t *shown_of; /* by the model's stack; 0 not used */
+    uint32_t *shown_of; /* by the model's stack; 0: unused */
     bool has_empty;     /* samples without frames were seen */
     uint32_t shown_empty;
     struct map shown_children;
@@ -148,7 +148,7 @@ static bool set_text(json_t *object, const char *key, const void *text, size_t l
     return !json_object_set_new(object, key, json_stringn(text, len));
 }
 
-/* One frame as JSON. The name has been cleaned; the file is cleaned here. */
+/* One frame as JSON; NULL is the frame of samples without frames. The name is clean already, the file is not. */
 static struct error *put_frame(const struct speedscope *s, const struct emit_frame *f, const struct intern_entry *name,
                                struct buf *out)
 {
@@ -273,7 +273,7 @@ static void put_indices(struct speedscope *s, uint32_t shown, struct buf *out)
 
     if (!from)
         return;
-    /* Written from its end, since a stack is known from its innermost frame. */
+    /* Written backwards, since a stack is walked from its innermost frame. */
     *--p = ']';
     for (; shown; shown = s->shown.data[shown].parent) {
         uint32_t v = s->shown.data[shown].frame;
@@ -347,7 +347,7 @@ static bool several_events(const struct speedscope *s)
     return false;
 }
 
-/* "comm-pid thread tid", and the event where the unit does not say it. */
+/* "comm-pid thread tid", and the event if the profile's unit does not show it. */
 static struct error *put_profile_name(const struct speedscope *s, const struct profile *p, bool with_event,
                                       struct buf *out)
 {
@@ -391,7 +391,7 @@ static struct error *write_profile(struct speedscope *s, const struct profile *p
     return err;
 }
 
-/* By process, thread, event, in the order in which the model has them. */
+/* By process, thread, event, in the model's order. */
 static int compare_profiles(const void *a, const void *b, void *arg)
 {
     const struct emit_model *m = arg;
@@ -405,7 +405,7 @@ static int compare_profiles(const void *a, const void *b, void *arg)
     return (pa->event > pb->event) - (pa->event < pb->event);
 }
 
-/* Weights of different units do not compare: time goes before all others. */
+/* The profile to show first. Weights of different units do not compare; those of time go before others. */
 static size_t heaviest(const struct speedscope *s)
 {
     size_t best = 0;
@@ -459,7 +459,7 @@ static struct error *speedscope_end(void *state)
         fputs(i ? ",\n" : "\n", s->out);
         TRY(write_profile(s, &s->profiles.data[i], several));
     }
-    if (!s->profiles.count) /* speedscope cannot show a file with none */
+    if (!s->profiles.count) /* speedscope cannot show a file without profiles */
         fputs("\n{\"type\":\"sampled\",\"name\":\"no samples\",\"unit\":\"none\",\"startValue\":0,\"endValue\":0,"
               "\"samples\":[],\"weights\":[]}",
               s->out);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of a page each, numbered from 1 as they are appended to the file. */
 #include "formats/emit/spool.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "formats/base/temporary.h"
 
-/* As it lies in the file: 4 KiB. */
+/* A block in the file, 4 KiB. */
 struct spool_block {
-    uint64_t next; /* offset + 1; 0 for the list's last */
+    uint64_t next; /* number of the list's next block; 0: the last */
     uint64_t unused;
     struct spool_run runs[SPOOL_BLOCK_RUNS];
 };
@@ -34,6 +36,11 @@ void spool_list_deinit(struct spool_list *l)
     *l = (struct spool_list){0};
 }
 
+static uint64_t block_offset(uint64_t number)
+{
+    return (number - 1) * sizeof(struct spool_block);
+}
+
 static struct error *write_at(const struct spool *s, const void *data, size_t len, uint64_t offset)
 {
     for (const char *p = data; len;) {
@@ -41,7 +48,8 @@ static struct error *write_at(const struct spool *s, const void *data, size_t le
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return error_file(n ? errno : ENOSPC, temporary_folder(), "cannot write the temporary file");
+            return error_file(n ? errno : ENOSPC, temporary_folder(),
+                              "cannot write a temporary file here (TMPDIR chooses another folder)");
         p += n;
         len -= (size_t)n;
         offset += (uint64_t)n;
@@ -52,19 +60,18 @@ static struct error *write_at(const struct spool *s, const void *data, size_t le
 static struct error *flush_block(struct spool *s, struct spool_list *l)
 {
     struct spool_block block = {0};
-    uint64_t at = s->end;
+    uint64_t number = s->block_count + 1;
 
     if (s->fd < 0)
         TRY(temporary_open(&s->fd));
     memcpy(block.runs, l->runs, sizeof block.runs);
-    TRY(write_at(s, &block, sizeof block, at));
-    s->end = at + sizeof block;
-    at++;
+    TRY(write_at(s, &block, sizeof block, block_offset(number)));
+    s->block_count = number;
     if (l->last)
-        TRY(write_at(s, &at, sizeof at, l->last - 1));
+        TRY(write_at(s, &number, sizeof number, block_offset(l->last) + offsetof(struct spool_block, next)));
     else
-        l->first = at;
-    l->last = at;
+        l->first = number;
+    l->last = number;
     l->run_count = 0;
     return NULL;
 }
@@ -74,7 +81,7 @@ struct error *spool_add(struct spool *s, struct spool_list *l, uint32_t stack, u
     if (l->run_count == SPOOL_BLOCK_RUNS)
         TRY(flush_block(s, l));
     if (l->run_count == l->run_cap) {
-        /* Most threads are short: let them stay small. */
+        /* Most threads have few samples: keep their lists small. */
         uint32_t cap = l->run_cap ? l->run_cap * 4 : 4;
         if (cap > SPOOL_BLOCK_RUNS)
             cap = SPOOL_BLOCK_RUNS;
@@ -101,11 +108,11 @@ static struct error *read_block(struct spool_reader *r)
     char *p = (char *)r->block;
 
     for (size_t done = 0; done < sizeof *r->block;) {
-        ssize_t n = pread(r->spool->fd, p + done, sizeof *r->block - done, (off_t)(r->next - 1 + done));
+        ssize_t n = pread(r->spool->fd, p + done, sizeof *r->block - done, (off_t)(block_offset(r->next) + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return error_file(n ? errno : EIO, temporary_folder(), "cannot read the temporary file");
+            return error_file(n ? errno : EIO, temporary_folder(), "cannot read the temporary file back");
         done += (size_t)n;
     }
     r->next = r->block->next;

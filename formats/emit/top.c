@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hottest functions and the hottest lines as two tables, for a terminal. Self are the samples in which it is the
- * innermost frame, total those in which it is anywhere on the stack, counted once per sample however often it
- * recurs. Both are found per distinct stack, at the end. Shares and order are by weight: samples need not weigh alike.
+ * The hottest functions and the hottest lines as two tables, for a terminal. `self` counts the samples in which a
+ * function (or line) is the innermost frame, `total` those in which it is anywhere on the stack, once per sample even if
+ * it recurs. Both are computed at the end, per distinct stack. Shares and order are by weight, since samples may differ
+ * in weight.
  */
 #include "formats/base/size_text.h"
 #include "formats/emit/counts.h"
@@ -24,7 +25,7 @@ struct top {
 struct row {
     uint32_t name;
     struct count self, total;
-    uint64_t last_stack; /* the last one counted: a serial number */
+    uint64_t last_stack; /* serial number of the stack that was counted last */
 };
 
 static struct error *top_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
@@ -52,7 +53,7 @@ static void add(struct count *to, const struct count *more)
     to->weight += more->weight;
 }
 
-/* `rows` has one row per text, `ids` the text of each frame. */
+/* `rows` has a row for each text, `ids` the text of each frame. */
 static void count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
 {
     const struct emit_model *m = t->model;

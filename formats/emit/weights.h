@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do all samples weigh the same? Then their count says all; else shares have to be shares of weight. A capture's rate
- * may change, files of different rates may be shown together, and without BPF a sample weighs the CPU time since the
- * thread's last one.
+ * Do all samples weigh the same? If not, shares must be shares of weight, not of the count. Weights differ when a
+ * capture's rate changes, when files of different rates are shown together, and without BPF, where a sample weighs the CPU
+ * time since the thread's last one.
  *
- * Events of time are compared with one another, since their sums may be; of others each is a class of its own.
+ * All events of time form one class, in which weights are compared; every other event is a class of its own.
  */
 #ifndef FORMATS_EMIT_WEIGHTS_H
 #define FORMATS_EMIT_WEIGHTS_H
@@ -12,10 +12,10 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 
-#define WEIGHTS_OF_TIME 0 /* the class of all events of time; of others: their number + 1 */
+#define WEIGHTS_OF_TIME 0 /* the class of all events of time; other events are counted from 1 */
 
 struct weights_class {
-    uint64_t first; /* weight seen */
+    uint64_t first; /* the weight of the first sample */
     bool seen, differ;
 };
 
@@ -49,6 +49,7 @@ static inline bool weights_add(struct weights *w, uint32_t number, uint64_t weig
     return true;
 }
 
+/* Did two samples of the class differ? False for a class without samples. */
 static inline bool weights_differ(const struct weights *w, uint32_t number)
 {
     return number < w->classes.count && w->classes.data[number].differ;
