@@ -104,25 +104,14 @@ check() {
     fi
 }
 
-# report WHAT COMMAND...: likewise, but a failure does not count yet.
-report() {
-    what=$1
-    shift
-    if "$@"; then
-        echo "  ok      $what"
-    else
-        echo "  to do   $what"
-    fi
-}
-
 echo "checks of the sources and the documents:"
 check "docs/trace-format.md has every record, field and loss" sh tests/check-format-doc.sh
 check "no C code compares versions of CPython: versions.def says what differs" sh tests/check-versions.sh
 check "the manual pages have every option, and none that does not exist" sh tests/check-manual.sh "$PYCAP" "$PYSYM"
 check "bash completes the programs' options, formats and commands" bash tests/check-completion.sh "$PYCAP" "$PYSYM"
-report "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
-report "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py
-report "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
+check "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
+check "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py
+check "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
 
 # shellcheck disable=SC2086
 suite live live-cache -m "not alone" $apart tests/integration

@@ -299,7 +299,7 @@ static struct error *check(struct record_options *o)
     if (s->ring_bytes & (s->ring_bytes - 1))
         return error_create(ERROR_USAGE, "--ring-size wants a ring size: a power of two, 4096 to 1G");
     if (o->stack_bytes && !session_takes_snapshots(s))
-        return error_create(ERROR_USAGE, "--stack-size goes with --unwind snapshot or --unwind both only: otherwise no stack "
+        return error_create(ERROR_USAGE, "--stack-size needs --unwind snapshot or --unwind both: otherwise no stack "
                                          "memory is recorded");
     if (s->archive && !strcmp(s->archive, s->output))
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", s->archive);
