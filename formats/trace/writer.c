@@ -2,11 +2,8 @@
 /*
  * Writes a trace.
  *
- * Records are encoded into a block in memory. A block that is full is compressed,
- * checksummed and written with one write(), so that whatever happens to the writer
- * the file reads to its last whole block. Samples are collected beside the block, one
- * batch for each event, and stand as one SAMPLES record each at the block's end: what
- * they refer to has been defined by then, in this block or an earlier one.
+ * Records are encoded here and handed to writer_blocks.c, which collects them into
+ * blocks and writes these.
  *
  * What is defined once per epoch is recognised in two ways. Records are interned by
  * their encoded bytes. Stacks form a trie whose nodes are found by (parent, frame) in
@@ -16,17 +13,14 @@
  * The writer checks ids and bounds by the rules that the reader enforces. To break one
  * is a fault of the caller; it becomes an error here, not a damaged file for a reader.
  */
+#include "formats/trace/writer_blocks.h"
+
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "formats/base/clock.h"
-#include "formats/base/intern.h"
-#include "formats/base/map.h"
 #include "formats/trace/block.h"
-#include "formats/trace/codec.h"
 
 enum {
     RECORD_HEAD_LIMIT = 15,  /* type and length */
@@ -37,207 +31,6 @@ enum {
     DEFAULT_EPOCH_BYTES = 64 << 20,
 };
 static const uint64_t default_epoch_ns = 60 * NS_PER_S;
-
-/* The samples of one event that wait for the block to be written. */
-struct batch {
-    struct buf data;
-    uint64_t first_time_ns, last_time_ns;
-    uint32_t count;
-};
-
-struct trace_writer {
-    int fd;
-    char *path;
-    struct trace_writer_options options;
-
-    struct error *error; /* until the caller fetched it */
-    bool failed, finished, full;
-
-    struct trace_ids ids;
-    struct intern interned; /* type and payload of what was interned */
-    VEC(uint32_t) interned_ids; /* trace id by intern id */
-    struct map stacks;      /* parent stack << 32 | frame -> stack */
-    VEC(uint64_t) frames;   /* of a new stack */
-
-    struct buf scratch;     /* one record: type, payload */
-    struct buf samples;     /* the payload of a SAMPLES record */
-    struct buf block;       /* records that are not yet written */
-    struct buf stored;      /* header and payload as written */
-    VEC(struct batch) batches; /* by event id - 1 */
-    size_t batches_bytes;
-    uint32_t block_samples;
-    ZSTD_CCtx *zstd;
-
-    uint64_t epoch, epoch_time_ns, epoch_raw_bytes;
-    uint32_t sequence;
-    uint64_t written_bytes, written_count, sample_count;
-};
-
-static void fail(struct trace_writer *w, struct error *err)
-{
-    if (w->failed) {
-        error_destroy(err);
-        return;
-    }
-    w->failed = true;
-    w->error = err;
-}
-
-static void fail_rule(struct trace_writer *w, const struct trace_fault *fault)
-{
-    fail(w, error_path(ERROR_USAGE, w->path, "not written: %s", fault->text));
-}
-
-/* ---- the file ---- */
-
-static void write_all(struct trace_writer *w, const uint8_t *data, size_t len_bytes)
-{
-    while (len_bytes) {
-        ssize_t n = w->options.write ? w->options.write(w->options.write_ctx, w->fd, data, len_bytes)
-                                     : write(w->fd, data, len_bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            poll(&(struct pollfd){.fd = w->fd, .events = POLLOUT}, 1, -1);
-            continue;
-        }
-        if (n < 0) {
-            fail(w, error_file(errno, w->path, "cannot write"));
-            return;
-        }
-        data += n;
-        len_bytes -= (size_t)n;
-        w->written_bytes += (uint64_t)n;
-    }
-}
-
-static size_t pending_bytes(const struct trace_writer *w)
-{
-    return w->block.len_bytes + w->batches_bytes;
-}
-
-static void write_block(struct trace_writer *w, uint8_t flags)
-{
-    const size_t raw_len = w->block.len_bytes;
-    struct trace_block_header h = {
-        .codec = TRACE_CODEC_ZSTD,
-        .flags = flags,
-        .sequence = w->sequence,
-        .epoch = w->epoch,
-        .raw_len_bytes = (uint32_t)raw_len,
-        .sample_count = w->block_samples,
-    };
-
-    buf_clear(&w->stored);
-    uint8_t *out = buf_reserve(&w->stored, TRACE_BLOCK_HEADER_BYTES + raw_len);
-    if (w->block.bad || !out) {
-        fail(w, error_no_memory());
-        return;
-    }
-    /* Less room than the raw bytes need: what does not shrink is stored as it is. */
-    uint8_t *payload = out + TRACE_BLOCK_HEADER_BYTES;
-    size_t n = 0;
-    if (raw_len)
-        n = ZSTD_compressCCtx(w->zstd, payload, raw_len - 1, w->block.data, raw_len, w->options.zstd_level);
-    if (!raw_len || ZSTD_isError(n)) {
-        h.codec = TRACE_CODEC_RAW;
-        n = raw_len;
-        if (n)
-            memcpy(payload, w->block.data, n);
-    }
-    h.stored_len_bytes = (uint32_t)n;
-    trace_block_header_pack(&h, out);
-    write_all(w, out, TRACE_BLOCK_HEADER_BYTES + n);
-    buf_clear(&w->block);
-    w->epoch_raw_bytes += raw_len;
-    w->written_count += w->failed ? 0 : w->block_samples;
-    w->block_samples = 0;
-    w->sequence++;
-}
-
-static void append(struct trace_writer *w, enum trace_type type, const uint8_t *payload, size_t len_bytes)
-{
-    buf_put_uleb(&w->block, type);
-    buf_put_uleb(&w->block, len_bytes);
-    buf_put(&w->block, payload, len_bytes);
-}
-
-static void append_batches(struct trace_writer *w)
-{
-    for (size_t i = 0; i < w->batches.count && !w->failed; i++) {
-        struct batch *b = &w->batches.data[i];
-        if (!b->count)
-            continue;
-        const struct trace_samples record = {
-            .event = (uint32_t)i + 1,
-            .time_ns = b->first_time_ns,
-            .count = b->count,
-            .data = {b->data.data, b->data.len_bytes},
-        };
-        struct trace_fault fault;
-        buf_clear(&w->samples);
-        bool good = trace_encode(&w->samples, trace_record_type(TRACE_samples), &record, &w->ids, &fault);
-        if (b->data.bad || w->samples.bad)
-            fail(w, error_no_memory());
-        else if (!good)
-            fail_rule(w, &fault);
-        else
-            append(w, TRACE_samples, w->samples.data, w->samples.len_bytes);
-        w->block_samples += b->count;
-        buf_clear(&b->data);
-        b->count = 0;
-    }
-    w->batches_bytes = 0;
-}
-
-static void flush(struct trace_writer *w, uint8_t flags)
-{
-    if (w->failed || w->finished || (!pending_bytes(w) && !flags))
-        return;
-    append_batches(w);
-    if (w->sequence == 0)
-        flags |= TRACE_BLOCK_STARTS_EPOCH;
-    if (!w->failed)
-        write_block(w, flags);
-}
-
-void trace_writer_flush(struct trace_writer *w)
-{
-    flush(w, 0);
-}
-
-/* Whether `len_bytes` more fit into the file, however badly they are compressed. What waits may have to be written first. */
-static bool fits(struct trace_writer *w, size_t len_bytes)
-{
-    uint64_t most = w->options.max_bytes;
-
-    if (!most)
-        return true;
-    if (w->written_bytes + TRACE_BLOCK_HEADER_BYTES + pending_bytes(w) + len_bytes > most)
-        flush(w, 0);
-    w->full |= w->written_bytes + TRACE_BLOCK_HEADER_BYTES + len_bytes + pending_bytes(w) > most;
-    return !w->full;
-}
-
-/* Writes the block first if `len_bytes` more would make it longer than it should be. */
-static bool make_room(struct trace_writer *w, size_t len_bytes)
-{
-    if (w->finished) {
-        fail(w, error_path(ERROR_USAGE, w->path, "not written: the trace was finished"));
-        return false;
-    }
-    if (len_bytes > TRACE_BLOCK_LIMIT_BYTES) {
-        fail(w, error_path(ERROR_LIMIT, w->path, "a record of %zu bytes is longer than a block may be", len_bytes));
-        return false;
-    }
-    if (w->epoch_raw_bytes + pending_bytes(w) + len_bytes > TRACE_EPOCH_LIMIT_BYTES) {
-        fail(w, error_path(ERROR_LIMIT, w->path, "an epoch is longer than %d bytes", TRACE_EPOCH_LIMIT_BYTES));
-        return false;
-    }
-    if (pending_bytes(w) && pending_bytes(w) + len_bytes > w->options.block_max_bytes)
-        flush(w, 0);
-    return fits(w, len_bytes) && !w->failed;
-}
 
 /* ---- records ---- */
 
@@ -250,11 +43,11 @@ static size_t encode(struct trace_writer *w, const struct trace_record_type *typ
     buf_put_uleb(&w->scratch, type->number);
     size_t payload_at = w->scratch.len_bytes;
     if (!trace_encode(&w->scratch, type, record, &w->ids, &fault)) {
-        fail_rule(w, &fault);
+        writer_fail_rule(w, &fault);
         return 0;
     }
     if (w->scratch.bad) {
-        fail(w, error_no_memory());
+        writer_fail(w, error_no_memory());
         return 0;
     }
     return payload_at;
@@ -265,13 +58,13 @@ static bool append_defining(struct trace_writer *w, const struct trace_record_ty
 {
     struct trace_fault fault;
 
-    if (!make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
+    if (!writer_make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
         return false;
     if (!trace_define(&w->ids, type, record, &fault)) {
-        fail_rule(w, &fault);
+        writer_fail_rule(w, &fault);
         return false;
     }
-    append(w, type->number, w->scratch.data + payload_at, w->scratch.len_bytes - payload_at);
+    writer_append(w, type->number, w->scratch.data + payload_at, w->scratch.len_bytes - payload_at);
     return true;
 }
 
@@ -292,7 +85,7 @@ void trace_writer_put(struct trace_writer *w, enum trace_type number, void *reco
     if (w->failed || w->full)
         return;
     if (!type || number == TRACE_epoch) {
-        fail(w, error_path(ERROR_USAGE, w->path, "records of type %d are not for callers to write", number));
+        writer_fail(w, error_path(ERROR_USAGE, w->path, "records of type %d are not for callers to write", number));
         return;
     }
     put(w, type, record);
@@ -306,24 +99,24 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
     if (w->failed || w->full)
         return 0;
     if (!type || !type->field_count || type->fields[0].type != TRACE_F_DEF) {
-        fail(w, error_path(ERROR_USAGE, w->path, "records of type %d define no id", number));
+        writer_fail(w, error_path(ERROR_USAGE, w->path, "records of type %d define no id", number));
         return 0;
     }
     size_t payload_at = encode(w, type, record);
     if (!payload_at)
         return 0;
     if (w->scratch.len_bytes > UINT32_MAX) {
-        fail(w, error_no_memory());
+        writer_fail(w, error_no_memory());
         return 0;
     }
     /* What finds no room must not be taken for known. */
     if (w->options.max_bytes && intern_find(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes) == INTERN_NONE &&
-        !make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
+        !writer_make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
         return 0;
     uint32_t index = intern_id(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes, &added);
     uint32_t *id = (uint32_t *)((char *)record + type->fields[0].struct_offset);
     if (index == INTERN_NONE) {
-        fail(w, error_no_memory());
+        writer_fail(w, error_no_memory());
         return 0;
     }
     if (!added)
@@ -331,7 +124,7 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
     if (!append_defining(w, type, payload_at, record))
         return 0;
     if (!VEC_PUSH(&w->interned_ids, *id)) {
-        fail(w, error_no_memory());
+        writer_fail(w, error_no_memory());
         return 0;
     }
     return *id;
@@ -360,7 +153,7 @@ static uint64_t stack_key(uint32_t parent, uint32_t frame)
 static uint32_t add_stacks(struct trace_writer *w, uint32_t parent, const uint32_t *frames, uint32_t count)
 {
     if (!VEC_RESERVE(&w->frames, count)) {
-        fail(w, error_no_memory());
+        writer_fail(w, error_no_memory());
         return 0;
     }
     for (uint32_t i = 0; i < count; i++)
@@ -372,7 +165,7 @@ static uint32_t add_stacks(struct trace_writer *w, uint32_t parent, const uint32
     for (uint32_t i = 0; i < count; i++) {
         uint32_t id = record.first_id + i;
         if (!map_set(&w->stacks, stack_key(parent, frames[i]), id)) {
-            fail(w, error_no_memory());
+            writer_fail(w, error_no_memory());
             return 0;
         }
         parent = id;
@@ -397,14 +190,14 @@ uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint
 
 /* ---- samples ---- */
 
-static struct batch *batch_of(struct trace_writer *w, uint32_t event)
+static struct sample_batch *batch_of(struct trace_writer *w, uint32_t event)
 {
     if (!VEC_RESERVE(&w->batches, event)) {
-        fail(w, error_no_memory());
+        writer_fail(w, error_no_memory());
         return NULL;
     }
     while (w->batches.count < event)
-        w->batches.data[w->batches.count++] = (struct batch){0};
+        w->batches.data[w->batches.count++] = (struct sample_batch){0};
     return &w->batches.data[event - 1];
 }
 
@@ -415,16 +208,16 @@ void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct tr
     if (w->failed || w->full)
         return;
     if (!event || event > w->ids.count[TRACE_KIND_event]) {
-        fail(w, error_path(ERROR_USAGE, w->path, "not written: sample: event %u is not defined", event));
+        writer_fail(w, error_path(ERROR_USAGE, w->path, "not written: sample: event %u is not defined", event));
         return;
     }
     if (!trace_sample_check(sample, &w->ids, &fault)) {
-        fail_rule(w, &fault);
+        writer_fail_rule(w, &fault);
         return;
     }
-    if (!make_room(w, SAMPLE_LIMIT + BATCH_HEAD_LIMIT))
+    if (!writer_make_room(w, SAMPLE_LIMIT + BATCH_HEAD_LIMIT))
         return;
-    struct batch *b = batch_of(w, event);
+    struct sample_batch *b = batch_of(w, event);
     if (!b)
         return;
     if (!b->count) {
@@ -437,6 +230,11 @@ void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct tr
     b->last_time_ns = sample->time_ns;
     b->count++;
     w->sample_count++;
+}
+
+void trace_writer_flush(struct trace_writer *w)
+{
+    writer_flush(w, 0);
 }
 
 /* ---- epochs ---- */
@@ -457,20 +255,20 @@ static void begin_epoch(struct trace_writer *w, uint64_t time_ns)
 
 bool trace_writer_epoch_fits(const struct trace_writer *w)
 {
-    return !w->options.max_bytes || w->written_bytes + pending_bytes(w) + EPOCH_HEAD_LIMIT <= w->options.max_bytes;
+    return !w->options.max_bytes || w->written_bytes + writer_pending_bytes(w) + EPOCH_HEAD_LIMIT <= w->options.max_bytes;
 }
 
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
 {
     if (!trace_writer_epoch_fits(w))
         return false;
-    return w->epoch_raw_bytes + pending_bytes(w) >= w->options.epoch_max_bytes ||
+    return w->epoch_raw_bytes + writer_pending_bytes(w) >= w->options.epoch_max_bytes ||
            (time_ns > w->epoch_time_ns && time_ns - w->epoch_time_ns >= w->options.epoch_max_ns);
 }
 
 void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns)
 {
-    flush(w, TRACE_BLOCK_ENDS_EPOCH);
+    writer_flush(w, TRACE_BLOCK_ENDS_EPOCH);
     if (w->failed)
         return;
     w->epoch++;
@@ -521,7 +319,7 @@ struct error *trace_writer_create(int fd, const char *path, const struct trace_w
         return error_no_memory();
     }
     trace_file_header_pack(&header, packed);
-    write_all(w, packed, sizeof packed);
+    writer_write(w, packed, sizeof packed);
     begin_epoch(w, time_ns);
     struct error *err = trace_writer_error(w);
     if (err) {
@@ -596,11 +394,11 @@ struct error *trace_writer_finish(struct trace_writer *w)
 {
     bool known = w->failed && !w->error;
 
-    flush(w, TRACE_BLOCK_ENDS_EPOCH);
+    writer_flush(w, TRACE_BLOCK_ENDS_EPOCH);
     w->finished = true;
     /* Pipes and some file systems cannot be synced; that is no failure. */
     if (!w->failed && fsync(w->fd) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
-        fail(w, error_file(errno, w->path, "cannot sync"));
+        writer_fail(w, error_file(errno, w->path, "cannot sync"));
     if (known)
         return error_path(ERROR_IO, w->path, "incomplete: writing it failed before");
     return trace_writer_error(w);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collects records into blocks and writes them.
+ *
+ * Records are encoded into a block in memory. A block that is full is compressed,
+ * checksummed and written with one write(), so that whatever happens to the writer
+ * the file reads to its last whole block. Samples are collected beside the block, one
+ * batch for each event, and stand as one SAMPLES record each at the block's end: what
+ * they refer to has been defined by then, in this block or an earlier one.
+ */
+#include "formats/trace/writer_blocks.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/trace/block.h"
+
+void writer_fail(struct trace_writer *w, struct error *err)
+{
+    if (w->failed) {
+        error_destroy(err);
+        return;
+    }
+    w->failed = true;
+    w->error = err;
+}
+
+void writer_fail_rule(struct trace_writer *w, const struct trace_fault *fault)
+{
+    writer_fail(w, error_path(ERROR_USAGE, w->path, "not written: %s", fault->text));
+}
+
+void writer_write(struct trace_writer *w, const uint8_t *data, size_t len_bytes)
+{
+    while (len_bytes) {
+        ssize_t n = w->options.write ? w->options.write(w->options.write_ctx, w->fd, data, len_bytes)
+                                     : write(w->fd, data, len_bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            poll(&(struct pollfd){.fd = w->fd, .events = POLLOUT}, 1, -1);
+            continue;
+        }
+        if (n < 0) {
+            writer_fail(w, error_file(errno, w->path, "cannot write"));
+            return;
+        }
+        data += n;
+        len_bytes -= (size_t)n;
+        w->written_bytes += (uint64_t)n;
+    }
+}
+
+size_t writer_pending_bytes(const struct trace_writer *w)
+{
+    return w->block.len_bytes + w->batches_bytes;
+}
+
+static void write_block(struct trace_writer *w, uint8_t flags)
+{
+    const size_t raw_len = w->block.len_bytes;
+    struct trace_block_header h = {
+        .codec = TRACE_CODEC_ZSTD,
+        .flags = flags,
+        .sequence = w->sequence,
+        .epoch = w->epoch,
+        .raw_len_bytes = (uint32_t)raw_len,
+        .sample_count = w->block_samples,
+    };
+
+    buf_clear(&w->stored);
+    uint8_t *out = buf_reserve(&w->stored, TRACE_BLOCK_HEADER_BYTES + raw_len);
+    if (w->block.bad || !out) {
+        writer_fail(w, error_no_memory());
+        return;
+    }
+    /* Less room than the raw bytes need: what does not shrink is stored as it is. */
+    uint8_t *payload = out + TRACE_BLOCK_HEADER_BYTES;
+    size_t n = 0;
+    if (raw_len)
+        n = ZSTD_compressCCtx(w->zstd, payload, raw_len - 1, w->block.data, raw_len, w->options.zstd_level);
+    if (!raw_len || ZSTD_isError(n)) {
+        h.codec = TRACE_CODEC_RAW;
+        n = raw_len;
+        if (n)
+            memcpy(payload, w->block.data, n);
+    }
+    h.stored_len_bytes = (uint32_t)n;
+    trace_block_header_pack(&h, out);
+    writer_write(w, out, TRACE_BLOCK_HEADER_BYTES + n);
+    buf_clear(&w->block);
+    w->epoch_raw_bytes += raw_len;
+    w->written_count += w->failed ? 0 : w->block_samples;
+    w->block_samples = 0;
+    w->sequence++;
+}
+
+void writer_append(struct trace_writer *w, enum trace_type type, const uint8_t *payload, size_t len_bytes)
+{
+    buf_put_uleb(&w->block, type);
+    buf_put_uleb(&w->block, len_bytes);
+    buf_put(&w->block, payload, len_bytes);
+}
+
+static void append_batches(struct trace_writer *w)
+{
+    for (size_t i = 0; i < w->batches.count && !w->failed; i++) {
+        struct sample_batch *b = &w->batches.data[i];
+        if (!b->count)
+            continue;
+        const struct trace_samples record = {
+            .event = (uint32_t)i + 1,
+            .time_ns = b->first_time_ns,
+            .count = b->count,
+            .data = {b->data.data, b->data.len_bytes},
+        };
+        struct trace_fault fault;
+        buf_clear(&w->samples);
+        bool good = trace_encode(&w->samples, trace_record_type(TRACE_samples), &record, &w->ids, &fault);
+        if (b->data.bad || w->samples.bad)
+            writer_fail(w, error_no_memory());
+        else if (!good)
+            writer_fail_rule(w, &fault);
+        else
+            writer_append(w, TRACE_samples, w->samples.data, w->samples.len_bytes);
+        w->block_samples += b->count;
+        buf_clear(&b->data);
+        b->count = 0;
+    }
+    w->batches_bytes = 0;
+}
+
+void writer_flush(struct trace_writer *w, uint8_t flags)
+{
+    if (w->failed || w->finished || (!writer_pending_bytes(w) && !flags))
+        return;
+    append_batches(w);
+    if (w->sequence == 0)
+        flags |= TRACE_BLOCK_STARTS_EPOCH;
+    if (!w->failed)
+        write_block(w, flags);
+}
+
+/* Whether `len_bytes` more fit into the file, however badly they are compressed. What waits may have to be written first. */
+static bool fits(struct trace_writer *w, size_t len_bytes)
+{
+    uint64_t most = w->options.max_bytes;
+
+    if (!most)
+        return true;
+    if (w->written_bytes + TRACE_BLOCK_HEADER_BYTES + writer_pending_bytes(w) + len_bytes > most)
+        writer_flush(w, 0);
+    w->full |= w->written_bytes + TRACE_BLOCK_HEADER_BYTES + len_bytes + writer_pending_bytes(w) > most;
+    return !w->full;
+}
+
+/* Writes the block first if `len_bytes` more would make it longer than it should be. */
+bool writer_make_room(struct trace_writer *w, size_t len_bytes)
+{
+    if (w->finished) {
+        writer_fail(w, error_path(ERROR_USAGE, w->path, "not written: the trace was finished"));
+        return false;
+    }
+    if (len_bytes > TRACE_BLOCK_LIMIT_BYTES) {
+        writer_fail(w, error_path(ERROR_LIMIT, w->path, "a record of %zu bytes is longer than a block may be", len_bytes));
+        return false;
+    }
+    if (w->epoch_raw_bytes + writer_pending_bytes(w) + len_bytes > TRACE_EPOCH_LIMIT_BYTES) {
+        writer_fail(w, error_path(ERROR_LIMIT, w->path, "an epoch is longer than %d bytes", TRACE_EPOCH_LIMIT_BYTES));
+        return false;
+    }
+    if (writer_pending_bytes(w) && writer_pending_bytes(w) + len_bytes > w->options.block_max_bytes)
+        writer_flush(w, 0);
+    return fits(w, len_bytes) && !w->failed;
+}
