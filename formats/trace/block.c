@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packs and unpacks the headers of the file and of a block, field by field, so that
- * no compiler's idea of a struct gets into the file.
+ * the file does not depend on how a compiler lays out a struct.
  */
 #define XXH_INLINE_ALL
 #include "formats/trace/block.h"

@@ -4,8 +4,8 @@
  * Private to formats/trace and its tests; docs/trace-format.md is the specification.
  *
  * Both headers begin alike: a magic of 8 bytes, then an xxh3-64 checksum over all
- * that follows it (a block's payload included), so that one hash over one stretch of
- * memory vouches for every byte but the magic. The magics hold a byte above 127 and
+ * that follows it (a block's payload included), so that one hash over contiguous
+ * memory protects every byte but the magic. The magics hold a byte above 127 and
  * a line end: a text file is never taken for a trace, and a trace that went through a
  * text conversion is noticed.
  */
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "base/bytes.h and base/buf.h copy integers as they are");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "base/bytes.h and base/buf.h copy integers unswapped");
 
 #define TRACE_FILE_MAGIC "\x89PYCAP\r\n"
 #define TRACE_BLOCK_MAGIC "\x89PYBLK\r\n"
@@ -43,7 +43,7 @@ enum trace_codec {
 enum {
     TRACE_BLOCK_STARTS_EPOCH = 1,
     TRACE_BLOCK_ENDS_EPOCH = 2,
-    TRACE_BLOCK_FLAGS = 3, /* all known; others are rejected */
+    TRACE_BLOCK_FLAGS = 3, /* all known flags; others are rejected */
 };
 
 struct trace_file_header {
@@ -56,7 +56,7 @@ struct trace_block_header {
     uint32_t sequence; /* within the epoch, from 0 */
     uint64_t epoch;
     uint32_t stored_len_bytes, raw_len_bytes;
-    uint32_t sample_count; /* in the block's SAMPLES records: tells what a skipped block held */
+    uint32_t sample_count; /* in the block's SAMPLES records: says how many are lost if it is skipped */
     uint32_t reserved_2;
 };
 
@@ -69,7 +69,7 @@ void trace_block_header_pack(const struct trace_block_header *h, uint8_t *out);
 /* Read the fields after the checksum. */
 struct trace_file_header trace_file_header_unpack(const uint8_t *data);
 struct trace_block_header trace_block_header_unpack(const uint8_t *data);
-/* Compares the checksum that stands in a header with the bytes; `len_bytes` counts from the magic. */
+/* Checks the checksum in a header; `len_bytes` counts from the magic to the end of what it covers. */
 bool trace_checksum_good(const uint8_t *data, size_t len_bytes);
 
 #endif

@@ -4,9 +4,9 @@
  *
  * records.def expands into a descriptor for each record: its fields with their wire
  * types and where they lie in the record's struct. Encoding and decoding walk that
- * descriptor; nothing here knows a record by name, except for the three rules that a
- * table of fields cannot say: the frames of a STACK, the strings of a LABEL_SET and
- * the packed data of SAMPLES are ids too.
+ * descriptor. Only three rules name a record, because the table of fields cannot
+ * express them: the frames of a STACK, the strings of a LABEL_SET and the packed data
+ * of SAMPLES contain ids too.
  *
  * The decoder trusts no byte. A length is compared with what is left before anything
  * is allocated or skipped, an id with the number of ids that the epoch has defined.
@@ -31,7 +31,7 @@
 #define ARGUMENT_BYTES(none) 0
 #define ARGUMENT_LIST(width) width
 
-/* A function for each record, because F() does not know which record it stands in: `self` does. */
+/* One function for each record: F() does not know its record, but the type of `self` does. */
 #define F(wire, field, arg, text) {#field, text, TRACE_F_##wire, ARGUMENT_##wire(arg), offsetof(self, field)},
 #define RECORD(number, name, meaning, ...)                                                     \
     static const struct trace_record_type *type_##name(void)                                   \
@@ -145,12 +145,12 @@ static void take_sample(struct bytes *b, uint64_t last_time_ns, uint64_t period,
             s->label_set = take_u32(b);
             break;
         default:
-            bytes_uleb(b); /* of a flag that a later version knows */
+            bytes_uleb(b); /* the payload of a flag of a later version */
         }
     }
 }
 
-/* `newer`: counts the samples with flags that are not known. */
+/* `newer` counts the samples with unknown flags. */
 static bool check_samples(const struct trace_samples *r, const struct trace_ids *ids, uint32_t *newer,
                           struct trace_fault *fault)
 {
@@ -172,7 +172,7 @@ static bool check_samples(const struct trace_samples *r, const struct trace_ids 
     return true;
 }
 
-/* The ids that a table of fields does not show. */
+/* Checks the ids that the table of fields does not describe. */
 static bool check_inside(const struct trace_record_type *type, const void *record, const struct trace_ids *ids,
                          uint32_t *newer_samples, struct trace_fault *fault)
 {
@@ -287,7 +287,7 @@ void trace_sample_encode(struct buf *out, const struct trace_sample *s, uint64_t
 
 /* ---- decoding ---- */
 
-/* Appends the list's numbers to `scratch`; where they came to lie is settled when all lists are read. */
+/* Appends the list's numbers to `scratch`. place_lists() sets the pointers later: `scratch` may move. */
 static bool take_list(struct bytes *b, const struct trace_record_type *type, const struct trace_field *f,
                       struct trace_scratch *scratch, struct trace_list *list, struct trace_fault *fault)
 {
@@ -295,7 +295,7 @@ static bool take_list(struct bytes *b, const struct trace_record_type *type, con
     uint64_t rows = bytes_uleb(b);
 
     if (b->bad)
-        return true; /* the caller tells */
+        return true; /* the caller reports it */
     if (rows > bytes_left(b) / width || rows > TRACE_LIST_LIMIT / width)
         return refuse(fault, "%s.%s: a list of %llu rows is too long", type->name, f->name, (unsigned long long)rows);
     if (!VEC_RESERVE(&scratch->values, scratch->values.count + rows * width))
@@ -321,7 +321,7 @@ static void place_lists(const struct trace_record_type *type, struct trace_scrat
     }
 }
 
-/* One field that stands in the payload, to `at`. False when it breaks a rule; where it is cut off `b` is bad. */
+/* Decodes one field of the payload to `at`. False if it breaks a rule. If it is cut off, `b` is bad. */
 static bool take_field(struct bytes *b, const struct trace_record_type *type, const struct trace_field *f,
                        const struct trace_ids *ids, struct trace_scratch *scratch, void *at, struct trace_fault *fault)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the trace's numbers stand for: names, meanings and classes, looked up in the
+ * Looks up what the trace's numbers stand for: names, meanings and classes, from the
  * tables that define them (losses.def, enums.def, labels.def).
  */
 #include <string.h>
@@ -39,7 +39,7 @@ enum loss_class trace_loss_class(uint32_t reason)
 
 struct value {
     uint32_t number;
-    const char *meaning; /* NULL behind the last one */
+    const char *meaning; /* NULL ends the list */
 };
 
 #define V(prefix, name, number, meaning) {number, meaning},

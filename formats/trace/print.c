@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record as one line of text, for `pysym --format dump` and for messages of tests:
+ * Prints a record as one line of text, for `pysym --format dump` and for messages of tests:
  * its name, then every field as name=value in the order of records.def.
  */
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static bool is_text(const uint8_t *data, uint64_t len_bytes)
     return true;
 }
 
-/* Text is quoted, with nothing in it that could end the line or drive a terminal. */
+/* Text is quoted; bytes that could end the line or control a terminal are escaped. */
 static void print_bytes(const struct trace_bytes *b, FILE *out)
 {
     uint64_t shown = b->len_bytes < BYTES_SHOWN ? b->len_bytes : BYTES_SHOWN;
@@ -57,7 +57,7 @@ static void print_list(const struct trace_list *list, unsigned width, FILE *out)
         fprintf(out, "+%" PRIu64, list->count - shown);
 }
 
-/* Numbers that a person compares with hexadecimal ones from elsewhere. */
+/* Addresses and versions are printed in hexadecimal, as other tools print them. */
 static bool is_hex(const struct trace_field *f)
 {
     return strstr(f->name, "address") || !strcmp(f->name, "python_version");

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a trace, in one pass and without seeking, so that a pipe will do.
+ * Reads a trace in one pass and without seeking, so a pipe works too.
  *
  * The file passes through a window in memory. A block is taken from the window once
  * its checksum is right, is unpacked, and its records are decoded one at a time.
  *
- * Damage is data. Whatever is wrong below the file header, be it a bit that flipped
- * or a record that refers to nothing, makes the reader give up the rest of the epoch
- * (later records may refer to what was lost), note the place and the reason, and look
- * for the next block that begins an epoch: the next magic behind which the checksum is
- * right. The search costs time in proportion to the file: inside a block that turned
- * out bad every byte is searched for a better one, but a bad candidate in there is
- * skipped whole, so no byte is hashed more than a few times.
+ * Damage is not an error. Whatever is wrong after the file header (a flipped bit, a
+ * record that refers to an undefined id) makes the reader skip the rest of the epoch,
+ * because later records may refer to what was lost. It notes the place and the reason
+ * and looks for the next block that begins an epoch: a magic with a correct checksum
+ * behind it. The search takes linear time: inside a bad block every byte is searched
+ * for a good block, but a bad candidate in there is skipped whole, so no byte is
+ * hashed more than a few times.
  *
  * Memory is bounded whatever the file says: the window and the unpacked block by
- * TRACE_BLOCK_LIMIT_BYTES, lists by TRACE_LIST_LIMIT. Of an epoch only the number of
- * ids is kept.
+ * TRACE_BLOCK_LIMIT_BYTES, lists by TRACE_LIST_LIMIT. The reader keeps nothing else of
+ * an epoch but the number of its ids.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,12 +41,12 @@ struct trace_reader {
     uint64_t offset; /* in the file, of window_start */
     bool eof;
 
-    bool seeking; /* damage was met: only a block that starts an epoch will do */
-    uint64_t searched_to; /* candidates before this offset lie inside one that was bad */
+    bool seeking; /* after damage: look for a block that starts an epoch */
+    uint64_t searched_to; /* candidates before this offset lie inside a bad block */
     struct trace_damage damage; /* the one being skipped over, while seeking */
 
-    bool any_epoch;    /* one was read, and `epoch` is its number */
-    bool in_epoch;     /* and has not ended */
+    bool any_epoch;    /* an epoch was begun, and `epoch` is its number */
+    bool in_epoch;     /* and it has not ended */
     uint64_t epoch, epoch_raw_bytes;
     uint32_t next_sequence;
     struct trace_ids ids;
@@ -54,9 +54,9 @@ struct trace_reader {
     ZSTD_DCtx *zstd;
     uint8_t *raw; /* the block being read */
     size_t raw_cap;
-    struct bytes records; /* what is left of it */
+    struct bytes records; /* what is left of the block */
     uint64_t block_offset;
-    uint32_t block_samples_left; /* by its header's count */
+    uint32_t block_samples_left; /* of the count in its header */
     bool epoch_record_due;
     struct trace_scratch scratch;
 
@@ -101,8 +101,8 @@ static bool make_room(struct trace_reader *r)
 }
 
 /*
- * Reads on until `len_bytes` are in the window or the file ends. The window grows with what is there, not
- * with what a header promises.
+ * Reads until `len_bytes` are in the window or the file ends. The window grows with the bytes that were
+ * read, not with the length that a header claims.
  */
 static struct error *fill(struct trace_reader *r, size_t len_bytes)
 {
@@ -130,7 +130,7 @@ static bool window_begins_with(const struct trace_reader *r, const char *magic)
 
 /* ---- damage ---- */
 
-/* Begins to skip at `offset`, unless that is being done already. */
+/* Begins to skip at `offset`, unless the reader is skipping already. */
 __attribute__((format(printf, 3, 4)))
 static void damage_begin(struct trace_reader *r, uint64_t offset, const char *fmt, ...)
 {
@@ -146,8 +146,8 @@ static void damage_begin(struct trace_reader *r, uint64_t offset, const char *fm
 }
 
 /*
- * Ends the skipping at `offset` where epoch `next` begins, or at the end of the file. The numbers of epochs
- * say how many lie between, but a hostile number is not believed further than there were bytes for blocks.
+ * Stops skipping at `offset`, where epoch `next` begins, or at the end of the file. The difference of the epoch
+ * numbers says how many epochs were lost, but never more than the skipped bytes have room for: it may be forged.
  */
 static void damage_end(struct trace_reader *r, uint64_t offset, const uint64_t *next)
 {
@@ -169,7 +169,7 @@ static void damage_end(struct trace_reader *r, uint64_t offset, const uint64_t *
     r->in_epoch = false;
 }
 
-/* Drops the byte at the window's start, and all up to the next that may begin a magic. */
+/* Drops the byte at the window's start and all bytes up to the next that may begin a magic. */
 static void skip_to_candidate(struct trace_reader *r)
 {
     const uint8_t *from = window_at(r) + 1;
@@ -183,16 +183,16 @@ static void skip_to_candidate(struct trace_reader *r)
 static struct error *check_version(const struct trace_reader *r, const struct trace_file_header *h)
 {
     if (h->least_reader > TRACE_VERSION)
-        return error_path(ERROR_VERSION, r->path, "needs pysym that reads format %u, this one reads %d",
+        return error_path(ERROR_VERSION, r->path, "needs a pysym that reads format version %u; this one reads up to %d",
                           h->least_reader, TRACE_VERSION);
     if (h->reserved || !h->version || !h->least_reader || h->least_reader > h->version)
-        return error_path(ERROR_FORMAT, r->path, "the file header makes no sense");
+        return error_path(ERROR_FORMAT, r->path, "the file header breaks the rules of the format");
     return NULL;
 }
 
 /*
- * Takes the file header from the window. A header that is damaged behind its magic is no reason to refuse
- * the blocks, whose checksums speak for themselves. One that is whole is believed in what it demands.
+ * Takes the file header from the window. If the header is damaged, the blocks are read all the same, because
+ * each has its own checksum. If it is intact, the version that it requires is enforced.
  */
 static struct error *take_file_header(struct trace_reader *r)
 {
@@ -221,7 +221,7 @@ static struct error *take_file_header(struct trace_reader *r)
     return NULL;
 }
 
-/* Why a block whose checksum is right cannot be read all the same, or NULL. */
+/* Why a block with a correct checksum still cannot be read, or NULL. */
 static const char *block_fault(const struct trace_block_header *h)
 {
     if (h->reserved_1 || h->reserved_2 || h->flags & ~TRACE_BLOCK_FLAGS)
@@ -257,7 +257,7 @@ static struct error *unpack(struct trace_reader *r, const struct trace_block_hea
 
 /* ---- blocks ---- */
 
-/* Whether this block is the one to go on with; tells the damage if not. */
+/* True if this is the block that comes next; otherwise notes the damage. */
 static bool block_follows(struct trace_reader *r, const struct trace_block_header *h)
 {
     if (h->flags & TRACE_BLOCK_STARTS_EPOCH) {
@@ -277,7 +277,7 @@ static bool block_follows(struct trace_reader *r, const struct trace_block_heade
     return !r->seeking;
 }
 
-/* The block at the window's start was read; its records are next. */
+/* The block at the window's start has been unpacked: continue with its records. */
 static void enter_block(struct trace_reader *r, const struct trace_block_header *h)
 {
     if (h->flags & TRACE_BLOCK_STARTS_EPOCH) {
@@ -300,7 +300,7 @@ static void enter_block(struct trace_reader *r, const struct trace_block_header 
     r->stats.raw_bytes += h->raw_len_bytes;
 }
 
-/* Takes what stands at the window's start: a block to read (`*found`), one to skip, or a byte that is neither. */
+/* Consumes the window's start: a block to read (`*found`), a block to skip, or a byte that begins no block. */
 static struct error *take_block(struct trace_reader *r, bool *found)
 {
     struct trace_block_header h;
@@ -374,7 +374,7 @@ static struct error *next_block(struct trace_reader *r, bool *found)
 
 /* ---- records ---- */
 
-/* Gives up the block being read, and with it the epoch. */
+/* Skips the rest of the current block and of its epoch. */
 static void give_up_block(struct trace_reader *r, const struct trace_fault *fault)
 {
     r->in_epoch = true; /* even where this was its last block */
@@ -383,7 +383,7 @@ static void give_up_block(struct trace_reader *r, const struct trace_fault *faul
     r->records = (struct bytes){0};
 }
 
-/* Decodes the record at the cursor. False with an empty fault: a record of a type that is not known. */
+/* Decodes the record at the cursor. False with an empty fault: the type of the record is unknown. */
 static bool take_record(struct trace_reader *r, struct trace_record *rec, struct trace_fault *fault)
 {
     uint64_t number = bytes_uleb(&r->records);

@@ -3,9 +3,9 @@
  * The trace file: what pycap writes and pysym reads.
  *
  * docs/trace-format.md is the specification. A file is a header and then blocks,
- * each checksummed and compressed; blocks are grouped into epochs. Inside a block
- * stand records; records.def lists them. Ids are defined by a record and count up
- * from 1 for each kind within an epoch; nothing refers out of its epoch.
+ * each checksummed and compressed; blocks are grouped into epochs. A block holds
+ * records; records.def lists their types. Some records define ids. Each kind of id
+ * counts up from 1 within an epoch, and no record refers to an id of another epoch.
  */
 #ifndef FORMATS_TRACE_TRACE_H
 #define FORMATS_TRACE_TRACE_H
@@ -17,7 +17,7 @@
 
 #include "formats/base/err.h"
 
-#define TRACE_VERSION 1      /* of what this code writes, and the newest it reads whole */
+#define TRACE_VERSION 1      /* the version that this code writes, and the newest that it reads completely */
 #define TRACE_LEAST_READER 1 /* the oldest reader that understands what this code writes */
 
 enum trace_type {
@@ -43,7 +43,7 @@ enum loss_reason {
 #undef LOSS
     LOSS_LIMIT,
 };
-/* What a loss does to its sample. */
+/* What a loss does to the sample it happened to. */
 enum loss_class {
     LOSS_CLASS_unknown,   /* a reason that this version does not know */
     LOSS_CLASS_complete,  /* nothing was lost */
@@ -60,17 +60,20 @@ enum loss_class {
     LOSS_CLASS_part,      /* the sample is there, but names or other facts are missing */
     LOSS_CLASS_retired,   /* not counted; the number stays taken */
 };
-/* "ring_full", "sample lost: …"; NULL for a number this version does not know. */
+/*
+ * The name ("ring_full") and meaning ("sample lost: …") of a loss reason; NULL for a number that this version does not
+ * know. The class of such a number is LOSS_CLASS_unknown.
+ */
 const char *trace_loss_name(uint32_t reason);
 const char *trace_loss_meaning(uint32_t reason);
 enum loss_class trace_loss_class(uint32_t reason);
-/* Whether a loss of this class leaves a sample out of the trace; others leave a sample with less in it. */
+/* True if a loss of this class means that the sample is missing; false if it is in the trace but lacks a part. */
 static inline bool loss_class_is_sample(enum loss_class class)
 {
     return class == LOSS_CLASS_sample || class == LOSS_CLASS_tick;
 }
 
-/* enum trace_NAME with the values TRACE_PREFIX_NAME, as enums.def has them. */
+/* For each enumeration of enums.def: enum trace_NAME with the values TRACE_PREFIX_NAME. */
 #define V(prefix, name, number, meaning) TRACE_##prefix##_##name = number,
 #define ENUM(name, ...) enum trace_##name { __VA_ARGS__ };
 #include "formats/trace/enums.def"
@@ -82,33 +85,33 @@ enum trace_enumeration {
 #undef ENUM
     TRACE_ENUM_COUNT,
 };
-/* What a value of an enumeration stands for; NULL for one that this version does not know. */
+/* What a value of an enumeration means; NULL for a value that this version does not know. */
 const char *trace_value_meaning(enum trace_enumeration enumeration, uint32_t value);
 
-/* Keys of META that programs read; docs/trace-format.md defines their values. All other keys are for people. */
+/* Keys of META that programs read; docs/trace-format.md defines their values. Only people read the others. */
 #define TRACE_META_EXIT_STATUS "command.exit_status"
 #define TRACE_META_SIGNAL "command.signal"
 #define TRACE_META_WALL_NS "command.wall_ns"
 #define TRACE_META_CPU_NS "command.cpu_ns"
 
-/* Labels of samples, as labels.def has them. */
+/* Labels of samples, from labels.def. */
 enum trace_label {
 #define LABEL(name, key, shown, meaning) TRACE_LABEL_##name,
 #include "formats/trace/labels.def"
 #undef LABEL
     TRACE_LABEL_COUNT,
 };
-/* The key that stands in the trace. */
+/* The label's key in the trace. */
 const char *trace_label_key(enum trace_label label);
-/* Whether labels of that key tell threads apart, and are shown without being asked for. False for unknown keys. */
+/* True if a label of this key is shown by default, because it tells threads apart. False for unknown keys. */
 bool trace_label_is_shown(const char *key);
 
-/* Borrowed bytes: in a decoded record they lie in the reader's block, valid until the next record. */
+/* Borrowed bytes. Those of a decoded record lie in the reader's block and are valid until the next record is read. */
 struct trace_bytes {
     const uint8_t *data;
     uint64_t len_bytes;
 };
-/* `count` rows of a fixed number of values each, row after row. Borrowed likewise. */
+/* `count` rows of a fixed number of values each, row after row. Borrowed in the same way. */
 struct trace_list {
     const uint64_t *values;
     uint64_t count; /* rows */
@@ -137,91 +140,92 @@ struct trace_list {
 struct trace_sample {
     uint64_t time_ns;
     uint32_t thread, tuple, cpu;
-    uint32_t flags;     /* enum trace_sample_flag; read from a file: flags that are not known, too */
+    uint32_t flags;     /* enum trace_sample_flag; a sample read from a file may have unknown flags too */
     uint64_t value;     /* counts; the event's period unless TRACE_SAMPLE_VALUE is set */
     uint32_t label_set; /* 0 for none */
 };
 /*
- * Flags that this code knows, and those that have a varint behind the flags, known or not: a reader skips what comes
- * with flags that it does not know.
+ * TRACE_SAMPLE_FLAGS: the flags that this code knows. TRACE_SAMPLE_PAYLOADS: all flags, known or not, that are followed
+ * by a varint; so a reader can skip the varints of flags that it does not know.
  */
 enum {
     TRACE_SAMPLE_FLAGS = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_GIL_KNOWN |
                          TRACE_SAMPLE_GIL,
     TRACE_SAMPLE_PAYLOADS = 0xff03,
 };
-/* The unit of an event that counts page faults: with HOST's page_size they are bytes. */
+/* The unit of an event that counts page faults. A count times HOST's page_size is a number of bytes. */
 #define TRACE_UNIT_FAULTS "faults"
 
 /* ---- writing ---- */
 
 struct trace_writer;
 struct trace_writer_options {
-    uint64_t epoch_max_bytes; /* uncompressed; a new epoch is due past it; 0: 64 MiB */
-    uint64_t epoch_max_ns;    /* 0: one minute */
+    uint64_t epoch_max_bytes; /* uncompressed; at this size a new epoch is due; 0: 64 MiB */
+    uint64_t epoch_max_ns;    /* at this age a new epoch is due; 0: one minute */
     uint32_t block_max_bytes; /* uncompressed; 0: 1 MiB */
     int zstd_level;           /* 0: 1 */
-    uint64_t max_bytes;       /* of the file, but for its end: trace_writer_full(); 0: no limit */
-    /* Like write(2), which NULL stands for. */
+    uint64_t max_bytes;       /* of the file without its last records, see trace_writer_full(); 0: no limit */
+    /* Called instead of write(2); NULL: write(2). */
     ssize_t (*write)(void *ctx, int fd, const void *data, size_t len_bytes);
     void *write_ctx;
 };
 
 /*
- * Starts a trace at the current end of `fd` (kept by the caller; may be a pipe) and writes the
- * file header. `path` is for messages. `time_ns` begins epoch 0.
+ * Starts a trace at the file position of `fd` (which stays the caller's; may be a pipe) and writes the
+ * file header. `path` is used in messages. Epoch 0 begins at `time_ns` (CLOCK_MONOTONIC).
  */
 struct error *trace_writer_create(int fd, const char *path, const struct trace_writer_options *options,
                                   uint64_t time_ns, struct trace_writer **out);
 /* Does not flush: call trace_writer_finish() first. Accepts NULL. */
 void trace_writer_destroy(struct trace_writer *w);
 /*
- * Whether something did not fit into max_bytes any more. It and all that came then was left out, samples too; ids given
- * since mean nothing. trace_writer_closing() lets the records through that stand at a trace's end.
+ * True once a record or sample did not fit into max_bytes. It was left out, and so is everything after it; ids returned
+ * since then are not valid. Call trace_writer_closing() to lift the limit for the last records of the trace.
  */
 bool trace_writer_full(const struct trace_writer *w);
 void trace_writer_closing(struct trace_writer *w);
-/* Samples in blocks that are written. */
+/* Number of samples in the blocks that were written to the file. */
 uint64_t trace_writer_written_count(const struct trace_writer *w);
 
 /*
- * Appends a record (a pointer to its struct trace_NAME). A DEF field is filled in with the id given.
- * Errors of writing are sticky: every later call returns at once, and trace_writer_error() gives it.
+ * Appends a record (a pointer to its struct trace_NAME) and sets its DEF field to the new id.
+ * Errors are sticky: after one, every later call returns at once, and trace_writer_error() returns it.
  */
 void trace_writer_put(struct trace_writer *w, enum trace_type type, void *record);
 /*
- * The same for a record with a DEF field that depends on its contents alone (frames, symbols, joins,
- * tuples, label sets, code): one that was written in this epoch already is not written again. Gives its id.
+ * The same for a record whose id stands for its contents alone (frames, symbols, joins, tuples, label sets,
+ * code): if an equal record was written in this epoch, it is not written again. Returns the id; 0 after an error.
  */
 uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type type, void *record);
 /* The id of a string; 0 for the empty one. */
 uint32_t trace_writer_string(struct trace_writer *w, const void *data, uint64_t len_bytes);
 uint32_t trace_writer_cstr(struct trace_writer *w, const char *s); /* NULL: 0 */
-/* The id of the stack of these frames, outermost first; 0 for none. */
+/* The id of the stack of these frames, outermost first; 0 for the empty stack and after an error. */
 uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint32_t count);
 /*
- * Adds a sample. Samples of one event should come in order of time; others are accepted and cost more bytes.
- * Readers put samples of different events in order within two seconds: flush at least every second, and add no
- * sample that is older than the newest one by more than a second.
+ * Adds a sample. Samples of one event should come in order of time; out of order they take more bytes in the file.
+ * Readers sort samples of different events within a window of two seconds. So flush at least every second, and add
+ * no sample that is more than a second older than the newest one.
  */
 void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct trace_sample *sample);
-/* Writes out what is buffered as a block. */
+/* Writes the buffered records and samples as a block, if there are any. */
 void trace_writer_flush(struct trace_writer *w);
 
-/* True when an epoch's bound of time or size is reached. */
+/* True when the epoch has reached its limit of time or size. `time_ns`: now. */
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns);
-/* False when no more than the beginning of an epoch might fit into max_bytes: then none is ever due. */
+/* False when max_bytes may not leave room for the first records of another epoch. Then a new epoch is never due. */
 bool trace_writer_epoch_fits(const struct trace_writer *w);
-/* Ends the epoch: all ids are void from here on, and the caller defines anew what it refers to. */
+/* Ends the epoch and begins the next one. All ids become invalid; the caller defines again what it refers to. */
 void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns);
+/* Number of the current epoch, from 0. */
 uint64_t trace_writer_epoch(const struct trace_writer *w);
 
 uint64_t trace_writer_bytes(const struct trace_writer *w);        /* written to the file so far */
-uint64_t trace_writer_sample_count(const struct trace_writer *w);
+uint64_t trace_writer_sample_count(const struct trace_writer *w); /* added so far, written or not */
 bool trace_writer_failed(const struct trace_writer *w);
-/* The sticky error, given once to the caller, who owns it; NULL when all is well. */
+/* The sticky error. It is returned once and then belongs to the caller; NULL if there was no error, and afterwards. */
 struct error *trace_writer_error(struct trace_writer *w);
-/* Ends the epoch, flushes and fsyncs (where the file can be synced). Nothing can be written after it. */
+/* Ends the epoch, flushes, and calls fsync() (unless the file cannot be synced). Nothing can be written afterwards. */
 struct error *trace_writer_finish(struct trace_writer *w);
 
 /* ---- reading ---- */
@@ -241,38 +245,38 @@ struct trace_record {
     };
 };
 
-/* What a reader met besides records. */
+/* A part of the file that the reader had to skip. */
 struct trace_damage {
-    uint64_t file_offset, len_bytes; /* the part that was skipped */
+    uint64_t file_offset, len_bytes; /* of the skipped part */
     char reason[160];
 };
 struct trace_reader_stats {
     uint16_t version, least_reader;
     uint64_t file_bytes, raw_bytes, block_count, record_count, epoch_count, unknown_record_count;
     uint64_t damaged_bytes, damage_count, epochs_damaged;
-    uint64_t newer_sample_count;   /* that have flags of a later version; those were ignored */
-    uint64_t skipped_sample_count; /* lost with whole blocks; what a damaged block held is not known */
-    bool ended; /* an END record was met */
+    uint64_t newer_sample_count;   /* samples with flags of a later version; the flags were ignored */
+    uint64_t skipped_sample_count; /* samples in undamaged blocks that were skipped; damaged ones cannot be counted */
+    bool ended; /* an END record was read */
 };
 
-/* Opens a trace ("-": standard input) and checks its header. Reads sequentially: pipes will do. */
+/* Opens a trace ("-": standard input) and checks its header. Reads sequentially, so a pipe works too. */
 struct error *trace_reader_open(const char *path, struct trace_reader **out);
-/* The same of a file that `name` stands for in messages; there is no standard input here. */
+/* The same, but messages call the file `name`, and "-" is an ordinary path. */
 struct error *trace_reader_open_as(const char *path, const char *name, struct trace_reader **out);
-/* The same from an open file, which the caller keeps; `path` is for messages. */
+/* The same from an open file, which stays the caller's; `path` is used in messages. */
 struct error *trace_reader_open_fd(int fd, const char *path, struct trace_reader **out);
 void trace_reader_close(struct trace_reader *r);
 /*
- * The next record; `*more` is false at the end. All of it was checked: ids refer to what this epoch
- * defined, lists and bytes lie inside. Damage is no error: the rest of the damaged epoch is skipped, and
- * what was skipped is told by trace_reader_damage(). Only what makes the whole file unreadable is an error.
+ * Reads the next record; `*more` is false at the end. The record has been checked: its ids are defined in this
+ * epoch, its lists and bytes lie inside the record. Damage is not an error: the rest of the damaged epoch is
+ * skipped, and trace_reader_damage() says what was skipped. It is an error if the file cannot be read at all.
  */
 struct error *trace_reader_next(struct trace_reader *r, struct trace_record *rec, bool *more);
 const struct trace_reader_stats *trace_reader_stats(const struct trace_reader *r);
-/* The damages met so far; the array is the reader's. At most 64 are kept, all are counted. */
+/* The damaged parts found so far; the array is the reader's. Only the first 64 are kept; the statistics count all. */
 const struct trace_damage *trace_reader_damage(const struct trace_reader *r, uint32_t *count);
 
-/* Iterates over a SAMPLES record; `period` is what a sample without a value stands for. False at the end. */
+/* Iterates over a SAMPLES record; a sample without a value gets the value `period`. Returns false at the end. */
 struct trace_sample_iter {
     const uint8_t *pos, *end;
     uint64_t time_ns, period;
@@ -281,7 +285,7 @@ struct trace_sample_iter {
 void trace_samples_begin(struct trace_sample_iter *it, const struct trace_samples *samples, uint64_t period);
 bool trace_samples_next(struct trace_sample_iter *it, struct trace_sample *sample);
 
-/* ---- for dump and for tests ---- */
+/* ---- the table of records, for the codec, dump and tests ---- */
 
 enum trace_field_type {
     TRACE_F_DEF, TRACE_F_DEFS, TRACE_F_REF, TRACE_F_STR, TRACE_F_U32, TRACE_F_U64, TRACE_F_S64, TRACE_F_BYTES, TRACE_F_LIST,
@@ -301,7 +305,7 @@ struct trace_record_type {
 };
 /* NULL for an unknown number. */
 const struct trace_record_type *trace_record_type(uint32_t number);
-/* One line of text (and, for bytes, a short hex or text excerpt) to `out`. */
+/* Prints the record as one line of text; long bytes and lists are cut. */
 void trace_record_print(const struct trace_record *rec, FILE *out);
 
 #endif

@@ -3,15 +3,15 @@
  * Writes a trace.
  *
  * Records are encoded here and handed to writer_blocks.c, which collects them into
- * blocks and writes these.
+ * blocks and writes the blocks.
  *
- * What is defined once per epoch is recognised in two ways. Records are interned by
- * their encoded bytes. Stacks form a trie whose nodes are found by (parent, frame) in
- * a hash table: this is the only work done for a stack that was seen before, and the
- * part that a new stack shares with known ones costs nothing in the file.
+ * Equal things are written once per epoch. Records are interned by their encoded bytes.
+ * Stacks form a trie whose nodes are found by (parent, frame) in a hash table: for a
+ * stack that was seen before these lookups are all the work, and the part that a new
+ * stack shares with known ones is not written again.
  *
- * The writer checks ids and bounds by the rules that the reader enforces. To break one
- * is a fault of the caller; it becomes an error here, not a damaged file for a reader.
+ * The writer checks ids and limits by the rules that the reader enforces. A caller that
+ * breaks a rule gets an error; the file stays readable.
  */
 #include "formats/trace/writer_blocks.h"
 
@@ -26,7 +26,7 @@ enum {
     RECORD_HEAD_LIMIT = 15,  /* type and length */
     SAMPLE_LIMIT = 48,       /* one sample, encoded */
     BATCH_HEAD_LIMIT = 48,   /* SAMPLES without its data */
-    EPOCH_HEAD_LIMIT = 4096, /* what a recorder begins an epoch with */
+    EPOCH_HEAD_LIMIT = 4096, /* of the records that a recorder begins an epoch with */
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,
 };
@@ -34,7 +34,7 @@ static const uint64_t default_epoch_ns = 60 * NS_PER_S;
 
 /* ---- records ---- */
 
-/* Encodes into `scratch`, behind the type; gives where the payload starts, or 0 on failure. */
+/* Encodes type and payload into `scratch`. Returns the offset of the payload, or 0 after an error. */
 static size_t encode(struct trace_writer *w, const struct trace_record_type *type, const void *record)
 {
     struct trace_fault fault;
@@ -109,7 +109,7 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
         writer_fail(w, error_no_memory());
         return 0;
     }
-    /* What finds no room must not be taken for known. */
+    /* A record that does not fit must not be interned: it would count as written. */
     if (w->options.max_bytes && intern_find(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes) == INTERN_NONE &&
         !writer_make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
         return 0;
@@ -149,7 +149,7 @@ static uint64_t stack_key(uint32_t parent, uint32_t frame)
     return (uint64_t)parent << 32 | frame;
 }
 
-/* Extends `parent` by frames none of which it has been extended by: one record, one new id for each. */
+/* Extends `parent` by frames that are new below it: writes one record and assigns an id for each frame. */
 static uint32_t add_stacks(struct trace_writer *w, uint32_t parent, const uint32_t *frames, uint32_t count)
 {
     if (!VEC_RESERVE(&w->frames, count)) {
@@ -244,7 +244,7 @@ static void begin_epoch(struct trace_writer *w, uint64_t time_ns)
     struct trace_epoch record = {.number = w->epoch, .time_ns = time_ns};
 
     w->ids = (struct trace_ids){0};
-    intern_deinit(&w->interned); /* what it took in the epoch before is not kept */
+    intern_deinit(&w->interned); /* frees the memory too: the next epoch may need less */
     VEC_DEINIT(&w->interned_ids);
     map_deinit(&w->stacks);
     w->epoch_time_ns = time_ns;
@@ -396,7 +396,7 @@ struct error *trace_writer_finish(struct trace_writer *w)
 
     writer_flush(w, TRACE_BLOCK_ENDS_EPOCH);
     w->finished = true;
-    /* Pipes and some file systems cannot be synced; that is no failure. */
+    /* Pipes and some file systems cannot be synced; that is not an error. */
     if (!w->failed && fsync(w->fd) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
         writer_fail(w, error_file(errno, w->path, "cannot sync"));
     if (known)

@@ -2,11 +2,11 @@
 /*
  * Collects records into blocks and writes them.
  *
- * Records are encoded into a block in memory. A block that is full is compressed,
- * checksummed and written with one write(), so that whatever happens to the writer
- * the file reads to its last whole block. Samples are collected beside the block, one
- * batch for each event, and stand as one SAMPLES record each at the block's end: what
- * they refer to has been defined by then, in this block or an earlier one.
+ * Records are appended to a block in memory. A full block is compressed, checksummed
+ * and written with one write(), so that the file can be read up to its last complete
+ * block even if the writer is killed. Samples are collected separately, one batch for
+ * each event, and each batch becomes one SAMPLES record at the end of the block, after
+ * the records that define what the samples refer to.
  */
 #include "formats/trace/writer_blocks.h"
 
@@ -76,7 +76,7 @@ static void write_block(struct trace_writer *w, uint8_t flags)
         writer_fail(w, error_no_memory());
         return;
     }
-    /* Less room than the raw bytes need: what does not shrink is stored as it is. */
+    /* The output has less room than the raw bytes need: a block that does not get smaller is stored uncompressed. */
     uint8_t *payload = out + TRACE_BLOCK_HEADER_BYTES;
     size_t n = 0;
     if (raw_len)
@@ -143,7 +143,7 @@ void writer_flush(struct trace_writer *w, uint8_t flags)
         write_block(w, flags);
 }
 
-/* Whether `len_bytes` more fit into the file, however badly they are compressed. What waits may have to be written first. */
+/* True if `len_bytes` more fit into the file even if nothing compresses. May write the block first to find out. */
 static bool fits(struct trace_writer *w, size_t len_bytes)
 {
     uint64_t most = w->options.max_bytes;
@@ -156,7 +156,6 @@ static bool fits(struct trace_writer *w, size_t len_bytes)
     return !w->full;
 }
 
-/* Writes the block first if `len_bytes` more would make it longer than it should be. */
 bool writer_make_room(struct trace_writer *w, size_t len_bytes)
 {
     if (w->finished) {

@@ -29,14 +29,14 @@ struct trace_writer {
     char *path;
     struct trace_writer_options options;
 
-    struct error *error; /* until the caller fetched it */
+    struct error *error; /* until trace_writer_error() returns it */
     bool failed, finished, full;
 
     struct trace_ids ids;
-    struct intern interned; /* type and payload of what was interned */
+    struct intern interned; /* keys: type and payload of interned records */
     VEC(uint32_t) interned_ids; /* trace id by intern id */
     struct map stacks;      /* parent stack << 32 | frame -> stack */
-    VEC(uint64_t) frames;   /* of a new stack */
+    VEC(uint64_t) frames;   /* scratch: the frames of a new stack */
 
     struct buf scratch;     /* one record: type, payload */
     struct buf samples;     /* the payload of a SAMPLES record */
