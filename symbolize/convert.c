@@ -61,7 +61,7 @@ static struct error *add_summary(struct convert *c, struct pass *p, const struct
     return pass_add(p, consumer, c->summary);
 }
 
-/* Do the samples that pass the filters weigh differently? What is wrong with a file is said when it is converted. */
+/* Finds out whether the samples have different weights. Does not report damage: the conversion will. */
 static bool weights_will_differ(const struct convert *c)
 {
     struct pass p;
@@ -82,7 +82,7 @@ static bool weights_will_differ(const struct convert *c)
     return differ;
 }
 
-/* ---- the outputs: each adds its consumers, runs the pass, and says what came of it ---- */
+/* ---- the outputs: each adds its consumers, runs the pass, and sets the outcome ---- */
 
 static struct error *run_emitter(struct convert *c, struct pass *p)
 {
@@ -122,7 +122,7 @@ static struct error *run_summary(struct convert *c, struct pass *p)
     return NULL;
 }
 
-/* About stacks alone, whatever else was lost. */
+/* The outcome is about stacks alone; other losses do not count. */
 static struct error *run_check(struct convert *c, struct pass *p)
 {
     TRY(create_resolver(c));

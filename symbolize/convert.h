@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From trace files to one output: chooses the consumers that the output takes, and runs a pass over the inputs.
+ * Converts trace files to one output: chooses the consumers that the output needs and runs a pass over the inputs.
  */
 #ifndef SYMBOLIZE_CONVERT_H
 #define SYMBOLIZE_CONVERT_H
@@ -13,10 +13,13 @@
 
 struct convert_outcome {
     bool incomplete; /* something was lost, damaged or left without a name */
-    bool differs;    /* unwind-check: a stack is not what it should be */
+    bool differs;    /* unwind-check: a stack differs from that of a witness */
 };
 
-/* Runs what the options ask for. `trouble` gets a few lines about damage; the caller closes both. */
+/*
+ * Writes the output that the options select to `out`, and a few lines about damage to `trouble`. The caller closes
+ * both.
+ */
 struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome);
 
 #endif

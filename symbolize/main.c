@@ -46,14 +46,14 @@ static struct error *check_output(const struct options *o)
     return is_input ? error_create(ERROR_USAGE, "%s is an input and cannot be the output too", o->output) : NULL;
 }
 
-/* What is looked for in a place that is not there is not found, and nobody would know why. */
+/* A place that does not exist is an error: files would silently not be found there. */
 static struct error *check_place(const char *path, bool folder)
 {
     struct stat st;
 
     if (stat(path, &st))
-        return error_file(errno, path, "cannot be looked into");
-    return folder && !S_ISDIR(st.st_mode) ? error_file(ENOTDIR, path, "cannot be looked into") : NULL;
+        return error_file(errno, path, "cannot be searched for binaries");
+    return folder && !S_ISDIR(st.st_mode) ? error_file(ENOTDIR, path, "cannot be searched for binaries") : NULL;
 }
 
 static struct error *check_places(const struct options *o)
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     } else if (o.help || o.version) {
         status = inform(&o);
     } else {
-        /* libdwfl asks the network by itself when this is set; only on request. */
+        /* libdwfl would use the network whenever this is set, without --debuginfod too. */
         if (!o.debuginfod)
             unsetenv("DEBUGINFOD_URLS");
         o.emit.name = input_title(o.inputs.data[0]);
@@ -100,11 +100,12 @@ int main(int argc, char **argv)
         if (err)
             status = program_fail(program, err);
         else if (o.strict && outcome.differs) {
-            fprintf(stderr, "pysym: stacks of the kernel and of its witnesses differ\n");
+            fprintf(stderr, "pysym: stacks unwound in the kernel differ from those of a witness; the report says "
+                            "which\n");
             status = EXIT_INCOMPLETE;
         } else if (o.strict && outcome.incomplete) {
             fprintf(stderr, "pysym: incomplete: something was lost, damaged or left without a name; "
-                            "--format summary tells what\n");
+                            "see --format summary\n");
             status = EXIT_INCOMPLETE;
         }
     }

@@ -149,7 +149,7 @@ static bool ends_with(const char *s, const char *end)
     return end_len && len > end_len && !strcmp(s + len - end_len, end);
 }
 
-/* By the extension of the output: a usual one, else the longest that a format calls its own. */
+/* Chooses the format by the extension of the output: a common one, else the longest extension of any format. */
 static struct error *guess_format(struct options *o)
 {
     static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of pysym.
+ * Parses the command line of pysym.
  */
 #ifndef SYMBOLIZE_OPTIONS_H
 #define SYMBOLIZE_OPTIONS_H
@@ -30,11 +30,11 @@ struct options {
     const char *sysroot;
     bool debuginfod, show_interpreter, python_only, strict;
     struct emit_options emit;
-    struct stack_map_options stacks;      /* how stacks are shown, but for `interpreters` */
-    struct sample_filter_options filters; /* which samples */
+    struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
+    struct sample_filter_options filters; /* which samples are shown */
 };
 
-/* An error of ERROR_USAGE says what is wrong with the command line. */
+/* Fails with ERROR_USAGE, whose text says what is wrong with the command line. */
 struct error *options_parse(int argc, char **argv, struct options *o);
 void options_deinit(struct options *o);
 void options_help(FILE *out);

@@ -14,7 +14,7 @@
 #include "formats/base/temporary.h"
 #include "formats/base/vec.h"
 
-/* What a real archive stays far below, and a hostile one may claim. */
+/* Limits against hostile archives; real ones stay far below. */
 #define MEMBER_MAX (UINT64_C(4) << 30)
 #define TOTAL_MAX (UINT64_C(32) << 30)
 enum { ENTRIES_MAX = 1 << 18, FILES_MAX = 1 << 14, PAGE = 4096 };
@@ -56,10 +56,10 @@ static struct error *damaged(const struct archive_files *a)
     const char *text = archive_error_string(a->archive);
     int why = archive_errno(a->archive);
 
-    /* Trouble of the system has an errno of its own; libarchive has the rest say EILSEQ or -1. */
+    /* System errors have an errno; for all others libarchive sets EILSEQ or -1. */
     if (why == ENOENT || why == EACCES || why == EISDIR || why == EIO || why == EPERM)
         return error_file(why, a->path, "cannot be read");
-    return error_path(ERROR_FORMAT, a->path, "is no whole archive: %s", text ? text : "no reason is known");
+    return error_path(ERROR_FORMAT, a->path, "is damaged or not an archive: %s", text ? text : "unknown reason");
 }
 
 static struct error *beyond(const struct archive_files *a, const char *what)
@@ -89,7 +89,7 @@ static struct error *write_at(int fd, const uint8_t *p, size_t len_bytes, uint64
         size_t n = PAGE - at % PAGE;
         n = n < len_bytes ? n : len_bytes;
         if (!is_zero(p, n)) {
-            /* Together with the pages behind it that are not empty. */
+            /* Together with the following pages that are not empty. */
             while (n < len_bytes && !is_zero(p + n, len_bytes - n < PAGE ? len_bytes - n : PAGE))
                 n = len_bytes - n < PAGE ? len_bytes : n + PAGE;
             for (size_t done = 0; done < n;) {
@@ -108,7 +108,7 @@ static struct error *write_at(int fd, const uint8_t *p, size_t len_bytes, uint64
     return NULL;
 }
 
-/* The member's bytes into a nameless file; -1 when it is no ELF file. `size`: the header's word for it. */
+/* Copies the member to an unlinked file; -1 if it is not an ELF file. `size` is what the member's header claims. */
 static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
 {
     const void *block;
@@ -142,7 +142,7 @@ static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
     a->total_bytes += end;
     if (a->total_bytes > TOTAL_MAX)
         return beyond(a, "holds more than 32 GiB");
-    if (*fd >= 0 && ftruncate(*fd, (off_t)end)) /* it may end in a hole */
+    if (*fd >= 0 && ftruncate(*fd, (off_t)end)) /* the file may end in a hole */
         return error_os(errno, "a temporary file cannot be written");
     return NULL;
 }
@@ -191,7 +191,7 @@ static struct error *read_all(struct archive_files *a)
             return damaged(a);
         if (++a->entry_count > ENTRIES_MAX)
             return beyond(a, "holds more than 262144 entries");
-        /* A hard link brings no bytes of its own. */
+        /* A hard link has no contents. */
         if (archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry))
             TRY(take_member(a, entry));
         if ((uint64_t)archive_filter_bytes(a->archive, 0) > TOTAL_MAX)
@@ -199,7 +199,7 @@ static struct error *read_all(struct archive_files *a)
     }
 }
 
-/* One file is open for each binary. */
+/* Each binary keeps one file open. */
 static void allow_many_files(void)
 {
     struct rlimit limit;
@@ -224,7 +224,7 @@ struct error *archive_files_open(const char *path, struct archive_files **out)
         return error_no_memory();
     }
     allow_many_files();
-    /* Named one by one: some of libarchive's other filters run programs. */
+    /* Enabled one by one, because some of libarchive's other filters run programs. */
     archive_read_support_filter_zstd(a->archive);
     archive_read_support_filter_gzip(a->archive);
     archive_read_support_filter_bzip2(a->archive);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Archives of binaries, as `pycap archive` and `perf archive` make them, or any other tar file. What a member is, its
- * own contents say: names in the archive are never believed, never become paths here, and links are not followed.
+ * Reads archives of binaries, as `pycap archive` and `perf archive` make them, or any other tar file. Members are
+ * identified by their contents. Names in the archive are not trusted and never become paths; links are not followed.
  */
 #ifndef SYMBOLIZE_BINARY_ARCHIVE_H
 #define SYMBOLIZE_BINARY_ARCHIVE_H
@@ -20,8 +20,8 @@ struct archive_member {
 
 struct archive_files;
 /*
- * Reads the archive once, from front to end, and keeps its ELF files in nameless files in TMPDIR (/tmp), so that
- * nothing is left behind however the program ends. Damage, and members or totals beyond any use, are errors.
+ * Reads the archive once, from start to end, and copies its ELF files to unlinked temporary files in TMPDIR (/tmp), so
+ * that none remains however the program ends. A damaged archive is an error; so is one that exceeds the limits.
  */
 struct error *archive_files_open(const char *path, struct archive_files **out);
 void archive_files_close(struct archive_files *a);

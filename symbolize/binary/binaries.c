@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks for the files of a module in the places where tools keep them, nearest
- * to the user's wish first, and believes only the build ID.
+ * Looks for the files of a module in the places where tools keep them, first
+ * in those that the user named, and accepts a file only if its build ID matches.
  *
  * One module may need two files: the binary (code and .eh_frame) and a debug file
  * (DWARF, symbols) that was split off it. Every place is therefore only a source
- * of candidates; what a candidate is good for is read from the file itself. The
+ * of candidates; what a candidate contains is read from the file itself. The
  * search stops when both needs are met, or the places run out.
  */
 #include "symbolize/binary/binaries.h"
@@ -81,7 +81,7 @@ struct error *binaries_create(const struct binaries_options *options, struct bin
     else if (options->debuginfod)
         err = debuginfod_open(&b->debuginfod);
     else
-        unsetenv("DEBUGINFOD_URLS"); /* libdw would ask by itself */
+        unsetenv("DEBUGINFOD_URLS"); /* libdw would use the network by itself */
     if (!err) {
         *out = b;
         return NULL;
@@ -148,7 +148,7 @@ static struct error *note_mismatch(struct search *s, const char *path, const str
     int n;
 
     if (s->files->problem)
-        return NULL; /* the first place is the most telling one */
+        return NULL; /* keep the problem of the first place: it is the most likely one */
     if (id->id_kind == s->key->id_kind)
         n = asprintf(&text, "%s differs: %s has %s, the trace has %s",
                      id->id_kind == ELF_ID_BUILD_ID ? "build ID" : "content", path, found.text, s->id.text);
@@ -162,7 +162,7 @@ static struct error *note_mismatch(struct search *s, const char *path, const str
 
 enum how { BY_ID, BY_LINK };
 
-/* Takes of a file that is the module's what is still needed. `keep`: its descriptor if it has no path, else 0. */
+/* Uses a file of the module for what is still missing. `keep`: its descriptor if it has no path, else 0. */
 static struct error *use(struct search *s, int fd, int keep, const char *path, const char *source, enum how how)
 {
     struct binary_files *f = s->files;
@@ -191,7 +191,7 @@ static bool is_ours(const struct search *s, const struct elf_identity *id)
     return elf_identity_is(id, s->key->id_kind, s->key->build_id, s->key->build_id_len);
 }
 
-/* Paths come from traces and from links in files: a device or a pipe is no candidate, however long it could be read. */
+/* Only regular files are candidates: paths come from traces and links, and reading a device or a pipe may never end. */
 static int open_regular(const char *path)
 {
     struct stat st;
@@ -204,7 +204,7 @@ static int open_regular(const char *path)
     return fd;
 }
 
-/* Looks at one file and takes of it what is still needed. */
+/* Checks one file and uses it for what is still missing. */
 static struct error *consider(struct search *s, const char *path, const char *source, enum how how)
 {
     struct elf_identity id = {0};
@@ -214,7 +214,7 @@ static struct error *consider(struct search *s, const char *path, const char *so
     if (fd < 0)
         return NULL;
     err = elf_identity_read(fd, path, &id);
-    if (err) { /* an unreadable candidate is no candidate */
+    if (err) { /* skip a candidate that cannot be read */
         bool fatal = err->code == ERROR_NO_MEMORY;
         if (!fatal) {
             error_destroy(err);
@@ -222,7 +222,7 @@ static struct error *consider(struct search *s, const char *path, const char *so
         }
         goto out;
     }
-    /* A debug file without a build ID of its own is vouched for by the link's CRC. */
+    /* A debug file without a build ID must match the CRC in the link. */
     if (is_ours(s, &id) || (how == BY_LINK && id.is_elf && id.id_kind == ELF_ID_CONTENT_HASH &&
                             elf_crc_matches(fd, s->links.debug_crc)))
         err = id.is_elf ? use(s, fd, 0, path, source, how) : NULL;
@@ -245,7 +245,7 @@ static bool is_debug_of(const struct archive_member *m, const char *id_hex)
 
 static struct error *try_archives(struct search *s)
 {
-    /* The binaries first: one tells the CRC of its debug file. */
+    /* The binaries first: the CRC of a debug file stands in its binary. */
     for (int links = 0; links < 2; links++) {
         for (size_t i = 0; i < s->b->archives.count && !done(s); i++) {
             const struct archive_files *a = s->b->archives.data[i];
@@ -391,14 +391,14 @@ static struct error *search_places(struct search *s)
         struct error *err = try_build_id_folder(s, "perf's build-id cache", cache);
         free(cache);
         TRY(err);
-        TRY(try_debuglink(s)); /* of a binary that only this place had */
+        TRY(try_debuglink(s)); /* the debug link of a binary that only this place had */
     }
     return done(s) ? NULL : try_debuginfod(s);
 }
 
 /* ---- the supplement that dwz split off debug files ---- */
 
-/* Takes the file if it has the build ID that the link names. */
+/* Uses the file if it has the build ID that the link names. */
 static struct error *try_supplement(struct search *s, const struct elf_links *links, char *path, const char *source)
 {
     struct elf_identity id = {0};
@@ -517,7 +517,7 @@ static struct error *find_supplement(struct search *s)
     return err;
 }
 
-/* The recorded path as a path of a file, or NULL: "[vdso]", "//anon" and "memfd:" are none. */
+/* The recorded path as a path of a file, or NULL: "[vdso]", "//anon" and "memfd:" name no file. */
 static char *file_path_of(const char *recorded)
 {
     static const char deleted[] = " (deleted)";
@@ -537,12 +537,12 @@ struct error *binaries_find(struct binaries *b, const struct binary_key *key, st
 
     *files = (struct binary_files){0};
     if (key->id_kind == ELF_ID_NONE || !key->build_id_len || key->build_id_len > ELF_BUILD_ID_MAX)
-        return assign(&files->problem, strdup("the trace holds no build ID of it"));
+        return assign(&files->problem, strdup("the trace has no build ID for it"));
     s.id = hex_of(key->build_id, key->build_id_len);
     s.path = file_path_of(key->path);
     err = search_places(&s);
     if (!err && files->binary) {
-        free(files->problem); /* of a place that came before the right one */
+        free(files->problem); /* noted at a place before the right one */
         files->problem = NULL;
         if (!files->debug) {
             err = assign(&files->debug, strdup(files->binary));

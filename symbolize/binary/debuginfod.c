@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/* The library stays loaded: curl, below it, has global state that unloading would leak. */
+/* The library is never unloaded: it uses curl, whose global state would leak. */
 void debuginfod_close(struct debuginfod *d)
 {
     if (d->client)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libdebuginfod, opened only when it is asked for: nobody needs it installed to read a trace.
+ * Loads libdebuginfod at run time, only with --debuginfod: pysym works without the library.
  */
 #ifndef SYMBOLIZE_BINARY_DEBUGINFOD_H
 #define SYMBOLIZE_BINARY_DEBUGINFOD_H
@@ -17,7 +17,7 @@ struct debuginfod {
     int (*find_debuginfo)(void *client, const unsigned char *build_id, int len, char **path);
 };
 
-/* The servers are those of DEBUGINFOD_URLS; none there is an error. */
+/* Uses the servers of DEBUGINFOD_URLS; it is an error if the variable names no server. */
 struct error *debuginfod_open(struct debuginfod *d);
 void debuginfod_close(struct debuginfod *d);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DWARF by address.
+ * Looks up addresses in DWARF.
  *
  * .debug_aranges is optional (clang leaves it out) and where it exists it may be
  * incomplete, so the ranges of compilation units are read from the units themselves,
@@ -21,7 +21,7 @@
 enum {
     DEPTH_MAX = 512,        /* of nested DIEs; compilers stay below 100 */
     NODE_MAX = 1 << 24,     /* per unit */
-    RANGES_FREE = 1 << 22,  /* and one more for each RANGE_BYTES of the file: many DIEs may name one long list */
+    RANGES_FREE = 1 << 22,  /* plus one for each RANGE_BYTES of the file: many DIEs may share one long list */
     RANGE_BYTES = 16,
     NO_NODE = UINT32_MAX,
 };
@@ -159,7 +159,7 @@ static bool walk(struct dwarf *d, struct unit *u, Dwarf_Die *above, uint32_t par
 static void walk_unit(struct dwarf *d, struct unit *u)
 {
     u->walked = true;
-    /* What was collected before memory ran out is still true. */
+    /* Nodes that were collected before memory ran out stay usable. */
     walk(d, u, &u->root, NO_NODE, 0);
     for (size_t i = 0; i < u->nodes.count; i++)
         for (uint32_t r = 0; r < u->nodes.data[i].range_count; r++) {
@@ -171,7 +171,7 @@ static void walk_unit(struct dwarf *d, struct unit *u)
     dwarf_getsrcfiles(&u->root, &u->files, &u->file_count);
 }
 
-/* A unit that does not say which addresses it covers: its functions do. */
+/* For a unit that does not say which addresses it covers: takes the ranges of its functions. */
 static bool add_function_ranges(struct dwarf *d, struct unit *u, uint32_t number)
 {
     walk_unit(d, u);
@@ -333,7 +333,7 @@ uint32_t dwarf_lookup(struct dwarf *d, uint64_t vaddr, struct symbol_frame *fram
         frame.inlined = n->parent != NO_NODE;
         *unqualified = !frame.inlined && !n->mangled && language_mangles(u);
         frames[count++] = frame;
-        /* Where the caller stands is where the call was inlined. */
+        /* The line of the caller is the place where the call was inlined. */
         frame.file =
             absolute_file(d, u, dwarf_filesrc(u->files, number_attribute(&n->die, DW_AT_call_file), NULL, NULL));
         frame.line = number_attribute(&n->die, DW_AT_call_line);

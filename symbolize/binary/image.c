@@ -16,7 +16,7 @@ static struct error *map_fd(int fd, const char *path, struct image *out)
     if (fstat(fd, &st))
         return error_file(errno, path, "cannot be looked at");
     if (!S_ISREG(st.st_mode))
-        return error_path(ERROR_FORMAT, path, "is no regular file");
+        return error_path(ERROR_FORMAT, path, "is not a regular file");
     if (!st.st_size)
         return NULL;
     /* Writable, and private: libelf changes the section headers of compressed sections in place. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file's bytes. The mapping is private and writable, because libelf writes into what it is given when it unpacks a
+ * Maps a file into memory. The mapping is private and writable, because libelf modifies the image when it unpacks a
  * compressed section.
  */
 #ifndef SYMBOLIZE_BINARY_IMAGE_H
@@ -17,9 +17,9 @@ struct image {
 
 /* Regular files only. */
 struct error *image_map(const char *path, struct image *out);
-/* The same of an open file, which the caller keeps; `path` is for messages. `fd` 0: by the path. */
+/* The same from an open file, which stays the caller's; `path` is used in messages. `fd` 0: opens the path. */
 struct error *image_map_open(int fd, const char *path, struct image *out);
-/* Of bytes in memory, for the same reason. */
+/* Copies bytes from memory, for the same reason. */
 struct error *image_copy(const void *data, uint64_t len_bytes, struct image *out);
 void image_unmap(struct image *image);
 

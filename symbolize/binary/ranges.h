@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of many address ranges, nested and overlapping, an address is in: the narrowest that holds it. Among equally
- * wide ones the one with the higher value wins.
+ * Finds the narrowest of many nested and overlapping address ranges that contains an address. Of equally wide ranges
+ * the one with the highest value wins.
  */
 #ifndef SYMBOLIZE_BINARY_RANGES_H
 #define SYMBOLIZE_BINARY_RANGES_H

@@ -17,7 +17,7 @@
 #include "formats/elf/machine.h"
 
 enum {
-    NAME_COMPARED = 4096,      /* bytes of a name that are looked at to choose it */
+    NAME_COMPARED = 4096,      /* bytes of a name that the choice depends on */
     STUB_NAMES_MAX = 64 << 20, /* bytes, of all stubs; many may have the same endless name */
 };
 
@@ -46,7 +46,7 @@ static bool is_function(const struct symbol_table *t, const GElf_Sym *sym, const
         return false;
     if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
         return false;
-    /* Local labels of the assembler, and the marks that some targets put between code and data. */
+    /* Local labels of the assembler, and the mapping symbols that some targets put between code and data. */
     if (type == STT_NOTYPE && (name[0] == '$' || (name[0] == '.' && name[1] == 'L')))
         return false;
     return ranges_find(&t->code, sym->st_value) != NULL;
@@ -61,7 +61,7 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
         GElf_Sym sym;
         if (section.header.sh_type != section_type || !(data = elf_getdata(section.scn, NULL)))
             continue;
-        /* A file has one such table. */
+        /* A file has at most one table of each type. */
         for (int i = 1; gelf_getsym(data, i, &sym); i++) {
             const char *name = elf_name(f->handle, section.header.sh_link, sym.st_name);
             if (!is_function(t, &sym, name))
@@ -80,7 +80,7 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
     return true;
 }
 
-/* The names that the dynamic linker fills slots of the GOT for: slot address -> name. Of `left` bytes at most. */
+/* Maps GOT slots to the symbols that the dynamic linker stores there: slot address -> name. At most `left` bytes. */
 static bool collect_slots(const struct elf_file *f, const struct machine *machine, uint64_t left, struct map *slots)
 {
     struct elf_section s = {0};
@@ -146,7 +146,7 @@ bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f)
 
     if (!machine)
         return true;
-    /* Sections that do not lie are together no longer than their file. */
+    /* Honest sections are together no longer than their file. */
     ok = collect_slots(f, machine, f->len_bytes, &slots);
     uint64_t left = f->len_bytes;
     t->stub_names_left = STUB_NAMES_MAX;
@@ -216,7 +216,7 @@ bool symbol_table_finish(struct symbol_table *t)
     }
     t->symbols.count = kept;
 
-    uint64_t next = UINT64_MAX, following = UINT64_MAX; /* starts of this symbol's group, and of the one behind */
+    uint64_t next = UINT64_MAX, following = UINT64_MAX; /* starts of this symbol's group and of the next one */
     for (size_t i = kept; i-- > 0;) {
         if (s[i].start != next) {
             following = next;

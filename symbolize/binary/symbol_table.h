@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Function names from the symbol tables of ELF files, several of which may speak of one binary: .symtab of the binary
- * or its debug file, .dynsym, minidebuginfo. Names are as in the file.
+ * Function names from symbol tables. Several tables may describe one binary: .symtab of the binary or of its debug
+ * file, .dynsym, minidebuginfo. Names are as in the file.
  */
 #ifndef SYMBOLIZE_BINARY_SYMBOL_TABLE_H
 #define SYMBOLIZE_BINARY_SYMBOL_TABLE_H
@@ -29,11 +29,11 @@ struct symbol_table {
     uint64_t stub_names_left; /* bytes */
 };
 
-/* The executable sections of a file, else its executable segments. Before any symbols, from one file. */
+/* Adds the executable sections of a file, or, without sections, its executable segments. Call first, with one file. */
 bool symbol_table_add_code(struct symbol_table *t, const struct elf_file *f);
-/* The functions of its SHT_SYMTAB or SHT_DYNSYM. False when memory ran out. */
+/* Adds the functions of the file's SHT_SYMTAB or SHT_DYNSYM. False when memory ran out. */
 bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t section_type);
-/* "name@plt" for the stubs of the procedure linkage table; `f` is the binary itself. */
+/* Adds "name@plt" for each stub of the procedure linkage table; `f` is the binary itself. */
 bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f);
 bool symbol_table_finish(struct symbol_table *t);
 const struct table_symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);

@@ -5,8 +5,8 @@
  * DWARF may lie in the binary or in its debug file, and parts of it, shared by the
  * debug files of a package, in one more that dwz made (.gnu_debugaltlink). Symbols
  * may lie in .symtab of either, in a compressed ELF file within the binary
- * (.gnu_debugdata, "minidebuginfo"), and in .dynsym. DWARF answers first; what it
- * has no function for (assembler, stubs of the PLT) the symbols answer.
+ * (.gnu_debugdata, "minidebuginfo"), and in .dynsym. DWARF is asked first, then
+ * the symbols for what DWARF does not cover (assembler, stubs of the PLT).
  */
 #include "symbolize/binary/symbols.h"
 
@@ -26,7 +26,7 @@
 
 enum {
     UNPACKED_MAX = 1 << 28, /* bytes of .gnu_debugdata unpacked */
-    MANGLED_MAX = 1 << 14,  /* longer names stay as they are */
+    MANGLED_MAX = 1 << 14,  /* longer names are not demangled */
 };
 
 /* One ELF file. */
@@ -38,7 +38,7 @@ struct file {
 struct symbols {
     struct file binary, debug, supplement;
     uint8_t *unpacked; /* .gnu_debugdata */
-    struct elf_file mini; /* what is in `unpacked` */
+    struct elf_file mini; /* the ELF file in `unpacked` */
     Dwarf *dw, *supplement_dw;
     struct dwarf *dwarf;
     struct symbol_table table;
@@ -61,8 +61,8 @@ static struct error *file_begin(struct file *f, const char *path)
     if (err || f->elf.handle)
         return err;
     file_close(f);
-    return path ? error_at(ERROR_FORMAT, path, 0, "is no ELF file")
-                : error_create(ERROR_FORMAT, "the image is no ELF file");
+    return path ? error_at(ERROR_FORMAT, path, 0, "is not an ELF file")
+                : error_create(ERROR_FORMAT, "the image is not an ELF file");
 }
 
 static struct error *file_open(struct file *f, int fd, const char *path)
@@ -89,13 +89,13 @@ void symbols_close(struct symbols *s)
     free(s);
 }
 
-/* The binary, or what stands for it. */
+/* Opens the binary, or the debug file in its place. */
 static const struct elf_file *any_file(const struct symbols *s)
 {
     return s->binary.elf.handle ? &s->binary.elf : &s->debug.elf;
 }
 
-/* Unpacks minidebuginfo. Damage there costs its symbols only. */
+/* Unpacks minidebuginfo. If it is damaged, only its symbols are lost. */
 static struct error *open_mini(struct symbols *s)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
@@ -126,7 +126,7 @@ static struct error *open_mini(struct symbols *s)
     return NULL;
 }
 
-/* The dwz supplement. Without it what lies in there is nameless; libdw looks once more, in the host's folders. */
+/* The dwz supplement. Without it its names are missing, unless libdw finds it in the host's folders. */
 static void open_supplement(struct symbols *s, const struct binary_files *files)
 {
     struct error *err = file_open(&s->supplement, files->supplement_fd, files->supplement);
@@ -146,14 +146,14 @@ static struct error *open_dwarf(struct symbols *s, const struct binary_files *fi
 
     s->dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (!s->dw)
-        return NULL; /* none, or damaged beyond use: the symbols remain */
+        return NULL; /* no DWARF, or it cannot be read: use the symbols */
     if (files->supplement)
         open_supplement(s, files);
     s->dwarf = dwarf_create(s->dw, &s->table.code);
     return s->dwarf ? NULL : error_no_memory();
 }
 
-/* Everything that the opened files hold. */
+/* Adds all symbols of the opened files. */
 static struct error *read_files(struct symbols *s, const struct binary_files *files)
 {
     const struct elf_file *binary = &s->binary.elf, *debug = &s->debug.elf;
@@ -226,7 +226,7 @@ struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct 
     return NULL;
 }
 
-/* Demangled, without the version of the symbol. The answer is kept. */
+/* Demangles a name and drops the symbol version. The result is cached. */
 static const char *shown_name(struct symbols *s, const char *name)
 {
     uint64_t key = (uint64_t)(uintptr_t)name;
@@ -241,7 +241,7 @@ static const char *shown_name(struct symbols *s, const char *name)
     char *plain = len < MANGLED_MAX ? arena_strndup(&s->names, name, len) : NULL;
     char *demangled = plain ? cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO) : NULL;
     if (demangled || name[len]) {
-        /* "name@plt" is ours; "name@VERSION" and "name@@VERSION" are the linker's. */
+        /* symbol_table.c made "name@plt"; the linker made "name@VERSION" and "name@@VERSION". */
         const char *suffix = !strcmp(name + len, "@plt") ? "@plt" : "";
         const char *base = demangled ? demangled : plain ? plain : name;
         size_t size = strlen(base) + strlen(suffix) + 1;

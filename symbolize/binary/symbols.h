@@ -15,20 +15,21 @@
 
 struct symbols; /* one opened module */
 
-/* Opens what was found for a module; takes nothing over. A module without files opens empty. */
+/* Opens the files of a module and borrows nothing from `files`. A module without files gets an empty struct. */
 struct error *symbols_open(const struct binary_files *files, struct symbols **out);
-/* From memory: the vdso's image. Copied. */
+/* The same from an ELF image in memory (the vdso), which is copied. */
 struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct symbols **out);
 void symbols_close(struct symbols *s);
 
 /*
- * The frames at a virtual address of the file, innermost first; the last one is the function proper. For a return
- * address pass address - 1. At least one frame (function "" when nothing is known), at most `max`. Returns the count.
+ * Fills in the frames at a virtual address of the file, innermost first; the last one is the function that was not
+ * inlined. For a return address pass address - 1. Returns the count: at least one (function "" if nothing is known), at
+ * most `max`.
  */
 uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *frames, uint32_t max);
-/* What it can tell, for the summary: "DWARF", "symbol table", "minidebuginfo", "dynamic symbols", "none". */
+/* The best source of names, for the summary: "DWARF", "symbol table", "minidebuginfo", "dynamic symbols", "none". */
 const char *symbols_quality(const struct symbols *s);
-/* File offset to virtual address by the program headers; false when no segment holds it. */
+/* Converts a file offset to a virtual address by the program headers; false when no segment contains it. */
 bool symbols_vaddr(const struct symbols *s, uint64_t file_offset, uint64_t *vaddr);
 
 #endif

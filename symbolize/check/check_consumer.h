@@ -8,7 +8,7 @@
 #include "symbolize/check/unwind_check.h"
 #include "symbolize/pass/consumer.h"
 
-/* The state, the caller's; `check` is destroyed with it. */
+/* The consumer's state. The caller owns the struct; the consumer destroys `check`. */
 struct check_output {
     struct unwind_check *check;
     FILE *out;

@@ -12,7 +12,7 @@
 
 enum { SOME_PID = 1 };
 
-/* Where a reported module lies, whole pages. */
+/* The extent of a reported module, in whole pages. */
 struct load_range {
     uint64_t low, high;
 };
@@ -24,7 +24,7 @@ struct dwfl_space {
     uint32_t mapping_count;
     VEC(struct load_range) reported;
     struct map cfi; /* address -> has call frame information */
-    /* Of the run at hand. */
+    /* State of the current run. */
     const struct trace_snapshot *shot;
     struct witness_stack *out;
     bool fault;
@@ -32,7 +32,7 @@ struct dwfl_space {
 
 /* ---- modules ---- */
 
-/* Only for those that are in memory: others are reported with their file. */
+/* Called only for modules in memory: the others are reported with their file. */
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
 {
     const struct modcache_entry *m = *userdata;
@@ -43,7 +43,7 @@ static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_A
     return -1;
 }
 
-/* Where .debug_frame may be. */
+/* The file that may have .debug_frame. */
 static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, const char *file,
                           const char *link, GElf_Word checksum, char **found)
 {
@@ -107,14 +107,14 @@ static struct error *report(struct dwfl_space *s, const struct unwind_mapping *m
         int fd = binary_open(m->files.binary, m->files.binary_fd);
         reported = fd < 0 ? NULL : dwfl_report_elf(s->dwfl, m->path, m->files.binary, fd, bias, true);
         if (fd >= 0 && !reported)
-            close(fd); /* else it is libdwfl's */
+            close(fd); /* else libdwfl owns it */
     }
     if (reported && dwfl_module_info(reported, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
         *userdata = m;
     return !reported || VEC_PUSH(&s->reported, extent) ? NULL : error_no_memory();
 }
 
-/* First what begins where a segment does, as the loader maps it: what is left may be a part of that. */
+/* First mappings that begin at a segment, as the loader makes them; the others may be parts of those. */
 static struct error *report_all(struct dwfl_space *s, struct modcache *modules, const struct epoch *e)
 {
     uint32_t index;
@@ -195,7 +195,7 @@ static bool has_cfi(struct dwfl_space *s, uint64_t address)
     if (known)
         return *known;
     bool found = look_for_cfi(s, address);
-    /* Without memory it is looked for again. */
+    /* If there is no memory to note it, it is looked up again. */
     (void)map_set(&s->cfi, address, found);
     return found;
 }
@@ -240,7 +240,7 @@ void dwfl_space_unwind(struct dwfl_space *s, const struct trace_snapshot *shot, 
     int ret = dwfl_getthread_frames(s->dwfl, SOME_PID, take_frame, s);
     if (out->end)
         return;
-    /* A return address that could not be read counts with libdwfl as one that there is not. */
+    /* libdwfl treats a return address that it could not read as the end of the stack. */
     if (s->fault)
         out->end = LOSS_native_fault;
     else if (ret == 0)

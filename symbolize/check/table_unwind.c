@@ -11,7 +11,7 @@
 
 struct module_table {
     bool tried;
-    struct unwind_table *table; /* NULL: it has none */
+    struct unwind_table *table; /* NULL: it has no table */
 };
 
 struct table_unwinder {
@@ -19,7 +19,7 @@ struct table_unwinder {
     VEC(struct module_table) tables; /* by number in the module cache */
     struct native_unwind unwind;
     struct native_frame frames[NATIVE_MAX];
-    /* Of the run at hand. */
+    /* State of the current run. */
     const struct epoch *epoch;
     const struct trace_snapshot *shot;
     const struct unwind_mapping *mappings;
@@ -48,7 +48,7 @@ void table_unwinder_destroy(struct table_unwinder *t)
     free(t);
 }
 
-/* A file that no table can be made of is one without a table; only memory is everybody's trouble. */
+/* If no table can be made of a file, it has none; only running out of memory is an error. */
 static struct error *build(const struct modcache_entry *m, struct unwind_table **out)
 {
     struct error *err = NULL;

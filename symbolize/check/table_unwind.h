@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwinds a snapshot as the kernel does: the unwinder of bpf/native_unwind.h, built for
- * this host, over tables made from the binaries at hand. What differs from the stack that
- * was recorded was not known to the kernel, or is a fault in it.
+ * this host, over tables made from the binaries at hand. If the result differs from the
+ * recorded stack, the sampler did not have the table or mapping yet, or has a bug.
  */
 #ifndef SYMBOLIZE_CHECK_TABLE_UNWIND_H
 #define SYMBOLIZE_CHECK_TABLE_UNWIND_H
@@ -16,7 +16,7 @@ struct table_unwinder;
 /* `modules` is borrowed. */
 struct error *table_unwinder_create(struct modcache *modules, struct table_unwinder **out);
 void table_unwinder_destroy(struct table_unwinder *t);
-/* `shot` has the registers of the machine that bpf/arch.h says. */
+/* `shot` must have the registers of the machine in bpf/arch.h, for which this program was built. */
 struct error *table_unwinder_run(struct table_unwinder *t, const struct epoch *e, const struct trace_snapshot *shot,
                                  const struct unwind_mapping *mappings, uint32_t count, struct witness_stack *out);
 

@@ -15,7 +15,7 @@
 
 enum { SPACES_MAX = 16, NO_ROW = UINT32_MAX, NS_PER_US = 1000, US_PER_S = 1000000 };
 
-/* A frame of either stack in the terms of the trace. */
+/* A frame of either stack, as the trace describes frames. */
 struct stack_place {
     uint32_t module; /* the epoch's id; 0: `offset` is an address */
     uint64_t offset, address; /* address 0: unknown */
@@ -218,7 +218,7 @@ static struct error *space_of(struct unwind_check *c, const struct epoch *e, con
     return NULL;
 }
 
-/* Unwinds into c->witness. libunwind comes first: it brings the mappings up to the sample's time. */
+/* Unwinds into c->witness. Call for libunwind first: that moves the mappings to the sample's time. */
 static struct error *ask(struct unwind_check *c, struct epoch *e, const struct trace_tuple *t, uint64_t time_ns,
                          enum check_witness witness)
 {
@@ -309,7 +309,7 @@ static const char *loss_text(uint32_t reason)
     return name ? name : "a reason unknown to this version";
 }
 
-/* The sampler knows of mappings and tables a little later than the trace does. */
+/* The sampler learns of mappings and tables a little later than the trace says. */
 static bool is_pending(const struct stack_places *kernel)
 {
     const struct stack_place *last = kernel->list.count ? &kernel->list.data[kernel->list.count - 1] : NULL;
@@ -317,7 +317,7 @@ static bool is_pending(const struct stack_places *kernel)
     return trace_loss_class(kernel->end) == LOSS_CLASS_pending && last && last->module;
 }
 
-/* Says in c->text why the stacks part behind `shared` frames, or why both stop before the thread's start. */
+/* Writes to c->text why the stacks differ after `shared` frames, or why both stop before the thread's start. */
 static enum check_verdict judge(struct unwind_check *c, uint32_t shared)
 {
     const struct stack_places *k = &c->kernel, *w = &c->witness;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report of unwind_check.h as text. */
+/* Prints the report of unwind_check.h as text. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static double percent(uint64_t part, uint64_t whole)
 {
     double share = whole ? 100.0 * (double)part / (double)whole : 0;
 
-    /* Nearly all is not all. */
+    /* 99.999 % must not round to 100 %. */
     return part < whole && share > 99.999 ? 99.999 : share;
 }
 
@@ -41,7 +41,7 @@ static void print_totals(const struct check_report *r, FILE *out)
     fprintf(out, "%-*s%10" PRIu64 "\n", LABEL_WIDTH, "samples", r->sample_count);
     fprintf(out, "%-*s", LABEL_WIDTH, "with a stack and a snapshot");
     print_count(out, r->compared_count, r->sample_count);
-    fprintf(out, "\n\n%-*s", LABEL_WIDTH, "the recorded stack beside that of");
+    fprintf(out, "\n\n%-*s", LABEL_WIDTH, "the recorded stack compared with");
     for (int w = 0; w < CHECK_WITNESSES; w++)
         fprintf(out, "%21s", unwind_check_witness_name(w));
     fputc('\n', out);
@@ -73,7 +73,10 @@ static uint64_t weight(const struct check_row *row)
     return sum;
 }
 
-/* Differences before what is merely not comparable; then the most frequent; then by name, so that order is settled. */
+/*
+ * Differences before what is merely not comparable; then the most frequent; then by name, so that the order is always
+ * the same.
+ */
 static int by_weight(const void *a, const void *b)
 {
     const struct check_row *x = a, *y = b;
@@ -108,7 +111,7 @@ struct error *unwind_check_print(const struct check_report *r, FILE *out)
         return error_no_memory();
     memcpy(rows, r->rows.data, r->rows.count * sizeof *rows);
     qsort(rows, r->rows.count, sizeof *rows, by_weight);
-    fprintf(out, "\nwhere they part or stop early: samples, module of the last frame in common, cause\n");
+    fprintf(out, "\nwhere they differ or stop early: samples, module of the last common frame, cause\n");
     for (int w = 0; w < CHECK_WITNESSES; w++)
         fprintf(out, "%11s", unwind_check_witness_name(w));
     fputc('\n', out);

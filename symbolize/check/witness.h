@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the unwinders that check others (unwind_check.h) have in common: they turn a
- * snapshot into addresses, without help from each other.
+ * What the unwinders that check the kernel's (unwind_check.h) have in common. Each turns a
+ * snapshot into addresses, independently of the others.
  */
 #ifndef SYMBOLIZE_CHECK_WITNESS_H
 #define SYMBOLIZE_CHECK_WITNESS_H
@@ -25,7 +25,7 @@ struct witness_stack {
     struct witness_frame frames[WITNESS_FRAMES_MAX];
     uint32_t count;
     uint32_t end;        /* LOSS_complete, or the loss reason that ended it; 0: `trouble` says why */
-    const char *trouble; /* in the words of a library, valid until the next unwinding */
+    const char *trouble; /* a library's message, valid until the next unwinding */
 };
 
 static inline const struct unwind_mapping *witness_mapping(const struct unwind_mapping *mappings, uint32_t count,
@@ -43,7 +43,7 @@ static inline const struct unwind_mapping *witness_mapping(const struct unwind_m
     return low && address - mappings[low - 1].address < mappings[low - 1].length ? &mappings[low - 1] : NULL;
 }
 
-/* The stack's copy, and memory that a module maps and nobody can have changed. */
+/* Reads from the snapshot of the stack, or from read-only memory of a module. */
 static inline bool witness_read(const struct trace_snapshot *shot, const struct unwind_mapping *mappings, uint32_t count,
                                 uint64_t address, void *out, uint64_t len_bytes)
 {

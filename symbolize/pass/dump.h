@@ -5,7 +5,7 @@
 
 #include "symbolize/pass/consumer.h"
 
-/* The state is the FILE that it is written to; the caller's. */
+/* The state is the FILE to write to, which stays the caller's. */
 extern const struct consumer dump_consumer;
 
 #endif

@@ -48,7 +48,7 @@ static struct error *take_sample(void *state, const struct consumer_file *file, 
                                   : c->emitter->sample(c->state, sample->shown);
 }
 
-/* The next file may be of another clock. */
+/* The next file may come from a host with another clock. */
 static struct error *end_file(void *state, const struct consumer_file *file)
 {
     struct emit_consumer *c = state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The consumer that serves emitters: hands them the resolved samples, in order of time where they want that. */
+/* The consumer that calls an emitter: hands it the resolved samples, in order of time if the emitter wants that. */
 #ifndef SYMBOLIZE_PASS_EMIT_CONSUMER_H
 #define SYMBOLIZE_PASS_EMIT_CONSUMER_H
 
@@ -15,9 +15,9 @@ extern const struct consumer emit_consumer;
 /* Begins the output. `emitter`, `model` and `out` are borrowed. */
 struct error *emit_consumer_create(const struct emitter *emitter, const struct emit_model *model,
                                    const struct emit_options *options, FILE *out, struct emit_consumer **state);
-/* Samples that came later than their order allows, and were moved. */
+/* Number of samples that came too late to be put in order, and got a later time. */
 uint64_t emit_consumer_late_count(const struct emit_consumer *c);
-/* After the end: what a reader has to know of the output; NULL: nothing. */
+/* After the end: a note for the user about the output, or NULL. */
 const char *emit_consumer_remark(const struct emit_consumer *c);
 
 #endif

@@ -24,22 +24,22 @@ struct pass_consumer {
 struct pass {
     const struct input *inputs; /* borrowed */
     size_t input_count;
-    struct resolver *resolver;  /* borrowed; NULL is good where no consumer wants stacks */
+    struct resolver *resolver;  /* borrowed; may be NULL if no consumer wants stacks */
     struct sample_filter filter;
     VEC(struct pass_consumer) consumers;
-    /* While it runs. */
+    /* State while it runs. */
     unsigned wants; /* of all consumers: enum consumer_wants */
     struct epoch epoch;
     struct consumer_file file;
 };
 
-/* All is borrowed until pass_deinit(), which is due after an error too. */
+/* All arguments are borrowed until pass_deinit(). Call that after an error too. */
 struct error *pass_init(struct pass *p, const struct input *inputs, size_t input_count,
                         const struct sample_filter_options *filters, struct resolver *resolver);
 void pass_deinit(struct pass *p);
-/* Consumers are called in the order in which they were added. The pass takes `state`, also when memory runs out. */
+/* Adds a consumer; they are called in this order. Takes ownership of `state`, even if it fails. */
 struct error *pass_add(struct pass *p, const struct consumer *consumer, void *state);
-/* Reads all inputs and ends all consumers; once. */
+/* Reads all inputs and ends all consumers. Call once. */
 struct error *pass_run(struct pass *p);
 
 #endif

@@ -19,7 +19,7 @@ static int by_time(const void *a, const void *b)
     return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-/* Stable: what came first stays first among equals. */
+/* Stable: samples of the same time keep their order. */
 static bool sort_held(struct reorder *o)
 {
     o->unsorted = !sort_stable(o->held.data, o->held.count, sizeof *o->held.data, by_time);
@@ -41,7 +41,7 @@ static struct error *put(struct reorder *o, struct emit_sample *sample)
     return o->emitter->sample(o->state, sample);
 }
 
-/* Lets go of everything up to that time. */
+/* Passes on all samples up to that time. */
 static struct error *release(struct reorder *o, uint64_t until_ns)
 {
     size_t out = 0;
@@ -65,12 +65,12 @@ struct error *reorder_sample(struct reorder *o, const struct emit_sample *sample
     if (!VEC_PUSH(&o->held, *sample))
         return error_no_memory();
     if (o->held.count >= REORDER_MAX_SAMPLES) {
-        /* More than memory is meant to hold: the older half goes. */
+        /* Too many samples are held back: pass on the older half. */
         if (o->unsorted && !sort_held(o))
             return error_no_memory();
         return release(o, o->held.data[o->held.count / 2].time_ns);
     }
-    /* Twice the window is let grow, so that each sample is moved but a few times. */
+    /* Wait until twice the window is held, so that each sample is moved only a few times. */
     if (o->newest_ns - o->held.data[0].time_ns > 2 * REORDER_WINDOW_NS && o->newest_ns > REORDER_WINDOW_NS)
         return release(o, o->newest_ns - REORDER_WINDOW_NS);
     return NULL;

@@ -4,10 +4,10 @@
  *
  * A SAMPLES record holds the samples of one event, so records of two events that run
  * side by side overlap in time. The writer promises (trace.h) that a sample is in the
- * file at most two seconds after its time by the clock of the samples themselves; what
- * is older than the newest one by more than that can go out. A sample that comes later
- * still breaks the promise: it goes out at once, with the time of the last one of its
- * thread, and is counted.
+ * file at most two seconds after its time by the clock of the samples themselves; a
+ * sample that is older than the newest one by more than that can be passed on. A sample
+ * that comes even later breaks the promise: it is passed on at once, with the time of the
+ * last sample of its thread, and counted.
  */
 #ifndef SYMBOLIZE_PASS_REORDER_H
 #define SYMBOLIZE_PASS_REORDER_H
@@ -25,16 +25,16 @@
 struct reorder {
     const struct emitter *emitter;
     void *state;
-    VEC(struct emit_sample) held; /* in the order they came */
+    VEC(struct emit_sample) held; /* in the order of arrival */
     bool unsorted;
     uint64_t newest_ns;
-    VEC(uint64_t) last_ns; /* by thread: time of the last sample that went out */
+    VEC(uint64_t) last_ns; /* by thread: time of the last sample that was passed on */
     uint64_t late_count;
 };
 
 void reorder_deinit(struct reorder *o);
 struct error *reorder_sample(struct reorder *o, const struct emit_sample *sample);
-/* Everything goes out: at the end, and before another clock begins. */
+/* Passes all samples on. Call at the end, and before samples of another clock. */
 struct error *reorder_flush(struct reorder *o);
 
 #endif

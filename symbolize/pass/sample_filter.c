@@ -63,7 +63,7 @@ static const struct sample_filter_row rows[] = {
     {"--gil", FILTER_SAMPLE, gil_is_asked, gil_passes, "the trace does not say which thread held the GIL"},
 };
 
-/* ---- asking them ---- */
+/* ---- evaluating them ---- */
 
 struct error *sample_filter_init(struct sample_filter *f, const struct sample_filter_options *options)
 {
@@ -87,7 +87,7 @@ void sample_filter_deinit(struct sample_filter *f)
         VEC_DEINIT(&f->answers[i]);
 }
 
-/* Asks the filters of a subject until one says no. */
+/* Evaluates the filters of a subject until one says no. */
 static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter_subject subject,
                                      const struct sample_filter_view *v)
 {
@@ -102,7 +102,7 @@ static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter
     return answer;
 }
 
-/* The same once for each id of the epoch. */
+/* The same, but once for each id of the epoch. */
 static struct error *ask_once(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id,
                               const struct sample_filter_view *v, bool *passes)
 {
@@ -141,7 +141,7 @@ struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *
 
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec)
 {
-    /* Processes and threads may be asked for by name. */
+    /* A filter may depend on the names of processes and threads. */
     if (rec->type == TRACE_process_name)
         f->answers[FILTER_PROCESS].count = 0;
     else if (rec->type == TRACE_thread_name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which samples the user asked for. A filter is a row of the table in sample_filter.c (its option and what it looks at)
- * and a function. What holds for all samples of a process, thread, event or label set is found out once for each of
- * them in an epoch; only what differs from sample to sample is asked for each. A sample has to pass all filters.
+ * Selects the samples that the user asked for. A filter is a row of the table in sample_filter.c (its option and what
+ * it depends on) and a function. A filter that depends on the process, thread, event or label set is evaluated once for
+ * each of them in an epoch; only others are evaluated for every sample. A sample has to pass all filters.
  */
 #ifndef SYMBOLIZE_PASS_SAMPLE_FILTER_H
 #define SYMBOLIZE_PASS_SAMPLE_FILTER_H
@@ -17,31 +17,31 @@
 #include "formats/trace/trace.h"
 #include "symbolize/trace/epoch.h"
 
-/* What the options say. */
+/* The options that select samples. */
 struct sample_filter_options {
     struct option_numbers pids, tids; /* empty: all */
     uint64_t from_ns, to_ns;      /* since the start of each file; to_ns is exclusive */
     bool gil;                     /* only of threads that held the GIL */
 };
 
-/* What a filter looks at: its answer holds for all samples of the same process, thread, … */
+/* What a filter depends on: its answer holds for all samples of the same process, thread, … */
 enum sample_filter_subject {
     FILTER_PROCESS,
     FILTER_THREAD,
     FILTER_EVENT,
     FILTER_LABELS,
-    FILTER_SAMPLE, /* each sample has an answer of its own */
+    FILTER_SAMPLE, /* evaluated for every sample */
     FILTER_SUBJECTS,
 };
 
 enum sample_filter_answer {
-    FILTER_OPEN, /* not asked yet */
+    FILTER_OPEN, /* not evaluated yet */
     FILTER_YES,
     FILTER_NO,
-    FILTER_UNKNOWN, /* the trace does not say; the sample is left out */
+    FILTER_UNKNOWN, /* the trace does not say; then the sample is left out */
 };
 
-/* What a filter may look at. */
+/* The arguments of a filter. */
 struct sample_filter_view {
     const struct epoch *epoch;
     uint32_t process, thread, event, label_set; /* the epoch's ids */
@@ -54,10 +54,10 @@ struct sample_filter_row {
     enum sample_filter_subject subject;
     bool (*is_asked)(const struct sample_filter_options *o);
     enum sample_filter_answer (*passes)(const struct sample_filter_options *o, const struct sample_filter_view *v);
-    const char *unknown; /* the error when every answer was FILTER_UNKNOWN; NULL where none is */
+    const char *unknown; /* the error text when every answer was FILTER_UNKNOWN; NULL if that cannot be */
 };
 
-/* A row that was asked for, and what it answered. */
+/* A filter that the options select, and how often its answer was known. */
 struct sample_filter_asked {
     const struct sample_filter_row *row;
     uint64_t known_count, unknown_count;
@@ -65,7 +65,7 @@ struct sample_filter_asked {
 
 struct sample_filter {
     const struct sample_filter_options *options;
-    bool is_asked; /* by any option */
+    bool is_asked; /* any option selects a filter */
     VEC(struct sample_filter_asked) asked[FILTER_SUBJECTS];
     VEC(uint8_t) answers[FILTER_SAMPLE]; /* by subject and its id in the epoch: enum sample_filter_answer */
 };
@@ -73,18 +73,18 @@ struct sample_filter {
 /* `options` are borrowed. */
 struct error *sample_filter_init(struct sample_filter *f, const struct sample_filter_options *options);
 void sample_filter_deinit(struct sample_filter *f);
-/* Does the sample pass? `event` is the epoch's id; `start_ns` when the file began. */
+/* Sets *passes. `event` is the epoch's id; `start_ns` is the time when the file began. */
 struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
                                    const struct trace_sample *sample, uint64_t start_ns, bool *passes);
-/* False: every sample passes, and none need be asked for. */
+/* False if every sample passes, so that there is no need to call sample_filter_sample(). */
 static inline bool sample_filter_is_asked(const struct sample_filter *f)
 {
     return f->is_asked;
 }
-/* A record was loaded into the epoch: answers that it may have changed are asked for again. */
+/* Call after a record was loaded into the epoch: forgets the answers that it may have changed. */
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec);
 void sample_filter_end_epoch(struct sample_filter *f);
-/* After the last sample: an error if a filter could not be answered for any of them. */
+/* Call after the last sample: returns an error if the trace could not answer a filter for any of them. */
 struct error *sample_filter_check(const struct sample_filter *f);
 
 #endif

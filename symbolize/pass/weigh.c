@@ -33,7 +33,7 @@ static void destroy(void *state)
     free(w);
 }
 
-/* The class of an event, as weights_class_of() has it for events of a model: the same across epochs and files. */
+/* The class of an event, the same across epochs and files; weights_class_of() does this for events of a model. */
 static struct error *find_class(struct weigh *w, const struct epoch *e, uint32_t event, uint32_t *class)
 {
     const struct trace_event *def = &e->events.data[event].def;

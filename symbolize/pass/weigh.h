@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do the samples that pass the filters weigh differently? Formats that write numbers as samples come have to know it
- * beforehand; a pass of its own finds out, in which no stack is resolved.
+ * Finds out whether the samples that pass the filters have different weights. Formats that write samples as they come
+ * must know it before the first one, so a pass of its own, which resolves no stacks, runs before theirs.
  */
 #ifndef SYMBOLIZE_PASS_WEIGH_H
 #define SYMBOLIZE_PASS_WEIGH_H
@@ -15,7 +15,7 @@ struct weigh;
 extern const struct consumer weigh_consumer;
 
 struct error *weigh_create(struct weigh **out);
-/* As far as the pass went: it ends as soon as two samples of one class do. */
+/* The pass ends as soon as two samples of one class differ. */
 bool weigh_differs(const struct weigh *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The facts of each input for emitters: struct emit_capture, gathered from records as they come. Most records repeat
- * with every epoch; what is said again counts once, losses add up.
+ * Gathers the facts about each input for emitters (struct emit_capture) from its records. Most records repeat in every
+ * epoch: a repeated fact counts once, losses are added up.
  */
 #ifndef SYMBOLIZE_STACK_CAPTURES_H
 #define SYMBOLIZE_STACK_CAPTURES_H
@@ -22,7 +22,7 @@ struct capture_lists {
     VEC(struct emit_loss) losses;
 };
 
-/* {.model = …}; the model is borrowed and shows the captures. */
+/* Initialize with {.model = …}. The model is borrowed; its view points to the captures. */
 struct captures {
     struct model *model;
     VEC(struct emit_capture) list;
@@ -31,11 +31,11 @@ struct captures {
 };
 
 void captures_deinit(struct captures *c);
-/* Another capture; `name` as outputs call it. False when memory ran out, as below. */
+/* Begins another capture; outputs call it `name`. False when memory ran out, as below. */
 bool captures_begin(struct captures *c, const char *name);
-/* A record of the newest capture, which was loaded into the epoch. */
+/* Takes a record of the newest capture. It must have been loaded into the epoch. */
 bool captures_record(struct captures *c, const struct epoch *e, const struct trace_record *rec);
-/* The capture went on until then at least. */
+/* Extends the duration of the newest capture to that time. */
 static inline void captures_saw_time(struct captures *c, uint64_t time_ns)
 {
     struct emit_capture *capture = &c->list.data[c->list.count - 1];

@@ -10,7 +10,7 @@
 
 enum { INLINE_MAX = 64 };
 
-/* What makes native addresses equal across processes and epochs. */
+/* The key that makes native addresses equal across processes and epochs. */
 struct native_key {
     uint64_t offset;
     uint32_t module, path, mapping, return_address;
@@ -169,7 +169,7 @@ static bool in_ranges(const struct trace_list *ranges, uint64_t vaddr)
     return false;
 }
 
-/* Code that was made at run time: its address is its offset. */
+/* Code made at run time: its offset is its address. */
 static struct error *look_up_generated(struct frames *f, uint32_t module, uint64_t address, struct symbol_frame *out)
 {
     struct perf_map *map;
@@ -183,7 +183,7 @@ static struct error *look_up_generated(struct frames *f, uint32_t module, uint64
     return NULL;
 }
 
-/* Names a native address; a return address by the call before it. */
+/* Names a native address. A return address is looked up at the call before it. */
 static struct error *expand(struct frames *f, const struct epoch *e, uint32_t module, const struct native_key *key)
 {
     struct expansion x = {.first = (uint32_t)f->expanded.count, .module = key->module};

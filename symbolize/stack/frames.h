@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of an epoch as frames of the model.
+ * Turns frames of an epoch into frames of the model.
  *
  * Python and kernel frames become one frame each. A native address becomes its function
- * and what was inlined there, looked up once whatever process or epoch it comes from.
+ * and what was inlined there; it is looked up once for all processes and epochs.
  */
 #ifndef SYMBOLIZE_STACK_FRAMES_H
 #define SYMBOLIZE_STACK_FRAMES_H
@@ -29,15 +29,15 @@ struct expansion {
     bool unresolved;
     bool switches_stacks;                      /* its module's flag */
     bool eval_loop;                            /* in its module's eval_ranges */
-    bool trampoline;                           /* made by CPython for perf, by its name (see merge.h) */
-    bool maybe_trampoline;                     /* that, or made at run time and without a name */
+    bool trampoline;                           /* its name says that CPython made it for perf (see merge.h) */
+    bool maybe_trampoline;                     /* a trampoline, or code made at run time that has no name */
     bool clears_frame;                         /* see merge.h */
 };
 
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
 struct frame_state {
     uint32_t number;      /* frame of the model, or expansion for a native frame */
-    uint32_t interpreter; /* Python: whose name it bears */
+    uint32_t interpreter; /* Python: the path of its interpreter, a text of the model */
 };
 struct module_state {
     uint32_t index;   /* in the module cache */
@@ -57,20 +57,22 @@ struct frames {
     VEC(struct module_state) module_states;
 };
 
-/* Both are borrowed. */
+/* `model` and `modules` are borrowed. */
 void frames_init(struct frames *f, struct model *model, struct modcache *modules);
 void frames_deinit(struct frames *f);
-/* The epoch ended: forgets its ids. */
+/* Call when the epoch ends: forgets its ids. */
 void frames_clear(struct frames *f);
 /*
- * The number of a frame: of the model, or for a native one that of its expansion. `interpreter` is the text that
- * Python frames bear as their module.
+ * Sets *out to the number of a frame in the model, or, for a native frame, of its expansion. `interpreter` is the text
+ * that Python frames get as their module.
  */
 struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id, uint32_t interpreter, uint32_t *out);
-/* The expansion of an address in a module of the epoch (the offset in its file), 0 for an absolute one. */
+/*
+ * The expansion of an address: an offset in the file of a module of the epoch, or, with module 0, an absolute address.
+ */
 struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset,
                             bool return_address, uint32_t *out);
-/* A mark such as "[torn]". */
+/* The frame for a mark such as "[torn]". */
 struct error *frames_mark(struct frames *f, const char *mark, uint32_t *out);
 /* The model's text for a string of the epoch. */
 struct error *frames_string(struct frames *f, const struct epoch *e, uint32_t string, uint32_t *out);

@@ -139,7 +139,7 @@ bool merge_is_call_machinery(const char *function)
 
 bool merge_clears_frame(const char *function)
 {
-    /* What the eval loop calls for it, and what is left of that where the compiler inlined some. Sorted. */
+    /* What the eval loop calls to clear a frame, and what remains of that where the compiler inlined some. Sorted. */
     static const char *const names[] = {
         "_PyEvalFrameClearAndPop", "_PyEval_FrameClearAndPop", "_PyFrame_ClearExceptCode",
         "_PyFrame_ClearLocals",    "clear_gen_frame",          "clear_thread_frame",
@@ -148,7 +148,7 @@ bool merge_clears_frame(const char *function)
     return is_among(function, names, sizeof names / sizeof *names);
 }
 
-/* Nothing but the eval loop and call machinery. */
+/* True if all its functions are the eval loop or call machinery. */
 static bool only_machinery(const struct merge_native *native, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -174,14 +174,14 @@ void merge_join_by_count(const struct merge_input *in, struct merge_run *runs)
     }
     first = i + 1; /* of the native frames that are looked at */
     bool whole = (in->native_end == LOSS_complete || first) && in->python_end == LOSS_complete;
-    /* Is the newest activation perhaps one that has no Python frame? */
+    /* True if the newest activation may be one without a Python frame. */
     bool half = count && innermost + HALF_FRAMES >= in->native_count;
     for (i = 0; i < in->python_count; i++)
         runs[i] = (struct merge_run){.reason = whole ? LOSS_join_mismatch : LOSS_join_no_native};
     if (whole ? count != in->python_count && !(half && count == in->python_count + 1)
               : !count || (half && !only_machinery(in->native + first, innermost - first)))
         return;
-    /* How many at the outer end, of either, have no counterpart. */
+    /* How many frames at the outer end of either stack have no counterpart. */
     uint32_t skip = whole || count <= in->python_count ? 0 : count - in->python_count;
     uint32_t run = whole || count >= in->python_count ? 0 : in->python_count - count;
     for (i = first; i < in->native_count && run < in->python_count; i++) {
@@ -202,7 +202,7 @@ void merge_output_deinit(struct merge_output *out)
     VEC_DEINIT(&out->native);
 }
 
-/* Where the runs begin; the first frame begins one in any case, as a cut stack lacks the start of its outermost run. */
+/* Finds where the runs begin. The first frame always begins one: a cut stack lacks the start of its outermost run. */
 static bool find_runs(const struct merge_input *in, struct merge_output *out)
 {
     out->starts.count = 0;
@@ -213,7 +213,7 @@ static bool find_runs(const struct merge_input *in, struct merge_output *out)
     return VEC_PUSH(&out->starts, in->python_count);
 }
 
-/* The join is believed as a whole or not at all. */
+/* The join is used as a whole or not at all. */
 static bool join_fits(const struct merge_input *in, uint32_t run_count)
 {
     uint32_t before = 0;
@@ -230,7 +230,7 @@ static bool join_fits(const struct merge_input *in, uint32_t run_count)
     return true;
 }
 
-/* Fills out->joins with what is to be believed, and the account of it. */
+/* Fills out->joins with the joins to use, and counts them. */
 static bool check_join(const struct merge_input *in, struct merge_output *out)
 {
     uint32_t run_count = (uint32_t)out->starts.count - 1;
@@ -262,7 +262,7 @@ static uint32_t hidden_module(const struct merge_input *in, uint32_t i)
     return in->native[in->native[i].module == MERGE_NO_MODULE && i + 1 < in->native_count ? i + 1 : i].module;
 }
 
-/* Does call machinery of `i` adjoin the neighbour, of which nothing is shown? */
+/* True if call machinery of `i` adjoins the neighbour, and the neighbour is hidden. */
 static bool adjoins(const struct merge_input *in, const struct merge_slot *shown, uint32_t i, uint32_t neighbour)
 {
     return !shown[neighbour].count && shown[i].count && in->native[i].module == hidden_module(in, neighbour);
@@ -387,7 +387,7 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     size_t run_count = out->joins.count;
     bool has_mark = python_mark(in, &mark);
     /* The mark stands before the outermost run, wherever that is: at the very outside unless it is joined. */
-    /* Where the inner frames are missing the mark stands for them. */
+    /* If the inner frames are missing, the mark stands in their place. */
     bool mark_inside = has_mark && in->python_end == LOSS_python_changed;
     has_mark = has_mark && !mark_inside;
     bool mark_outside = has_mark && (!run_count || !out->joins.data[0].native);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lays out the order of a mixed stack: kernel, native and Python frames as one chain of
- * calls. This is the only place that knows how; table stacks and snapshots both come here.
+ * calls. This is the only place that does so, for stacks unwound by tables and for snapshots.
  *
  * A Python run is the Python frames that one activation of the interpreter's eval loop has
- * executed, and that activation is one native frame. The join names that frame for each run,
- * so the run goes exactly there:
+ * executed. That activation is one native frame. The join names it for each run, so the run
+ * is shown exactly there:
  *
  *     native    main   [eval 1]     list_sort   [eval 2]          (outermost first)
  *     Python            outer  mid               key
@@ -13,25 +13,25 @@
  *
  * The rules, in full (tests/unit/test_merge.c shows each):
  *
- * 1. Order is never made up. Python runs keep their order, native frames keep theirs, kernel
+ * 1. The order is never guessed. Python runs keep their order, native frames keep theirs, kernel
  *    frames come innermost. Only the join says how runs and native frames interleave.
  * 2. A native frame that a run is joined to is machinery: the run is shown instead of it. So are
  *    functions of the interpreter that do nothing but pass a call on (merge_is_call_machinery()),
- *    where they adjoin such a frame directly or through others of their kind, inlined or not. They
- *    belong to the interpreter when they lie in the same module as that frame: no name of a file is
- *    asked. C functions that do work of their own are never hidden. With show_interpreter nothing
+ *    where they adjoin such a frame directly or through other such functions, inlined or not. They
+ *    belong to the interpreter if they lie in the same module as that frame; file names do not
+ *    matter. C functions that do work of their own are never hidden. With show_interpreter nothing
  *    is hidden, and a run stands just inside its eval frame. A frame in memory without a file that
  *    has called the eval loop is a trampoline of -X perf (one for each code object, whose name a run
  *    shows already): it is hidden, and machinery adjoins through it where the loop is joined. So is
- *    a trampoline that its name gives away, wherever it is, and where the loop has no run, what called
- *    the trampoline: the rest is as it is without -X perf. Only a sample without Python keeps them.
+ *    a trampoline that is known by its name, wherever it is, and if the loop has no run, what called
+ *    the trampoline; so the rest looks as without -X perf. Only samples without Python keep them.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
  *    the whole native stack when no run is. Native eval frames without a run stay visible, and are
  *    counted by cause (enum merge_no_frame).
- * 4. A join that cannot be (another number of runs than the Python stack has, an index outside the
- *    native stack, or an inner run joined further out than an outer one) is not believed at all:
- *    every run counts as unknown, by LOSS_join_mismatch.
+ * 4. A join that is impossible (another number of runs than the Python stack has, an index outside the
+ *    native stack, or an inner run joined further out than an outer one) is not used at all:
+ *    every run counts as not joined, with the reason LOSS_join_mismatch.
  * 5. Without native frames: Python, then the kernel's.
  * 6. A Python stack that did not reach its root has a mark at its outer end: [truncated] when the
  *    limit of depth cut it, else [torn]. A thread that has no Python frames and for which no
@@ -53,13 +53,13 @@
 
 /* A native frame is a function and what the compiler inlined into it there. */
 struct merge_native {
-    uint32_t module; /* any number that tells modules apart; MERGE_NO_MODULE: memory without a file */
+    uint32_t module; /* a number that identifies the module; MERGE_NO_MODULE: memory without a file */
     uint32_t function_count;
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
     bool eval_loop;       /* its address lies in the interpreter's eval loop */
-    bool switches_stacks; /* it is greenlet's, which runs Python on a stack of its own */
-    bool trampoline;      /* of -X perf, by name */
-    bool clears_frame;    /* takes a Python frame down, by name */
+    bool switches_stacks; /* a function of greenlet, which runs Python on stacks of its own */
+    bool trampoline;      /* its name says that it is a trampoline of -X perf */
+    bool clears_frame;    /* its name says that it clears a Python frame at the end of a call */
 };
 
 struct merge_run {
@@ -84,7 +84,7 @@ enum merge_kind { MERGE_KERNEL, MERGE_NATIVE, MERGE_PYTHON, MERGE_TORN, MERGE_TR
 struct merge_slot {
     enum merge_kind kind;
     uint32_t index;        /* into the list of that kind */
-    uint32_t first, count; /* MERGE_NATIVE: which of its functions are shown, counted from the outermost */
+    uint32_t first, count; /* MERGE_NATIVE: the functions that are shown, counted from the outermost */
 };
 
 /*
@@ -99,7 +99,7 @@ enum merge_no_frame {
     MERGE_NO_FRAME_LIMIT,
 };
 
-/* {0} to begin with; used again and again for one stack after the other. */
+/* Begins as {0}. Can be reused for any number of stacks. */
 struct merge_output {
     VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
@@ -118,20 +118,20 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out);
 /*
  * The join of interpreters whose activations leave no record (up to 3.9): every Python frame is a run, and the k-th of
  * them, from the outermost, ran in the k-th native frame of the eval loop. Fills `runs`, one for each of
- * in->python_count; in->runs is not looked at. What differs in number is believed only as far as the cause is known:
+ * in->python_count; in->runs is not used. If the numbers differ, runs are joined only if the cause is known:
  * - One native frame too many, and the innermost of them lies within a few frames of the stack's end: that activation
  *   is at its very beginning or end, where its Python frame is not in the chain. The others are joined, it is not.
  * - One of the stacks is cut at its outer end. Both are then counted from the inner end; but not where the innermost
  *   native frame of the eval loop may be such an activation, unless there is nothing but call machinery outside of it,
  *   so that the order comes out the same.
  * Everything else is LOSS_join_mismatch. The chain of a greenlet's Python frames begins where greenlet starts it: what
- * lies outside of the innermost of greenlet's frames that the eval loop runs inside of is not looked at.
+ * lies outside of the innermost frame of greenlet that has an eval loop inside of it is ignored.
  */
 void merge_join_by_count(const struct merge_input *in, struct merge_run *runs);
 
-/* Is it the name of an interpreter function that only passes a call on? Suffixes like .cold do not matter. */
+/* True for the name of an interpreter function that only passes a call on. Ignores suffixes like .cold. */
 bool merge_is_call_machinery(const char *function);
-/* One that takes a frame down at the end of its call? */
+/* True for the name of an interpreter function that clears a frame at the end of its call. */
 bool merge_clears_frame(const char *function);
 
 #endif

@@ -15,10 +15,10 @@ struct modcache {
     struct binaries *binaries;
     struct arena arena;
     struct intern keys; /* an entry has the number of its key */
-    VEC(struct modcache_entry *) entries; /* in the arena: others hold on to them while more come */
+    VEC(struct modcache_entry *) entries; /* in the arena, because callers keep pointers to them */
     struct buf key;
     struct perf_maps perf_maps;
-    const char *path; /* of the file at hand; NULL: it was read for its tables already, or none is */
+    const char *path; /* the current file; NULL: its tables were read already, or there is no file */
 };
 
 struct error *modcache_create(const struct binaries_options *options, struct modcache **out)
@@ -126,7 +126,7 @@ static struct error *look_up(struct modcache *c, struct modcache_entry *m)
     return binaries_find(c->binaries, &key, &m->files);
 }
 
-/* Trouble with one file makes that module nameless, no more; memory is everybody's trouble. */
+/* If a file cannot be read, its module has no names; only running out of memory is an error. */
 static struct error *note(struct modcache_entry *m, struct error *err)
 {
     if (!err || err->code == ERROR_NO_MEMORY)

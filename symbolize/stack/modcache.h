@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The binaries that a trace speaks of, each found and opened once, however many epochs,
- * processes and paths it appears under. What tells binaries apart is the build ID; one
- * without a build ID is told apart by its path, and an image in memory by its contents.
+ * The binaries that traces refer to. Each is found and opened once, however many epochs,
+ * processes and paths it appears in. Binaries are identified by their build ID; one
+ * without a build ID by its path, and an image in memory by its contents.
  */
 #ifndef SYMBOLIZE_STACK_MODCACHE_H
 #define SYMBOLIZE_STACK_MODCACHE_H
@@ -24,38 +24,41 @@ struct modcache_entry {
     const char *path; /* the first one it was recorded under */
     const uint8_t *image;
     uint64_t image_len;
-    /* What became of it. */
+    /* The result of the lookup. */
     bool looked_up;
     struct binary_files files;
-    char *trouble; /* why a file that was found is of no use, or NULL */
+    char *trouble; /* why a file that was found cannot be used, or NULL */
     uint64_t perf_map_names; /* lines that were read of its table of symbols */
-    uint64_t perf_map_bad;   /* those that were not: they break the form, or are too many */
+    uint64_t perf_map_bad;   /* lines that were not read: malformed, or too many */
     struct symbols *symbols;
     struct unwind_module *unwind;
-    /* Counted by the resolver: samples with a frame of it that is shown, and with one that has no name. */
+    /* Counted by the resolver: samples that show a frame of it, and those that show one without a name. */
     uint64_t sample_count, unresolved_count;
 };
 
 struct modcache;
 struct error *modcache_create(const struct binaries_options *options, struct modcache **out);
 void modcache_destroy(struct modcache *c);
-/* The number of an epoch's module. Opens nothing. */
+/* Sets *index to the number of an epoch's module in the cache. Opens no files. */
 struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index);
 uint32_t modcache_count(const struct modcache *c);
-/* Stays where it is as long as the cache lives. */
+/* The pointer stays valid as long as the cache lives. */
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);
-/* Its symbols, opened at the first call; what can have none opens empty. A broken file is noted, not an error. */
+/*
+ * The symbols of a module, opened at the first call. A module without symbols gets an empty struct. A broken file is not
+ * an error; entry->trouble says what is wrong.
+ */
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out);
 /*
- * The symbols of generated code, for a module that is the anonymous memory of a process: NULL when the trace has none.
- * Reads the file at hand once more, the first time.
+ * The symbols of generated code, for a module that is the anonymous memory of a process; NULL when the trace has none.
+ * The first call reads the current file once more.
  */
 struct error *modcache_perf_map(struct modcache *c, uint32_t index, struct perf_map **out);
-/* From here on entries come from that file, "-" for one that cannot be read twice; it must stay valid. */
+/* Further entries come from that file; "-": it cannot be read twice. Borrowed until the next file begins. */
 void modcache_begin_file(struct modcache *c, const char *path);
-/* A table out of a file that cannot be read twice. */
+/* Adds a table of a file that cannot be read twice. */
 struct error *modcache_add_perf_map(struct modcache *c, const struct epoch *e, const struct trace_perf_map *rec);
-/* The same for unwinding. */
+/* What the unwinder needs of a module, opened at the first call. */
 struct error *modcache_unwind(struct modcache *c, uint32_t index, struct unwind_module **out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds a struct emit_model: interns texts, frames, stacks, events, processes and
- * threads by their contents, so that equal things have one number for good.
+ * threads by their contents, so that equal things always have the same number.
  *
- * Functions that give a number give MODEL_NONE when memory ran out.
+ * Functions that return a number return MODEL_NONE when memory ran out.
  */
 #ifndef SYMBOLIZE_STACK_MODEL_H
 #define SYMBOLIZE_STACK_MODEL_H
@@ -58,23 +58,23 @@ struct model_label {
     uint32_t key, value;
 };
 
-/* False when memory ran out. {0} before that. */
+/* False when memory ran out. The struct must be {0} before. */
 bool model_init(struct model *m);
 void model_deinit(struct model *m);
-/* Ends at a NUL. */
+/* The number of a text, which ends at `len_bytes` or at the first NUL. */
 uint32_t model_text(struct model *m, const char *text, size_t len_bytes);
 const char *model_text_get(const struct model *m, uint32_t text);
 uint32_t model_frame(struct model *m, const struct model_frame *frame);
-/* What a frame was made of. */
+/* The parts that a frame was made of. */
 struct model_frame model_frame_get(const struct model *m, uint32_t frame);
 uint32_t model_mapping(struct model *m, const struct model_mapping *mapping);
-/* Set 0 is the one without labels. */
+/* Set 0 has no labels. */
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count);
-/* The parent EMIT_NO_STACK is the root. */
+/* `parent` is EMIT_NO_STACK for an outermost frame. */
 uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
-/* Values of the unit "ns" are time, of "bytes" bytes. `is_counted`: as struct emit_event has it. */
+/* Values of the unit "ns" are time, those of "bytes" are memory. `is_counted`: see struct emit_event. */
 uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_counted);
-/* The same for an event of the epoch. Page faults are bytes where the page size is known. */
+/* The same for an event of the epoch. Page faults become bytes if the page size is known. */
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 uint32_t model_process(struct model *m, const struct process_identity *key, uint32_t comm);
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name);

@@ -143,7 +143,7 @@ static bool finish(struct perf_map *m)
         size_t end = index_of(points, count, m->lines.data[line].end);
         uint32_t i = (uint32_t)index_of(points, count, m->lines.data[line].start);
         for (;;) {
-            while (next[i] != i) { /* halves the way while it walks it */
+            while (next[i] != i) { /* path halving, as in union-find */
                 next[i] = next[next[i]];
                 i = next[i];
             }

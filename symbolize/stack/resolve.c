@@ -14,7 +14,7 @@
 #include "symbolize/stack/stack_map.h"
 
 enum {
-    DEPTH_MAX = 1 << 15, /* frames of one list; a deeper one loses its outermost frames and is marked */
+    DEPTH_MAX = 1 << 15, /* frames of one list; a deeper stack loses its outermost frames and is marked */
 };
 
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
@@ -37,7 +37,7 @@ struct resolver {
     struct modcache *modules;
     struct resolver_stats stats;
     uint32_t file_number;
-    bool reads_once; /* the file at hand cannot be read again: tables of symbols are taken as they come */
+    bool reads_once; /* the current file cannot be read again: use its tables of symbols as they come */
 
     struct frames frames;
     struct stack_map stack_map;
@@ -52,7 +52,7 @@ struct resolver {
     VEC(uint32_t) touched; /* module cache index << 1 | unresolved */
     struct snapshots snapshots;
 
-    /* Scratch of the tuple at hand, lists outermost first. */
+    /* Scratch for the current tuple, lists outermost first. */
     VEC(uint32_t) kernel, python, native; /* emit frames, emit frames, expansions */
     VEC(uint32_t) ids;
     VEC(struct model_label) labels;
@@ -143,7 +143,7 @@ struct error *resolver_begin_file(struct resolver *r, const struct input *input)
 
 /* ---- stacks ---- */
 
-/* The ids of a stack's frames into r->ids. A frame of another kind than the list's has no place in it. */
+/* Puts the ids of a stack's frames into r->ids. Frames of another kind than the list's are left out. */
 static struct error *list_ids(struct resolver *r, const struct epoch *e, uint32_t stack, uint8_t type, bool *cut)
 {
     uint32_t depth = e->stacks.data[stack].depth;
@@ -260,7 +260,7 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
         TRY(put_runs(r, &e->joins.data[t->join], t->snapshot && !t->native_stack));
     }
     if (cut && e->joins.data[t->join].kind == TRACE_JOIN_INDEX) {
-        /* The indices of the join count from frames that are gone. */
+        /* The indices of the join count from outer frames that were cut off. */
         uint32_t gone = e->stacks.data[t->native_stack].depth - DEPTH_MAX;
         for (size_t i = 0; i < r->runs.count; i++) {
             struct merge_run *run = &r->runs.data[i];
@@ -275,7 +275,7 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
     return NULL;
 }
 
-/* Notes the modules whose frames are shown, each once, and worse if a name is missing. */
+/* Notes the modules whose frames are shown, each once, and whether a name is missing. */
 static struct error *touch(struct resolver *r, struct tuple_state *state, const struct expansion *x)
 {
     if (x->module == FRAMES_NO_MODULE)
@@ -367,7 +367,7 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
     return NULL;
 }
 
-/* What a sample weighs in the model: faults as bytes, everything else as it was counted. */
+/* The weight of a sample in the model: bytes for page faults, else the value in the trace. */
 static void weigh(const struct resolver *r, const struct epoch *e, const struct trace_sample *sample,
                   struct emit_sample *out)
 {
@@ -375,7 +375,7 @@ static void weigh(const struct resolver *r, const struct epoch *e, const struct 
 
     out->value = sample->value;
     out->faults = is_bytes ? sample->value : 0;
-    /* Nonsense of a damaged trace becomes the largest number. */
+    /* A nonsensical value in a forged trace becomes the largest number. */
     if (is_bytes && __builtin_mul_overflow(sample->value, (uint64_t)e->page_size, &out->value))
         out->value = UINT64_MAX;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an epoch's numbers to what a reader of a profile sees: struct emit_model.
+ * Resolves the samples of an epoch to what a reader of a profile sees: struct emit_model.
  *
  * The model lives as long as the resolver, over all epochs and files; in it frames are
  * interned by their contents, stacks by (parent, frame), processes and threads by
  * identity. Work is done once per distinct thing: an epoch's frame, tuple, thread is
  * resolved when a sample first needs it, and every further sample costs three lookups
- * in arrays. Only a snapshot is its sample's own: it is unwound with the mappings that
- * its process had at the sample's time, and from there on goes the way of all stacks.
+ * in arrays. Only a snapshot belongs to a single sample: it is unwound with the mappings
+ * that its process had at the sample's time, and is then treated like all other stacks.
  */
 #ifndef SYMBOLIZE_STACK_RESOLVE_H
 #define SYMBOLIZE_STACK_RESOLVE_H
@@ -31,7 +31,7 @@ struct resolver_options {
     struct stack_map_options stacks;
 };
 
-/* Samples by how a part of their stack ended: [0] nothing asked for, [LOSS_complete] whole, else by loss reason. */
+/* Samples by how a part of their stack ended: [0] not recorded, [LOSS_complete] complete, else by loss reason. */
 struct resolver_ends {
     uint64_t count[LOSS_LIMIT + 1]; /* the last one: reasons that this version does not know */
 };
@@ -47,17 +47,17 @@ struct resolver;
 struct error *resolver_create(const struct resolver_options *options, struct resolver **out);
 void resolver_destroy(struct resolver *r);
 
-/* The model as it stands; the pointers in it change while samples are resolved, the struct itself stays. */
+/* The model built so far. The struct stays where it is; the pointers in it change while samples are resolved. */
 const struct emit_model *resolver_model(const struct resolver *r);
-/* Does it unwind snapshots? Else an epoch need not keep their contents. */
+/* True if it unwinds snapshots. If not, the epoch need not keep their contents. */
 bool resolver_unwinds(const struct resolver *r);
-/* Another file begins: what has no boot ID is a host of its own. `input` stays valid while it is read. */
+/* Call when another file begins: without a boot ID it counts as another host. `input` is borrowed while it is read. */
 struct error *resolver_begin_file(struct resolver *r, const struct input *input);
-/* Before the epoch is forgotten: counts its samples by how their stacks ended, and drops what was cached for it. */
+/* Call while the epoch still exists: counts its samples by how their stacks ended, and drops its caches. */
 void resolver_end_epoch(struct resolver *r);
-/* A record was loaded into the epoch: takes in what changes after a sample was resolved, such as names. */
+/* Call after a record was loaded into the epoch: updates what was resolved before, such as names. */
 struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec);
-/* `event` is the epoch's id. *kept is false when the options leave the sample's stack out, and the sample with it. */
+/* Resolves a sample. `event` is the epoch's id. *kept is false when the options exclude the sample by its stack. */
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out, bool *kept);
 /* Complete for the epochs that have ended. */

@@ -46,7 +46,7 @@ static void make_room(struct snapshots *s)
         drop_unwinder(s, oldest);
 }
 
-/* What can be unwound through: executable mappings, and those whose protection the trace does not tell. */
+/* Mappings that may contain code: executable ones, and those whose protection is unknown. */
 static struct error *show_mappings(struct snapshots *s, struct snapshot_process *p, struct modcache *modules,
                                    struct epoch *e, const struct address_space *mappings)
 {
@@ -131,7 +131,7 @@ struct merge_run snapshots_join(const struct snapshots *s, uint64_t address, uin
         return (struct merge_run){.reason = reason < UINT32_MAX ? (uint32_t)reason : UINT32_MAX};
     for (size_t i = 0; i < s->frames.count; i++) {
         const struct unwind_frame *f = &s->frames.data[i];
-        /* Where the last step failed, nobody knows how far the frame reaches. */
+        /* If the last step failed, the extent of the frame is unknown. */
         if (f->sp <= address && address < f->cfa && f->cfa != UINT64_MAX)
             return (struct merge_run){.native = (uint32_t)(s->frames.count - i)};
     }

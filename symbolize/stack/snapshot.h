@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native stacks out of snapshots: unwinds registers and a copy of the stack with the
- * mappings that the process had at that time, and finds the frames that the records of
- * the Python runs lie in.
+ * Makes native stacks out of snapshots: unwinds registers and a copy of the stack with
+ * the mappings that the process had at that time, and finds the frames that contain the
+ * records of the Python runs.
  *
  * An unwinder caches what it learns about a process's mappings, so each process has one
- * of its own; the least recently used ones make room when there are many processes.
+ * of its own. When there are too many, the least recently used ones are destroyed.
  */
 #ifndef SYMBOLIZE_STACK_SNAPSHOT_H
 #define SYMBOLIZE_STACK_SNAPSHOT_H
@@ -21,13 +21,13 @@
 #include "symbolize/unwind/unwind.h"
 
 struct snapshot_process {
-    struct unwinder *unwinder; /* NULL until needed, or again after it made room */
+    struct unwinder *unwinder; /* NULL until needed, and after it was destroyed */
     VEC(struct unwind_mapping) mappings;
     uint64_t version; /* of epoch_process.mappings that `mappings` shows */
-    uint64_t used;    /* when, by the count of snapshots */
+    uint64_t used;    /* last use, by snapshots.clock */
 };
 
-/* {0} to begin with. */
+/* Begins as {0}. */
 struct snapshots {
     VEC(struct snapshot_process) processes; /* by the epoch's id */
     uint32_t unwinder_count;
@@ -42,14 +42,14 @@ struct snapshot_frame {
 };
 
 void snapshots_deinit(struct snapshots *s);
-/* The epoch ended: forgets its processes. */
+/* Call when the epoch ends: forgets its processes. */
 void snapshots_clear(struct snapshots *s);
 /* Unwinds into s->frames. *end: LOSS_complete, or why it ended early. */
 struct error *snapshots_unwind(struct snapshots *s, struct modcache *modules, struct epoch *e, uint32_t snapshot,
                                uint64_t time_ns, uint32_t *end);
-/* Frame `i` of s->frames, which is still that of this snapshot. */
+/* Frame `i` of s->frames. The last call of snapshots_unwind() must have been for this snapshot. */
 struct snapshot_frame snapshots_frame(const struct snapshots *s, const struct epoch *e, uint32_t snapshot, uint32_t i);
-/* The run whose record lies at that address on the stack: in which frame, counted from the outermost. */
+/* Finds the frame, counted from the outermost, that contains the record of a run at that address of the stack. */
 struct merge_run snapshots_join(const struct snapshots *s, uint64_t address, uint64_t reason);
 
 #endif

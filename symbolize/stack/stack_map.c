@@ -49,7 +49,7 @@ static struct error *extend(struct stack_map *map, uint32_t *stack, uint32_t fra
     return *stack == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-/* Applies the rules for frames: outwards to a part that is known, then inwards again. */
+/* Applies the rules for frames: walks outwards to a stack with a known result, then inwards again. */
 static struct error *map_frames(struct stack_map *map, uint32_t stack, uint32_t *shown)
 {
     uint32_t frame;

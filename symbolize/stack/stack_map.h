@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the stack that was recorded to the one that is shown, or to none: the one stage that every output shares. A rule
- * is a row of the table in stack_rules.c and a function; a rule for frames replaces a frame or leaves it out wherever
- * it is met, a rule for stacks changes the list as a whole, and may drop it with its samples. Each is applied once per
- * distinct stack, and where it looks at labels once per stack and label set.
+ * Maps each recorded stack to the stack that is shown, or drops it. All outputs share this stage. A rule is a row of the
+ * table in stack_rules.c and a function. A rule for frames replaces a frame everywhere or leaves it out; a rule for
+ * stacks changes the whole list, and may drop it with its samples. Each is applied once per distinct stack, or, if it
+ * depends on labels, once per stack and label set.
  */
 #ifndef SYMBOLIZE_STACK_STACK_MAP_H
 #define SYMBOLIZE_STACK_STACK_MAP_H
@@ -16,10 +16,10 @@
 #include "formats/base/vec.h"
 #include "symbolize/stack/model.h"
 
-/* What the options say. */
+/* The options that change stacks. */
 struct stack_map_options {
     bool labels;       /* stacks begin with their labels, such as [asyncio task fetch] */
-    bool interpreters; /* of the labels, those of subinterpreters */
+    bool interpreters; /* stacks begin with their subinterpreter */
     bool by_function;  /* lines of one function are one frame */
     bool no_lines;     /* frames without lines and columns */
 };
@@ -35,15 +35,15 @@ struct stack_list {
 struct stack_rule {
     const char *option;
     bool (*is_asked)(const struct stack_map_options *o);
-    /* One of the two. What stands for the frame; STACK_MAP_NO_FRAME: nothing does. */
+    /* A row has one of the two. `frame` gives the frame that is shown instead; STACK_MAP_NO_FRAME: leave it out. */
     struct error *(*frame)(struct model *m, uint32_t frame, uint32_t *shown);
-    /* Changes the list in place; *kept, which is true before, says whether its samples are shown at all. */
+    /* Changes the list in place. Sets *kept, which is true before, to false to drop the stack with its samples. */
     struct error *(*stack)(struct model *m, const struct stack_map_options *o, uint32_t label_set,
                            struct stack_list *list, bool *kept);
-    bool by_labels; /* `stack` looks at the labels, and does nothing where there are none */
+    bool by_labels; /* `stack` depends on the labels, and does nothing for the empty label set */
 };
 
-/* In the order in which they are applied, those for frames before those for stacks; ends with one without a name. */
+/* In the order of application, rules for frames before rules for stacks; ends with a row without an option. */
 extern const struct stack_rule stack_rules[];
 
 struct stack_map_entry {
@@ -54,11 +54,11 @@ struct stack_map_entry {
 struct stack_map {
     struct model *model;
     const struct stack_map_options *options;
-    VEC(const struct stack_rule *) frame_rules, list_rules; /* those that are asked for */
-    bool by_labels, by_stack;           /* some list rules look at labels; some do not */
-    VEC(struct stack_map_entry) frames; /* by frame: what the frame rules make of it */
-    VEC(struct stack_map_entry) stacks; /* by stack: the same of all its frames */
-    struct map lists;                   /* that stack << 32 | label set -> what the list rules make of it */
+    VEC(const struct stack_rule *) frame_rules, list_rules; /* those that the options select */
+    bool by_labels, by_stack;           /* some list rules depend on labels; some do not */
+    VEC(struct stack_map_entry) frames; /* by frame: the result of the frame rules */
+    VEC(struct stack_map_entry) stacks; /* by stack: the same for all its frames */
+    struct map lists;                   /* that stack << 32 | label set -> the result of the list rules */
     struct stack_list list;             /* scratch */
 };
 
@@ -66,12 +66,12 @@ struct stack_map {
 struct error *stack_map_init(struct stack_map *map, struct model *model, const struct stack_map_options *options,
                              const struct stack_rule *rules);
 void stack_map_deinit(struct stack_map *map);
-/* True: every stack is shown as it is, whatever its labels. */
+/* True if every stack is shown unchanged. */
 static inline bool stack_map_is_identity(const struct stack_map *map)
 {
     return !map->frame_rules.count && !map->list_rules.count;
 }
-/* What is shown for a stack of the model with these labels; *kept is false when its samples are not shown at all. */
+/* Finds the stack to show for a stack of the model with these labels; *kept is false if its samples are dropped. */
 struct error *stack_map_find(struct stack_map *map, uint32_t stack, uint32_t label_set, uint32_t *shown, bool *kept);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the options do to stacks, see stack_map.h. To add a rule: a function, and a row in `stack_rules`. */
+/* The rules that options apply to stacks, see stack_map.h. To add one, write a function and a row in `stack_rules`. */
 #include <string.h>
 
 #include "formats/base/buf.h"
@@ -17,7 +17,7 @@ static bool function_is_asked(const struct stack_map_options *o)
     return o->by_function;
 }
 
-/* Where the function starts stands for all its lines. */
+/* All lines of a function become its first line. */
 static struct error *merge_lines(struct model *m, uint32_t frame, uint32_t *shown)
 {
     struct model_frame f = model_frame_get(m, frame);

@@ -17,7 +17,10 @@
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
 
-/* `full` with symbols and DWARF, `good` without, `good.debug` split off it, `other` of another build, `plain` without ID. */
+/*
+ * `full` with symbols and DWARF, `good` without, `good.debug` split off it, `other` of another build, `plain` without
+ * ID.
+ */
 static void make_files(const struct fixture *f)
 {
     static const char source[] = "#include <string.h>\n"
@@ -98,9 +101,9 @@ static void test_refused(void **state)
     assert_true(fixture_run(f, "cp source.c text && tar cf a.tar good && head -c 3000 a.tar >short.tar &&"
                                "tar cf - full other | zstd -q >w.zst && head -c -60 w.zst >short.tar.zst && : >nothing &&"
                                "cp good big && truncate -s 5G big && tar cSf sparse.tar big"));
-    assert_error(f, "text", ERROR_FORMAT, "is no whole archive");
-    assert_error(f, "short.tar", ERROR_FORMAT, "is no whole archive");
-    assert_error(f, "short.tar.zst", ERROR_FORMAT, "is no whole archive");
+    assert_error(f, "text", ERROR_FORMAT, "is damaged or not an archive");
+    assert_error(f, "short.tar", ERROR_FORMAT, "is damaged or not an archive");
+    assert_error(f, "short.tar.zst", ERROR_FORMAT, "is damaged or not an archive");
     assert_error(f, "sparse.tar", ERROR_LIMIT, "more than 4 GiB");
     /* Many holes that together are too much, each small on disk. */
     assert_true(fixture_run(f, "truncate -s 3G big && for i in 1 2 3 4 5 6 7 8 9 10 11; do ln big h$i; done &&"

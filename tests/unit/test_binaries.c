@@ -290,7 +290,7 @@ static void test_no_id(void **state)
     assert_null(getenv("DEBUGINFOD_URLS"));
     OK(binaries_find(b, &key, &files));
     assert_null(files.binary);
-    assert_string_equal(files.problem, "the trace holds no build ID of it");
+    assert_string_equal(files.problem, "the trace has no build ID for it");
     binary_files_deinit(&files);
     binaries_destroy(b);
 

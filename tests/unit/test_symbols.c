@@ -437,7 +437,7 @@ static void test_no_regular_file(void **state)
     struct error *err = image_map(f->dir, &image);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_FORMAT);
-    snprintf(expected, sizeof expected, "%s: is no regular file", f->dir);
+    snprintf(expected, sizeof expected, "%s: is not a regular file", f->dir);
     assert_string_equal(error_text(err), expected);
     error_destroy(err);
 }

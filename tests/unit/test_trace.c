@@ -449,7 +449,8 @@ static void test_versions(void **state)
     assert_true(o.stats.ended);
     h.least_reader = 7;
     trace_file_header_pack(&h, b.data);
-    assert_opening_fails(b.data, b.len_bytes, ERROR_VERSION, "t: needs a pysym that reads format version 7; this one reads up to 1");
+    assert_opening_fails(b.data, b.len_bytes, ERROR_VERSION,
+                         "t: needs a pysym that reads format version 7; this one reads up to 1");
     h.least_reader = 1;
     h.reserved = 1;
     trace_file_header_pack(&h, b.data);
