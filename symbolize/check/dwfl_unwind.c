@@ -86,9 +86,10 @@ static bool is_taken(const struct dwfl_space *s, const struct load_range *extent
 }
 
 /*
- * A file or image that libdwfl does not take is one without information. libdwfl knows a module by where all of it
- * lies, and would let a second one have the addresses: of a page that is mapped once more by itself, as libffi does
- * with its trampolines, it must not hear, or the neighbours' frames are looked up in the wrong file.
+ * Reports a module to libdwfl. A file or image that libdwfl rejects has no unwind information. libdwfl identifies a
+ * module by its whole extent, and a later module replaces an earlier one at the same addresses. So a single page that
+ * is mapped once more, as libffi does with its trampolines, must not be reported: frames of neighbouring modules would
+ * be looked up in the wrong file.
  */
 static struct error *report(struct dwfl_space *s, const struct unwind_mapping *mapping, struct modcache_entry *m,
                             bool from_start)
@@ -201,7 +202,7 @@ static bool has_cfi(struct dwfl_space *s, uint64_t address)
 }
 
 /*
- * libdwfl unwinds one frame ahead to say whether this one was interrupted: s->fault is of the step out of this
+ * libdwfl unwinds one frame ahead to say whether this one was interrupted: s->fault belongs to the step out of this
  * frame. A signal's trampoline counts as interrupted, but its rules are looked up like a return address's.
  */
 static int take_frame(Dwfl_Frame *state, void *arg)

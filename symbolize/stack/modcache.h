@@ -45,8 +45,8 @@ uint32_t modcache_count(const struct modcache *c);
 /* The pointer stays valid as long as the cache lives. */
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);
 /*
- * The symbols of a module, opened at the first call. A module without symbols gets an empty struct. A broken file is not
- * an error; entry->trouble says what is wrong.
+ * The symbols of a module, opened at the first call. A module without symbols gets an empty struct. A broken file
+ * is not an error; entry->trouble says what is wrong.
  */
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out);
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps each recorded stack to the stack that is shown, or drops it. All outputs share this stage. A rule is a row of the
- * table in stack_rules.c and a function. A rule for frames replaces a frame everywhere or leaves it out; a rule for
+ * Maps each recorded stack to the stack that is shown, or drops it. All outputs share this stage. A rule is a row of
+ * the table in stack_rules.c and a function. A rule for frames replaces a frame everywhere or leaves it out; a rule for
  * stacks changes the whole list, and may drop it with its samples. Each is applied once per distinct stack, or, if it
  * depends on labels, once per stack and label set.
  */

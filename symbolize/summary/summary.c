@@ -42,14 +42,14 @@ void summary_destroy(struct summary *s)
     free(s);
 }
 
-/* ---- listening ---- */
+/* ---- gathering ---- */
 
 static struct summary_file *current(struct summary *s)
 {
     return &s->files.data[s->files.count - 1];
 }
 
-/* What is kept is printable, and lives as long as the summary. */
+/* Keeps a printable copy of a text, which lives as long as the summary. */
 static const char *keep(struct summary *s, const char *text)
 {
     return printable_keep(&s->texts, text);
@@ -117,7 +117,7 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
     return true;
 }
 
-/* Gives an event of the epoch its row; NULL: out of memory. */
+/* Finds or creates the row of an event of the epoch; NULL: out of memory. */
 static struct event_row *add_event(struct summary *s, const struct epoch *e, uint32_t event)
 {
     const struct trace_event *def = &e->events.data[event].def;
@@ -127,7 +127,7 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
                             .period = def->period,
                             .bytes = epoch_event_bytes(e, event),
                             .is_counted = def->kind == TRACE_EVENT_COUNTED};
-    /* Files of different rates have a row each: what is said of the rate holds for all samples of a row. */
+    /* Each rate has a row of its own, so that the printed rate holds for all samples of the row. */
     const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period,
                             row.bytes, row.is_counted};
     bool added;
@@ -323,7 +323,7 @@ void summary_late(struct summary *s, uint64_t count)
     s->late_count += count;
 }
 
-/* ---- judging ---- */
+/* ---- completeness ---- */
 
 static bool ends_whole(const struct resolver_ends *ends)
 {

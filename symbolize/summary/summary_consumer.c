@@ -53,5 +53,5 @@ static void destroy_nothing(void *state)
     (void)state;
 }
 
-/* Stacks are wanted for what the resolver counts of them. */
+/* Needs stacks because it prints what the resolver counts. */
 const struct consumer summary_print_consumer = {.wants = CONSUMER_STACKS, .end = print, .destroy = destroy_nothing};

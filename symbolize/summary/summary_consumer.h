@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary among a pass's consumers: it listens in on every output, and is one itself. */
+/* The summary as consumers of a pass: one gathers facts with every output, one prints them as an output. */
 #ifndef SYMBOLIZE_SUMMARY_SUMMARY_CONSUMER_H
 #define SYMBOLIZE_SUMMARY_SUMMARY_CONSUMER_H
 
@@ -8,12 +8,12 @@
 #include "symbolize/pass/consumer.h"
 #include "symbolize/summary/summary.h"
 
-/* The state is a struct summary, which is destroyed with it. */
+/* The state is a struct summary, which the consumer destroys. */
 extern const struct consumer summary_consumer;
-/* The same, but gathers only how whole the files are: for outputs that let no samples through the filters. */
+/* The same, but gathers only how complete the files are: for outputs to which no filter applies. */
 extern const struct consumer summary_files_consumer;
 
-/* Prints the summary at the end. The state is this, and the caller's. */
+/* The state of the consumer that prints the summary at the end; it stays the caller's. */
 struct summary_output {
     const struct summary *summary;
     const struct resolver *resolver;

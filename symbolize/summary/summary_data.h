@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a summary has gathered: summary.c fills it, summary_print.c shows it. Texts are printable, and its own. */
+/*
+ * What a summary has gathered: summary.c fills it in, summary_print.c prints it. It owns its texts; all are printable.
+ */
 #ifndef SYMBOLIZE_SUMMARY_SUMMARY_DATA_H
 #define SYMBOLIZE_SUMMARY_SUMMARY_DATA_H
 
@@ -13,7 +15,7 @@ struct pair {
 };
 
 struct summary_file {
-    const char *path, *name; /* as it was given; as outputs call it */
+    const char *path, *name; /* as the user gave it; as outputs call it */
     const char *hostname, *kernel, *machine, *tool, *cpu_model; /* NULL until a HOST record came */
     uint32_t cpu_count;
     uint64_t memory_bytes; /* 0: the trace does not say */
@@ -32,11 +34,11 @@ struct summary_file {
 struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
-    uint64_t bytes; /* of a count; 0: no bytes */
+    uint64_t bytes; /* of one count; 0: it does not count bytes */
     bool is_counted;
     uint64_t sample_count, value, first_value;
     bool values_differ;
-    /* Changes of the period while it was recorded: their number, what it came to, why (each reason once). */
+    /* Changes of the period during the recording: how many, the last period, the reasons (each once). */
     uint64_t change_count, last_period;
     VEC(const char *) reasons;
 };
@@ -67,12 +69,12 @@ struct summary {
     VEC(struct label_row) labels;
     uint64_t gil_known_count, gil_count;
     uint64_t late_count;
-    /* Of the epoch: by its ids. */
+    /* Of the current epoch, by its ids. */
     VEC(uint32_t) event_of; /* a row, or SUMMARY_NO_ROW */
     VEC(uint64_t) thread_samples, label_samples;
 };
 
-/* Samples whose stack was to end at all. */
+/* Number of samples for which a stack was recorded. */
 static inline uint64_t ends_total(const struct resolver_ends *ends)
 {
     uint64_t total = 0;

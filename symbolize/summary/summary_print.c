@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary as text, for people: what it says of each file, of processes and threads, of losses, of each module. */
+/* Prints the summary as text, for people: each file, processes and threads, completeness, losses, each module. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "symbolize/summary/summary_data.h"
 
 
-/* 1234567 as 1,234,567, in a buffer of the caller. */
+/* Formats 1234567 as 1,234,567 into the caller's buffer. */
 struct number {
     char text[32];
 };
@@ -38,7 +38,7 @@ static double percent(uint64_t part, uint64_t whole)
 {
     double share = whole ? 100.0 * (double)part / (double)whole : 0;
 
-    /* Nearly all is not all. */
+    /* 99.999 % must not round to 100 %. */
     return part < whole && share > 99.99 ? 99.99 : share;
 }
 
@@ -82,7 +82,7 @@ static void print_host(const struct summary_file *f, FILE *out)
     fprintf(out, "  %-14s%s\n", "recorder", f->tool);
 }
 
-/* The value of a META record; NULL: the file has none of that key. */
+/* The value of a META record; NULL: the file has no record of that key. */
 static const char *meta_of(const struct summary_file *f, const char *key)
 {
     for (size_t i = 0; i < f->meta.count; i++) {
@@ -273,7 +273,7 @@ static int compare_labels(const void *a, const void *b)
     return strcmp(x->value, y->value);
 }
 
-/* The GIL and the labels, where the trace has them: of each key the values with most samples. */
+/* Prints the GIL and the labels, if the trace has them: for each key the values with the most samples. */
 static struct error *print_labels(const struct summary *s, FILE *out)
 {
     enum { VALUES_SHOWN = 8 };
@@ -324,8 +324,8 @@ static void print_ends(const char *title, const struct resolver_ends *ends, FILE
 static void print_no_frame(const struct resolver_stats *stats, FILE *out)
 {
     static const char *const causes[] = {[MERGE_NO_FRAME_EDGE] = "entering or leaving a call",
-                                         [MERGE_NO_FRAME_CLEARING] = "left, an object of the frame runs Python",
-                                         [MERGE_NO_FRAME_GREENLET] = "outside of the greenlet that runs",
+                                         [MERGE_NO_FRAME_CLEARING] = "leaving a call, a finalizer runs Python",
+                                         [MERGE_NO_FRAME_GREENLET] = "outside of the running greenlet",
                                          [MERGE_NO_FRAME_OTHER] = "other"};
     struct number n;
 
@@ -340,7 +340,7 @@ static void print_no_frame(const struct resolver_stats *stats, FILE *out)
     }
 }
 
-/* Of these no stack was taken that could have ended: they are among the losses. */
+/* For these losses no stack was taken. They are listed under losses, not among the ends of stacks. */
 static void forget_untaken(struct resolver_ends *ends)
 {
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
@@ -429,7 +429,7 @@ static int compare_modules(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Paths and names from the trace, from files and from archives: all of it passes printable_put(). */
+/* Paths and names come from traces, files and archives: print them with printable_put() only. */
 static void put_detail(struct buf *line, const char *before, const char *text)
 {
     buf_put_str(line, before);
@@ -526,7 +526,7 @@ void summary_print_trouble(const struct summary *s, FILE *out)
     for (size_t i = 0; i < s->files.count; i++) {
         const struct summary_file *f = &s->files.data[i];
         if (f->has_snapshots && f->machine && !machine_by_name(f->machine))
-            fprintf(out, "pysym: %s: is from a %s, which this pysym knows nothing of: the native stacks in its snapshots "
+            fprintf(out, "pysym: %s: was recorded on a %s, which this pysym cannot unwind: native stacks in snapshots "
                     "are left out\n", f->path, f->machine);
         if (f->stats.damage_count) {
             fprintf(out, "pysym: %s: %s bytes damaged and skipped", f->path, grouped(f->stats.damaged_bytes, &n));

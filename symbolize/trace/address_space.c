@@ -28,7 +28,7 @@ static int by_time(const void *a, const void *b)
     return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-/* Stable, as the order in the file decides between changes of one moment. */
+/* Stable: changes of the same time apply in the order of the file. */
 static bool sort_changes(struct address_space *m)
 {
     m->changes_unsorted = !sort_stable(m->changes.data, m->changes.count, sizeof *m->changes.data, by_time);
@@ -50,7 +50,7 @@ static size_t first_after(const struct address_space *m, uint64_t address)
     return lo;
 }
 
-/* Takes what the change covers out of `now` (splitting a mapping it lies inside of) and puts the new one there. */
+/* Removes the range of the change from `now` (may split a mapping), and inserts the new mapping there. */
 static bool apply(struct address_space *m, const struct mapping_change *change)
 {
     const struct mapping *new = &change->mapping;

@@ -2,7 +2,7 @@
 /*
  * What was mapped where in one process, at any time of an epoch.
  *
- * The trace tells changes with their times; a change may stand in the file before
+ * The trace has changes with their times; a change may come in the file before
  * samples that are older than it. The state of the address space is therefore kept
  * for one moment and moved to the moment asked for: forwards by applying the changes
  * in between, backwards by starting over. Samples come nearly in order of time, so
@@ -30,7 +30,7 @@ struct mapping_change {
     bool unmapped;
 };
 
-/* {0} is an address space with nothing in it. */
+/* {0} is an empty address space. */
 struct address_space {
     VEC(struct mapping_change) changes;
     bool changes_unsorted;
@@ -42,9 +42,9 @@ struct address_space {
 void address_space_deinit(struct address_space *m);
 /* False when memory ran out. A range that is empty or wraps around is ignored. */
 bool address_space_add(struct address_space *m, const struct mapping_change *change);
-/* Moves `now` to that moment: all changes up to and including it. False when memory ran out. */
+/* Moves `now` to that time: applies all changes up to and including it. False when memory ran out. */
 bool address_space_move(struct address_space *m, uint64_t time_ns);
-/* The mapping that holds the address at the moment of `now`, or NULL. */
+/* The mapping of `now` that contains the address, or NULL. */
 const struct mapping *address_space_find(const struct address_space *m, uint64_t address);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Back to an epoch with nothing in it; the vectors keep their room. */
+/* Empties the epoch; the vectors keep their memory. */
 static void forget(struct epoch *e)
 {
     for (size_t i = 0; i < e->events.count; i++)
@@ -49,7 +49,7 @@ static bool begin(struct epoch *e)
            VEC_PUSH(&e->label_sets, (struct trace_label_set){0});
 }
 
-/* Borrowed bytes become the epoch's own. */
+/* Copies borrowed bytes into the epoch's arena. */
 static bool keep_bytes(struct epoch *e, struct trace_bytes *bytes)
 {
     if (!bytes->len_bytes)

@@ -3,10 +3,10 @@
  * One epoch of a trace in memory: everything it has defined so far, by id.
  *
  * The file defines things before it refers to them and starts over with each epoch,
- * so the reader of a trace feeds every record in, looks things up for the samples it
- * meets, and forgets it all when the next epoch begins: memory is bounded by the
- * writer's bound of an epoch. Index 0 of each vector stands for "none" and is zero.
- * What a sample is resolved to lies in resolve.h.
+ * so the reader of a trace loads every record, looks things up for each sample, and
+ * forgets everything when the next epoch begins: memory is bounded by the writer's
+ * limit for an epoch. Entry 0 of each vector stands for "none" and is zero.
+ * resolve.h resolves samples with it.
  */
 #ifndef SYMBOLIZE_TRACE_EPOCH_H
 #define SYMBOLIZE_TRACE_EPOCH_H
@@ -67,8 +67,8 @@ struct epoch_join {
 };
 
 /*
- * Parts of an epoch, bits by type of record. Snapshots keep their ids, since tuples refer to them; of the other parts
- * not even that remains.
+ * Parts of an epoch that can be left out, a bit for each type of record. Of snapshots only the contents are left out;
+ * the ids stay, because tuples refer to them. Other records are left out with their ids.
  */
 #define EPOCH_PART(type) (UINT64_C(1) << TRACE_##type)
 #define EPOCH_SNAPSHOT_CONTENTS EPOCH_PART(snapshot)
@@ -81,7 +81,7 @@ struct epoch {
     struct arena arena;
     uint64_t number, time_ns;
     bool begun;
-    uint64_t left_out; /* set by the user before the first record: parts it has no use for, EPOCH_… */
+    uint64_t left_out; /* set before the first record: parts that are not loaded, EPOCH_… */
     VEC(struct epoch_string) strings;
     VEC(struct epoch_event) events;
     VEC(struct epoch_process) processes;
@@ -100,41 +100,41 @@ struct epoch {
     uint8_t kernel_build_id[64];
     uint32_t kernel_build_id_len; /* 0 when unknown */
     bool has_host;
-    const struct machine *machine; /* NULL: one that is not known here */
+    const struct machine *machine; /* NULL: not supported */
     uint32_t page_size; /* bytes; 0: unknown */
 };
 
-/* What tells processes, or rather their program images, apart across epochs, files and hosts. Has no padding. */
+/* Identifies a program image of a process across epochs, files and hosts. Has no padding. */
 struct process_identity {
     uint8_t boot_id[16];
     uint64_t start_boottime_ns, exec_generation;
     uint32_t tgid;
-    uint32_t file; /* of a host without boot ID, else 0 */
+    uint32_t file; /* number of the file if the host has no boot ID, else 0 */
 };
 
-/* Of the host; where the trace does not say, x86-64, which was the only one. NULL: one that is not known here. */
+/* The host's machine; x86-64 if the trace does not say. NULL: not supported. */
 const struct machine *epoch_machine(const struct epoch *e);
 /* {0} is an epoch before its first record. */
 void epoch_deinit(struct epoch *e);
-/* Takes a record in. An EPOCH record forgets everything before it; kinds that define nothing are ignored. */
+/* Loads a record. An EPOCH record forgets everything before it; records that define nothing are ignored. */
 struct error *epoch_load(struct epoch *e, const struct trace_record *rec);
 /* The text of a string id, "" for 0. */
 static inline const char *epoch_text(const struct epoch *e, uint32_t string)
 {
     return e->strings.data[string].text;
 }
-/* `file` is a number of the file at hand, from 1: where a host does not say which it is, it may be any. */
+/* `file` is the number of the current file, from 1. It replaces the boot ID if the trace has none. */
 struct process_identity epoch_process_identity(const struct epoch *e, uint32_t process, uint32_t file);
 /*
- * How many bytes one count of an event stands for: a page, where it counts page faults. 0: it counts something else, or
- * the page size is not known.
+ * How many bytes one count of an event stands for: the page size for page faults. 0: it counts something else, or the
+ * page size is unknown.
  */
 uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event);
-/* What a sample without a value stands for at that time. */
+/* The period of an event at that time: the value of a sample that has none of its own. */
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns);
 /*
- * The frames of a stack, outermost first, into `frames`; 0 is the empty stack. Of a stack deeper than `max`
- * the innermost frames; returns their count.
+ * Writes the frames of a stack to `frames`, outermost first, and returns their count. Stack 0 is empty. If the stack is
+ * deeper than `max`, only the innermost frames.
  */
 uint32_t epoch_stack_frames(const struct epoch *e, uint32_t stack, uint32_t *frames, uint32_t max);
 

@@ -78,7 +78,7 @@ struct error *input_keep(struct input *in)
 {
     struct stat st;
 
-    /* What is not there is told of when it is opened. */
+    /* A missing file is reported when it is opened. */
     if (input_again(in) || (!is_stdin(in) && (stat(in->path, &st) || S_ISDIR(st.st_mode))))
         return NULL;
     int from = is_stdin(in) ? STDIN_FILENO : open(in->path, O_RDONLY | O_CLOEXEC);
@@ -91,7 +91,7 @@ struct error *input_keep(struct input *in)
     free(chunk);
     if (!is_stdin(in))
         close(from);
-    /* By this path each reader has a place of its own in the file. */
+    /* Opening this path gives each reader its own file position. */
     if (!err)
         snprintf(in->copy, sizeof in->copy, "/proc/self/fd/%d", in->fd);
     return err;

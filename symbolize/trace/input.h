@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace to read, perhaps more than once. What cannot be read twice, such as a pipe, can be copied into a temporary
- * file first, and is then read as a file is.
+ * A trace to read, perhaps more than once. An input that cannot be read twice, such as a pipe, can be copied into a
+ * temporary file first, which is then read instead.
  */
 #ifndef SYMBOLIZE_TRACE_INPUT_H
 #define SYMBOLIZE_TRACE_INPUT_H
@@ -10,21 +10,21 @@
 
 struct input {
     const char *path; /* as the user named it, "-" is standard input; borrowed */
-    int fd;           /* of the copy; -1: none */
-    char copy[32];    /* its path; "": none */
+    int fd;           /* of the copy; -1: there is no copy */
+    char copy[32];    /* path of the copy; "": there is no copy */
 };
 
 /*
- * What an input is called in outputs, which do not depend on the place where they are made: a file by its name without
- * the folder, all else "standard input".
+ * What outputs call an input: a file by its name without the folder, so that outputs do not depend on where they are
+ * made; everything else "standard input".
  */
 const char *input_title(const char *path);
 
 void input_init(struct input *in, const char *path);
 void input_deinit(struct input *in);
-/* Copies an input that cannot be read twice: up to its end, and as far as the disk has room. */
+/* If the input cannot be read twice, copies it to a temporary file, up to its end. A full disk is an error. */
 struct error *input_keep(struct input *in);
-/* NULL where it can be read only once, or not at all; else the path to read it by, as often as need be. */
+/* A path that can be opened any number of times; NULL if the input can be read only once, or not at all. */
 const char *input_again(const struct input *in);
 struct error *input_open(const struct input *in, struct trace_reader **out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The body of remote_<machine>.c, which includes libunwind's header for the machine and defines REMOTE and
- * REMOTE_MACHINE before: libunwind's names are macros that lead to that machine's functions.
+ * REMOTE_MACHINE first: libunwind's names are macros for that machine's functions.
  *
  * libunwind calls back through accessors, and hands back the struct remote_process that a step began with.
  */
@@ -51,7 +51,7 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
     const struct remote_process *p = arg;
     uint64_t base, rows;
 
-    /* Anything but UNW_ENOINFO, after which libunwind would guess. */
+    /* Not UNW_ENOINFO: libunwind would guess after it. */
     if (!p->find_fde(p->ctx, ip, &base, &rows))
         return -UNW_EBADFRAME;
     unw_dyn_info_t table = {
@@ -109,7 +109,7 @@ static int take_row(void *arg, void *state, size_t state_len, unw_word_t start, 
 {
     const struct remote_process *p = arg;
 
-    return p->take_row(p->ctx, state, state_len, start, end) ? -UNW_ESTOPUNWIND : 0; /* no need of the rows behind */
+    return p->take_row(p->ctx, state, state_len, start, end) ? -UNW_ESTOPUNWIND : 0; /* the later rows are not needed */
 }
 
 static bool find_row(void *space, const struct remote_process *process)

@@ -32,21 +32,21 @@
 #include "symbolize/unwind/unwind_rules.h"
 
 enum {
-    ENTRY_LEN = 64,           /* bytes behind e_entry that count as the start of the program */
+    ENTRY_LEN = 64,           /* bytes after e_entry that count as the start of the program */
     SLOT_SHIFT = 40,          /* address bits of a module */
     SLOT_MAX = 1 << 20,
     CACHE_BYTES_MAX = 1 << 27,
 };
-/* Above every user address, so that neither can be mistaken for memory of the process. */
+/* Above every user address, so that they cannot be mistaken for memory of the process. */
 #define CODE_BASE ((uint64_t)1 << 62)
 #define CFI_BASE ((uint64_t)1 << 61)
 #define RETURN_ADDRESS_KEY ((uint64_t)1 << 63)
 
-/* What is kept of an address: a row of rules, or why there is none. */
+/* What is cached for an address: a row of rules, or why there is none. */
 enum step_kind {
     STEP_ROW,            /* number: of the row */
-    STEP_SIGNAL_ROW,     /* the same, of a signal frame */
-    STEP_SIGRETURN,      /* the trampoline behind a signal handler, without CFI */
+    STEP_SIGNAL_ROW,     /* the same, in a signal frame */
+    STEP_SIGRETURN,      /* the trampoline that a signal handler returns to, without CFI */
     STEP_END,            /* the program's start, without CFI */
     STEP_LOSS,           /* number: the loss reason */
 };
@@ -62,7 +62,7 @@ struct placement {
 
 struct unwinder {
     const struct machine *machine;
-    const struct remote *remote; /* libunwind for it */
+    const struct remote *remote; /* libunwind for that machine */
     void *space;
     const struct unwind_mapping *mappings;
     uint32_t mapping_count;
@@ -74,10 +74,10 @@ struct unwinder {
     struct map steps;  /* code address | RETURN_ADDRESS_KEY -> struct step, packed */
     struct intern rows;
 
-    /* Of the run at hand. */
+    /* State of the current run. */
     uint64_t registers[MACHINE_REGISTERS_MAX];
     uint64_t valid; /* bit per register */
-    uint64_t lost;  /* those not valid because the snapshot does not hold where they were saved */
+    uint64_t lost;  /* registers that are not valid because the snapshot does not contain their saved values */
     const uint8_t *stack;
     uint64_t stack_address, stack_len;
     uint32_t mapping; /* of the current address; hint for the next */
@@ -222,7 +222,7 @@ static struct remote_process process_of(struct unwinder *u)
     };
 }
 
-/* Forgets everything that slots, copies and rows number. */
+/* Forgets all slots, copies and rows. */
 static void forget(struct unwinder *u)
 {
     static const uint8_t table_row[8]; /* function at +0, FDE at +0: find_fde() gives the bases */
@@ -280,7 +280,7 @@ void unwinder_set_mappings(struct unwinder *u, const struct unwind_mapping *mapp
         return;
     u->generation = generation;
     u->mapping = UINT32_MAX;
-    u->mapping_count = 0; /* without memory every address is outside */
+    u->mapping_count = 0; /* out of memory: every address counts as unmapped */
     if (!VEC_RESERVE(&u->placements, count))
         return;
     if (count)
@@ -321,13 +321,13 @@ static bool holds_sigreturn(const struct machine *machine, const struct unwind_m
            !memcmp(here, machine->sigreturn, machine->sigreturn_len);
 }
 
-/* At its start, or at the system call. */
+/* True at its start and at its system call. */
 static bool is_sigreturn(const struct machine *machine, const struct unwind_module *m, uint64_t vaddr)
 {
     return holds_sigreturn(machine, m, vaddr) || holds_sigreturn(machine, m, vaddr - machine->sigreturn_syscall);
 }
 
-/* Inside the system call: the address is the one behind the trampoline, where its information has ended. */
+/* During the system call the address is just past the trampoline, where its CFI has ended. */
 static bool in_sigreturn(const struct machine *machine, const struct unwind_module *m, uint64_t vaddr)
 {
     return holds_sigreturn(machine, m, vaddr - machine->sigreturn_len);
@@ -341,7 +341,7 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
     bool have_fde = unwind_module_fde(m, vaddr, &fde);
     uint64_t entry = m->elf.header.e_entry;
 
-    /* The byte before the trampoline may well have rules, of another function. */
+    /* The byte before the trampoline may have rules, but of another function. */
     if (!(have_fde && fde.signal_frame) && is_sigreturn(u->machine, m, vaddr + return_address))
         return (struct step){.kind = STEP_SIGRETURN};
     if (!have_fde && !return_address && in_sigreturn(u->machine, m, vaddr))
@@ -512,7 +512,7 @@ static uint32_t step(struct unwinder *u, uint64_t at, struct unwind_frame *frame
     if (reason && reason != LOSS_complete)
         return reason;
     uint64_t cfa = u->registers[sp];
-    /* A handler may run on a stack of its own, above or below; any other caller's frame lies above. */
+    /* The stack of a signal handler may be above or below; the frame of any other caller is above. */
     if (!is_valid(u, sp) || (cfa <= frame->sp && !*signal_frame))
         return LOSS_native_loop;
     frame->cfa = cfa;
@@ -544,7 +544,7 @@ uint32_t unwinder_run(struct unwinder *u, const uint64_t *registers, const uint8
             .return_address = return_address,
         };
         uint32_t reason = step(u, at, frame, &signal_frame);
-        /* No call stands before a signal trampoline; the kernel made its start the return address. */
+        /* No call precedes a signal trampoline: the kernel made its start the return address. */
         frame->return_address = return_address && !signal_frame;
         if (reason) {
             *end = reason;

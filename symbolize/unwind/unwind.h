@@ -2,7 +2,7 @@
 /*
  * Unwinds a snapshot (registers and a copy of the live user stack) with libunwind, over the
  * binaries found for the process's mappings. libunwind guesses by frame pointer where call
- * frame information is missing; this stops before such a step and says why.
+ * frame information is missing; this file stops before such a step and says why.
  */
 #ifndef SYMBOLIZE_UNWIND_UNWIND_H
 #define SYMBOLIZE_UNWIND_UNWIND_H
@@ -15,12 +15,12 @@
 #include "symbolize/unwind/unwind_module.h"
 
 struct unwinder;
-/* For stacks of that machine; ERROR_UNSUPPORTED where this program has no libunwind for it. */
+/* For stacks of that machine; fails with ERROR_UNSUPPORTED if this program has no libunwind for it. */
 struct error *unwinder_create(const struct machine *machine, struct unwinder **out);
 void unwinder_destroy(struct unwinder *u);
 /*
- * The mappings that follow samples unwind in; must stay alive and unchanged until the next call. `generation` names
- * them: as long as it is the same, cached unwind information is kept.
+ * Sets the mappings for the following calls of unwinder_run(). Borrowed: must not change until the next call of this
+ * function. `generation` identifies them: while it stays the same, cached unwind information is kept.
  */
 void unwinder_set_mappings(struct unwinder *u, const struct unwind_mapping *mappings, uint32_t count, uint64_t generation);
 
@@ -32,11 +32,13 @@ struct unwind_frame {
      */
     uint64_t sp, cfa;
     uint32_t mapping;     /* index, or UINT32_MAX */
-    /* ip is where a call returns to (not the innermost frame, nor a signal trampoline, nor what a signal interrupted) */
+    /*
+     * ip is a return address (not so in the innermost frame, a signal trampoline, or a frame that a signal interrupted)
+     */
     bool return_address;
 };
 /*
- * Innermost frame first. `registers` are the machine's, as many as it has, by DWARF number.
+ * Unwinds a stack, innermost frame first. `registers` has all of the machine's, by DWARF number.
  * Returns the count of frames (at most max); *end is LOSS_complete when the thread's start was reached, else the
  * loss reason (formats/trace/losses.def).
  */

@@ -14,7 +14,7 @@
 #include "formats/elf/cfi_file.h"
 #include "symbolize/binary/binaries.h"
 
-/* Information that is too much to be read is as good as none. */
+/* A section that is too long to be read counts as missing. */
 static struct error *find_section(const struct elf_file *f, bool debug_frame, struct cfi_section *out)
 {
     struct error *err = cfi_find_section(f, debug_frame, true, out);
@@ -35,7 +35,7 @@ static struct error *find_eh_frame(struct unwind_module *m)
     if (len)
         m->eh_frame = (struct cfi_section){elf_file_take(&m->elf, offset, len), len, m->table.eh_frame_vaddr,
                                            m->table.hdr_vaddr, false};
-    /* The section says where it ends, which the segment does not; and it may be all there is. */
+    /* Use the section: it says where it ends, which the segment does not; and the file may have only the section. */
     TRY(find_section(&m->elf, false, &section));
     if (section.data && (!m->eh_frame.data || section.vaddr == m->eh_frame.vaddr)) {
         section.hdr_vaddr = m->table.hdr_vaddr;
@@ -51,7 +51,7 @@ static struct error *read_image(struct unwind_module *m, const char *path)
     TRY(elf_file_open_memory(m->image.data, m->image.len_bytes, path, &m->elf));
     m->machine = machine_by_elf(m->elf.header.e_machine);
     if (!m->elf.handle || !m->machine) {
-        /* Nothing of it can be unwound; reading its memory would be a guess as well. */
+        /* Nothing in it can be unwound, and its memory cannot be read reliably either. */
         elf_file_close(&m->elf);
         return NULL;
     }
@@ -140,7 +140,7 @@ static void build_index(const struct cfi_section *s, struct unwind_index *index)
     index->built = true;
     while (cfi_next(s, &offset, &fde)) {
         struct unwind_index_row row = {fde.start, fde.end, fde.offset};
-        /* Functions that the linker dropped stand at address 0. */
+        /* Functions that the linker dropped have address 0. */
         if (fde.start && !VEC_PUSH(&index->rows, row))
             break;
     }

@@ -17,7 +17,7 @@ enum {
     REMEMBER_MAX = 64,
 };
 
-/* Operations on the stack of values alone. */
+/* Operations that use only the stack of values. */
 static bool has_no_operand(uint8_t op)
 {
     switch (op) {
@@ -53,7 +53,7 @@ static bool has_no_operand(uint8_t op)
     }
 }
 
-/* Takes what stands behind an operation that has a number of its own; false for any other. */
+/* Skips the operands of an operation with its own opcode; false for any other. */
 static bool take_operand(struct bytes *e, uint8_t op)
 {
     uint8_t size;
@@ -119,14 +119,14 @@ static bool take_register(struct bytes *b, uint32_t registers)
 
 enum cfa { CFA_NONE, CFA_REGISTER, CFA_EXPRESSION };
 
-/* What a program leaves behind for the next one. */
+/* State that one program leaves for the next. */
 struct check {
     uint32_t registers; /* of the machine */
     enum cfa cfa, remembered[REMEMBER_MAX];
     unsigned depth;
 };
 
-/* What says where the CFA is; false for any other instruction. */
+/* Handles instructions that define the CFA; false for any other. */
 static bool check_cfa_rule(struct check *c, struct bytes *b, uint8_t op)
 {
     switch (op) {

@@ -253,7 +253,7 @@ def test_frame_that_is_taken_down(python, record, pysym, tmp_path):
                        "while now() < end:\n    sorted((1, 2), key=key)\n")
     trace = record(python.path, program, options=("-F", "499", "--unwind", "tables"))
     _, causes = bare_loops(summary(pysym, trace))
-    taken_down = causes.pop("left, an object of the frame runs Python", 0)
+    taken_down = causes.pop("leaving a call, a finalizer runs Python", 0)
     if python.root:  # stripped perhaps, and told by name
         taken_down += causes.pop("other", 0)
     assert bool(taken_down) == (python.version >= (3, 12)), causes
@@ -357,7 +357,7 @@ def test_greenlets(python, unwind, record, pysym, profile):
             wrong.append(names)
     assert right > 50
     causes = bare_loops(summary(pysym, trace))[1]
-    assert causes.pop("outside of the greenlet that runs", 0) >= right and "other" not in causes, causes
+    assert causes.pop("outside of the running greenlet", 0) >= right and "other" not in causes, causes
     # the first samples may lack an unwind table
     assert accounts.is_rare(lacking_some, right, 0.005), f"{lacking_some} of {right}, the first: {wrong[0]}"
 
