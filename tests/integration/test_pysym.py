@@ -90,7 +90,7 @@ def test_unknown_machine(make, pysym):
     trace = make(samples=100, stacks=1, depth=2, foreign=1)
     result = pysym(trace, "-f", "folded")
     assert result.returncode == 0, result.stderr
-    assert re.search(r"^pysym: \S+: is from a pdp11, .* native stacks", result.stderr, re.M), result.stderr
+    assert re.search(r"^pysym: \S+: was recorded on a pdp11, .* native stacks", result.stderr, re.M), result.stderr
     assert ";Work.level0_0 (part0.py:1);Work.level1_0 (part1.py:11) 100\n" in result.stdout, result.stdout
     text = pysym(trace, "-f", "summary").stdout
     assert re.search(r"machine_unknown +100\.00 % +100\n", text), text
