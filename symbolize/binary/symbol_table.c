@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several symbols may name one address: aliases, versions, labels. Shown is one that
- * people write: a function before a label, what is visible outside before what is
- * not, few leading underscores, then whatever makes the choice the same everywhere.
- * Where functions overlap, the narrowest that holds the address is meant. A symbol
- * without a size (hand-written assembler) reaches to the next one, and counts only
- * where no symbol with a size does.
+ * Chooses a symbol for an address. Several may have it: aliases, versions, labels. The
+ * one that people are most likely to write is shown: functions before labels, global
+ * symbols before local ones, those with few leading underscores, then an arbitrary but
+ * fixed choice. If functions overlap, the narrowest one that contains the address wins.
+ * A symbol without a size (hand-written assembler) extends to the next one, and is used
+ * only where no symbol with a size is.
  */
 #include "symbolize/binary/symbol_table.h"
 

@@ -49,7 +49,7 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
     struct emit_sample shown;
     bool passes = true;
 
-    if (sample_filter_is_asked(&p->filter))
+    if (sample_filter_is_enabled(&p->filter))
         TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, p->file.start_ns, &passes));
     if (!passes)
         return NULL;

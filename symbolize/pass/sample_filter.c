@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filters, and their answers for the epoch at hand. To add one: a function, and a row in `rows`. */
+/* The filters, and their answers for the current epoch. To add a filter, write a function and a row in `rows`. */
 #include "symbolize/pass/sample_filter.h"
 
 /* ---- the filters ---- */
@@ -13,7 +13,7 @@ static bool is_listed(const struct option_numbers *ids, uint32_t id)
     return false;
 }
 
-static bool pid_is_asked(const struct sample_filter_options *o)
+static bool pid_is_enabled(const struct sample_filter_options *o)
 {
     return o->pids.count;
 }
@@ -23,7 +23,7 @@ static enum sample_filter_answer pid_passes(const struct sample_filter_options *
     return is_listed(&o->pids, v->epoch->processes.data[v->process].def.tgid) ? FILTER_YES : FILTER_NO;
 }
 
-static bool tid_is_asked(const struct sample_filter_options *o)
+static bool tid_is_enabled(const struct sample_filter_options *o)
 {
     return o->tids.count;
 }
@@ -33,7 +33,7 @@ static enum sample_filter_answer tid_passes(const struct sample_filter_options *
     return is_listed(&o->tids, v->epoch->threads.data[v->thread].def.tid) ? FILTER_YES : FILTER_NO;
 }
 
-static bool time_is_asked(const struct sample_filter_options *o)
+static bool time_is_enabled(const struct sample_filter_options *o)
 {
     return o->from_ns || o->to_ns != UINT64_MAX;
 }
@@ -43,7 +43,7 @@ static enum sample_filter_answer time_passes(const struct sample_filter_options 
     return v->since_start_ns >= o->from_ns && v->since_start_ns < o->to_ns ? FILTER_YES : FILTER_NO;
 }
 
-static bool gil_is_asked(const struct sample_filter_options *o)
+static bool gil_is_enabled(const struct sample_filter_options *o)
 {
     return o->gil;
 }
@@ -57,10 +57,10 @@ static enum sample_filter_answer gil_passes(const struct sample_filter_options *
 }
 
 static const struct sample_filter_row rows[] = {
-    {"--pid", FILTER_PROCESS, pid_is_asked, pid_passes, NULL},
-    {"--tid", FILTER_THREAD, tid_is_asked, tid_passes, NULL},
-    {"--time", FILTER_SAMPLE, time_is_asked, time_passes, NULL},
-    {"--gil", FILTER_SAMPLE, gil_is_asked, gil_passes, "the trace does not say which thread held the GIL"},
+    {"--pid", FILTER_PROCESS, pid_is_enabled, pid_passes, NULL},
+    {"--tid", FILTER_THREAD, tid_is_enabled, tid_passes, NULL},
+    {"--time", FILTER_SAMPLE, time_is_enabled, time_passes, NULL},
+    {"--gil", FILTER_SAMPLE, gil_is_enabled, gil_passes, "the trace does not say which thread held the GIL"},
 };
 
 /* ---- evaluating them ---- */
@@ -70,11 +70,11 @@ struct error *sample_filter_init(struct sample_filter *f, const struct sample_fi
     *f = (struct sample_filter){.options = options};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct sample_filter_row *row = &rows[i];
-        if (!row->is_asked(options))
+        if (!row->is_enabled(options))
             continue;
-        if (!VEC_PUSH(&f->asked[row->subject], ((struct sample_filter_asked){.row = row})))
+        if (!VEC_PUSH(&f->enabled[row->subject], ((struct sample_filter_enabled){.row = row})))
             return error_no_memory();
-        f->is_asked = true;
+        f->is_enabled = true;
     }
     return NULL;
 }
@@ -82,7 +82,7 @@ struct error *sample_filter_init(struct sample_filter *f, const struct sample_fi
 void sample_filter_deinit(struct sample_filter *f)
 {
     for (int i = 0; i < FILTER_SUBJECTS; i++)
-        VEC_DEINIT(&f->asked[i]);
+        VEC_DEINIT(&f->enabled[i]);
     for (int i = 0; i < FILTER_SAMPLE; i++)
         VEC_DEINIT(&f->answers[i]);
 }
@@ -93,11 +93,11 @@ static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter
 {
     enum sample_filter_answer answer = FILTER_YES;
 
-    for (size_t i = 0; i < f->asked[subject].count && answer == FILTER_YES; i++) {
-        struct sample_filter_asked *asked = &f->asked[subject].data[i];
-        answer = asked->row->passes(f->options, v);
-        asked->known_count += answer != FILTER_UNKNOWN;
-        asked->unknown_count += answer == FILTER_UNKNOWN;
+    for (size_t i = 0; i < f->enabled[subject].count && answer == FILTER_YES; i++) {
+        struct sample_filter_enabled *enabled = &f->enabled[subject].data[i];
+        answer = enabled->row->passes(f->options, v);
+        enabled->known_count += answer != FILTER_UNKNOWN;
+        enabled->unknown_count += answer == FILTER_UNKNOWN;
     }
     return answer;
 }
@@ -106,7 +106,7 @@ static enum sample_filter_answer ask(struct sample_filter *f, enum sample_filter
 static struct error *ask_once(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id,
                               const struct sample_filter_view *v, bool *passes)
 {
-    if (!f->asked[subject].count)
+    if (!f->enabled[subject].count)
         return NULL;
     if (!VEC_EXTEND_ZERO(&f->answers[subject], (size_t)id + 1))
         return error_no_memory();
@@ -131,7 +131,7 @@ struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *
     TRY(ask_once(f, FILTER_THREAD, v.thread, &v, passes));
     TRY(ask_once(f, FILTER_EVENT, v.event, &v, passes));
     TRY(ask_once(f, FILTER_LABELS, v.label_set, &v, passes));
-    if (*passes && f->asked[FILTER_SAMPLE].count) {
+    if (*passes && f->enabled[FILTER_SAMPLE].count) {
         v.sample = sample;
         v.since_start_ns = sample->time_ns > start_ns ? sample->time_ns - start_ns : 0;
         *passes = ask(f, FILTER_SAMPLE, &v) == FILTER_YES;
@@ -157,10 +157,10 @@ void sample_filter_end_epoch(struct sample_filter *f)
 struct error *sample_filter_check(const struct sample_filter *f)
 {
     for (int subject = 0; subject < FILTER_SUBJECTS; subject++) {
-        for (size_t i = 0; i < f->asked[subject].count; i++) {
-            const struct sample_filter_asked *asked = &f->asked[subject].data[i];
-            if (asked->unknown_count && !asked->known_count)
-                return error_create(ERROR_UNSUPPORTED, "%s: %s", asked->row->option, asked->row->unknown);
+        for (size_t i = 0; i < f->enabled[subject].count; i++) {
+            const struct sample_filter_enabled *enabled = &f->enabled[subject].data[i];
+            if (enabled->unknown_count && !enabled->known_count)
+                return error_create(ERROR_UNSUPPORTED, "%s: %s", enabled->row->option, enabled->row->unknown);
         }
     }
     return NULL;

@@ -52,21 +52,21 @@ struct sample_filter_view {
 struct sample_filter_row {
     const char *option;
     enum sample_filter_subject subject;
-    bool (*is_asked)(const struct sample_filter_options *o);
+    bool (*is_enabled)(const struct sample_filter_options *o);
     enum sample_filter_answer (*passes)(const struct sample_filter_options *o, const struct sample_filter_view *v);
     const char *unknown; /* the error text when every answer was FILTER_UNKNOWN; NULL if that cannot be */
 };
 
 /* A filter that the options select, and how often its answer was known. */
-struct sample_filter_asked {
+struct sample_filter_enabled {
     const struct sample_filter_row *row;
     uint64_t known_count, unknown_count;
 };
 
 struct sample_filter {
     const struct sample_filter_options *options;
-    bool is_asked; /* any option selects a filter */
-    VEC(struct sample_filter_asked) asked[FILTER_SUBJECTS];
+    bool is_enabled; /* any option selects a filter */
+    VEC(struct sample_filter_enabled) enabled[FILTER_SUBJECTS];
     VEC(uint8_t) answers[FILTER_SAMPLE]; /* by subject and its id in the epoch: enum sample_filter_answer */
 };
 
@@ -77,9 +77,9 @@ void sample_filter_deinit(struct sample_filter *f);
 struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
                                    const struct trace_sample *sample, uint64_t start_ns, bool *passes);
 /* False if every sample passes, so that there is no need to call sample_filter_sample(). */
-static inline bool sample_filter_is_asked(const struct sample_filter *f)
+static inline bool sample_filter_is_enabled(const struct sample_filter *f)
 {
-    return f->is_asked;
+    return f->is_enabled;
 }
 /* Call after a record was loaded into the epoch: forgets the answers that it may have changed. */
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec);

@@ -159,8 +159,8 @@ static bool only_machinery(const struct merge_native *native, uint32_t count)
 }
 
 /*
- * At its end the eval loop takes its frame out of the chain and then has the result checked, where the stack may be
- * four frames deeper: _Py_CheckFunctionResult, PyErr_Occurred by way of the PLT, and what that calls likewise.
+ * At its end the eval loop takes its frame out of the chain and then calls _Py_CheckFunctionResult, which calls
+ * PyErr_Occurred by way of the PLT, and so on: the stack may get four frames deeper.
  */
 enum { HALF_FRAMES = 5 };
 
@@ -256,7 +256,7 @@ static bool check_join(const struct merge_input *in, struct merge_output *out)
     return true;
 }
 
-/* The module that a hidden frame counts for; a trampoline's is that of the eval frame it called. */
+/* The module that a hidden frame belongs to; for a trampoline, the module of the eval frame that it called. */
 static uint32_t hidden_module(const struct merge_input *in, uint32_t i)
 {
     return in->native[in->native[i].module == MERGE_NO_MODULE && i + 1 < in->native_count ? i + 1 : i].module;
@@ -268,7 +268,7 @@ static bool adjoins(const struct merge_input *in, const struct merge_slot *shown
     return !shown[neighbour].count && shown[i].count && in->native[i].module == hidden_module(in, neighbour);
 }
 
-/* Joined frames are hidden, and call machinery that adjoins them; a chain of it counts as one. */
+/* Hides joined frames and the call machinery that adjoins them, directly or through other call machinery. */
 static void hide_joined(const struct merge_input *in, struct merge_output *out)
 {
     struct merge_slot *shown = out->native.data;
@@ -292,7 +292,7 @@ static void hide_joined(const struct merge_input *in, struct merge_output *out)
     }
 }
 
-/* Those of activations without a run, and those that have called nothing yet or have returned. */
+/* Hides the trampolines that are left: those of activations without a run, before their call, or after it returned. */
 static void hide_trampolines(const struct merge_input *in, struct merge_output *out)
 {
     struct merge_slot *shown = out->native.data;
@@ -319,7 +319,7 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
         return true;
     if (out->joined_count)
         hide_joined(in, out);
-    /* Without Python frames their names are all there is, unless there truly are none. */
+    /* Without Python frames the names of trampolines are all that is known, unless the Python stack is really empty. */
     if (in->python_count || in->python_end == LOSS_complete)
         hide_trampolines(in, out);
     return true;
@@ -386,8 +386,10 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
 
     size_t run_count = out->joins.count;
     bool has_mark = python_mark(in, &mark);
-    /* The mark stands before the outermost run, wherever that is: at the very outside unless it is joined. */
-    /* If the inner frames are missing, the mark stands in their place. */
+    /*
+     * The mark stands before the outermost run: at the outer end of the stack, unless that run is joined. If the inner
+     * frames are missing, the mark stands in their place.
+     */
     bool mark_inside = has_mark && in->python_end == LOSS_python_changed;
     has_mark = has_mark && !mark_inside;
     bool mark_outside = has_mark && (!run_count || !out->joins.data[0].native);
@@ -404,7 +406,10 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
             continue;
         if (!run && has_mark)
             put(out, mark, 0);
-        /* Its runs, and those that follow without a frame of their own: above what comes next. */
+        /*
+         * Put the runs of this frame, and the following runs that are not joined: they stand above the next native
+         * frame.
+         */
         do
             put_run(out, run++);
         while (run < run_count && (!out->joins.data[run].native || out->joins.data[run].native == i + 1));

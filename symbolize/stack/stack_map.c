@@ -8,7 +8,7 @@ struct error *stack_map_init(struct stack_map *map, struct model *model, const s
 {
     *map = (struct stack_map){.model = model, .options = options};
     for (const struct stack_rule *rule = rules; rule->option; rule++) {
-        if (!rule->is_asked(options))
+        if (!rule->is_enabled(options))
             continue;
         if (!(rule->frame ? VEC_PUSH(&map->frame_rules, rule) : VEC_PUSH(&map->list_rules, rule)))
             return error_no_memory();

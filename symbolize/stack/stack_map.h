@@ -34,7 +34,7 @@ struct stack_list {
 
 struct stack_rule {
     const char *option;
-    bool (*is_asked)(const struct stack_map_options *o);
+    bool (*is_enabled)(const struct stack_map_options *o);
     /* A row has one of the two. `frame` gives the frame that is shown instead; STACK_MAP_NO_FRAME: leave it out. */
     struct error *(*frame)(struct model *m, uint32_t frame, uint32_t *shown);
     /* Changes the list in place. Sets *kept, which is true before, to false to drop the stack with its samples. */

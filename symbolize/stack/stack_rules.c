@@ -12,7 +12,7 @@ static struct error *change(struct model *m, const struct model_frame *frame, ui
     return *shown == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-static bool function_is_asked(const struct stack_map_options *o)
+static bool function_is_enabled(const struct stack_map_options *o)
 {
     return o->by_function;
 }
@@ -27,7 +27,7 @@ static struct error *merge_lines(struct model *m, uint32_t frame, uint32_t *show
     return change(m, &f, shown);
 }
 
-static bool nolineno_is_asked(const struct stack_map_options *o)
+static bool nolineno_is_enabled(const struct stack_map_options *o)
 {
     return o->no_lines;
 }
@@ -40,7 +40,7 @@ static struct error *drop_lines(struct model *m, uint32_t frame, uint32_t *shown
     return change(m, &f, shown);
 }
 
-static bool labels_are_asked(const struct stack_map_options *o)
+static bool labels_are_enabled(const struct stack_map_options *o)
 {
     return o->labels || o->interpreters;
 }
@@ -80,8 +80,8 @@ static struct error *put_labels(struct model *m, const struct stack_map_options 
 }
 
 const struct stack_rule stack_rules[] = {
-    {.option = "--function", .is_asked = function_is_asked, .frame = merge_lines},
-    {.option = "--nolineno", .is_asked = nolineno_is_asked, .frame = drop_lines},
-    {.option = "--labels, --threads", .is_asked = labels_are_asked, .stack = put_labels, .by_labels = true},
+    {.option = "--function", .is_enabled = function_is_enabled, .frame = merge_lines},
+    {.option = "--nolineno", .is_enabled = nolineno_is_enabled, .frame = drop_lines},
+    {.option = "--labels, --threads", .is_enabled = labels_are_enabled, .stack = put_labels, .by_labels = true},
     {0},
 };

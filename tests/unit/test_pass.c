@@ -38,19 +38,19 @@ static void test_filters_of_threads(void **state)
         struct sample_filter f;
         *list = (struct option_numbers){.data = numbers, .count = 2};
         OK(sample_filter_init(&f, &options));
-        assert_int_equal(f.asked[subject].count, 1);
+        assert_int_equal(f.enabled[subject].count, 1);
         for (int i = 0; i < 3; i++) {
             assert_false(passes(&s, &f, (struct trace_sample){.thread = 1}));
             assert_true(passes(&s, &f, (struct trace_sample){.thread = 2}));
         }
         /* Asked once for each of the two; again when a name changes, and in the next epoch. */
-        assert_int_equal(f.asked[subject].data[0].known_count, 2);
+        assert_int_equal(f.enabled[subject].data[0].known_count, 2);
         sample_filter_record(&f, &(struct trace_record){.type = tid ? TRACE_thread_name : TRACE_process_name});
         assert_true(passes(&s, &f, (struct trace_sample){.thread = 2}));
-        assert_int_equal(f.asked[subject].data[0].known_count, 3);
+        assert_int_equal(f.enabled[subject].data[0].known_count, 3);
         sample_filter_end_epoch(&f);
         assert_false(passes(&s, &f, (struct trace_sample){.thread = 1}));
-        assert_int_equal(f.asked[subject].data[0].known_count, 4);
+        assert_int_equal(f.enabled[subject].data[0].known_count, 4);
         assert_null(sample_filter_check(&f));
         sample_filter_deinit(&f);
     }

@@ -164,8 +164,8 @@ static struct error *root_at_work(struct model *m, const struct stack_map_option
 
 static void test_hidden_and_dropped(void **state)
 {
-    static const struct stack_rule rules[] = {{.option = "--hide", .is_asked = always, .frame = hide_helpers},
-                                              {.option = "--root", .is_asked = always, .stack = root_at_work},
+    static const struct stack_rule rules[] = {{.option = "--hide", .is_enabled = always, .frame = hide_helpers},
+                                              {.option = "--root", .is_enabled = always, .stack = root_at_work},
                                               {0}};
     const struct stack_map_options none = {0};
     struct model m = {0};
