@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the processes in question are sampled: those of a command name, or in a cgroup. The sampler does not
- * know the others, and gives up a tick of theirs after one look into a table.
+ * The filters --comm and --cgroup: only processes with one of the command names, or in one of the cgroups, are sampled.
+ * The sampler is not configured for the others, so their ticks cost it one failed table lookup.
  */
 #ifndef CAPTURE_PROCESS_FILTER_H
 #define CAPTURE_PROCESS_FILTER_H
@@ -18,19 +18,19 @@ struct filter {
 };
 void filter_deinit(struct filter *f);
 bool filter_is_empty(const struct filter *f);
-/* "NAME,NAME": of these one must be the process's. */
+/* Adds the names of a list "NAME,NAME": the process must have one of them. An empty name is a usage error. */
 struct error *filter_add_comms(struct filter *f, const char *list);
 /*
- * "PATH,PATH": of these one must be the process's cgroup or above it. A path under the place where the unified
- * hierarchy is mounted, or one within the hierarchy, as /proc/PID/cgroup has it.
+ * Adds the cgroups of a list "PATH,PATH": the process must be in one of them or below. A path either begins with the
+ * mount point of the unified hierarchy, or is a path in the hierarchy as /proc/PID/cgroup shows it.
  */
 struct error *filter_add_cgroups(struct filter *f, const char *list);
-/* The same with the text of a mountinfo file, which says where that is. */
+/* The same, with the text of a mountinfo file, from which the mount point is taken. For tests. */
 struct error *filter_add_cgroups_by(struct filter *f, const char *list, const char *mountinfo);
 
-/* `cgroup` may be NULL: not known. */
+/* Whether a process with this name and cgroup passes. `cgroup` may be NULL when it is unknown. */
 bool filter_matches(const struct filter *f, const char *comm, const char *cgroup);
-/* The same for a process as it is now; an empty filter lets all pass without looking. */
+/* The same for a running process; reads its cgroup from /proc. An empty filter passes every process without reading. */
 bool filter_passes(const struct filter *f, uint32_t tgid, const char *comm);
 
 #endif

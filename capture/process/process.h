@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process: an address space, from its fork or exec to its end. Here is what it is: identity,
- * names, mappings, interpreter. What others remember of a process they keep in tables of their
- * own, by its slot.
+ * A process: an address space, from its fork or exec to its end. struct process holds its
+ * identity, names, mappings and interpreter. Other parts of pycap keep their own data about a
+ * process in arrays of their own, indexed by its slot.
  */
 #ifndef CAPTURE_PROCESS_PROCESS_H
 #define CAPTURE_PROCESS_PROCESS_H
@@ -21,25 +21,25 @@ struct thread {
     uint32_t tid;
     uint32_t index; /* among its process's threads, until they are forgotten */
     char name[17];
-    uint64_t handle;   /* its pthread handle; 0: Python does not know it */
+    uint64_t handle;   /* its pthread handle; 0: it is no Python thread, as far as is known */
     char *python_name; /* NULL: unknown */
-    uint64_t name_due_ns; /* when to look for it again */
+    uint64_t name_due_ns; /* when to read python_name again */
     uint32_t name_wait_ms;
 };
 
 struct process {
-    uint32_t slot; /* its number in owners' tables, from 0; another process gets it when this one is dropped */
+    uint32_t slot; /* its index in arrays by process, from 0; reused once this process is dropped */
     uint32_t tgid, parent_tgid, ns_tgid;
     uint64_t start_boottime_ns; /* 0: not known yet */
     uint64_t exec_generation;
-    bool bound;                 /* the two above come from a sample */
+    bool bound;                 /* the two members above come from a sample */
     char comm[17];
     char *exe;
-    bool in_scope;              /* among those asked for: all, or by number, or a child */
-    bool passes;                /* the filter, when last looked */
-    bool selected;              /* both: to be sampled if it is Python */
-    bool forbidden;             /* /proc does not show its mappings: those it had at the start are not known */
-    bool leader_exited;         /* its first thread is gone; others may run */
+    bool in_scope;              /* the user asked for it: by pid, as a child, or by asking for the whole host */
+    bool passes;                /* it passed the filter when that was last applied */
+    bool selected;              /* in_scope and passes: sampled if it is Python */
+    bool forbidden;             /* its mappings may not be read: those from before the capture are unknown */
+    bool leader_exited;         /* its first thread has ended; others may still run */
     uint64_t ended_ns;          /* 0: it lives */
     struct code_mappings mappings;   /* executable ones as they are now */
     struct map thread_index;      /* tid -> index */
@@ -50,31 +50,32 @@ struct process {
     bool glibc;
     bool switches_stacks;       /* greenlet is mapped */
     struct py_name_hints name_hints;
-    struct py_asyncio asyncio;  /* of the module _asyncio, wherever it is */
-    bool configured;            /* the sampler has it */
-    bool counted;               /* among the Python processes */
-    uint64_t since_ns;          /* its fork or exec; 0: it was there already */
-    uint64_t python_since_ns;   /* its interpreter was mapped; 0: it was there already */
+    struct py_asyncio asyncio;  /* of the module _asyncio: a library of its own, or part of the interpreter */
+    bool configured;            /* the sampler is configured for it */
+    bool counted;               /* it is counted as a Python process */
+    uint64_t since_ns;          /* when it forked or called exec; 0: before the capture began */
+    uint64_t python_since_ns;   /* when its interpreter was mapped; 0: before the capture began */
 };
 
-/* Made and dropped by the table of processes. */
+/* Frees a process. Only the table of processes (process_table.c) creates and frees them. */
 void process_destroy(struct process *p);
+/* Sets in_scope and passes, and from them selected. */
 void process_select(struct process *p, bool in_scope, bool passes);
-/* The thread; made on first sight. Valid until the next one is made. NULL: out of memory. */
+/* Returns the thread; adds it on the first call. Valid until the next thread is added. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);
-/* NULL: not met yet. */
+/* Returns the thread, or NULL when it was not seen yet. */
 struct thread *process_find_thread(struct process *p, uint32_t tid);
 void process_forget_threads(struct process *p);
 /* Whether the process has an interpreter whose frames can be walked. */
 bool process_has_python(const struct process *p);
 /*
- * Where the process's interpreter has what the frame walk begins with, written over those members of `out`; false when it
- * has no interpreter that can be walked.
+ * Sets the members of `out` from which the frame walk begins: addresses in the process's interpreter. Leaves the others
+ * as they are. Returns false when the process has no interpreter that can be walked.
  */
 bool process_python(const struct process *p, struct wire_process *out);
 /*
- * The path of an executable mapping whose file could not be opened, so that nobody knows what it is; NULL where there is
- * no such mapping. Only where they were looked at: in processes that are selected.
+ * Returns the path of an executable mapping whose file could not be opened, so that it may or may not be an
+ * interpreter; NULL when there is no such mapping. Mappings are inspected only in processes that are selected.
  */
 const char *process_unopened(const struct process *p);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sampler is told of processes: where the interpreter is and how its frames are
- * walked, the flags that its libraries bring, and the mappings for unwinding.
+ * Configures the sampler for each process: where its interpreter is and how to walk its
+ * frames, flags that follow from its libraries, and its mappings for unwinding.
  */
 #ifndef CAPTURE_PROCESS_PROCESS_SAMPLING_H
 #define CAPTURE_PROCESS_PROCESS_SAMPLING_H
@@ -14,42 +14,45 @@
 #include "capture/process/process.h"
 #include "capture/sampler/sampler.h"
 
-/* Where the sampler has the mappings of a process. */
+/* Where the mappings of a process are in the sampler's array. */
 struct sampled_mappings {
-    struct process *process; /* NULL: there is no such process */
-    bool changed;            /* since they were laid */
+    struct process *process; /* NULL: no process has this slot */
+    bool changed;            /* since they were copied there */
     uint32_t start, count;   /* in the sampler's array */
 };
 
-/* Both pointers are borrowed and may be NULL: there is no sampler, or it has no unwind tables. */
+/* `sampler` and `tables` are borrowed. Each may be NULL: no sampler runs, or it does not unwind with tables. */
 struct process_sampling {
     struct sampler *sampler;
     struct tables *tables;
-    struct wire_mapping *wire_mappings; /* the sampler's, NULL without tables */
-    struct extents space;               /* in it */
+    struct wire_mapping *wire_mappings; /* the sampler's array, NULL without tables */
+    struct extents space;               /* of that array: which parts are in use */
     VEC(struct sampled_mappings) mappings; /* by slot */
     VEC(uint32_t) changed;                 /* slots */
     uint32_t python_count;  /* Python processes that are sampled now */
-    uint64_t python_ever;   /* and ever */
-    uint64_t late_ticks;    /* of Python processes, before they were known */
+    uint64_t python_ever;   /* Python processes that were ever sampled */
+    uint64_t late_ticks;    /* ticks of Python processes that came before the process was configured */
 };
 struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables);
 void process_sampling_deinit(struct process_sampling *s);
 
 /*
- * Hands the process to the sampler, as far as it is known. One that is not selected is left out; without a sampler it is
- * only counted.
+ * Configures the sampler for a process, with what is known about it so far. Does nothing for a process that is not
+ * selected. Without a sampler it only counts the process.
  */
 struct error *process_sampling_configure(struct process_sampling *s, struct process *p);
-/* Not sampled any more: the filter leaves it out now. */
+/* Stops sampling a process that the filter no longer passes. */
 void process_sampling_stop(struct process_sampling *s, struct process *p);
-/* Not sampled, and dropped after this: its slot will be another's. */
+/* Stops sampling a process that is about to be dropped; another process will get its slot. */
 void process_sampling_drop(struct process_sampling *s, struct process *p, uint64_t time_ns);
-/* Drops what the sampler handed on to this number by itself: at a fork, before it is known whether the child is sampled. */
+/*
+ * Removes the configuration that the sampler copied by itself from parent to child at a fork. Used when the child turns
+ * out not to be sampled.
+ */
 void process_sampling_disinherit(struct process_sampling *s, uint32_t tgid);
-/* A mapping has changed: the sampler's copy is laid anew by process_sampling_publish(). */
+/* Marks the mappings of a process as changed: process_sampling_publish() will update the sampler's copy. */
 struct error *process_sampling_changed(struct process_sampling *s, struct process *p);
-/* Lays the mappings that have changed. Call when all that has come is applied. */
+/* Updates the sampler's copy of all mappings marked as changed. Call once all pending events are applied. */
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns);
 
 #endif

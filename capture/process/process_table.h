@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of processes: who is there, by number, and what each has mapped. It is kept by
- * processes.c, which applies events to it, and filled from /proc by processes_proc.c; both
- * tell the sampler through it.
+ * The table of processes, by pid, with the code that each has mapped. processes.c keeps it
+ * up to date from events; processes_proc.c fills it from /proc. Whatever changes here is
+ * passed on to the sampler (process_sampling.h).
  */
 #ifndef CAPTURE_PROCESS_PROCESS_TABLE_H
 #define CAPTURE_PROCESS_PROCESS_TABLE_H
@@ -18,17 +18,17 @@
 #include "formats/base/vec.h"
 
 struct processes_options {
-    struct sampler *sampler; /* NULL: only look, configure nothing (pycap info) */
+    struct sampler *sampler; /* NULL: configure nothing, only keep the table (pycap info) */
     struct tables *tables;   /* NULL: no unwind tables */
-    bool whole_host;         /* every Python process; else those selected */
-    bool follow;             /* children of selected processes too */
-    bool include_non_python; /* processes without an interpreter that can be walked, too */
-    const struct filter *filter; /* NULL: all pass */
+    bool whole_host;         /* select every Python process; else only those asked for */
+    bool follow;             /* select the children of selected processes, too */
+    bool include_non_python; /* select processes without an interpreter that can be walked, too */
+    const struct filter *filter; /* NULL: every process passes */
 };
 
 /*
- * Callbacks for owners of notes by slot. `ended` comes before a process is dropped (its end, or an exec), and its slot given
- * to another; `threads_forgotten` before its threads are numbered anew. NULL where nothing is to be called.
+ * Callbacks for those who keep data about processes by slot. `ended` is called before a process is dropped (it exited
+ * or called exec) and its slot is reused; `threads_forgotten` before its threads are numbered anew. Each may be NULL.
  */
 struct processes_events {
     void (*mapped)(void *ctx, struct process *p, struct code_mapping *m);
@@ -41,12 +41,12 @@ struct processes_events {
 struct processes_counts {
     uint32_t python;      /* configured now */
     uint64_t seen_python; /* ever */
-    uint64_t refused;     /* interpreters that cannot be served */
-    uint64_t gone;        /* vanished while being read */
-    uint64_t forbidden;   /* selected ones whose mappings may not be read */
+    uint64_t refused;     /* interpreters of a version or build that cannot be walked */
+    uint64_t gone;        /* processes that ended while they were being read */
+    uint64_t forbidden;   /* selected processes whose mappings may not be read */
     uint64_t lost;        /* side-band events the kernel dropped */
-    uint64_t late_ticks;  /* of Python processes, before they were known */
-    uint64_t loaded_ns;   /* when a process that is sampled last mapped code */
+    uint64_t late_ticks;  /* ticks of Python processes that came before the process was configured */
+    uint64_t loaded_ns;   /* when a sampled process last mapped code */
 };
 
 struct processes {
@@ -56,38 +56,40 @@ struct processes {
     struct process_sampling sampling;
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
-    uint32_t slot_count;       /* slots that were ever given */
+    uint32_t slot_count;       /* slots in use or in free_slots */
     VEC(uint32_t) free_slots;
-    struct processes_counts counts; /* those of `sampling` aside */
-    uint64_t filtered_ns; /* when all were last held against the filter */
-    bool missed;          /* events were lost since /proc was read */
+    struct processes_counts counts; /* without those that `sampling` keeps */
+    uint64_t filtered_ns; /* when the filter was last applied to all processes */
+    bool missed;          /* events were lost since /proc was last read */
 };
 struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out);
 void processes_destroy(struct processes *p);
 void processes_set_events(struct processes *p, const struct processes_events *events);
 struct processes_counts processes_counts(const struct processes *p);
 
-/* NULL: there is none with this number. */
+/* Returns the process with this pid, or NULL when the table has none. */
 struct process *processes_find(struct processes *p, uint32_t tgid);
-/* All processes, for iteration: NULL at the end. Those that have ended a moment ago are among them. */
+/*
+ * Iterates over all processes, those that ended a moment ago included. Start with *cursor 0; returns NULL at the end.
+ */
 struct process *processes_next(struct processes *p, uint32_t *cursor);
 /*
- * A new process in place of the one that was known under the number, which ends. It is known by number and time only;
- * `*out` belongs to the table.
+ * Adds a process under this pid, and drops the one that had the pid before. Only pid and time are known of the new one.
+ * The table owns `*out`.
  */
 struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out);
 /* Takes a process out of the table, and frees it. */
 void processes_drop(struct processes *p, struct process *process, uint64_t time_ns);
 /*
- * Adds a copy of a mapping unless it is there: both /proc and the side-band report it. Looks at what is mapped, and at
- * whether that makes the process one to sample.
+ * Adds a copy of a mapping, unless the process has it already (both /proc and the side-band report it). Inspects the
+ * mapped file, and configures the sampler when the file turns out to be an interpreter.
  */
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);
-/* Looks at the mappings of a process that were not looked at, since it was not selected. */
+/* Inspects the mapped files of a process that has just become selected; until then nobody looked at them. */
 struct error *processes_look(struct processes *p, struct process *process);
-/* Whether samples of the process belong into the trace: it is selected, and Python or of interest anyway. */
+/* Whether samples of the process are recorded: it is selected, and it is Python or include_non_python is set. */
 bool processes_wants(const struct processes *p, const struct process *process);
-/* See process_sampling_configure(). Call when a sample came of a process that is not `configured`. */
+/* See process_sampling_configure(). Call when a sample arrives of a process that is not `configured`. */
 struct error *processes_configure(struct processes *p, struct process *process);
 
 #endif

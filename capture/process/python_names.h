@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample says beside its stack in Python's words: the thread's name, read from the running process, and the
- * sample's labels.
+ * Names that Python gives: the name of a thread (threading.Thread), read from the running process, and the labels of a
+ * sample, such as the asyncio task that runs.
  */
 #ifndef CAPTURE_PROCESS_PYTHON_NAMES_H
 #define CAPTURE_PROCESS_PYTHON_NAMES_H
@@ -21,11 +21,14 @@ struct python_names {
 void python_names_deinit(struct python_names *n);
 
 /*
- * Looks for the name of a sampled thread when it is first met, then now and then, less and less often: threads are
- * named late, and renamed. True when t->python_name has changed.
+ * Reads the name of a sampled thread from its process when the thread is first seen, and again at growing intervals,
+ * since programs name and rename threads late. Returns true when t->python_name has changed.
  */
 bool python_names_thread(struct python_names *n, struct process *p, struct thread *t, const struct wire_sample *m);
-/* The id of the sample's label set; 0 when it has no labels. `task` are its m->task_len_bytes. */
+/*
+ * Writes the sample's labels and returns the id of the set; 0 when it has none. `task` holds the m->task_len_bytes
+ * bytes that the sampler copied of the name of the running asyncio task.
+ */
 uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
                              const struct wire_sample *m, const uint8_t *task);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contents of code objects that were met, each kept once, whichever process it
- * came from. BPF sends raw bytes at first sight; what was cut there or could not be
- * read is completed from the live process, if the object still has the same
- * fingerprint afterwards.
+ * The contents of the code objects seen so far (name, file, line table). Equal contents
+ * are kept once, whichever process they came from. BPF sends the raw bytes when it first
+ * meets a code object. What it had to cut or could not read is completed from the live
+ * process, and used only if the object still has the same fingerprint afterwards.
  */
 #ifndef CAPTURE_TRACE_CODES_H
 #define CAPTURE_TRACE_CODES_H
@@ -19,28 +19,32 @@
 struct codes;
 struct error *codes_create(struct codes **out);
 void codes_destroy(struct codes *c);
+/* Returns the bytes of memory that are in use. */
 uint64_t codes_bytes(const struct codes *c);
-/* Forgets all; indexes of before mean nothing any more. */
+/* Forgets everything. Indexes returned before become invalid. */
 void codes_clear(struct codes *c);
 
 #define CODES_NONE UINT32_MAX
 
-/* From a message of the sampler. `*index` names the contents; CODES_NONE when nothing could be made of it. */
+/*
+ * Adds a code object from a message of the sampler. Stores the index of its contents in `*index`, or CODES_NONE when
+ * the message cannot be understood.
+ */
 struct error *codes_add_message(struct codes *c, const struct wire_code *message, uint32_t len_bytes,
                                 const struct py_layout *layout, uint64_t code_type, uint32_t *index);
 /*
- * From the live process, for a frame whose message was lost or whose page was not there: only when what lies at
- * `address` now has that fingerprint (0: whatever it has).
+ * Adds a code object read from the live process, for a frame whose message was lost or whose page was not resident.
+ * Stores CODES_NONE in `*index` unless the object at `address` has the given fingerprint (0: any will do).
  */
 struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
                              const struct py_layout *layout, uint64_t code_type, uint32_t *index);
 
-/* From a record that was read already, by its contents; its id does not count. */
+/* Adds the contents of a CODE record. The record's id is ignored. */
 struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index);
 
-/* The CODE record of some contents; borrowed, valid until the next codes_add_*(). */
+/* Fills `out` with the CODE record of the contents at `index`; borrowed, valid until the next codes_add_*(). */
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out);
-/* Where it stands in the trace: a place for the caller's note. */
+/* Where the contents were written in the trace. The caller reads and sets it; it starts as all zeros. */
 struct code_place {
     uint64_t epoch;
     uint32_t id;

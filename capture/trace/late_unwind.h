@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames of the samples that the sampler could not unwind itself: those that
- * fell on a module whose table had not been built, or on a mapping that it had not
- * been told of (a process's first milliseconds, a library just loaded). Such a sample
- * brings a copy of its stack; the sampler's own unwinder (bpf/native_unwind.h) runs
- * over it here, with the mappings as they were at that time, and with tables that are
- * built on the spot. The copy goes no further.
+ * Unwinds the native frames of samples that the sampler could not unwind itself: those
+ * that fell on a module whose table was not built yet, or on a mapping that the sampler
+ * did not know yet (a process's first milliseconds, a library just loaded). Such a sample
+ * carries a copy of its stack. The same unwinder that the sampler uses
+ * (bpf/native_unwind.h) runs over the copy here, with the mappings as they were at that
+ * time and with tables built on demand. The copy is not written to the trace.
  */
 #ifndef CAPTURE_TRACE_LATE_UNWIND_H
 #define CAPTURE_TRACE_LATE_UNWIND_H
@@ -28,7 +28,10 @@ struct late_unwind_result {
     uint32_t end; /* loss reason; LOSS_complete */
     uint64_t last_cfa;
 };
-/* `stack` are the sample's stack_len_bytes bytes from its stack pointer on. */
+/*
+ * Unwinds one sample. `stack` holds the sample->stack_len_bytes bytes that begin at its stack pointer. A stack that
+ * ends early is no error: out->end names the reason.
+ */
 struct error *late_unwind_run(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
                            const uint8_t *stack, struct late_unwind_result *out);
 

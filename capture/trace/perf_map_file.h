@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols of code that programs make at run time. By perf's convention a program that does writes them to
- * /tmp/perf-PID.map, a line "START SIZE name" each (hexadecimal), PID being its own idea of it. Such memory becomes a
- * module of its process in the trace, and the file's text a PERF_MAP record: at the end of each epoch, when the process
- * has ended, and at the end of the recording. The file is held open while the process lives: a mount namespace that ends
- * with it takes the file's place along.
+ * Symbols of code that programs generate at run time. By perf's convention such a program writes them to
+ * /tmp/perf-PID.map, one line "START SIZE name" per function (numbers in hexadecimal). PID is the pid in the program's
+ * own pid namespace. In the trace the anonymous memory of the process becomes a module, and the file's text becomes a
+ * PERF_MAP record, which is written at the end of each epoch, when the process has ended, and at the end of the
+ * recording. The file is held open while the process lives, because a mount namespace may end with its last process and
+ * the file cannot be opened any more then.
  */
 #ifndef CAPTURE_TRACE_PERF_MAP_FILE_H
 #define CAPTURE_TRACE_PERF_MAP_FILE_H
@@ -17,33 +18,34 @@
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"
 
-/* Of a text more than this is cut. */
+/* A longer file is cut to this size. */
 #define PERF_MAP_MAX_BYTES (UINT64_C(8) << 20)
 
-/* What is known of one process's file. */
+/* The perf map file of one process. */
 struct perf_map_file {
-    uint64_t epoch;    /* the module below was defined in it */
+    uint64_t epoch;      /* in which `module` was defined */
     uint32_t module;     /* id in the trace */
-    bool known;          /* the rest is */
-    uint64_t mount_namespace, root_device, root_inode; /* its root, to find it again by way of others */
-    uint32_t uid;        /* effective: whose file is believed */
-    uint64_t written_size, written_mtime_ns; /* of the file as it went into the trace last */
+    bool known;          /* the members below are set */
+    uint64_t mount_namespace, root_device, root_inode; /* of the process's root: another process may share it */
+    uint32_t uid;        /* effective user id of the process: a file of another user is not trusted */
+    uint64_t written_size, written_mtime_ns; /* of the file when it was last written into the trace */
     int fd;              /* the file, held open; -1: not held */
-    uint64_t try_ns;     /* when to look for it again, CLOCK_MONOTONIC */
-    uint32_t wait_ms;
+    uint64_t try_ns;     /* when to look for the file again, CLOCK_MONOTONIC */
+    uint32_t wait_ms;    /* how long to wait after the next failure */
 };
 
 void perf_map_file_init(struct perf_map_file *m);
 void perf_map_file_deinit(struct perf_map_file *m);
-/* Notes what is needed to find the table when the process is gone. Call early, while it lives. */
+/* Remembers the process's root and user, to find the file after the process has ended. Call early, while it lives. */
 void perf_map_file_remember_root(struct perf_map_file *m, const struct process *p);
-/* The module that stands for the anonymous memory of a process, in this epoch of the trace. */
+/* Returns the id of the module that stands for the process's anonymous memory, and defines it once per epoch. */
 uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, struct trace_writer *w, uint64_t epoch);
-/* Looks for the file of a process whose memory was met, unless it is held or was looked for a moment ago. */
+/* Opens the file and keeps it open, if samples fell into the process's generated code. Rate-limited by try_ns. */
 void perf_map_file_hold(struct perf_map_file *m, const struct process *p);
 /*
- * Puts the process's symbols into the trace if its memory was met in this epoch and the file is there, is its own and
- * has changed. `*cut`: it was too long.
+ * Writes the process's symbols into the trace, if samples fell into its generated code in this epoch, and if the file
+ * exists, can be trusted and has changed since it was last written. Sets `*cut` when the file was longer than
+ * PERF_MAP_MAX_BYTES. A missing file is no error.
  */
 struct error *perf_map_file_write(struct perf_map_file *m, const struct process *p, struct processes *all,
                                   struct trace_writer *w, uint64_t epoch, uint64_t time_ns, bool *cut);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of key and value that stand in each epoch of a trace as META records: how it was recorded. */
+/* How a trace was recorded: pairs of key and value, written into each epoch as META records. */
 #ifndef CAPTURE_TRACE_SETTINGS_LIST_H
 #define CAPTURE_TRACE_SETTINGS_LIST_H
 
@@ -13,7 +13,7 @@ struct settings {
         char *value;     /* owned */
     }) list;
 };
-/* Adds a copy of `value`, as long as it may be. */
+/* Adds a copy of `value`, of any length. `key` is not copied. */
 struct error *settings_add(struct settings *s, const char *key, const char *value);
 void settings_deinit(struct settings *s);
 

@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ids of stacks in this epoch of the trace; frames that are new there are defined. Most samples have stacks that were
- * met before, and cost one look into a table.
+ * Finds the ids of a sample's stacks in this epoch of the trace, and writes the frames and stacks that are new there.
+ * Most samples have a stack that was seen before; those cost one table lookup.
  */
 #ifndef CAPTURE_TRACE_STACKS_H
 #define CAPTURE_TRACE_STACKS_H
 
 #include "capture/trace/trace_parts.h"
 
-/* The contents of a code object of the process, from a message of the sampler. */
+/* Remembers the contents of a code object of the process, as the sampler sent them. */
 struct error *stacks_learn_code(struct trace_builder *b, struct process_note *n, const struct wire_code *message,
                                 uint32_t len_bytes);
-/* Splits the sampler's entries into frames (b->entries, innermost first) and runs (b->runs, outermost first). */
+/*
+ * Splits the sampler's entries into frames (b->entries, innermost first) and interpreter runs (b->runs, outermost
+ * first). Returns the number of frames.
+ */
 uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *run_count);
-/* The same where each frame is a run of its own, up to 3.10; false when nothing is known of the runs. */
+/*
+ * The same for CPython up to 3.10, where each frame is an interpreter run of its own. False when the runs are unknown.
+ */
 bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count);
-/* The id of the first `count` b->entries; 0 where `count` is 0, as for the other kinds. */
+/* Stores in `*stack` the id of the Python stack in b->entries[0..count). For all three kinds: 0 when `count` is 0. */
 struct error *stacks_python(struct trace_builder *b, struct process_note *n, uint32_t count, uint32_t *stack);
-/* Frames as module and offset in its file. */
+/* The same for native frames; they are written as module and file offset. */
 struct error *stacks_native(struct trace_builder *b, struct process_note *n, const struct native_frame *wire, uint32_t count,
                             uint32_t *stack);
+/*
+ * The same for kernel frames, given by address; they are named from /proc/kallsyms. `time_ns` paces reading it again.
+ */
 struct error *stacks_kernel(struct trace_builder *b, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
                             uint32_t *stack);
-/* The join of b->runs with a stack whose native frames are known: indices from the outermost. */
+/*
+ * Joins b->runs with native frames that were unwound late: finds the native frame that each run belongs to, counted
+ * from the outermost. Returns the id of the JOIN record.
+ */
 uint32_t stacks_join(struct trace_builder *b, const struct late_unwind_result *native, uint32_t run_count);
 
 #endif

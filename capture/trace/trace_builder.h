@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns samples into records of the trace: interns frames and stacks, computes the
- * join, defines processes, threads and modules where they are first referred to in an
- * epoch. Resolves nothing.
+ * Turns samples into records of the trace: interns frames and stacks, joins Python and
+ * native frames, and writes processes, threads and modules when an epoch first refers to
+ * them. Resolves no names of functions. Times are CLOCK_MONOTONIC, in nanoseconds.
  */
 #ifndef CAPTURE_TRACE_TRACE_BUILDER_H
 #define CAPTURE_TRACE_TRACE_BUILDER_H
@@ -15,45 +15,58 @@
 struct trace_builder;
 struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out);
 void trace_builder_destroy(struct trace_builder *b);
-/* What stands at the beginning of an epoch: clocks, host, options, events. Also begins the next epoch when one is due. */
+/* Writes the records that begin an epoch: clocks, host, options, events. Ends the epoch before it, if there is one. */
 struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns);
-/* Goes on in another file, complete in itself; the one before was ended. */
+/* Continues in another file, which is complete in itself. Call trace_builder_end() on the previous file first. */
 struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns);
 /* The callbacks by which the table of processes reports changes to the builder. */
 struct processes_events trace_builder_process_events(struct trace_builder *b);
+/* Handles a message of the sampler: the contents of a code object. */
 struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes);
+/*
+ * Handles a message of the sampler: writes a sample, and what it refers to. Trouble with one sample is counted as a
+ * loss.
+ */
 struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sample *sample, uint32_t len_bytes);
-/* Opens the symbol files of generated code while their processes live. Call now and then. */
+/* Opens the perf map files of generated code while their processes live. Call periodically; it paces itself. */
 void trace_builder_hold_perf_maps(struct trace_builder *b);
-/* Symbols that the processes wrote of their generated code. Before the losses and the end of a file. */
+/* Writes the perf map files of all processes. Call before trace_builder_losses() and the end of a file. */
 struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns);
-/* A fact about the capture; what is not known at its start. */
+/* Writes a META record: a fact about the capture that was not known at its start. */
 void trace_builder_meta(struct trace_builder *b, const char *key, const char *value);
 /*
- * Losses so far, by reason, and those of them that are of one event, by event: what has come since the call before is
- * written.
+ * Writes the losses since the previous call. `losses` are totals since the start by reason; `event_losses` are the part
+ * of them that belongs to a single event, by event.
  */
 void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT],
                           const uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]);
-/* The period of an event is another from now on. */
+/* Writes that the period of an event changes at `time_ns`. `why` is a short text for the reader of the trace. */
 void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why);
-/* Samples of an event that came from a CPU and turned out not to be wanted, so far. */
+/* Returns how many samples of an event from a CPU have been discarded so far because their process is not recorded. */
 uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu);
+/* Writes how often an event ticked on each CPU, and what became of the ticks. `ticks` has `count` CPUs. */
 void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
                          uint32_t count);
+/* Writes the record that ends a file. `reason` is an enum trace_end_reason, `lost` the number of samples lost. */
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 
-/* Losses that were noticed in user space and are not of one event; add the sampler's own. */
+/*
+ * Returns the losses that user space noticed and that belong to no single event. The sampler's own losses are not in
+ * it.
+ */
 const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
-/* Losses of the samples of one event, likewise: adds them to `losses`. */
+/* Adds to `losses` the losses that user space noticed among the samples of one event. */
 void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT]);
 
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
 
-/* Bytes kept to tell code objects apart; and forgets them: they have to be met again. */
+/*
+ * Returns the bytes that known code objects take; the second function forgets them, and the sampler must send them
+ * again.
+ */
 uint64_t trace_builder_codes_bytes(const struct trace_builder *b);
 void trace_builder_forget_codes(struct trace_builder *b);
-/* What the trace says of a module so far. */
+/* Returns how the trace uses a module so far. */
 enum module_use trace_builder_module_use(const struct trace_builder *b, const struct module *m);
 
 #endif

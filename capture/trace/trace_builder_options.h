@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the trace builder is made with: where it looks things up, and what is to be recorded. All pointers are borrowed. */
+/* The arguments of trace_builder_create(): where it looks things up, and what it records. All pointers are borrowed. */
 #ifndef CAPTURE_TRACE_TRACE_BUILDER_OPTIONS_H
 #define CAPTURE_TRACE_TRACE_BUILDER_OPTIONS_H
 
@@ -22,13 +22,13 @@ struct trace_builder_options {
     struct processes *processes;
     struct codes *codes;
     struct kallsyms *kallsyms;
-    struct late_unwind *late_unwind; /* for what the sampler could not unwind; NULL: left as it is */
-    bool snapshots;            /* copies of stacks go into the trace */
-    bool include_non_python;                  /* processes that are not Python, too */
-    bool whole_host;                  /* the whole host, not a command or named processes */
-    bool cmdline;              /* command lines are recorded */
-    struct event_list events; /* as they were asked for */
-    const struct settings *settings; /* borrowed */
+    struct late_unwind *late_unwind; /* unwinds what the sampler could not; NULL: such stacks stay truncated */
+    bool snapshots;                  /* write copies of stacks into the trace */
+    bool include_non_python;         /* record processes that are not Python, too */
+    bool whole_host;                 /* record the whole host, not a command or named processes */
+    bool cmdline;                    /* record command lines */
+    struct event_list events;        /* as the user requested them */
+    const struct settings *settings; /* written as META records into each epoch */
 };
 
 /* What has been written, over all files. */

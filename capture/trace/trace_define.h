@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records that others refer to by id: each is written when it is first referred to in an epoch. */
+/*
+ * Writes the records that other records refer to by id: modules, processes, threads, mappings. Each is written the
+ * first time that an epoch refers to it. Calling again in the same epoch returns the same id.
+ */
 #ifndef CAPTURE_TRACE_TRACE_DEFINE_H
 #define CAPTURE_TRACE_TRACE_DEFINE_H
 
 #include "capture/trace/trace_parts.h"
 
-/* The module's id in this epoch; 0 for NULL. */
+/* Returns the module's id in this epoch; 0 when `m` is NULL. */
 uint32_t trace_define_module(struct trace_builder *b, struct module *m);
-/* The process's id; its mappings are defined with it. */
+/* Returns the process's id in this epoch. Writes its mappings along with it. */
 uint32_t trace_define_process(struct trace_builder *b, struct process_note *n);
-/* A thread of a process that is defined, with its name in Python as of the sample `m`. */
+/*
+ * Stores in `*id` the id of a thread in this epoch, and updates the thread's Python name from the sample `m`. The
+ * process must be defined in this epoch already.
+ */
 struct error *trace_define_thread(struct trace_builder *b, struct process_note *n, struct thread *t,
                                   const struct wire_sample *m, uint32_t *id);
-/* A mapping of a process that is defined. */
+/* Writes a mapping. The process must be defined in this epoch already. */
 void trace_define_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m);
 
-/* Code that the program made at run time, which no file is behind; an ELF file in memory is a file. */
+/*
+ * Whether the mapping holds code that the program generated at run time. The vdso and ELF files in memory do not count.
+ */
 static inline bool code_mapping_is_generated(const struct code_mapping *m)
 {
     return code_mapping_is_anonymous(m) && (!m->module || m->module->kind == TRACE_MODULE_OTHER);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the trace builder remembers of processes, their threads, and modules: the ids they
- * have in the trace, and stacks that were met before. Found by the number that process or
- * module has in its own table.
+ * What the trace builder remembers about processes, their threads, and modules: their ids
+ * in the trace, and the stacks seen before. Lookup is by the index that a process (its
+ * slot) or a module has in its own table.
  */
 #ifndef CAPTURE_TRACE_TRACE_NOTES_H
 #define CAPTURE_TRACE_TRACE_NOTES_H
@@ -15,15 +15,15 @@
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 
-/* A record of the trace that was written once for its epoch. */
+/* The id of a record, and the epoch in which it is valid. */
 struct record_id {
     uint64_t epoch; /* 0: never written */
     uint32_t id;
 };
 
-/* Stacks of a process that stand in the trace already, by what the sampler sent. */
+/* The stacks of a process that are in the trace already. The key is the stack as the sampler sent it. */
 struct known_stacks {
-    uint64_t epoch; /* that the ids below belong to */
+    uint64_t epoch; /* in which the ids below are valid */
     struct intern keys;
     VEC(uint32_t) stack; /* by key's id: stack id in the trace */
 };
@@ -37,7 +37,7 @@ struct known_codes {
 struct process_note {
     struct process *process; /* valid as long as the note */
     struct record_id record;
-    bool sampled; /* a sample of it is in the trace */
+    bool sampled; /* the trace holds a sample of it */
     struct known_codes codes;
     struct known_stacks python_stacks, native_stacks;
     struct perf_map_file perf_map;
@@ -46,7 +46,7 @@ struct process_note {
 
 struct module_note {
     struct record_id record;
-    bool framed; /* native frames in it are in the trace */
+    bool framed; /* the trace holds a native frame in it */
 };
 
 /* {0} is empty. */
@@ -55,18 +55,21 @@ struct trace_notes {
     VEC(struct module_note) modules;      /* by module->index */
 };
 void trace_notes_deinit(struct trace_notes *n);
-/* The note of a process, made when it is first asked for. It stays where it is. NULL: out of memory. */
+/*
+ * Returns the note of a process; creates it on the first call. The pointer is valid until trace_notes_forget(). NULL:
+ * out of memory.
+ */
 struct process_note *trace_notes_process(struct trace_notes *n, struct process *p);
-/* NULL: there is none. */
+/* Returns the note of a process, or NULL when it has none yet. */
 struct process_note *trace_notes_find(const struct trace_notes *n, const struct process *p);
-/* Before the process is dropped: its slot is given to another. */
+/* Frees the note. Call before the process is dropped, since another process will get its slot. */
 void trace_notes_forget(struct trace_notes *n, const struct process *p);
-/* Of a thread; valid until the next call. NULL: out of memory. */
+/* Returns the note of a thread; creates it on the first call. Valid until the next call. NULL: out of memory. */
 struct record_id *trace_notes_thread(struct process_note *n, const struct thread *t);
-/* Of a module; valid until the next call. NULL: out of memory. */
+/* Returns the note of a module; creates it on the first call. Valid until the next call. NULL: out of memory. */
 struct module_note *trace_notes_module(struct trace_notes *n, const struct module *m);
 
-/* Bytes kept to tell code objects apart. */
+/* Returns the bytes of memory that the tables of known code objects take. trace_notes_forget_codes() empties them. */
 uint64_t trace_notes_codes_bytes(const struct trace_notes *n);
 void trace_notes_forget_codes(struct trace_notes *n);
 

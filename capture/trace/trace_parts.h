@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the trace builder share: trace_define.c writes what samples refer to, stacks.c finds the ids of their
- * stacks, trace_builder.c puts samples together.
+ * The state of the trace builder, shared by its parts: trace_define.c writes the records that samples refer to,
+ * stacks.c finds the ids of their stacks, trace_builder.c assembles and writes the samples.
  */
 #ifndef CAPTURE_TRACE_TRACE_BUILDER_STATE_H
 #define CAPTURE_TRACE_TRACE_BUILDER_STATE_H
@@ -11,7 +11,7 @@
 #include "capture/trace/trace_builder_options.h"
 #include "capture/trace/trace_notes.h"
 
-/* The most CPUs that Linux knows on x86-64. */
+/* The largest NR_CPUS that Linux can be built with on x86-64. */
 #define CPUS_MAX 8192
 
 struct trace_builder {
@@ -19,21 +19,21 @@ struct trace_builder {
     uint64_t epoch; /* counts up over all files; 0 before the first */
     struct builder_event {
         uint32_t trace_id; /* in this epoch */
-        uint64_t period;   /* as the trace has it: what samples stand for that do not say it */
-        uint64_t process_gone, file_full; /* samples that did not get into the trace; the other losses are in `losses` */
+        uint64_t period;   /* as last written to the trace: the weight of samples that carry none */
+        uint64_t process_gone, file_full; /* samples not written, by reason; the other losses are in `losses` */
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX];
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
-    bool begun;       /* the writer's first epoch has its head */
+    bool begun;       /* the records that begin the writer's first epoch are written */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
     struct trace_builder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
     struct trace_notes notes;
-    bool no_memory; /* a note could not be made where no error can be returned: the next sample returns it */
+    bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */
     struct python_names names;
     /* scratch, one sample at a time */
-    struct wire_python entries[WIRE_PYTHON_MAX]; /* WIRE_RUN: the outermost frame of its run */
+    struct wire_python entries[WIRE_PYTHON_MAX]; /* WIRE_RUN marks the outermost frame of an interpreter run */
     uint32_t frames[WIRE_PYTHON_MAX];
     uint64_t runs[WIRE_PYTHON_MAX * 2];
     uint64_t native[WIRE_NATIVE_MAX]; /* addresses of the native frames, with NATIVE_EXACT and NATIVE_GUESSED */
