@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Space in an array that the sampler reads: extents are taken (first fit) and given
- * back. What is given back may still be in use by a sample that is being taken on
- * another CPU: it becomes free when the caller says that enough time has passed.
+ * Allocates extents (first fit) in an array that the sampler reads. A sample that is being
+ * taken on another CPU may still read an extent that was given back. So the extent waits,
+ * and becomes free when the caller says that enough time has passed.
  */
 #ifndef CAPTURE_BINARY_EXTENTS_H
 #define CAPTURE_BINARY_EXTENTS_H
@@ -14,28 +14,31 @@
 
 struct space_extent {
     uint32_t start, count;
-    uint64_t time_ns; /* of giving back */
+    uint64_t time_ns; /* when it was given back */
 };
 
 struct extents {
-    VEC(struct space_extent) free;    /* by start, not touching */
-    VEC(struct space_extent) waiting; /* in order of time */
+    VEC(struct space_extent) free;    /* sorted by start; no two are adjacent */
+    VEC(struct space_extent) waiting; /* given back but not free yet, sorted by time */
     uint32_t total, used;
 };
 
-/* All `total` elements are free. False: out of memory. */
+/* All `total` elements are free at first. False: out of memory. */
 bool extents_init(struct extents *e, uint32_t total);
 void extents_deinit(struct extents *e);
-/* The first gap that is large enough, in *start; false when there is none. A `count` of 0 always succeeds. */
+/*
+ * Takes `count` elements and stores the first in `*start`. False: no gap is large enough. A `count` of 0 always
+ * succeeds.
+ */
 bool extents_take(struct extents *e, uint32_t count, uint32_t *start);
 /*
- * Gives back what a sample may still be reading: it is free after extents_free_after_grace(). Calls need not come in
- * order of time. False: out of memory; the space is then lost.
+ * Gives back elements that a sample may still be reading. They become free in extents_free_after_grace(). Calls need
+ * not be in order of time. False: out of memory; the space is lost then.
  */
 bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns);
-/* Gives back what was taken and never shown to anybody: it is free at once. */
+/* Gives back elements that the sampler was never told about: they are free immediately. */
 void extents_return(struct extents *e, uint32_t start, uint32_t count);
-/* Frees what was given back before `time_ns`. False: out of memory. */
+/* Frees the elements that were given back before `time_ns`. False: out of memory. */
 bool extents_free_after_grace(struct extents *e, uint64_t time_ns);
 
 #endif

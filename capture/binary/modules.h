@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The binaries that are mapped into processes: each is looked at once, whichever
- * process maps it. Known by build ID where the kernel told it with the mapping, else
- * by device and inode (with size and time of change, so that a replaced file is
- * another one).
+ * The table of binaries (modules) that processes have mapped. Each is inspected once,
+ * whichever process maps it. A module is identified by build ID where the kernel reports
+ * one with the mapping, else by device and inode, together with size and time of change,
+ * so that a replaced file becomes a new module.
  */
 #ifndef CAPTURE_BINARY_MODULES_H
 #define CAPTURE_BINARY_MODULES_H
@@ -27,13 +27,13 @@ struct module {
     bool is_glibc;
     int held_fd;       /* its file, held open since it was mapped; -1: not held */
     pid_t pid;         /* the first process that mapped it */
-    bool unreadable;   /* the file could not be opened: build ID and path only */
-    char *path;        /* as the first process that mapped it sees it */
+    bool unreadable;   /* the file could not be opened: only build ID and path are known */
+    char *path;        /* in the file system of the first process that mapped it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
     uint64_t image_len_bytes, image_address;
 };
 
-/* What a trace says of a module; the archive takes modules by it. */
+/* How a trace uses a module. The archive selects modules by it. */
 enum module_use { MODULE_UNUSED, MODULE_NAMED, MODULE_FRAMED /* native frames are in it */ };
 
 struct modules;
@@ -41,14 +41,14 @@ struct error *modules_create(struct modules **out);
 void modules_destroy(struct modules *m);
 
 /*
- * From now on the files of new modules stay open, for an archive at the end, as far as the number of files that may be
- * open allows; the rest is left to what lies at their paths then.
+ * Keeps the files of new modules open from now on, for an archive at the end of the recording, until the limit of open
+ * files is near. The archive opens the others by their paths.
  */
 void modules_hold(struct modules *m);
 
 /*
- * The module behind a mapping of process `pid`. NULL for anonymous memory that is not the vdso, and for a file that cannot
- * be opened and has no build ID. Opens and inspects the file when it is new. Owned by `m`.
+ * Finds the module behind a mapping of process `pid`; opens and inspects the file when it is new. `*out` is NULL for
+ * anonymous memory other than the vdso, and for a file that cannot be opened and has no build ID. `m` owns `*out`.
  */
 struct error *modules_find(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out);
 uint32_t modules_count(const struct modules *m);

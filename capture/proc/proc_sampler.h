@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling without privilege: the Python frames of processes whose memory we may read
- * (our children, or our user's where ptrace is not restricted), by the same walker that
- * BPF runs, over process_vm_readv(). No native and no kernel frames.
+ * Sampling without privilege: records the Python frames of processes whose memory pycap
+ * may read (its children, or processes of the same user where ptrace is not restricted).
+ * It runs the same frame walker as BPF, over process_vm_readv(). There are no native and
+ * no kernel frames.
  *
- * Nothing stops the process, so its stack may change while it is read. The way out is
- * the scheduler. A thread cannot run while we run on the CPU that it is bound to: we go
- * there, which takes it off, read, and leave. The kernel's records prove that it did
- * not run meanwhile: it is ours that runs on the CPU where it stands, and the number of
- * times it was given a CPU is the same before and after (schedstat). Such a stack is
- * exact. Where that is not possible (a CPU we may not use), the stack is read several
- * times. When the readings differ it is marked, and only the outer frames that they
- * have in common are kept.
+ * Nothing stops the process, so its stack may change while it is read. To prevent that,
+ * pycap binds itself to the CPU on whose run queue the thread is. While pycap runs there,
+ * the thread cannot. Two facts from the kernel prove that the thread did not run during
+ * the reading: its CPU is pycap's, and the number of times it was given a CPU (schedstat)
+ * is the same before and after. Such a stack is exact. Where binding is not possible
+ * (pycap may not use that CPU), the stack is read several times. If the readings differ,
+ * the sample is marked, and only the outer frames that they have in common are kept.
  *
- * A sample stands for the CPU time that its thread has used since its last one, to the
- * nanosecond. A thread is sampled only when it has used some and runs or wants to: what
- * it used before it began to wait is carried over to its next sample.
+ * A sample stands for the CPU time that its thread has used since its previous sample, in
+ * nanoseconds. A thread is sampled only when it has used CPU time and is runnable. What a
+ * thread used before it began to wait is added to its next sample.
  */
 #ifndef CAPTURE_PROC_PROC_SAMPLER_H
 #define CAPTURE_PROC_PROC_SAMPLER_H
@@ -29,29 +29,32 @@
 #include "formats/trace/trace.h"
 
 struct proc_sampler;
-/* `children`: of the processes that are followed, too. */
+/* `children`: follow the children of followed processes, too. `processes` is borrowed. */
 struct error *proc_sampler_create(struct processes *processes, uint64_t frequency_hz, bool children,
                                   struct proc_sampler **out);
 void proc_sampler_destroy(struct proc_sampler *s);
-/* Follows a process. `born`: its whole life is to be sampled. */
+/* Adds a process to sample. `born`: it has just been forked, so samples stand for all of its CPU time. */
 struct error *proc_sampler_follow(struct proc_sampler *s, uint32_t tgid, bool born);
 /* Why a process cannot be sampled, with what to do about it; NULL when it can be. */
 struct error *proc_sampler_check(const struct processes *processes, uint32_t tgid);
-/* One round over all threads: hands over struct wire_sample messages, valid during the call. */
+/* Samples all threads once; calls `fn` with a struct wire_sample message for each sample, valid during that call. */
 struct error *proc_sampler_round(struct proc_sampler *s, sampler_fn fn, void *ctx);
-/* How long to wait until the next round: the period, give or take a fifth, so as not to march in step with a program. */
+/*
+ * How long to wait until the next round: the period, varied at random by up to a fifth to avoid lockstep with a
+ * program.
+ */
 uint64_t proc_sampler_wait_ns(struct proc_sampler *s);
 
 void proc_sampler_set_rate(struct proc_sampler *s, uint64_t frequency_hz);
-/* What it samples, in place of cpu-clock. */
+/* The event that the trace names for these samples; it takes the place of cpu-clock. */
 const struct event_source *proc_sampler_event(void);
-/* Adds to `losses`. */
+/* Adds the losses so far to `losses`. */
 void proc_sampler_losses(const struct proc_sampler *s, uint64_t losses[LOSS_LIMIT]);
 
 struct proc_sampler_counts {
     uint64_t samples;
-    uint64_t still;   /* of them, of a thread that was shown not to have run while it was read */
-    uint64_t read_ns; /* wall time of reading them */
+    uint64_t still;   /* samples of a thread that provably did not run while it was read */
+    uint64_t read_ns; /* wall time that reading all samples took */
 };
 struct proc_sampler_counts proc_sampler_counts(const struct proc_sampler *s);
 
