@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `pycap archive`: the binaries that traces refer to, from this host, in one file (capture/archive/bundle.h).
+ * `pycap archive`: packs the binaries that traces refer to, from this host, into one file (capture/archive/bundle.h).
  */
 #ifndef CAPTURE_ARCHIVE_ARCHIVE_H
 #define CAPTURE_ARCHIVE_ARCHIVE_H
@@ -20,13 +20,13 @@ struct archive_options {
     FILE *messages;
 };
 
-/* `*complete`: nothing was missing, and the traces were whole. */
+/* Sets `*complete` to whether no binary was missing and the traces were not damaged. */
 struct error *archive_run(const struct archive_options *options, bool *complete);
 
 /*
- * At the end of a recording: the modules it met, whose files were held open (modules_hold()). `use` says what the trace
- * says of a module. `snapshots`: stacks were copied, so that all modules count that the trace names, not only those with
- * frames. Finishes the bundle.
+ * Packs the modules of a recording that has just ended, from the files held open by modules_hold(), and finishes the
+ * bundle. `use` returns how the trace uses a module. `snapshots`: stacks were copied, so any module that the trace
+ * names is needed, not only those with frames.
  */
 struct bundle;
 typedef enum module_use (*module_use_fn)(void *ctx, const struct module *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers binaries and what belongs to them into an archive (capture/archive/pack.h): each once, by build ID, with its
- * separate debug file and dwz supplement where the host has them. A file whose identity is not the one asked for is
- * never taken. What cannot be found is reported by name, build ID and reason.
+ * Collects binaries in an archive (capture/archive/pack.h): each once, by build ID, with its separate debug file and
+ * dwz supplement if the host has them. A file is packed only if its identity is the one requested. What cannot be found
+ * is reported by name, build ID and reason.
  */
 #ifndef CAPTURE_ARCHIVE_BUNDLE_H
 #define CAPTURE_ARCHIVE_BUNDLE_H
@@ -17,34 +17,34 @@
 struct bundle_options {
     const char *output; /* "-": standard output */
     bool strip_code;
-    bool quiet;         /* no line at the end; what is missing is reported all the same */
+    bool quiet;         /* report missing files only, no summary */
     FILE *messages;
 };
 
-/* What a module is, as in MODULE of the trace. */
+/* The identity of a module, as in a MODULE record of the trace. */
 struct bundle_key {
     uint32_t id_kind; /* enum elf_id_kind */
     const uint8_t *id;
     uint32_t id_len;
 };
-/* Where it may be. */
+/* Where a module may be found. */
 struct bundle_place {
-    const char *path;    /* as its process saw it */
-    pid_t pid;           /* 0: no process that could show it is left */
-    uint64_t start, end; /* its mapping there; equal: not known */
+    const char *path;    /* in the file system of its process */
+    pid_t pid;           /* the process that mapped it; 0: it has ended */
+    uint64_t start, end; /* addresses of its mapping in that process; equal: not known */
 };
 
 struct bundle;
 struct error *bundle_create(const struct bundle_options *options, struct bundle **out);
 /*
- * Adds a module. `places`: at least one, the first names it in the archive. `fd`: the file, held open since it was
- * mapped, or -1. One that was added before is not added again.
+ * Adds a module, unless it was added before. `places` has at least one element; the first one's path names the module
+ * in the archive. `fd`: the file, held open since it was mapped, or -1; it stays the caller's.
  */
 struct error *bundle_add(struct bundle *b, const struct bundle_key *key, const struct bundle_place *places,
                          uint32_t place_count, int fd);
-/* The vdso, from the trace. Nobody but perf needs it there. */
+/* Adds the vdso, whose bytes are in the trace. Only perf needs it in the archive. */
 struct error *bundle_add_vdso(struct bundle *b, const struct bundle_key *key, const void *image, uint64_t len_bytes);
-/* Closes the archive and reports what is in it. `*missing`: modules that could not be found. */
+/* Closes the archive and reports what is in it. Stores in `*missing` how many modules could not be found. */
 struct error *bundle_finish(struct bundle *b, uint32_t *missing);
 void bundle_destroy(struct bundle *b);
 

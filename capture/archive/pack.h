@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that binaries are packed into: a tar archive, compressed as its name asks for, in the layout of perf's
- * build-id cache. Unpacked into ~/.debug it serves perf:
+ * Writes the archive file: a tar archive in the layout of perf's build-id cache, compressed as its file name says.
+ * Unpacked into ~/.debug it serves perf:
  *
  *   usr/lib/libfoo.so/ID/elf       the binary
  *   usr/lib/libfoo.so/ID/debug     its separate debug file
@@ -19,18 +19,23 @@
 
 #include "formats/base/err.h"
 
-/* A larger file is not packed: pysym would not take it. */
+/* A larger file is not packed, because pysym refuses it. */
 #define PACK_MEMBER_MAX (UINT64_C(4) << 30)
 
 struct pack;
-/* `path` "-" is standard output. Nothing stands under that name before pack_finish(). */
+/* `path` "-" is standard output. A file appears under that name only in pack_finish(). */
 struct error *pack_create(const char *path, struct pack **out);
-/* A regular file, or without its code where `strip` says so (formats/elf/strip.h). `*ended_early`: it shrank meanwhile. */
+/*
+ * Adds a regular file. `strip`: without its code and data (formats/elf/strip.h). Sets `*ended_early` when the file
+ * shrank while it was read. `fd` stays open.
+ */
 struct error *pack_file(struct pack *p, const char *member, int fd, bool strip, bool *ended_early);
 struct error *pack_bytes(struct pack *p, const char *member, const void *data, uint64_t len_bytes);
+/* Adds a symbolic link. */
 struct error *pack_link(struct pack *p, const char *member, const char *target);
+/* Writes the end, and renames the temporary file to its final name. */
 struct error *pack_finish(struct pack *p);
 uint64_t pack_size(const struct pack *p); /* bytes written to the file so far */
-void pack_destroy(struct pack *p);        /* unfinished: nothing is left behind */
+void pack_destroy(struct pack *p);        /* removes the temporary file of an unfinished archive */
 
 #endif

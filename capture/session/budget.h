@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a capture may cost, and the rate that follows from it. Asked once a second: when
- * samples were lost because the buffer was full, when more CPU was used than allowed,
- * when more memory is held than allowed, or when the file grows towards its limit, the
- * rate steps down; when there was room for a while it steps up again, to the rate asked
- * for at most. (A smaller file is not a matter of a while: that step stays.) Each sample
- * carries its own period, so weights stay right.
+ * Computes the sampling rate from what a capture may cost. It is called once a second. The
+ * rate goes down when samples were lost because the buffer was full, when pycap used more
+ * CPU or holds more memory than allowed, or when the file gets near its limit. When nothing
+ * of this was the case for a while, the rate goes up again, at most to the rate that the
+ * user asked for; but a step down for the sake of the file's size is never undone. Each
+ * sample carries its own period, so weights stay right.
  */
 #ifndef CAPTURE_SESSION_BUDGET_H
 #define CAPTURE_SESSION_BUDGET_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct budget_options {
-    uint64_t rate;       /* asked for, in any unit: what follows is a part of it */
+    uint64_t rate;       /* as the user asked for it, in any unit; struct budget's rate is in the same unit */
     double max_cpu;      /* share of one CPU, pycap and its sampler together; 0: no limit */
     uint64_t max_bytes;  /* of all files that are kept; 0: no limit */
     uint64_t max_memory; /* bytes; 0: no limit */
@@ -26,7 +26,7 @@ struct budget_use {
     uint64_t cpu_ns;  /* of pycap and of its sampler */
     uint64_t lost;    /* samples that the buffer had no room for */
     uint64_t bytes;
-    uint64_t memory; /* bytes held now, what can be forgotten left out */
+    uint64_t memory; /* bytes held now, without caches that can be emptied */
 };
 
 enum budget_reason {
@@ -42,15 +42,16 @@ enum budget_reason {
 struct budget {
     struct budget_options options;
     uint64_t rate; /* now */
-    uint64_t steps; /* downwards, ever */
+    uint64_t steps; /* how often the rate was lowered */
     uint32_t byte_steps;
     uint64_t calm_since_ns;
     struct budget_use last;
 };
 
 void budget_init(struct budget *b, const struct budget_options *options, const struct budget_use *now);
-/* Changes b->rate where it must be, and says why. */
+/* Changes b->rate if necessary, and returns why. `now` holds totals since the start. */
 enum budget_reason budget_step(struct budget *b, const struct budget_use *now);
+/* A short text for the user and the trace; a literal. */
 const char *budget_reason_text(enum budget_reason reason);
 
 #endif

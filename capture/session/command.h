@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command that is started to be sampled: forked first, held until everything is
- * set up, then let go. It keeps its input, output and exit status.
+ * Starts a command to be sampled. It is forked first, waits until everything is set up,
+ * and then calls exec. It keeps its input, output and exit status.
  */
 #ifndef CAPTURE_SESSION_COMMAND_H
 #define CAPTURE_SESSION_COMMAND_H
@@ -15,34 +15,38 @@
 
 struct command {
     pid_t pid;
-    int go_fd;    /* written to let it go */
-    int error_fd; /* the errno of a failed exec comes here */
-    uint64_t started_ns; /* CLOCK_MONOTONIC; when it was let go */
+    int go_fd;    /* a byte written here lets the child call exec */
+    int error_fd; /* the child writes the errno of a failed exec here */
+    uint64_t started_ns; /* CLOCK_MONOTONIC; when it was allowed to call exec */
     bool exited;
     /* Once it has exited: */
-    int status;       /* of wait4() */
-    uint64_t wall_ns; /* since it was let go */
-    uint64_t cpu_ns;  /* user and system time, with that of descendants that were waited for */
+    int status;       /* as wait4() reports it */
+    uint64_t wall_ns; /* from started_ns to its end */
+    uint64_t cpu_ns;  /* user and system time, including descendants that were waited for */
 };
 
-/* What the program found when it was started, and changes for itself: signals that are blocked or ignored, its priority. */
+/*
+ * The signal mask, signal actions and priority that pycap was started with. pycap changes them, the command gets them.
+ */
 #define COMMAND_SIGNALS 5
 struct command_context {
     sigset_t mask;
-    struct sigaction actions[COMMAND_SIGNALS]; /* of those that this program handles otherwise */
+    struct sigaction actions[COMMAND_SIGNALS]; /* for the signals that pycap handles in its own way */
     int nice;
 };
 void command_context_save(struct command_context *s);
 
-/* The command runs as it was saved: what nohup and nice set up for this program holds for the command. */
+/* Forks the command; it gets the saved context, so that nohup and nice before pycap have effect on the command. */
 struct error *command_fork(char *const argv[], const struct command_context *context, struct command *c);
-/* Lets it go, at `time_ns` (CLOCK_MONOTONIC); an error when it cannot be executed. */
+/* Lets the child call exec, at `time_ns` (CLOCK_MONOTONIC). Returns an error, with `name`, when exec fails. */
 struct error *command_go(struct command *c, const char *name, uint64_t time_ns);
-/* True when it has ended; does not wait. The first time that it has, `time_ns` is noted as its end. */
+/*
+ * Returns true when the command has ended; does not block. The first time, it takes `time_ns` as the time of its end.
+ */
 bool command_poll(struct command *c, uint64_t time_ns);
-/* What a shell would give: exit status, or 128 + signal. */
+/* The exit code that a shell would report: the exit status, or 128 + signal. */
 int command_exit_code(const struct command *c);
-/* Closes what is open. One that was never let go ends by that and is waited for; one that runs goes on. */
+/* Closes the pipes. A child that still waits to call exec exits and is reaped; a command that runs goes on. */
 void command_deinit(struct command *c);
 
 #endif

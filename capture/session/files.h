@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a capture goes into: one, or one after the other, each complete in
- * itself. Names are made of a pattern; of those that were written, by this run and by
- * the ones before it, the newest can be kept and the others removed.
+ * The files that a capture is written to: one file, or several in turn, each complete in
+ * itself. Names are made from a pattern (file_names.h). With --keep only the newest files
+ * are kept and older ones are removed, including those of earlier runs (files_kept.h).
  */
 #ifndef CAPTURE_SESSION_FILES_H
 #define CAPTURE_SESSION_FILES_H
@@ -15,18 +15,19 @@
 #include "capture/session/files_kept.h"
 #include "formats/base/err.h"
 
-/* Whether two paths lead to the same file that is there; "-" names no file. */
+/* Whether two paths name the same existing file. "-" names no file. */
 bool files_are_one(const char *a, const char *b);
 
-/* {.fd = -1} is one without a file. Options are borrowed. */
+/* {.fd = -1} may be passed to files_deinit(), too. `options` is copied; the strings in it are borrowed. */
 void files_init(struct files *f, const struct files_options *options);
 void files_deinit(struct files *f);
 /*
- * Opens the (next) file, mode 0600, given to the user who called sudo. A single one may exist and is written over; of
- * several each gets a name that is not taken: by as many milliseconds later as that takes.
+ * Opens the first or next file, with mode 0600, and gives it to the user who called sudo. Without rotation an existing
+ * file is overwritten. With rotation the name must be new: its time is moved on by milliseconds until no file has that
+ * name.
  */
 struct error *files_open(struct files *f);
-/* Closes it and removes what is not to be kept. */
+/* Closes the open file, and removes files that --keep does not keep. */
 struct error *files_close(struct files *f);
 
 #endif

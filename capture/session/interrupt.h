@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGINT and SIGTERM while pycap waits for its output. The loop reads signals from a descriptor, and would not get there
- * while write() or open() waits for the reader of a pipe, or for a disk. So they are let through for that time. After the
- * first a reader that takes nothing for INTERRUPT_GRACE_NS is not waited for any more. A second one has its default
- * effect, and ends pycap, unless it comes with the first: timeout(1) sends each signal twice.
+ * Handles SIGINT and SIGTERM while pycap waits for its output. Otherwise the main loop reads signals from a signalfd.
+ * It cannot do that while write() or open() blocks, on a pipe's reader or on a disk, so the signals are unblocked for
+ * that time. After the first signal a blocked write gives up when the reader takes nothing for INTERRUPT_GRACE_NS. A
+ * second signal has its default effect and ends pycap, unless it comes within INTERRUPT_AGAIN_NS: timeout(1) sends each
+ * signal twice.
  */
 #ifndef CAPTURE_SESSION_INTERRUPT_H
 #define CAPTURE_SESSION_INTERRUPT_H
@@ -18,18 +19,25 @@
 #define INTERRUPT_GRACE_NS (3 * NS_PER_S)
 #define INTERRUPT_AGAIN_NS (500 * NS_PER_MS)
 
-/* The signals are blocked already. `command`: the first Ctrl-C at the terminal is for a command, not for pycap. */
+/*
+ * Installs the handlers. The signals must be blocked already. `command`: the first Ctrl-C at the terminal is meant for
+ * the command, and pycap ignores it.
+ */
 void interrupt_init(bool command);
+/* The command has received its Ctrl-C: the next one is for pycap. */
 void interrupt_command_told(void);
-/* Lets them through, until interrupt_hold(). */
+/* Unblocks the signals, until interrupt_hold() blocks them again. */
 void interrupt_allow(void);
 void interrupt_hold(void);
-/* The end was asked for, here or (interrupt_tell) elsewhere. */
+/*
+ * Whether the user has asked pycap to end: by a signal handled here, or by one that the caller reported
+ * (interrupt_tell).
+ */
 bool interrupt_told(void);
 void interrupt_tell(void);
-/* Whether a write came to nothing. */
+/* Whether a write was given up because the reader took nothing. */
 bool interrupt_gave_up(void);
-/* Like write(2); ECANCELED: nothing went out for the time that was left. */
+/* Like write(2), but fails with ECANCELED when it gives up. */
 ssize_t interrupt_write(int fd, const void *data, size_t len_bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of `pycap record`: one row for each option (formats/base/options.h). A row says, too, whether the
- * trace remembers the option, and how.
+ * The command line of `pycap record`: one row for each option (formats/base/options.h). A row also says whether and how
+ * the option is written into the trace.
  */
 #ifndef CAPTURE_SESSION_RECORD_OPTIONS_H
 #define CAPTURE_SESSION_RECORD_OPTIONS_H
@@ -11,9 +11,9 @@
 #include "formats/base/options.h"
 
 struct record_options {
-    struct session_options session; /* first: setters and tellers reach its members from either */
+    struct session_options session; /* first member, so that a row's offset is valid for either struct */
     bool help, version;
-    /* what `session` refers to */
+    /* owned storage that `session` points to */
     struct option_numbers pids;
     struct filter filter;
     int *cpus;
@@ -23,7 +23,10 @@ struct record_options {
 
 extern const struct option_row record_option_rows[];
 
-/* Fills in `o`, with the defaults for what is not given. Texts are borrowed from argv. Deinit also after an error. */
+/*
+ * Reads argv into `o`; options not given get their defaults. Strings are borrowed from argv. Call deinit after errors,
+ * too.
+ */
 struct error *record_options_read(struct record_options *o, int argc, char **argv);
 void record_options_deinit(struct record_options *o);
 

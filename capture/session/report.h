@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `pycap record` tells its user: a line while it runs, and what came of it. */
+/* What `pycap record` tells its user: a status line while it runs, and a summary at the end. */
 #ifndef CAPTURE_SESSION_REPORT_H
 #define CAPTURE_SESSION_REPORT_H
 
 #include "capture/session/session_parts.h"
 
-/* The line that is written over, while recording to a terminal. */
+/* Writes the status line, over the previous one. For terminals. */
 void report_status(struct session *s, uint64_t time_ns);
-/* Why a process without an interpreter cannot be recorded; whether it is one may not be known. */
+/*
+ * Returns an error that says why a process in which no interpreter was found cannot be recorded: it is no Python, or
+ * its files may not be read.
+ */
 struct error *report_no_python(const struct session *s, const struct process *p);
-/* What was recorded, and what next. */
+/* Writes what was recorded and lost, what it cost, and the next command to run. `end_ns` is CLOCK_MONOTONIC. */
 void report_summary(struct session *s, uint64_t end_ns);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that a running capture is held to, by a seccomp filter over all threads.
+ * Limits a running capture to the system calls that it needs, by a seccomp filter over all threads.
  *
- * What is not in the list is refused with EPERM, not punished by death: the list knows what pycap and the libraries it
- * was built with call; a later libc may make a call of its own, and a capture that loses one feature then is better than
- * one that ends. (With PYCAP_SANDBOX_KILL set it does end: the tests run so, or a call that is missing in the list could
- * go unnoticed.) What matters to somebody who got hold of the process is refused either way: to execute, to fork, to
- * write into other processes or into files that are there already, to trace, to load BPF programs, to reach the
- * network, to make memory executable. openat2(), which opens files below the roots of other processes, is the exception:
- * its flags are in memory, where a filter does not reach, so that there the files' own permissions decide.
+ * A call that is not in the list fails with EPERM; it does not kill pycap. The list has the calls that pycap and the
+ * libraries it was built with make. A later libc may make others, and a capture that loses one feature is better than
+ * one that ends. (With PYCAP_SANDBOX_KILL set, pycap is killed. The tests use that to notice calls that the list
+ * lacks.)
+ *
+ * What an attacker who controls the process would want is refused: execute, fork, write into other processes or into
+ * existing files, trace, load BPF programs, use the network, make memory executable. The exception is openat2(), which
+ * opens files below the roots of other processes. It takes its flags in memory, which a filter cannot read, so only the
+ * permissions of the files protect them.
  */
 #ifndef CAPTURE_SESSION_SANDBOX_H
 #define CAPTURE_SESSION_SANDBOX_H
@@ -17,7 +19,7 @@
 
 #include "formats/base/err.h"
 
-/* `command`: the process that may be sent signals; 0: there is no command. Needs no_new_privs. */
+/* Installs the filter. `command`: the only process that may be sent signals; 0: none may. Needs no_new_privs. */
 struct error *sandbox_enter(pid_t command);
 
 #endif

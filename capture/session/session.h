@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `pycap record`: sets everything up, drains on a timer, writes, ends in good order.
+ * `pycap record`: sets up a session, records until it is to end, writes the summary.
  */
 #ifndef CAPTURE_SESSION_SESSION_H
 #define CAPTURE_SESSION_SESSION_H
@@ -8,7 +8,7 @@
 #include "capture/session/session_options.h"
 #include "formats/base/err.h"
 
-/* Records. `*exit_code` is the command's when there was one and all went well. */
+/* Records. `*exit_code` becomes the command's exit code if there was a command and no error, else 0. */
 struct error *session_run(const struct session_options *options, int *exit_code);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes from the sampler and the side-band, put in order of time and handed on to where it is recorded. */
+/* Reads messages of the sampler and events of the side-band, sorts them by time, and passes them on to be recorded. */
 #ifndef CAPTURE_SESSION_SESSION_DRAIN_H
 #define CAPTURE_SESSION_SESSION_DRAIN_H
 
 #include "capture/session/session_parts.h"
 
-/* Records what was sampled up to `until_ns` (CLOCK_MONOTONIC), and applies what the side-band reported until then. */
+/* Records the samples and applies the side-band events up to `until_ns` (CLOCK_MONOTONIC). Later ones stay queued. */
 struct error *session_drain(struct session *s, uint64_t until_ns);
 
 #endif

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a session, one after the other, and the account that stands at the end of each. */
+/* Opens, rotates and ends the files of a session, and writes the counts of losses and ticks at the end of each. */
 #ifndef CAPTURE_SESSION_SESSION_FILES_H
 #define CAPTURE_SESSION_SESSION_FILES_H
 
 #include "capture/session/session_parts.h"
 
-/* Sums s->losses up anew, over all that count. */
+/* Updates s->losses: the sum of what the sampler, the trace builder and the process table have counted. */
 void session_sum_losses(struct session *s);
-/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
+/* The number of samples that are missing from the file. Other losses leave a sample incomplete, but in the file. */
 uint64_t session_lost_samples(const struct session *s);
-/* Written so far, into all files. */
+/* The number of bytes written so far, to all files. */
 uint64_t session_bytes(const struct session *s);
 
-/* Opens the (next) file; what is counted per file begins here. */
+/* Opens the first or next file, and starts the counts that are kept per file. */
 struct error *session_open_file(struct session *s, uint64_t time_ns);
-/* Puts into the file what stands at its end, and closes it. Everything up to `time_ns` has been recorded. */
+/*
+ * Writes the records that end a file, and closes it, even if some of that fails. Everything up to `time_ns` must have
+ * been recorded. Returns the first error.
+ */
 struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_end_reason reason);
+/* Whether --rotate, --rotate-size or SIGHUP asks for a new file. */
 bool session_rotation_due(const struct session *s, uint64_t time_ns);
-/* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */
+/* Ends the file and opens the next one. Samples before `time_ns` are in the old file, later ones in the new one. */
 struct error *session_rotate(struct session *s, uint64_t time_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a recording session is asked for. */
+/* The options of a recording session, checked and complete. All pointers are borrowed. */
 #ifndef CAPTURE_SESSION_SESSION_OPTIONS_H
 #define CAPTURE_SESSION_SESSION_OPTIONS_H
 
@@ -11,14 +11,14 @@
 
 struct session_options {
     const char *output;      /* pattern of file names (capture/session/files.h); "-": standard output */
-    uint64_t rotate_ns;      /* a new file so often; 0: not by time */
-    uint64_t rotate_bytes;   /* a new file when one has become so large; 0: not by size */
-    uint32_t keep;           /* of the files, the newest so many; 0: all */
-    uint64_t max_bytes;      /* slower towards it, and the end at it; 0: no limit */
-    uint64_t max_memory;     /* slower when pycap holds more bytes; 0: no limit */
+    uint64_t rotate_ns;      /* begin a new file this often; 0: not by time */
+    uint64_t rotate_bytes;   /* begin a new file when one has this size; 0: not by size */
+    uint32_t keep;           /* how many finished files to keep, the newest; 0: all */
+    uint64_t max_bytes;      /* of the file: lower the rate towards it, and end at it; 0: no limit */
+    uint64_t max_memory;     /* lower the rate when pycap holds more bytes; 0: no limit */
     double max_cpu;          /* share of one CPU, for pycap and its sampler; 0: no limit */
-    struct event_list events; /* what is sampled; complete */
-    uint64_t frequency_hz;   /* the highest rate of those that have one, 0: none has */
+    struct event_list events; /* what to sample; event_list_complete() was called */
+    uint64_t frequency_hz;   /* the highest rate of the events that have one; 0: none has */
     uint64_t duration_ns;    /* 0: until a signal, or the end of what is recorded */
     const uint32_t *pids;    /* NULL with pid_count 0: every Python process, or the command */
     uint32_t pid_count;
@@ -36,25 +36,25 @@ struct session_options {
         BACKEND_BPF,
         BACKEND_PROC, /* by reading the processes' memory: Python frames only, no privilege */
     } backend;
-    bool include_non_python;                /* processes that are not Python, too */
-    uint32_t stack_bytes;    /* snapshots: of user stack a sample, at most */
+    bool include_non_python; /* record processes that are not Python, too */
+    uint32_t stack_bytes;    /* how much user stack a sample may copy, in bytes */
     uint32_t table_bytes;    /* memory for unwind tables; 0: 32 MiB */
-    bool kernel;             /* kernel frames */
-    bool follow;             /* children of the processes asked for */
-    uint32_t ring_bytes;     /* 0: by rate */
+    bool kernel;             /* record kernel frames */
+    bool follow;             /* record the children of the requested processes, too */
+    uint32_t ring_bytes;     /* size of the BPF ring; 0: chosen by rate and CPUs */
     char *const *command;    /* NULL-terminated, or NULL */
-    const char *archive;     /* the binaries go in there at the end; NULL: no */
-    bool strip_code;         /* without their code */
-    const struct filter *filter; /* of the processes in question; NULL: all */
-    bool cmdline;            /* command lines go into the trace */
-    bool no_sandbox;         /* privileges and system calls stay as they are */
-    bool has_nice;           /* `nice` was asked for */
+    const char *archive;     /* pack the binaries into this file at the end; NULL: do not */
+    bool strip_code;         /* leave their code and data out */
+    const struct filter *filter; /* only processes that pass it; NULL: all */
+    bool cmdline;            /* record command lines */
+    bool no_sandbox;         /* keep all privileges and system calls */
+    bool has_nice;           /* --nice was given */
     int nice;                /* of pycap itself, while it records */
     bool quiet;
-    FILE *messages;          /* where status and summary go */
+    FILE *messages;          /* status line and summary are written here */
 };
 
-/* Whether stacks are copied for pysym to unwind them. */
+/* Whether the trace gets copies of stacks, which pysym unwinds. */
 static inline bool session_takes_snapshots(const struct session_options *o)
 {
     return o->unwind == UNWIND_SNAPSHOT || o->unwind == UNWIND_BOTH;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of a recording session, which its parts share. session_setup.c sets it up,
- * session.c runs it, session_wait.c says when it goes on, session_drain.c records what has
- * come, session_files.c begins and ends its files, session_budget.c keeps to what it may
- * cost, report.c tells the user.
+ * The state of a recording session, shared by its parts. session_setup.c creates it,
+ * session.c runs the main loop, session_wait.c computes how long to sleep, session_drain.c
+ * records what has arrived, session_files.c begins and ends files, session_budget.c limits
+ * what recording costs, report.c writes the status line and the summary.
  */
 #ifndef CAPTURE_SESSION_SESSION_STATE_H
 #define CAPTURE_SESSION_SESSION_STATE_H
@@ -28,14 +28,14 @@
 #include "capture/binary/tables.h"
 #include "formats/base/clock.h"
 
-/* An event stamped longer ago than this has reached its buffer, whichever CPU it is from. */
+/* An event that is older than this has reached its buffer, whichever CPU it comes from. */
 #define EVENT_DELAY_NS (1 * NS_PER_MS)
-/* Blocks are written at least so often: what a kill -9 can cost. */
+/* Blocks are written at least this often, so kill -9 loses at most this much. */
 #define FLUSH_NS NS_PER_S
-/* The line on the terminal. */
+/* How often the status line is updated. */
 #define STATUS_NS (NS_PER_S / 2)
 
-/* One of two sources of samples: `sampler` with `sideband`, or `proc`. */
+/* There are two sources of samples: `sampler` with `sideband`, or `proc`. A session has one of them. */
 struct session {
     const struct session_options *o;
     struct host host;
@@ -56,27 +56,28 @@ struct session {
     struct command_context context; /* pycap's own, as it was started */
     struct files files;
     struct budget budget;
-    struct event_list events; /* what is sampled, as it is now; without BPF not quite what was asked for */
+    struct event_list events; /* what is sampled, at the current rates; the proc backend replaces cpu-clock */
     struct sampler_ticks *ticks, *file_ticks; /* by event, then CPU: now, and when the file was begun */
     uint64_t *idle_ns; /* of each CPU when the file was begun */
-    uint64_t file_start_ns, file_lost, bytes_before; /* lost and bytes in the files before */
-    uint64_t skipped[WIRE_EVENT_MAX]; /* ticks of each event, in the files before */
+    uint64_t file_start_ns;
+    uint64_t file_lost, bytes_before; /* lost samples and bytes of the previous files */
+    uint64_t skipped[WIRE_EVENT_MAX]; /* skipped ticks of each event, in the previous files */
     uint32_t file_count;
     bool rotates, rotate_now;
     const int *cpus;
     uint32_t cpu_count;
     int signal_fd, command_fd;
     uint64_t start_ns, flushed_ns, status_ns;
-    uint64_t held_bytes;   /* resident memory after the last look at it, with --max-memory */
-    uint64_t forgotten_ns; /* when all was forgotten for the sake of memory */
+    uint64_t held_bytes;   /* resident memory when last measured, with --max-memory */
+    uint64_t forgotten_ns; /* when the caches were last emptied to save memory */
     uint32_t news_waiting; /* side-band events in the queue */
-    uint64_t news_ns;      /* when something was new last, by the side-band or by a code object */
+    uint64_t news_ns;      /* when the last side-band event or new code object came */
     bool stop, stopping_command;
     enum trace_end_reason reason;
     uint64_t losses[LOSS_LIMIT];
-    uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]; /* of them, those that are of one event */
+    uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]; /* the part of `losses` that belongs to a single event */
     struct settings settings;
-    char *missing; /* capabilities */
+    char *missing; /* names of the capabilities that pycap lacks; NULL: it lacks none */
 };
 
 #endif

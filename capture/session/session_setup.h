@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that a recording session is made of, opened in the order in which one needs the other, and closed again. */
+/* Creates all parts of a recording session, in the order of their dependencies, and frees them. */
 #ifndef CAPTURE_SESSION_SESSION_SETUP_H
 #define CAPTURE_SESSION_SESSION_SETUP_H
 
 #include "capture/session/session_parts.h"
 
-/* All but the first tick: loads, opens, forks the command, reads /proc. After an error session_tear_down() is to be called. */
+/*
+ * Does everything up to the first tick: loads the sampler, opens files, forks the command, reads /proc. Call
+ * session_tear_down() afterwards, after an error, too.
+ */
 struct error *session_set_up(struct session *s);
-/* Closes and frees what `s` holds, whatever of it is there. */
+/* Closes and frees everything in `s`, however much of it was set up. */
 void session_tear_down(struct session *s);
-/* Gives pycap the nice value back that it was started with, unless another was asked for. */
+/* Restores the nice value that pycap was started with, unless --nice was given. */
 void session_go_as_started(const struct session *s);
 
 #endif
