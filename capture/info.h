@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `pycap info`: what this host offers and which Python processes it runs.
+ * `pycap info`: prints what this host offers, and which Python processes run on it.
  */
 #ifndef CAPTURE_INFO_H
 #define CAPTURE_INFO_H
@@ -9,6 +9,7 @@
 
 #include "formats/base/err.h"
 
+/* Prints to `out`. That sampling or a process is impossible is part of the output, not an error. */
 struct error *info_print(FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of kernel addresses, from /proc/kallsyms of the running kernel: modules and BPF
- * programs included. Read when the first kernel address is met, and again when one lies
- * behind everything known (a module or a BPF program that was loaded later).
+ * Names of kernel addresses, from /proc/kallsyms of the running kernel, including modules
+ * and BPF programs. The file is read at the first lookup, and again for an address that is
+ * in no known symbol: a module or BPF program may have been loaded since.
  */
 #ifndef CAPTURE_HOST_KALLSYMS_H
 #define CAPTURE_HOST_KALLSYMS_H
@@ -15,18 +15,21 @@
 
 struct kallsyms;
 struct error *kallsyms_create(struct kallsyms **out);
-/* Reads the table, which takes a tenth of a second: else the first lookup does. A table that cannot be read is no error: nothing is found in it then. */
+/*
+ * Reads the table now, which takes a tenth of a second; otherwise the first lookup does. A table that cannot be read is
+ * no error: lookups find nothing then.
+ */
 struct error *kallsyms_load(struct kallsyms *k, uint64_t time_ns);
 void kallsyms_destroy(struct kallsyms *k);
 
 struct kernel_symbol {
-    uint64_t address;   /* of its start */
+    uint64_t address;   /* where the symbol starts */
     const char *name;   /* owned by kallsyms, valid until the next lookup */
     const char *module; /* "" for the kernel itself */
 };
 /*
- * `*found` is false, and `*out` untouched, when the address has no name (or addresses are hidden: kptr_restrict, no
- * CAP_SYSLOG). `time_ns` paces rereading.
+ * Looks an address up. When it has no name, or addresses are hidden (kptr_restrict, no CAP_SYSLOG), `*found` is false
+ * and `*out` unchanged. `time_ns` (CLOCK_MONOTONIC) limits how often the file is read again.
  */
 struct error *kallsyms_lookup(struct kallsyms *k, uint64_t address, uint64_t time_ns, struct kernel_symbol *out, bool *found);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The capabilities that recording takes: which are missing and what is lost without them, and letting go of those
- * that are not needed any more once everything is loaded, attached and opened.
+ * The capabilities that recording needs: tells which are missing and what is lost without them, and drops those that
+ * are not needed any more once everything is loaded, attached and opened.
  */
 #ifndef CAPTURE_HOST_PRIVILEGES_H
 #define CAPTURE_HOST_PRIVILEGES_H
@@ -11,26 +11,32 @@
 
 #include "capture/host/host.h"
 
-/* Why nothing can be loaded and sampled, with the capability by name and how to give it; NULL when it can. */
+/*
+ * Returns an error when a capability is missing without which BPF sampling is impossible. It names the capability and
+ * tells how to grant it. NULL when all is well.
+ */
 struct error *privileges_check(const struct host *h);
-/* A line for each capability that is missing where recording goes on without it; each line begins with `prefix`. */
+/*
+ * Writes a line for each missing capability without which recording is possible but incomplete. Lines begin with
+ * `prefix`.
+ */
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out);
-/* The names of all that are missing, separated by blanks, malloc'd; NULL when all are there. */
+/* Returns the names of these missing capabilities, separated by spaces, malloc'd; NULL when none is missing. */
 char *privileges_missing(const struct host *h);
-/* Those of them that open other processes and their files: " without CAP_A CAP_B", or "". */
+/* Lists the missing ones that are needed to read other processes and their files: " without CAP_A CAP_B", or "". */
 void privileges_missing_to_read(const struct host *h, char out[128]);
 
 struct privileges_need {
-    int bpf_map_fd;  /* a map that is looked into while running; -1: no map is */
-    bool new_files;  /* files are opened or removed while running */
-    bool command;    /* a command, perhaps another user's, is told to end */
+    int bpf_map_fd;  /* a BPF map that pycap reads while it records; -1: there is none */
+    bool new_files;  /* pycap creates or removes files while it records */
+    bool command;    /* pycap must be able to end the command, which may run as another user */
 };
 /*
- * Lets all capabilities of this thread go but those needed while running, as far as they were there. Sets
- * no_new_privs. Threads made afterwards are like it.
+ * Drops all capabilities of this thread except those needed while recording. Sets no_new_privs. Threads created
+ * afterwards inherit both.
  */
 struct error *privileges_drop(const struct privileges_need *need);
-/* The same for a thread that only computes: nothing is left. */
+/* Drops all capabilities of this thread, and sets no_new_privs. For threads that only compute. */
 void privileges_drop_all(void);
 
 #endif

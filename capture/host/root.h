@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens files as a process sees them. Its root, reached through /proc, may be a container's, and what lies in there is
- * its users' to arrange: links are followed inside that root only.
+ * Opens files below the root of a process, through /proc/PID/root. The root may be a container's, whose users can place
+ * any links there, so links are followed only inside that root.
  */
 #ifndef CAPTURE_HOST_ROOT_H
 #define CAPTURE_HOST_ROOT_H
@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 /*
- * A regular file for reading, or -1 and errno. `pid` 0: this program's own root. `follow` false: the path's last
- * part must not be a link.
+ * Opens a regular file for reading. Returns -1 and sets errno when that fails. `pid` 0: pycap's own root. Without
+ * `follow` the last part of the path must not be a link.
  */
 int root_open(pid_t pid, const char *path, bool follow);
 

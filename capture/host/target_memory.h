@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of another process, read with process_vm_readv(2): it need not stop, so what is read may change meanwhile. */
+/*
+ * Reads the memory of another process with process_vm_readv(2). The process keeps running, so memory may change
+ * meanwhile.
+ */
 #ifndef CAPTURE_HOST_TARGET_MEMORY_H
 #define CAPTURE_HOST_TARGET_MEMORY_H
 
@@ -7,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* All of it or nothing: false and errno, EFAULT where a part of it is not mapped. */
+/* Reads all of it. Otherwise returns false and sets errno: EFAULT when a part is not mapped. */
 bool target_read(pid_t pid, uint64_t address, void *out, uint64_t len_bytes);
 /* The same as a py_read_fn (formats/cpython/code.h); `pid` points to the pid_t. */
 bool target_read_fn(void *pid, uint64_t address, void *out, uint64_t len_bytes);

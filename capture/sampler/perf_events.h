@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf events of a capture as the kernel has them: one for each event and CPU. Opens
- * them, turns them on and off, changes their periods, and keeps the account of the ticks
- * that they should have given.
+ * The perf events of a capture in the kernel, one for each event and CPU: opens them,
+ * enables and disables them, changes their periods, and counts the ticks that they should
+ * have delivered.
  */
 #ifndef CAPTURE_SAMPLER_PERF_EVENTS_H
 #define CAPTURE_SAMPLER_PERF_EVENTS_H
@@ -10,29 +10,30 @@
 #include "capture/sampler/event.h"
 
 struct perf_events;
-/* Opens all of them, disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
+/* Opens all events, disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
 struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,
                                struct perf_events **out);
 /* Accepts NULL. */
 void perf_events_close(struct perf_events *e);
-/* Of event `event` on the CPU with index `i`. */
+/* The file descriptor of event `event` on the CPU with index `i`; owned by `e`. */
 int perf_events_fd(const struct perf_events *e, uint32_t event, uint32_t i);
-/* Somebody else closes that file descriptor, and not before perf_events_close(). */
+/* Passes ownership of that file descriptor to the caller, who must not close it before perf_events_close(). */
 void perf_events_disown(struct perf_events *e, uint32_t event, uint32_t i);
-/* The number by which the kernel knows it, in `*id`. */
+/* Stores the kernel's id of the event (PERF_EVENT_IOC_ID). */
 struct error *perf_events_id(const struct perf_events *e, uint32_t event, uint32_t i, uint64_t *id);
 struct error *perf_events_enable(struct perf_events *e);
 struct error *perf_events_disable(struct perf_events *e);
-/* The events as they are now. */
+/* The events with their current rates and periods. */
 const struct event_list *perf_events_list(const struct perf_events *e);
-/* Event `event` has that rate or period from now on. */
+/* Changes the rate or period of event `event` from now on, on all CPUs. */
 struct error *perf_events_change(struct perf_events *e, uint32_t event, const struct event *to);
 
 struct perf_event_count {
     uint64_t count;                  /* in the event's unit */
-    uint64_t enabled_ns, running_ns; /* when it was on, and when it did count */
-    uint64_t due;                    /* ticks that the count makes, period by period; 0 where the kernel changes the period */
+    uint64_t enabled_ns, running_ns; /* how long it was enabled, and how long it counted */
+    uint64_t due;                    /* ticks expected from count and period; 0 when the kernel chooses the period */
 };
+/* Reads the count of event `event` on the CPU with index `i`. */
 struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i, struct perf_event_count *out);
 
 #endif

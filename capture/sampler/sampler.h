@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The BPF side as seen from user space: loading, attaching to a perf event on every
- * CPU, configuring processes, draining the ring, reading counters. Only this file's
- * implementation knows libbpf.
+ * The BPF sampler as seen from user space: loads it, attaches it to perf events on every
+ * CPU, configures it for processes, drains its ring, reads its counters. Only sampler.c
+ * uses libbpf.
  */
 #ifndef CAPTURE_SAMPLER_SAMPLER_H
 #define CAPTURE_SAMPLER_SAMPLER_H
@@ -17,60 +17,69 @@
 #include "formats/trace/trace.h"
 
 struct sampler_options {
-    struct event_list events;   /* complete */
-    const int *cpus;            /* online CPUs to sample */
+    struct event_list events;   /* event_list_complete() was called */
+    const int *cpus;            /* online CPUs to sample; borrowed */
     uint32_t cpu_count;
-    uint32_t stack_bytes;       /* of the user stack, at most; 0: never copied */
-    bool every_stack;           /* copied for every sample, not only where the native unwind could not go on */
-    bool kernel, python;
-    bool unconfigured;                   /* processes that were not handed over, too: kernel and native frames */
-    enum wire_native native;    /* how to unwind natively in the kernel */
+    uint32_t stack_bytes;       /* copy at most this much of a user stack; 0: never copy */
+    bool every_stack;           /* copy it for every sample, not only when the native unwind could not complete */
+    bool kernel, python;        /* record kernel frames, Python frames */
+    bool unconfigured;          /* also sample processes that are not configured: kernel and native frames only */
+    enum wire_native native;    /* how to unwind native frames in the kernel */
     uint32_t table_bytes;       /* memory for unwind tables; 0: 32 MiB */
-    uint32_t ring_bytes;        /* a power of two of pages; 0: by rate and CPUs */
-    bool timed;                 /* sampler_cpu_ns() is wanted */
+    uint32_t ring_bytes;        /* a power of two of pages; 0: chosen by rate and CPUs */
+    bool timed;                 /* count CPU time, for sampler_cpu_ns() */
 };
 
 struct sampler;
-/* Loads the programs and opens the events, disabled. An error says what this host lacks. */
+/* Loads the BPF programs and opens the events, disabled. An error says what this host lacks. */
 struct error *sampler_open(const struct sampler_options *options, struct sampler **out);
 void sampler_close(struct sampler *s);
 struct error *sampler_enable(struct sampler *s);
 struct error *sampler_disable(struct sampler *s);
 
-/* The arrays that unwind tables are laid into; valid while the sampler is open. All NULL without tables. */
+/* Stores the arrays for unwind tables; valid while the sampler is open. All are NULL when it does not use tables. */
 struct tables_memory;
 void sampler_tables(struct sampler *s, struct tables_memory *memory);
-/* Has a part of one of the arrays mapped; to be called before it is touched first. `ctx` is the sampler. */
+/* Maps a part of one of these arrays. Call before the first access to that part. `ctx` is the sampler. */
 struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes);
-/* The array of mappings, likewise. */
+/* Returns the array of mappings and stores its length; NULL when the sampler does not use tables. */
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
 
-/* The index of a layout, stored once. */
+/*
+ * Gives the sampler a layout of CPython's objects, and stores its index for wire_process. Equal layouts share an index.
+ */
 struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index);
+/* Configures a process, or replaces its configuration. */
 struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process);
-/* What the BPF side has for it now (bound, perhaps inherited at fork); false when nothing. */
+/*
+ * Reads the current configuration of a process; BPF may have changed it (bound it to a process identity) or copied it
+ * from the parent at a fork. False when the process is not configured.
+ */
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process);
 void sampler_remove_process(struct sampler *s, uint32_t tgid);
-/* Forgets processes that it inherited by fork and `wanted` does not want, where their news were lost. */
+/*
+ * Removes the configuration of all processes for which `wanted` returns false. After lost side-band events the sampler
+ * may have children of forks configured that pycap does not know.
+ */
 void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), void *ctx);
 /*
- * Ticks of a process that was not named in time, after the while that such a process is sampled anyway; those of what
- * ran as this process before `since_ns` are left out.
+ * Returns how many ticks of a process were lost because it was configured too late. (For a short while the sampler
+ * samples processes that it does not know; these ticks came after that.) Ticks before `since_ns` do not count.
  */
 uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns);
-/* How many ticks all CPUs can have had in a time; all ones where the kernel finds the period. */
+/* The most ticks that all CPUs together can have in `time_ns`; UINT64_MAX when the kernel chooses the period. */
 uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns);
 
-/* Hands over the messages that have come (struct wire_*, valid during the call), in the order they were made per CPU. */
+/* Calls `fn` for each message in the ring (a struct wire_*, valid during that call). Those of one CPU come in order. */
 typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
 
-/* The file descriptor that becomes readable when the ring is a quarter full: drain sooner. */
+/* A file descriptor that becomes readable when the ring is a quarter full and should be drained. */
 int sampler_wake_fd(const struct sampler *s);
 
-/* Sums over CPUs since the start. Losses that are not of one event. */
+/* Losses since the start that belong to no single event, summed over all CPUs. */
 void sampler_losses(struct sampler *s, uint64_t losses[WIRE_LOSS_COUNT]);
-/* Losses of the samples of one event: what is added to `losses`. */
+/* Adds to `losses` those of the samples of one event. */
 void sampler_event_losses(struct sampler *s, uint32_t event, uint64_t losses[LOSS_LIMIT]);
 void sampler_event_stats(struct sampler *s, uint32_t event, uint64_t stats[WIRE_EVENT_STAT_COUNT]);
 
@@ -78,20 +87,21 @@ struct sampler_ticks {
     int cpu;
     struct perf_event_count event; /* the kernel's own account */
     uint64_t seen;       /* times the program ran */
-    uint64_t seen_idle;  /* of them, for the idle task */
-    uint64_t seen_others; /* of them, for processes that are not to be sampled */
+    uint64_t seen_idle;  /* of these, in the idle task */
+    uint64_t seen_others; /* of these, in processes that are not sampled */
 };
-struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks); /* cpu_count of them */
-/* Run time of the sampling program, where the kernel counts it (kernel.bpf_stats_enabled). */
+/* Reads the ticks of an event on each CPU; `ticks` has room for cpu_count elements. */
+struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks);
+/* Run time and number of runs of the sampling program; 0 unless the kernel counts them (kernel.bpf_stats_enabled). */
 void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
 
 /* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
 uint64_t sampler_cpu_ns(struct sampler *s);
-/* Code objects that were sent are sent again when they are met. */
+/* Forgets which code objects were sent: each is sent again when it is next seen. */
 void sampler_forget_codes(struct sampler *s);
-/* An event has another rate or period from now on. */
+/* Changes the rate or period of an event from now on. */
 struct error *sampler_change_event(struct sampler *s, uint32_t event, const struct event *to);
-/* Any map's fd: used to try whether CAP_BPF is still needed once everything is attached. */
+/* Any map fd; used to probe whether CAP_BPF is still needed after attach. */
 int sampler_map_fd(const struct sampler *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf side-band: a dummy event per CPU through which the kernel reports
- * mappings (with build IDs where it can), names, forks, execs and exits, stamped with
- * CLOCK_MONOTONIC like the samples.
+ * The perf side-band: a dummy event on each CPU, through which the kernel reports
+ * mappings (with build IDs, since Linux 5.12), names, forks, execs and exits. The times
+ * are CLOCK_MONOTONIC, like those of the samples.
  */
 #ifndef CAPTURE_SAMPLER_SIDEBAND_H
 #define CAPTURE_SAMPLER_SIDEBAND_H
@@ -32,17 +32,22 @@ struct sideband_event {
     uint64_t inode, inode_generation;
     uint8_t build_id[20];
     uint32_t build_id_len; /* 0: not known; then device and inode are set */
-    char text[4096];       /* path, or name: the last member, so that what is behind its end need not be touched */
+    char text[4096];       /* path, or name; the last member, so that copies can stop at its NUL */
 };
 
 struct sideband;
-/* One event per CPU of `cpus`. `ring_pages` is a power of two. */
+/* Opens one event on each CPU of `cpus`, disabled. `ring_pages` is the size of each ring, a power of two of pages. */
 struct error *sideband_open(const int *cpus, uint32_t cpu_count, uint32_t ring_pages, struct sideband **out);
 void sideband_close(struct sideband *s);
 struct error *sideband_enable(struct sideband *s);
-/* File descriptors to poll for urgent news (execs, forks, executable mappings). */
+/*
+ * File descriptors that become readable when events arrive. Stores the array, which stays owned by `s`; returns its
+ * length.
+ */
 uint32_t sideband_fds(const struct sideband *s, const int **fds);
-/* Hands over all that has come, CPU by CPU: not in order of time. The event is valid during the call only. */
+/*
+ * Calls `fn` for all events that have arrived, CPU by CPU, so not sorted by time. The event is valid during that call.
+ */
 typedef struct error *(*sideband_fn)(void *ctx, const struct sideband_event *event);
 struct error *sideband_drain(struct sideband *s, sideband_fn fn, void *ctx);
 
