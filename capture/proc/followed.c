@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A look at /proc every few milliseconds, made cheap by asking only what may have changed. */
+/* Polls /proc every few milliseconds, and reads only what may have changed. */
 #include "capture/proc/followed.h"
 
 #include <errno.h>
@@ -13,16 +13,16 @@
 #include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
-/* Between two looks for what is new, at most so often as there is a round. */
+/* The shortest time between two polls for new tasks. */
 #define LOOK_NS (2 * NS_PER_MS)
-/* All of /proc is gone through so often, for what asking after single numbers has missed. */
+/* How often all of /proc is read, to find what looking up single pids has missed. */
 #define SWEEP_NS NS_PER_S
-/* An interpreter that is linked dynamically is there a moment after the exec; one may be loaded any time later. */
+/* A dynamically linked interpreter is mapped a moment after the exec. Others may be loaded at any later time. */
 #define WAIT_FIRST_NS (5 * NS_PER_MS)
 #define WAIT_MOST_NS NS_PER_S
-/* More new numbers than that are not asked after one by one. */
+/* When there are more new pids than this, they are not looked up one by one. */
 #define NUMBERS_MAX 4096
-/* Files that are left for all else. */
+/* File descriptors to leave for other uses. */
 #define FDS_SPARE 128
 
 struct error *followed_create(struct processes *processes, bool children, uint64_t grace_ns, struct followed_set **out)
@@ -93,14 +93,14 @@ bool followed_schedstat(const struct followed *f, const struct followed_task *t,
             return false;
     }
     out->run_ns = strtoull(text, &rest, 10);
-    strtoull(rest, &rest, 10); /* time it waited for a CPU */
+    strtoull(rest, &rest, 10); /* skip the time that it waited for a CPU */
     out->arrivals = strtoull(rest, NULL, 10);
     return true;
 }
 
 /* ---- threads ---- */
 
-/* The thread's number as the process knows it: the last of the line. */
+/* The tid in the process's own pid namespace: the last number of the line "NSpid:". */
 static uint32_t own_tid(const struct followed *f, uint32_t tid)
 {
     char path[48], text[4096];
@@ -143,12 +143,12 @@ static struct error *list_tasks(struct followed_set *s, struct followed *f, bool
     if (err) {
         if (err->code == ERROR_NO_MEMORY)
             return err;
-        error_destroy(err); /* it has gone, or we have no file left */
+        error_destroy(err); /* the process has ended, or pycap has no file descriptor left */
         return NULL;
     }
     for (size_t i = 0; i < f->tasks.count; i++)
         f->tasks.data[i].listed = false;
-    /* /proc lists in order of birth, and so do we: what is known comes first and in the same order. */
+    /* Both /proc and `tasks` are in order of creation, so known tasks come first and in the same order. */
     size_t at = 0, known = f->tasks.count;
     for (size_t i = 0; !err && i < tids.list.count; i++) {
         uint32_t tid = (uint32_t)tids.list.data[i];
@@ -217,7 +217,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
         f->image = stat.image;
         f->exec_generation++;
         f->wait_ns = 0;
-        f->forbidden = false; /* as after sudo, which gives up what it had */
+        f->forbidden = false; /* after exec it may be readable: sudo, for one, drops its privileges */
     }
     f->states.count = 0;
     f->states_round = 0;
@@ -265,7 +265,7 @@ struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uin
     return list_tasks(s, f, born);
 }
 
-/* A number that was given to a new task: is it a process, and a child of one of ours? */
+/* Looks up a new pid, and follows it if it is a process and a child of a followed one. */
 static struct error *consider(struct followed_set *s, uint32_t pid, uint64_t time_ns)
 {
     char path[48], text[4096];
@@ -299,7 +299,7 @@ static struct error *find_children(struct followed_set *s, uint32_t from, uint32
     return err;
 }
 
-/* The last number given out in our pid namespace; 0 when that cannot be told. */
+/* Returns the last pid given out in pycap's pid namespace; 0 when unknown. */
 static uint32_t last_tid(void)
 {
     char text[128];
@@ -338,14 +338,14 @@ struct error *followed_look(struct followed_set *s, uint64_t time_ns)
     uint32_t last = last_tid();
     if (last == s->last_tid && last == s->earlier_tid && !sweep)
         return drop_ended(s, time_ns);
-    /* A number is given out a moment before the task can be found: those of the look before are asked after again. */
+    /* A pid is given out a moment before the task appears in /proc, so look up those of the previous poll again. */
     uint32_t from = s->earlier_tid;
     s->earlier_tid = s->last_tid;
     s->last_tid = last;
     for (size_t i = 0; i < s->list.count; i++) {
         struct followed *f = s->list.data[i];
         TRY(list_tasks(s, f, true));
-        /* What has ended and was not waited for. */
+        /* Zombies: ended, and not yet reaped by their parent. */
         if (sweep && f->tasks.count <= 1 && followed_stat(f, f->tgid, &stat) && (stat.state == 'Z' || stat.state == 'X'))
             f->ended = true;
     }

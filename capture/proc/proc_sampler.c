@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread is chased to its CPU and read there; the count of its arrivals proves that it stood still. */
+/* pycap follows a thread to its CPU and reads its stack there; the thread's schedstat proves that it did not run. */
 #include "capture/proc/proc_sampler.h"
 
 #include <errno.h>
@@ -17,16 +17,16 @@
 #include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
-/* Times a thread is gone after, from CPU to CPU. */
+/* How often to follow a thread that moves from CPU to CPU. */
 #define CHASES 4
-/* Readings that must agree where a thread may have run meanwhile, and how often that is tried. */
+/* How many readings must agree when the thread may have run meanwhile, and how often to try. */
 #define READINGS 3
 #define READING_TRIES 2
-/* CPU time after a thread's last sample that is no loss: it ended, or the host was too busy to let us run in time. */
+/* CPU time after a thread's last sample, up to this much, counts as no loss: the thread ended before the next round. */
 #define GRACE_NS (20 * NS_PER_MS)
 #define LIBC_WAIT_NS (100 * NS_PER_MS)
 #define STATES_MAX 65536
-/* A slice so short that waking up takes the CPU at once (Linux 6.12 and later); the shortest there is. */
+/* The shortest scheduler slice. With it, waking up preempts the running thread at once (Linux 6.12 and later). */
 #define SLICE_NS 100000
 
 struct message {
@@ -38,13 +38,13 @@ struct proc_sampler {
     struct processes *processes;
     struct followed_set *followed;
     uint64_t period_ns;
-    uint64_t lost_period_ns; /* in which losses are counted: that of the start */
+    uint64_t lost_period_ns; /* the period at the start, in which losses are counted */
     uint64_t round;
-    cpu_set_t allowed; /* where we may run */
-    int cpu;           /* where we are bound to; -1: nowhere yet */
+    cpu_set_t allowed; /* CPUs that pycap may run on */
+    int cpu;           /* the CPU that pycap is bound to; -1: none yet */
     uint64_t random;
     struct py_walk walk;
-    pid_t pid;         /* whose memory is read */
+    pid_t pid;         /* the process whose memory is read */
     int read_errno;    /* of the last reading that failed */
     struct message out, reading;
     uint64_t losses[LOSS_LIMIT];
@@ -155,7 +155,9 @@ static uint32_t tid_of_state(struct proc_sampler *s, const struct process *p, ui
     return (uint32_t)id;
 }
 
-/* Reads the lists of interpreters and thread states. The process may change them meanwhile: each is checked when used. */
+/*
+ * Reads the lists of interpreters and thread states. The process may change them meanwhile: each is checked when used.
+ */
 static struct error *read_states(struct proc_sampler *s, struct followed *f, const struct process *p)
 {
     struct py_walk *w = &s->walk;

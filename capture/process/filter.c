@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process passes when one name and one cgroup of the lists fit. */
+/* A process passes when it matches one entry of each list that is not empty. */
 #include "capture/process/filter.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ struct error *filter_add_comms(struct filter *f, const char *list)
     }
 }
 
-/* Where the unified hierarchy is mounted ("36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"), malloc'd; NULL: nowhere. */
+/* Returns where cgroup2 is mounted ("36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"), malloc'd; NULL: nowhere. */
 static char *unified_mount(const char *mountinfo)
 {
     for (const char *line = mountinfo; *line;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be said of a process from itself alone. */
+/* Functions on one process that need no other table. */
 #include "capture/process/process.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ struct thread *process_thread(struct process *p, uint32_t tid)
         return known;
     if (!procfs_comm((pid_t)p->tgid, (pid_t)tid, t.name))
         memcpy(t.name, p->comm, sizeof t.name);
-    /* Room first: the index must not lead behind the end. */
+    /* Reserve first, so that the map never has an index past the end of the array. */
     if (!VEC_RESERVE(&p->threads, p->threads.count + 1) || !map_set(&p->thread_index, tid, p->threads.count))
         return NULL;
     p->threads.data[p->threads.count++] = t;
@@ -63,7 +63,7 @@ bool process_has_python(const struct process *p)
     return p->python && !p->python->python.refused;
 }
 
-/* A variable's place as the walk wants it; none where the linker's part in it is not known. */
+/* Describes to the frame walk where a thread-local variable is; "none" when part of its address is not known. */
 static uint32_t tls_place(const struct py_tls *tls, uint64_t bias, uint64_t *offset, uint64_t *where)
 {
     if (tls->kind == PY_TLS_MODULE && !tls->module_id_vaddr)

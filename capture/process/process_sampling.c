@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process's mappings are laid in a new place each time: a sample that is being taken may be reading the old one. */
+/*
+ * Changed mappings are written to a new place each time, because a sample that is being taken may read the old place.
+ */
 #include "capture/process/process_sampling.h"
 
 #include <string.h>
 
 #include "formats/base/clock.h"
 
-/* A sample that is being taken may read what was given back less long ago. */
+/* How long a sample that is being taken may still read a place that was given back. */
 #define GRACE_NS (50 * NS_PER_MS)
 
 struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables)
@@ -27,7 +29,7 @@ void process_sampling_deinit(struct process_sampling *s)
     VEC_DEINIT(&s->changed);
 }
 
-/* What is noted of a process; valid until the next call. NULL: out of memory. */
+/* Returns the entry of a process, valid until the next call. NULL: out of memory. */
 static struct sampled_mappings *note_of(struct process_sampling *s, struct process *p)
 {
     if (!VEC_EXTEND_ZERO(&s->mappings, (size_t)p->slot + 1))
@@ -44,7 +46,7 @@ static struct error *lay_mappings(struct process_sampling *s, struct sampled_map
     uint32_t start, count = (uint32_t)p->mappings.count;
 
     if (!extents_take(&s->space, count, &start))
-        return NULL; /* its samples say that they found no mapping */
+        return NULL; /* no room: its samples will report a missing mapping */
     struct error *err = sampler_map_pages(s->sampler, s->wire_mappings + start, count * sizeof *s->wire_mappings);
     for (uint32_t i = 0; i < count && !err; i++)
         err = tables_map(s->tables, (pid_t)p->tgid, &p->mappings.data[i], time_ns, p->python != NULL,
@@ -68,7 +70,7 @@ struct error *process_sampling_changed(struct process_sampling *s, struct proces
         return error_no_memory();
     if (note->changed)
         return NULL;
-    /* Libraries are mapped in droves: once for all that come together. */
+    /* A process maps many libraries at once, so copy the mappings once for all of them. */
     note->changed = true;
     return VEC_PUSH(&s->changed, p->slot) ? NULL : error_no_memory();
 }
@@ -104,8 +106,8 @@ static void count_python(struct process_sampling *s, struct process *p)
 }
 
 /*
- * Ticks that went by unseen before a Python process was known. There can be no more than the CPUs had ticks since its
- * interpreter was mapped: those before were not a Python's.
+ * Returns the ticks of a Python process that were lost before it was configured. Limits them to the ticks that the CPUs
+ * had since its interpreter was mapped: before that it was not a Python process.
  */
 static uint64_t late_ticks(struct process_sampling *s, const struct process *p)
 {
@@ -126,7 +128,7 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     count_python(s, p);
     if (!s->sampler)
         return NULL;
-    /* What the sampler has learnt of the image stays, also what it inherited at a fork. */
+    /* Keep what the sampler has found out about the process itself, or copied at a fork. */
     bool known = sampler_get_process(s->sampler, p->tgid, &now);
     bool inherited = known && now.flags & WIRE_PROCESS_INHERITED;
     if (known && (p->configured || inherited)) {

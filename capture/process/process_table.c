@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes lie in an array without gaps, for iteration; their slots, which others know, stay with them. */
+/* `live` is an array without gaps, for iteration. A process keeps its slot, by which others know it, all its life. */
 #include "capture/process/process_table.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ struct processes_counts processes_counts(const struct processes *p)
     return counts;
 }
 
-/* ---- who is there ---- */
+/* ---- processes ---- */
 
 struct process *processes_find(struct processes *p, uint32_t tgid)
 {
@@ -85,7 +85,7 @@ void processes_drop(struct processes *p, struct process *process, uint64_t time_
     process_destroy(process);
 }
 
-/* A slot for one process more, with room for all slots to come back. */
+/* Takes a slot for a new process, and reserves room in free_slots for all slots to be returned. */
 static bool take_slot(struct processes *p, uint32_t *slot)
 {
     if (p->free_slots.count) {
@@ -133,12 +133,14 @@ struct error *processes_configure(struct processes *p, struct process *process)
     return process_sampling_configure(&p->sampling, process);
 }
 
-/* ---- what they have mapped ---- */
+/* ---- mappings ---- */
 
-/* Finds the module behind a mapping of the process, and whether it makes the process one to sample. */
+/*
+ * Finds the module behind a mapping, and configures the sampler if the module matters to it (an interpreter, _asyncio).
+ */
 static struct error *look_at(struct processes *p, struct process *process, struct code_mapping *m)
 {
-    bool news = false; /* of what the sampler needs to know */
+    bool news = false; /* the sampler's configuration has to change */
 
     m->looked_up = true;
     TRY(modules_find(p->modules, (pid_t)process->tgid, m, &m->module));
@@ -184,7 +186,7 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
         return NULL;
     if (!code_mappings_add(&process->mappings, m, &at))
         return error_no_memory();
-    /* Processes that will not be sampled cost no looking at files. */
+    /* Files of processes that are not sampled are not inspected. */
     if (process->selected)
         TRY(look_at(p, process, &process->mappings.data[at]));
     if (process->configured) {

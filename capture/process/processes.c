@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One function for each kind of event; what no event says is found out when processes are reaped. */
+/* One function for each kind of event. Changes that no event reports are found in processes_reap(). */
 #include "capture/process/processes.h"
 
 #include <stdio.h>
@@ -9,23 +9,23 @@
 #include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
-/* A process is kept for a while after its end: the kernel still works for it, and is sampled. */
+/* A process stays in the table this long after its end: the kernel may still run, and be sampled, on its behalf. */
 #define LINGER_NS NS_PER_S
-/* How often cgroups are read again where the filter wants them. */
+/* How often cgroups are read again when there is a --cgroup filter. */
 #define FILTER_AGAIN_NS (5 * NS_PER_S)
 
-/* More threads than that of a process are not remembered. */
+/* When a process has more threads than this, they are forgotten. */
 #define THREADS_MAX 4096
 
 static struct error *on_fork(struct processes *p, const struct sideband_event *e)
 {
     if (e->tgid == e->parent_tgid)
-        return NULL; /* a thread: made when it is sampled */
+        return NULL; /* a thread: it is added when it is sampled */
     struct process *parent = processes_find(p, e->parent_tgid), *child;
     TRY(processes_begin(p, e->tgid, e->time_ns, &child));
     child->parent_tgid = e->parent_tgid;
     bool in_scope = p->options.whole_host || (parent && parent->in_scope && p->options.follow);
-    /* It has its parent's name and cgroup. */
+    /* A child has the name and cgroup of its parent, so the filter's answer is the same. */
     process_select(child, in_scope, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
     if (!parent)
         return NULL;
@@ -44,7 +44,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
         return NULL;
     if (child->selected)
         return processes_configure(p, child);
-    /* The BPF side has handed the configuration on: it is not wanted. */
+    /* BPF copied the parent's configuration to the child, which is not to be sampled. */
     process_sampling_disinherit(&p->sampling, child->tgid);
     return NULL;
 }
@@ -93,8 +93,8 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
 }
 
 /*
- * Its name or its cgroup may have changed. One that passes now is looked at like a new one; of one that does not any
- * more the sampler forgets.
+ * Applies the filter again, since the process's name or cgroup may have changed. A process that passes now is treated
+ * like a new one; for one that does not pass any more the sampler's configuration is removed.
  */
 static struct error *select_again(struct processes *p, struct process *process)
 {
@@ -103,7 +103,7 @@ static struct error *select_again(struct processes *p, struct process *process)
     if (!process->in_scope || process->ended_ns || passes == process->passes)
         return NULL;
     process_select(process, true, passes);
-    process->since_ns = UINT64_MAX; /* ticks up to now were not wanted */
+    process->since_ns = UINT64_MAX; /* ticks up to now are not lost: the filter excluded them */
     if (!passes) {
         process_sampling_stop(&p->sampling, process);
         return NULL;
@@ -128,7 +128,7 @@ static struct error *on_comm(struct processes *p, const struct sideband_event *e
     return e->tid == e->tgid ? select_again(p, process) : NULL;
 }
 
-/* Whether any thread but a dead leader is left. */
+/* Whether no thread is left, except for a first thread that has exited. */
 static bool has_gone(uint32_t tgid)
 {
     struct procfs_pids threads;
@@ -153,7 +153,7 @@ static void on_exit_event(struct processes *p, const struct sideband_event *e)
         return;
     if (e->tid == e->tgid)
         process->leader_exited = true;
-    /* Where nothing is sampled it does not matter whether other threads go on: what they map brings the process back. */
+    /* In a process that is not sampled, other threads need no check: if one maps code, the process is added again. */
     if (process->leader_exited && !process->ended_ns && (!process->configured || has_gone(e->tgid)))
         process->ended_ns = e->time_ns;
 }
@@ -187,7 +187,7 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     *out = NULL;
     if (process && process->bound &&
         (process->start_boottime_ns != s->start_boottime_ns || process->exec_generation != s->exec_generation)) {
-        /* An exec, or a new process with this number, that the side-band did not tell of. */
+        /* The side-band lost an exec, or a new process with this pid. */
         bool in_scope = process->in_scope;
         TRY(processes_read(p, s->tgid, in_scope, s->time_ns, &process));
     } else if (!process) {
@@ -212,7 +212,10 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
     }
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];
-        /* A process may start threads for ever: their names are read again when they are met again. */
+        /*
+         * A process may start threads for ever. Forgotten ones are added, and their names read, when they are sampled
+         * again.
+         */
         if (process->threads.count > THREADS_MAX) {
             if (p->events.threads_forgotten)
                 p->events.threads_forgotten(p->events.ctx, process);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc shows may be gone a moment later: each reading takes its process's end as an answer. */
+/* A process may end while its files in /proc are read: no read treats that as an error. */
 #include "capture/process/processes_proc.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
-/* /proc tells a process's start in these (USER_HZ). */
+/* The unit of start times in /proc (USER_HZ). */
 #define CLOCK_TICK_NS (10 * NS_PER_MS)
 
 static struct error *add_mappings(struct processes *p, struct process *process, const struct procfs_mappings *maps,
@@ -50,7 +50,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
         err = procfs_mappings((pid_t)tgid, &maps);
         forbidden = err && err->code == ERROR_PERMISSION;
     }
-    if (forbidden) { /* it is there all the same, and what it maps from now on is told */
+    if (forbidden) { /* it exists, and the side-band reports what it maps from now on */
         error_destroy(err);
         err = NULL;
     }
@@ -108,7 +108,7 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
 
 /* ---- when events were lost ---- */
 
-/* One that we know, or whose events are still to come. */
+/* Whether a process exists: it is in the table, or in /proc with its events still to come. */
 static bool is_there(void *ctx, uint32_t tgid)
 {
     struct procfs_status status;
@@ -121,7 +121,7 @@ static bool is_there(void *ctx, uint32_t tgid)
     return !gone;
 }
 
-/* Brings a process that is known up to date. */
+/* Updates a process of the table from /proc. */
 static struct error *reread(struct processes *p, struct process *process, uint64_t time_ns)
 {
     struct procfs_mappings maps = {0};
@@ -129,7 +129,7 @@ static struct error *reread(struct processes *p, struct process *process, uint64
 
     struct error *err = procfs_status((pid_t)process->tgid, &status);
     bool same = !err && (!process->bound || process->start_boottime_ns / CLOCK_TICK_NS == status.start_ticks);
-    if (!err && same) /* where they are shown no more, those that are known stay */
+    if (!err && same) /* if they may not be read any more, keep those that are known */
         err = procfs_mappings((pid_t)process->tgid, &maps);
     if (!err && (!same || !(process->python || p->options.include_non_python))) {
         bool in_scope = process->in_scope && (same || p->options.whole_host);
@@ -139,7 +139,7 @@ static struct error *reread(struct processes *p, struct process *process, uint64
     if (!err)
         err = add_mappings(p, process, &maps, time_ns);
     procfs_mappings_deinit(&maps);
-    if (err && err->code != ERROR_NO_MEMORY) { /* it is about to go */
+    if (err && err->code != ERROR_NO_MEMORY) { /* it is ending */
         error_destroy(err);
         err = NULL;
     }

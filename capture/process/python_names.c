@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names are read from the running process by the thread's handle, with waits that grow. */
+/* Names are looked up in the running process by the thread's handle, at growing intervals. */
 #include "capture/process/python_names.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static struct py_names names_of(struct python_names *n, struct process *p, pid_t
     };
 }
 
-/* Whether that is the name; it is kept up to a NUL. */
+/* Whether `text` is equal to `name`, which was cut at the first NUL. */
 static bool is_name(const struct buf *text, const char *name)
 {
     size_t len = name ? strlen(name) : 0;
@@ -45,7 +45,7 @@ static bool is_name(const struct buf *text, const char *name)
     return name && strnlen((const char *)text->data, text->len_bytes) == len && !memcmp(text->data, name, len);
 }
 
-/* The name as it is now; another one than `known` is read twice, since it may be replaced while it is being read. */
+/* Reads the current name. If it differs from `known` it is read twice, since the program may replace it meanwhile. */
 static bool read_name(struct python_names *n, const struct py_names *names, uint64_t interpreter, uint64_t handle,
                       const char *known)
 {
@@ -65,7 +65,7 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
 
     if (!m->thread_handle || (m->thread_handle == t->handle && m->time_ns < t->name_due_ns))
         return false;
-    if (m->thread_handle != t->handle) { /* another thread that got this number */
+    if (m->thread_handle != t->handle) { /* the tid was reused by another thread */
         t->handle = m->thread_handle;
         t->name_wait_ms = 0;
         free(t->python_name);
@@ -77,7 +77,7 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
     const struct py_names names = names_of(n, p, &pid);
     const struct py_layout *l = names.layout;
     uint64_t first = 0;
-    /* A thread has a name in each interpreter it was in; the main one's is the one that people know. */
+    /* A thread has a name in each interpreter that it ran in. Show the one of the main interpreter. */
     if (l->interp_id != PY_NONE && m->interpreter_id)
         target_read(pid, p->python->python.runtime_vaddr + p->python_bias + l->runtime_interpreters_head + 8, &first,
                   sizeof first);
@@ -94,7 +94,7 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
     return true;
 }
 
-/* Each label once: `pairs` has room for all. `value` is the id of a string. */
+/* Adds a label to the set. `pairs` has room for each label once; `value` is the id of a string. */
 static void add_label(struct trace_writer *w, struct trace_label_set *set, uint64_t *pairs, enum trace_label label,
                       uint32_t value)
 {

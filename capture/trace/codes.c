@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code objects by contents. What is kept of one is the payload of its CODE record, as
- * the trace's codec encodes it, so a field of the record cannot be forgotten here.
+ * Keeps code objects by contents: each as the encoded payload of its CODE record. Since
+ * the trace's codec encodes it, no field of the record can be forgotten here.
  */
 #include "capture/trace/codes.h"
 
@@ -17,7 +17,7 @@
 #include "formats/cpython/code.h"
 #include "formats/trace/codec.h"
 
-/* Names of a thousand characters and the line tables of functions of some 100,000 lines. */
+/* Enough for names of a thousand characters, and for line tables of functions of some 100,000 lines. */
 static const struct py_code_limits limits = {.string_max_bytes = 16 << 10, .line_table_max_bytes = 1 << 20};
 
 struct codes {
@@ -65,7 +65,7 @@ struct codes_counts codes_counts(const struct codes *c)
     return c->counts;
 }
 
-/* A CODE record refers to nothing: its payload is the same bytes in every epoch, and says when two are equal. */
+/* A CODE record refers to no ids. So its payload is the same in every epoch, and equal payloads mean equal contents. */
 static const struct trace_ids no_ids;
 
 struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index)
@@ -106,11 +106,11 @@ void codes_record(const struct codes *c, uint32_t index, struct trace_code *out)
     struct trace_fault fault;
 
     bool good = trace_decode(bytes_of(e->data, e->len_bytes), type, &no_ids, &no_lists, out, &fault);
-    assert(good); /* it was encoded here, and holds no lists, which would take memory */
+    assert(good); /* it was encoded above, and has no lists, which would need scratch memory */
     (void)good;
 }
 
-/* Memory of a target: pieces that were copied, then the live process (pid 0: no more). */
+/* Memory of a target: first the pieces that the sampler copied, then the live process (pid 0: not used). */
 struct source {
     const struct wire_code *message;
     uint32_t message_len;
@@ -144,7 +144,7 @@ static int walk_read_live(void *ctx, void *out, uint32_t len, uint64_t address)
     return !target_read_fn(ctx, address, out, len);
 }
 
-/* The fingerprint of what lies at `address` now, as the sampler would make it; false when it is no code object. */
+/* Computes the fingerprint of the object at `address` as the sampler does; false when it is no code object. */
 static bool live_fingerprint(struct codes *c, pid_t pid, uint64_t address, const struct py_layout *layout,
                              uint64_t code_type, uint32_t *fingerprint)
 {
@@ -213,7 +213,9 @@ struct error *codes_add_message(struct codes *c, const struct wire_code *message
     if (!py_code_complete(&code)) {
         struct source both = {.message = message, .message_len = len_bytes, .pid = (pid_t)message->tgid};
         bool ok = py_code_read(layout, read_source, &both, message->address, &limits, &c->storage, &code);
-        /* What was read later counts only if the object was still the same one after the reading. */
+        /*
+         * What was read from the live process is used only if the object still has the same fingerprint after reading.
+         */
         if (ok && live_fingerprint(c, (pid_t)message->tgid, message->address, layout, code_type, &now) &&
             now == message->fingerprint)
             c->counts.completed++;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Code is read for the signal trampoline and for what stands behind a call: some bytes. */
+/* The unwinder reads a few bytes of code: to recognize the signal trampoline, and at return addresses. */
 #define CODE_READ_MAX 16
 
 struct late_unwind {
@@ -22,7 +22,7 @@ struct late_unwind {
     struct error *err;
 };
 
-/* The copy of the stack; code, which does not change, from the process if it is still there. */
+/* Reads from the copy of the stack. Code does not change, so it is read from the process, if that still runs. */
 static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t address)
 {
     struct late_unwind *u = ctx;

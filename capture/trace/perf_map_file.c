@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds /tmp/perf-PID.map in the root of its process, and in another process's with the same root when it is gone. */
+/* Opens /tmp/perf-PID.map in the root of its process; after its end, through another process that has the same root. */
 #include "capture/trace/perf_map_file.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include "capture/host/root.h"
 #include "formats/base/clock.h"
 
-/* File systems stamp with the time of the last tick. */
+/* File systems take time stamps from the last timer tick, so a stamp may be this much too early. */
 #define STAMP_NS UINT64_C(100000000)
-/* Between two looks for a file that is not there. */
+/* How long to wait before looking again for a file that does not exist. */
 #define WAIT_MIN_MS 20
 #define WAIT_MAX_MS 60000
-/* Descriptors that are left for other uses, and the most there may be with files held. */
+/* File descriptors to leave for other uses, and the highest descriptor under which a file is held. */
 #define FDS_LEFT 256
 #define FDS_MAX 16384
 
@@ -38,7 +38,7 @@ static bool root_of(pid_t pid, uint64_t *device, uint64_t *inode)
     return true;
 }
 
-/* The effective user id: /proc/PID itself belongs to root where the process gave up privileges. */
+/* Reads the effective user id. The owner of /proc/PID is not enough: it is root when the process dropped privileges. */
 static bool uid_of(pid_t pid, uint32_t *uid)
 {
     char path[64], *text;
@@ -65,7 +65,7 @@ static bool know_by(struct perf_map_file *m, pid_t pid)
 
 void perf_map_file_remember_root(struct perf_map_file *m, const struct process *p)
 {
-    /* One that lived too short to be looked at has, as a rule, its parent's root and user. */
+    /* A process that ended before this most likely had the root and user of its parent. */
     if (!m->known && !know_by(m, (pid_t)p->tgid) && p->parent_tgid)
         know_by(m, (pid_t)p->parent_tgid);
 }
@@ -75,7 +75,7 @@ static uint32_t own_pid(const struct process *p)
     return p->ns_tgid ? p->ns_tgid : p->tgid;
 }
 
-/* A file left by an earlier process with that number says nothing of this one; nor does one that somebody else put there. */
+/* Rejects a file that an earlier process with this pid left behind, and a file that another user wrote. */
 static bool is_its_own(const struct perf_map_file *m, const struct process *p, const struct stat *st)
 {
     if (st->st_uid && st->st_uid != m->uid)
@@ -103,7 +103,7 @@ void perf_map_file_deinit(struct perf_map_file *m)
     m->fd = -1;
 }
 
-/* Takes the descriptor over, in place of one that was held. */
+/* Keeps the descriptor instead of the one that was held, or closes it when too many are open. */
 static void keep(struct perf_map_file *m, int fd)
 {
     struct rlimit limit;
@@ -132,7 +132,7 @@ void perf_map_file_hold(struct perf_map_file *m, const struct process *p)
     }
     if (fd >= 0)
         close(fd);
-    /* Most code made at run time is in no table. */
+    /* Most programs that generate code write no file, so look less and less often. */
     m->wait_ms = !m->wait_ms ? WAIT_MIN_MS : m->wait_ms < WAIT_MAX_MS ? 2 * m->wait_ms : WAIT_MAX_MS;
     m->try_ns = time_ns + m->wait_ms * NS_PER_MS;
 }
@@ -166,7 +166,7 @@ uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, 
     return m->module;
 }
 
-/* For a process that has gone: in the root of another one which has the same. */
+/* For a process that has ended: opens the file through another process that has the same root. */
 static int open_elsewhere(const struct perf_map_file *m, const struct process *p, struct processes *all)
 {
     uint64_t device, inode;
@@ -203,7 +203,7 @@ static struct error *put_text(struct trace_writer *w, uint32_t module, int fd, u
             break;
         have += (uint64_t)n;
     }
-    /* Whole lines: the last one may still be being written. */
+    /* Cut an incomplete last line, which is still being written. */
     while (have && text[have - 1] != '\n')
         have--;
     *cut = size > PERF_MAP_MAX_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values are copied: they are made of options, some of them on a stack. */
+/* Copies values, because some of them are formatted into local buffers. */
 #include "capture/trace/settings_list.h"
 
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sampler sent is the key; only where it is new are frames looked at one by one. */
+/*
+ * The frames as the sampler sent them are the key of a stack; they are looked at one by one only when the key is new.
+ */
 #include "capture/trace/stacks.h"
 
 #include <string.h>
@@ -12,9 +14,9 @@ struct python_key {
     uint32_t reserved;
 };
 
-/* ---- stacks that were met before: most samples have one of them ---- */
+/* ---- known stacks: most samples have one of them ---- */
 
-/* The stack of these frames as the sampler had them, if it stands in this epoch of the trace already. */
+/* Finds the stack with these frames (as the sampler sent them), if it is in this epoch of the trace already. */
 static bool find_stack(const struct trace_builder *b, struct known_stacks *s, const void *frames, size_t len_bytes,
                         uint32_t *stack)
 {
@@ -38,7 +40,7 @@ static struct error *keep_stack(struct known_stacks *s, const void *frames, size
 
 /* ---- Python ---- */
 
-/* The contents of a frame's code object: known from a message, else read now. CODES_NONE when it cannot be known. */
+/* Finds the contents of a frame's code object: known from a message, else read now. CODES_NONE when that fails. */
 static struct error *code_of(struct trace_builder *b, struct process_note *n, uint64_t address, uint32_t fingerprint,
                              uint32_t *index)
 {
@@ -56,9 +58,9 @@ static struct error *code_of(struct trace_builder *b, struct process_note *n, ui
     TRY(codes_add_live(b->o.codes, (pid_t)p->tgid, address, fingerprint, &p->python->python.layout,
                        p->python->python.code_type_vaddr + p->python_bias, index));
     if (*index == CODES_NONE)
-        return NULL; /* perhaps the next sample's page is there */
+        return NULL; /* not remembered: at the next sample the page may be resident */
     if (!fingerprint)
-        return NULL; /* not identified by the sample: good for this once */
+        return NULL; /* not remembered: the sample has no fingerprint to identify it by */
     id = intern_id(&n->codes.keys, &key, sizeof key, NULL);
     if (id == INTERN_NONE || !VEC_PUSH(&n->codes.index, *index))
         return error_no_memory();
@@ -132,7 +134,7 @@ uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, u
         }
     }
     if (open) {
-        /* The chain broke off before the end of the run. */
+        /* The walk ended in the middle of a run. */
         b->entries[count - 1].address |= WIRE_RUN;
         b->runs[2 * runs] = 0;
         b->runs[2 * runs + 1] = LOSS_join_no_record;
@@ -144,9 +146,8 @@ uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, u
 }
 
 /*
- * Up to 3.10 each frame is a run of its own. In 3.10 each has its record behind it; false when the
- * records are not as many as the frames, which is so for an instant at the beginning and the end of an activation:
- * then nothing is known of them.
+ * Up to 3.10 each frame is a run of its own. In 3.10 each frame is followed by its record. At the beginning and the end
+ * of an activation there is for an instant one more of the one than of the other; the runs are unknown then.
  */
 bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count)
 {
@@ -171,7 +172,7 @@ bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wir
     return matched;
 }
 
-/* The stack's id in the trace. Most samples have a stack that was met before. */
+/* Most samples have a known stack, and return early. */
 struct error *stacks_python(struct trace_builder *b, struct process_note *n, uint32_t count, uint32_t *stack)
 {
     bool certain = true;
@@ -193,7 +194,7 @@ struct error *stacks_python(struct trace_builder *b, struct process_note *n, uin
         if (index != CODES_NONE) {
             frame.code = define_code(b, index);
             if (e->address & WIRE_UNREAD)
-                frame.offset = -1; /* the instruction was not read: the first line stands for it */
+                frame.offset = -1; /* the instruction is unknown: the first line of the function is shown */
         } else {
             b->losses[LOSS_code_unknown]++;
             certain = false;
@@ -203,7 +204,7 @@ struct error *stacks_python(struct trace_builder *b, struct process_note *n, uin
         b->frames[count - 1 - i] = trace_writer_intern(b->o.writer, TRACE_python_frame, &frame);
     }
     *stack = trace_writer_stack(b->o.writer, b->frames, count);
-    /* What could not be known now may be known next time. */
+    /* A stack with an unknown code object is not remembered: the next sample may tell. */
     return certain ? keep_stack(&n->python_stacks, b->entries, count * sizeof *b->entries, *stack) : NULL;
 }
 
@@ -234,7 +235,9 @@ struct error *stacks_native(struct trace_builder *b, struct process_note *n, con
     for (uint32_t i = 0; i < count; i++) {
         bool returns = !(b->native[i] & NATIVE_EXACT);
         uint64_t address = b->native[i] & NATIVE_ADDRESS;
-        /* The byte before a return address is inside the call; the address itself may be behind the mapping. */
+        /*
+         * Look up the byte before a return address, which is in the call; the address itself may be past the mapping.
+         */
         struct code_mapping *m = code_mappings_find(&n->process->mappings, address - returns);
         struct trace_native_frame frame = {
             .offset = address,
@@ -261,8 +264,9 @@ static bool frame_holds(const struct late_unwind_result *native, uint32_t i, uin
 }
 
 /*
- * The native frame, from 0 at the innermost, whose part of the stack holds `record`; native->count when none does.
- * Runs are asked for from the outside in, so it is not far inside of `near`, where the one before was.
+ * Returns the index (0 is the innermost) of the native frame whose part of the stack contains `record`; native->count
+ * when there is no such frame. Callers go from the outermost run inwards, so the search starts at `near`, the previous
+ * result, and mostly ends soon.
  */
 static uint32_t frame_of_record(const struct late_unwind_result *native, uint32_t near, uint64_t record)
 {

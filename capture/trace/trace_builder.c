@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample: whose is it, what are its stacks, one record. Around it, what an epoch and a file begin and end with. */
+/*
+ * Writes samples: finds the owner of each, finds the ids of its stacks, and writes one record. Also writes the records
+ * that begin and end an epoch and a file.
+ */
 #include "capture/trace/trace_builder.h"
 
 #include <stdlib.h>
@@ -175,7 +178,7 @@ static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
 
     if (!n)
         return;
-    known_stacks_clear(&n->native_stacks); /* the same addresses may be other functions now */
+    known_stacks_clear(&n->native_stacks); /* the same addresses may belong to other functions now */
     if (n->record.epoch == b->epoch)
         trace_define_mapping(b, n, m);
 }
@@ -186,7 +189,7 @@ static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
     struct process_note *n = trace_notes_find(&b->notes, p);
 
     if (n && n->record.epoch == b->epoch) {
-        /* Out of memory here costs names of generated code, and shows elsewhere. */
+        /* An error here (out of memory) costs only names of generated code; it will be reported elsewhere. */
         error_destroy(put_perf_map(b, n, time_ns));
         struct trace_process_exit record = {.process = n->record.id, .time_ns = time_ns};
         trace_writer_put(b->o.writer, TRACE_process_exit, &record);
@@ -230,13 +233,13 @@ struct processes_events trace_builder_process_events(struct trace_builder *b)
 
 /* ---- samples ---- */
 
-/* One that was not wanted, as turned out: its tick belongs to the others'. */
+/* Counts a sample of a process that is not recorded: its tick counts as one in other processes. */
 static void count_unwanted(struct trace_builder *b, const struct wire_sample *m)
 {
     b->events[m->event].unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
 }
 
-/* The parts of a sample's message; all point into it. */
+/* The parts of a sample's message. The pointers point into the message. */
 struct parts {
     const struct wire_sample *m;
     const uint64_t *kernel;
@@ -268,7 +271,7 @@ static struct error *parse(const struct trace_builder *b, const struct wire_samp
     return NULL;
 }
 
-/* Whose sample it is. `*note` is NULL where it is not to be recorded, which has then been counted. */
+/* Finds the process of a sample. When the sample is not to be recorded, counts it and stores NULL in `*note`. */
 static struct error *find_owner(struct trace_builder *b, const struct wire_sample *m, struct process_note **note,
                                 struct thread **thread)
 {
@@ -277,14 +280,17 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
     *note = NULL;
     TRY(processes_of_sample(b->o.processes, m, &p));
     if (!p) {
-        /* No event announced it, so it is not one of those that are followed; when all are, it may have been one. */
+        /*
+ * No event announced the process, so it is none that we follow. With whole_host it may have been one, and the sample
+ * counts as lost.
+ */
         if (m->flags & WIRE_UNCONFIGURED && !b->o.whole_host)
             count_unwanted(b, m);
         else
             b->events[m->event].process_gone++;
         return NULL;
     }
-    /* One that was sampled in case it were Python, or the new image of one that was. */
+    /* It was sampled because it might have been Python, or it has called exec since. */
     if (!processes_wants(b->o.processes, p)) {
         count_unwanted(b, m);
         return NULL;
@@ -300,7 +306,7 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
     return *note ? NULL : error_no_memory();
 }
 
-/* How the walk of the Python frames ended, with what only user space knows. */
+/* Returns how the walk of the Python frames ended; corrects the sampler's answer where user space knows more. */
 static uint32_t end_of_python(struct trace_builder *b, const struct wire_sample *m, const struct process *p)
 {
     uint32_t end = m->python_end;
@@ -314,7 +320,7 @@ static uint32_t end_of_python(struct trace_builder *b, const struct wire_sample 
     return end;
 }
 
-/* Ends the native stack: unwinds what the sampler could not, and says why it ends where it does. */
+/* Completes the native stack: unwinds what the sampler could not, and stores why the stack ends where it does. */
 static struct error *complete_native(struct trace_builder *b, const struct process *p, struct parts *s, uint32_t python_end)
 {
     struct late_unwind_result *native = &s->native;
@@ -323,7 +329,7 @@ static struct error *complete_native(struct trace_builder *b, const struct proce
         TRY(late_unwind_run(b->o.late_unwind, p, s->m, s->stack, native));
     if (native->end > LOSS_complete)
         b->losses[native->end]++;
-    /* Where not every process is wanted, the sampler leaves out the native part of one that may be unwanted, too. */
+    /* When not all processes are recorded, the sampler does not unwind one that may turn out not to be wanted. */
     if (python_end == LOSS_not_yet_known && !native->end && b->o.late_unwind)
         native->end = LOSS_not_yet_known;
     return NULL;
@@ -347,7 +353,9 @@ static void put_snapshot(struct trace_builder *b, const struct process_note *n, 
     tuple->snapshot = snapshot.id;
 }
 
-/* The join of the Python runs with native frames, by what is known of either; 0: there is nothing to join. */
+/*
+ * Joins the Python runs with the native frames, and returns the id of the JOIN record; 0 when there is nothing to join.
+ */
 static uint32_t join_of(struct trace_builder *b, const struct parts *s, uint32_t run_count, bool by_count, bool snapshot)
 {
     struct trace_join by_counting = {.kind = TRACE_JOIN_COUNT};
@@ -360,7 +368,7 @@ static uint32_t join_of(struct trace_builder *b, const struct parts *s, uint32_t
     return s->native.count ? stacks_join(b, &s->native, run_count) : trace_writer_intern(b->o.writer, TRACE_join, &by_record);
 }
 
-/* The sample's stacks and how they belong together, as a tuple of the trace. */
+/* Writes the sample's stacks and their join as a tuple. */
 static struct error *put_tuple(struct trace_builder *b, struct process_note *n, struct parts *s, uint32_t *id)
 {
     const struct wire_sample *m = s->m;
@@ -374,7 +382,7 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     if (m->kernel_count)
         TRY(stacks_kernel(b, s->kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
     if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
-        /* Greenlet puts records of its own into the chain: one at its outer end would hide that another is missing. */
+        /* Greenlet adds records of its own to the chain. One at the outer end would hide that another is missing. */
         by_count = !stacks_split_objects(b, s->python, m->python_count, &frame_count) || p->switches_stacks;
         run_count = frame_count;
     } else {
@@ -386,7 +394,7 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     if (snapshot)
         put_snapshot(b, n, s, &tuple);
     tuple.join = join_of(b, s, run_count, by_count, snapshot);
-    /* A snapshot is never met again, and so is the tuple that holds it: not worth remembering. */
+    /* A snapshot never repeats, so neither does the tuple that holds it: interning it would only cost memory. */
     if (snapshot)
         trace_writer_put(b->o.writer, TRACE_tuple, &tuple);
     else
@@ -462,7 +470,7 @@ struct error *trace_builder_code(struct trace_builder *b, const struct wire_code
     return n ? stacks_learn_code(b, n, message, len_bytes) : error_no_memory();
 }
 
-/* What has come since `*written`. False when there is no room for it: the end will hold it. */
+/* Writes the losses since `*written`. False when the file has no room; the file's last records will have them then. */
 static bool put_loss(struct trace_builder *b, uint64_t time_ns, uint32_t event, uint32_t reason, uint64_t count,
                      uint64_t *written)
 {
@@ -515,7 +523,7 @@ struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writ
     b->file_samples = 0;
     for (size_t i = 0; i < b->notes.processes.count; i++) {
         if (b->notes.processes.data[i])
-            b->notes.processes.data[i]->perf_map.written_size = 0; /* a file has to hold them itself */
+            b->notes.processes.data[i]->perf_map.written_size = 0; /* so that the next file gets the symbols, too */
     }
     return trace_builder_begin_epoch(b, time_ns);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each function looks at the note first: most samples refer to what stands in the epoch already. */
+/* Each function checks the note first: most samples refer to records that the epoch has already. */
 #include "capture/trace/trace_define.h"
 
 #include <assert.h>
@@ -77,14 +77,14 @@ void trace_define_mapping(struct trace_builder *b, struct process_note *n, const
     };
 
     if (code_mapping_is_generated(m)) {
-        /* As a file in which everything lies at the offset that is its address. */
+        /* Generated code is described as a file whose offsets are the addresses. */
         record.module = perf_map_file_module(&n->perf_map, n->process, b->o.writer, b->epoch);
         record.file_offset = m->address;
     }
     trace_writer_put(b->o.writer, TRACE_mapping, &record);
 }
 
-/* What /proc says of a process beside what is known already. */
+/* Reads from /proc what is not known of a process yet. */
 static void look_up(struct process_note *n)
 {
     struct process *p = n->process;

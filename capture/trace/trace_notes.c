@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables by number. A process's note is an allocation of its own, so that it stays where it is when the table grows. */
+/*
+ * Arrays by index. Each process's note is allocated on its own, so that pointers to it stay valid when the array grows.
+ */
 #include "capture/trace/trace_notes.h"
 
 #include <stdlib.h>
