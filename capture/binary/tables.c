@@ -119,14 +119,14 @@ struct error *tables_create(const struct tables_memory *memory, struct tables **
     }
     t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->event_fd < 0) {
-        struct error *err = error_os(errno, "the table builder cannot be reached");
+        struct error *err = error_os(errno, "the event for the thread that builds unwind tables cannot be created");
         tables_destroy(t);
         return err;
     }
     e = pthread_create(&t->worker, NULL, work, t);
     if (e) {
         tables_destroy(t);
-        return error_os(e, "the table builder cannot be started");
+        return error_os(e, "the thread that builds unwind tables cannot be started");
     }
     t->started = true;
     *out = t;

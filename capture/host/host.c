@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files of /proc and /sys, each read once. */
+/* Reads small files of /proc and /sys, each once. */
 #include "capture/host/host.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@
 #define INITIAL_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
 #define CPUS_MAX 65536
 
-/* A small file's text without the newline; "" when it cannot be read. */
+/* Reads the first line of a small file, without the newline; "" when it cannot be read. */
 static void read_line(const char *path, char *out, size_t cap)
 {
     char *text;
@@ -89,7 +89,7 @@ struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count)
     return NULL;
 bad:
     VEC_DEINIT(&list);
-    return error_create(ERROR_USAGE, "'%s' is no list of CPUs (like 0-3,8)", text);
+    return error_create(ERROR_USAGE, "'%s' is not a list of CPUs (like 0-3,8)", text);
 }
 
 static void read_boot_id(struct host *h)
@@ -127,7 +127,7 @@ static void read_kernel_build_id(struct host *h)
     free(text);
 }
 
-/* "model name" of the first CPU, as x86 has it in /proc/cpuinfo. With many CPUs that is long: it is read to there. */
+/* "model name" of the first CPU in /proc/cpuinfo (x86). The file is long with many CPUs, so reading stops there. */
 static void read_cpu_model(struct host *h)
 {
     static const char key[] = "model name";
@@ -171,7 +171,7 @@ static void read_capabilities(struct host *h)
     h->cap_dac_read_search = HAS(CAP_DAC_READ_SEARCH) || HAS(CAP_DAC_OVERRIDE);
     struct rlimit nice = {0};
     getrlimit(RLIMIT_NICE, &nice);
-    h->cap_sys_nice = HAS(CAP_SYS_NICE) || nice.rlim_cur >= 20 + 20 /* 20 less the least nice value */ || getpriority(PRIO_PROCESS, 0);
+    h->cap_sys_nice = HAS(CAP_SYS_NICE) || nice.rlim_cur >= 20 + 20 /* RLIMIT_NICE is 20 minus the lowest nice value allowed */ || getpriority(PRIO_PROCESS, 0);
 #undef HAS
 }
 

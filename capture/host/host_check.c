@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sampling needs, in the order in which it is best told. */
+/*
+ * Checks what sampling needs. The first check that fails is reported, so the order is that of importance to the user.
+ */
 #include "capture/host/host_check.h"
 
 #include <stdlib.h>
@@ -34,10 +36,10 @@ struct error *host_check(const struct host *h)
     if (!h->has_btf)
         return error_create(ERROR_UNSUPPORTED,
                             "this kernel has no type information (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), "
-                            "which the sampler needs to fit itself to it");
+                            "which the sampler needs to adapt to the kernel");
     if (h->own_pid_namespace)
         return error_create(ERROR_UNSUPPORTED,
-                            "this is a pid namespace of its own (a container?), where the host's process numbers are not "
-                            "known: run pycap on the host, or the container with the host's pid namespace (--pid=host)");
+                            "pycap runs in a pid namespace of its own (a container?) and cannot see the host's pids: run "
+                            "pycap on the host, or the container with the host's pid namespace (--pid=host)");
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version a kernel is made from, and whether the fix is in it. */
+/* Finds the upstream version of a kernel, and whether that version has the fix. */
 #include "capture/host/kernel_hang.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ bool kernel_version_parse(const char *release, const char *version, const char *
     *out = (struct kernel_version){0};
     if (sscanf(release, "%u.%u%n.%u%n", &out->major, &out->minor, &end, &out->patch, &end) < 2)
         return false;
-    /* A distribution's "6.1.0-1036-oem" is not the first 6.1; "6.1.0" and "6.1" are. */
+    /* Only "6.1.0" and "6.1" mean the first release of 6.1. A distribution's "6.1.0-1036-oem" does not. */
     out->patch_known = out->patch || !release[end];
     return true;
 }
@@ -38,7 +38,7 @@ struct error *kernel_hang_check(const char *release, const char *version, const 
     char name[300], upstream[40];
 
     if (!kernel_version_parse(release, version, signature, &v))
-        return error_create(ERROR_UNSUPPORTED, "'%s' is no version of Linux", release);
+        return error_create(ERROR_UNSUPPORTED, "the kernel release '%s' cannot be parsed as a version of Linux", release);
     bool without_fix = is(&v, 5, 18) || is(&v, 5, 19) || is(&v, 6, 0) || is(&v, 6, 2);
     uint32_t fixed = is(&v, 6, 1) ? 36 : is(&v, 6, 3) ? 10 : 0;
     if (!without_fix && (!fixed || (v.patch_known && v.patch >= fixed)))

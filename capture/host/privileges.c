@@ -14,28 +14,32 @@
 #include "capture/host/messages.h"
 #include "formats/base/buf.h"
 
-/* What each is for. BPF and PERFMON are not in the list: nothing works without them. */
+/*
+ * The capabilities, and what is lost without each. CAP_BPF and CAP_PERFMON are not listed: nothing works without them.
+ */
 static const struct privilege {
     const char *name, *lost;
-    size_t held; /* in struct host */
+    size_t held; /* offset of a bool in struct host */
 } privileges[] = {
     {"CAP_SYS_PTRACE",
-     "of other users' processes no long names, no names of threads and of generated code, no binaries that are deleted or in "
-     "containers; kernels before 6.15 hide their mappings, too, so that none of them is found",
+     "processes of other users lack long names, names of threads and of generated code, and binaries that are deleted or in "
+     "containers; before Linux 6.15 these processes are not found at all",
      offsetof(struct host, cap_sys_ptrace)},
     {"CAP_CHECKPOINT_RESTORE",
-     "binaries that were deleted or replaced while they run: no Python, no native stacks, no build ID from them",
+     "binaries that were deleted or replaced while they run cannot be read: no Python, no native stacks, no build ID from them",
      offsetof(struct host, cap_checkpoint_restore)},
-    {"CAP_DAC_READ_SEARCH", "binaries that only others may read, and deleted ones of other users: no Python, no native stacks, no build ID "
-     "from them",
+    {"CAP_DAC_READ_SEARCH",
+     "binaries that only other users may read, and deleted ones of other users, cannot be read: no Python, no native stacks, "
+     "no build ID from them",
      offsetof(struct host, cap_dac_read_search)},
-    {"CAP_SYSLOG", "kernel functions have addresses and no names", offsetof(struct host, cap_syslog)},
-    {"CAP_SYS_NICE", "where many programs wait for a CPU pycap waits with them: it begins late and samples may be lost (ring_full)",
+    {"CAP_SYSLOG", "kernel functions have addresses but no names", offsetof(struct host, cap_syslog)},
+    {"CAP_SYS_NICE",
+     "when many programs compete for the CPUs, pycap has to wait, too: it begins late, and samples may be lost (ring_full)",
      offsetof(struct host, cap_sys_nice)},
 };
 #define PRIVILEGES (sizeof privileges / sizeof *privileges)
 
-/* kallsyms_show_value() of the kernel: what it takes to see addresses. */
+/* Whether kernel addresses are shown to everybody, by the rule of the kernel's kallsyms_show_value(). */
 static bool kernel_names_for_everybody(const struct host *h)
 {
     return h->kptr_restrict == 0 && h->perf_event_paranoid != -2 && h->perf_event_paranoid <= 1;
@@ -54,14 +58,14 @@ struct error *privileges_check(const struct host *h)
         return NULL;
     return error_create(
         ERROR_PERMISSION,
-        "%s missing: %s. Run as root (sudo pycap ...), or give pycap what it needs.\n"
+        "%s missing: %s. Run as root (sudo pycap ...), or give pycap the capabilities.\n"
         "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,"
         "cap_syslog,cap_sys_nice+ep PYCAP\n"
         "  as a service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH "
         "CAP_SYSLOG CAP_SYS_NICE",
         h->cap_bpf ? "CAP_PERFMON is" : h->cap_perfmon ? "CAP_BPF is" : "CAP_BPF and CAP_PERFMON are",
-        h->cap_bpf       ? "the kernel lets nobody sample other programs without it"
-        : h->cap_perfmon ? "the kernel loads no sampler without it"
+        h->cap_bpf       ? "it is needed to sample other programs"
+        : h->cap_perfmon ? "it is needed to load the sampler"
                          : "CAP_BPF is needed to load the sampler and CAP_PERFMON to attach it");
 }
 
@@ -72,7 +76,7 @@ void privileges_print_missing(const struct host *h, const char *prefix, FILE *ou
             messages_write(out, "%swithout %s: %s\n", prefix, privileges[i].name, privileges[i].lost);
     }
     if (h->kptr_restrict > 1)
-        messages_write(out, "%swith kernel.kptr_restrict=%d: kernel functions have addresses and no names\n", prefix,
+        messages_write(out, "%swith kernel.kptr_restrict=%d: kernel functions have addresses but no names\n", prefix,
                 h->kptr_restrict);
 }
 
@@ -98,7 +102,7 @@ void privileges_missing_to_read(const struct host *h, char out[128])
              h->cap_dac_read_search ? "" : " CAP_DAC_READ_SEARCH");
 }
 
-/* ---- letting go ---- */
+/* ---- dropping ---- */
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 
@@ -118,7 +122,7 @@ static bool permitted(uint64_t *set)
     return true;
 }
 
-/* Of this thread alone. */
+/* Sets the capabilities of this thread only. */
 static bool set_capabilities(uint64_t effective, uint64_t all)
 {
     struct __user_cap_header_struct h = header();
@@ -131,8 +135,8 @@ static bool set_capabilities(uint64_t effective, uint64_t all)
 }
 
 /*
- * Before 6.0 the kernel refuses every bpf() without CAP_BPF where kernel.unprivileged_bpf_disabled is set, even on maps
- * that are open. Whether this one does shows only by trying.
+ * Before 6.0 the kernel refuses every bpf() call without CAP_BPF if kernel.unprivileged_bpf_disabled is set, even on
+ * maps that are open already. The only way to know is to try.
  */
 static bool map_can_be_used(int fd)
 {
@@ -151,12 +155,12 @@ struct error *privileges_drop(const struct privileges_need *need)
     if (!permitted(&have))
         return error_os(errno, "the capabilities cannot be read");
     uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
-    /* The stronger one stays where only it is there. */
+    /* If only the stronger capability is there, keep that instead. */
     if (!(have & BIT(CAP_CHECKPOINT_RESTORE)))
         keep |= BIT(CAP_SYS_ADMIN);
     if (!(have & BIT(CAP_DAC_READ_SEARCH)))
         keep |= BIT(CAP_DAC_OVERRIDE);
-    /* As root, in folders of others; and what is given to who called sudo. */
+    /* Root creates files in other users' folders, and gives them to the user who called sudo. */
     if (need->new_files)
         keep |= BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER);
     if (need->command)

@@ -30,7 +30,7 @@ struct error *filter_add_comms(struct filter *f, const char *list)
     for (const char *p = list;; p++) {
         size_t len = strcspn(p, ",");
         if (!len)
-            return error_create(ERROR_USAGE, "'%s' is no list of command names (like python3,gunicorn)", list);
+            return error_create(ERROR_USAGE, "'%s' is not a list of command names (like python3,gunicorn)", list);
         char *comm = strndup(p, len < COMM_MAX ? len : COMM_MAX);
         if (!comm || !VEC_PUSH(&f->comms, comm)) {
             free(comm);
@@ -65,13 +65,13 @@ struct error *filter_add_cgroups_by(struct filter *f, const char *list, const ch
     struct error *err = NULL;
 
     if (!mount)
-        return error_create(ERROR_UNSUPPORTED, "there is no unified hierarchy of cgroups here (a mounted cgroup2)");
+        return error_create(ERROR_UNSUPPORTED, "no unified hierarchy of cgroups (cgroup2) is mounted on this host");
     size_t mount_len = strlen(mount);
     for (const char *p = list; !err; p++) {
         size_t len = strcspn(p, ",");
         const char *next = p + len;
         if (*p != '/') {
-            err = error_create(ERROR_USAGE, "'%s' is no list of cgroups: paths, like %s/system.slice/app.service", list, mount);
+            err = error_create(ERROR_USAGE, "'%s' is not a list of cgroup paths (like %s/system.slice/app.service)", list, mount);
             break;
         }
         if (len >= mount_len && !strncmp(p, mount, mount_len) && (len == mount_len || p[mount_len] == '/')) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of event sources, and the reading of `-e`. */
+/* The table of event sources, and the parser for `-e`. */
 #include "capture/sampler/event.h"
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include "formats/base/clock.h"
 
 #define FREQUENCY_HZ 99
-/* Of what is counted: rare enough for programs that fault 100,000 times a second, fine enough for a short one. */
+/* Default period of counted events: cheap enough at 100,000 page faults a second, fine enough for a short program. */
 #define COUNTED_PERIOD 16
-/* The kernel's clock events tick no sooner (perf_swevent_start_hrtimer(), Linux 5.10 to 6.18); it does not say so. */
+/* The kernel silently raises shorter periods of clocks to this (perf_swevent_start_hrtimer(), Linux 5.10 to 6.18). */
 #define CLOCK_PERIOD_MIN 10000
 
 #define SOFTWARE(name, alias, unit, kind, config) {name, alias, unit, kind, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##config}
 #define HARDWARE(name, alias, unit, config) {name, alias, unit, EVENT_HARDWARE, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##config}
-/* Faults that map memory have the unit "faults": pysym shows them as bytes, by the host's page size. */
+/* Events with the unit "faults" are page faults that map memory; pysym shows them as bytes, by the host's page size. */
 static const struct event_source sources[] = {
     SOFTWARE("cpu-clock", NULL, "ns", EVENT_CLOCK, CPU_CLOCK),
     SOFTWARE("task-clock", NULL, "ns", EVENT_CLOCK, TASK_CLOCK),
@@ -40,7 +40,7 @@ static const struct event_source sources[] = {
 };
 enum { SOURCE_COUNT = sizeof sources / sizeof *sources };
 
-/* ---- reading ---- */
+/* ---- parsing -e ---- */
 
 static struct error *unknown_event(const char *name, size_t len)
 {
@@ -85,7 +85,7 @@ static struct error *find_source(const char *name, size_t len, const struct even
     return unknown_event(name, len);
 }
 
-/* A number of digits alone, from 1 to `most`. */
+/* Parses a number, from 1 to `most`, that consists of digits only. */
 static bool read_number(const char *text, size_t len, uint64_t most, uint64_t *out)
 {
     uint64_t n = 0;
@@ -103,19 +103,19 @@ static struct error *check_period(const struct event_source *source, uint64_t pe
 {
     if (source->kind == EVENT_CLOCK && period < CLOCK_PERIOD_MIN)
         return error_create(ERROR_USAGE, "a period of %s is a number of nanoseconds, %d at least: the kernel's clocks tick no "
-                            "sooner", source->name, CLOCK_PERIOD_MIN);
+                            "faster", source->name, CLOCK_PERIOD_MIN);
     return NULL;
 }
 
 static struct error *check_frequency(const struct event_source *source)
 {
     if (source->kind == EVENT_COUNTED)
-        return error_create(ERROR_USAGE, "%s is counted and has no rate: -F and freq= are for clocks and hardware counters; say "
-                            "-c N or %s/period=N/ for a sample each N %s", source->name, source->name, source->unit);
+        return error_create(ERROR_USAGE, "%s is counted and has no rate: -F and freq= are for clocks and hardware counters; use "
+                            "-c N or %s/period=N/ for a sample every N %s", source->name, source->name, source->unit);
     return NULL;
 }
 
-/* One of an event's terms: "period=16" or "freq=99". */
+/* Parses one term of an event: "period=16" or "freq=99". */
 static struct error *read_term(struct event *event, const char *text, size_t len)
 {
     const char *equals = memchr(text, '=', len);
@@ -123,10 +123,10 @@ static struct error *read_term(struct event *event, const char *text, size_t len
     bool is_period = is_word(text, key, "period"), is_frequency = is_word(text, key, "freq");
 
     if (!is_period && !is_frequency)
-        return error_create(ERROR_USAGE, "'%.*s' is not known of the event %s: say period=N%s", (int)len, text,
+        return error_create(ERROR_USAGE, "unknown term '%.*s' of the event %s: write period=N%s", (int)len, text,
                             event->source->name, event->source->kind == EVENT_COUNTED ? "" : " or freq=HZ");
     if (event->period || event->frequency_hz)
-        return error_create(ERROR_USAGE, "event %s: either a period or a rate, and once", event->source->name);
+        return error_create(ERROR_USAGE, "event %s: give either a period or a rate, and only once", event->source->name);
     if (is_frequency)
         TRY(check_frequency(event->source));
     if (!equals || !read_number(equals + 1, value, is_period ? EVENT_PERIOD_MAX : EVENT_FREQUENCY_MAX,
@@ -136,7 +136,7 @@ static struct error *read_term(struct event *event, const char *text, size_t len
     return is_period ? check_period(event->source, event->period) : NULL;
 }
 
-/* "NAME" or "NAME/TERM,TERM/", up to `len`. */
+/* Parses an event of length `len`: "NAME" or "NAME/TERM,TERM/". */
 static struct error *read_event(struct event_list *events, const char *text, size_t len)
 {
     const char *slash = memchr(text, '/', len);
@@ -171,7 +171,7 @@ struct error *event_list_add(struct event_list *events, const char *text)
                 return error_create(ERROR_USAGE, "-e: '%s' lacks the second slash: NAME/period=N/", text);
             len += terms + 2;
             if (text[len] && text[len] != ',')
-                return error_create(ERROR_USAGE, "-e: '%s': behind the second slash comes a comma or the end", text);
+                return error_create(ERROR_USAGE, "-e: '%s': after the second slash there must be a comma or the end", text);
         }
         TRY(read_event(events, text, len));
         if (!text[len])
@@ -233,7 +233,7 @@ struct event event_slowed(const struct event *event, uint64_t part, uint64_t who
         if (!slowed.frequency_hz)
             slowed.frequency_hz = 1;
     } else {
-        /* In whole counts, and not beyond what the kernel takes. */
+        /* A whole number, and no more than the kernel accepts. */
         double period = (double)event->period * (double)whole / (double)(part ? part : 1);
         slowed.period = part == whole ? event->period
                         : period < (double)EVENT_PERIOD_MAX ? (uint64_t)(period + 0.5) : EVENT_PERIOD_MAX;

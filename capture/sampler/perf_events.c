@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The perf events of a capture: opening, switching, counting. */
+/* Opens, enables, disables and reads the perf events of a capture. */
 #include "capture/sampler/perf_events.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct perf_events {
     struct counter {
         int fd;             /* -1: not open */
         bool disowned;
-        uint64_t due, from; /* ticks due up to the last change of the period, and the count then */
+        uint64_t due, from; /* ticks due before the last change of the period, and the count at that time */
     } counters[];           /* by event, then CPU */
 };
 
@@ -43,14 +43,14 @@ static struct error *refused(const struct event *event, int cpu, int error)
                             "/proc/sys/kernel/perf_event_max_sample_rate",
                             event->frequency_hz);
     if (error == EINVAL)
-        return error_create(ERROR_USAGE, "the kernel does not take the event '%s' with a sample %s", name,
+        return error_create(ERROR_USAGE, "the kernel refuses the event '%s' with a sample %s", name,
                             event_rate_text(event, rate));
     if (error == EMFILE)
         return error_create(ERROR_LIMIT,
                             "too many files for '%s': each event takes one on every CPU; raise ulimit -n, or name fewer "
                             "events or CPUs (-C)",
                             name);
-    return error_os(error, "the kernel does not open the event '%s' on CPU %d", name, cpu);
+    return error_os(error, "the kernel cannot open the event '%s' on CPU %d", name, cpu);
 }
 
 static struct error *open_counter(const struct event *event, int cpu, int *fd)
@@ -120,7 +120,7 @@ void perf_events_disown(struct perf_events *e, uint32_t event, uint32_t i)
 struct error *perf_events_id(const struct perf_events *e, uint32_t event, uint32_t i, uint64_t *id)
 {
     if (ioctl(perf_events_fd(e, event, i), PERF_EVENT_IOC_ID, id))
-        return error_os(errno, "the kernel gives no number for the event of CPU %d", e->cpus[i]);
+        return error_os(errno, "the kernel reports no id for the event on CPU %d", e->cpus[i]);
     return NULL;
 }
 
@@ -128,7 +128,7 @@ static struct error *control(struct perf_events *e, unsigned long request)
 {
     for (uint32_t k = 0; k < e->events.count * e->cpu_count; k++) {
         if (ioctl(e->counters[k].fd, request, 0))
-            return error_os(errno, "the event of CPU %d cannot be switched", e->cpus[k % e->cpu_count]);
+            return error_os(errno, "the event on CPU %d cannot be enabled or disabled", e->cpus[k % e->cpu_count]);
     }
     return NULL;
 }
@@ -155,7 +155,7 @@ struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i
     uint64_t values[3];
 
     if (read(c->fd, values, sizeof values) != sizeof values)
-        return error_os(errno, "the event of CPU %d cannot be read", e->cpus[i]);
+        return error_os(errno, "the event on CPU %d cannot be read", e->cpus[i]);
     *out = (struct perf_event_count){.count = values[0], .enabled_ns = values[1], .running_ns = values[2]};
     if (of->period || of->source->kind == EVENT_CLOCK)
         out->due = c->due + (values[0] - c->from) / event_period(of);
@@ -164,7 +164,7 @@ struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i
 
 struct error *perf_events_change(struct perf_events *e, uint32_t event, const struct event *to)
 {
-    /* The kernel turns the frequency of a clock into a period when the event is made, and takes a period from then on. */
+    /* The kernel converts a clock's frequency to a period when it opens the event; later changes must give a period. */
     uint64_t value = to->frequency_hz && to->source->kind == EVENT_HARDWARE ? to->frequency_hz : event_period(to);
 
     for (uint32_t i = 0; i < e->cpu_count; i++) {

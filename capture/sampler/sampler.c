@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A skeleton is loaded, attached to an event on each CPU, and read through its maps. */
+/* Loads the BPF skeleton, attaches it to the events on each CPU, and reads its maps. */
 #include "capture/sampler/sampler.h"
 
 #include <bpf/bpf.h>
@@ -27,13 +27,13 @@ struct sampler {
     struct sampler_options options;
     struct sampler_bpf *skel;
     struct ring_buffer *ring;
-    int wake_fd;            /* readable when the ring fills */
+    int wake_fd;            /* becomes readable when the ring fills up */
     struct perf_events *events;
     struct bpf_link **links; /* by event, then CPU */
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];
-    uint64_t *per_cpu;      /* room for the values of all losses, one per possible CPU */
+    uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
     uint32_t ring_bytes;
     struct shared {
         uint8_t *data;
@@ -56,12 +56,12 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
     return 0;
 }
 
-/* What is counted may come at any rate: room for so many a second and CPU. */
+/* A counted event may come at any rate. The ring gets room for this many a second on each CPU. */
 #define COUNTED_HZ 2000
 
 /*
- * Room for 300 ms at a generous size of a sample. Where the ring is drained less often than that, it wakes when it fills;
- * its pages count as resident twice, so not more than that.
+ * The ring has room for 300 ms of samples of generous size. When it is drained less often than that, it wakes pycap as
+ * it fills up. It is not larger because its pages count as resident twice.
  */
 static uint32_t ring_size(const struct sampler_options *o)
 {
@@ -82,7 +82,7 @@ static uint32_t ring_size(const struct sampler_options *o)
     return size;
 }
 
-/* Elements of the arrays for unwinding, of the memory allowed: an index entry for four rows is what real files need. */
+/* Divides the memory for unwinding among the arrays. Real files need one index entry for every four rows. */
 static int size_tables(struct sampler *s)
 {
     uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 32u << 20;
@@ -109,8 +109,8 @@ static int size_tables(struct sampler *s)
 }
 
 /*
- * Elements of such an array stand next to each other: their sizes are multiples of 8. Mapping makes all pages resident,
- * so only the address range is taken here, and parts are mapped when they are used.
+ * Reserves addresses for such an array. Its elements are adjacent, because their sizes are multiples of 8. Mapping the
+ * array would make all of its pages resident, so parts are mapped only when they are used.
  */
 static struct error *reserve_array(const struct bpf_map *map, size_t size_bytes, struct shared *out)
 {
@@ -122,7 +122,7 @@ static struct error *reserve_array(const struct bpf_map *map, size_t size_bytes,
         return error_no_memory();
     void *data = mmap(NULL, out->len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED)
-        return error_os(errno, "no addresses are left for the arrays of unwind tables");
+        return error_os(errno, "the address range for the arrays of unwind tables cannot be reserved");
     out->data = data;
     out->fd = bpf_map__fd(map);
     return NULL;
@@ -151,7 +151,7 @@ struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
         if ((const uint8_t *)start >= data && (const uint8_t *)start + len_bytes <= data + all[i]->len_bytes)
             return reach(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
     }
-    return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was asked for");
+    return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was requested");
 }
 
 static struct error *map_arrays(struct sampler *s)
@@ -200,7 +200,7 @@ static struct error *load(struct sampler *s)
     struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY}, limit;
 
     libbpf_set_print(quiet);
-    /* Before 5.11 maps are charged to RLIMIT_MEMLOCK. Newer kernels do not care. */
+    /* Before 5.11 the kernel charges maps to RLIMIT_MEMLOCK. Newer kernels ignore it. */
     setrlimit(RLIMIT_MEMLOCK, &unlimited);
     s->possible_cpus = libbpf_num_possible_cpus();
     if (s->possible_cpus < 1)
@@ -226,7 +226,7 @@ static struct error *load(struct sampler *s)
         e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
     if (!e)
         e = size_tables(s);
-    /* Instructions and time of the verifier for each program, among libbpf's messages (BPF_LOG_STATS, since 5.2). */
+    /* The verifier reports instructions and time for each program in libbpf's messages (BPF_LOG_STATS, since 5.2). */
     if (getenv("PYCAP_VERIFIER_STATS")) {
         struct bpf_program *program;
         bpf_object__for_each_program(program, s->skel->obj)
@@ -235,7 +235,7 @@ static struct error *load(struct sampler *s)
     if (!e)
         e = sampler_bpf__load(s->skel);
     if (e)
-        return error_os(-e, "the kernel does not load the sampler (PYCAP_LIBBPF_DEBUG=1 shows its reasons%s)",
+        return error_os(-e, "the kernel refuses to load the sampler (PYCAP_LIBBPF_DEBUG=1 shows why%s)",
                         e == -EPERM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
                             ? "; before Linux 5.11 it needs ulimit -l unlimited, too"
                             : "");
@@ -250,7 +250,7 @@ static int on_message(void *ctx, void *data, size_t len)
     return s->err ? -1 : 0;
 }
 
-/* Has the sampler run at each tick of an event on one CPU; and tells it which event that is, where there are several. */
+/* Makes the sampler run at each tick of an event on one CPU. With several events, tells it which event that is. */
 static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
 {
     struct bpf_link **link = &s->links[event * s->options.cpu_count + i];
@@ -260,7 +260,7 @@ static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
         uint64_t id;
         TRY(perf_events_id(s->events, event, i, &id));
         if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.event_numbers), &id, &event, BPF_ANY))
-            return error_os(errno, "the events cannot be told apart");
+            return error_os(errno, "the sampler cannot be told which event it runs for");
     }
     *link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
     if (!*link)
@@ -271,7 +271,7 @@ static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
 
 static struct error *open_ring(struct sampler *s)
 {
-    /* Edge-triggered: only a wake-up shows, not that there is something in the ring. */
+    /* Edge-triggered: reports only wake-ups, not that the ring holds something. */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 
     s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
@@ -293,7 +293,7 @@ static struct error *open_events(struct sampler *s)
         for (uint32_t i = 0; i < o->cpu_count; i++)
             TRY(attach(s, event, i));
     }
-    TRY(perf_events_disable(s->events)); /* attaching switches them on */
+    TRY(perf_events_disable(s->events)); /* attaching enables them */
     s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
     return s->skel->links.forked ? NULL : error_os(errno, "forks cannot be followed");
 }
@@ -359,10 +359,10 @@ struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, 
         }
     }
     if (s->layout_count == sizeof s->layouts / sizeof *s->layouts)
-        return error_create(ERROR_LIMIT, "more than %u kinds of interpreter on one host", s->layout_count);
+        return error_create(ERROR_LIMIT, "more than %u kinds of CPython interpreters run on this host", s->layout_count);
     uint32_t i = s->layout_count;
     if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.layouts), &i, layout, BPF_ANY))
-        return error_os(errno, "a layout cannot be handed to the sampler");
+        return error_os(errno, "a layout of CPython objects cannot be stored in the sampler");
     s->layouts[i] = *layout;
     s->layout_count++;
     *index = i;
@@ -372,7 +372,7 @@ struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, 
 struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process)
 {
     if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process, BPF_ANY))
-        return error_os(errno, "process %u cannot be handed to the sampler", tgid);
+        return error_os(errno, "process %u cannot be configured in the sampler", tgid);
     return NULL;
 }
 
@@ -392,7 +392,7 @@ void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), 
     uint32_t tgid, next, *at = NULL;
 
     while (!bpf_map_get_next_key(map, at, &next)) {
-        /* One that is removed has no next: it goes when its successor is known. */
+        /* The next key cannot be found from a removed one, so remove a key after finding its successor. */
         if (at && !wanted(ctx, tgid))
             sampler_remove_process(s, tgid);
         tgid = next;
@@ -432,7 +432,7 @@ struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
     s->ctx = ctx;
     s->err = NULL;
     struct epoll_event event;
-    (void)epoll_wait(s->wake_fd, &event, 1, 0); /* what woke us is dealt with */
+    (void)epoll_wait(s->wake_fd, &event, 1, 0); /* resets the wake-up */
     int n = ring_buffer__consume(s->ring);
     if (s->err)
         return s->err;
@@ -455,7 +455,7 @@ static uint64_t sum_of(struct sampler *s, int map, uint32_t key)
     return sum;
 }
 
-/* All values with one call; the kernel knows it for such a map since 5.13. */
+/* Reads all values with one batch call, which works for a per-CPU array since 5.13. */
 static bool sum_all(struct sampler *s, int map, uint64_t *sums, uint32_t want)
 {
     uint32_t keys[want], batch, count = want;
@@ -487,7 +487,7 @@ void sampler_event_losses(struct sampler *s, uint32_t event, uint64_t losses[LOS
     losses[LOSS_ring_full] += stats[WIRE_EVENT_RING_FULL];
 }
 
-/* What is counted of an event, by CPU; valid until the next call of this kind. */
+/* Reads the counters of an event, by CPU; valid until the next call. */
 static const struct wire_event_stats *by_cpu(struct sampler *s, uint32_t event)
 {
     static_assert(sizeof(struct wire_event_stats) <= WIRE_LOSS_COUNT * sizeof(uint64_t), "there is room in per_cpu");
@@ -512,7 +512,10 @@ struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ti
 {
     uint32_t count = s->options.cpu_count;
 
-    /* First what was due: ticks that come while this is read were seen too often rather than skipped. */
+    /*
+     * Read the ticks that were due first: a tick that comes meanwhile is then seen but not due, and never looks
+     * skipped.
+     */
     for (uint32_t i = 0; i < count; i++) {
         ticks[i] = (struct sampler_ticks){.cpu = s->options.cpus[i]};
         TRY(perf_events_read(s->events, event, i, &ticks[i].event));
@@ -553,7 +556,9 @@ void sampler_forget_codes(struct sampler *s)
 
 struct error *sampler_change_event(struct sampler *s, uint32_t event, const struct event *to)
 {
-    /* Samples of before are in the ring by now, or say the new period though the old one has brought them: one a CPU. */
+    /*
+     * Older samples are in the ring by now. At most one sample per CPU carries the new period but came by the old one.
+     */
     if (to->source->kind == EVENT_CLOCK)
         s->skel->bss->sample_periods[event] = event_period(to);
     return perf_events_change(s->events, event, to);

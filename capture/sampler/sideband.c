@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of linux/perf_event.h, decoded field by field from a ring for each CPU. */
+/* Decodes the records of linux/perf_event.h, field by field, from a ring on each CPU. */
 #include "capture/sampler/sideband.h"
 
 #include <errno.h>
@@ -52,12 +52,12 @@ static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
 
     r->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (r->fd < 0 && errno == EINVAL) {
-        /* Before 5.12: no build IDs. */
+        /* Kernels before 5.12 have no build IDs here. */
         attr.build_id = 0;
         r->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     }
     if (r->fd < 0)
-        return error_os(errno, "the kernel gives no process events on CPU %d", cpu);
+        return error_os(errno, "process events on CPU %d cannot be opened", cpu);
     void *page = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
     if (page == MAP_FAILED)
         return error_os(errno, "the buffer for process events of CPU %d cannot be mapped", cpu);
@@ -115,7 +115,7 @@ struct error *sideband_enable(struct sideband *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0))
-            return error_os(errno, "process events cannot be switched on");
+            return error_os(errno, "process events cannot be enabled");
     }
     return NULL;
 }
@@ -128,7 +128,7 @@ uint32_t sideband_fds(const struct sideband *s, const int **fds)
 
 static void copy_text(struct sideband_event *e, const char *text)
 {
-    /* The kernel's own limit is PATH_MAX: longer paths come as "//toolong". */
+    /* The kernel's limit is PATH_MAX: it reports longer paths as "//toolong". */
     size_t n = text ? strnlen(text, sizeof e->text - 1) : 0;
 
     if (n)
@@ -136,7 +136,7 @@ static void copy_text(struct sideband_event *e, const char *text)
     e->text[n] = 0;
 }
 
-/* An MMAP2 record, from behind its header. */
+/* Decodes an MMAP2 record, after its header. */
 static void decode_mmap(struct bytes *b, uint16_t misc, struct sideband_event *e)
 {
     e->kind = SIDEBAND_MMAP;
@@ -164,7 +164,7 @@ static void decode_mmap(struct bytes *b, uint16_t misc, struct sideband_event *e
     copy_text(e, bytes_cstr(b));
 }
 
-/* Decodes one record; false when it is none of ours. The layout is that of linux/perf_event.h. */
+/* Decodes one record; false for types that are not used. The layout is that of linux/perf_event.h. */
 static bool decode(const uint8_t *data, uint32_t len, struct sideband_event *e)
 {
     struct bytes b = bytes_of(data, len);

@@ -75,7 +75,7 @@ struct error *command_go(struct command *c, const char *name, uint64_t time_ns)
 
     c->started_ns = time_ns;
     if (write(c->go_fd, "", 1) != 1)
-        return error_os(errno, "the command cannot be let go");
+        return error_os(errno, "the command cannot be told to start");
     close(c->go_fd);
     c->go_fd = -1;
     /* Nothing comes when the exec succeeds: it closes the pipe. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What earlier runs left, and what is to be removed. A service that is started again
- * goes on counting where it stopped, or each start would leave its files for ever. Of
- * what a folder holds only that is touched which is surely a trace of the same capture.
+ * Finds the files of earlier runs, and removes old ones. A service that is started again
+ * must count the files of its earlier runs, or they would stay for ever. A file is removed
+ * only if it is certainly a trace of the same capture.
  */
 #include "capture/session/files_kept.h"
 
@@ -29,7 +29,7 @@ bool files_owner(uid_t *uid, gid_t *gid)
     return given;
 }
 
-/* A regular file of ours that begins as traces do. `busy`: which is being written. */
+/* Whether a path is a regular file of our user that begins as traces do. `busy`: another pycap is writing it. */
 static bool is_trace_of_ours(const char *path, bool *busy)
 {
     char magic[TRACE_MAGIC_BYTES];
@@ -62,7 +62,7 @@ struct error *files_trim(struct files *f)
         const char *path = f->written.data[0];
         bool remove = !f->adopted_count || (is_trace_of_ours(path, &busy) && !busy);
         if (remove && unlink(path) && errno != ENOENT && !err)
-            err = error_file(errno, path, "is not to be kept, and cannot be removed");
+            err = error_file(errno, path, "is older than --keep allows, and cannot be removed");
         if (f->adopted_count)
             f->adopted_count--;
         free(f->written.data[0]);
@@ -106,13 +106,13 @@ static void close_folder(DIR **folder)
         closedir(*folder);
 }
 
-/* Those of a folder, in no order. `prefix` is the folder as it stands in paths: with its last slash, or empty. */
+/* Finds the candidates in a folder, unsorted. `prefix` is the folder with its last slash, or empty. */
 static struct error *find(const struct files *f, const char *prefix, const char *pattern, struct candidates *out, bool *busy)
 {
     DIR *folder __attribute__((cleanup(close_folder))) = opendir(*prefix ? prefix : ".");
 
     if (!folder)
-        return NULL; /* that no file can be opened there is about to be told */
+        return NULL; /* files_open() is about to fail in that folder, too, and reports it */
     for (struct dirent *e; (e = readdir(folder));) {
         struct candidate c;
         bool is_busy = false;

@@ -12,7 +12,7 @@ static_assert(offsetof(struct record_options, session) == 0, "a member has one o
 
 #define MIB (UINT64_C(1) << 20)
 
-/* By enum unwind_mode and by enum backend, as the command line and the trace have them. */
+/* Names on the command line and in the trace, by enum unwind_mode and by enum backend. */
 static const char *const unwind_names[] = {
     [UNWIND_TABLES] = "tables",
     [UNWIND_SNAPSHOT] = "snapshot",
@@ -113,7 +113,7 @@ static struct error *set_no_native(const struct option_row *row, const char *arg
     return NULL;
 }
 
-/* Accepted for the habit of it: what it asks for is always done. */
+/* Accepts -g, out of habit from perf: what it asks for is always done. */
 static struct error *accept(const struct option_row *row, const char *argument, void *target)
 {
     (void)row, (void)argument, (void)target;
@@ -131,10 +131,10 @@ static struct error *refuse_waiting(const struct option_row *row, const char *ar
 static struct error *refuse_gil(const struct option_row *row, const char *argument, void *target)
 {
     (void)argument, (void)target;
-    return error_create(ERROR_USAGE, "--%s is a filter of pysym: everything is recorded here", row->name);
+    return error_create(ERROR_USAGE, "--%s is an option of pysym: pycap records everything", row->name);
 }
 
-/* ---- tellers: what the trace remembers; an option that narrows nothing is not told ---- */
+/* ---- tellers: write an option into the trace; an option that restricts nothing is left out ---- */
 
 static void tell_list(struct buf *out, char *const *list, size_t count)
 {
@@ -212,7 +212,7 @@ static void tell_kernel(const struct option_row *row, const void *target, struct
 
 const struct option_row record_option_rows[] = {
     {"output", 'o', "FILE", "the trace (trace.bin); - for standard output", option_set_text, MEMBER(session.output)},
-    {"rate", 'F', "HZ", "samples a second and CPU (99), of clocks and hardware counters", option_set_u64,
+    {"rate", 'F', "HZ", "samples a second on each CPU (99), for clocks and hardware counters", option_set_u64,
      MEMBER(session.frequency_hz), 1, EVENT_FREQUENCY_MAX, "a rate: samples a second, 1 to 1000000",
      .setting = "frequency", .tell = option_tell_u64},
     {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
@@ -224,28 +224,28 @@ const struct option_row record_option_rows[] = {
      "cpu-clock (default), page-faults, context-switches, cycles, instructions; more are in pycap(1).\n"
      "May be repeated; NAME/period=N/ and NAME/freq=HZ/ are -c and -F for that event alone",
      add_events},
-    {"count", 'c', "N", "a sample each N counts (16), of events that are counted, like page-faults", option_set_u64,
+    {"count", 'c', "N", "a sample every N counts (16), for events that are counted, like page-faults", option_set_u64,
      MEMBER(period), 1, EVENT_PERIOD_MAX, "a number of counts, 1 at least"},
     {"rotate", 0, "TIME",
-     "a new file so often (90, 10m, 6h, 1d), also at SIGHUP; -o then needs %t, like t-%h-%t.bin", option_set_duration,
+     "begin a new file this often (90, 10m, 6h, 1d), and at SIGHUP; -o needs %t, like t-%h-%t.bin", option_set_duration,
      MEMBER(session.rotate_ns), .wants = DURATION},
-    {"rotate-size", 0, "N", "a new file when one has become so large (64M)", option_set_size,
+    {"rotate-size", 0, "N", "begin a new file when one has this size (64M)", option_set_size,
      MEMBER(session.rotate_bytes), 4096, UINT64_MAX, FILE_SIZE},
-    {"keep", 0, "N", "with --rotate, --rotate-size: keep the newest N of the files", option_set_u32, MEMBER(session.keep), 1,
+    {"keep", 0, "N", "with --rotate, --rotate-size: keep only the newest N files", option_set_u32, MEMBER(session.keep), 1,
      1000000, "a number of files, 1 to 1000000", .with = "rotate rotate-size"},
-    {"max-size", 0, "N", "sample more slowly towards a file of that size, and end at it", option_set_size,
+    {"max-size", 0, "N", "sample more slowly as the file nears that size, and end there", option_set_size,
      MEMBER(session.max_bytes), 4096, UINT64_MAX, FILE_SIZE, .without = "rotate rotate-size keep", .setting = "max-size",
      .tell = option_tell_u64},
     {"max-cpu", 0, "PERCENT", "sample more slowly when recording takes more of one CPU", set_max_cpu,
      .wants = "a share of a CPU: percent, more than 0 and at most 100", .setting = "max-cpu", .tell = tell_max_cpu},
-    {"max-memory", 0, "N", "sample more slowly when pycap holds more (64M); it forgets what it can before",
+    {"max-memory", 0, "N", "sample more slowly when pycap holds more (64M); it empties its caches first",
      option_set_size, MEMBER(session.max_memory), MIB, UINT64_MAX, "an amount of memory: 1M at least, like 64M",
      .setting = "max-memory", .tell = option_tell_u64},
     {"duration", 'd', "TIME", "stop after that time (30, 10m); else at Ctrl-C, or when what is sampled has ended",
      option_set_duration, MEMBER(session.duration_ns), .wants = DURATION},
-    {"no-inherit", 'i', NULL, "not the children of the processes asked for", option_set_false, MEMBER(session.follow),
+    {"no-inherit", 'i', NULL, "without the children of the processes named", option_set_false, MEMBER(session.follow),
      .setting = "children", .tell = tell_children},
-    {"subprocesses", 's', NULL, "the children too (the default)", option_set_true, MEMBER(session.follow)},
+    {"subprocesses", 's', NULL, "with the children, too (the default)", option_set_true, MEMBER(session.follow)},
     {"native", 'n', NULL, "native frames too (the default)", set_native},
     {"no-native", 0, NULL, "no native frames", set_no_native},
     {"unwind", 0, "HOW",
@@ -260,21 +260,21 @@ const struct option_row record_option_rows[] = {
     {"unwind-memory", 0, "N", "tables: bytes for them (32M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
     {"no-kernel", 0, NULL, "no kernel frames", option_set_false, MEMBER(session.kernel), .setting = "kernel", .tell = tell_kernel},
-    {"archive", 0, "FILE", "the binaries, too, as of the time they were mapped, into FILE; see pycap archive",
+    {"archive", 0, "FILE", "also pack the binaries, as they were when mapped, into FILE; see pycap archive",
      option_set_text, MEMBER(session.archive)},
-    {"strip-code", 0, NULL, "without their code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
+    {"strip-code", 0, NULL, "with --archive: leave out code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
     {"backend", 0, "HOW",
      "bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"
      "auto (the default): bpf, else proc",
      option_set_choice, MEMBER(session.backend), .wants = "a backend: auto, bpf or proc", .names = backend_names,
      .setting = "backend", .tell = option_tell_choice},
-    {"ring-size", 'm', "N", "bytes of buffer for the sampler, a power of two (by rate and CPUs)", option_set_size_u32,
+    {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", option_set_size_u32,
      MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
     {"all", 'a', NULL, "processes that are not Python, too: their native and kernel frames", option_set_true,
      MEMBER(session.include_non_python)},
-    {"comm", 0, "NAME,...", "of those, only processes with these names (the kernel's, of the first thread)", add_comms,
+    {"comm", 0, "NAME,...", "only processes with these names (the kernel's name of the first thread)", add_comms,
      .setting = "comm", .tell = tell_comms},
-    {"cgroup", 0, "PATH,...", "of those, only processes in these cgroups and below them", add_cgroups, .setting = "cgroup",
+    {"cgroup", 0, "PATH,...", "only processes in these cgroups or below", add_cgroups, .setting = "cgroup",
      .tell = tell_cgroups},
     {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
     {"nice", 0, "N", "pycap's own nice value (-20, unless it was started with another than 0)", set_nice,
@@ -291,7 +291,7 @@ const struct option_row record_option_rows[] = {
     {NULL},
 };
 
-/* What no single row can say. */
+/* Checks that involve several options. */
 static struct error *check(struct record_options *o)
 {
     struct session_options *s = &o->session;
@@ -304,7 +304,7 @@ static struct error *check(struct record_options *o)
     if (s->archive && !strcmp(s->archive, s->output))
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", s->archive);
     if (s->command && s->pid_count)
-        return error_create(ERROR_USAGE, "either -p or a command");
+        return error_create(ERROR_USAGE, "give either -p or a command, not both");
     TRY(event_list_complete(&s->events, s->frequency_hz, o->period));
     s->frequency_hz = event_list_frequency(&s->events);
     return NULL;
@@ -323,7 +323,7 @@ struct error *record_options_read(struct record_options *o, int argc, char **arg
         return NULL;
     if (rest < argc) {
         if (strcmp(argv[rest - 1], "--"))
-            return error_create(ERROR_USAGE, "'%s' is too much: a command stands behind --", argv[rest]);
+            return error_create(ERROR_USAGE, "unexpected argument '%s': a command comes after --", argv[rest]);
         o->session.command = argv + rest;
     }
     o->session.pids = o->pids.data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `pycap record` tells its user: a line while it runs, and what came of it. */
+/* Writes the status line and the summary of `pycap record`. */
 #include "capture/session/report.h"
 
 #include <inttypes.h>
@@ -23,12 +23,12 @@ struct error *report_no_python(const struct session *s, const struct process *p)
                             without);
     if (unopened)
         return error_create(ERROR_PERMISSION,
-                            "process %u (%s): %s cannot be opened%s, and nothing else that it maps holds an interpreter (-a "
-                            "records such processes too)",
+                            "process %u (%s): %s cannot be opened%s, and no other file that it maps is a CPython interpreter "
+                            "(-a records such processes, too)",
                             p->tgid, p->comm, unopened, without);
     return error_create(ERROR_UNSUPPORTED,
-                        "process %u (%s) is not a CPython: nothing it maps holds an interpreter (-a records such "
-                        "processes too)",
+                        "process %u (%s) is not CPython: no file that it maps is an interpreter (-a records such "
+                        "processes, too)",
                         p->tgid, p->comm);
 }
 
@@ -49,7 +49,7 @@ void report_status(struct session *s, uint64_t time_ns)
     fflush(s->o->messages);
 }
 
-/* Of those that were ended. */
+/* The last file that was completed. */
 static const char *last_file(const struct session *s)
 {
     return s->files.written.count ? s->files.written.data[s->files.written.count - 1] : s->o->output;
@@ -84,8 +84,8 @@ static void proc_cost(const struct session *s, FILE *f)
 }
 
 /*
- * Where the ticks of an event went, by the sampler's own counters. Processes that might turn out to be Python are sampled
- * until that is known: what was sampled, then, is what was recorded, what is counted here as unwanted, and what was lost.
+ * Writes what became of the ticks of an event, by the sampler's own counters. A process that may turn out to be Python
+ * is sampled until that is known. So sampled = recorded + unwanted (not Python after all) + lost.
  */
 static void print_ticks(const struct session *s, uint32_t event, FILE *f)
 {
@@ -104,7 +104,7 @@ static void print_ticks(const struct session *s, uint32_t event, FILE *f)
     if (unwanted)
         messages_write(f, " (%" PRIu64 " of them in processes that are not recorded)", unwanted);
     if (stats[WIRE_EVENT_NESTED])
-        messages_write(f, "; %" PRIu64 " met the sampler at work", stats[WIRE_EVENT_NESTED]);
+        messages_write(f, "; %" PRIu64 " came while the sampler was running", stats[WIRE_EVENT_NESTED]);
     if (skipped && s->events.count > 1)
         messages_write(f, "; the kernel skipped %" PRIu64, skipped);
     messages_write(f, ".\n");
@@ -157,7 +157,8 @@ void report_summary(struct session *s, uint64_t end_ns)
         bpf_cost(s, f);
     }
     if (s->file_count > 1)
-        messages_write(f, "%u files, the last of them named here%s.\n", s->file_count, s->o->keep ? "; not all are kept" : "");
+        messages_write(f, "%u files were written; the one named above is the last%s.\n", s->file_count,
+                       s->o->keep ? ", and not all are kept" : "");
     if (s->budget.steps)
         print_steps(s, f);
     if (s->reason == TRACE_END_FULL)

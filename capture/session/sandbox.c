@@ -39,11 +39,11 @@ static const int plain[] = {
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
     SCMP_SYS(epoll_pwait), SCMP_SYS(eventfd2), SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime), SCMP_SYS(pipe2),
     SCMP_SYS(signalfd4), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
-    /* itself */
+    /* pycap itself */
     SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getppid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid),
     SCMP_SYS(getegid), SCMP_SYS(getrusage), SCMP_SYS(getrlimit), SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(times),
     SCMP_SYS(getrandom), SCMP_SYS(capget), SCMP_SYS(capset),
-    /* other processes: looked at, and waited for */
+    /* other processes: read, and waited for */
     SCMP_SYS(process_vm_readv), SCMP_SYS(pidfd_open), SCMP_SYS(wait4), SCMP_SYS(waitid),
 };
 
@@ -53,7 +53,7 @@ static const struct allowed {
     unsigned argument;
     uint64_t mask, value;
 } allowed[] = {
-    /* What is there already is only read: other processes' memory, too. */
+    /* Existing files, including other processes' memory, are opened for reading only. */
     {SCMP_SYS(openat), 2, O_ACCMODE, O_RDONLY},
     {SCMP_SYS(openat), 2, O_CREAT | O_EXCL, O_CREAT | O_EXCL},
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
@@ -90,7 +90,7 @@ static int allow(scmp_filter_ctx ctx, pid_t command)
     for (size_t i = 0; !e && i < sizeof allowed / sizeof *allowed; i++)
         e = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i].call, 1,
                              SCMP_CMP(allowed[i].argument, SCMP_CMP_MASKED_EQ, allowed[i].mask, allowed[i].value));
-    /* Its flags are in memory, which a filter cannot look at. glibc takes ENOSYS as: use clone(). */
+    /* clone3() has its flags in memory, which a filter cannot read. After ENOSYS glibc uses clone(). */
     if (!e)
         e = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     if (!e && command > 0)
@@ -117,5 +117,5 @@ struct error *sandbox_enter(pid_t command)
     if (!e)
         e = seccomp_load(ctx);
     seccomp_release(ctx);
-    return e ? error_os(-e, "the system calls cannot be held to those that are needed (--no-sandbox goes without)") : NULL;
+    return e ? error_os(-e, "the seccomp filter cannot be installed (--no-sandbox records without it)") : NULL;
 }

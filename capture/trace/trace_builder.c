@@ -256,7 +256,7 @@ static struct error *parse(const struct trace_builder *b, const struct wire_samp
         len_bytes - sizeof *m <
             m->kernel_count * UINT64_C(8) + m->python_count * sizeof(struct wire_python) +
                 m->native_count * sizeof(struct native_frame) + (uint64_t)m->task_len_bytes + m->stack_len_bytes)
-        return error_create(ERROR_FORMAT, "the sampler sent a message that breaks its own form");
+        return error_create(ERROR_FORMAT, "the sampler sent a malformed message");
     out->m = m;
     out->kernel = (const uint64_t *)(m + 1);
     out->python = (const struct wire_python *)(out->kernel + m->kernel_count);

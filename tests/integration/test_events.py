@@ -287,5 +287,5 @@ def test_a_tick_that_meets_the_sampler_at_work_is_counted(needs_bpf, pysym, tmp_
             ticks.update({k: fields[k] for k in ("seen", "idle", "unsampled")})
     samples = sum(f["count"] for kind, f in records if kind == "samples")
     assert nested > 0, said
-    assert re.search(r"^  nested +%d " % nested, said, re.M) and f"{nested} met the sampler at work" in said
+    assert re.search(r"^  nested +%d " % nested, said, re.M) and f"{nested} came while the sampler was running" in said
     assert ticks["seen"] - ticks["idle"] - ticks["unsampled"] == samples + nested

@@ -24,7 +24,7 @@ RECORD = [
     ("-F", "-F wants an argument"), ("--rate", "--rate wants an argument"), ("--quiet=1", "--quiet takes no argument"),
     ("-C 0 --comm a -p 1 --bogus", "unknown option --bogus"),
     ("--max-size 1M --keep 2", "--keep needs --rotate or --rotate-size"),
-    ("--max-size 1M --keep 2 --rotate 1m", "--max-size and --rotate exclude each other"), ("-p 1 -- true", "-p or a command"), ("true", "too much"),
+    ("--max-size 1M --keep 2 --rotate 1m", "--max-size and --rotate exclude each other"), ("-p 1 -- true", "-p or a command"), ("true", "unexpected argument"),
     ("--archive t.bin", "trace and the archive"), ("--backend proc --archive ./t.bin -- true", "trace and the archive"),
     ("-o - --archive - -- true", "trace and the archive"), ("-o t-%q.bin -- true", "%q"), ("--rotate 1 -- true", "%t"),
     ("--keep 3 -- true", "--rotate"), ("--keep 3 -o t-%t.bin -- true", "--rotate"),

@@ -348,7 +348,7 @@ static void test_kernel_hang(void **state)
         {"6.1.0-7-vendor", "#1 SMP PREEMPT_DYNAMIC", "", "does not tell"},
         {"6.3.0-7-vendor", "#1 SMP PREEMPT_DYNAMIC", "", "does not tell"},
         {"6.18.44-fc-v669", "#1 SMP PREEMPT_DYNAMIC @0", "", NULL},
-        {"nonsense", "", "", "no version"},
+        {"nonsense", "", "", "cannot be parsed"},
     };
 
     (void)state;

@@ -107,12 +107,12 @@ static void test_refusals(void **state)
     assert_refused("page-faults/period=-1/", 0, 0, "1 at least");
     assert_refused("page-faults/period=4611686018427387905/", 0, 0, "1 at least");
     assert_refused("page-faults/period=99999999999999999999999/", 0, 0, "1 at least");
-    assert_refused("page-faults/period=1,period=2/", 0, 0, "either a period or a rate, and once");
+    assert_refused("page-faults/period=1,period=2/", 0, 0, "either a period or a rate, and only once");
     assert_refused("cpu-clock/freq=1,period=20000/", 0, 0, "either a period or a rate");
     assert_refused("cpu-clock/freq=1000001/", 0, 0, "1 to 1000000");
     assert_refused("page-faults/freq=10/", 0, 0, "page-faults is counted and has no rate");
     assert_refused("page-faults", 99, 0, "page-faults is counted and has no rate");
-    assert_refused("page-faults/size=1/", 0, 0, "'size=1' is not known of the event page-faults: say period=N");
+    assert_refused("page-faults/size=1/", 0, 0, "unknown term 'size=1' of the event page-faults: write period=N");
     assert_refused("cpu-clock,task-clock,page-faults,minor-faults,major-faults,cs,migrations,alignment-faults,cycles", 0, 0,
                    "at most 8 events");
 }
