@@ -68,9 +68,15 @@ static const struct option_row *parser_row(const struct parser *p, int found)
     return NULL;
 }
 
+/* Whether getopt_long() stopped at a letter. That may be one of several behind a dash, and these not yet be done with. */
+static bool is_letter(void)
+{
+    return optopt && optopt < FIRST_ROW;
+}
+
 static struct error *refuse_unknown(const struct parser *p, const char *word)
 {
-    if (strncmp(word, "--", 2)) /* one of several letters behind a dash */
+    if (is_letter())
         return error_create(ERROR_USAGE, "unknown option -%c", optopt);
     int len = (int)strcspn(word, "=");
     if (parser_row(p, optopt)) /* a long option that takes no argument was given one */
@@ -141,6 +147,8 @@ struct error *options_read(const struct option_row *rows, int argc, char **argv,
     optind = 0; /* getopt_long() starts afresh: it may have read another command line before */
     while ((found = getopt_long(argc, argv, p.letters, p.longs, NULL)) != -1) {
         const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+        if (found == ':' && is_letter())
+            return error_create(ERROR_USAGE, "-%c wants an argument", optopt);
         if (found == ':')
             return error_create(ERROR_USAGE, "%s wants an argument", word);
         const struct option_row *row = found == '?' ? NULL : parser_row(&p, found);
