@@ -78,7 +78,7 @@ struct emit_event {
     const char *name; /* cpu-clock */
     const char *unit; /* of a sample's value: ns, bytes, switches … */
     bool is_time;     /* a sample's value is nanoseconds */
-    bool is_bytes;    /* a sample's value is bytes: those of the pages that faults brought in */
+    bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };
 

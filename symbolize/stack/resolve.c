@@ -21,6 +21,10 @@ enum {
 struct thread_state {
     uint32_t thread, interpreter; /* of the model: a thread, a text */
 };
+struct event_state {
+    uint32_t event; /* of the model */
+    uint32_t bytes; /* that one count stands for, see epoch_event_bytes() */
+};
 /* A tuple is resolved once for each interpreter (path) that it was sampled with, in practice once. */
 struct tuple_state {
     uint32_t interpreter, stack;
@@ -45,7 +49,8 @@ struct resolver {
 
     /* Of the epoch. */
     VEC(struct thread_state) thread_states;
-    VEC(uint32_t) process_states, event_states; /* the model's numbers, MODEL_NONE until they are looked up */
+    VEC(struct event_state) event_states;
+    VEC(uint32_t) process_states; /* the model's numbers, MODEL_NONE until they are looked up */
     VEC(uint32_t) tuple_heads;                  /* in tuple_states: the first for a tuple, or MODEL_NONE */
     VEC(struct tuple_state) tuple_states;
     VEC(uint32_t) label_set_states; /* the model's numbers; 0, the empty set, until they are looked up */
@@ -353,30 +358,26 @@ static struct error *resolve_tuple(struct resolver *r, struct epoch *e, uint32_t
 
 /* ---- samples ---- */
 
-static struct error *find_event(struct resolver *r, const struct epoch *e, uint32_t event, uint32_t *out)
+static struct error *find_event(struct resolver *r, const struct epoch *e, uint32_t event)
 {
     if (!VEC_EXTEND_NONE(&r->event_states, e->events.count))
         return error_no_memory();
-    if (r->event_states.data[event] == MODEL_NONE) {
-        uint32_t number = model_event_of(&r->model, e, event);
-        if (number == MODEL_NONE)
-            return error_no_memory();
-        r->event_states.data[event] = number;
-    }
-    *out = r->event_states.data[event];
+    uint32_t number = model_event_of(&r->model, e, event);
+    if (number == MODEL_NONE)
+        return error_no_memory();
+    r->event_states.data[event] = (struct event_state){.event = number, .bytes = epoch_event_bytes(e, event)};
     return NULL;
 }
 
 /* The weight of a sample in the model: bytes for page faults, else the value in the trace. */
-static void weigh(const struct resolver *r, const struct epoch *e, const struct trace_sample *sample,
+static void weigh(const struct resolver *r, const struct event_state *event, const struct trace_sample *sample,
                   struct emit_sample *out)
 {
-    bool is_bytes = r->model.events.data[out->event].is_bytes;
-
+    out->event = event->event;
     out->value = sample->value;
-    out->faults = is_bytes ? sample->value : 0;
+    out->faults = r->model.events.data[event->event].is_bytes ? sample->value : 0;
     /* A nonsensical value in a forged trace becomes the largest number. */
-    if (is_bytes && __builtin_mul_overflow(sample->value, (uint64_t)e->page_size, &out->value))
+    if (event->bytes && __builtin_mul_overflow(sample->value, (uint64_t)event->bytes, &out->value))
         out->value = UINT64_MAX;
 }
 
@@ -496,15 +497,14 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     if (sample->thread >= r->thread_states.count || r->thread_states.data[sample->thread].thread == MODEL_NONE)
         TRY(find_thread(r, e, sample->thread));
     const struct thread_state *thread = &r->thread_states.data[sample->thread];
-    out->event = event < r->event_states.count ? r->event_states.data[event] : MODEL_NONE;
-    if (out->event == MODEL_NONE)
-        TRY(find_event(r, e, event, &out->event));
+    if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
+        TRY(find_event(r, e, event));
     if (number == MODEL_NONE || r->tuple_states.data[number].interpreter != thread->interpreter)
         TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
 
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;
-    weigh(r, e, sample, out);
+    weigh(r, &r->event_states.data[event], sample, out);
     out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;

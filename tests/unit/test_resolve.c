@@ -808,10 +808,29 @@ static void test_faults_are_bytes(void **state)
     }
 }
 
+/* An event that was counted in bytes is not multiplied once more. */
+static void test_bytes_stay_bytes(void **state)
+{
+    struct scene s;
+    (void)state;
+
+    setup(&s, NULL);
+    uint32_t machine = string(&s, "x86_64"), name = string(&s, "allocations"), unit = string(&s, "bytes");
+    LOAD(&s, host, .machine = machine, .page_size = 4096);
+    LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = TRACE_EVENT_COUNTED);
+    process(&s, 1, 100, "/usr/bin/python3");
+    struct emit_sample out = sample(&s, 1, 0, 50);
+    assert_true(resolver_model(s.resolver)->events[out.event].is_bytes);
+    assert_int_equal(out.value, 7);
+    assert_int_equal(out.faults, 7);
+    teardown(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults_are_bytes),
+        cmocka_unit_test(test_bytes_stay_bytes),
         cmocka_unit_test(test_mappings_over_time),
         cmocka_unit_test(test_python_stack),
         cmocka_unit_test(test_two_interpreters_share_a_tuple),
