@@ -128,7 +128,8 @@ static struct error *reserve_array(const struct bpf_map *map, size_t size_bytes,
     return NULL;
 }
 
-static struct error *reach(struct shared *a, size_t start, size_t len_bytes)
+/* Maps the parts in which these bytes lie. */
+static struct error *map_parts(struct shared *a, size_t start, size_t len_bytes)
 {
     for (size_t part = start / SHARED_PART; len_bytes && part <= (start + len_bytes - 1) / SHARED_PART; part++) {
         if (a->mapped[part])
@@ -149,7 +150,7 @@ struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const uint8_t *data = all[i]->data;
         if ((const uint8_t *)start >= data && (const uint8_t *)start + len_bytes <= data + all[i]->len_bytes)
-            return reach(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
+            return map_parts(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
     }
     return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was requested");
 }
@@ -163,7 +164,7 @@ static struct error *map_arrays(struct sampler *s)
     TRY(reserve_array(s->skel->maps.unwind_wide_rows, sizeof(struct unwind_wide), &s->wide));
     TRY(reserve_array(s->skel->maps.modules, sizeof(struct wire_module), &s->modules));
     TRY(reserve_array(s->skel->maps.mappings, sizeof(struct wire_mapping), &s->mappings));
-    return reach(&s->modules, 0, s->modules.len_bytes);
+    return map_parts(&s->modules, 0, s->modules.len_bytes);
 }
 
 static void unmap_array(struct shared *a)

@@ -5,8 +5,8 @@
  * records what has arrived, session_files.c begins and ends files, session_budget.c limits
  * what recording costs, report.c writes the status line and the summary.
  */
-#ifndef CAPTURE_SESSION_SESSION_STATE_H
-#define CAPTURE_SESSION_SESSION_STATE_H
+#ifndef CAPTURE_SESSION_SESSION_PARTS_H
+#define CAPTURE_SESSION_SESSION_PARTS_H
 
 #include "capture/session/budget.h"
 #include "capture/archive/bundle.h"

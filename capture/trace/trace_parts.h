@@ -3,15 +3,15 @@
  * The state of the trace builder, shared by its parts: trace_define.c writes the records that samples refer to,
  * stacks.c finds the ids of their stacks, trace_builder.c assembles and writes the samples.
  */
-#ifndef CAPTURE_TRACE_TRACE_BUILDER_STATE_H
-#define CAPTURE_TRACE_TRACE_BUILDER_STATE_H
+#ifndef CAPTURE_TRACE_TRACE_PARTS_H
+#define CAPTURE_TRACE_TRACE_PARTS_H
 
 #include "bpf/native_unwind.h"
 #include "capture/process/python_names.h"
 #include "capture/trace/trace_builder_options.h"
 #include "capture/trace/trace_notes.h"
 
-/* The largest NR_CPUS that Linux can be built with on x86-64. */
+/* More CPUs than any Linux is built for; what comes from others counts for the first. */
 #define CPUS_MAX 8192
 
 struct trace_builder {
