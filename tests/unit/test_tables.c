@@ -124,8 +124,10 @@ static void find_libraries(struct libraries *l)
         err = unwind_table_build(fd, m->path, &library->table);
         close(fd);
         error_destroy(err);
-        if (err || !library->table->row_count)
+        if (err || !library->table->row_count) {
+            unwind_table_destroy(library->table);
             continue;
+        }
         keep_largest(&l->rows, library->table->row_count);
         keep_largest(&l->index, library->table->index_count);
         keep_largest(&l->wide, library->table->wide_count);
