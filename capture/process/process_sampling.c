@@ -168,12 +168,13 @@ void process_sampling_stop(struct process_sampling *s, struct process *p)
     p->configured = p->counted = false;
 }
 
-void process_sampling_drop(struct process_sampling *s, struct process *p, uint64_t time_ns)
+void process_sampling_drop(struct process_sampling *s, struct process *p)
 {
     process_sampling_stop(s, p);
     if (p->slot >= s->mappings.count)
         return;
     struct sampled_mappings *note = &s->mappings.data[p->slot];
-    extents_give(&s->space, note->start, note->count, time_ns);
+    /* From now on, not from the process's end: a sample may be under way that still looks there. */
+    extents_give(&s->space, note->start, note->count, now_ns());
     *note = (struct sampled_mappings){0};
 }

@@ -44,7 +44,7 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
 /* Stops sampling a process that the filter no longer passes. */
 void process_sampling_stop(struct process_sampling *s, struct process *p);
 /* Stops sampling a process that is about to be dropped; another process will get its slot. */
-void process_sampling_drop(struct process_sampling *s, struct process *p, uint64_t time_ns);
+void process_sampling_drop(struct process_sampling *s, struct process *p);
 /*
  * Removes the configuration that the sampler copied by itself from parent to child at a fork. Used when the child turns
  * out not to be sampled.

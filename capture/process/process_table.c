@@ -73,7 +73,7 @@ void processes_drop(struct processes *p, struct process *process, uint64_t time_
     uint64_t at = *index;
     if (p->events.ended)
         p->events.ended(p->events.ctx, process, time_ns);
-    process_sampling_drop(&p->sampling, process, time_ns);
+    process_sampling_drop(&p->sampling, process);
     map_remove(&p->by_tgid, process->tgid);
     /* The last one moves into its place. */
     struct process *last = p->live.data[--p->live.count];

@@ -5,7 +5,6 @@
  */
 #include "capture/session/session_wait.h"
 
-
 /*
  * Between two drainings of the ring, which wakes us besides when it fills. Nothing is woken for a sample; at low rates
  * waking, with caches that have gone cold, is what costs most.
@@ -34,12 +33,25 @@ uint64_t session_news_ns(const struct session *s, uint64_t time_ns)
     return time_ns < processes_counts(s->processes).loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
 }
 
+/* Can an event bring more samples than DRAIN_SLOW_HZ? How many a counter or what is counted brings is not known. */
+static bool is_fast(const struct session_options *o)
+{
+    for (uint32_t i = 0; i < o->events.count; i++) {
+        const struct event *event = &o->events.list[i];
+        if (event->frequency_hz > DRAIN_SLOW_HZ)
+            return true;
+        if (!event->frequency_hz && (event->source->kind != EVENT_CLOCK || event->period < NS_PER_S / DRAIN_SLOW_HZ))
+            return true;
+    }
+    return false;
+}
+
 /* How long samples are gathered. */
 static uint64_t period_ns(const struct session *s, uint64_t time_ns)
 {
     if (s->proc)
         return proc_sampler_wait_ns(s->proc);
-    if (s->o->frequency_hz > DRAIN_SLOW_HZ)
+    if (is_fast(s->o))
         return DRAIN_NS;
     return time_ns < s->news_ns + CALM_NS ? DRAIN_SLOW_NS : DRAIN_CALM_NS;
 }

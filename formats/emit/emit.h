@@ -103,6 +103,7 @@ struct emit_rate {
 };
 struct emit_loss {
     const char *name, *meaning; /* meaning: "" when this version does not know it */
+    const char *event;          /* whose samples it concerns; "" if none in particular */
     uint64_t count;
 };
 

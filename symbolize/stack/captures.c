@@ -136,15 +136,16 @@ static bool take_loss(struct captures *c, const struct epoch *e, const struct tr
     const char *name = trace_loss_name(loss->reason), *meaning = trace_loss_meaning(loss->reason);
     struct emit_loss counted = {.name = keep(c, name ? name : epoch_text(e, loss->name)),
                                 .meaning = meaning ? meaning : "",
+                                .event = keep(c, epoch_text(e, e->events.data[loss->event].def.name)),
                                 .count = loss->count};
     struct capture_lists *lists = newest_lists(c);
 
     if (!loss->count || loss->reason == LOSS_complete)
         return true;
-    if (!counted.name)
+    if (!counted.name || !counted.event)
         return false;
     for (size_t i = 0; i < lists->losses.count; i++) {
-        if (lists->losses.data[i].name == counted.name) {
+        if (lists->losses.data[i].name == counted.name && lists->losses.data[i].event == counted.event) {
             lists->losses.data[i].count += counted.count;
             return true;
         }

@@ -324,6 +324,7 @@ static void test_capture_facts(void **state)
     HEAR(&s, meta, .key = key, .value = newer);
     HEAR(&s, loss, .reason = LOSS_ring_full, .count = 3);
     HEAR(&s, loss, .reason = LOSS_ring_full, .count = 4);
+    HEAR(&s, loss, .reason = LOSS_ring_full, .count = 5, .event = 1);
     HEAR(&s, loss, .reason = 60000, .name = odd, .count = 1);
     process(&s, 1, 100, "/usr/bin/python3");
     struct emit_sample out = sample(&s, 1, 0, 8000);
@@ -347,11 +348,15 @@ static void test_capture_facts(void **state)
     assert_int_equal(c->rate_count, 1);
     assert_int_equal(c->rates[0].event, out.event);
     assert_int_equal(c->rates[0].frequency_hz, 99);
-    assert_int_equal(c->loss_count, 2);
+    assert_int_equal(c->loss_count, 3);
     assert_string_equal(c->losses[0].name, "ring_full");
     assert_int_equal(c->losses[0].count, 7);
-    assert_string_equal(c->losses[1].name, "odd_loss");
-    assert_string_equal(c->losses[1].meaning, "");
+    assert_string_equal(c->losses[0].event, "");
+    assert_string_equal(c->losses[1].name, "ring_full");
+    assert_string_equal(c->losses[1].event, "cpu-clock");
+    assert_int_equal(c->losses[1].count, 5);
+    assert_string_equal(c->losses[2].name, "odd_loss");
+    assert_string_equal(c->losses[2].meaning, "");
     HEAR(&s, end, .time_ns = 8500);
     assert_int_equal(c->duration_ns, 3500);
 
@@ -364,7 +369,7 @@ static void test_capture_facts(void **state)
     assert_int_equal(out.capture, 1);
     assert_int_equal(m->captures[1].start_realtime_ns, 0);
     assert_int_equal(m->captures[1].loss_count, 0);
-    assert_int_equal(m->captures[0].loss_count, 2);
+    assert_int_equal(m->captures[0].loss_count, 3);
     teardown(&s);
 }
 
