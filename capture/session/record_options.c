@@ -134,33 +134,33 @@ static struct error *refuse_gil(const struct option_row *row, const char *argume
     return error_create(ERROR_USAGE, "--%s is an option of pysym: pycap records everything", row->name);
 }
 
-/* ---- tellers: write an option into the trace; an option that restricts nothing is left out ---- */
+/* ---- what the trace remembers; an option that restricts nothing is left out ---- */
 
-static void tell_list(struct buf *out, char *const *list, size_t count)
+static void remember_list(struct buf *out, char *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         buf_printf(out, "%s%s", i ? "," : "", list[i]);
 }
 
-static void tell_comms(const struct option_row *row, const void *target, struct buf *out)
+static void remember_comms(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
     (void)row;
     if (o->filter)
-        tell_list(out, o->filter->comms.data, o->filter->comms.count);
+        remember_list(out, o->filter->comms.data, o->filter->comms.count);
 }
 
-static void tell_cgroups(const struct option_row *row, const void *target, struct buf *out)
+static void remember_cgroups(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
     (void)row;
     if (o->filter)
-        tell_list(out, o->filter->cgroups.data, o->filter->cgroups.count);
+        remember_list(out, o->filter->cgroups.data, o->filter->cgroups.count);
 }
 
-static void tell_cpus(const struct option_row *row, const void *target, struct buf *out)
+static void remember_cpus(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
@@ -169,7 +169,7 @@ static void tell_cpus(const struct option_row *row, const void *target, struct b
         buf_printf(out, "%s%d", i ? "," : "", o->cpus[i]);
 }
 
-static void tell_children(const struct option_row *row, const void *target, struct buf *out)
+static void remember_children(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
@@ -178,7 +178,7 @@ static void tell_children(const struct option_row *row, const void *target, stru
         buf_put_str(out, "no");
 }
 
-static void tell_max_cpu(const struct option_row *row, const void *target, struct buf *out)
+static void remember_max_cpu(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
@@ -187,7 +187,7 @@ static void tell_max_cpu(const struct option_row *row, const void *target, struc
         buf_printf(out, "%g%%", 100 * o->max_cpu);
 }
 
-static void tell_stack(const struct option_row *row, const void *target, struct buf *out)
+static void remember_stack(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
@@ -196,7 +196,7 @@ static void tell_stack(const struct option_row *row, const void *target, struct 
         buf_printf(out, "%u", o->stack_bytes);
 }
 
-static void tell_kernel(const struct option_row *row, const void *target, struct buf *out)
+static void remember_kernel(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
 
@@ -214,12 +214,12 @@ const struct option_row record_option_rows[] = {
     {"output", 'o', "FILE", "the trace (trace.bin); - for standard output", option_set_text, MEMBER(session.output)},
     {"rate", 'F', "HZ", "samples a second on each CPU (99), for clocks and hardware counters", option_set_u64,
      MEMBER(session.frequency_hz), 1, EVENT_FREQUENCY_MAX, "a rate: samples a second, 1 to 1000000",
-     .setting = "frequency", .tell = option_tell_u64},
+     .setting = "frequency", .remember = option_remember_u64},
     {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
      "a rate: samples a second, 1 to 1000000"},
     {"pid", 'p', "PID,...", "only these processes (and their children)", option_add_numbers, MEMBER(pids), 1, 1 << 22,
      "process ids, like 123,456"},
-    {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .tell = tell_cpus},
+    {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .remember = remember_cpus},
     {"event", 'e', "EVENT,...",
      "cpu-clock (default), page-faults, context-switches, cycles, instructions; more are in pycap(1).\n"
      "May be repeated; NAME/period=N/ and NAME/freq=HZ/ are -c and -F for that event alone",
@@ -235,16 +235,16 @@ const struct option_row record_option_rows[] = {
      1000000, "a number of files, 1 to 1000000", .with = "rotate rotate-size"},
     {"max-size", 0, "N", "sample more slowly as the file nears that size, and end there", option_set_size,
      MEMBER(session.max_bytes), 4096, UINT64_MAX, FILE_SIZE, .without = "rotate rotate-size keep", .setting = "max-size",
-     .tell = option_tell_u64},
+     .remember = option_remember_u64},
     {"max-cpu", 0, "PERCENT", "sample more slowly when recording takes more of one CPU", set_max_cpu,
-     .wants = "a share of a CPU: percent, more than 0 and at most 100", .setting = "max-cpu", .tell = tell_max_cpu},
+     .wants = "a share of a CPU: percent, more than 0 and at most 100", .setting = "max-cpu", .remember = remember_max_cpu},
     {"max-memory", 0, "N", "sample more slowly when pycap holds more (64M); it empties its caches first",
      option_set_size, MEMBER(session.max_memory), MIB, UINT64_MAX, "an amount of memory: 1M at least, like 64M",
-     .setting = "max-memory", .tell = option_tell_u64},
+     .setting = "max-memory", .remember = option_remember_u64},
     {"duration", 'd', "TIME", "stop after that time (30, 10m); else at Ctrl-C, or when what is sampled has ended",
      option_set_duration, MEMBER(session.duration_ns), .wants = DURATION},
     {"no-inherit", 'i', NULL, "without the children of the processes named", option_set_false, MEMBER(session.follow),
-     .setting = "children", .tell = tell_children},
+     .setting = "children", .remember = remember_children},
     {"subprocesses", 's', NULL, "with the children, too (the default)", option_set_true, MEMBER(session.follow)},
     {"native", 'n', NULL, "native frames too (the default)", set_native},
     {"no-native", 0, NULL, "no native frames", set_no_native},
@@ -253,13 +253,13 @@ const struct option_row record_option_rows[] = {
      "snapshot (a copy of the stack, unwound by pysym), both (to compare them),\n"
      "fp (frame pointers: wrong where code keeps none), none",
      option_set_choice, MEMBER(session.unwind), .wants = "a way to unwind: tables, snapshot, both, fp or none",
-     .names = unwind_names, .setting = "unwind", .tell = option_tell_choice},
+     .names = unwind_names, .setting = "unwind", .remember = option_remember_choice},
     {"stack-size", 0, "N", "with --unwind snapshot or both: copy at most N bytes of a user stack (65536, the most)",
      option_set_size_u32, MEMBER(stack_bytes), 1, 65536, "a stack size: bytes, 1 to 65536", .setting = "stack-size",
-     .tell = tell_stack},
+     .remember = remember_stack},
     {"unwind-memory", 0, "N", "tables: bytes for them (32M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
-    {"no-kernel", 0, NULL, "no kernel frames", option_set_false, MEMBER(session.kernel), .setting = "kernel", .tell = tell_kernel},
+    {"no-kernel", 0, NULL, "no kernel frames", option_set_false, MEMBER(session.kernel), .setting = "kernel", .remember = remember_kernel},
     {"archive", 0, "FILE", "also pack the binaries, as they were when mapped, into FILE; see pycap archive",
      option_set_text, MEMBER(session.archive)},
     {"strip-code", 0, NULL, "with --archive: leave out code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
@@ -267,15 +267,15 @@ const struct option_row record_option_rows[] = {
      "bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"
      "auto (the default): bpf, else proc",
      option_set_choice, MEMBER(session.backend), .wants = "a backend: auto, bpf or proc", .names = backend_names,
-     .setting = "backend", .tell = option_tell_choice},
+     .setting = "backend", .remember = option_remember_choice},
     {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", option_set_size_u32,
      MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
     {"all", 'a', NULL, "processes that are not Python, too: their native and kernel frames", option_set_true,
      MEMBER(session.include_non_python)},
     {"comm", 0, "NAME,...", "only processes with these names (the kernel's name of the first thread)", add_comms,
-     .setting = "comm", .tell = tell_comms},
+     .setting = "comm", .remember = remember_comms},
     {"cgroup", 0, "PATH,...", "only processes in these cgroups or below", add_cgroups, .setting = "cgroup",
-     .tell = tell_cgroups},
+     .remember = remember_cgroups},
     {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
     {"nice", 0, "N", "pycap's own nice value (-20, unless it was started with another than 0)", set_nice,
      .wants = "a nice value: -20 to 19"},

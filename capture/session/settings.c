@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the table of options: a row that has something to tell tells it. */
+/* Walks the table of options: each row appends what the trace is to remember of it. */
 #include "capture/session/settings.h"
 
 #include "capture/session/record_options.h"
@@ -20,8 +20,8 @@ struct error *settings_of_options(const struct session_options *o, bool by_proc,
     TRY(settings_add(out, "scope", o->command ? "command" : o->pid_count ? "pids" : "all"));
     for (const struct option_row *row = record_option_rows; row->name || row->letter; row++) {
         struct buf text = {0};
-        if (row->tell)
-            row->tell(row, &used, &text);
+        if (row->remember)
+            row->remember(row, &used, &text);
         struct error *err = text.bad ? error_no_memory() : NULL;
         if (!err && text.len_bytes)
             err = settings_add(out, row->setting, buf_cstr(&text));

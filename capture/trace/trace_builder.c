@@ -281,9 +281,9 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
     TRY(processes_of_sample(b->o.processes, m, &p));
     if (!p) {
         /*
- * No event announced the process, so it is none that we follow. With whole_host it may have been one, and the sample
- * counts as lost.
- */
+         * No event announced the process, so we do not follow it. With whole_host it may have been a Python process, and
+         * the sample counts as lost.
+         */
         if (m->flags & WIRE_UNCONFIGURED && !b->o.whole_host)
             count_unwanted(b, m);
         else

@@ -342,14 +342,14 @@ struct error *option_add_numbers(const struct option_row *row, const char *argum
     }
 }
 
-/* ---- tellers ---- */
+/* ---- what is remembered ---- */
 
-void option_tell_choice(const struct option_row *row, const void *target, struct buf *out)
+void option_remember_choice(const struct option_row *row, const void *target, struct buf *out)
 {
     buf_put_str(out, row->names[*(const unsigned *)((const char *)target + row->offset)]);
 }
 
-void option_tell_u64(const struct option_row *row, const void *target, struct buf *out)
+void option_remember_u64(const struct option_row *row, const void *target, struct buf *out)
 {
     uint64_t v = *(const uint64_t *)((const char *)target + row->offset);
 

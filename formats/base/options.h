@@ -28,9 +28,9 @@ struct option_row {
     const char *const *names; /* for option_set_choice(); ends with NULL */
     const char *with;         /* at least one of these must be given too: "rotate rotate-size" */
     const char *without;      /* none of these may be given too */
-    /* The trace keeps the value under the name `setting`, or not if NULL; `tell` appends it, or nothing to leave it out. */
+    /* The trace keeps the value under the name `setting`, or not if NULL; `remember` appends it, or nothing to leave it out. */
     const char *setting;
-    void (*tell)(const struct option_row *row, const void *target, struct buf *out);
+    void (*remember)(const struct option_row *row, const void *target, struct buf *out);
 };
 
 /* An empty row, {NULL}, ends a table. */
@@ -77,8 +77,8 @@ struct error *option_add_text(const struct option_row *row, const char *argument
 /* Skips a number that the list has already. */
 struct error *option_add_numbers(const struct option_row *row, const char *argument, void *target);
 
-/* Tellers: the name of a choice; a uint64_t in decimal, nothing for 0. */
-void option_tell_choice(const struct option_row *row, const void *target, struct buf *out);
-void option_tell_u64(const struct option_row *row, const void *target, struct buf *out);
+/* For `remember`: the name of a choice; a uint64_t in decimal, nothing for 0. */
+void option_remember_choice(const struct option_row *row, const void *target, struct buf *out);
+void option_remember_u64(const struct option_row *row, const void *target, struct buf *out);
 
 #endif
