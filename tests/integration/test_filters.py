@@ -227,7 +227,7 @@ def test_moved(tree, host):
 
 
 def test_wrong(pycap, tmp_path):
-    for options, words in ((["--comm", "a,,b"], "command names"), (["--cgroup", "app.service"], "cgroups")):
+    for options, words in ((["--comm", "a,,b"], "command names"), (["--cgroup", "app.service"], "cgroup paths")):
         done = pycap("record", "-o", tmp_path / "t.bin", *options)
         assert done.returncode == 2
         assert words in done.stderr

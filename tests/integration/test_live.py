@@ -667,7 +667,7 @@ def test_pids(pycap, pysym, tmp_path):
         pids = {int(re.match(r"\S+?-(\d+);", line)[1]) for line in text.splitlines()}
         assert pids == {spinners[0].pid, spinners[1].pid}
         done = pycap("record", "-o", tmp_path / "u.bin", "-d", "1", "-p", other.pid)
-        assert done.returncode == 1 and "not a CPython" in done.stderr
+        assert done.returncode == 1 and "is not CPython" in done.stderr
         assert not (tmp_path / "u.bin").exists()
         done = pycap("record", "-o", tmp_path / "u.bin", "-d", "1", "-p", "4194300")
         assert done.returncode == 1 and "no process" in done.stderr
