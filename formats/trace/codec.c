@@ -95,6 +95,19 @@ static bool check_id(uint64_t id, uint32_t kind, bool may_be_none, const char *w
     return refuse(fault, "%s: %s %llu is not defined", where, kind_names[kind], (unsigned long long)id);
 }
 
+/* The same for a field of a record; the name of the field is made only for a refusal. */
+static bool check_field_id(uint64_t id, const struct trace_record_type *type, const struct trace_field *f,
+                           const struct trace_ids *ids, struct trace_fault *fault)
+{
+    bool may_be_none = f->type != TRACE_F_ID;
+    char where[64];
+
+    if (id_good(id, f->argument, may_be_none, ids))
+        return true;
+    snprintf(where, sizeof where, "%s.%s", type->name, f->name);
+    return check_id(id, f->argument, may_be_none, where, ids, fault);
+}
+
 static bool check_ids_of_list(const struct trace_list *list, uint32_t width, uint32_t kind, bool may_be_none,
                               const char *where, const struct trace_ids *ids, struct trace_fault *fault)
 {
@@ -228,11 +241,8 @@ bool trace_encode(struct buf *out, const struct trace_record_type *type, const v
         case TRACE_F_STR:
         case TRACE_F_ID: {
             uint32_t id = *(const uint32_t *)at;
-            if (!id_good(id, f->argument, f->type != TRACE_F_ID, ids)) {
-                char where[64];
-                snprintf(where, sizeof where, "%s.%s", type->name, f->name);
-                return check_id(id, f->argument, f->type != TRACE_F_ID, where, ids, fault);
-            }
+            if (!check_field_id(id, type, f, ids, fault))
+                return false;
             buf_put_uleb(out, id);
             break;
         }
@@ -333,11 +343,8 @@ static bool take_field(struct bytes *b, const struct trace_record_type *type, co
     case TRACE_F_STR:
     case TRACE_F_ID: {
         uint64_t id = bytes_uleb(b);
-        if (!b->bad && !id_good(id, f->argument, f->type != TRACE_F_ID, ids)) {
-            char where[64];
-            snprintf(where, sizeof where, "%s.%s", type->name, f->name);
-            return check_id(id, f->argument, f->type != TRACE_F_ID, where, ids, fault);
-        }
+        if (!b->bad && !check_field_id(id, type, f, ids, fault))
+            return false;
         *(uint32_t *)at = (uint32_t)id;
         break;
     }
