@@ -76,6 +76,14 @@ static struct error *set_nice(const struct option_row *row, const char *argument
     return NULL;
 }
 
+static struct error *set_ring_size(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    TRY(option_set_size_u32(row, argument, target));
+    return o->session.ring_bytes & (o->session.ring_bytes - 1) ? option_refuse(row, argument) : NULL;
+}
+
 static struct error *add_comms(const struct option_row *row, const char *argument, void *target)
 {
     struct record_options *o = target;
@@ -209,14 +217,16 @@ static void remember_kernel(const struct option_row *row, const void *target, st
 #define MEMBER(member) .offset = offsetof(struct record_options, member)
 #define DURATION "a duration: seconds, or 10m, 6h, 1d"
 #define FILE_SIZE "the size of a file: 4096 bytes at least, or 64M"
+#define RATE "a rate: samples a second, 1 to 1000000"
+static_assert(EVENT_FREQUENCY_MAX == 1000000, "RATE says it");
 
 const struct option_row record_option_rows[] = {
     {"output", 'o', "FILE", "the trace (trace.bin); - for standard output", option_set_text, MEMBER(session.output)},
     {"rate", 'F', "HZ", "samples a second on each CPU (99), for clocks and hardware counters", option_set_u64,
-     MEMBER(session.frequency_hz), 1, EVENT_FREQUENCY_MAX, "a rate: samples a second, 1 to 1000000",
+     MEMBER(session.frequency_hz), 1, EVENT_FREQUENCY_MAX, RATE,
      .setting = "frequency", .remember = option_remember_u64},
-    {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1, 1000000,
-     "a rate: samples a second, 1 to 1000000"},
+    {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1,
+     EVENT_FREQUENCY_MAX, RATE},
     {"pid", 'p', "PID,...", "only these processes (and their children)", option_add_numbers, MEMBER(pids), 1, 1 << 22,
      "process ids, like 123,456"},
     {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .remember = remember_cpus},
@@ -268,7 +278,7 @@ const struct option_row record_option_rows[] = {
      "auto (the default): bpf, else proc",
      option_set_choice, MEMBER(session.backend), .wants = "a backend: auto, bpf or proc", .names = backend_names,
      .setting = "backend", .remember = option_remember_choice},
-    {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", option_set_size_u32,
+    {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", set_ring_size,
      MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
     {"all", 'a', NULL, "processes that are not Python, too: their native and kernel frames", option_set_true,
      MEMBER(session.include_non_python)},
@@ -296,8 +306,6 @@ static struct error *check(struct record_options *o)
 {
     struct session_options *s = &o->session;
 
-    if (s->ring_bytes & (s->ring_bytes - 1))
-        return error_create(ERROR_USAGE, "--ring-size wants a ring size: a power of two, 4096 to 1G");
     if (o->stack_bytes && !session_takes_snapshots(s))
         return error_create(ERROR_USAGE, "--stack-size needs --unwind snapshot or --unwind both: otherwise no stack "
                                          "memory is recorded");
