@@ -282,6 +282,8 @@ struct error *procfs_status(pid_t pid, struct procfs_status *out)
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     TRY(procfs_read(path, &text, NULL));
     out->ns_tgid = procfs_last_number(text, "NStgid:");
+    struct procfs_uids uids;
+    out->uid = procfs_parse_uids(text, &uids) ? uids.effective : PROCFS_UID_UNKNOWN;
     free(text);
     return NULL;
 }

@@ -71,3 +71,10 @@ uint32_t procfs_last_number(const char *status, const char *name)
     }
     return 0;
 }
+
+bool procfs_parse_uids(const char *status, struct procfs_uids *out)
+{
+    const char *line = strstr(status, "\nUid:\t"); /* the kernel escapes line breaks in names */
+
+    return line && sscanf(line, "\nUid: %u %u %u %u", &out->real, &out->effective, &out->saved, &out->files) == 4;
+}

@@ -31,5 +31,11 @@ bool procfs_parse_stat(const char *text, struct procfs_stat *out);
  * process's own namespace. 0: there is no such line.
  */
 uint32_t procfs_last_number(const char *status, const char *name);
+/* A process's user ids, in the order of its status file. */
+struct procfs_uids {
+    uint32_t real, effective, saved, files;
+};
+/* Reads them from the text of a status file; false when they are not there. */
+bool procfs_parse_uids(const char *status, struct procfs_uids *out);
 
 #endif

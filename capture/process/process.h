@@ -30,6 +30,7 @@ struct thread {
 struct process {
     uint32_t slot; /* its index in arrays by process, from 0; reused once this process is dropped */
     uint32_t tgid, parent_tgid, ns_tgid;
+    uint32_t uid;               /* effective: as /proc said, else its parent's; owner of its quotas (quotas.h) */
     uint64_t start_boottime_ns; /* 0: not known yet */
     uint64_t exec_generation;
     bool bound;                 /* the two members above come from a sample */

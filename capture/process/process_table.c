@@ -13,8 +13,11 @@ struct error *processes_create(const struct processes_options *options, struct m
         return error_no_memory();
     p->options = *options;
     p->modules = modules;
-    struct error *err = process_sampling_init(&p->sampling, options->sampler, options->tables);
+    struct error *err = quotas_create(&p->quotas);
+    if (!err)
+        err = process_sampling_init(&p->sampling, options->sampler, options->tables);
     if (err) {
+        quotas_destroy(p->quotas);
         free(p);
         return err;
     }
@@ -32,6 +35,7 @@ void processes_destroy(struct processes *p)
     VEC_DEINIT(&p->free_slots);
     process_sampling_deinit(&p->sampling);
     map_deinit(&p->by_tgid);
+    quotas_destroy(p->quotas);
     free(p);
 }
 
@@ -74,6 +78,7 @@ void processes_drop(struct processes *p, struct process *process, uint64_t time_
     if (p->events.ended)
         p->events.ended(p->events.ctx, process, time_ns);
     process_sampling_drop(&p->sampling, process);
+    quotas_end(p->quotas, process->slot);
     map_remove(&p->by_tgid, process->tgid);
     /* The last one moves into its place. */
     struct process *last = p->live.data[--p->live.count];
@@ -98,6 +103,16 @@ static bool take_slot(struct processes *p, uint32_t *slot)
     return true;
 }
 
+static struct error *begin_slot(struct processes *p, struct process *process)
+{
+    if (!take_slot(p, &process->slot))
+        return error_no_memory();
+    struct error *err = quotas_begin(p->quotas, process->slot, process->uid, false);
+    if (err)
+        p->free_slots.data[p->free_slots.count++] = process->slot;
+    return err;
+}
+
 struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out)
 {
     struct process *old = processes_find(p, tgid);
@@ -113,14 +128,21 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
         free(process);
         return error_no_memory();
     }
-    if (!take_slot(p, &process->slot)) {
+    struct error *err = begin_slot(p, process);
+    if (err) {
         map_remove(&p->by_tgid, tgid);
         free(process);
-        return error_no_memory();
+        return err;
     }
     p->live.data[p->live.count++] = process;
     *out = process;
     return NULL;
+}
+
+void processes_set_owner(struct processes *p, struct process *process, uint32_t uid)
+{
+    process->uid = uid;
+    quotas_set_owner(p->quotas, process->slot, uid, process->in_scope && !p->options.whole_host);
 }
 
 bool processes_wants(const struct processes *p, const struct process *process)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "capture/binary/modules.h"
+#include "capture/host/quotas.h"
 #include "capture/process/filter.h"
 #include "capture/process/process.h"
 #include "capture/process/process_sampling.h"
@@ -54,6 +55,7 @@ struct processes {
     struct processes_events events;
     struct modules *modules;
     struct process_sampling sampling;
+    struct quotas *quotas; /* by process->slot */
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
     uint32_t slot_count;       /* slots in use or in free_slots */
@@ -78,6 +80,8 @@ struct process *processes_next(struct processes *p, uint32_t *cursor);
  * The table owns `*out`.
  */
 struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out);
+/* Sets the user whose quotas the process's are part of. Call after process_select(), by which quotas differ, too. */
+void processes_set_owner(struct processes *p, struct process *process, uint32_t uid);
 /* Takes a process out of the table, and frees it. */
 void processes_drop(struct processes *p, struct process *process, uint64_t time_ns);
 /*

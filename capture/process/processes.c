@@ -27,6 +27,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     bool in_scope = p->options.whole_host || (parent && parent->in_scope && p->options.follow);
     /* A child has the name and cgroup of its parent, so the filter's answer is the same. */
     process_select(child, in_scope, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
+    processes_set_owner(p, child, parent ? parent->uid : PROCFS_UID_UNKNOWN);
     if (!parent)
         return NULL;
     memcpy(child->comm, parent->comm, sizeof child->comm);
@@ -53,13 +54,14 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
 {
     struct process *old = processes_find(p, e->tgid), *process;
     bool in_scope = old ? old->in_scope : p->options.whole_host;
-    uint32_t parent = old ? old->parent_tgid : 0;
+    uint32_t parent = old ? old->parent_tgid : 0, uid = old ? old->uid : PROCFS_UID_UNKNOWN;
 
     TRY(processes_begin(p, e->tgid, e->time_ns, &process));
     process_sampling_disinherit(&p->sampling, e->tgid);
     process->parent_tgid = parent;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
+    processes_set_owner(p, process, uid);
     return p->options.include_non_python ? processes_configure(p, process) : NULL;
 }
 

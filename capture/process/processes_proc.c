@@ -76,6 +76,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
         process->ns_tgid = status.ns_tgid;
         memcpy(process->comm, status.comm, sizeof process->comm);
         process_select(process, in_scope, in_scope && filter_passes(p->options.filter, tgid, process->comm));
+        processes_set_owner(p, process, status.uid);
         process->forbidden = forbidden;
         p->counts.forbidden += forbidden && process->selected && !counted;
     }

@@ -24,10 +24,12 @@
 #include "capture/session/session_files.h"
 #include "capture/session/session_setup.h"
 #include "capture/session/session_wait.h"
+#include "capture/trace/trace_losses.h"
 
 static void flush(struct session *s, uint64_t time_ns)
 {
     trace_builder_hold_perf_maps(s->builder);
+    trace_builder_refusals(s->builder, time_ns);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
     trace_writer_flush(s->writer);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "capture/session/interrupt.h"
+#include "capture/trace/trace_losses.h"
 
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * NS_PER_MS)
@@ -214,6 +215,7 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
         err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */
     if (err)
         reason = TRACE_END_ERROR;
+    trace_builder_refusals(s->builder, time_ns);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
     if (reason != TRACE_END_ROTATED)

@@ -12,6 +12,7 @@
 
 #include "capture/trace/stacks.h"
 #include "capture/trace/trace_define.h"
+#include "capture/trace/trace_losses.h"
 #include "formats/base/clock.h"
 
 struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out)
@@ -35,17 +36,6 @@ void trace_builder_destroy(struct trace_builder *b)
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
     free(b);
-}
-
-const uint64_t *trace_builder_loss_counts(const struct trace_builder *b)
-{
-    return b->losses;
-}
-
-void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT])
-{
-    losses[LOSS_process_gone] += b->events[event].process_gone;
-    losses[LOSS_file_full] += b->events[event].file_full;
 }
 
 uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu)
@@ -179,7 +169,7 @@ static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
     if (!n)
         return;
     known_stacks_clear(&n->native_stacks); /* the same addresses may belong to other functions now */
-    if (n->record.epoch == b->epoch)
+    if (n->mapped_epoch == b->epoch)
         trace_define_mapping(b, n, m);
 }
 
@@ -194,6 +184,7 @@ static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
         struct trace_process_exit record = {.process = n->record.id, .time_ns = time_ns};
         trace_writer_put(b->o.writer, TRACE_process_exit, &record);
     }
+    trace_refusals_end(b, p, time_ns);
     trace_notes_forget(&b->notes, p);
 }
 
@@ -468,43 +459,6 @@ struct error *trace_builder_code(struct trace_builder *b, const struct wire_code
         return NULL;
     struct process_note *n = trace_notes_process(&b->notes, p);
     return n ? stacks_learn_code(b, n, message, len_bytes) : error_no_memory();
-}
-
-/* Writes the losses since `*written`. False when the file has no room; the file's last records will have them then. */
-static bool put_loss(struct trace_builder *b, uint64_t time_ns, uint32_t event, uint32_t reason, uint64_t count,
-                     uint64_t *written)
-{
-    if (count <= *written)
-        return true;
-    struct trace_loss record = {
-        .time_ns = time_ns,
-        .reason = reason,
-        .name = trace_writer_cstr(b->o.writer, trace_loss_name(reason)),
-        .count = count - *written,
-        .event = event,
-    };
-    trace_writer_put(b->o.writer, TRACE_loss, &record);
-    if (trace_writer_full(b->o.writer))
-        return false;
-    *written = count;
-    return true;
-}
-
-void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT],
-                          const uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT])
-{
-    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
-        uint64_t rest = losses[i];
-        if (i == LOSS_complete)
-            continue;
-        for (uint32_t k = 0; k < b->o.events.count; k++) {
-            rest -= event_losses[k][i];
-            if (!put_loss(b, time_ns, b->events[k].trace_id, i, event_losses[k][i], &b->events[k].written[i]))
-                return;
-        }
-        if (!put_loss(b, time_ns, 0, i, rest, &b->written[i]))
-            return;
-    }
 }
 
 void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why)

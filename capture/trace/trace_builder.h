@@ -34,12 +34,6 @@ void trace_builder_hold_perf_maps(struct trace_builder *b);
 struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns);
 /* Writes a META record: a fact about the capture that was not known at its start. */
 void trace_builder_meta(struct trace_builder *b, const char *key, const char *value);
-/*
- * Writes the losses since the previous call. `losses` are totals since the start by reason; `event_losses` are the part
- * of them that belongs to a single event, by event.
- */
-void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT],
-                          const uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]);
 /* Writes that the period of an event changes at `time_ns`. `why` is a short text for the reader of the trace. */
 void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why);
 /* Returns how many samples of an event from a CPU have been discarded so far because their process is not recorded. */
@@ -49,14 +43,6 @@ void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_
                          uint32_t count);
 /* Writes the record that ends a file. `reason` is an enum trace_end_reason, `lost` the number of samples lost. */
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
-
-/*
- * Returns the losses that user space noticed and that belong to no single event. The sampler's own losses are not in
- * it.
- */
-const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
-/* Adds to `losses` the losses that user space noticed among the samples of one event. */
-void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT]);
 
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
 

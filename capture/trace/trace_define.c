@@ -103,7 +103,7 @@ static void look_up(struct process_note *n)
     error_destroy(err);
 }
 
-uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
+uint32_t trace_name_process(struct trace_builder *b, struct process_note *n)
 {
     struct trace_writer *w = b->o.writer;
     const struct process *p = n->process;
@@ -136,6 +136,17 @@ uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
     }
     trace_writer_put(w, TRACE_process, &record);
     n->record = (struct record_id){b->epoch, record.id};
+    return n->record.id;
+}
+
+uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
+{
+    const struct process *p = n->process;
+
+    trace_name_process(b, n);
+    if (n->mapped_epoch == b->epoch)
+        return n->record.id;
+    n->mapped_epoch = b->epoch;
     if (!n->sampled)
         b->counts.processes++;
     for (size_t i = 0; i < p->mappings.count; i++)

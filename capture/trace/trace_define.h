@@ -10,7 +10,9 @@
 
 /* Returns the module's id in this epoch; 0 when `m` is NULL. */
 uint32_t trace_define_module(struct trace_builder *b, struct module *m);
-/* Returns the process's id in this epoch. Writes its mappings along with it. */
+/* Returns the process's id in this epoch, for records that say something about it but have no stacks. */
+uint32_t trace_name_process(struct trace_builder *b, struct process_note *n);
+/* Returns the process's id in this epoch. Writes its mappings, too. */
 uint32_t trace_define_process(struct trace_builder *b, struct process_note *n);
 /*
  * Stores in `*id` the id of a thread in this epoch, and updates the thread's Python name from the sample `m`. The

@@ -37,6 +37,7 @@ struct known_codes {
 struct process_note {
     struct process *process; /* valid as long as the note */
     struct record_id record;
+    uint64_t mapped_epoch; /* the epoch that its mappings were last written to */
     bool sampled; /* the trace holds a sample of it */
     struct known_codes codes;
     struct known_stacks python_stacks, native_stacks;

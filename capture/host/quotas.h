@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits what each process may make pycap do, so that a hostile one costs nobody else
+ * anything. A quota is a leaky bucket for each process and each kind of work (quotas.def).
+ * Three limits hold at once:
+ *   - the process's own burst;
+ *   - its owner's share: the processes of one user may together use as much of the pool as
+ *     the others leave free, so one hostile user gets at most half, two a third each;
+ *   - the pool of all processes. Processes that the user named (-p, a command) are held by
+ *     this one only.
+ * Processes are known by their slot (process.h). Nothing here allocates while it decides.
+ */
+#ifndef CAPTURE_HOST_QUOTAS_H
+#define CAPTURE_HOST_QUOTAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+
+enum quota {
+#define QUOTA(name, loss, unit, per_second, burst, pool) QUOTA_##name,
+#include "capture/host/quotas.def"
+#undef QUOTA
+    QUOTA_COUNT,
+};
+
+struct quotas;
+struct error *quotas_create(struct quotas **out);
+void quotas_destroy(struct quotas *q);
+
+/*
+ * Begins with a new process in this slot. `owner` is its user id; the children of a process that changed its user count
+ * for the old one until they are read from /proc. `named`: the user asked for this process.
+ */
+struct error *quotas_begin(struct quotas *q, uint32_t slot, uint32_t owner, bool named);
+/* The process's owner or scope became known or changed. */
+void quotas_set_owner(struct quotas *q, uint32_t slot, uint32_t owner, bool named);
+/* The process is dropped: gives back what it holds. Read its refusals before. */
+void quotas_end(struct quotas *q, uint32_t slot);
+
+/*
+ * Whether the process may take `amount` more of a kind, in its unit. If so, it is taken; if not, a refusal is counted.
+ * `time_ns` is CLOCK_MONOTONIC, and may go back a little. A slot without a process is refused.
+ */
+bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
+/* Gives back what was taken before. */
+void quota_give(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount);
+/* Counts something else that was left out because of the same limit. */
+void quota_refuse(struct quotas *q, uint32_t slot, enum quota kind, uint64_t count);
+
+/*
+ * Returns the refusals since the last call, by kind, in `counts`, and forgets them. False: there were none. `any` is
+ * whether quotas_refused() has anything to return for some slot.
+ */
+bool quotas_refused(struct quotas *q, uint32_t slot, uint64_t counts[QUOTA_COUNT]);
+bool quotas_any_refused(const struct quotas *q);
+
+/* The number of the loss that a refusal counts as, and what the quota counts. */
+uint32_t quota_loss(enum quota kind);
+const char *quota_unit(enum quota kind);
+
+#endif

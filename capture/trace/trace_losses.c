@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses are counted as totals; the trace has what each second added. */
+#include "capture/trace/trace_losses.h"
+
+#include "capture/host/quotas.h"
+#include "capture/trace/trace_define.h"
+#include "capture/trace/trace_parts.h"
+
+/* Processes that are named for their refusals in one second; those of others are counted without a name. */
+#define NAMED_MAX 16
+
+const uint64_t *trace_builder_loss_counts(const struct trace_builder *b)
+{
+    return b->losses;
+}
+
+void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT])
+{
+    losses[LOSS_process_gone] += b->events[event].process_gone;
+    losses[LOSS_file_full] += b->events[event].file_full;
+}
+
+/* Writes the losses since `*written`. False when the file has no room; the file's last records will have them then. */
+static bool put_loss(struct trace_builder *b, uint64_t time_ns, uint32_t event, uint32_t reason, uint64_t count,
+                     uint64_t *written)
+{
+    if (count <= *written)
+        return true;
+    struct trace_loss record = {
+        .time_ns = time_ns,
+        .reason = reason,
+        .name = trace_writer_cstr(b->o.writer, trace_loss_name(reason)),
+        .count = count - *written,
+        .event = event,
+    };
+    trace_writer_put(b->o.writer, TRACE_loss, &record);
+    if (trace_writer_full(b->o.writer))
+        return false;
+    *written = count;
+    return true;
+}
+
+void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint64_t losses[LOSS_LIMIT],
+                          const uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT])
+{
+    for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
+        uint64_t rest = losses[i];
+        if (i == LOSS_complete)
+            continue;
+        for (uint32_t k = 0; k < b->o.events.count; k++) {
+            rest -= event_losses[k][i];
+            if (!put_loss(b, time_ns, b->events[k].trace_id, i, event_losses[k][i], &b->events[k].written[i]))
+                return;
+        }
+        if (!put_loss(b, time_ns, 0, i, rest, &b->written[i]))
+            return;
+    }
+}
+
+/* Without the process's note the loss is counted as nobody's in particular. */
+static void put_refusals(struct trace_builder *b, struct process_note *n, const uint64_t counts[QUOTA_COUNT],
+                         uint64_t time_ns)
+{
+    for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
+        uint32_t reason = quota_loss((enum quota)i);
+        if (!counts[i])
+            continue;
+        b->losses[reason] += counts[i];
+        if (!n)
+            continue; /* trace_builder_losses() writes it */
+        struct trace_loss record = {
+            .time_ns = time_ns,
+            .process = trace_name_process(b, n),
+            .reason = reason,
+            .name = trace_writer_cstr(b->o.writer, trace_loss_name(reason)),
+            .count = counts[i],
+        };
+        trace_writer_put(b->o.writer, TRACE_loss, &record);
+        if (!trace_writer_full(b->o.writer))
+            b->written[reason] += counts[i];
+    }
+}
+
+void trace_refusals_end(struct trace_builder *b, struct process *p, uint64_t time_ns)
+{
+    uint64_t counts[QUOTA_COUNT];
+
+    if (b->begun && quotas_refused(b->o.processes->quotas, p->slot, counts))
+        put_refusals(b, trace_notes_find(&b->notes, p), counts, time_ns);
+}
+
+void trace_builder_refusals(struct trace_builder *b, uint64_t time_ns)
+{
+    struct quotas *quotas = b->o.processes->quotas;
+    uint64_t counts[QUOTA_COUNT];
+    uint32_t cursor = 0, named = 0;
+    struct process *p;
+
+    while (quotas_any_refused(quotas) && (p = processes_next(b->o.processes, &cursor))) {
+        if (quotas_refused(quotas, p->slot, counts))
+            put_refusals(b, named++ < NAMED_MAX ? trace_notes_process(&b->notes, p) : NULL, counts, time_ns);
+    }
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one process may make pycap do, and what is left for others. */
+#include "tests/unit/test.h"
+
+#include "capture/host/quotas.h"
+#include "formats/trace/trace.h"
+
+#define SECOND UINT64_C(1000000000)
+
+enum { ALICE = 1000, MALLORY = 4242, KIB = 1 << 10, MIB = 1 << 20 };
+
+struct limit {
+    uint64_t per_second, burst, pool;
+};
+static const struct limit limits[QUOTA_COUNT] = {
+#define QUOTA(name, loss, unit, per_second, burst, pool) {per_second, burst, pool},
+#include "capture/host/quotas.def"
+#undef QUOTA
+};
+static const struct limit *const code = &limits[QUOTA_code_bytes];
+
+static struct quotas *begin(uint32_t count, uint32_t uid, bool named)
+{
+    struct quotas *q;
+
+    OK(quotas_create(&q));
+    for (uint32_t i = 0; i < count; i++)
+        OK(quotas_begin(q, i, uid, named));
+    return q;
+}
+
+/* Takes as much as it gets, in pieces; returns how much that was. */
+static uint64_t take_all(struct quotas *q, uint32_t slot, enum quota kind, uint64_t piece, uint64_t time_ns)
+{
+    uint64_t taken = 0;
+
+    while (quota_take(q, slot, kind, piece, time_ns))
+        taken += piece;
+    return taken;
+}
+
+static void test_burst_and_rate(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(1, ALICE, false);
+    uint64_t counts[QUOTA_COUNT];
+
+    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, SECOND), code->burst);
+    assert_true(quotas_any_refused(q));
+    assert_true(quotas_refused(q, 0, counts));
+    assert_int_equal(counts[QUOTA_code_bytes], 1);
+    assert_int_equal(counts[QUOTA_events], 0);
+    assert_false(quotas_any_refused(q));
+    assert_false(quotas_refused(q, 0, counts));
+    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, 3 * SECOND), 2 * code->per_second);
+    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, 2 * SECOND), 0); /* the clock went back */
+    quotas_destroy(q);
+}
+
+/* However often it is asked, no fraction of a unit is lost or won. */
+static void test_rate_of_many_calls(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(1, ALICE, false);
+    uint64_t taken = 0, time_ns = SECOND;
+
+    take_all(q, 0, QUOTA_events, 1, time_ns);
+    for (int i = 0; i < 100000; i++)
+        taken += take_all(q, 0, QUOTA_events, 1, time_ns += 12345);
+    assert_in_range(taken, 1234 * limits[QUOTA_events].per_second / 1000 - 1, 1235 * limits[QUOTA_events].per_second / 1000);
+    quotas_destroy(q);
+}
+
+/* A hundred processes of one user get no more than half of the pool; another user's process still gets its burst. */
+static void test_forks(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(100, MALLORY, false);
+    uint64_t taken = 0;
+
+    OK(quotas_begin(q, 100, ALICE, false));
+    for (uint32_t i = 0; i < 100; i++)
+        taken += take_all(q, i, QUOTA_code_bytes, KIB, SECOND);
+    assert_int_equal(taken, code->burst * code->pool / 2);
+    assert_int_equal(take_all(q, 100, QUOTA_code_bytes, KIB, SECOND), code->burst);
+    quotas_destroy(q);
+}
+
+/* The pool is never overdrawn, by however many users. */
+static void test_users(void **state)
+{
+    (void)state;
+    struct quotas *q;
+    uint64_t taken = 0;
+
+    OK(quotas_create(&q));
+    for (uint32_t i = 0; i < 3000; i++) {
+        OK(quotas_begin(q, i, i, false));
+        taken += take_all(q, i, QUOTA_code_bytes, KIB, SECOND);
+    }
+    assert_in_range(taken, code->burst * code->pool / 2, code->burst * code->pool);
+    quotas_destroy(q);
+}
+
+/* Users that are gone make room for others. */
+static void test_users_in_turn(void **state)
+{
+    (void)state;
+    struct quotas *q;
+
+    OK(quotas_create(&q));
+    for (uint32_t i = 0; i < 3000; i++) {
+        OK(quotas_begin(q, 0, i, false));
+        assert_true(quota_take(q, 0, QUOTA_mappings, limits[QUOTA_mappings].burst, i * SECOND));
+        assert_true(quota_take(q, 0, QUOTA_events, limits[QUOTA_events].burst, i * SECOND * 100));
+        quotas_end(q, 0);
+    }
+    quotas_destroy(q);
+}
+
+static void test_named(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(1, ALICE, true);
+
+    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, SECOND), code->burst * code->pool);
+    quotas_destroy(q);
+}
+
+/* What is held stays until it is given back, or its holder ends. */
+static void test_held(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(3, ALICE, false);
+    const uint64_t burst = limits[QUOTA_mappings].burst;
+
+    for (int i = 0; i < 10; i++) {
+        assert_true(quota_take(q, 0, QUOTA_mappings, burst, SECOND));
+        assert_false(quota_take(q, 0, QUOTA_mappings, 1, 1000 * SECOND));
+        quota_give(q, 0, QUOTA_mappings, burst);
+    }
+    for (int i = 0; i < 10; i++) {
+        assert_true(quota_take(q, 1, QUOTA_mappings, burst, SECOND));
+        quotas_set_owner(q, 1, MALLORY, false);
+        quotas_end(q, 1);
+        assert_false(quota_take(q, 1, QUOTA_mappings, 1, SECOND)); /* nobody has the slot */
+        OK(quotas_begin(q, 1, ALICE, false));
+    }
+    quotas_destroy(q);
+}
+
+static void test_losses(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
+        assert_string_not_equal(trace_loss_name(quota_loss((enum quota)i)), "");
+        assert_true(limits[i].burst && limits[i].pool > 1);
+        assert_string_not_equal(quota_unit((enum quota)i), "");
+    }
+    assert_string_equal(trace_loss_name(quota_loss(QUOTA_code_bytes)), "code_quota");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_burst_and_rate), cmocka_unit_test(test_rate_of_many_calls), cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_users), cmocka_unit_test(test_users_in_turn), cmocka_unit_test(test_named),
+        cmocka_unit_test(test_held), cmocka_unit_test(test_losses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
