@@ -97,7 +97,7 @@ out:
     return err;
 }
 
-struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out)
+struct error *elf_identity_of_headers(const struct elf_file *f, struct elf_identity *out)
 {
     *out = (struct elf_identity){.is_elf = f->handle != NULL, .file_size = f->len_bytes};
     for (size_t i = 0; i < f->segments.count; i++) {
@@ -106,6 +106,12 @@ struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out
     }
     if (f->handle)
         find_build_id(f, out);
+    return NULL;
+}
+
+struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out)
+{
+    TRY(elf_identity_of_headers(f, out));
     return out->build_id_len || f->image ? NULL : hash_contents(f->fd, f->path, out);
 }
 

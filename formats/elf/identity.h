@@ -36,6 +36,8 @@ struct elf_identity {
  * never hashed. The caller deinits *out, also after an error.
  */
 struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out);
+/* The same without the hash: a file that has no build ID has ELF_ID_NONE. Reads no more than headers and notes. */
+struct error *elf_identity_of_headers(const struct elf_file *f, struct elf_identity *out);
 /* Opens the file or image, identifies it and closes it; `fd` stays open. */
 struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out);
 struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path,
