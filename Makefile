@@ -130,7 +130,7 @@ DEB_DEB   := dpkg-dev binutils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
-INSTALLING_test  := check check-unit check-asan check-tsan check-tsan-run check-kernels soak
+INSTALLING_test  := check hostile check-unit check-asan check-tsan check-tsan-run check-kernels soak
 INSTALLING_demo  := demo
 INSTALLING_bench := bench
 INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
@@ -214,6 +214,16 @@ check-tsan-run: $(TSAN_BIN)
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(TSAN_BIN)
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
+
+# Programs that attack a recording, beside those in Python.
+HOSTILE_BIN := $(patsubst tests/hostile/%.c,$(OUT)/hostile/%,$(sort $(wildcard tests/hostile/*.c)))
+$(HOSTILE_BIN): $(OUT)/hostile/%: $(OBJ)/tests/hostile/%.o
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+.PHONY: hostile
+hostile: all $(HOSTILE_BIN) ## attack pycap and pysym as strangers would; HOSTILE="code 200" runs what has such words in its name
+	$(Q)$(PYTHON) tests/hostile/run.py "$(OUT)/pycap" "$(OUT)/pysym" "$(OUT)/hostile" $(HOSTILE)
 
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks beside a recording of root's: each group of them runs next to one recording and one victim.
+
+What must hold is the same for all: of the ticks that the victim's own CPU time makes nearly all are samples, with the
+victim's whole stack; the recording ends when it should, in good order, with little memory and a small file; what only
+root may read is nowhere in what it wrote.
+"""
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import accounts
+import trace_text
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"
+ATTACKER = 4242  # a user and a group that have nothing
+RATE_HZ = 99  # pycap's own
+DURATION_S = 6
+REST_S = 0.6   # of the victim, until the recorder knows it
+WORK_S = 3.9
+# What must hold.
+LEAST_SHARE = 0.99
+MOST_RESIDENT_KIB = 128 << 10
+MOST_BYTES_A_SECOND = 1_000_000
+END_WITHIN_S, FAIL_AFTER_S = 1, 5  # the first is what is promised; a busy machine may make it the second
+
+# `first`: it begins before the recording. `as_root`: it is started by root, to become other users.
+Attack = collections.namedtuple("Attack", "name command first as_root", defaults=[False, False])
+Group = collections.namedtuple("Group", "name options attacks")
+# {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open.
+GROUPS = [
+    Group("code", [], [
+        Attack("code of 600 MB in one stack", "codebomb.py 600 1048512 zero"),
+        Attack("the same, incompressible", "codebomb.py 300 1048512 random"),
+        Attack("code that is new in each stack", "codebomb.py 100 20000 changing"),
+        Attack("deep stacks, new at every tick", "storm.py deep"),
+    ]),
+    Group("mappings", [], [
+        Attack("8,000 mappings with long paths, forked 150 times", "fork_maps 8000 150"),
+        Attack("mappings at ever new addresses", "map_flood"),
+        Attack("symbols of 3 GB", "host_elf.py dynsym 3221225472"),
+        Attack("8 million sections", "host_elf.py sections 536870912"),
+        Attack("a sparse file of 40 GB", "big_map 40 plain"),
+        Attack("the same with an ELF header", "big_map 40 elf"),
+    ]),
+    Group("there before", [], [
+        Attack("8,000 mappings with long paths, forked 150 times", "fork_maps 8000 150", first=True),
+        Attack("a sparse file of 200 GB", "big_map 200 plain", first=True),
+        Attack("4,000 threads with long names", "storm.py threads", first=True),
+        Attack("code of 600 MB in one stack", "codebomb.py 600 1048512 zero", first=True),
+    ]),
+    Group("perf maps", [], [
+        Attack("70 perf maps of 8 MiB", "perf_maps.py 70 8388608"),
+        Attack("a file of root's bound over a perf map", "leak_perf_map.py {secret} bind"),
+        Attack("a perf map that is a symlink", "leak_perf_map.py {secret} symlink"),
+        Attack("a perf map that is a hard link", "leak_perf_map.py {secret} hardlink"),
+    ]),
+    Group("identity", ["--archive", "{archive}"], [
+        Attack("an interpreter of another version with the same build ID", "poison.py {python} version"),
+        Attack("other rules to unwind with the same build ID", "poison.py {python} unwind"),
+        Attack("a path that becomes a program of root's", "swap_path {program}"),
+        Attack("a path that becomes a FIFO of root's", "swap_path {fifo}"),
+        Attack("a path that becomes an endless file", "swap_path /proc/self/pagemap"),
+        Attack("an ELF file that is cut all the time", "cut_elf"),
+    ]),
+    Group("storms", [], [
+        Attack("200 users", "storm.py uids", as_root=True),
+        Attack("programs that start and end", "storm.py exec"),
+        Attack("a thread that renames itself", "storm.py names"),
+        *(Attack(f"a made-up CPython, {how}", f"fake_python {how}")
+          for how in ("self", "odd", "edge", "none", "random", "0xffffffff81000000", "0x8000000000000000")),
+    ]),
+    Group("little memory", ["--max-memory", "64M"], [
+        Attack("mappings at ever new addresses", "map_flood"),
+        Attack("code of 600 MB in one stack", "codebomb.py 600 1048512 zero"),
+    ]),
+    Group("rules to unwind", [], [
+        Attack("200 MB of .eh_frame", "host_elf.py unwind 200000000"),
+    ]),
+]
+
+
+class Scene:
+    """A folder that attackers may enter, with things of root's in it. Removed with all in it by close()."""
+
+    def __init__(self):
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="hostile-"))
+        self.top.chmod(0o711)
+        self.word = "secret_" + secrets.token_hex(16)
+        self.secret, self.program, self.fifo = (self.top / n for n in ("secret.log", "program", "fifo"))
+        self.archive, self.trace = self.top / "archive.tar", self.top / "trace.bin"
+        self.secret.write_text(f"1000 10 {self.word}\n2000 10 {self.word}\n")
+        shutil.copyfile("/bin/true", self.program)
+        with open(self.program, "ab") as f:
+            f.write(self.word.encode() * 100)
+        os.mkfifo(self.fifo, 0o600)
+        self.secret.chmod(0o600)
+        self.program.chmod(0o700)
+        self.fifo_opened = False
+        # Whoever opens the FIFO to read lets a writer through.
+        self.watcher = threading.Thread(target=self.watch_fifo, daemon=True)
+        self.watcher.start()
+
+    def watch_fifo(self):
+        fd = os.open(self.fifo, os.O_WRONLY)
+        self.fifo_opened = True
+        os.close(fd)
+
+    def fill(self, text):
+        return text.format(secret=self.secret, program=self.program, fifo=self.fifo, archive=self.archive,
+                           python=os.path.realpath(PYTHON))
+
+    def close(self):
+        if not self.fifo_opened:
+            reader = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK)
+            self.watcher.join()
+            os.close(reader)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+class Attacker:
+    """An attack program: prepared when this is made, let go by go(), ended by close()."""
+
+    def __init__(self, attack, scene, programs):
+        self.attack = attack
+        folder = pathlib.Path(tempfile.mkdtemp(dir=scene.top))
+        name, *arguments = scene.fill(attack.command).split()
+        if name.endswith(".py"):
+            for source in HERE.glob("*.py"):
+                shutil.copy(source, folder)
+            command = [PYTHON, folder / name]
+        else:
+            shutil.copy(programs / name, folder)
+            command = [folder / name]
+        os.chown(folder, ATTACKER, ATTACKER)
+        user = {} if attack.as_root else {"user": ATTACKER, "group": ATTACKER, "extra_groups": []}
+        self.process = subprocess.Popen([*map(str, command), str(DURATION_S + 3), *arguments], cwd=folder, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        start_new_session=True, **user)
+
+    def why_not(self):
+        """Waits until it is prepared. Why it cannot run on this machine, or None; raises if it is broken."""
+        for line in self.process.stdout:
+            if line == "ready\n":
+                return None
+            if line.startswith("skip: "):
+                return line[6:].strip()
+        raise RuntimeError(f"{self.attack.command}: {self.process.stderr.read().strip()}")
+
+    def go(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+        perf_map = pathlib.Path(f"/tmp/perf-{self.process.pid}.map")
+        perf_map.unlink(missing_ok=True)
+
+
+class Memory:
+    """
+    The most that a recorder and its children have held, each at its own worst moment, looked at while they run. Ends a
+    recorder that is about to fill the disk of this machine.
+    """
+    MOST_BYTES = 300_000_000
+
+    def __init__(self, recorder, trace):
+        self.recorder, self.pid, self.trace, self.most_kib, self.ended = recorder, recorder.pid, trace, {}, False
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        while not self.ended:
+            with contextlib.suppress(OSError):
+                children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+                for pid in (str(self.pid), *children):
+                    found = re.search(r"^VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+                    if found:
+                        self.most_kib[pid] = int(found[1])
+                if self.trace.stat().st_size > self.MOST_BYTES:
+                    self.recorder.kill()
+            time.sleep(0.02)
+
+    def close(self):
+        self.ended = True
+        self.thread.join()
+        return sum(self.most_kib.values())
+
+
+def before_others():
+    """Has the victim run before attackers: what it loses shall be the recorder's doing, and not the scheduler's."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:  # not in every container
+        os.nice(-20)
+
+
+class Recording:
+    """What one recording beside attackers came to."""
+
+    def __init__(self, pycap, pysym, options, scene, attackers):
+        self.pysym, self.scene = pysym, scene
+        for attacker in attackers:
+            if attacker.attack.first:
+                attacker.go()
+        if any(attacker.attack.first for attacker in attackers):
+            time.sleep(1)
+        command = [pycap, "record", "-d", str(DURATION_S), "-o", scene.trace, *map(scene.fill, options)]
+        with open(scene.top / "messages", "wb") as messages, \
+                subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=messages, stderr=messages) as recorder:
+            memory = Memory(recorder, scene.trace)
+            began = self.wait_for_file(recorder)
+            for attacker in attackers:
+                if not attacker.attack.first:
+                    attacker.go()
+            time.sleep(0.4)
+            with subprocess.Popen([PYTHON, HERE / "victim.py", str(REST_S), str(WORK_S)], stdout=subprocess.PIPE, text=True,
+                                  preexec_fn=before_others) as victim:
+                self.victim_pid = victim.pid
+                self.victim_s = float(victim.stdout.read())
+            try:
+                self.exit_code = recorder.wait(began + DURATION_S + 30 - time.monotonic())
+            except subprocess.TimeoutExpired:
+                recorder.kill()
+                self.exit_code = "none: it had to be killed"
+            self.late_s = time.monotonic() - began - DURATION_S
+            self.resident_kib = memory.close()
+        self.messages = (scene.top / "messages").read_bytes()
+        self.file_bytes = scene.trace.stat().st_size if scene.trace.exists() else 0
+
+    def wait_for_file(self, recorder):
+        """The moment when the trace begins, by the monotonic clock."""
+        stop = time.monotonic() + 20
+        while recorder.poll() is None and time.monotonic() < stop:
+            if self.scene.trace.exists():
+                break
+            time.sleep(0.005)
+        return time.monotonic()
+
+    def victim_samples(self):
+        """(samples of the victim's chain, those of them with the whole stack)"""
+        done = subprocess.run([self.pysym, self.scene.trace, "-f", "perf-script", "--pid", str(self.victim_pid)],
+                              capture_output=True, text=True, check=False)
+        found = whole = 0
+        for sample in done.stdout.split("\n\n"):
+            lines = sample.split("\n")
+            names = [m[1] for m in (re.search(r" py::(\S+?):.*victim\.py", line) for line in lines) if m]
+            if names:
+                found += 1
+                whole += names == ["inner", "middle", "outer", "<module>"] and " _start+" in lines[-1]
+        return found, whole
+
+    def faults(self):
+        """What does not hold, as texts."""
+        account = accounts.read(self.pysym, self.scene.trace)
+        _, whole = self.victim_samples()
+        share = min(1, self.victim_s / WORK_S)
+        ticks = self.victim_s * RATE_HZ
+        # A tick falls into the victim with that share's chance; and the host may take a CPU away.
+        chance = 4 * (WORK_S * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
+        self.text = (f"{whole} of {ticks:.0f} ticks, ended {self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
+                     f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")
+        if whole < ticks * LEAST_SHARE - chance:
+            yield f"the victim has {whole} whole samples of {ticks:.0f} (chance: {chance:.0f}); {account.text()}"
+        if self.exit_code != 0:
+            yield f"exit code {self.exit_code}"
+        if account.ends != [1]:
+            yield f"the trace's ends are {account.ends}, not [1] (the duration was over)"
+        if self.late_s > FAIL_AFTER_S:
+            yield f"pycap ended {self.late_s:.1f} s late (it should within {END_WITHIN_S} s)"
+        if self.resident_kib > MOST_RESIDENT_KIB:
+            yield f"pycap held {self.resident_kib >> 10} MiB"
+        if self.file_bytes > MOST_BYTES_A_SECOND * DURATION_S:
+            yield f"the trace has {self.file_bytes} bytes"
+        yield from self.leaks()
+        if self.scene.fifo_opened:
+            yield "a FIFO of root's was opened"
+        bad = trace_text.unprintable(self.messages)
+        if bad:
+            yield f"messages carry {bad}"
+
+    def leaks(self):
+        word = self.scene.word.encode()
+        if trace_text.contains(self.scene.trace, word):
+            yield "the trace holds what only root may read"
+        if self.scene.archive.exists() and word in self.scene.archive.read_bytes():
+            yield "the archive holds what only root may read"
+        if word in self.messages:
+            yield "messages hold what only root may read"
+
+
+def run_group(pycap, pysym, programs, group, attacks):
+    """Runs these attacks beside one recording. Returns (figures, faults, {name of an attack: why it was skipped})."""
+    scene, attackers, skipped = Scene(), [], {}
+    try:
+        prepared = []
+        for attack in attacks:
+            attackers.append(Attacker(attack, scene, programs))
+        for attacker in attackers:
+            why = attacker.why_not()
+            if why:
+                skipped[attacker.attack.name] = why
+            else:
+                prepared.append(attacker)
+        recording = Recording(pycap, pysym, group.options, scene, prepared)
+        for attacker in attackers:
+            attacker.close()
+        faults = list(recording.faults())
+        if faults:
+            faults.append("messages: " + ascii(recording.messages.decode(errors="replace"))[-1500:])
+        return recording.text, faults, skipped
+    finally:
+        for attacker in attackers:
+            attacker.close()
+        scene.close()
