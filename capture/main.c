@@ -2,6 +2,7 @@
 /*
  * pycap: the command line. Chooses the command, reads its options, calls it, prints errors, gives the exit code.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,7 @@ static int cmd_archive(int argc, char **argv)
         return print_archive_help();
     if (!c.archive.output)
         c.archive.output = name = archive_name(c.archive.inputs[0]);
+    signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
     err = c.archive.output ? archive_run(&c.archive, &complete) : error_no_memory();
     free(name);
     if (err)

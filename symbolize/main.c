@@ -3,6 +3,7 @@
  * pysym: turns traces of pycap into stacks that a person can read.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -86,6 +87,7 @@ int main(int argc, char **argv)
     struct error *err = options_parse(argc, argv, &o);
     int status = EXIT_GOOD;
 
+    signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
     if (err) {
         status = program_usage(program, err);
     } else if (o.help || o.version) {

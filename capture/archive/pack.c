@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "formats/base/output.h"
+#include "formats/base/output_place.h"
 #include "formats/elf/strip.h"
 
 enum { CHUNK = 1 << 18 };
@@ -76,12 +77,12 @@ static int add_filter(struct archive *a, const char *path)
 /* The file is as private as a trace, for what is in it may be, and belongs to the user who called sudo. */
 static struct error *make_private(struct pack *p)
 {
-    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+    uid_t uid;
+    gid_t gid;
 
     if (p->output.temporary && fchmod(fileno(p->output.file), 0600))
         return error_file(errno, p->output.name, "cannot be made private");
-    if (p->output.temporary && uid && gid && !geteuid() &&
-        fchown(fileno(p->output.file), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
+    if (p->output.temporary && output_owner(&uid, &gid) && fchown(fileno(p->output.file), uid, gid))
         return error_file(errno, p->output.name, "cannot be given to the user who called sudo");
     return NULL;
 }

@@ -194,7 +194,7 @@ struct error *host_read(struct host *h)
     read_capabilities(h);
     read_cpu_model(h);
     read_memory(h);
-    h->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK);
+    h->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) && !stat("/sys/kernel/btf/vmlinux", &st) && st.st_size > 0;
     h->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid", -2);
     h->kptr_restrict = (int)read_number("/proc/sys/kernel/kptr_restrict", -2);
     h->perf_max_sample_rate = (uint64_t)read_number("/proc/sys/kernel/perf_event_max_sample_rate", 0);

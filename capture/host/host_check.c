@@ -35,7 +35,8 @@ struct error *host_check(const struct host *h)
                             "(see /sys/kernel/security/lockdown)");
     if (!h->has_btf)
         return error_create(ERROR_UNSUPPORTED,
-                            "this kernel has no type information (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), "
+                            "this kernel has no type information (/sys/kernel/btf/vmlinux is missing, empty or unreadable; "
+                            "CONFIG_DEBUG_INFO_BTF), "
                             "which the sampler needs to adapt to the kernel");
     if (h->own_pid_namespace)
         return error_create(ERROR_UNSUPPORTED,

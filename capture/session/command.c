@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
+static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ};
 
 void command_context_save(struct command_context *s)
 {

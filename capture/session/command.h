@@ -28,7 +28,7 @@ struct command {
 /*
  * The signal mask, signal actions and priority that pycap was started with. pycap changes them, the command gets them.
  */
-#define COMMAND_SIGNALS 5
+#define COMMAND_SIGNALS 6
 struct command_context {
     sigset_t mask;
     struct sigaction actions[COMMAND_SIGNALS]; /* for the signals that pycap handles in its own way */

@@ -15,6 +15,7 @@
 
 #include "capture/session/interrupt.h"
 #include "formats/base/clock.h"
+#include "formats/base/output_place.h"
 
 /* Times tried when a name is taken, a millisecond apart. */
 #define TRIES 1000
@@ -55,7 +56,7 @@ static struct error *make_private(const struct files *f)
         return NULL; /* a pipe or a device stays as it is */
     if (fchmod(f->fd, 0600)) /* also when it was there already */
         return error_file(errno, f->path, "cannot be made private");
-    if (files_owner(&uid, &gid) && fchown(f->fd, uid, gid))
+    if (output_owner(&uid, &gid) && fchown(f->fd, uid, gid))
         return error_file(errno, f->path, "cannot be given to the user who called sudo");
     return NULL;
 }
@@ -82,38 +83,62 @@ static struct error *open_new(struct files *f, uint64_t realtime_ns)
     return make_private(f);
 }
 
-/* A pipe is opened when its reader comes. Asked for now and then: a signal just before open() would not end a wait in it. */
-static int open_output(const char *name)
+static struct error *create(struct files *f)
 {
-    struct stat st;
-    int fd = -1;
+    f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : NULL;
+}
 
-    if (stat(name, &st) || !S_ISFIFO(st.st_mode))
-        return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
-    while ((fd = open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
-        if (interrupt_told()) {
-            errno = EINTR;
-            return -1;
-        }
+/* A private file is emptied. Another one may be open elsewhere to be read, so it gives way to a new file where it can. */
+static struct error *open_existing(struct files *f, const struct stat *st)
+{
+    if (st->st_mode & (S_IRWXG | S_IRWXO) && !unlink(f->path))
+        return create(f);
+    TRY(output_place_open(f->path, st, &f->fd));
+    return ftruncate(f->fd, 0) ? error_file(errno, f->path, "cannot be emptied") : NULL;
+}
+
+/* A pipe is opened when its reader comes. Asked for now and then: a signal just before open() would not end a wait in it. */
+static struct error *open_stream(struct files *f, const struct stat *st)
+{
+    struct error *err;
+
+    while ((err = output_place_open(f->path, st, &f->fd)) && S_ISFIFO(st->st_mode) && err->os_errno == ENXIO) {
+        error_destroy(err);
+        if (interrupt_told())
+            return error_file(EINTR, f->path, "cannot be opened for writing");
         poll(NULL, 0, 50);
     }
-    if (fd >= 0)
-        fcntl(fd, F_SETFL, O_WRONLY);
-    return fd;
+    return err;
+}
+
+static struct error *open_descriptor(struct files *f, int number)
+{
+    if (isatty(number))
+        return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
+    f->fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
+    return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : NULL;
+}
+
+static struct error *open_output(struct files *f)
+{
+    int number = !strcmp(f->path, "-") ? STDOUT_FILENO : output_descriptor(f->path);
+    enum output_place place;
+    struct stat st;
+
+    if (number >= 0)
+        return open_descriptor(f, number);
+    TRY(output_place_look(f->path, &st, &place));
+    TRY(place == OUTPUT_NOTHING   ? create(f)
+        : place == OUTPUT_REGULAR ? open_existing(f, &st)
+                                  : open_stream(f, &st));
+    return make_private(f);
 }
 
 struct error *files_open(struct files *f)
 {
-    if (!strcmp(f->options.pattern, "-")) {
-        if (isatty(STDOUT_FILENO))
-            return error_create(ERROR_USAGE, "a trace is not for the terminal: name a file with -o, or redirect");
-        f->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-        f->path = strdup("-");
-        if (!f->path)
-            return error_no_memory();
-        return f->fd < 0 ? error_os(errno, "standard output cannot be used") : NULL;
-    }
     uint64_t realtime_ns = clock_ns(CLOCK_REALTIME);
+
     if (f->options.rotates)
         return open_new(f, realtime_ns);
     char *name = files_name(f->options.pattern, f->options.hostname, realtime_ns);
@@ -121,8 +146,7 @@ struct error *files_open(struct files *f)
         return error_no_memory();
     free(f->path);
     f->path = name;
-    f->fd = open_output(name);
-    return f->fd < 0 ? error_file(errno, name, "cannot be opened for writing") : make_private(f);
+    return open_output(f);
 }
 
 struct error *files_close(struct files *f)

@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "capture/session/file_names.h"
 #include "capture/session/files_kept.h"
@@ -23,8 +22,8 @@ void files_init(struct files *f, const struct files_options *options);
 void files_deinit(struct files *f);
 /*
  * Opens the first or next file, with mode 0600, and gives it to the user who called sudo. Without rotation an existing
- * file is overwritten. With rotation the name must be new: its time is moved on by milliseconds until no file has that
- * name.
+ * file is overwritten if it is ours (formats/base/output_place.h). With rotation the name must be new: its time is moved
+ * on by milliseconds until no file has that name.
  */
 struct error *files_open(struct files *f);
 /* Closes the open file, and removes files that --keep does not keep. */

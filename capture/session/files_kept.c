@@ -17,17 +17,8 @@
 #include <unistd.h>
 
 #include "capture/session/file_names.h"
+#include "formats/base/output_place.h"
 #include "formats/trace/block.h"
-
-bool files_owner(uid_t *uid, gid_t *gid)
-{
-    const char *sudo_uid = getenv("SUDO_UID"), *sudo_gid = getenv("SUDO_GID");
-    bool given = sudo_uid && sudo_gid && !geteuid();
-
-    *uid = given ? (uid_t)strtoul(sudo_uid, NULL, 10) : geteuid();
-    *gid = given ? (gid_t)strtoul(sudo_gid, NULL, 10) : getegid();
-    return given;
-}
 
 /* Whether a path is a regular file of our user that begins as traces do. `busy`: another pycap is writing it. */
 static bool is_trace_of_ours(const char *path, bool *busy)
@@ -38,7 +29,7 @@ static bool is_trace_of_ours(const char *path, bool *busy)
     uid_t uid;
     gid_t gid;
 
-    files_owner(&uid, &gid);
+    output_owner(&uid, &gid);
     if (lstat(path, &before) || !S_ISREG(before.st_mode) || before.st_uid != uid)
         return false;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
@@ -38,7 +37,5 @@ struct files {
 struct error *files_adopt(struct files *f);
 /* Removes the files that are not to be kept. A file of an earlier run is checked again before. */
 struct error *files_trim(struct files *f);
-/* The user and group to whom files are given: the user who called sudo. Else pycap's own user; returns false then. */
-bool files_owner(uid_t *uid, gid_t *gid);
 
 #endif

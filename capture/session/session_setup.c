@@ -188,6 +188,7 @@ static struct error *set_up_signals(struct session *s)
     if (sigprocmask(SIG_BLOCK, &signals, NULL))
         return error_os(errno, "signals cannot be blocked");
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
     interrupt_init(s->o->command != NULL);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's end cannot be waited for */
     s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

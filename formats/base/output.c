@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "formats/base/output_place.h"
 
 enum { BUFFER_BYTES = 1 << 18, NEW_FILE_MODE = 0666 };
 
@@ -19,19 +22,57 @@ static mode_t file_mask(void)
     return mask;
 }
 
-static struct error *open_direct(const char *path, struct output *out)
+/* Makes a stream of an open file, which it takes. */
+static struct error *use(int fd, const char *path, struct output *out)
 {
-    out->file = fopen(path, "we");
-    return out->file ? NULL : error_file(errno, path, "cannot be opened for writing");
+    out->file = fdopen(fd, "w");
+    if (out->file)
+        return NULL;
+    int why = errno;
+    close(fd);
+    return error_file(why, path, "cannot be opened for writing");
 }
 
-/* An existing file keeps its mode, and where `path` is a link the file that it leads to is replaced. */
+/* Writes what is there as it is: a pipe or a device, or a regular file, which is emptied. */
+static struct error *open_direct(const char *path, const struct stat *st, struct output *out)
+{
+    int fd;
+
+    TRY(output_place_open(path, st, &fd));
+    if (S_ISREG(st->st_mode) && ftruncate(fd, 0)) {
+        int why = errno;
+        close(fd);
+        return error_file(why, path, "cannot be emptied");
+    }
+    return use(fd, path, out);
+}
+
+/* A pipe is opened when its reader comes. */
+static struct error *open_stream(const char *path, const struct stat *st, struct output *out)
+{
+    struct error *err;
+
+    while ((err = open_direct(path, st, out)) && S_ISFIFO(st->st_mode) && err->os_errno == ENXIO) {
+        error_destroy(err);
+        poll(NULL, 0, 20);
+    }
+    return err;
+}
+
+static struct error *open_descriptor(int number, const char *path, struct output *out)
+{
+    int fd = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    return fd < 0 ? error_file(errno, path, "cannot be opened for writing") : use(fd, path, out);
+}
+
+/* An existing file (`st`, else NULL) keeps its mode. */
 static struct error *open_beside(const char *path, const struct stat *st, struct output *out)
 {
-    mode_t mode = st ? st->st_mode & 07777 : NEW_FILE_MODE & ~file_mask();
+    mode_t mode = st ? st->st_mode & 0777 : NEW_FILE_MODE & ~file_mask();
 
-    out->place = st ? realpath(path, NULL) : strdup(path);
-    if (!out->place || asprintf(&out->temporary, "%s.XXXXXX", out->place) < 0) {
+    out->place = strdup(path);
+    if (!out->place || asprintf(&out->temporary, "%s.XXXXXX", path) < 0) {
         out->temporary = NULL;
         return error_no_memory();
     }
@@ -42,32 +83,40 @@ static struct error *open_beside(const char *path, const struct stat *st, struct
         out->temporary = NULL;
         /* We may write the file but not create another in its folder. */
         return st && (why == EACCES || why == EPERM || why == EROFS)
-                   ? open_direct(path, out)
+                   ? open_direct(path, st, out)
                    : error_file(why, path, "cannot be opened for writing");
     }
-    if (fchmod(fd, mode) < 0 || !(out->file = fdopen(fd, "w"))) {
+    if (fchmod(fd, mode) < 0) {
         int why = errno;
         close(fd);
         return error_file(why, path, "cannot be opened for writing");
     }
-    return NULL;
+    return use(fd, path, out);
+}
+
+static struct error *open_path(const char *path, struct output *out)
+{
+    int number = output_descriptor(path);
+    enum output_place place;
+    struct stat st;
+
+    if (number >= 0)
+        return open_descriptor(number, path, out);
+    TRY(output_place_look(path, &st, &place));
+    if (place == OUTPUT_STREAM)
+        return open_stream(path, &st, out);
+    return open_beside(path, place == OUTPUT_REGULAR ? &st : NULL, out);
 }
 
 struct error *output_open(const char *path, struct output *out)
 {
     struct error *err = NULL;
-    struct stat st;
 
     *out = (struct output){.name = path ? path : "standard output"};
-    if (!path) {
+    if (path)
+        err = open_path(path, out);
+    else
         out->file = stdout;
-    } else if (stat(path, &st) == 0) {
-        if (S_ISDIR(st.st_mode))
-            return error_file(EISDIR, path, "cannot be opened for writing");
-        err = S_ISREG(st.st_mode) ? open_beside(path, &st, out) : open_direct(path, out);
-    } else {
-        err = open_beside(path, NULL, out);
-    }
     if (err) {
         output_deinit(out);
         return err;

@@ -3,7 +3,8 @@
  * The file that output goes to: whole or not at all.
  *
  * A regular file is written beside its place under another name, and renamed when it is
- * whole. Standard output, pipes and devices are written as they are.
+ * whole. Standard output, pipes and devices are written as they are. What may be replaced
+ * or written to at all is decided by output_place.h.
  */
 #ifndef FORMATS_BASE_OUTPUT_H
 #define FORMATS_BASE_OUTPUT_H
@@ -15,7 +16,7 @@
 struct output {
     FILE *file;
     const char *name; /* for messages: borrowed, or "standard output" */
-    char *place;      /* the final path, links followed; NULL: written in place */
+    char *place;      /* the final path; NULL: written in place */
     char *temporary;  /* the path that is written until then; NULL: none */
 };
 

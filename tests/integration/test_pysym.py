@@ -405,12 +405,32 @@ def test_output_is_whole_or_not_there(make, pysym, tmp_path):
     out.chmod(0o640)
     assert pysym(tmp_path / "none.bin", "-o", out).returncode == 1
     assert out.read_text() == "before\n"
-    link = tmp_path / "link.folded"
-    link.symlink_to(out)
-    good(pysym(make(samples=10), "-o", link))
-    assert link.is_symlink() and count(out.read_text()) == 10
+    good(pysym(make(samples=10), "-o", out))
+    assert count(out.read_text()) == 10
     assert out.stat().st_mode & 0o777 == 0o640
-    assert sorted(p.name for p in tmp_path.iterdir() if "folded" in p.name) == ["keep.folded", "link.folded"]
+    assert [p.name for p in tmp_path.iterdir() if "folded" in p.name] == ["keep.folded"]
+
+
+def test_output_follows_no_link(make, pysym, tmp_path):
+    """Whoever can write into the folder may have put a link there, to a file that is not his."""
+    out, link, second = tmp_path / "keep.folded", tmp_path / "link.folded", tmp_path / "second.folded"
+    out.write_text("before\n")
+    link.symlink_to(out)
+    os.link(out, second)
+    for name, word in ((link, "symbolic link"), (second, "hard link")):
+        done = pysym(make(samples=10), "-o", name)
+        assert done.returncode == 1 and word in done.stderr and str(name) in done.stderr, done.stderr
+    assert out.read_text() == "before\n" and link.is_symlink()
+    for name in "/dev/stdout", "/proc/self/fd/1":
+        assert count(pysym(make(samples=10), "-f", "folded", "-o", name).stdout) == 10
+
+
+def test_file_limit(make, pysym, tmp_path):
+    """ulimit -f is an error like any other, not a signal; nothing is left."""
+    done = pysym(make(samples=5000, stacks=500), "-o", tmp_path / "out.folded",
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert done.returncode == 1 and "out.folded" in done.stderr and "File too large" in done.stderr, done.stderr
+    assert not [p for p in tmp_path.iterdir() if "folded" in p.name]
 
 
 def test_input_is_not_overwritten(make, pysym):

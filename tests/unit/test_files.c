@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session/files.h"
+#include "formats/base/output_place.h"
 #include "formats/trace/block.h"
 
 static void test_names(void **state)
@@ -348,6 +349,112 @@ static void test_adopts_when_asked(void **state)
     remove_folder(&folder);
 }
 
+/* Opens `path` without rotation; the error's text holds `word`, or there is none where `word` is NULL. */
+static void opens(const char *path, const char *word)
+{
+    struct files f;
+
+    files_init(&f, &(struct files_options){.pattern = path, .hostname = "h"});
+    struct error *err = files_open(&f);
+    if (!!err != !!word || (err && !strstr(error_text(err), word)))
+        fail_msg("%s: %s", path, err ? error_text(err) : "opened");
+    if (!err)
+        assert_int_equal(write(f.fd, "new", 3), 3);
+    error_destroy(err);
+    files_deinit(&f);
+}
+
+static void holds(const struct folder *folder, const char *name, const char *expected)
+{
+    char text[16] = "";
+    FILE *file = fopen(in_folder(folder, name), "re");
+
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_string_equal(text, expected);
+}
+
+/* What somebody else may have put at the output's name is not written to, and stays as it was. */
+static void test_not_through_links(void **state)
+{
+    (void)state;
+    struct folder folder;
+    char target[128];
+
+    make_folder(&folder, "");
+    put(&folder, "target", "before");
+    strcpy(target, in_folder(&folder, "target"));
+    assert_int_equal(symlink("target", in_folder(&folder, "link")), 0);
+    assert_int_equal(symlink("nowhere", in_folder(&folder, "dangling")), 0);
+    opens(in_folder(&folder, "link"), "symbolic link");
+    opens(in_folder(&folder, "dangling"), "symbolic link");
+    assert_false(is_there(&folder, "nowhere"));
+    assert_int_equal(link(target, in_folder(&folder, "second")), 0);
+    opens(in_folder(&folder, "second"), "hard link");
+    holds(&folder, "target", "before");
+    assert_int_equal(unlink(in_folder(&folder, "second")), 0);
+    if (!geteuid()) {
+        assert_int_equal(chown(target, 12345, 12345), 0);
+        opens(target, "another user");
+        assert_int_equal(mkfifo(in_folder(&folder, "pipe"), 0666), 0);
+        assert_int_equal(chown(in_folder(&folder, "pipe"), 12345, 12345), 0);
+        opens(in_folder(&folder, "pipe"), "another user");
+        holds(&folder, "target", "before");
+        /* The user who called sudo may have the trace anyway. */
+        setenv("SUDO_UID", "12345", 1);
+        setenv("SUDO_GID", "12345", 1);
+        opens(target, NULL);
+        unsetenv("SUDO_UID");
+        unsetenv("SUDO_GID");
+        holds(&folder, "target", "new");
+    }
+    remove_folder(&folder);
+}
+
+/* An own file is overwritten. Who has opened one that he could read does not read the new trace. */
+static void test_overwrites_own(void **state)
+{
+    (void)state;
+    struct folder folder;
+    struct stat st;
+    char text[8] = "";
+
+    make_folder(&folder, "");
+    put(&folder, "own", "before");
+    assert_int_equal(chmod(in_folder(&folder, "own"), 0644), 0);
+    FILE *reader = fopen(in_folder(&folder, "own"), "re");
+    assert_non_null(reader);
+    opens(in_folder(&folder, "own"), NULL);
+    assert_int_equal(fread(text, 1, 6, reader), 6);
+    fclose(reader);
+    assert_string_equal(text, "before");
+    holds(&folder, "own", "new");
+    assert_int_equal(stat(in_folder(&folder, "own"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    ino_t inode = st.st_ino;
+    opens(in_folder(&folder, "own"), NULL);
+    holds(&folder, "own", "new");
+    assert_int_equal(stat(in_folder(&folder, "own"), &st), 0);
+    assert_int_equal(st.st_ino, inode);
+    opens("/dev/null", NULL);
+    remove_folder(&folder);
+}
+
+static void test_descriptors(void **state)
+{
+    (void)state;
+
+    assert_int_equal(output_descriptor("/dev/stdout"), 1);
+    assert_int_equal(output_descriptor("/dev/fd/12"), 12);
+    assert_int_equal(output_descriptor("/proc/self/fd/2"), 2);
+    assert_int_equal(output_descriptor("/dev/fd/"), -1);
+    assert_int_equal(output_descriptor("/dev/fd"), -1);
+    assert_int_equal(output_descriptor("/dev/fd/1x"), -1);
+    assert_int_equal(output_descriptor("/dev/fd/123456789"), -1);
+    assert_int_equal(output_descriptor("/dev/null"), -1);
+}
+
 static void test_no_folder(void **state)
 {
     (void)state;
@@ -373,6 +480,9 @@ int main(void)
         cmocka_unit_test(test_adopts_nothing_beside_another),
         cmocka_unit_test(test_adopts_own_files_only),
         cmocka_unit_test(test_adopts_when_asked),
+        cmocka_unit_test(test_not_through_links),
+        cmocka_unit_test(test_overwrites_own),
+        cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_no_folder),
     };
 
