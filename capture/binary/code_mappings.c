@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array in order of address: few mappings, looked up often, changed seldom. */
+/*
+ * A list is an array of pointers in order of address: looked up often, changed seldom. Lists and mappings count their
+ * holders, and are copied before they are changed when there is more than one.
+ */
 #include "capture/binary/code_mappings.h"
 
 #include <stdlib.h>
@@ -7,20 +10,157 @@
 
 #include "formats/base/vec.h"
 
-void code_mappings_deinit(struct code_mappings *list)
+struct held_mapping {
+    struct code_mapping m;
+    uint32_t holders; /* lists */
+};
+
+struct mapping_list {
+    VEC(struct held_mapping *) all;
+    uint32_t holders; /* processes */
+    uint32_t place;
+    struct code_pool *pool;
+};
+
+void code_pool_deinit(struct code_pool *pool)
 {
-    for (size_t i = 0; i < list->count; i++)
-        free(list->data[i].path);
-    VEC_DEINIT(list);
+    paths_deinit(&pool->paths);
 }
 
-size_t code_mappings_first_behind(const struct code_mappings *list, uint64_t address)
+uint64_t code_pool_bytes(const struct code_pool *pool)
 {
-    size_t low = 0, high = list->count;
+    return pool->bytes + pool->paths.bytes;
+}
+
+/* ---- mappings ---- */
+
+static struct held_mapping *mapping_create(struct code_pool *pool, const struct code_mapping *m)
+{
+    struct held_mapping *held = malloc(sizeof *held);
+
+    if (!held)
+        return NULL;
+    *held = (struct held_mapping){.m = *m, .holders = 1};
+    held->m.path = paths_hold(&pool->paths, m->path);
+    if (!held->m.path) {
+        free(held);
+        return NULL;
+    }
+    pool->bytes += sizeof *held;
+    return held;
+}
+
+static void mapping_release(struct code_pool *pool, struct held_mapping *held)
+{
+    if (--held->holders)
+        return;
+    paths_release(&pool->paths, held->m.path);
+    pool->bytes -= sizeof *held;
+    free(held);
+}
+
+/* Returns the list's mapping at `i`, which the caller may change; NULL: out of memory. */
+static struct code_mapping *own_mapping(struct mapping_list *list, size_t i)
+{
+    struct held_mapping *held = list->all.data[i];
+
+    if (held->holders == 1)
+        return &held->m;
+    struct held_mapping *copy = mapping_create(list->pool, &held->m);
+    if (!copy)
+        return NULL;
+    mapping_release(list->pool, held);
+    list->all.data[i] = copy;
+    return &copy->m;
+}
+
+/* ---- lists ---- */
+
+static bool reserve(struct mapping_list *list, size_t count)
+{
+    size_t before = list->all.cap;
+
+    if (!VEC_RESERVE(&list->all, count))
+        return false;
+    list->pool->bytes += (list->all.cap - before) * sizeof *list->all.data;
+    return true;
+}
+
+static struct mapping_list *list_create(struct code_pool *pool, const struct mapping_list *from)
+{
+    struct mapping_list *list = calloc(1, sizeof *list);
+
+    if (!list)
+        return NULL;
+    list->pool = pool;
+    list->holders = 1;
+    if (from && !reserve(list, from->all.count + 1)) {
+        free(list);
+        return NULL;
+    }
+    pool->bytes += sizeof *list;
+    for (size_t i = 0; from && i < from->all.count; i++) {
+        from->all.data[i]->holders++;
+        list->all.data[list->all.count++] = from->all.data[i];
+    }
+    return list;
+}
+
+static void list_release(struct mapping_list *list)
+{
+    if (!list || --list->holders)
+        return;
+    for (size_t i = 0; i < list->all.count; i++)
+        mapping_release(list->pool, list->all.data[i]);
+    list->pool->bytes -= sizeof *list + list->all.cap * sizeof *list->all.data;
+    VEC_DEINIT(&list->all);
+    free(list);
+}
+
+/* Gives the process a list of its own, to be changed. */
+static bool own_list(struct code_mappings *m, struct code_pool *pool)
+{
+    if (m->list && m->list->holders == 1) {
+        m->list->place = 0;
+        return true;
+    }
+    struct mapping_list *copy = list_create(pool, m->list);
+    if (!copy)
+        return false;
+    list_release(m->list);
+    m->list = copy;
+    return true;
+}
+
+void code_mappings_deinit(struct code_mappings *m)
+{
+    list_release(m->list);
+    *m = (struct code_mappings){0};
+}
+
+size_t code_mappings_count(const struct code_mappings *m)
+{
+    return m->list ? m->list->all.count : 0;
+}
+
+struct code_mapping *code_mappings_at(const struct code_mappings *m, size_t index)
+{
+    return &m->list->all.data[index]->m;
+}
+
+uint64_t code_mappings_time(const struct code_mappings *m, const struct code_mapping *mapping)
+{
+    return mapping->time_ns > m->since_ns ? mapping->time_ns : m->since_ns;
+}
+
+size_t code_mappings_first_behind(const struct code_mappings *m, uint64_t address)
+{
+    size_t low = 0, high = code_mappings_count(m);
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (list->data[mid].address + list->data[mid].length <= address)
+        const struct code_mapping *at = code_mappings_at(m, mid);
+        if (at->address + at->length <= address)
             low = mid + 1;
         else
             high = mid;
@@ -28,91 +168,203 @@ size_t code_mappings_first_behind(const struct code_mappings *list, uint64_t add
     return low;
 }
 
-struct code_mapping *code_mappings_find(const struct code_mappings *list, uint64_t address)
+struct code_mapping *code_mappings_find(const struct code_mappings *m, uint64_t address)
 {
-    size_t at = code_mappings_first_behind(list, address);
+    size_t i = code_mappings_first_behind(m, address);
+    struct code_mapping *at = i < code_mappings_count(m) ? code_mappings_at(m, i) : NULL;
 
-    return at < list->count && list->data[at].address <= address ? &list->data[at] : NULL;
+    return at && at->address <= address ? at : NULL;
 }
 
-/* Puts a mapping (taking its path over) into the list at `at`. */
-static bool insert(struct code_mappings *list, size_t at, const struct code_mapping *m)
+void code_mappings_share(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns)
 {
-    if (!VEC_RESERVE(list, list->count + 1))
+    *to = (struct code_mappings){.list = from->list, .since_ns = time_ns};
+    if (to->list)
+        to->list->holders++;
+}
+
+bool code_mappings_are_shared(const struct code_mappings *a, const struct code_mappings *b)
+{
+    return a->list && a->list == b->list;
+}
+
+uint32_t code_mappings_place(const struct code_mappings *m)
+{
+    return m->list ? m->list->place : 0;
+}
+
+void code_mappings_set_place(struct code_mappings *m, uint32_t place)
+{
+    if (m->list)
+        m->list->place = place;
+}
+
+/* ---- adding ---- */
+
+/* Puts a mapping, which the list takes over, at index `i`. There must be room. */
+static void insert(struct mapping_list *list, size_t i, struct held_mapping *held)
+{
+    struct held_mapping **all = list->all.data;
+
+    memmove(all + i + 1, all + i, (list->all.count - i) * sizeof *all);
+    all[i] = held;
+    list->all.count++;
+}
+
+/* Takes the mappings from index `first` to before `end` out. */
+static void take_out(struct mapping_list *list, size_t first, size_t end)
+{
+    struct held_mapping **all = list->all.data;
+
+    for (size_t i = first; i < end; i++)
+        mapping_release(list->pool, all[i]);
+    memmove(all + first, all + end, (list->all.count - end) * sizeof *all);
+    list->all.count -= end - first;
+}
+
+/* A mapping that begins earlier loses what is from `start` on. What it has from `end` on becomes one of its own. */
+static bool cut_end(struct mapping_list *list, size_t i, uint64_t start, uint64_t end)
+{
+    struct code_mapping *left = own_mapping(list, i);
+
+    if (!left)
         return false;
-    memmove(list->data + at + 1, list->data + at, (list->count - at) * sizeof *list->data);
-    list->data[at] = *m;
-    list->count++;
+    struct code_mapping right = *left;
+    left->length = start - left->address;
+    if (right.address + right.length <= end)
+        return true;
+    right.length -= end - right.address;
+    right.file_offset += end - right.address;
+    right.address = end;
+    struct held_mapping *held = mapping_create(list->pool, &right);
+    if (!held)
+        return false;
+    insert(list, i + 1, held);
     return true;
 }
 
-/* What is mapped over is gone: cut out of the list. */
-static bool cut(struct code_mappings *list, uint64_t start, uint64_t end)
+/* Cuts out what is mapped over. There must be room for one more mapping. */
+static bool cut(struct code_mappings *m, uint64_t start, uint64_t end)
 {
-    size_t at = code_mappings_first_behind(list, start), keep = at;
+    struct mapping_list *list = m->list;
+    size_t i = code_mappings_first_behind(m, start), first;
 
-    if (at < list->count && list->data[at].address < start) {
-        struct code_mapping *m = &list->data[at];
-        uint64_t m_end = m->address + m->length;
-        m->length = start - m->address;
-        keep = ++at;
-        if (m_end > end) {
-            struct code_mapping right = *m;
-            right.path = strdup(m->path);
-            right.address = end;
-            right.length = m_end - end;
-            right.file_offset += end - m->address;
-            if (!right.path || !insert(list, at, &right)) {
-                free(right.path);
-                return false;
-            }
-            return true;
-        }
-    }
-    while (at < list->count && list->data[at].address + list->data[at].length <= end)
-        free(list->data[at++].path);
-    if (at < list->count && list->data[at].address < end) {
-        uint64_t gone = end - list->data[at].address;
-        list->data[at].address += gone;
-        list->data[at].length -= gone;
-        list->data[at].file_offset += gone;
-    }
-    if (at > keep)
-        memmove(list->data + keep, list->data + at, (list->count - at) * sizeof *list->data);
-    list->count -= at - keep;
-    return true;
-}
-
-bool code_mappings_add(struct code_mappings *list, const struct code_mapping *m, size_t *at)
-{
-    struct code_mapping copy = *m;
-
-    copy.path = strdup(m->path);
-    if (!copy.path || !cut(list, m->address, m->address + m->length)) {
-        free(copy.path);
-        return false;
-    }
-    *at = code_mappings_first_behind(list, m->address);
-    if (!insert(list, *at, &copy)) {
-        free(copy.path);
-        return false;
-    }
-    return true;
-}
-
-bool code_mappings_copy(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns)
-{
-    for (size_t i = 0; i < from->count; i++) {
-        struct code_mapping m = from->data[i];
-        m.time_ns = time_ns;
-        m.path = strdup(m.path);
-        if (!m.path || !VEC_PUSH(to, m)) {
-            free(m.path);
+    if (i < list->all.count && code_mappings_at(m, i)->address < start) {
+        if (!cut_end(list, i, start, end))
             return false;
-        }
+        i++;
+    }
+    first = i;
+    while (i < list->all.count && code_mappings_at(m, i)->address + code_mappings_at(m, i)->length <= end)
+        i++;
+    take_out(list, first, i);
+    if (first < list->all.count && code_mappings_at(m, first)->address < end) {
+        struct code_mapping *right = own_mapping(list, first);
+        if (!right)
+            return false;
+        uint64_t gone = end - right->address;
+        right->address += gone;
+        right->length -= gone;
+        right->file_offset += gone;
     }
     return true;
 }
+
+/* Of the mappings with the same path those of the earlier half of their time go; at least one, if there is any. */
+static void drop_oldest(struct mapping_list *list, const char *path)
+{
+    uint64_t first_ns = UINT64_MAX, last_ns = 0;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->all.count; i++) {
+        const struct code_mapping *m = &list->all.data[i]->m;
+        if (strcmp(m->path, path))
+            continue;
+        first_ns = m->time_ns < first_ns ? m->time_ns : first_ns;
+        last_ns = m->time_ns > last_ns ? m->time_ns : last_ns;
+    }
+    uint64_t until_ns = first_ns < last_ns ? first_ns + (last_ns - first_ns) / 2 : last_ns;
+    for (size_t i = 0; i < list->all.count; i++) {
+        struct held_mapping *held = list->all.data[i];
+        if (held->m.time_ns <= until_ns && !strcmp(held->m.path, path))
+            mapping_release(list->pool, held);
+        else
+            list->all.data[kept++] = held;
+    }
+    list->all.count = kept;
+}
+
+/* Whether the memory of all is used up, for a process that has this many already. */
+static bool pool_is_full(const struct code_mappings *m, const struct code_pool *pool, const char *path)
+{
+    return code_pool_bytes(pool) >= CODE_MAPPINGS_BYTES &&
+           (code_mappings_count(m) >= CODE_MAPPINGS_FEW || paths_cost(&pool->paths, path) > CODE_MAPPINGS_PATH_FEW);
+}
+
+/* Takes out what was there before a mapping that the list has no room for: its addresses mean something else now. */
+static enum code_mappings_result only_cut(struct code_mappings *m, struct code_pool *pool, uint64_t start, uint64_t end)
+{
+    size_t i = code_mappings_first_behind(m, start);
+
+    if (i == code_mappings_count(m) || code_mappings_at(m, i)->address >= end)
+        return CODE_MAPPINGS_FULL;
+    if (!own_list(m, pool) || !reserve(m->list, m->list->all.count + 1) || !cut(m, start, end))
+        return CODE_MAPPINGS_NO_MEMORY;
+    return CODE_MAPPINGS_FULL;
+}
+
+enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code_pool *pool,
+                                            const struct code_mapping *mapping, size_t *at)
+{
+    uint64_t start = mapping->address, end = start + mapping->length;
+
+    if (pool_is_full(m, pool, mapping->path))
+        return only_cut(m, pool, start, end);
+    if (!own_list(m, pool))
+        return CODE_MAPPINGS_NO_MEMORY;
+    if (m->list->all.count >= CODE_MAPPINGS_MAX)
+        drop_oldest(m->list, mapping->path);
+    if (m->list->all.count >= CODE_MAPPINGS_MAX)
+        return only_cut(m, pool, start, end);
+    struct held_mapping *held = mapping_create(pool, mapping);
+    if (!held || !reserve(m->list, m->list->all.count + 2) || !cut(m, start, end)) {
+        if (held)
+            mapping_release(pool, held);
+        return CODE_MAPPINGS_NO_MEMORY;
+    }
+    *at = code_mappings_first_behind(m, start);
+    insert(m->list, *at, held);
+    return CODE_MAPPINGS_ADDED;
+}
+
+bool code_mappings_keep(struct code_mappings *m, struct code_pool *pool, const struct address_range *there, size_t count)
+{
+    size_t kept = 0, gone = 0, k = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        k = kept = 0;
+        for (size_t i = 0; i < code_mappings_count(m); i++) {
+            struct held_mapping *held = m->list->all.data[i];
+            while (k < count && there[k].end <= held->m.address)
+                k++;
+            bool is_there = k < count && there[k].start < held->m.address + held->m.length;
+            if (pass && is_there)
+                m->list->all.data[kept++] = held;
+            else if (pass)
+                mapping_release(pool, held);
+            else
+                gone += !is_there;
+        }
+        if (!gone)
+            return true;
+        if (!pass && !own_list(m, pool))
+            return false;
+    }
+    m->list->all.count = kept;
+    return true;
+}
+
+/* ---- files ---- */
 
 struct procfs_file code_mapping_file(const struct code_mapping *m)
 {

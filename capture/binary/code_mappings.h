@@ -2,6 +2,11 @@
 /*
  * The executable mappings of a process at one time: sorted by address, not overlapping. A
  * new mapping replaces the parts of older ones that it covers, as in the kernel.
+ *
+ * A forked process shares its parent's list until one of the two changes, and then still
+ * shares the mappings that are equal. Paths are kept once for all. So what a process costs
+ * is what it maps itself; that has two limits: CODE_MAPPINGS_MAX for each process, and
+ * CODE_MAPPINGS_BYTES for all, beyond which only processes with few mappings get more.
  */
 #ifndef CAPTURE_BINARY_CODE_MAPPINGS_H
 #define CAPTURE_BINARY_CODE_MAPPINGS_H
@@ -10,12 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/binary/paths.h"
 #include "capture/host/procfs.h"
 
 struct module;
 
 struct code_mapping {
-    uint64_t time_ns; /* 0: before the capture began */
+    uint64_t time_ns; /* 0: before the capture began; for a list, see code_mappings_time() */
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags, device_major, device_minor;
     uint64_t inode, inode_generation;
@@ -23,24 +29,77 @@ struct code_mapping {
     bool looked_up;        /* `module` is set, if there is one */
     uint8_t build_id[20];
     uint32_t build_id_len;
-    char *path;
+    const char *path;
 };
 
-/* A VEC(struct code_mapping). {0} is empty. */
+/* Far more than programs have: one with 10,000 libraries, or as many pieces of generated code, is recorded whole. */
+#define CODE_MAPPINGS_MAX 16384
+/* Memory for the mappings of all processes; beyond it those with CODE_MAPPINGS_FEW still get more, if paths are short. */
+#define CODE_MAPPINGS_BYTES (UINT64_C(24) << 20)
+#define CODE_MAPPINGS_FEW 512
+#define CODE_MAPPINGS_PATH_FEW 256
+
+/* What the lists of all processes share. {0} is empty. */
+struct code_pool {
+    struct paths paths;
+    uint64_t bytes; /* of lists and mappings, without paths */
+};
+/* Every list must have been freed. */
+void code_pool_deinit(struct code_pool *pool);
+/* Returns the bytes of memory in use. */
+uint64_t code_pool_bytes(const struct code_pool *pool);
+
+/* {0} is empty. */
 struct code_mappings {
-    struct code_mapping *data;
-    size_t count, cap;
+    struct mapping_list *list; /* shared with other processes; NULL: empty */
+    uint64_t since_ns;         /* when the process was forked; 0: it was not, since the capture began */
 };
 
-void code_mappings_deinit(struct code_mappings *list);
-/* Returns the index of the first mapping that ends after `address`, or `count` when there is no such mapping. */
-size_t code_mappings_first_behind(const struct code_mappings *list, uint64_t address);
+void code_mappings_deinit(struct code_mappings *m);
+size_t code_mappings_count(const struct code_mappings *m);
+/*
+ * Returns the mapping with this index, in order of address. Other processes may share it: set only what is true of
+ * the file for all of them (`module`, `looked_up`). Valid until this list is changed or freed.
+ */
+struct code_mapping *code_mappings_at(const struct code_mappings *m, size_t index);
+/* Returns since when the process has this mapping of its list: a forked one has none that is older than itself. */
+uint64_t code_mappings_time(const struct code_mappings *m, const struct code_mapping *mapping);
+/* Returns the index of the first mapping that ends after `address`, or the count when there is no such mapping. */
+size_t code_mappings_first_behind(const struct code_mappings *m, uint64_t address);
 /* Returns the mapping that contains `address`, or NULL. */
-struct code_mapping *code_mappings_find(const struct code_mappings *list, uint64_t address);
-/* Adds a copy of `m`, cuts what it covers, and stores its index in `*at`. False: out of memory. */
-bool code_mappings_add(struct code_mappings *list, const struct code_mapping *m, size_t *at);
-/* Copies a list, for a process that was forked, and sets time_ns of every mapping. False: out of memory. */
-bool code_mappings_copy(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns);
+struct code_mapping *code_mappings_find(const struct code_mappings *m, uint64_t address);
+
+enum code_mappings_result {
+    CODE_MAPPINGS_ADDED,
+    CODE_MAPPINGS_FULL, /* a limit is reached: the list does not have it */
+    CODE_MAPPINGS_NO_MEMORY,
+};
+/*
+ * Adds a copy of `mapping`, cuts what it covers, and stores its index in `*at`. In a full list the older half of those
+ * with the same path make room: the kernel does not report munmap(), so they may be gone.
+ */
+enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code_pool *pool,
+                                            const struct code_mapping *mapping, size_t *at);
+/* A range of addresses, `end` not included. */
+struct address_range {
+    uint64_t start, end;
+};
+/*
+ * Takes out the mappings that lie in none of the ranges, which are sorted by address and do not overlap. False: out of
+ * memory.
+ */
+bool code_mappings_keep(struct code_mappings *m, struct code_pool *pool, const struct address_range *there, size_t count);
+/* Makes `to`, which is empty, share the list of `from`, for a process that was forked at `time_ns`. */
+void code_mappings_share(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns);
+/* Whether both share one list. Two empty ones do not. */
+bool code_mappings_are_shared(const struct code_mappings *a, const struct code_mappings *b);
+/*
+ * Where the sampler's copy of the list is: a number that belongs to process_sampling.c, the same for all who share the
+ * list. 0: there is none, or the list has changed since.
+ */
+uint32_t code_mappings_place(const struct code_mappings *m);
+void code_mappings_set_place(struct code_mappings *m, uint32_t place);
+
 /* Returns what is known of the file behind a mapping. The result borrows from `m`. */
 struct procfs_file code_mapping_file(const struct code_mapping *m);
 /* Whether the mapping has no file: code that a program generated at run time. */

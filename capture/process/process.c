@@ -100,8 +100,8 @@ bool process_python(const struct process *p, struct wire_process *out)
 
 const char *process_unopened(const struct process *p)
 {
-    for (size_t i = 0; i < p->mappings.count; i++) {
-        const struct code_mapping *m = &p->mappings.data[i];
+    for (size_t i = 0; i < code_mappings_count(&p->mappings); i++) {
+        const struct code_mapping *m = code_mappings_at(&p->mappings, i);
         if (m->looked_up && !code_mapping_is_anonymous(m) && (!m->module || m->module->unreadable))
             return m->path;
     }

@@ -42,7 +42,7 @@ struct process {
     bool forbidden;             /* its mappings may not be read: those from before the capture are unknown */
     bool leader_exited;         /* its first thread has ended; others may still run */
     uint64_t ended_ns;          /* 0: it lives */
-    struct code_mappings mappings;   /* executable ones as they are now */
+    struct code_mappings mappings; /* executable ones as they are now; shared with its parent until one changes */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
     /* the interpreter, when one was found */

@@ -43,13 +43,13 @@ static struct sampled_mappings *note_of(struct process_sampling *s, struct proce
 static struct error *lay_mappings(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
     const struct process *p = note->process;
-    uint32_t start, count = (uint32_t)p->mappings.count;
+    uint32_t start, count = (uint32_t)code_mappings_count(&p->mappings);
 
     if (!extents_take(&s->space, count, &start))
         return NULL; /* no room: its samples will report a missing mapping */
     struct error *err = sampler_map_pages(s->sampler, s->wire_mappings + start, count * sizeof *s->wire_mappings);
     for (uint32_t i = 0; i < count && !err; i++)
-        err = tables_map(s->tables, (pid_t)p->tgid, &p->mappings.data[i], time_ns, p->python != NULL,
+        err = tables_map(s->tables, (pid_t)p->tgid, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL,
                          &s->wire_mappings[start + i]);
     if (err) {
         extents_return(&s->space, start, count);

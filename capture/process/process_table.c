@@ -32,6 +32,7 @@ void processes_destroy(struct processes *p)
     for (size_t i = 0; i < p->live.count; i++)
         process_destroy(p->live.data[i]);
     VEC_DEINIT(&p->live);
+    code_pool_deinit(&p->code_pool);
     VEC_DEINIT(&p->free_slots);
     process_sampling_deinit(&p->sampling);
     map_deinit(&p->by_tgid);
@@ -159,13 +160,15 @@ struct error *processes_configure(struct processes *p, struct process *process)
 
 /*
  * Finds the module behind a mapping, and configures the sampler if the module matters to it (an interpreter, _asyncio).
+ * Another process that shares the mapping may have found the module already.
  */
 static struct error *look_at(struct processes *p, struct process *process, struct code_mapping *m)
 {
     bool news = false; /* the sampler's configuration has to change */
 
+    if (!m->looked_up)
+        TRY(modules_find(p->modules, (pid_t)process->tgid, m, &m->module));
     m->looked_up = true;
-    TRY(modules_find(p->modules, (pid_t)process->tgid, m, &m->module));
     if (!m->module)
         return NULL;
     if (m->module->python.switches_stacks && !process->switches_stacks) {
@@ -184,7 +187,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
         (m->module->python.refused || elf_load_bias(&m->module->identity.segments, m->address, m->file_offset, m->length,
                                                      ARCH_PAGE_BYTES, &process->python_bias))) {
         process->python = m->module;
-        process->python_since_ns = process->since_ns ? m->time_ns : 0;
+        process->python_since_ns = process->since_ns ? code_mappings_time(&process->mappings, m) : 0;
         p->counts.refused += m->module->python.refused != NULL;
         news = true;
     }
@@ -193,30 +196,32 @@ static struct error *look_at(struct processes *p, struct process *process, struc
 
 struct error *processes_look(struct processes *p, struct process *process)
 {
-    for (size_t i = 0; i < process->mappings.count; i++) {
-        if (!process->mappings.data[i].looked_up)
-            TRY(look_at(p, process, &process->mappings.data[i]));
-    }
+    for (size_t i = 0; i < code_mappings_count(&process->mappings); i++)
+        TRY(look_at(p, process, code_mappings_at(&process->mappings, i)));
     return NULL;
 }
 
 static struct error *add_mapping(struct processes *p, struct process *process, const struct code_mapping *m)
 {
-    size_t at;
+    size_t at = 0;
 
     if (!m->length || m->address + m->length < m->address)
         return NULL;
-    if (!code_mappings_add(&process->mappings, m, &at))
+    enum code_mappings_result result = code_mappings_add(&process->mappings, &p->code_pool, m, &at);
+    if (result == CODE_MAPPINGS_NO_MEMORY)
         return error_no_memory();
+    struct code_mapping *added = result == CODE_MAPPINGS_ADDED ? code_mappings_at(&process->mappings, at) : NULL;
+    if (!added)
+        quota_refuse(p->quotas, process->slot, QUOTA_mappings, 1);
     /* Files of processes that are not sampled are not inspected. */
-    if (process->selected)
-        TRY(look_at(p, process, &process->mappings.data[at]));
+    if (added && process->selected)
+        TRY(look_at(p, process, added));
     if (process->configured) {
         TRY(process_sampling_changed(&p->sampling, process));
         p->counts.loaded_ns = m->time_ns;
     }
-    if (p->events.mapped)
-        p->events.mapped(p->events.ctx, process, &process->mappings.data[at]);
+    if (added && p->events.mapped)
+        p->events.mapped(p->events.ctx, process, added);
     return NULL;
 }
 
@@ -224,8 +229,8 @@ struct error *processes_map(struct processes *p, struct process *process, const 
 {
     size_t at = code_mappings_first_behind(&process->mappings, mapping->address);
 
-    if (at < process->mappings.count) {
-        const struct code_mapping *m = &process->mappings.data[at];
+    if (at < code_mappings_count(&process->mappings)) {
+        const struct code_mapping *m = code_mappings_at(&process->mappings, at);
         if (m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
             !strcmp(m->path, mapping->path))
             return NULL;

@@ -55,6 +55,7 @@ struct processes {
     struct processes_events events;
     struct modules *modules;
     struct process_sampling sampling;
+    struct code_pool code_pool; /* of the mappings of all processes */
     struct quotas *quotas; /* by process->slot */
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
@@ -85,7 +86,7 @@ void processes_set_owner(struct processes *p, struct process *process, uint32_t 
 /* Takes a process out of the table, and frees it. */
 void processes_drop(struct processes *p, struct process *process, uint64_t time_ns);
 /*
- * Adds a copy of a mapping, unless the process has it already (both /proc and the side-band report it). Inspects the
+ * Adds a copy of a mapping, unless it is beyond a limit, which is counted for the process, or the process has it already (both /proc and the side-band report it). Inspects the
  * mapped file, and configures the sampler when the file turns out to be an interpreter.
  */
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);

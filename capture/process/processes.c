@@ -39,8 +39,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
-    if (!code_mappings_copy(&child->mappings, &parent->mappings, e->time_ns))
-        return error_no_memory();
+    code_mappings_share(&child->mappings, &parent->mappings, e->time_ns);
     if (!process_has_python(child) && !parent->configured)
         return NULL;
     if (child->selected)
@@ -88,7 +87,7 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         .inode = e->inode,
         .inode_generation = e->inode_generation,
         .build_id_len = e->build_id_len,
-        .path = (char *)e->text,
+        .path = e->text,
     };
     memcpy(mapping.build_id, e->build_id, sizeof mapping.build_id);
     return processes_map(p, process, &mapping);

@@ -62,7 +62,7 @@ void trace_define_mapping(struct trace_builder *b, struct process_note *n, const
 {
     struct trace_mapping record = {
         .process = n->record.id,
-        .time_ns = m->time_ns,
+        .time_ns = code_mappings_time(&n->process->mappings, m),
         .address = m->address,
         .length = m->length,
         .file_offset = m->file_offset,
@@ -149,8 +149,8 @@ uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
     n->mapped_epoch = b->epoch;
     if (!n->sampled)
         b->counts.processes++;
-    for (size_t i = 0; i < p->mappings.count; i++)
-        trace_define_mapping(b, n, &p->mappings.data[i]);
+    for (size_t i = 0; i < code_mappings_count(&p->mappings); i++)
+        trace_define_mapping(b, n, code_mappings_at(&p->mappings, i));
     return n->record.id;
 }
 

@@ -517,34 +517,34 @@ static void test_processes(void **state)
     map(p, 5000001, 0x10000, 0x10000, "/a");
     map(p, 5000001, 0x40000, 0x1000, "/b");
     map(p, 5000001, 0x10000, 0x10000, "/a"); /* told twice */
-    assert_int_equal(process->mappings.count, 2);
+    assert_int_equal(code_mappings_count(&process->mappings), 2);
     assert_int_equal(told.mapped, 2);
     /* In the middle of another one: that is cut in two. */
     map(p, 5000001, 0x14000, 0x2000, "/c");
-    assert_int_equal(process->mappings.count, 4);
-    const struct code_mapping *m = process->mappings.data;
-    assert_int_equal(m[0].address, 0x10000);
-    assert_int_equal(m[0].length, 0x4000);
-    assert_string_equal(m[1].path, "/c");
-    assert_int_equal(m[2].address, 0x16000);
-    assert_int_equal(m[2].length, 0xa000);
-    assert_int_equal(m[2].file_offset, 0x7000);
-    assert_string_equal(m[2].path, "/a");
-    assert_string_equal(m[3].path, "/b");
+    assert_int_equal(code_mappings_count(&process->mappings), 4);
+    const struct code_mappings *m = &process->mappings;
+    assert_int_equal(code_mappings_at(m, 0)->address, 0x10000);
+    assert_int_equal(code_mappings_at(m, 0)->length, 0x4000);
+    assert_string_equal(code_mappings_at(m, 1)->path, "/c");
+    assert_int_equal(code_mappings_at(m, 2)->address, 0x16000);
+    assert_int_equal(code_mappings_at(m, 2)->length, 0xa000);
+    assert_int_equal(code_mappings_at(m, 2)->file_offset, 0x7000);
+    assert_string_equal(code_mappings_at(m, 2)->path, "/a");
+    assert_string_equal(code_mappings_at(m, 3)->path, "/b");
     /* Over several: they are gone. */
     map(p, 5000001, 0x12000, 0x30000, "/d");
-    assert_int_equal(process->mappings.count, 2);
-    assert_int_equal(process->mappings.data[0].length, 0x2000);
-    assert_string_equal(process->mappings.data[1].path, "/d");
+    assert_int_equal(code_mappings_count(m), 2);
+    assert_int_equal(code_mappings_at(m, 0)->length, 0x2000);
+    assert_string_equal(code_mappings_at(m, 1)->path, "/d");
     /* A child has what its parent had; an exec has nothing. */
     e.tgid = e.tid = 5000002;
     e.parent_tgid = 5000001;
     OK(processes_apply(p, &e));
-    assert_int_equal(processes_find(p, 5000002)->mappings.count, 2);
+    assert_int_equal(code_mappings_count(&processes_find(p, 5000002)->mappings), 2);
     e.kind = SIDEBAND_EXEC;
     strcpy(e.text, "a-name-longer-than-16");
     OK(processes_apply(p, &e));
-    assert_int_equal(processes_find(p, 5000002)->mappings.count, 0);
+    assert_int_equal(code_mappings_count(&processes_find(p, 5000002)->mappings), 0);
     assert_string_equal(processes_find(p, 5000002)->comm, "a-name-longer-th");
     assert_int_equal(told.ended, 1);
     /* The end is noticed, but the process lingers. */

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of mappings that processes share, their paths, and the limits of both. */
+#include "tests/unit/test.h"
+
+#include <stdio.h>
+
+#include "capture/binary/code_mappings.h"
+
+static struct code_mapping mapping_of(uint64_t address, uint64_t length, uint64_t time_ns, const char *path)
+{
+    return (struct code_mapping){.address = address, .length = length, .time_ns = time_ns, .path = path};
+}
+
+static enum code_mappings_result add(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t time_ns,
+                                     const char *path)
+{
+    struct code_mapping mapping = mapping_of(address, 0x1000, time_ns, path);
+    size_t at;
+
+    return code_mappings_add(m, pool, &mapping, &at);
+}
+
+/* `count` mappings with a gap between any two, at times that rise with the address. */
+static void fill(struct code_mappings *m, struct code_pool *pool, uint32_t count, const char *path)
+{
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(add(m, pool, 0x100000 + i * UINT64_C(0x2000), 1 + i, path), CODE_MAPPINGS_ADDED);
+}
+
+static void test_paths_are_kept_once(void **state)
+{
+    struct paths paths = {0};
+    char text[64];
+
+    (void)state;
+    const char *a = paths_hold(&paths, "/lib/a.so");
+    assert_string_equal(a, "/lib/a.so");
+    assert_int_equal(paths_cost(&paths, "/lib/a.so"), 0);
+    assert_true(paths_cost(&paths, "/lib/b.so") >= 10);
+    uint64_t bytes = paths.bytes;
+    assert_ptr_equal(paths_hold(&paths, "/lib/a.so"), a);
+    assert_int_equal(paths.bytes, bytes);
+    paths_release(&paths, a);
+    assert_int_equal(paths_cost(&paths, "/lib/a.so"), 0);
+    paths_release(&paths, a);
+    assert_true(paths_cost(&paths, "/lib/a.so") > 0);
+    /* The table grows, and every path is still found. */
+    const char *held[1000];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "/lib/%d.so", i);
+        held[i] = paths_hold(&paths, text);
+    }
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "/lib/%d.so", i);
+        assert_string_equal(held[i], text);
+        assert_int_equal(paths_cost(&paths, text), 0);
+    }
+    for (int i = 0; i < 1000; i++)
+        paths_release(&paths, held[i]);
+    assert_int_equal(paths.count, 0);
+    paths_deinit(&paths);
+}
+
+/* A child costs nothing until it maps something, and then not the mappings themselves. */
+static void test_fork_shares(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings parent = {0}, child[100];
+    char path[4001];
+
+    (void)state;
+    memset(path, 'a', 4000);
+    path[0] = '/';
+    path[4000] = 0;
+    fill(&parent, &pool, 8000, path);
+    uint64_t bytes = code_pool_bytes(&pool);
+    assert_true(bytes < 8000 * 200);
+    for (int i = 0; i < 100; i++)
+        code_mappings_share(&child[i], &parent, 9000);
+    assert_int_equal(code_pool_bytes(&pool), bytes);
+    assert_true(code_mappings_are_shared(&parent, &child[7]));
+    code_mappings_set_place(&parent, 5);
+    assert_int_equal(code_mappings_place(&child[7]), 5);
+    /* What was mapped before the fork is the child's since the fork. */
+    assert_int_equal(code_mappings_time(&child[7], code_mappings_at(&child[7], 0)), 9000);
+    assert_int_equal(code_mappings_time(&parent, code_mappings_at(&parent, 0)), 1);
+    assert_int_equal(add(&child[7], &pool, 0x100000, 9500, "/new"), CODE_MAPPINGS_ADDED);
+    assert_false(code_mappings_are_shared(&parent, &child[7]));
+    assert_int_equal(code_mappings_place(&child[7]), 0);
+    assert_int_equal(code_mappings_place(&parent), 5);
+    assert_true(code_pool_bytes(&pool) < bytes + 8192 * sizeof(void *) + 1000);
+    assert_string_equal(code_mappings_at(&child[7], 0)->path, "/new");
+    assert_string_equal(code_mappings_at(&parent, 0)->path, path);
+    assert_int_equal(code_mappings_time(&child[7], code_mappings_at(&child[7], 0)), 9500);
+    /* Cutting one that is shared leaves the other's as it is. */
+    struct code_mapping middle = mapping_of(0x102400, 0x400, 9600, "/middle");
+    size_t at;
+    assert_int_equal(code_mappings_add(&child[7], &pool, &middle, &at), CODE_MAPPINGS_ADDED);
+    assert_int_equal(code_mappings_find(&child[7], 0x102000)->length, 0x400);
+    assert_int_equal(code_mappings_find(&child[7], 0x102fff)->address, 0x102800);
+    assert_int_equal(code_mappings_find(&parent, 0x102000)->length, 0x1000);
+    code_mappings_deinit(&parent);
+    assert_int_equal(code_mappings_count(&child[0]), 8000);
+    for (int i = 0; i < 100; i++)
+        code_mappings_deinit(&child[i]);
+    assert_int_equal(pool.bytes, 0);
+    code_pool_deinit(&pool);
+}
+
+/* New mappings at ever new addresses, never one that is gone: the list does not grow for ever. */
+static void test_flood(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings m = {0};
+
+    (void)state;
+    assert_int_equal(add(&m, &pool, 0x1000, 1, "/lib/libc.so.6"), CODE_MAPPINGS_ADDED);
+    fill(&m, &pool, CODE_MAPPINGS_MAX - 1, "/flood");
+    assert_int_equal(code_mappings_count(&m), CODE_MAPPINGS_MAX);
+    for (uint32_t i = CODE_MAPPINGS_MAX; i < 3 * CODE_MAPPINGS_MAX; i++)
+        assert_int_equal(add(&m, &pool, 0x100000 + i * UINT64_C(0x2000), i, "/flood"), CODE_MAPPINGS_ADDED);
+    assert_true(code_mappings_count(&m) <= CODE_MAPPINGS_MAX);
+    assert_true(code_mappings_count(&m) > CODE_MAPPINGS_MAX / 3);
+    /* What does not flood stays, the newest of the flood too. */
+    assert_non_null(code_mappings_find(&m, 0x1000));
+    assert_non_null(code_mappings_find(&m, 0x100000 + (3 * CODE_MAPPINGS_MAX - 1) * UINT64_C(0x2000)));
+    code_mappings_deinit(&m);
+    code_pool_deinit(&pool);
+}
+
+/* With equal times there still is room again; a path that is not in a full list gets none, but what it covers goes. */
+static void test_full(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings m = {0};
+    char path[32];
+
+    (void)state;
+    for (uint32_t i = 0; i < CODE_MAPPINGS_MAX; i++) {
+        snprintf(path, sizeof path, "/lib/%u", i);
+        assert_int_equal(add(&m, &pool, 0x100000 + i * UINT64_C(0x2000), 0, path), CODE_MAPPINGS_ADDED);
+    }
+    assert_int_equal(add(&m, &pool, 0x1000, 1, "/one-more"), CODE_MAPPINGS_FULL);
+    assert_int_equal(code_mappings_count(&m), CODE_MAPPINGS_MAX);
+    assert_int_equal(add(&m, &pool, 0x100000, 1, "/over-the-first"), CODE_MAPPINGS_FULL);
+    assert_null(code_mappings_find(&m, 0x100000));
+    assert_int_equal(add(&m, &pool, 0x102000, 1, "/now-there-is-room"), CODE_MAPPINGS_ADDED);
+    code_mappings_deinit(&m);
+    code_pool_deinit(&pool);
+}
+
+/* Who fills the memory of all gets no more; others do. */
+static void test_memory_of_all(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings greedy[64] = {0}, modest = {0};
+    uint32_t full = 0;
+    char path[4001], name[32];
+
+    (void)state;
+    for (uint32_t k = 0; k < 64; k++) {
+        for (uint32_t i = 0; i < CODE_MAPPINGS_MAX; i++)
+            full += add(&greedy[k], &pool, 0x100000 + i * UINT64_C(0x2000), i, "/greedy") == CODE_MAPPINGS_FULL;
+    }
+    assert_true(full > 0);
+    assert_true(code_pool_bytes(&pool) < CODE_MAPPINGS_BYTES + 64 * CODE_MAPPINGS_FEW * 200);
+    for (uint32_t i = 0; i < CODE_MAPPINGS_FEW; i++) {
+        snprintf(name, sizeof name, "/lib/%u", i);
+        assert_int_equal(add(&modest, &pool, 0x100000 + i * UINT64_C(0x2000), i, name), CODE_MAPPINGS_ADDED);
+    }
+    memset(path, 'a', 4000);
+    path[4000] = 0;
+    struct code_mappings other = {0};
+    assert_int_equal(add(&other, &pool, 0x1000, 1, path), CODE_MAPPINGS_FULL);
+    assert_int_equal(add(&other, &pool, 0x1000, 1, "/short"), CODE_MAPPINGS_ADDED);
+    for (uint32_t k = 0; k < 64; k++)
+        code_mappings_deinit(&greedy[k]);
+    code_mappings_deinit(&modest);
+    code_mappings_deinit(&other);
+    assert_int_equal(pool.bytes, 0);
+    code_pool_deinit(&pool);
+}
+
+static void test_keep(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings m = {0}, child;
+    const struct address_range some[] = {{0x0, 0x100000}, {0x102000, 0x103000}, {0x106800, 0x106900}};
+
+    (void)state;
+    assert_true(code_mappings_keep(&m, &pool, some, 3));
+    fill(&m, &pool, 5, "/a");
+    code_mappings_share(&child, &m, 100);
+    assert_true(code_mappings_keep(&child, &pool, &(struct address_range){0, UINT64_MAX}, 1));
+    assert_true(code_mappings_are_shared(&m, &child)); /* nothing changed */
+    assert_true(code_mappings_keep(&child, &pool, some, 3));
+    assert_int_equal(code_mappings_count(&m), 5);
+    assert_int_equal(code_mappings_count(&child), 2);
+    assert_int_equal(code_mappings_at(&child, 0)->address, 0x102000);
+    assert_int_equal(code_mappings_at(&child, 1)->address, 0x106000);
+    assert_true(code_mappings_keep(&child, &pool, NULL, 0));
+    assert_int_equal(code_mappings_count(&child), 0);
+    code_mappings_deinit(&child);
+    code_mappings_deinit(&m);
+    assert_int_equal(pool.bytes, 0);
+    code_pool_deinit(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_paths_are_kept_once),
+        cmocka_unit_test(test_fork_shares),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_memory_of_all),
+        cmocka_unit_test(test_keep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
