@@ -11,7 +11,7 @@
 #include "bpf/arch.h"
 #include "capture/archive/archive.h"
 #include "capture/info.h"
-#include "capture/session/files.h"
+#include "capture/output/files.h"
 #include "capture/session/record_options.h"
 #include "capture/session/session.h"
 #include "formats/base/program.h"

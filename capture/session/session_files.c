@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/session/interrupt.h"
+#include "capture/output/interrupt.h"
 #include "capture/trace/trace_losses.h"
 
 /* /proc/stat counts in these (USER_HZ). */

@@ -10,7 +10,7 @@
 #include "capture/sampler/event.h"
 
 struct session_options {
-    const char *output;      /* pattern of file names (capture/session/files.h); "-": standard output */
+    const char *output;      /* pattern of file names (capture/output/files.h); "-": standard output */
     uint64_t rotate_ns;      /* begin a new file this often; 0: not by time */
     uint64_t rotate_bytes;   /* begin a new file when one has this size; 0: not by size */
     uint32_t keep;           /* how many finished files to keep, the newest; 0: all */

@@ -12,7 +12,7 @@
 #include "capture/archive/bundle.h"
 #include "capture/trace/codes.h"
 #include "capture/session/command.h"
-#include "capture/session/files.h"
+#include "capture/output/files.h"
 #include "capture/host/host.h"
 #include "capture/host/kallsyms.h"
 #include "capture/trace/late_unwind.h"

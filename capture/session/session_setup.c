@@ -13,7 +13,7 @@
 #include "capture/host/host_check.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
-#include "capture/session/interrupt.h"
+#include "capture/output/interrupt.h"
 #include "capture/session/report.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"

@@ -24,7 +24,7 @@ import accounts
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
-# A system call that is missing in the list of capture/session/sandbox.c would only fail, and might not be noticed.
+# A system call that is missing in the list of capture/host/sandbox.c would only fail, and might not be noticed.
 os.environ.setdefault("PYCAP_SANDBOX_KILL", "1")
 
 

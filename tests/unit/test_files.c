@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/session/files.h"
+#include "capture/output/files.h"
 #include "formats/base/output_place.h"
 #include "formats/trace/block.h"
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "capture/host/privileges.h"
-#include "capture/session/sandbox.h"
+#include "capture/host/sandbox.h"
 
 static char file[] = "/tmp/pycap-sandbox-XXXXXX";
 static char fresh[64]; /* a name that no file has */

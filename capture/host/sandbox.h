@@ -12,8 +12,8 @@
  * opens files below the roots of other processes. It takes its flags in memory, which a filter cannot read, so only the
  * permissions of the files protect them.
  */
-#ifndef CAPTURE_SESSION_SANDBOX_H
-#define CAPTURE_SESSION_SANDBOX_H
+#ifndef CAPTURE_HOST_SANDBOX_H
+#define CAPTURE_HOST_SANDBOX_H
 
 #include <sys/types.h>
 

@@ -6,8 +6,8 @@
  * second signal has its default effect and ends pycap, unless it comes within INTERRUPT_AGAIN_NS: timeout(1) sends each
  * signal twice.
  */
-#ifndef CAPTURE_SESSION_INTERRUPT_H
-#define CAPTURE_SESSION_INTERRUPT_H
+#ifndef CAPTURE_OUTPUT_INTERRUPT_H
+#define CAPTURE_OUTPUT_INTERRUPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* While a write may block, the signals are let through and leave a note. */
-#include "capture/session/interrupt.h"
+#include "capture/output/interrupt.h"
 
 #include <errno.h>
 #include <limits.h>

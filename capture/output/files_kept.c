@@ -4,7 +4,7 @@
  * must count the files of its earlier runs, or they would stay for ever. A file is removed
  * only if it is certainly a trace of the same capture.
  */
-#include "capture/session/files_kept.h"
+#include "capture/output/files_kept.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/session/file_names.h"
+#include "capture/output/file_names.h"
 #include "formats/base/output_place.h"
 #include "formats/trace/block.h"
 

@@ -2,8 +2,8 @@
 /*
  * Removes old files (--keep): only the newest stay, counting the files of earlier runs.
  */
-#ifndef CAPTURE_SESSION_FILES_KEPT_H
-#define CAPTURE_SESSION_FILES_KEPT_H
+#ifndef CAPTURE_OUTPUT_FILES_KEPT_H
+#define CAPTURE_OUTPUT_FILES_KEPT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of system calls for libseccomp; the rest fail with EPERM. */
-#include "capture/session/sandbox.h"
+#include "capture/host/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
  * %% (a percent sign). The time always has the same length and layout, so that names sort by
  * time in every locale.
  */
-#ifndef CAPTURE_SESSION_FILE_NAMES_H
-#define CAPTURE_SESSION_FILE_NAMES_H
+#ifndef CAPTURE_OUTPUT_FILE_NAMES_H
+#define CAPTURE_OUTPUT_FILE_NAMES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A name is recognized by going along pattern and name together; the same time and pid may stand in it more than once. */
-#include "capture/session/file_names.h"
+#include "capture/output/file_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

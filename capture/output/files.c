@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file is opened under a name nobody has, and stays private. */
-#include "capture/session/files.h"
+#include "capture/output/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/session/interrupt.h"
+#include "capture/output/interrupt.h"
 #include "formats/base/clock.h"
 #include "formats/base/output_place.h"
 

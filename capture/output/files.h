@@ -4,14 +4,14 @@
  * itself. Names are made from a pattern (file_names.h). With --keep only the newest files
  * are kept and older ones are removed, including those of earlier runs (files_kept.h).
  */
-#ifndef CAPTURE_SESSION_FILES_H
-#define CAPTURE_SESSION_FILES_H
+#ifndef CAPTURE_OUTPUT_FILES_H
+#define CAPTURE_OUTPUT_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/session/file_names.h"
-#include "capture/session/files_kept.h"
+#include "capture/output/file_names.h"
+#include "capture/output/files_kept.h"
 #include "formats/base/err.h"
 
 /* Whether two paths name the same existing file. "-" names no file. */
