@@ -126,6 +126,16 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
 
 /* ---- frames and stacks as they are written ---- */
 
+/* Appends JSON so that it may stand in a script of a web page, too: nothing in it ends the script or begins a comment. */
+static void put_for_pages(const char *json, struct buf *out)
+{
+    for (const char *next; (next = strchr(json, '<')); json = next + 1) {
+        buf_put(out, json, (size_t)(next - json));
+        buf_put_str(out, next[1] == '/' ? "<\\" : next[1] == '!' ? "\\u003c" : "<");
+    }
+    buf_put_str(out, json);
+}
+
 static struct error *put_json(json_t *value, struct buf *out)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -133,7 +143,7 @@ static struct error *put_json(json_t *value, struct buf *out)
     json_decref(value);
     if (!text)
         return error_no_memory();
-    buf_put_str(out, text);
+    put_for_pages(text, out);
     free(text);
     return NULL;
 }

@@ -313,6 +313,20 @@ static void test_folded_separators_and_controls(void **state)
     synthetic_deinit(&s);
 }
 
+/* Text that turns the direction or is invisible is shown as such; what a page would obey does not stand in JSON. */
+static void test_misleading_names(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_frame(&s, synthetic_python(&s, "a\xe2\x80\xae" "b\xe2\x80\x8b</script><!-- c", "x.py", 1, 0, 0));
+    assert_true(contains(&s, "folded", plain, ";a_b_</script><!-- c (x.py:1) 1\n"));
+    assert_true(contains(&s, "perf-script", plain, "py::a_b_</script><!-- c:"));
+    assert_true(contains(&s, "top", plain, "a_b_</script><!-- c"));
+    assert_true(contains(&s, "speedscope", plain, "\"a_b_<\\/script>\\u003c!-- c (x.py:1)\""));
+    synthetic_deinit(&s);
+}
+
 /* Firefox makes that many samples of a count. */
 static void test_folded_counts_samples_not_time(void **state)
 {
@@ -1052,6 +1066,7 @@ int main(void)
         cmocka_unit_test(test_short_paths),
         cmocka_unit_test(test_folded_number_at_the_end),
         cmocka_unit_test(test_folded_separators_and_controls),
+        cmocka_unit_test(test_misleading_names),
         cmocka_unit_test(test_folded_counts_samples_not_time),
         cmocka_unit_test(test_unequal_weights),
         cmocka_unit_test(test_folded_rounding),
