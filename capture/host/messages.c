@@ -4,14 +4,35 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "formats/base/printable.h"
+
+/* Prints nothing when memory runs out. */
+static void write_printable(FILE *out, bool lines, const char *fmt, va_list ap)
+{
+    struct buf clean = {0};
+    char *text;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        return;
+    if (lines)
+        printable_put_lines(&clean, text);
+    else
+        printable_put(&clean, text);
+    free(text);
+    if (!clean.bad)
+        fwrite(clean.data, 1, clean.len_bytes, out);
+    buf_deinit(&clean);
+}
 
 void messages_write(FILE *out, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    vfprintf(out, fmt, ap);
+    write_printable(out, true, fmt, ap);
     va_end(ap);
 }
 
@@ -21,9 +42,26 @@ void messages_line(FILE *out, const char *fmt, ...)
 
     fputs("pycap: ", out);
     va_start(ap, fmt);
-    vfprintf(out, fmt, ap);
+    write_printable(out, false, fmt, ap);
     va_end(ap);
     fputc('\n', out);
+}
+
+void messages_clear_line(FILE *out)
+{
+    fputs("\r\033[K", out);
+}
+
+struct messages_name messages_name(const char *comm)
+{
+    struct messages_name name = {""};
+    struct buf clean = {0};
+
+    printable_put(&clean, comm);
+    if (!clean.bad)
+        snprintf(name.text, sizeof name.text, "%s", buf_cstr(&clean));
+    buf_deinit(&clean);
+    return name;
 }
 
 /* By the rules of the nouns that are used: binary, process, sample. */

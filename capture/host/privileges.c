@@ -56,7 +56,7 @@ struct error *privileges_check(const struct host *h)
 {
     if (h->cap_bpf && h->cap_perfmon)
         return NULL;
-    return error_create(
+    return error_lines(
         ERROR_PERMISSION,
         "%s missing: %s. Run as root (sudo pycap ...), or give pycap the capabilities.\n"
         "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,"

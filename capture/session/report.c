@@ -38,7 +38,8 @@ void report_status(struct session *s, uint64_t time_ns)
 
     s->status_ns = time_ns;
     session_sum_losses(s);
-    messages_write(s->o->messages, "\r\033[K%.0f s  %s  %s  %" PRIu64 " lost  %s", (double)(time_ns - s->start_ns) / 1e9,
+    messages_clear_line(s->o->messages);
+    messages_write(s->o->messages, "%.0f s  %s  %s  %" PRIu64 " lost  %s", (double)(time_ns - s->start_ns) / 1e9,
                    messages_count(processes_counts(s->processes).python, "Python process").text,
                    messages_count(trace_builder_counts(s->builder).samples, "sample").text, session_lost_samples(s),
                    size_text(session_bytes(s), &size));

@@ -169,7 +169,7 @@ static struct error *loop(struct session *s)
             report_status(s, now);
     }
     if (terminal)
-        messages_write(o->messages, "\r\033[K");
+        messages_clear_line(o->messages);
     return NULL;
 }
 

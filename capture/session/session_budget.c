@@ -118,7 +118,9 @@ struct error *session_keep_budget(struct session *s, uint64_t time_ns)
     for (uint32_t i = 0; i < s->events.count; i++)
         TRY(change_event(s, i, time_ns, budget_reason_text(reason)));
     if (!s->o->quiet) {
-        messages_write(s->o->messages, "%spycap: ", isatty(fileno(s->o->messages)) ? "\r\033[K" : "");
+        if (isatty(fileno(s->o->messages)))
+            messages_clear_line(s->o->messages);
+        messages_write(s->o->messages, "pycap: ");
         session_print_rates(s, s->o->messages);
         messages_write(s->o->messages, " from here on: %s\n", budget_reason_text(reason));
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/printable.h"
+
 /* The one error that must not need memory. */
 static struct error no_memory = {.code = ERROR_NO_MEMORY, .os_errno = ENOMEM};
 
@@ -16,13 +18,28 @@ struct error *error_no_memory(void)
     return &no_memory;
 }
 
+/* Takes over `text` and returns it escaped; NULL when memory ran out. */
+static char *make_printable(char *text, bool lines)
+{
+    struct buf clean = {0};
+
+    if (lines)
+        printable_put_lines(&clean, text);
+    else
+        printable_put(&clean, text);
+    free(text);
+    text = clean.bad ? NULL : strdup(buf_cstr(&clean));
+    buf_deinit(&clean);
+    return text;
+}
+
 static struct error *create(enum error_code code, int os_errno, const char *path, bool has_offset, uint64_t offset,
                             const char *fmt, va_list ap)
 {
     struct error *err = calloc(1, sizeof *err);
     char *text = NULL;
 
-    if (!err || vasprintf(&text, fmt, ap) < 0) {
+    if (!err || vasprintf(&text, fmt, ap) < 0 || !(text = make_printable(text, false))) {
         free(err);
         return &no_memory;
     }
@@ -72,6 +89,22 @@ struct error *error_create(enum error_code code, const char *fmt, ...)
     return err;
 }
 
+struct error *error_lines(enum error_code code, const char *fmt, ...)
+{
+    struct error *err = calloc(1, sizeof *err);
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (!err || vasprintf(&err->message, fmt, ap) < 0 || !(err->message = make_printable(err->message, true))) {
+        free(err);
+        err = &no_memory;
+    } else {
+        err->code = code;
+    }
+    va_end(ap);
+    return err;
+}
+
 struct error *error_os(int os_errno, const char *fmt, ...)
 {
     va_list ap;
@@ -114,17 +147,21 @@ struct error *error_at(enum error_code code, const char *path, uint64_t offset, 
 
 const char *error_text(struct error *err)
 {
-    char *full = NULL;
+    char *full = NULL, *path;
     int n;
 
     if (err == &no_memory)
         return "out of memory";
     if (!err->path)
         return err->message;
+    path = strdup(err->path);
+    if (!path || !(path = make_printable(path, false)))
+        return err->message;
     if (err->has_offset)
-        n = asprintf(&full, "%s: offset %llu: %s", err->path, (unsigned long long)err->offset, err->message);
+        n = asprintf(&full, "%s: offset %llu: %s", path, (unsigned long long)err->offset, err->message);
     else
-        n = asprintf(&full, "%s: %s", err->path, err->message);
+        n = asprintf(&full, "%s: %s", path, err->message);
+    free(path);
     if (n < 0)
         return err->message;
     /* Fold place and text into the message, so that the error keeps owning it. */

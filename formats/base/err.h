@@ -31,13 +31,19 @@ struct error {
     int os_errno;    /* 0 where no system call was involved */
     bool has_offset;
     uint64_t offset; /* bytes from the start of `path` */
-    char *path;      /* NULL when it is not about a file */
+    char *path;      /* as it is, not escaped; NULL when it is not about a file */
     char *message;
 };
 
+/*
+ * Messages are printable: what a terminal would obey in the text or in `path`, which often come from other people's
+ * processes and files, is escaped (printable.h).
+ */
 #define ERR_PRINTF(f, a) __attribute__((format(printf, f, a), warn_unused_result))
 
 struct error *error_create(enum error_code code, const char *fmt, ...) ERR_PRINTF(2, 3);
+/* The same for a text of several lines, which must hold nothing from elsewhere. */
+struct error *error_lines(enum error_code code, const char *fmt, ...) ERR_PRINTF(2, 3);
 /* Appends strerror(os_errno). The code is ERROR_PERMISSION, _NO_MEMORY or _NOT_FOUND by errno, else ERROR_IO. */
 struct error *error_os(int os_errno, const char *fmt, ...) ERR_PRINTF(2, 3);
 /* The same about a file; `path` is copied. */

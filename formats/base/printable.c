@@ -6,14 +6,14 @@
 
 #include "formats/base/utf8.h"
 
-void printable_put(struct buf *out, const char *text)
+static void put(struct buf *out, const char *text, bool lines)
 {
     const uint8_t *s = (const uint8_t *)text;
 
     for (size_t len = strlen(text), n; len; s += n, len -= n) {
         uint32_t code;
         n = utf8_decode(s, len, &code);
-        if (n && !utf8_is_control(code)) {
+        if (n && (!utf8_is_control(code) || (lines && code == '\n'))) {
             buf_put(out, s, n);
             continue;
         }
@@ -21,6 +21,16 @@ void printable_put(struct buf *out, const char *text)
         for (size_t i = 0; i < n; i++)
             buf_printf(out, "\\x%02x", s[i]);
     }
+}
+
+void printable_put(struct buf *out, const char *text)
+{
+    put(out, text, false);
+}
+
+void printable_put_lines(struct buf *out, const char *text)
+{
+    put(out, text, true);
 }
 
 const char *printable_keep(struct intern *texts, const char *text)

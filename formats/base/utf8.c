@@ -50,5 +50,25 @@ bool utf8_is_cut(const uint8_t *s, size_t len)
 
 bool utf8_is_control(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
+    static const struct {
+        uint32_t first, last;
+    } controls[] = {
+        {0, 0x1f},
+        {0x7f, 0x9f},
+        {0xad, 0xad},         /* soft hyphen */
+        {0x61c, 0x61c},       /* Arabic letter mark */
+        {0x180e, 0x180e},     /* Mongolian vowel separator */
+        {0x200b, 0x200f},     /* zero width, joiners, marks of direction */
+        {0x2028, 0x202e},     /* ends of lines and paragraphs, overrides of direction */
+        {0x2060, 0x206f},     /* invisible operators, isolates of direction, deprecated controls */
+        {0xfeff, 0xfeff},     /* byte order mark */
+        {0xfff9, 0xfffb},     /* annotations */
+        {0xe0000, 0xe007f},   /* tags: invisible letters */
+    };
+
+    for (size_t i = 0; i < sizeof controls / sizeof *controls && c >= controls[i].first; i++) {
+        if (c <= controls[i].last)
+            return true;
+    }
+    return false;
 }

@@ -15,7 +15,11 @@ size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code);
 size_t utf8_encode(uint32_t code, uint8_t out[4]);
 /* Do the `len` > 0 bytes at `s` begin a sequence whose last bytes are missing? */
 bool utf8_is_cut(const uint8_t *s, size_t len);
-/* Could it end a line or control a terminal? C0, DEL, C1, and U+2028 and U+2029, which end lines in JavaScript. */
+/*
+ * Could it end a line, control a terminal, or change how the text around it looks? C0, DEL, C1; U+2028 and U+2029, which
+ * end lines in JavaScript; characters that turn the direction of text or are invisible: those of Unicode's category Cf
+ * that only mark or format text. No identifier of Python may hold one; the joiners of emoji in file names are among them.
+ */
 bool utf8_is_control(uint32_t code);
 
 #endif

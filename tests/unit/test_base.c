@@ -336,6 +336,10 @@ static void test_errors(void **state)
     assert_error(error_file(ENOSPC, "/a/b", "cannot write"), ERROR_IO, "/a/b: cannot write: No space left on device");
     assert_error(error_path(ERROR_FORMAT, "/a/b", "is %s", "odd"), ERROR_FORMAT, "/a/b: is odd");
     assert_error(error_at(ERROR_FORMAT, "f", 12, "odd"), ERROR_FORMAT, "f: offset 12: odd");
+    /* What comes from elsewhere does not control the terminal, nor begin a line of its own. */
+    assert_error(error_file(ENOENT, "a\x1b[31m", "not\n%s", "\xe2\x80\xae" "b"), ERROR_NOT_FOUND,
+                 "a\\x1b[31m: not\\x0a\\xe2\\x80\\xaeb: No such file or directory");
+    assert_error(error_lines(ERROR_USAGE, "one\n%s", "two\x1b"), ERROR_USAGE, "one\ntwo\\x1b");
     assert_error(error_no_memory(), ERROR_NO_MEMORY, "out of memory");
     assert_error(error_no_memory(), ERROR_NO_MEMORY, "out of memory");
     assert_error(passes_on(NULL), ERROR_LIMIT, "reached");
@@ -378,6 +382,9 @@ static void test_printable(void **state)
     (void)state;
     const char *kept = printable_keep(&texts, "a b\n\x1b[1m\x7f\xc2\x9b\xc3\xa9\x9b\xe2\x80\xa8\xf0\x9f\x90\x8d\xc3");
     assert_string_equal(kept, "a b\\x0a\\x1b[1m\\x7f\\xc2\\x9b\xc3\xa9\\x9b\\xe2\\x80\\xa8\xf0\x9f\x90\x8d\\xc3");
+    /* U+202E turns the direction, U+200B is invisible, U+E0041 is an invisible letter. */
+    assert_string_equal(printable_keep(&texts, "\xe2\x80\xae" "a\xe2\x80\x8b\xf3\xa0\x81\x81"),
+                        "\\xe2\\x80\\xaea\\xe2\\x80\\x8b\\xf3\\xa0\\x81\\x81");
     assert_string_equal(printable_keep(&texts, ""), "");
     assert_ptr_equal(printable_keep(&texts, ""), printable_keep(&texts, ""));
     intern_deinit(&texts);
@@ -404,6 +411,20 @@ static void test_utf8(void **state)
     static const char *const none[] = {"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xff"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_int_equal(utf8_decode((const uint8_t *)none[i], strlen(none[i]), &back), 0);
+}
+
+static void test_controls(void **state)
+{
+    static const uint32_t controls[] = {0, '\n', 0x1b, 0x1f, 0x7f, 0x80, 0x9b, 0x9f, 0xad, 0x61c, 0x200b, 0x200d, 0x200e, 0x200f,
+                                        0x2028, 0x2029, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff, 0xfff9, 0xe0041};
+    static const uint32_t others[] = {' ', '~', 0xa0, 0xac, 0xae, 0x61b, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070,
+                                      0xfe0f, 0xfffc, 0xfffd, 0x1f40d, 0xe0080, 0x10ffff};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+        assert_true(utf8_is_control(controls[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(utf8_is_control(others[i]));
 }
 
 static void test_hex(void **state)
@@ -440,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_sort_stable),
         cmocka_unit_test(test_printable),
         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_controls),
         cmocka_unit_test(test_hex),
     };
 

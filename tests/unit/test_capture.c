@@ -624,8 +624,12 @@ static void test_messages(void **state)
     assert_non_null(out);
     messages_line(out, "%s is gone", "it");
     messages_write(out, "%d of %d", 1, 2);
+    /* Names from elsewhere control no terminal and begin no line of their own. */
+    messages_line(out, " %s", "a\x1b]0;b\a\nc\xe2\x80\xae");
+    messages_write(out, "%s\n%s", "d\x1b[31m", messages_name("e\nf\x1b").text);
     fclose(out);
-    assert_string_equal(text, "pycap: it is gone\n1 of 2");
+    assert_string_equal(text, "pycap: it is gone\n1 of 2pycap:  a\\x1b]0;b\\x07\\x0ac\\xe2\\x80\\xae\n"
+                              "d\\x1b[31m\ne\\x0af\\x1b");
     free(text);
 }
 
