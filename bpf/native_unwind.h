@@ -136,6 +136,15 @@ WALK_INLINE int native_end(struct native_unwind *u, __u32 reason)
     return 1;
 }
 
+/*
+ * Whether user space can unwind further than this unwinder did: it knows the mappings as they were at the time of the
+ * sample, and can wait for a table.
+ */
+WALK_INLINE int native_needs_help(__u32 end)
+{
+    return end == LOSS_table_missing || end == LOSS_no_mapping || end == LOSS_no_module;
+}
+
 /* Reads a word, mostly of the stack. 0: it could be read. */
 WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
 {

@@ -53,7 +53,7 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->native_count = m->native_end = 0;
     m->thread_handle = m->interpreter = 0;
     m->interpreter_id = WIRE_INTERPRETER_ID_NONE;
-    m->task_len_bytes = 0;
+    m->task_len_bytes = m->stack_holes = 0;
     m->native_last_cfa = WIRE_CFA_NONE;
 
     /* The first sample after user space configured the process says which image was meant. */

@@ -100,16 +100,7 @@ __attribute__((noinline)) int unwind_native(void)
     return 0;
 }
 
-/*
- * Whether user space can unwind further than this unwinder did: it knows the mappings as they were at the time of the
- * sample, and can wait for a table.
- */
-static __always_inline int native_needs_help(__u32 end)
-{
-    return end == LOSS_table_missing || end == LOSS_no_mapping || end == LOSS_no_module;
-}
-
-/* Copies one page of the user stack. 1: there is no more. */
+/* Copies one page of the user stack, or leaves a hole where it cannot be read. 1: there is no more. */
 __attribute__((noinline)) int snapshot_step(void)
 {
     struct scratch *s = scratch_get();
@@ -121,18 +112,26 @@ __attribute__((noinline)) int snapshot_step(void)
         len = s->snapshot_left;
     WALK_BOUND(to, SAMPLE_BUFFER_MASK);
     WALK_BOUND(len, 2 * ARCH_PAGE_BYTES - 1);
-    if (len > ARCH_PAGE_BYTES || bpf_probe_read_user(s->message + to, len, (void *)s->snapshot_address))
+    if (len > ARCH_PAGE_BYTES)
         return 1;
+    int failed = bpf_probe_read_user(s->message + to, len, (void *)s->snapshot_address) != 0; /* then they are zeros */
+    if (failed)
+        s->sample.stack_holes |= 1u << (s->snapshot_pages & 31);
+    s->snapshot_pages++;
     s->snapshot_at += len;
     s->snapshot_address += len;
     s->snapshot_left -= len;
-    s->sample.stack_len_bytes += len;
+    if (!failed)
+        s->sample.stack_len_bytes = s->snapshot_at - s->snapshot_start;
     return 0;
 }
 
 /*
  * Appends the live part of the user stack to the message, at `at`, with the red zone if that can be read: OpenSSL's SHA-512
  * for AVX2 keeps its CFA in it.
+ *
+ * Not all of a stack can be read: a function with large variables that has just been called has touched few of their
+ * pages, sometimes not even the one that the stack pointer is in, and the kernel has not made them yet.
  */
 __attribute__((noinline)) int append_stack(__u32 at)
 {
@@ -149,11 +148,10 @@ __attribute__((noinline)) int append_stack(__u32 at)
         len += len ? ARCH_RED_ZONE_BYTES : 0;
     }
     if (!len || len > sample_native_stack_bytes) {
-        if (len)
+        /* Where the copy is only there to unwind, it is lost if the unwinder misses it. */
+        if (len && sample_every_stack)
             count_part_loss(s, LOSS_stack_cut);
         len = sample_native_stack_bytes;
-    } else {
-        s->sample.flags |= WIRE_STACK_WHOLE;
     }
     if (len > WIRE_STACK_MAX)
         len = WIRE_STACK_MAX;
@@ -165,19 +163,16 @@ __attribute__((noinline)) int append_stack(__u32 at)
         s->sample.stack_len_bytes = len;
         return 0;
     }
-    /* Some of it cannot be read: page by page, as far as possible. */
-    s->snapshot_at = to;
+    s->snapshot_start = s->snapshot_at = to;
     s->snapshot_address = sp;
     s->snapshot_left = len;
+    s->snapshot_pages = 0;
     for (int i = 0; i < WIRE_STACK_MAX / ARCH_PAGE_BYTES + 1; i++) {
         if (snapshot_step())
             break;
     }
-    if (s->sample.stack_len_bytes < len) {
-        s->sample.flags &= ~WIRE_STACK_WHOLE;
-        if (s->sample.stack_size)
-            count_part_loss(s, LOSS_stack_fault);
-    }
+    if (s->sample.stack_size && sample_every_stack)
+        count_part_loss(s, LOSS_stack_fault);
     return 0;
 }
 

@@ -193,9 +193,10 @@ struct scratch {
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
     struct code_key sent[SENT_CODES]; /* code objects that are in `codes` */
-    __u64 snapshot_at; /* where the next page of the user stack goes */
+    __u64 snapshot_start, snapshot_at; /* where the user stack goes in the message, and its next page */
     __u64 snapshot_address;
     __u64 snapshot_left;
+    __u32 snapshot_pages; /* that were tried */
     struct pt_regs regs;
     struct task_facts facts;
     /*

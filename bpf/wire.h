@@ -125,12 +125,11 @@ enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
     WIRE_STALE = 2,     /* the process has a newer image than its configuration */
     WIRE_REGISTERS_OK = 4,
-    WIRE_STACK_WHOLE = 8,    /* the snapshot reaches the stack's start */
-    WIRE_KERNEL_THREAD = 16, /* there is no user stack */
-    WIRE_STACK_BELOW = 32,   /* the stack bytes begin ARCH_RED_ZONE_BYTES below the stack pointer */
-    WIRE_GIL_KNOWN = 64,     /* the next bit says something */
-    WIRE_GIL = 128,          /* the thread held the GIL */
-    WIRE_UNCONFIGURED = 256, /* user space has not configured the process: it has no Python frames */
+    WIRE_KERNEL_THREAD = 8,  /* there is no user stack */
+    WIRE_STACK_BELOW = 16,   /* the stack bytes begin ARCH_RED_ZONE_BYTES below the stack pointer */
+    WIRE_GIL_KNOWN = 32,     /* the next bit says something */
+    WIRE_GIL = 64,           /* the thread held the GIL */
+    WIRE_UNCONFIGURED = 128, /* user space has not configured the process: it has no Python frames */
 };
 
 /* How the sampler unwinds native frames. */
@@ -162,7 +161,7 @@ struct wire_sample {
     PY_U64 thread_handle, interpreter;
     PY_U64 interpreter_id; /* WIRE_INTERPRETER_ID_NONE: not known */
     PY_U32 task_len_bytes;
-    PY_U32 reserved;
+    PY_U32 stack_holes; /* bit N: the Nth page that the stack bytes touch could not be read; its bytes are 0 */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -170,6 +169,20 @@ struct wire_sample {
 static inline PY_U64 wire_stack_below(const struct wire_sample *m)
 {
     return m->flags & WIRE_STACK_BELOW ? ARCH_RED_ZONE_BYTES : 0;
+}
+
+/* Where the stack bytes begin. */
+static inline PY_U64 wire_stack_address(const struct wire_sample *m)
+{
+    return m->registers[ARCH_SP] - wire_stack_below(m);
+}
+
+/* Whether `address`, at or above the first stack byte, lies in a page of the stack that could not be read. */
+static inline int wire_stack_is_hole(const struct wire_sample *m, PY_U64 address)
+{
+    PY_U64 page = address / ARCH_PAGE_BYTES - wire_stack_address(m) / ARCH_PAGE_BYTES;
+
+    return page < 32 && m->stack_holes >> page & 1;
 }
 
 /* A code object, in pieces of memory whose bytes come behind it, in order. */

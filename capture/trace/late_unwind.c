@@ -16,22 +16,43 @@ struct late_unwind {
     struct unwind_table view;
     /* of the sample that is being unwound */
     const struct process *process;
+    const struct wire_sample *sample;
     const uint8_t *stack;
-    uint64_t stack_address, stack_len_bytes;
-    uint64_t time_ns;
+    uint32_t missed; /* why the stack bytes did not have what was read last: a loss reason; 0: they had it, or it is no stack */
     struct error *err;
 };
 
-/* Reads from the copy of the stack. Code does not change, so it is read from the process, if that still runs. */
+/*
+ * Copies from the stack bytes. Stores in u->missed why they do not have all of it, if it belongs to the stack at all; the
+ * stack's upper end may not be known.
+ */
+static bool read_stack(struct late_unwind *u, void *out, uint32_t len_bytes, uint64_t address)
+{
+    const struct wire_sample *m = u->sample;
+    uint64_t start = wire_stack_address(m), at = address - start;
+
+    u->missed = 0;
+    if (address < start || at >= (m->stack_size ? m->stack_size + wire_stack_below(m) : m->stack_len_bytes))
+        return false;
+    if (wire_stack_is_hole(m, address) || wire_stack_is_hole(m, address + len_bytes - 1)) {
+        u->missed = LOSS_stack_fault;
+        return false;
+    }
+    if (at >= m->stack_len_bytes || len_bytes > m->stack_len_bytes - at) {
+        u->missed = LOSS_stack_cut;
+        return false;
+    }
+    memcpy(out, u->stack + at, len_bytes);
+    return true;
+}
+
+/* Code does not change, so it is read from the process, if that still runs. */
 static int read_memory(void *ctx, void *out, uint32_t len_bytes, uint64_t address)
 {
     struct late_unwind *u = ctx;
-    uint64_t at = address - u->stack_address;
 
-    if (address >= u->stack_address && at < u->stack_len_bytes && len_bytes <= u->stack_len_bytes - at) {
-        memcpy(out, u->stack + at, len_bytes);
+    if (read_stack(u, out, len_bytes, address))
         return 0;
-    }
     if (len_bytes > CODE_READ_MAX || !code_mappings_find(&u->process->mappings, address))
         return 1;
     return !target_read((pid_t)u->process->tgid, address, out, len_bytes);
@@ -51,7 +72,7 @@ static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, cons
         mapping->flags = NATIVE_NO_TABLE;
         return 0;
     }
-    u->err = tables_view(u->tables, (pid_t)u->process->tgid, m, u->time_ns, &u->view, &base, &reason);
+    u->err = tables_view(u->tables, (pid_t)u->process->tgid, m, u->sample->time_ns, &u->view, &base, &reason);
     if (u->err)
         return LOSS_table_missing;
     if (reason)
@@ -87,10 +108,9 @@ struct error *late_unwind_run(struct late_unwind *u, const struct process *p, co
                            const uint8_t *stack, struct late_unwind_result *out)
 {
     u->process = p;
+    u->sample = sample;
     u->stack = stack;
-    u->stack_address = sample->registers[ARCH_SP] - wire_stack_below(sample);
-    u->stack_len_bytes = sample->stack_len_bytes;
-    u->time_ns = sample->time_ns;
+    u->missed = 0;
     u->err = NULL;
     for (int i = 0; i < WIRE_REGISTERS; i++)
         u->native.registers[i] = sample->registers[i];
@@ -102,11 +122,9 @@ struct error *late_unwind_run(struct late_unwind *u, const struct process *p, co
     *out = (struct late_unwind_result){
         .frames = u->frames,
         .count = u->native.count,
-        .end = u->native.end,
+        /* The unwinder ends at the read that failed last. */
+        .end = u->native.end == LOSS_native_fault && u->missed ? u->missed : u->native.end,
         .last_cfa = u->native.last_cfa,
     };
-    /* The stack is longer than what was copied of it. */
-    if (out->end == LOSS_native_fault && sample->stack_size + wire_stack_below(sample) > sample->stack_len_bytes)
-        out->end = sample->flags & WIRE_STACK_WHOLE ? LOSS_stack_fault : LOSS_stack_cut;
     return u->err;
 }

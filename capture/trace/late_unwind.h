@@ -29,8 +29,8 @@ struct late_unwind_result {
     uint64_t last_cfa;
 };
 /*
- * Unwinds one sample. `stack` holds the sample->stack_len_bytes bytes that begin at its stack pointer. A stack that
- * ends early is no error: out->end names the reason.
+ * Unwinds one sample. `stack` holds its sample->stack_len_bytes bytes of the stack, which may have holes, and may be none
+ * at all. A stack that ends early is no error: out->end names the reason.
  */
 struct error *late_unwind_run(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
                            const uint8_t *stack, struct late_unwind_result *out);

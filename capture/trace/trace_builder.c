@@ -316,7 +316,9 @@ static struct error *complete_native(struct trace_builder *b, const struct proce
 {
     struct late_unwind_result *native = &s->native;
 
-    if (b->o.late_unwind && s->m->stack_len_bytes && native->end != LOSS_complete)
+    /* It brings its stack, or what could be read of that, which may be nothing. */
+    bool helped = s->m->stack_len_bytes || native_needs_help(native->end);
+    if (b->o.late_unwind && helped && native->end != LOSS_complete)
         TRY(late_unwind_run(b->o.late_unwind, p, s->m, s->stack, native));
     if (native->end > LOSS_complete)
         b->losses[native->end]++;
@@ -324,6 +326,16 @@ static struct error *complete_native(struct trace_builder *b, const struct proce
     if (python_end == LOSS_not_yet_known && !native->end && b->o.late_unwind)
         native->end = LOSS_not_yet_known;
     return NULL;
+}
+
+/* The stack bytes up to the first page that could not be read: a SNAPSHOT has no holes. */
+static uint32_t snapshot_bytes(const struct wire_sample *m)
+{
+    if (!m->stack_holes)
+        return m->stack_len_bytes;
+    uint64_t first_page = wire_stack_address(m) / ARCH_PAGE_BYTES, hole = first_page + (uint32_t)__builtin_ctz(m->stack_holes);
+
+    return hole > first_page ? (uint32_t)(hole * ARCH_PAGE_BYTES - wire_stack_address(m)) : 0;
 }
 
 static void put_snapshot(struct trace_builder *b, const struct process_note *n, const struct parts *s,
@@ -335,10 +347,10 @@ static void put_snapshot(struct trace_builder *b, const struct process_note *n, 
     memcpy(registers, m->registers, sizeof registers);
     struct trace_snapshot snapshot = {
         .process = n->record.id,
-        .stack_address = m->registers[ARCH_SP] - wire_stack_below(m),
+        .stack_address = wire_stack_address(m),
         .stack_size = m->stack_size ? m->stack_size + wire_stack_below(m) : 0,
         .registers = {registers, WIRE_REGISTERS},
-        .stack = {s->stack, m->stack_len_bytes},
+        .stack = {s->stack, snapshot_bytes(m)},
     };
     trace_writer_put(b->o.writer, TRACE_snapshot, &snapshot);
     tuple->snapshot = snapshot.id;
@@ -381,7 +393,7 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     }
     TRY(stacks_python(b, n, frame_count, &tuple.python_stack));
     TRY(stacks_native(b, n, s->native.frames, s->native.count, &tuple.native_stack));
-    bool snapshot = m->stack_len_bytes && b->o.snapshots;
+    bool snapshot = b->o.snapshots && snapshot_bytes(m);
     if (snapshot)
         put_snapshot(b, n, s, &tuple);
     tuple.join = join_of(b, s, run_count, by_count, snapshot);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unwinds this program's own stack from a copy: whole, with pages that could not be read, cut, and of nothing at all. */
+#include "tests/unit/test.h"
+
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "capture/trace/late_unwind.h"
+
+enum {
+    ROWS_MAX = 1 << 19,
+    INDEX_MAX = 1 << 17,
+    WIDE_MAX = 1 << 14,
+    MODULES_MAX = 64,
+    WIDE_BYTES = 10 * ARCH_PAGE_BYTES, /* of a function's variables */
+    COPY_BYTES = 24 * ARCH_PAGE_BYTES,
+};
+
+/* A thread's registers, and its stack above them. */
+struct taken {
+    struct wire_sample sample;
+    uint64_t wide_start; /* address of variables that nothing has to be read from */
+    uint8_t stack[COPY_BYTES];
+};
+
+struct fixture {
+    struct modules *modules;
+    struct processes *processes;
+    struct process *process;
+    struct tables_memory memory;
+    struct tables *tables;
+    struct late_unwind *unwind;
+    struct taken taken;
+};
+
+static uint64_t stack_start; /* where the kernel put the arguments */
+
+/* In DWARF's order. */
+static void take_registers(struct wire_sample *m, const greg_t *r)
+{
+    const uint64_t values[WIRE_REGISTERS] = {
+        (uint64_t)r[REG_RAX], (uint64_t)r[REG_RDX], (uint64_t)r[REG_RCX], (uint64_t)r[REG_RBX], (uint64_t)r[REG_RSI],
+        (uint64_t)r[REG_RDI], (uint64_t)r[REG_RBP], (uint64_t)r[REG_RSP], (uint64_t)r[REG_R8],  (uint64_t)r[REG_R9],
+        (uint64_t)r[REG_R10], (uint64_t)r[REG_R11], (uint64_t)r[REG_R12], (uint64_t)r[REG_R13], (uint64_t)r[REG_R14],
+        (uint64_t)r[REG_R15], (uint64_t)r[REG_RIP]};
+
+    memcpy(m->registers, values, sizeof values);
+}
+
+/* AddressSanitizer keeps zones of a stack from being read, and knows memcpy(). */
+__attribute__((noinline, no_sanitize_address)) static void copy_words(uint8_t *to, uint64_t from, uint64_t len_bytes)
+{
+    for (uint64_t i = 0; i < len_bytes; i += sizeof(uint64_t))
+        *(volatile uint64_t *)(to + i) = *(const volatile uint64_t *)(uintptr_t)(from + i);
+}
+
+/* Has large variables, as Python's function that looks for the main script. */
+__attribute__((noinline)) static void take(struct taken *t)
+{
+    volatile char wide[WIDE_BYTES];
+    ucontext_t context;
+
+    wide[0] = wide[WIDE_BYTES - 1] = 1;
+    assert_int_equal(getcontext(&context), 0);
+    take_registers(&t->sample, context.uc_mcontext.gregs);
+    uint64_t sp = t->sample.registers[ARCH_SP];
+    t->sample.tgid = (uint32_t)getpid();
+    t->sample.stack_size = stack_start - sp;
+    assert_in_range(t->sample.stack_size, WIDE_BYTES, sizeof t->stack);
+    t->sample.stack_len_bytes = (uint32_t)t->sample.stack_size;
+    t->wide_start = (uint64_t)(uintptr_t)wide;
+    copy_words(t->stack, sp, t->sample.stack_len_bytes);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct processes_options options = {0};
+
+    assert_non_null(f);
+    OK(modules_create(&f->modules));
+    OK(processes_create(&options, f->modules, &f->processes));
+    OK(processes_read(f->processes, (uint32_t)getpid(), true, 0, &f->process));
+    assert_non_null(f->process);
+    f->memory = (struct tables_memory){
+        .rows = calloc(ROWS_MAX, sizeof *f->memory.rows),
+        .index = calloc(INDEX_MAX, sizeof *f->memory.index),
+        .wide = calloc(WIDE_MAX, sizeof *f->memory.wide),
+        .modules = calloc(MODULES_MAX, sizeof *f->memory.modules),
+        .row_count = ROWS_MAX,
+        .index_count = INDEX_MAX,
+        .wide_count = WIDE_MAX,
+        .module_count = MODULES_MAX,
+    };
+    assert_true(f->memory.rows && f->memory.index && f->memory.wide && f->memory.modules);
+    OK(tables_create(&f->memory, &f->tables));
+    OK(late_unwind_create(f->tables, &f->unwind));
+    take(&f->taken);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    late_unwind_destroy(f->unwind);
+    tables_destroy(f->tables);
+    processes_destroy(f->processes);
+    modules_destroy(f->modules);
+    free(f->memory.rows);
+    free(f->memory.index);
+    free(f->memory.wide);
+    free(f->memory.modules);
+    free(f);
+    return 0;
+}
+
+static struct late_unwind_result run(struct fixture *f)
+{
+    struct late_unwind_result out;
+
+    OK(late_unwind_run(f->unwind, f->process, &f->taken.sample, f->taken.stack, &out));
+    return out;
+}
+
+/* As if a page of the copy could not have been read. */
+static void make_hole(struct taken *t, uint64_t address)
+{
+    uint64_t sp = t->sample.registers[ARCH_SP], page = address / ARCH_PAGE_BYTES - sp / ARCH_PAGE_BYTES;
+    uint64_t from = page ? page * ARCH_PAGE_BYTES - sp % ARCH_PAGE_BYTES : 0;
+    uint64_t to = (page + 1) * ARCH_PAGE_BYTES - sp % ARCH_PAGE_BYTES;
+
+    assert_true(to <= t->sample.stack_len_bytes);
+    t->sample.stack_holes |= 1u << page;
+    memset(t->stack + from, 0, to - from);
+}
+
+/* Pages of variables that nobody has touched yet, up to that of the stack pointer, are not needed. */
+static void test_holes(void **state)
+{
+    struct fixture *f = *state;
+    struct native_frame whole[WIRE_NATIVE_MAX];
+    struct late_unwind_result out = run(f);
+
+    assert_true(out.count > 3);
+    assert_int_equal(out.end, LOSS_complete);
+    uint32_t count = out.count;
+    memcpy(whole, out.frames, count * sizeof *whole);
+    for (uint64_t at = f->taken.sample.registers[ARCH_SP]; at < f->taken.wide_start + WIDE_BYTES - ARCH_PAGE_BYTES;
+         at += ARCH_PAGE_BYTES)
+        make_hole(&f->taken, at);
+    assert_true(f->taken.sample.stack_holes > 1);
+    out = run(f);
+    assert_int_equal(out.end, LOSS_complete);
+    assert_int_equal(out.count, count);
+    assert_memory_equal(out.frames, whole, count * sizeof *whole);
+}
+
+/* A page with a return address is needed: the zeros that stand in its place are not taken for the end of the stack. */
+static void test_hole_that_matters(void **state)
+{
+    struct fixture *f = *state;
+
+    make_hole(&f->taken, f->taken.wide_start + WIDE_BYTES);
+    struct late_unwind_result out = run(f);
+    assert_int_equal(out.end, LOSS_stack_fault);
+    assert_int_equal(out.count, 1);
+}
+
+/* The stack goes on behind the copy. */
+static void test_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    f->taken.sample.stack_len_bytes = WIDE_BYTES / 2;
+    struct late_unwind_result out = run(f);
+    assert_int_equal(out.end, LOSS_stack_cut);
+    assert_int_equal(out.count, 1);
+}
+
+/* No page could be read: the function that ran is known all the same, and it is told what failed. */
+static void test_nothing_copied(void **state)
+{
+    struct fixture *f = *state;
+
+    f->taken.sample.stack_len_bytes = 0;
+    f->taken.sample.stack_holes = UINT32_MAX;
+    struct late_unwind_result out = run(f);
+    assert_int_equal(out.end, LOSS_stack_fault);
+    assert_int_equal(out.count, 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_holes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hole_that_matters, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_copied, set_up, tear_down),
+    };
+
+    (void)argc;
+    stack_start = (uint64_t)(uintptr_t)argv;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
