@@ -222,7 +222,7 @@ struct error *perf_map_file_write(struct perf_map_file *m, const struct process 
     struct stat st;
 
     *cut = false;
-    if (m->epoch != epoch || !m->known)
+    if (!m->known)
         return NULL;
     int fd = p->ended_ns ? -1 : open_own(p);
     if (fd < 0)
@@ -235,7 +235,7 @@ struct error *perf_map_file_write(struct perf_map_file *m, const struct process 
         st = (struct stat){.st_uid = UINT32_MAX};
     if (st.st_size > 0 && is_its_own(m, p, &st) &&
         ((uint64_t)st.st_size != m->written_size || timespec_ns(st.st_mtim) != m->written_mtime_ns)) {
-        err = put_text(w, m->module, fd, (uint64_t)st.st_size, time_ns, cut);
+        err = put_text(w, perf_map_file_module(m, p, w, epoch), fd, (uint64_t)st.st_size, time_ns, cut);
         m->written_size = (uint64_t)st.st_size;
         m->written_mtime_ns = timespec_ns(st.st_mtim);
     }

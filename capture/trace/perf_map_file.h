@@ -43,8 +43,8 @@ uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, 
 /* Opens the file and keeps it open, if samples fell into the process's generated code. Rate-limited by try_ns. */
 void perf_map_file_hold(struct perf_map_file *m, const struct process *p);
 /*
- * Writes the process's symbols into the trace, if samples fell into its generated code in this epoch, and if the file
- * exists, can be trusted and has changed since it was last written. Sets `*cut` when the file was longer than
+ * Writes the process's symbols into the trace, if the file exists, can be trusted and has changed since it was last
+ * written. Call where samples fell into its generated code. Sets `*cut` when the file was longer than
  * PERF_MAP_MAX_BYTES. A missing file is no error.
  */
 struct error *perf_map_file_write(struct perf_map_file *m, const struct process *p, struct processes *all,

@@ -76,15 +76,6 @@ static void put_clock(struct trace_builder *b)
     trace_writer_put(b->o.writer, TRACE_clock, &c);
 }
 
-static struct error *put_perf_map(struct trace_builder *b, struct process_note *n, uint64_t time_ns)
-{
-    bool cut, full = trace_writer_full(b->o.writer);
-
-    TRY(perf_map_file_write(&n->perf_map, n->process, b->o.processes, b->o.writer, b->epoch, time_ns, &cut));
-    b->losses[LOSS_perf_map_cut] += cut || trace_writer_full(b->o.writer) != full;
-    return NULL;
-}
-
 void trace_builder_hold_perf_maps(struct trace_builder *b)
 {
     for (size_t i = 0; i < b->notes.processes.count; i++) {
@@ -92,15 +83,6 @@ void trace_builder_hold_perf_maps(struct trace_builder *b)
         if (n)
             perf_map_file_hold(&n->perf_map, n->process);
     }
-}
-
-struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns)
-{
-    for (size_t i = 0; i < b->notes.processes.count; i++) {
-        if (b->notes.processes.data[i])
-            TRY(put_perf_map(b, b->notes.processes.data[i], time_ns));
-    }
-    return NULL;
 }
 
 void trace_builder_meta(struct trace_builder *b, const char *key, const char *value)
@@ -126,16 +108,12 @@ static void define_event(struct trace_builder *b, uint32_t i)
     b->events[i].trace_id = event.id;
 }
 
-struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns)
+/* Writes the records that begin an epoch. */
+static void begin_epoch(struct trace_builder *b)
 {
     struct trace_writer *w = b->o.writer;
     const struct host *h = b->o.host;
 
-    if (b->begun) {
-        TRY(trace_builder_perf_maps(b, time_ns));
-        put_clock(b);
-        trace_writer_new_epoch(w, time_ns);
-    }
     b->begun = true;
     b->epoch++;
     map_clear(&b->kernel_frames);
@@ -158,6 +136,48 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
         trace_builder_meta(b, b->o.settings->list.data[i].key, b->o.settings->list.data[i].value);
     for (uint32_t i = 0; i < b->o.events.count; i++)
         define_event(b, i);
+}
+
+static void next_epoch(struct trace_builder *b, uint64_t time_ns)
+{
+    put_clock(b);
+    trace_writer_new_epoch(b->o.writer, time_ns);
+    begin_epoch(b);
+}
+
+/* Writes a perf map, in a new epoch where this one may have no room for it: there may be very many. */
+static struct error *put_perf_map(struct trace_builder *b, struct process_note *n, uint64_t time_ns)
+{
+    struct trace_writer *w = b->o.writer;
+    bool cut, full = trace_writer_full(w);
+
+    if (trace_writer_epoch_room(w) < PERF_MAP_MAX_BYTES && trace_writer_epoch_fits(w))
+        next_epoch(b, time_ns);
+    TRY(perf_map_file_write(&n->perf_map, n->process, b->o.processes, w, b->epoch, time_ns, &cut));
+    b->losses[LOSS_perf_map_cut] += cut || trace_writer_full(w) != full;
+    return NULL;
+}
+
+struct error *trace_builder_perf_maps(struct trace_builder *b, uint64_t time_ns)
+{
+    uint64_t epoch = b->epoch;
+
+    for (size_t i = 0; i < b->notes.processes.count; i++) {
+        struct process_note *n = b->notes.processes.data[i];
+        if (n && n->perf_map.epoch == epoch)
+            TRY(put_perf_map(b, n, time_ns));
+    }
+    return NULL;
+}
+
+struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns)
+{
+    if (!b->begun) {
+        begin_epoch(b);
+        return NULL;
+    }
+    TRY(trace_builder_perf_maps(b, time_ns));
+    next_epoch(b, time_ns);
     return NULL;
 }
 
@@ -179,10 +199,11 @@ static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
     struct process_note *n = trace_notes_find(&b->notes, p);
 
     if (n && n->record.epoch == b->epoch) {
-        /* An error here (out of memory) costs only names of generated code; it will be reported elsewhere. */
-        error_destroy(put_perf_map(b, n, time_ns));
         struct trace_process_exit record = {.process = n->record.id, .time_ns = time_ns};
         trace_writer_put(b->o.writer, TRACE_process_exit, &record);
+        /* An error here (out of memory) costs only names of generated code; it will be reported elsewhere. */
+        if (n->perf_map.epoch == b->epoch)
+            error_destroy(put_perf_map(b, n, time_ns));
     }
     trace_refusals_end(b, p, time_ns);
     trace_notes_forget(&b->notes, p);
@@ -451,6 +472,8 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
         return error_no_memory();
     if (trace_writer_full(w))
         b->events[m->event].file_full++;
+    else if (trace_writer_epoch_full(w))
+        b->events[m->event].epoch_full++;
     else
         count_sample(b, n, m);
     return NULL;

@@ -18,9 +18,16 @@ void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, u
 {
     losses[LOSS_process_gone] += b->events[event].process_gone;
     losses[LOSS_file_full] += b->events[event].file_full;
+    losses[LOSS_epoch_full] += b->events[event].epoch_full;
 }
 
-/* Writes the losses since `*written`. False when the file has no room; the file's last records will have them then. */
+/* Whether a record that was just put was left out. */
+static bool was_left_out(const struct trace_builder *b)
+{
+    return trace_writer_full(b->o.writer) || trace_writer_epoch_full(b->o.writer);
+}
+
+/* Writes the losses since `*written`. False when there is no room; the file's last records will have them then. */
 static bool put_loss(struct trace_builder *b, uint64_t time_ns, uint32_t event, uint32_t reason, uint64_t count,
                      uint64_t *written)
 {
@@ -34,7 +41,7 @@ static bool put_loss(struct trace_builder *b, uint64_t time_ns, uint32_t event, 
         .event = event,
     };
     trace_writer_put(b->o.writer, TRACE_loss, &record);
-    if (trace_writer_full(b->o.writer))
+    if (was_left_out(b))
         return false;
     *written = count;
     return true;
@@ -76,7 +83,7 @@ static void put_refusals(struct trace_builder *b, struct process_note *n, const 
             .count = counts[i],
         };
         trace_writer_put(b->o.writer, TRACE_loss, &record);
-        if (!trace_writer_full(b->o.writer))
+        if (!was_left_out(b))
             b->written[reason] += counts[i];
     }
 }

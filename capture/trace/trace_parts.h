@@ -20,7 +20,7 @@ struct trace_builder {
     struct builder_event {
         uint32_t trace_id; /* in this epoch */
         uint64_t period;   /* as last written to the trace: the weight of samples that carry none */
-        uint64_t process_gone, file_full; /* samples not written, by reason; the other losses are in `losses` */
+        uint64_t process_gone, file_full, epoch_full; /* samples not written, by reason; the other losses are in `losses` */
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX];
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */

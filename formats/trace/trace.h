@@ -160,8 +160,9 @@ enum {
 
 struct trace_writer;
 struct trace_writer_options {
-    uint64_t epoch_max_bytes; /* uncompressed; at this size a new epoch is due; 0: 64 MiB */
-    uint64_t epoch_max_ns;    /* at this age a new epoch is due; 0: one minute */
+    /* When a new epoch is due, see trace_writer_epoch_due(). */
+    uint64_t epoch_max_bytes; /* uncompressed; 0: 64 MiB */
+    uint64_t epoch_min_ns, epoch_max_ns; /* 0: one minute, and ten */
     uint32_t block_max_bytes; /* uncompressed; 0: 1 MiB */
     int zstd_level;           /* 0: 1 */
     uint64_t max_bytes;       /* of the file without its last records, see trace_writer_full(); 0: no limit */
@@ -184,6 +185,8 @@ void trace_writer_destroy(struct trace_writer *w);
  */
 bool trace_writer_full(const struct trace_writer *w);
 void trace_writer_closing(struct trace_writer *w);
+/* The same for the epoch, whose size the format limits. Then a new epoch is due, with which writing goes on. */
+bool trace_writer_epoch_full(const struct trace_writer *w);
 /* Number of samples in the blocks that were written to the file. */
 uint64_t trace_writer_written_count(const struct trace_writer *w);
 
@@ -211,8 +214,14 @@ void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct tr
 /* Writes the buffered records and samples as a block, if there are any. */
 void trace_writer_flush(struct trace_writer *w);
 
-/* True when the epoch has reached its limit of time or size. `time_ns`: now. */
+/*
+ * True when a new epoch should begin. `time_ns`: now. An epoch defines anew what its samples refer to, so one that ended
+ * by the clock alone would hold little else where samples are few. It ends when it is epoch_min_ns old and its samples
+ * take as many bytes as everything else in it; in any case at epoch_max_ns or epoch_max_bytes, and when it is full.
+ */
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns);
+/* Uncompressed bytes that the epoch still has room for until a new one is due. */
+uint64_t trace_writer_epoch_room(const struct trace_writer *w);
 /* False when max_bytes may not leave room for the first records of another epoch. Then a new epoch is never due. */
 bool trace_writer_epoch_fits(const struct trace_writer *w);
 /* Ends the epoch and begins the next one. All ids become invalid; the caller defines again what it refers to. */

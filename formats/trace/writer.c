@@ -30,7 +30,7 @@ enum {
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,
 };
-static const uint64_t default_epoch_ns = 60 * NS_PER_S;
+static const uint64_t default_epoch_min_ns = 60 * NS_PER_S, default_epoch_max_ns = 600 * NS_PER_S;
 
 /* ---- records ---- */
 
@@ -82,7 +82,7 @@ void trace_writer_put(struct trace_writer *w, enum trace_type number, void *reco
 {
     const struct trace_record_type *type = trace_record_type(number);
 
-    if (w->failed || w->full)
+    if (writer_is_shut(w))
         return;
     if (!type || number == TRACE_epoch) {
         writer_fail(w, error_path(ERROR_USAGE, w->path, "records of type %d are not for callers to write", number));
@@ -96,7 +96,7 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
     const struct trace_record_type *type = trace_record_type(number);
     bool added = false;
 
-    if (w->failed || w->full)
+    if (writer_is_shut(w))
         return 0;
     if (!type || !type->field_count || type->fields[0].type != TRACE_F_DEF) {
         writer_fail(w, error_path(ERROR_USAGE, w->path, "records of type %d define no id", number));
@@ -110,7 +110,8 @@ uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, voi
         return 0;
     }
     /* A record that does not fit must not be interned: it would count as written. */
-    if (w->options.max_bytes && intern_find(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes) == INTERN_NONE &&
+    if (writer_may_refuse(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT) &&
+        intern_find(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes) == INTERN_NONE &&
         !writer_make_room(w, w->scratch.len_bytes + RECORD_HEAD_LIMIT))
         return 0;
     uint32_t index = intern_id(&w->interned, w->scratch.data, (uint32_t)w->scratch.len_bytes, &added);
@@ -160,7 +161,7 @@ static uint32_t add_stacks(struct trace_writer *w, uint32_t parent, const uint32
         w->frames.data[i] = frames[i];
     struct trace_stack record = {.parent = parent, .frames = {w->frames.data, count}};
     put(w, trace_record_type(TRACE_stack), &record);
-    if (w->failed || w->full)
+    if (writer_is_shut(w))
         return 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t id = record.first_id + i;
@@ -177,7 +178,7 @@ uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint
 {
     uint32_t stack = 0, known = 0;
 
-    if (w->failed || w->full)
+    if (writer_is_shut(w))
         return 0;
     for (; known < count; known++) {
         const uint64_t *id = map_get(&w->stacks, stack_key(stack, frames[known]));
@@ -205,7 +206,7 @@ void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct tr
 {
     struct trace_fault fault;
 
-    if (w->failed || w->full)
+    if (writer_is_shut(w))
         return;
     if (!event || event > w->ids.count[TRACE_KIND_event]) {
         writer_fail(w, error_path(ERROR_USAGE, w->path, "not written: sample: event %u is not defined", event));
@@ -248,7 +249,8 @@ static void begin_epoch(struct trace_writer *w, uint64_t time_ns)
     VEC_DEINIT(&w->interned_ids);
     map_deinit(&w->stacks);
     w->epoch_time_ns = time_ns;
-    w->epoch_raw_bytes = 0;
+    w->epoch_raw_bytes = w->epoch_sample_bytes = 0;
+    w->epoch_full = false;
     w->sequence = 0;
     put(w, trace_record_type(TRACE_epoch), &record);
 }
@@ -260,10 +262,20 @@ bool trace_writer_epoch_fits(const struct trace_writer *w)
 
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
 {
+    uint64_t age_ns = time_ns > w->epoch_time_ns ? time_ns - w->epoch_time_ns : 0;
+    uint64_t samples = w->epoch_sample_bytes + w->batches_bytes;
+
     if (!trace_writer_epoch_fits(w))
         return false;
-    return w->epoch_raw_bytes + writer_pending_bytes(w) >= w->options.epoch_max_bytes ||
-           (time_ns > w->epoch_time_ns && time_ns - w->epoch_time_ns >= w->options.epoch_max_ns);
+    return w->epoch_full || !trace_writer_epoch_room(w) || age_ns >= w->options.epoch_max_ns ||
+           (age_ns >= w->options.epoch_min_ns && 2 * samples >= w->epoch_raw_bytes + writer_pending_bytes(w));
+}
+
+uint64_t trace_writer_epoch_room(const struct trace_writer *w)
+{
+    uint64_t used = w->epoch_raw_bytes + writer_pending_bytes(w);
+
+    return used < w->options.epoch_max_bytes ? w->options.epoch_max_bytes - used : 0;
 }
 
 void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns)
@@ -306,8 +318,10 @@ struct error *trace_writer_create(int fd, const char *path, const struct trace_w
         o->epoch_max_bytes = DEFAULT_EPOCH_BYTES;
     if (o->epoch_max_bytes > TRACE_EPOCH_LIMIT_BYTES / 2)
         o->epoch_max_bytes = TRACE_EPOCH_LIMIT_BYTES / 2;
+    if (!o->epoch_min_ns)
+        o->epoch_min_ns = default_epoch_min_ns;
     if (!o->epoch_max_ns)
-        o->epoch_max_ns = default_epoch_ns;
+        o->epoch_max_ns = default_epoch_max_ns;
     if (!o->block_max_bytes)
         o->block_max_bytes = DEFAULT_BLOCK_BYTES;
     if (o->block_max_bytes > TRACE_BLOCK_LIMIT_BYTES)
@@ -358,8 +372,14 @@ bool trace_writer_full(const struct trace_writer *w)
 
 void trace_writer_closing(struct trace_writer *w)
 {
-    w->full = false;
+    w->full = w->epoch_full = false;
     w->options.max_bytes = 0;
+    w->closing = true;
+}
+
+bool trace_writer_epoch_full(const struct trace_writer *w)
+{
+    return w->epoch_full;
 }
 
 uint64_t trace_writer_written_count(const struct trace_writer *w)

@@ -17,6 +17,8 @@
 
 #include "formats/trace/block.h"
 
+enum { EPOCH_TAIL_BYTES = 16 << 20 };
+
 void writer_fail(struct trace_writer *w, struct error *err)
 {
     if (w->failed) {
@@ -102,6 +104,8 @@ void writer_append(struct trace_writer *w, enum trace_type type, const uint8_t *
     buf_put_uleb(&w->block, type);
     buf_put_uleb(&w->block, len_bytes);
     buf_put(&w->block, payload, len_bytes);
+    if (type == TRACE_samples)
+        w->epoch_sample_bytes += len_bytes;
 }
 
 static void append_batches(struct trace_writer *w)
@@ -156,6 +160,19 @@ static bool fits(struct trace_writer *w, size_t len_bytes)
     return !w->full;
 }
 
+/* The epoch's last bytes are kept for the last records of the trace, which trace_writer_closing() announces. */
+static bool fits_epoch(const struct trace_writer *w, size_t len_bytes)
+{
+    size_t most = w->closing ? TRACE_EPOCH_LIMIT_BYTES : TRACE_EPOCH_LIMIT_BYTES - EPOCH_TAIL_BYTES;
+
+    return w->epoch_raw_bytes + writer_pending_bytes(w) + len_bytes <= most;
+}
+
+bool writer_may_refuse(const struct trace_writer *w, size_t len_bytes)
+{
+    return w->options.max_bytes || !fits_epoch(w, len_bytes);
+}
+
 bool writer_make_room(struct trace_writer *w, size_t len_bytes)
 {
     if (w->finished) {
@@ -166,8 +183,13 @@ bool writer_make_room(struct trace_writer *w, size_t len_bytes)
         writer_fail(w, error_path(ERROR_LIMIT, w->path, "a record of %zu bytes is longer than a block may be", len_bytes));
         return false;
     }
-    if (w->epoch_raw_bytes + writer_pending_bytes(w) + len_bytes > TRACE_EPOCH_LIMIT_BYTES) {
-        writer_fail(w, error_path(ERROR_LIMIT, w->path, "an epoch is longer than %d bytes", TRACE_EPOCH_LIMIT_BYTES));
+    if (!fits_epoch(w, len_bytes)) {
+        if (w->closing)
+            writer_fail(w, error_path(ERROR_LIMIT, w->path, "an epoch is longer than %d bytes", TRACE_EPOCH_LIMIT_BYTES));
+        else if (trace_writer_epoch_fits(w))
+            w->epoch_full = true;
+        else
+            w->full = true; /* there will be no other epoch */
         return false;
     }
     if (writer_pending_bytes(w) && writer_pending_bytes(w) + len_bytes > w->options.block_max_bytes)

@@ -30,7 +30,7 @@ struct trace_writer {
     struct trace_writer_options options;
 
     struct error *error; /* until trace_writer_error() returns it */
-    bool failed, finished, full;
+    bool failed, finished, full, epoch_full, closing;
 
     struct trace_ids ids;
     struct intern interned; /* keys: type and payload of interned records */
@@ -48,6 +48,7 @@ struct trace_writer {
     ZSTD_CCtx *zstd;
 
     uint64_t epoch, epoch_time_ns, epoch_raw_bytes;
+    uint64_t epoch_sample_bytes; /* of the epoch's records, those that are samples */
     uint32_t sequence;
     uint64_t written_bytes, written_count, sample_count;
 };
@@ -64,10 +65,17 @@ size_t writer_pending_bytes(const struct trace_writer *w);
 void writer_append(struct trace_writer *w, enum trace_type type, const uint8_t *payload, size_t len_bytes);
 /* Writes the block with these flags. Without flags an empty block is not written. */
 void writer_flush(struct trace_writer *w, uint8_t flags);
+/* Whether a record of this length might not fit into the file or the epoch. */
+bool writer_may_refuse(const struct trace_writer *w, size_t len_bytes);
 /*
  * Makes room in the block for `len_bytes` more, and writes the block first if it would get too long. False after an
- * error, or when they do not fit into the file (then w->full is set).
+ * error, or when they do not fit into the file (then w->full is set) or the epoch (w->epoch_full).
  */
 bool writer_make_room(struct trace_writer *w, size_t len_bytes);
+/* Whether nothing more is taken, at least for now: after an error, or when the file or the epoch is full. */
+static inline bool writer_is_shut(const struct trace_writer *w)
+{
+    return w->failed || w->full || w->epoch_full;
+}
 
 #endif

@@ -228,7 +228,7 @@ static void test_sample_size(void **state)
 
 static void test_epoch_due(void **state)
 {
-    struct trace_writer_options options = {.epoch_max_bytes = 1000, .epoch_max_ns = 500};
+    struct trace_writer_options options = {.epoch_max_bytes = 1000, .epoch_min_ns = 400, .epoch_max_ns = 500};
     struct trace_writer *w;
     int fd = memory_file();
     char text[600];
@@ -257,6 +257,80 @@ static void test_epoch_due(void **state)
     struct buf b = contents(fd);
     assert_int_equal(read_bytes(b.data, b.len_bytes).stats.damage_count, 0);
     buf_deinit(&b);
+    close(fd);
+}
+
+/* An epoch of the least age ends when its samples take as many bytes as what they refer to. */
+static void test_epoch_ends_when_paid(void **state)
+{
+    struct trace_writer_options options = {.epoch_min_ns = 400, .epoch_max_ns = 4000};
+    struct trace_writer *w;
+    int fd = memory_file();
+    char text[600];
+    uint64_t count = 0;
+
+    (void)state;
+    OK(trace_writer_create(fd, "t", &options, 0, &w));
+    define_basics(w);
+    memset(text, 'x', sizeof text);
+    trace_writer_string(w, text, sizeof text);
+    trace_writer_flush(w); /* written or not: what counts is what the epoch holds */
+    while (!trace_writer_epoch_due(w, 400)) {
+        trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = 100 * count, .thread = 1});
+        if (++count % 50 == 0)
+            trace_writer_flush(w);
+        assert_true(count < 1000);
+    }
+    assert_in_range(count, sizeof text / 9, sizeof text / 3);
+    assert_false(trace_writer_epoch_due(w, 399));
+    trace_writer_new_epoch(w, 400);
+    assert_false(trace_writer_epoch_due(w, 4399));
+    assert_true(trace_writer_epoch_due(w, 4400)); /* without a sample, too */
+    OK(trace_writer_finish(w));
+    trace_writer_destroy(w);
+    close(fd);
+}
+
+/* What does not fit into an epoch is left out, and begins no error: the next epoch has room. */
+static void test_epoch_full(void **state)
+{
+    enum { LEN = 15 << 20 };
+    uint8_t *zeros = calloc(1, LEN);
+    struct trace_string record = {.data = {zeros, LEN}};
+    struct trace_writer *w;
+    int fd = memory_file(), count = 0;
+
+    (void)state;
+    assert_non_null(zeros);
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
+    define_basics(w);
+    for (; !trace_writer_epoch_full(w); count++) {
+        assert_true(count < 40);
+        trace_writer_put(w, TRACE_string, &record);
+    }
+    assert_int_equal(count, 34); /* of 512 MiB 16 are kept for the end */
+    assert_false(trace_writer_failed(w) || trace_writer_full(w));
+    assert_true(trace_writer_epoch_due(w, 0));
+    assert_int_equal(trace_writer_cstr(w, "more"), 0);
+    uint64_t samples = trace_writer_sample_count(w);
+    trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1});
+    assert_int_equal(trace_writer_sample_count(w), samples);
+
+    trace_writer_new_epoch(w, 1);
+    assert_false(trace_writer_epoch_full(w) || trace_writer_epoch_due(w, 1));
+    assert_int_equal(trace_writer_cstr(w, "more"), 1);
+    while (!trace_writer_epoch_full(w))
+        trace_writer_put(w, TRACE_string, &record);
+    trace_writer_closing(w);
+    assert_int_not_equal(trace_writer_cstr(w, "the end"), 0);
+    OK(trace_writer_finish(w));
+    trace_writer_destroy(w);
+    struct buf b = contents(fd);
+    struct outcome read = read_bytes(b.data, b.len_bytes);
+    assert_int_equal(read.stats.damage_count, 0);
+    assert_int_equal(read.stats.epoch_count, 2);
+    buf_deinit(&b);
+    free(zeros);
     close(fd);
 }
 
@@ -652,7 +726,7 @@ static void test_names(void **state)
 static void test_loss_classes(void **state)
 {
     static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
-                                    LOSS_time_unseen, LOSS_known_late,   LOSS_file_full};
+                                    LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full};
     uint32_t found = 0;
 
     (void)state;
@@ -696,6 +770,8 @@ int main(void)
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_sample_size),
         cmocka_unit_test(test_epoch_due),
+        cmocka_unit_test(test_epoch_ends_when_paid),
+        cmocka_unit_test(test_epoch_full),
         cmocka_unit_test(test_size_limit),
         cmocka_unit_test(test_writer_keeps_the_rules),
         cmocka_unit_test(test_large_record),
