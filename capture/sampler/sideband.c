@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes the records of linux/perf_event.h, field by field, from a ring on each CPU. */
+/*
+ * Decodes the records of linux/perf_event.h, field by field, from a ring on each CPU. A record of a mapping holds the
+ * build ID or device and inode, never both. So there are two events on each CPU, one of each kind, which write to one
+ * ring. The kernel writes both records of a mapping without being preempted: they lie next to each other.
+ */
 #include "capture/sampler/sideband.h"
 
 #include <errno.h>
@@ -16,7 +20,9 @@
 
 struct ring {
     int fd;
+    int inode_fd; /* the event that reports device and inode of each mapping; -1: `fd` does, and no build ID */
     struct perf_event_mmap_page *page;
+    uint64_t waited_at; /* the record there lacked its partner when the ring was last drained */
 };
 
 struct sideband {
@@ -25,9 +31,10 @@ struct sideband {
     uint32_t count;
     size_t data_bytes, map_bytes;
     uint8_t *bounce; /* a record that wraps around the ring's end */
+    struct sideband_event event, next; /* decoded */
 };
 
-static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
+static int open_event(int cpu, bool build_id, bool only_mappings)
 {
     struct perf_event_attr attr = {
         .size = sizeof attr,
@@ -38,23 +45,30 @@ static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
         .disabled = 1,
         .mmap = 1,
         .mmap2 = 1,
-        .comm = 1,
-        .comm_exec = 1,
-        .task = 1,
+        .comm = !only_mappings,
+        .comm_exec = !only_mappings,
+        .task = !only_mappings,
         .sample_id_all = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
-        .build_id = 1,
+        .build_id = build_id,
         .watermark = 1,
         .wakeup_watermark = 1,
         .exclude_kernel = 1,
     };
 
-    r->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
+{
+    bool build_ids = true;
+
+    r->fd = open_event(cpu, build_ids, false);
     if (r->fd < 0 && errno == EINVAL) {
         /* Kernels before 5.12 have no build IDs here. */
-        attr.build_id = 0;
-        r->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+        build_ids = false;
+        r->fd = open_event(cpu, build_ids, false);
     }
     if (r->fd < 0)
         return error_os(errno, "process events on CPU %d cannot be opened", cpu);
@@ -62,6 +76,11 @@ static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
     if (page == MAP_FAILED)
         return error_os(errno, "the buffer for process events of CPU %d cannot be mapped", cpu);
     r->page = page;
+    if (!build_ids)
+        return NULL;
+    r->inode_fd = open_event(cpu, false, true);
+    if (r->inode_fd < 0 || ioctl(r->inode_fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd))
+        return error_os(errno, "mapping events on CPU %d cannot be opened", cpu);
     return NULL;
 }
 
@@ -82,7 +101,8 @@ struct error *sideband_open(const int *cpus, uint32_t cpu_count, uint32_t ring_p
         return error_no_memory();
     }
     for (uint32_t i = 0; i < cpu_count; i++) {
-        s->rings[i].fd = -1;
+        s->rings[i].fd = s->rings[i].inode_fd = -1;
+        s->rings[i].waited_at = UINT64_MAX;
         s->count = i + 1;
         struct error *err = open_ring(s, &s->rings[i], cpus[i]);
         if (err) {
@@ -102,6 +122,8 @@ void sideband_close(struct sideband *s)
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->rings[i].page)
             munmap(s->rings[i].page, s->map_bytes);
+        if (s->rings[i].inode_fd >= 0)
+            close(s->rings[i].inode_fd);
         if (s->rings[i].fd >= 0)
             close(s->rings[i].fd);
     }
@@ -114,7 +136,8 @@ void sideband_close(struct sideband *s)
 struct error *sideband_enable(struct sideband *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+        const struct ring *r = &s->rings[i];
+        if (ioctl(r->fd, PERF_EVENT_IOC_ENABLE, 0) || (r->inode_fd >= 0 && ioctl(r->inode_fd, PERF_EVENT_IOC_ENABLE, 0)))
             return error_os(errno, "process events cannot be enabled");
     }
     return NULL;
@@ -154,6 +177,7 @@ static void decode_mmap(struct bytes *b, uint16_t misc, struct sideband_event *e
             e->build_id_len = size;
         }
     } else {
+        e->has_file_id = true;
         e->device_major = bytes_u32(b);
         e->device_minor = bytes_u32(b);
         e->inode = bytes_u64(b);
@@ -208,31 +232,74 @@ static bool decode(const uint8_t *data, uint32_t len, struct sideband_event *e)
     return !b.bad;
 }
 
-static struct error *drain_ring(struct sideband *s, struct ring *r, sideband_fn fn, void *ctx)
+/* Returns the record at `at`, which borrows from the ring or from s->bounce, or NULL when there is none before `head`. */
+static const uint8_t *record_at(struct sideband *s, const struct ring *r, uint64_t at, uint64_t head, uint16_t *len_bytes)
 {
     const uint8_t *data = (const uint8_t *)r->page + (s->map_bytes - s->data_bytes);
+    struct perf_event_header header;
+    size_t offset = at & (s->data_bytes - 1);
+
+    if (at + sizeof header > head)
+        return NULL;
+    /* Records are aligned to 8 bytes, so their header never wraps. */
+    memcpy(&header, data + offset, sizeof header);
+    if (header.size < sizeof header || at + header.size > head)
+        return NULL;
+    *len_bytes = header.size;
+    if (offset + header.size <= s->data_bytes)
+        return data + offset;
+    size_t first = s->data_bytes - offset;
+    memcpy(s->bounce, data + offset, first);
+    memcpy(s->bounce + first, data, header.size - first);
+    return s->bounce;
+}
+
+bool sideband_join(struct sideband_event *a, const struct sideband_event *b)
+{
+    if (a->kind != SIDEBAND_MMAP || b->kind != SIDEBAND_MMAP || a->tid != b->tid || a->tgid != b->tgid ||
+        a->address != b->address || a->length != b->length || a->file_offset != b->file_offset ||
+        a->has_file_id == b->has_file_id)
+        return false;
+    if (b->has_file_id) {
+        a->has_file_id = true;
+        a->device_major = b->device_major;
+        a->device_minor = b->device_minor;
+        a->inode = b->inode;
+        a->inode_generation = b->inode_generation;
+    } else {
+        memcpy(a->build_id, b->build_id, sizeof a->build_id);
+        a->build_id_len = b->build_id_len;
+    }
+    return true;
+}
+
+static struct error *drain_ring(struct sideband *s, struct ring *r, sideband_fn fn, void *ctx)
+{
     uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = r->page->data_tail;
     struct error *err = NULL;
-    struct sideband_event event;
+    const uint8_t *record;
+    uint16_t len;
 
-    while (tail + sizeof(struct perf_event_header) <= head && !err) {
-        struct perf_event_header header;
-        size_t at = tail & (s->data_bytes - 1);
-        /* Records are aligned to 8 bytes, so their header never wraps. */
-        memcpy(&header, data + at, sizeof header);
-        if (header.size < sizeof header || tail + header.size > head)
-            break;
-        const uint8_t *record = data + at;
-        if (at + header.size > s->data_bytes) {
-            size_t first = s->data_bytes - at;
-            memcpy(s->bounce, record, first);
-            memcpy(s->bounce + first, data, header.size - first);
-            record = s->bounce;
+    while (!err && (record = record_at(s, r, tail, head, &len))) {
+        struct sideband_event *event = &s->event, *next = &s->next;
+        uint64_t behind = tail + len;
+        if (!decode(record, len, event)) {
+            tail = behind;
+            continue;
         }
-        if (decode(record, header.size, &event))
-            err = fn(ctx, &event);
-        tail += header.size;
+        if (event->kind == SIDEBAND_MMAP && r->inode_fd >= 0) {
+            record = record_at(s, r, behind, head, &len);
+            /* Its partner is being written: it is there when the ring is drained again, unless it was lost. */
+            if (!record && r->waited_at != tail) {
+                r->waited_at = tail;
+                break;
+            }
+            if (record && decode(record, len, next) && sideband_join(event, next))
+                behind += len;
+        }
+        err = fn(ctx, event);
+        tail = behind;
     }
     __atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
     return err;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The perf side-band: a dummy event on each CPU, through which the kernel reports
- * mappings (with build IDs, since Linux 5.12), names, forks, execs and exits. The times
+ * mappings (with build IDs, since Linux 5.12; always with device and inode), names, forks, execs and exits. The times
  * are CLOCK_MONOTONIC, like those of the samples.
  */
 #ifndef CAPTURE_SAMPLER_SIDEBAND_H
 #define CAPTURE_SAMPLER_SIDEBAND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/err.h"
@@ -28,12 +29,19 @@ struct sideband_event {
     uint64_t lost;                    /* LOST */
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags;
+    bool has_file_id; /* the next two lines are set */
     uint32_t device_major, device_minor;
     uint64_t inode, inode_generation;
     uint8_t build_id[20];
-    uint32_t build_id_len; /* 0: not known; then device and inode are set */
+    uint32_t build_id_len; /* 0: not known */
     char text[4096];       /* path, or name; the last member, so that copies can stop at its NUL */
 };
+
+/*
+ * Whether two events are one mapping, the one with its build ID, the other with its device and inode: then completes `a`
+ * from `b`.
+ */
+bool sideband_join(struct sideband_event *a, const struct sideband_event *b);
 
 struct sideband;
 /* Opens one event on each CPU of `cpus`, disabled. `ring_pages` is the size of each ring, a power of two of pages. */

@@ -60,6 +60,7 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
 
 void trace_define_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m)
 {
+    bool named = m->build_id_len; /* which names the file; device and inode would only make the trace larger */
     struct trace_mapping record = {
         .process = n->record.id,
         .time_ns = code_mappings_time(&n->process->mappings, m),
@@ -68,10 +69,10 @@ void trace_define_mapping(struct trace_builder *b, struct process_note *n, const
         .file_offset = m->file_offset,
         .protection = m->protection,
         .map_flags = m->map_flags,
-        .device_major = m->device_major,
-        .device_minor = m->device_minor,
-        .inode = m->inode,
-        .inode_generation = m->inode_generation,
+        .device_major = named ? 0 : m->device_major,
+        .device_minor = named ? 0 : m->device_minor,
+        .inode = named ? 0 : m->inode,
+        .inode_generation = named ? 0 : m->inode_generation,
         .module = code_mapping_is_generated(m) ? 0 : trace_define_module(b, m->module),
         .path = trace_writer_cstr(b->o.writer, m->path),
     };
