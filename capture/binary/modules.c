@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules are found by keys of two kinds: build ID and path, or the file itself. */
+/*
+ * A mapping's key is looked up first, which takes no system call. It has no time of change: so once in a while, and when
+ * the key is new, the file is opened and its own key decides.
+ */
 #include "capture/binary/modules.h"
 
 #include <fcntl.h>
@@ -10,26 +13,27 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/binary/module_key.h"
 #include "capture/host/target_memory.h"
+#include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/elf/dynamic.h"
 
+/* A file that is written in place keeps its inode. So long may it be taken for what it was. */
+#define CHECK_NS NS_PER_S
+
 struct modules {
     VEC(struct module *) list;
-    /* Keys of several kinds in one table ('b' build ID and path, 'f' file); the id leads to an index in `of_key`. */
+    /* Keys of all kinds in one table (module_key.h, and 'v': a vdso's bytes); the id leads to an index in `of_key`. */
     struct intern keys;
     VEC(uint32_t) of_key;
+    bool hold_all;      /* ELF files are held open, for an archive */
     uint32_t hold_left; /* files that may still be held open */
 };
-
-struct error *modules_create(struct modules **out)
-{
-    *out = calloc(1, sizeof **out);
-    return *out ? NULL : error_no_memory();
-}
 
 static void module_destroy(struct module *m)
 {
@@ -56,31 +60,54 @@ void modules_destroy(struct modules *m)
     free(m);
 }
 
-/* Leaves room for what pycap opens besides. */
-void modules_hold(struct modules *m)
+/* Files that may be held open, with room for what pycap opens besides. */
+static uint32_t files_to_hold(rlim_t limit)
 {
     enum { HOLD_MAX = 8192, OTHERS = 512 };
-    struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    if (limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    m->hold_left = limit.rlim_cur < HOLD_MAX + OTHERS ? (uint32_t)limit.rlim_cur : HOLD_MAX + OTHERS;
-    m->hold_left = m->hold_left > OTHERS ? m->hold_left - OTHERS : 0;
+    if (limit >= HOLD_MAX + OTHERS)
+        return HOLD_MAX;
+    return limit > OTHERS ? (uint32_t)limit - OTHERS : 0;
 }
 
-static void hold(struct modules *m, struct module *module, int fd)
+struct error *modules_create(struct modules **out)
 {
-    if (!m->hold_left || module->kind != TRACE_MODULE_ELF)
+    struct rlimit limit;
+
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return error_no_memory();
+    if (!getrlimit(RLIMIT_NOFILE, &limit))
+        (*out)->hold_left = files_to_hold(limit.rlim_cur);
+    return NULL;
+}
+
+void modules_hold(struct modules *m, bool all)
+{
+    struct rlimit limit;
+
+    m->hold_all = all;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
         return;
-    int held = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (held < 0)
-        return;
-    module->held_fd = held;
-    m->hold_left--;
+    uint32_t before = files_to_hold(limit.rlim_cur);
+    limit.rlim_cur = limit.rlim_max;
+    if (!setrlimit(RLIMIT_NOFILE, &limit))
+        m->hold_left += files_to_hold(limit.rlim_cur) - before;
+}
+
+/*
+ * Holds the file open if it is to be archived, or if its device has a number from the kernel's pool (overlayfs, FUSE,
+ * tmpfs, btrfs): once nothing of such a file system is open, its number may become another's.
+ */
+static void hold(struct modules *m, struct module *module, int fd, const struct stat *st)
+{
+    bool pooled = major(st->st_dev) == 0;
+
+    if ((m->hold_all && module->kind == TRACE_MODULE_ELF) || pooled) {
+        module->held_fd = m->hold_left ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+        m->hold_left -= module->held_fd >= 0;
+    }
+    module->unkeyed = pooled && module->held_fd < 0;
 }
 
 uint32_t modules_count(const struct modules *m)
@@ -93,16 +120,24 @@ struct module *modules_get(const struct modules *m, uint32_t index)
     return m->list.data[index];
 }
 
-static struct module *find_key(const struct modules *m, const void *key, uint32_t len)
+static struct module *find_bytes(const struct modules *m, const void *key, uint32_t len)
 {
-    uint32_t id = intern_find(&m->keys, key, len);
+    uint32_t id = len ? intern_find(&m->keys, key, len) : INTERN_NONE;
 
     return id == INTERN_NONE ? NULL : m->list.data[m->of_key.data[id]];
 }
 
-static struct error *add_key(struct modules *m, const void *key, uint32_t len, const struct module *module)
+static struct module *find_key(const struct modules *m, const struct module_key *key)
+{
+    return find_bytes(m, key->bytes, key->len_bytes);
+}
+
+static struct error *add_bytes(struct modules *m, const void *key, uint32_t len, const struct module *module)
 {
     bool added;
+
+    if (!len)
+        return NULL;
     uint32_t id = intern_id(&m->keys, key, len, &added);
 
     if (id == INTERN_NONE)
@@ -114,13 +149,18 @@ static struct error *add_key(struct modules *m, const void *key, uint32_t len, c
     return NULL;
 }
 
+static struct error *add_key(struct modules *m, const struct module_key *key, const struct module *module)
+{
+    return add_bytes(m, key->bytes, key->len_bytes, module);
+}
+
 static struct error *add_module(struct modules *m, const char *path, struct module **out)
 {
     struct module *module = calloc(1, sizeof *module);
 
     if (!module)
         return error_no_memory();
-    module->index = (uint32_t)m->list.count;
+    module->index = module->file = (uint32_t)m->list.count;
     module->held_fd = -1;
     module->path = strdup(path);
     if (!module->path || !VEC_PUSH(&m->list, module)) {
@@ -155,73 +195,49 @@ static struct error *inspect(struct module *module, int fd)
     return NULL;
 }
 
-/* The vdso is the same for all processes of one kind (64-bit, 32-bit): known by its contents. */
-static struct error *find_vdso(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out)
+static struct error *take_vdso(struct module *module, const uint8_t *image, const struct code_mapping *mapping)
 {
-    if (!mapping->length || mapping->length > 1 << 20)
-        return NULL;
-    uint8_t *image = malloc(mapping->length);
-    if (!image)
-        return error_no_memory();
-    if (!target_read(pid, mapping->address, image, mapping->length)) {
-        free(image);
-        return NULL;
-    }
-    struct module *module = find_key(m, image, (uint32_t)mapping->length);
-    if (module) {
-        free(image);
-        *out = module;
-        return NULL;
-    }
-    struct error *err = add_module(m, "[vdso]", &module);
-    if (!err)
-        err = add_key(m, image, (uint32_t)mapping->length, module);
-    if (err) {
-        free(image);
-        return err;
-    }
     module->kind = TRACE_MODULE_VDSO;
-    module->image = image;
+    module->image = malloc(mapping->length);
+    if (!module->image)
+        return error_no_memory();
+    memcpy(module->image, image, mapping->length);
     module->image_len_bytes = mapping->length;
     module->image_address = mapping->address;
-    err = elf_identity_read_memory(image, mapping->length, "[vdso]", &module->identity);
+    struct error *err = elf_identity_read_memory(module->image, mapping->length, "[vdso]", &module->identity);
     if (err && err->code == ERROR_NO_MEMORY)
         return err;
     error_destroy(err);
-    *out = module;
     return NULL;
 }
 
-/* A key of the table, with its kind in front. */
-struct module_key {
-    uint32_t len_bytes; /* 0: none can be made */
-    char text[1 + ELF_BUILD_ID_MAX + PATH_MAX];
-};
-
-/* With the path, for a copy elsewhere has another place to be found at. Hosts map thousands a second: no text. */
-static void key_by_build_id(const struct code_mapping *mapping, struct module_key *key)
+/* The vdso is the same for all processes of one kind (64-bit, 32-bit): known by its contents. */
+static struct error *find_vdso(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out)
 {
-    uint32_t id_len = mapping->build_id_len;
-    size_t path_len = strnlen(mapping->path, PATH_MAX);
+    uint64_t len = mapping->length;
 
-    key->len_bytes = 0;
-    if (!id_len)
-        return;
-    key->text[0] = 'b';
-    memcpy(key->text + 1, mapping->build_id, id_len);
-    memcpy(key->text + 1 + id_len, mapping->path, path_len);
-    key->len_bytes = 1 + id_len + (uint32_t)path_len;
-}
-
-static void key_by_file(int fd, struct module_key *key)
-{
-    struct stat st;
-
-    key->len_bytes = 0;
-    if (fd >= 0 && !fstat(fd, &st))
-        key->len_bytes = (uint32_t)snprintf(key->text, sizeof key->text, "f%" PRIx64 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 ".%lx",
-                                            (uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
-                                            (uint64_t)st.st_ctim.tv_sec, (unsigned long)st.st_ctim.tv_nsec);
+    if (!len || len > 1 << 20)
+        return NULL;
+    uint8_t *key = malloc(len + 1), *image = key + 1;
+    if (!key)
+        return error_no_memory();
+    key[0] = 'v';
+    if (!target_read(pid, mapping->address, image, len)) {
+        free(key);
+        return NULL;
+    }
+    struct module *module = find_bytes(m, key, (uint32_t)len + 1);
+    struct error *err = NULL;
+    if (!module) {
+        err = add_module(m, "[vdso]", &module);
+        if (!err)
+            err = add_bytes(m, key, (uint32_t)len + 1, module);
+        if (!err)
+            err = take_vdso(module, image, mapping);
+    }
+    free(key);
+    *out = err ? NULL : module;
+    return err;
 }
 
 /* Whether the file is the one that the kernel named with the mapping; where it named none, it is believed. */
@@ -246,41 +262,78 @@ static void forget_inside(struct module *module, const struct code_mapping *mapp
     memcpy(module->identity.build_id, mapping->build_id, mapping->build_id_len);
 }
 
+/* The same file under another path needs no second look. */
+static struct error *copy_inside(struct module *to, const struct module *from)
+{
+    to->kind = from->kind;
+    to->file = from->file;
+    to->is_glibc = from->is_glibc;
+    TRY(elf_identity_copy(&from->identity, &to->identity));
+    return py_image_copy(&from->python, &to->python);
+}
+
+/* The keys of an open file. */
+struct file_keys {
+    struct stat st;
+    struct module_key file, inode;
+};
+
+static bool read_keys(int fd, const char *path, struct file_keys *keys)
+{
+    if (fd < 0 || fstat(fd, &keys->st))
+        return false;
+    module_key_of_file(&keys->st, path, &keys->file);
+    module_key_of_inode(&keys->st, &keys->inode);
+    return true;
+}
+
 /* A module that is new, from its file if that can be opened (`fd`, else -1) and still is the file that was mapped. */
 static struct error *make_module(struct modules *m, pid_t pid, const struct code_mapping *mapping, int fd,
-                                 const struct module_key *file_key, struct module **out)
+                                 const struct file_keys *keys, struct module **out)
 {
-    struct module *module;
+    struct module *module, *same;
 
     TRY(add_module(m, mapping->path, &module));
     *out = module;
     module->pid = pid;
-    if (fd >= 0)
-        TRY(inspect(module, fd));
-    if (fd < 0 || !has_build_id(module, mapping)) {
+    if (fd < 0) {
         forget_inside(module, mapping);
         return NULL;
     }
-    hold(m, module, fd);
-    return file_key->len_bytes ? add_key(m, file_key->text, file_key->len_bytes, module) : NULL;
+    same = find_key(m, &keys->inode);
+    TRY(same ? copy_inside(module, same) : inspect(module, fd));
+    if (!has_build_id(module, mapping)) {
+        module->file = module->index;
+        forget_inside(module, mapping);
+        return NULL;
+    }
+    hold(m, module, fd, &keys->st);
+    if (module->unkeyed)
+        return NULL;
+    if (!same)
+        TRY(add_key(m, &keys->inode, module));
+    return add_key(m, &keys->file, module);
 }
 
-/* Looks at the file behind a mapping. `known` has the mapping's build ID and path, but its file could not be opened. */
+/* Looks at the file behind a mapping. `known` has the mapping's key, but has to be looked at again; or NULL. */
 static struct error *find_by_file(struct modules *m, pid_t pid, const struct code_mapping *mapping, int fd,
                                   struct module *known, struct module **out)
 {
     const struct procfs_file file = code_mapping_file(mapping);
-    struct module_key file_key;
+    struct file_keys keys;
 
     *out = known;
+    if (!read_keys(fd, mapping->path, &keys))
+        return known || !(mapping->build_id_len || mapping->inode) ? NULL : make_module(m, pid, mapping, -1, NULL, out);
     /* The process that mapped it first is closed to us, or sees other files. This one may be open. */
-    if (known && (fd < 0 || !procfs_is_file(fd, mapping->path, &file)))
+    if (known && known->unreadable && !procfs_is_file(fd, mapping->path, &file))
         return NULL;
-    key_by_file(fd, &file_key);
-    *out = file_key.len_bytes ? find_key(m, file_key.text, file_key.len_bytes) : NULL;
-    if (*out || (fd < 0 && !mapping->build_id_len))
-        return NULL;
-    return make_module(m, pid, mapping, fd, &file_key, out);
+    struct module *found = find_key(m, &keys.file);
+    if (found && has_build_id(found, mapping))
+        *out = found;
+    else
+        TRY(make_module(m, pid, mapping, fd, &keys, out));
+    return NULL;
 }
 
 /* Shared memory without a file calls itself /dev/zero. */
@@ -293,15 +346,16 @@ struct error *modules_find(struct modules *m, pid_t pid, const struct code_mappi
 {
     const struct procfs_file file = code_mapping_file(mapping);
     struct module_key key;
+    uint64_t now = now_ns();
 
     *out = NULL;
     if (!strcmp(mapping->path, "[vdso]"))
         return find_vdso(m, pid, mapping, out);
     if (!has_file(mapping->path))
         return NULL;
-    key_by_build_id(mapping, &key);
-    struct module *known = key.len_bytes ? find_key(m, key.text, key.len_bytes) : NULL;
-    if (known && !known->unreadable) {
+    module_key_of_mapping(mapping, &key);
+    struct module *known = find_key(m, &key);
+    if (known && !known->unreadable && now < known->checked_ns + CHECK_NS) {
         *out = known;
         return NULL;
     }
@@ -309,7 +363,8 @@ struct error *modules_find(struct modules *m, pid_t pid, const struct code_mappi
     struct error *err = find_by_file(m, pid, mapping, fd, known, out);
     if (fd >= 0)
         close(fd);
-    if (!err && *out && *out != known && key.len_bytes)
-        err = add_key(m, key.text, key.len_bytes, *out);
-    return err;
+    if (err || !*out)
+        return err;
+    (*out)->checked_ns = now;
+    return *out == known || (*out)->unkeyed ? NULL : add_key(m, &key, *out);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of binaries (modules) that processes have mapped. Each is inspected once,
- * whichever process maps it. A module is identified by build ID where the kernel reports
- * one with the mapping, else by device and inode, together with size and time of change,
- * so that a replaced file becomes a new module.
+ * The table of binaries (modules) that processes have mapped: each is a file under one path, whichever processes map it
+ * there. A file is inspected once. It is known by what nobody can forge (module_key.h): device, inode, size and time of
+ * change. A replaced file is a new module, and so is a copy, be its build ID the same.
  */
 #ifndef CAPTURE_BINARY_MODULES_H
 #define CAPTURE_BINARY_MODULES_H
@@ -21,14 +20,17 @@
 
 struct module {
     uint32_t index;
+    uint32_t file;     /* index of the first module with this file: what is known of the inside of one holds for both */
     enum trace_module_kind kind;
     struct elf_identity identity;
     struct py_image python;
     bool is_glibc;
     int held_fd;       /* its file, held open since it was mapped; -1: not held */
     pid_t pid;         /* the first process that mapped it */
+    uint64_t checked_ns; /* when the file behind a mapping was last seen to be this one */
+    bool unkeyed;      /* the next mapping of its file makes a new module: see modules_hold() */
     bool unreadable;   /* the file could not be opened: only build ID and path are known */
-    char *path;        /* in the file system of the first process that mapped it */
+    char *path;        /* in the file systems of the processes that mapped it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
     uint64_t image_len_bytes, image_address;
 };
@@ -41,10 +43,11 @@ struct error *modules_create(struct modules **out);
 void modules_destroy(struct modules *m);
 
 /*
- * Keeps the files of new modules open from now on, for an archive at the end of the recording, until the limit of open
- * files is near. The archive opens the others by their paths.
+ * Raises the process's limit of open files, so that the files of new modules can be held open from now on: all ELF files
+ * if `all`, for an archive at the end of the recording, which opens the others by their paths; else those whose device
+ * might get another number. One of the latter that cannot be held, as the limit is reached, is not recognised again.
  */
-void modules_hold(struct modules *m);
+void modules_hold(struct modules *m, bool all);
 
 /*
  * Finds the module behind a mapping of process `pid`; opens and inspects the file when it is new. `*out` is NULL for

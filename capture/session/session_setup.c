@@ -336,8 +336,7 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_knowledge(s));
     if (o->command)
         TRY(command_fork(o->command, &s->context, &s->command));
-    if (o->archive)
-        modules_hold(s->modules); /* raises a limit, which the command does not inherit */
+    modules_hold(s->modules, o->archive != NULL); /* raises a limit, which the command does not inherit */
     TRY(find_processes(s));
     TRY(session_check_memory(s));
     TRY(set_up_output(s));

@@ -315,3 +315,12 @@ void py_image_deinit(struct py_image *img)
     free(img->refused);
     img->refused = NULL;
 }
+
+struct error *py_image_copy(const struct py_image *from, struct py_image *to)
+{
+    *to = *from;
+    if (!from->refused)
+        return NULL;
+    to->refused = strdup(from->refused);
+    return to->refused ? NULL : error_no_memory();
+}

@@ -54,5 +54,7 @@ struct error *py_image_of(const struct elf_file *f, struct py_image *out);
 /* Opens the file, inspects it and closes it, keeping `fd`; `path` is for messages. */
 struct error *py_image_read(int fd, const char *path, struct py_image *out);
 void py_image_deinit(struct py_image *img);
+/* Copies what is known of a file into an empty struct. The caller deinits *to, also after an error: out of memory. */
+struct error *py_image_copy(const struct py_image *from, struct py_image *to);
 
 #endif

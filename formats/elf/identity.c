@@ -20,6 +20,17 @@ void elf_identity_deinit(struct elf_identity *id)
     *id = (struct elf_identity){0};
 }
 
+struct error *elf_identity_copy(const struct elf_identity *from, struct elf_identity *to)
+{
+    *to = *from;
+    to->segments = (struct elf_segments){0};
+    for (size_t i = 0; i < from->segments.count; i++) {
+        if (!VEC_PUSH(&to->segments, from->segments.data[i]))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
 bool elf_identity_is(const struct elf_identity *id, uint32_t kind, const uint8_t *bytes, uint32_t len_bytes)
 {
     return len_bytes && id->id_kind == kind && id->build_id_len == len_bytes && !memcmp(id->build_id, bytes, len_bytes);

@@ -43,6 +43,8 @@ struct error *elf_identity_read(int fd, const char *path, struct elf_identity *o
 struct error *elf_identity_read_memory(const void *image, uint64_t len_bytes, const char *path,
                                        struct elf_identity *out);
 void elf_identity_deinit(struct elf_identity *id);
+/* Copies an identity into an empty one. The caller deinits *to, also after an error: out of memory. */
+struct error *elf_identity_copy(const struct elf_identity *from, struct elf_identity *to);
 /* Whether it is that one: the same kind (enum elf_id_kind) and the same bytes. None is no identity. */
 bool elf_identity_is(const struct elf_identity *id, uint32_t kind, const uint8_t *bytes, uint32_t len_bytes);
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which mappings are one module: by what nobody can forge. */
+#include "tests/unit/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "capture/binary/modules.h"
+#include "capture/sampler/sideband.h"
+
+struct scene {
+    char dir[64];
+    struct modules *modules;
+};
+
+static void scene_init(struct scene *s)
+{
+    *s = (struct scene){.dir = "/tmp/pycap-test-modules-XXXXXX"};
+    assert_non_null(mkdtemp(s->dir));
+    OK(modules_create(&s->modules));
+}
+
+static void scene_deinit(struct scene *s)
+{
+    char command[128];
+
+    modules_destroy(s->modules);
+    snprintf(command, sizeof command, "rm -r %s", s->dir);
+    assert_int_equal(system(command), 0);
+}
+
+/* A copy of this program, which has a build ID, with one byte at its end changed. */
+static void put_copy(const struct scene *s, const char *name, char last)
+{
+    char path[128];
+    static char data[1 << 16];
+    ssize_t n;
+
+    snprintf(path, sizeof path, "%s/%s", s->dir, name);
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    assert_true(from >= 0 && to >= 0);
+    while ((n = read(from, data, sizeof data)) > 0)
+        assert_int_equal(write(to, data, (size_t)n), n);
+    assert_int_equal(write(to, &last, 1), 1);
+    close(from);
+    close(to);
+}
+
+/* The module of a file that this program maps; `path` is how a process calls it. Each mapping has another generation. */
+static struct module *find(struct scene *s, const char *name, const char *path, uint64_t generation)
+{
+    char real[128];
+    struct module *module;
+    struct stat st;
+
+    snprintf(real, sizeof real, "%s/%s", s->dir, name);
+    int fd = open(real, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    assert_ptr_not_equal(at, MAP_FAILED);
+    close(fd);
+    const struct code_mapping mapping = {
+        .address = (uintptr_t)at,
+        .length = 4096,
+        .device_major = major(st.st_dev),
+        .device_minor = minor(st.st_dev),
+        .inode = st.st_ino,
+        .inode_generation = generation,
+        .path = path ? path : real,
+    };
+    OK(modules_find(s->modules, getpid(), &mapping, &module));
+    munmap(at, 4096);
+    assert_non_null(module);
+    return module;
+}
+
+static void test_equal_build_ids_are_two_modules(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s);
+    put_copy(&s, "real", 'r');
+    put_copy(&s, "forged", 'f');
+    /* Both lie at one path, each in its own mount namespace. */
+    struct module *forged = find(&s, "forged", "/usr/bin/program", 1), *real = find(&s, "real", "/usr/bin/program", 1);
+    assert_int_equal(forged->identity.id_kind, ELF_ID_BUILD_ID);
+    assert_int_equal(forged->identity.build_id_len, real->identity.build_id_len);
+    assert_memory_equal(forged->identity.build_id, real->identity.build_id, real->identity.build_id_len);
+    assert_ptr_not_equal(forged, real);
+    assert_int_not_equal(forged->file, real->file);
+    scene_deinit(&s);
+}
+
+static void test_one_file_is_inspected_once(void **state)
+{
+    char linked[128], other[128];
+    struct scene s;
+
+    (void)state;
+    scene_init(&s);
+    put_copy(&s, "program", 'x');
+    struct module *first = find(&s, "program", NULL, 1);
+    assert_ptr_equal(find(&s, "program", NULL, 1), first);
+    /* /proc does not tell the generation that the side-band reports. */
+    assert_ptr_equal(find(&s, "program", NULL, 0), first);
+    snprintf(linked, sizeof linked, "%s/program", s.dir);
+    snprintf(other, sizeof other, "%s/other", s.dir);
+    assert_int_equal(link(linked, other), 0);
+    /* link() changes the file's time of change, so one more look is taken at it. */
+    struct module *again = find(&s, "program", NULL, 2), *second = find(&s, "other", NULL, 2);
+    assert_ptr_not_equal(second, again);
+    assert_int_equal(second->file, again->file);
+    assert_string_equal(second->path, other);
+    assert_memory_equal(second->identity.build_id, again->identity.build_id, again->identity.build_id_len);
+    assert_int_equal(second->identity.segments.count, again->identity.segments.count);
+    assert_true(second->identity.segments.count > 0);
+    assert_ptr_equal(find(&s, "other", NULL, 2), second);
+    scene_deinit(&s);
+}
+
+static void test_a_file_changed_in_place_is_another(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_init(&s);
+    put_copy(&s, "program", 'x');
+    struct module *before = find(&s, "program", NULL, 1);
+    usleep(20000); /* the file system's clock ticks */
+    put_copy(&s, "program", 'y');
+    before->checked_ns = 0; /* long ago */
+    assert_ptr_not_equal(find(&s, "program", NULL, 1), before);
+    scene_deinit(&s);
+}
+
+static void test_both_records_of_a_mapping_are_one_event(void **state)
+{
+    struct sideband_event id = {.kind = SIDEBAND_MMAP, .tgid = 7, .tid = 8, .address = 0x1000, .length = 0x2000,
+                                .build_id = {1, 2, 3}, .build_id_len = 3},
+                          file = {.kind = SIDEBAND_MMAP, .tgid = 7, .tid = 8, .address = 0x1000, .length = 0x2000,
+                                  .has_file_id = true, .device_major = 8, .device_minor = 1, .inode = 99,
+                                  .inode_generation = 5},
+                          joined = id;
+
+    (void)state;
+    assert_true(sideband_join(&joined, &file));
+    assert_int_equal(joined.inode, 99);
+    assert_int_equal(joined.device_major, 8);
+    assert_int_equal(joined.device_minor, 1);
+    assert_int_equal(joined.inode_generation, 5);
+    assert_int_equal(joined.build_id_len, 3);
+    joined = file;
+    assert_true(sideband_join(&joined, &id));
+    assert_int_equal(joined.build_id_len, 3);
+    assert_int_equal(joined.build_id[2], 3);
+    assert_int_equal(joined.inode, 99);
+    /* Two of one kind, another thread's, another place. */
+    assert_false(sideband_join(&joined, &file));
+    joined = id;
+    assert_false(sideband_join(&joined, &id));
+    file.tid = 9;
+    assert_false(sideband_join(&joined, &file));
+    file.tid = 8;
+    file.address += 0x1000;
+    assert_false(sideband_join(&joined, &file));
+    assert_int_equal(joined.inode, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_build_ids_are_two_modules),
+        cmocka_unit_test(test_one_file_is_inspected_once),
+        cmocka_unit_test(test_a_file_changed_in_place_is_another),
+        cmocka_unit_test(test_both_records_of_a_mapping_are_one_event),
+    };
+
+    return cmocka_run_group_tests_name("test_modules", tests, NULL, NULL);
+}
