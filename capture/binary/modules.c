@@ -178,7 +178,7 @@ static struct error *inspect(struct module *module, int fd)
     struct elf_file f;
     Elf64_Sym sym;
 
-    struct error *err = elf_file_open(fd, module->path, &f);
+    struct error *err = elf_file_open(fd, module->path, NULL, &f);
     if (!err)
         err = elf_identity_of(&f, &module->identity);
     module->kind = module->identity.is_elf ? TRACE_MODULE_ELF : TRACE_MODULE_OTHER;

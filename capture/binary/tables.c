@@ -63,9 +63,11 @@ struct tables {
     VEC(struct job) ready; /* built, and not laid in yet: there may be no room */
 };
 
-static void build(struct job *job)
+/* A table with more rows than there is memory for could not be laid in. */
+static void build(const struct tables *t, struct job *job)
 {
-    struct error *err = job->fd >= 0 ? unwind_table_build(job->fd, job->path, &job->table)
+    const struct unwind_limits limits = {.rows_max = t->memory.row_count};
+    struct error *err = job->fd >= 0 ? unwind_table_build(job->fd, job->path, &limits, &job->table)
                                      : unwind_table_build_memory(job->image, job->image_len_bytes, job->path, &job->table);
 
     error_destroy(err); /* a file that breaks its format has no table, and its samples say so */
@@ -86,7 +88,7 @@ static void *work(void *ctx)
         memmove(t->todo.data, t->todo.data + 1, --t->todo.count * sizeof job);
         t->building = job.number;
         pthread_mutex_unlock(&t->lock);
-        build(&job);
+        build(t, &job);
         pthread_mutex_lock(&t->lock);
         t->building = WIRE_MODULE_NONE;
         pthread_cond_signal(&t->finished);
@@ -415,7 +417,7 @@ static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
         pthread_cond_wait(&t->finished, &t->lock);
     pthread_mutex_unlock(&t->lock);
     if (found) {
-        build(&job);
+        build(t, &job);
         if (!VEC_PUSH(&t->ready, job)) {
             unwind_table_destroy(job.table);
             return error_no_memory();

@@ -17,11 +17,12 @@
 
 #include "formats/base/bytes.h"
 #include "formats/cpython/layout_find.h"
-#include "formats/elf/bounds.h"
 
 #define DEBUG_OFFSETS_MAX 2048
 #define ASYNCIO_TABLE_BYTES 104
 #define ASYNCIO_TASK_MAX 248 /* bytes; the frame walk does not read more of a task */
+#define NAME_BYTES 64        /* of a symbol's name that are looked at, with a NUL: longer than any in wanted_names */
+#define SYMBOLS_MAX (4u << 20) /* of .symtab that are read; the largest program that is known has 1.5 million */
 
 enum wanted {
     SYM_RUNTIME,
@@ -74,7 +75,7 @@ static const char *const wanted_names[SYM_COUNT] = {
 struct found {
     struct elf_dynamic dynamic;
     Elf64_Sym symbols[SYM_COUNT];         /* st_shndx SHN_UNDEF: not found */
-    GElf_Shdr symtab, runtime, asyncio;   /* .symtab, .PyRuntime, .AsyncioDebug; sh_size 0: not found */
+    Elf64_Shdr symtab, runtime, asyncio;   /* .symtab, .PyRuntime, .AsyncioDebug; sh_size 0: not found */
 };
 
 static bool has(const struct found *found, enum wanted w)
@@ -110,16 +111,66 @@ static void add_eval_range(struct py_image *img, uint64_t start, uint64_t len_by
         img->eval_ranges[img->eval_range_count++] = (struct py_range){start, start + len_bytes};
 }
 
+/* The names of symbols, which are read as they are needed: the table may be as long as its owner likes. */
+struct symbol_names {
+    struct elf_window *window; /* NULL: an image in memory */
+    const uint8_t *image;
+    uint64_t len_bytes;
+};
+
+static struct symbol_names symbol_names_of(const struct elf_file *f, size_t table)
+{
+    struct symbol_names n = {0};
+
+    if (table && table < f->section_count && f->sections[table].sh_type == SHT_STRTAB) {
+        const Elf64_Shdr *header = &f->sections[table];
+        n.window = elf_file_window(f, header->sh_offset, header->sh_size);
+        n.image = f->image ? elf_file_take(f, header->sh_offset, header->sh_size) : NULL;
+        n.len_bytes = n.window || n.image ? header->sh_size : 0;
+    }
+    return n;
+}
+
+/* The first bytes of a name, of which none that is wanted has more; NULL: there is none. Not always with a NUL. */
+static const char *symbol_name_at(const struct symbol_names *n, uint64_t at, char text[NAME_BYTES])
+{
+    if (at >= n->len_bytes)
+        return NULL;
+    uint64_t len = n->len_bytes - at < NAME_BYTES - 1 ? n->len_bytes - at : NAME_BYTES - 1;
+    const uint8_t *bytes = n->window ? elf_window_need(n->window, at, len) : n->image + at;
+    if (!bytes)
+        return NULL;
+    memcpy(text, bytes, len);
+    text[len] = 0;
+    return text;
+}
+
+static void use_symbol(const Elf64_Sym *sym, const char *name, const char *eval, struct found *found, struct py_image *img)
+{
+    unsigned type = ELF64_ST_TYPE(sym->st_info);
+    size_t eval_len = strlen(eval);
+
+    for (int w = 0; w < SYM_COUNT; w++) {
+        if (!has(found, w) && strcmp(name, wanted_names[w]) == 0 &&
+            (type == STT_TLS) == (w == SYM_TLS || w == SYM_TLS_GILSTATE))
+            found->symbols[w] = *sym;
+    }
+    if (type == STT_FUNC && strncmp(name, eval, eval_len) == 0 && (name[eval_len] == '.' || !name[eval_len]))
+        add_eval_range(img, sym->st_value, sym->st_size);
+}
+
 /* One pass over .symtab, for symbols that are not exported and the parts of the eval loop that the compiler split off. */
 static void read_symtab(const struct elf_file *f, struct found *found, struct py_image *img)
 {
     Elf64_Sym syms[256];
+    char text[NAME_BYTES];
     uint64_t left = found->symtab.sh_size / sizeof *syms, offset = found->symtab.sh_offset;
     bool old = !has(found, SYM_EVAL) && has(found, SYM_EVAL_OLD);
     const char *eval = wanted_names[old ? SYM_EVAL_OLD : SYM_EVAL];
-    size_t eval_len = strlen(eval);
+    struct symbol_names names = symbol_names_of(f, found->symtab.sh_link);
 
-    while (left) {
+    left = left < SYMBOLS_MAX ? left : SYMBOLS_MAX;
+    while (left && names.len_bytes) {
         size_t n = left < 256 ? (size_t)left : 256;
         if (!elf_file_read_at(f, offset, syms, n * sizeof *syms))
             return;
@@ -127,16 +178,9 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
             unsigned type = ELF64_ST_TYPE(syms[i].st_info);
             if (syms[i].st_shndx == SHN_UNDEF || (type != STT_OBJECT && type != STT_FUNC && type != STT_TLS))
                 continue;
-            const char *name = elf_name(f->handle, found->symtab.sh_link, syms[i].st_name);
-            if (!name || (name[0] != '_' && name[0] != 'P' && name[0] != 'i' && name[0] != 'a'))
-                continue;
-            for (int w = 0; w < SYM_COUNT; w++) {
-                if (!has(found, w) && strcmp(name, wanted_names[w]) == 0 && (type == STT_TLS) == (w == SYM_TLS || w == SYM_TLS_GILSTATE))
-                    found->symbols[w] = syms[i];
-            }
-            if (type == STT_FUNC && strncmp(name, eval, eval_len) == 0 &&
-                (name[eval_len] == '.' || !name[eval_len]))
-                add_eval_range(img, syms[i].st_value, syms[i].st_size);
+            const char *name = symbol_name_at(&names, syms[i].st_name, text);
+            if (name && (name[0] == '_' || name[0] == 'P' || name[0] == 'i' || name[0] == 'a'))
+                use_symbol(&syms[i], name, eval, found, img);
         }
         offset += n * sizeof *syms;
         left -= n;
@@ -249,7 +293,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
  * struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c of 3.14): 8-byte numbers. We take the size of a task
  * and its offsets of name and mark, the size of the thread state and its offset of the running task.
  */
-static void describe_asyncio(const struct elf_file *f, const GElf_Shdr *section, struct py_asyncio *out)
+static void describe_asyncio(const struct elf_file *f, const Elf64_Shdr *section, struct py_asyncio *out)
 {
     uint8_t table[ASYNCIO_TABLE_BYTES];
 
@@ -271,7 +315,7 @@ struct error *py_image_of(const struct elf_file *f, struct py_image *out)
     struct found found = {0};
 
     memset(out, 0, sizeof *out);
-    if (!f->handle || (f->header.e_type != ET_EXEC && f->header.e_type != ET_DYN))
+    if (!f->is_elf || (f->header.e_type != ET_EXEC && f->header.e_type != ET_DYN))
         return NULL;
     elf_dynamic_read(f, &found.dynamic);
     find_sections(f, &found);
@@ -303,7 +347,7 @@ struct error *py_image_read(int fd, const char *path, struct py_image *out)
     struct elf_file f;
 
     memset(out, 0, sizeof *out);
-    struct error *err = elf_file_open(fd, path, &f);
+    struct error *err = elf_file_open(fd, path, NULL, &f);
     if (!err)
         err = py_image_of(&f, out);
     elf_file_close(&f);

@@ -62,12 +62,24 @@ uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t
     }
 }
 
-/* The bytes of the entry at `offset`, behind its length. *wide: it has the 64-bit format. *next: the offset of the next. */
-static bool read_entry(const struct cfi_section *s, uint64_t offset, struct bytes *out, bool *wide, uint64_t *next)
+/* Whether the bytes are in memory. Where there is no window all are. */
+static bool need(const struct cfi_section *s, uint64_t offset, uint64_t len_bytes)
 {
+    return !s->window || !len_bytes || elf_window_need(s->window, offset, len_bytes);
+}
+
+/*
+ * Finds the entry at `offset` by its length. *out: its bytes, behind the length, which read_entry() makes sure are in
+ * memory. *wide: it has the 64-bit format. *next: the offset of the next.
+ */
+static bool find_entry(const struct cfi_section *s, uint64_t offset, struct bytes *out, bool *wide, uint64_t *next)
+{
+    enum { LENGTH_MAX = 12 };
     struct bytes b = bytes_of(s->data, s->len_bytes);
 
     bytes_seek(&b, offset);
+    if (b.bad || !need(s, offset, bytes_left(&b) < LENGTH_MAX ? bytes_left(&b) : LENGTH_MAX))
+        return false;
     uint64_t len = bytes_u32(&b);
     *wide = len == UINT32_MAX;
     if (*wide)
@@ -78,6 +90,24 @@ static bool read_entry(const struct cfi_section *s, uint64_t offset, struct byte
     out->end = b.pos + len;
     *next = bytes_offset(&b) + len;
     return true;
+}
+
+static bool read_entry(const struct cfi_section *s, const struct bytes *entry)
+{
+    return bytes_left(entry) <= CFI_ENTRY_MAX && need(s, bytes_offset(entry), bytes_left(entry));
+}
+
+uint64_t cfi_terminator(const struct cfi_section *s)
+{
+    struct bytes b;
+    bool wide;
+    uint64_t next;
+
+    for (uint64_t offset = 0; find_entry(s, offset, &b, &wide, &next); offset = next) {
+        if (!bytes_left(&b))
+            return next;
+    }
+    return s->len_bytes;
 }
 
 static bool read_augmentation(struct bytes *b, const char *augmentation, const struct cfi_section *s, struct cfi_cie *out)
@@ -126,7 +156,7 @@ static bool read_cie(const struct cfi_section *s, uint64_t offset, struct cfi_ci
     uint64_t next;
 
     *out = (struct cfi_cie){.pointer_encoding = PE_absptr, .offset = offset};
-    if (!read_entry(s, offset, &b, &wide, &next) || bytes_left(&b) > CIE_MAX)
+    if (!find_entry(s, offset, &b, &wide, &next) || bytes_left(&b) > CIE_MAX || !read_entry(s, &b))
         return false;
     uint64_t id = wide ? bytes_u64(&b) : bytes_u32(&b);
     uint64_t expected = !s->debug_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;
@@ -152,8 +182,9 @@ static const struct cfi_cie *find_cie(const struct cfi_section *s, uint64_t offs
 {
     struct cfi_cie *cie = cies ? &cies->slots[offset / 4 % CFI_CIES] : scratch;
 
+    /* Its program may have to be read again. */
     if (cies && cie->known && cie->offset == offset)
-        return cie;
+        return need(s, (uint64_t)(cie->program - s->data), cie->program_len) ? cie : NULL;
     if (!read_cie(s, offset, cie) || (cie->pointer_encoding & PE_indirect)) {
         cie->known = false;
         return NULL;
@@ -202,7 +233,7 @@ bool cfi_read_cached(const struct cfi_section *s, uint64_t offset, struct cfi_ci
     bool wide;
     uint64_t next;
 
-    return read_entry(s, offset, &b, &wide, &next) && bytes_left(&b) &&
+    return find_entry(s, offset, &b, &wide, &next) && bytes_left(&b) && read_entry(s, &b) &&
            read_fde(s, offset, b, wide, cies, out) == ENTRY_FDE;
 }
 
@@ -220,7 +251,7 @@ bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_c
 
     while (*offset < s->len_bytes) {
         uint64_t at = *offset;
-        if (!read_entry(s, at, &b, &wide, &next)) {
+        if (!find_entry(s, at, &b, &wide, &next)) {
             *offset = s->len_bytes;
             if (unreadable)
                 ++*unreadable;
@@ -230,7 +261,7 @@ bool cfi_next_cached(const struct cfi_section *s, uint64_t *offset, struct cfi_c
         /* A length of 0 ends what one object file brought; crtend.o's may stand in the middle. */
         if (!bytes_left(&b))
             continue;
-        enum entry entry = read_fde(s, at, b, wide, cies, out);
+        enum entry entry = read_entry(s, &b) ? read_fde(s, at, b, wide, cies, out) : ENTRY_UNREADABLE;
         if (entry == ENTRY_FDE)
             return true;
         if (entry == ENTRY_UNREADABLE && unreadable)

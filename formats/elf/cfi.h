@@ -11,6 +11,9 @@
 #include <stdint.h>
 
 #include "formats/base/bytes.h"
+#include "formats/elf/window.h"
+
+enum { CFI_ENTRY_MAX = ELF_WINDOW_NEED_MAX - 16 /* bytes of an FDE or CIE; a longer one cannot be read */ };
 
 struct cfi_section {
     const uint8_t *data;
@@ -18,9 +21,13 @@ struct cfi_section {
     uint64_t vaddr;     /* of data[0] */
     uint64_t hdr_vaddr; /* of .eh_frame_hdr, the base of data-relative pointers; 0: the file has none */
     bool debug_frame;   /* it is .debug_frame, which refers to CIEs in another way and has plain addresses */
+    struct elf_window *window; /* through which `data` is read; NULL: all of it is in memory */
 };
 
-/* An FDE with the fields that it needs of its CIE. Points into the section. */
+/*
+ * An FDE with the fields that it needs of its CIE. Points into the section; where that is read through a window, the
+ * programs are there until the next FDE is read.
+ */
 struct cfi_fde {
     uint64_t offset;     /* in the section, bytes */
     uint64_t start, end; /* virtual addresses; end is exclusive */
@@ -41,6 +48,9 @@ bool cfi_read(const struct cfi_section *s, uint64_t offset, struct cfi_fde *out)
  * of the section.
  */
 bool cfi_next(const struct cfi_section *s, uint64_t *offset, struct cfi_fde *out);
+
+/* Where the terminator of `s`, an entry of length 0, ends; its length if there is none. Bytes from the start. */
+uint64_t cfi_terminator(const struct cfi_section *s);
 
 /* A cache of CIEs, for callers that read many FDEs of one section. {0} is empty. */
 #define CFI_CIES 64

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/elf/unpack.h"
 
 #define CFI_BYTES_MAX (256ull << 20)
+#define HDR_BYTES_MAX (8ull << 20) /* of .eh_frame_hdr that are read of a file */
 
 /* The file's bytes at `vaddr`, up to the segment's end but `limit` at most; NULL: it has none. */
 static const uint8_t *take_vaddr(const struct elf_file *f, uint64_t vaddr, uint64_t limit, uint64_t *len_bytes)
@@ -19,82 +21,60 @@ static const uint8_t *take_vaddr(const struct elf_file *f, uint64_t vaddr, uint6
 
 bool cfi_find_table(const struct elf_file *f, struct cfi_table *out)
 {
-    const GElf_Phdr *hdr = &f->eh_frame_hdr;
-    uint64_t len;
+    const Elf64_Phdr *hdr = &f->eh_frame_hdr;
+    uint64_t limit = f->image ? CFI_BYTES_MAX : HDR_BYTES_MAX, len;
 
     *out = (struct cfi_table){0};
-    const uint8_t *data = take_vaddr(f, hdr->p_vaddr, hdr->p_filesz < CFI_BYTES_MAX ? hdr->p_filesz : CFI_BYTES_MAX, &len);
+    const uint8_t *data = take_vaddr(f, hdr->p_vaddr, hdr->p_filesz < limit ? hdr->p_filesz : limit, &len);
     return data && cfi_table_read(data, len, hdr->p_vaddr, out);
 }
 
-enum packing { PLAIN, PACKED, PACKED_GNU /* .zdebug_*: "ZLIB", the length in big endian, the data */ };
-
-/* How many bytes a packed section claims to have; 0: its header cannot be read. */
-static uint64_t unpacked_len(const struct elf_section *s, enum packing packing)
+/* Bytes of the file as a section: of an image in place, of a file through a window. */
+static void use_bytes(const struct elf_file *f, uint64_t offset, uint64_t len_bytes, struct cfi_section *out)
 {
-    GElf_Chdr header;
-
-    if (packing == PACKED)
-        return gelf_getchdr(s->scn, &header) ? header.ch_size : 0;
-    struct bytes b = elf_section_bytes(s);
-    const uint8_t *magic = bytes_take(&b, 4);
-    if (!magic || memcmp(magic, "ZLIB", 4))
-        return 0;
-    return __builtin_bswap64(bytes_u64(&b));
+    out->window = elf_file_window(f, offset, len_bytes);
+    out->data = out->window ? out->window->base : f->image ? elf_file_take(f, offset, len_bytes) : NULL;
+    out->len_bytes = out->data ? len_bytes : 0;
 }
 
-/* The bytes of a section, decompressed; bad when that fails. */
-static struct bytes unpack_section(const struct elf_section *s, enum packing packing)
-{
-    int done = packing == PACKED ? elf_compress(s->scn, 0, 0) : elf_compress_gnu(s->scn, 0, 0);
-    const Elf_Data *all = done >= 0 ? elf_getdata(s->scn, NULL) : NULL;
-
-    return all && all->d_buf ? bytes_of(all->d_buf, all->d_size) : (struct bytes){.bad = true};
-}
-
-static struct error *use_section(const struct elf_file *f, const struct elf_section *s, enum packing packing,
+static struct error *use_section(const struct elf_file *f, const struct elf_section *s, bool packed,
                                  struct cfi_section *out)
 {
     uint64_t len = s->header.sh_size;
-    const uint8_t *data;
+    struct elf_packed in = {0};
 
-    if (len <= CFI_BYTES_MAX && packing != PLAIN && !(len = unpacked_len(s, packing)))
-        return NULL;
+    if (packed && len <= CFI_BYTES_MAX) {
+        in = elf_packed_read(f, s);
+        len = in.type ? in.len_bytes : 0;
+    }
     if (len > CFI_BYTES_MAX)
         return error_path(ERROR_LIMIT, f->path, "has %llu bytes of call frame information, and at most %llu are read",
                           (unsigned long long)len, (unsigned long long)CFI_BYTES_MAX);
-    if (packing == PLAIN) {
-        data = elf_file_take(f, s->header.sh_offset, len);
+    if (packed) {
+        struct bytes all = elf_unpack(f, &in);
+        out->data = all.start;
+        out->len_bytes = bytes_left(&all);
     } else {
-        struct bytes all = unpack_section(s, packing);
-        data = all.start;
-        len = bytes_left(&all);
+        use_bytes(f, s->header.sh_offset, len, out);
     }
-    if (data && len) {
-        out->data = data;
-        out->len_bytes = len;
-        out->vaddr = s->header.sh_addr;
-    }
+    out->vaddr = s->header.sh_addr;
     return NULL;
 }
 
-struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, bool unpack, struct cfi_section *out)
+struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, struct cfi_section *out)
 {
     const char *name = debug_frame ? ".debug_frame" : ".eh_frame";
     struct elf_section s = {0};
 
     *out = (struct cfi_section){.debug_frame = debug_frame};
     while (!out->data && elf_file_next_section(f, &s)) {
-        enum packing packing = s.header.sh_flags & SHF_COMPRESSED ? PACKED : PLAIN;
-        if (!s.name || s.header.sh_type == SHT_NOBITS || !s.header.sh_size)
-            continue;
-        if (debug_frame && !strcmp(s.name, ".zdebug_frame"))
-            packing = PACKED_GNU;
-        else if (strcmp(s.name, name))
+        bool gnu = debug_frame && s.name && !strcmp(s.name, ".zdebug_frame");
+        bool packed = gnu || (s.header.sh_flags & SHF_COMPRESSED);
+        if (!s.name || s.header.sh_type == SHT_NOBITS || !s.header.sh_size || (!gnu && strcmp(s.name, name)))
             continue;
         /* Sections that are loaded are never packed. */
-        if (packing == PLAIN || (debug_frame && unpack))
-            TRY(use_section(f, &s, packing, out));
+        if (!packed || debug_frame)
+            TRY(use_section(f, &s, packed, out));
     }
     return NULL;
 }
@@ -102,22 +82,24 @@ struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, bool 
 /* Without section headers: .eh_frame_hdr, which the loader maps, has the address of .eh_frame and a table of its FDEs. */
 static void use_table(struct cfi_file *f)
 {
-    uint64_t len;
+    uint64_t offset;
 
     if (!cfi_find_table(f->elf, &f->table))
         return;
-    const uint8_t *data = take_vaddr(f->elf, f->table.eh_frame_vaddr, CFI_BYTES_MAX, &len);
-    if (!data)
+    uint64_t len = elf_file_bytes_at(f->elf, f->table.eh_frame_vaddr, &offset);
+    use_bytes(f->elf, offset, len < CFI_BYTES_MAX ? len : CFI_BYTES_MAX, &f->eh_frame);
+    if (!f->eh_frame.data)
         return;
-    f->eh_frame = (struct cfi_section){data, len, f->table.eh_frame_vaddr, f->table.hdr_vaddr, false};
+    f->eh_frame.vaddr = f->table.eh_frame_vaddr;
+    f->eh_frame.hdr_vaddr = f->table.hdr_vaddr;
     f->by_table = f->table.count;
-    if (!f->by_table) {
-        /* Without a table .eh_frame reaches up to its terminator. */
-        struct bytes all = bytes_of(data, len);
-        for (uint64_t entry = bytes_u32(&all); entry && !all.bad; entry = bytes_u32(&all))
-            bytes_skip(&all, entry == UINT32_MAX ? bytes_u64(&all) : entry);
-        f->eh_frame.len_bytes = all.bad ? len : bytes_offset(&all);
-    }
+    if (!f->by_table)
+        f->eh_frame.len_bytes = cfi_terminator(&f->eh_frame);
+}
+
+bool cfi_file_failed(const struct cfi_file *f)
+{
+    return (f->eh_frame.window && f->eh_frame.window->failed) || (f->debug_frame.window && f->debug_frame.window->failed);
 }
 
 /* Where the code of a segment ends, limited by the file's size; the segment's start if it is not executable. */
@@ -130,10 +112,10 @@ static uint64_t code_end(const struct cfi_file *f, const struct elf_segment *s)
 
 struct error *cfi_file_read(const struct elf_file *elf, struct cfi_file *f)
 {
-    const GElf_Ehdr *header = &elf->header;
+    const Elf64_Ehdr *header = &elf->header;
 
     *f = (struct cfi_file){.elf = elf, .machine = machine_by_elf(header->e_machine)};
-    if (!elf->handle || (header->e_type != ET_EXEC && header->e_type != ET_DYN))
+    if (!elf->is_elf || (header->e_type != ET_EXEC && header->e_type != ET_DYN))
         return error_path(ERROR_FORMAT, elf->path, "is not a 64-bit ELF executable or shared library");
     if (!f->machine)
         return error_path(ERROR_UNSUPPORTED, elf->path, "is for ELF machine %u, which is not supported", header->e_machine);
@@ -144,11 +126,11 @@ struct error *cfi_file_read(const struct elf_file *elf, struct cfi_file *f)
             return error_path(ERROR_LIMIT, elf->path,
                               "has code spread over more than 4 GiB, which an unwind table cannot cover");
     }
-    TRY(cfi_find_section(elf, false, false, &f->eh_frame));
+    TRY(cfi_find_section(elf, false, &f->eh_frame));
     f->eh_frame.hdr_vaddr = elf->eh_frame_hdr.p_vaddr;
     if (!f->eh_frame.data && elf->eh_frame_hdr.p_filesz)
         use_table(f);
-    return cfi_find_section(elf, true, !elf->image, &f->debug_frame);
+    return cfi_find_section(elf, true, &f->debug_frame);
 }
 
 static const struct elf_segment *code_segment(const struct cfi_file *f, uint64_t vaddr)

@@ -16,16 +16,15 @@
 #include "formats/elf/machine.h"
 
 /*
- * The table of .eh_frame_hdr, by way of PT_GNU_EH_FRAME; false: none that can be read. What is found here and below
- * lives as long as `f` is open.
+ * The table of .eh_frame_hdr, by way of PT_GNU_EH_FRAME; false: none that can be read. It has no rows where a file (not
+ * an image) has more than a million functions. What is found here and below lives as long as `f` is open.
  */
 bool cfi_find_table(const struct elf_file *f, struct cfi_table *out);
 /*
- * The section .eh_frame or, with `debug_frame`, .debug_frame; without data when the file has none. A compressed one is
- * decompressed if `unpack` allows; for an image in memory it should not, as libelf then writes to the image. ERROR_LIMIT
- * when the section is larger than we read.
+ * The section .eh_frame or, with `debug_frame`, .debug_frame, decompressed where it is compressed; without data when the
+ * file has none. A section of a file is read through a window. ERROR_LIMIT when it is larger than we read.
  */
-struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, bool unpack, struct cfi_section *out);
+struct error *cfi_find_section(const struct elf_file *f, bool debug_frame, struct cfi_section *out);
 
 struct cfi_file {
     const struct elf_file *elf;
@@ -43,6 +42,8 @@ struct cfi_file {
  * ERROR_LIMIT for one that is too large.
  */
 struct error *cfi_file_read(const struct elf_file *elf, struct cfi_file *out);
+/* Whether bytes of the sections could not be read any more, so that what was found of them is not all. */
+bool cfi_file_failed(const struct cfi_file *f);
 /* Is there code at `vaddr`? *end is where its segment's code ends. */
 bool cfi_file_code(const struct cfi_file *f, uint64_t vaddr, uint64_t *end);
 /* Are these bytes only padding between functions: zeros, breakpoints, instructions that do nothing? */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes of the segments first, then of the sections; without a build ID all of the file is hashed. */
+/* Notes of the segments first, then of the sections; without a build ID all of an ELF file is hashed. */
 #include "formats/elf/identity.h"
 
 #define XXH_INLINE_ALL
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
+#include "formats/base/bytes.h"
 #include "formats/base/vec.h"
 #include "formats/elf/bounds.h"
 
@@ -36,19 +35,31 @@ bool elf_identity_is(const struct elf_identity *id, uint32_t kind, const uint8_t
     return len_bytes && id->id_kind == kind && id->build_id_len == len_bytes && !memcmp(id->build_id, bytes, len_bytes);
 }
 
-static bool take_build_id(struct elf_identity *out, Elf_Data *data)
+static uint64_t align_up(uint64_t at, uint64_t align)
 {
-    GElf_Nhdr note;
-    size_t name_at, desc_at;
+    return (at + align - 1) & ~(align - 1);
+}
 
-    for (size_t at = 0; data && (at = gelf_getnote(data, at, &note, &name_at, &desc_at)) > 0;) {
-        if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || !note.n_descsz ||
-            note.n_descsz > ELF_BUILD_ID_MAX || memcmp((char *)data->d_buf + name_at, "GNU", 4))
-            continue;
-        out->id_kind = ELF_ID_BUILD_ID;
-        out->build_id_len = note.n_descsz;
-        memcpy(out->build_id, (char *)data->d_buf + desc_at, note.n_descsz);
-        return true;
+/* Names and descriptors are padded to `align` bytes, 8 in notes of GNU properties and 4 in all others. */
+static bool take_build_id(struct elf_identity *out, struct bytes notes, uint64_t align)
+{
+    while (bytes_left(&notes)) {
+        uint32_t name_len = bytes_u32(&notes), desc_len = bytes_u32(&notes), type = bytes_u32(&notes);
+        const uint8_t *name = bytes_take(&notes, name_len);
+        bytes_seek(&notes, align_up(bytes_offset(&notes), align));
+        const uint8_t *desc = bytes_take(&notes, desc_len);
+        if (!notes.bad && type == NT_GNU_BUILD_ID && name_len == sizeof "GNU" && !memcmp(name, "GNU", sizeof "GNU") &&
+            desc_len && desc_len <= ELF_BUILD_ID_MAX) {
+            out->id_kind = ELF_ID_BUILD_ID;
+            out->build_id_len = desc_len;
+            memcpy(out->build_id, desc, desc_len);
+            return true;
+        }
+        /* The last one need not be padded. */
+        uint64_t next = align_up(bytes_offset(&notes), align);
+        if (next >= (uint64_t)(notes.end - notes.start))
+            return false;
+        bytes_seek(&notes, next);
     }
     return false;
 }
@@ -57,73 +68,71 @@ static void find_build_id(const struct elf_file *f, struct elf_identity *out)
 {
     uint64_t notes_left = NOTES_MAX;
     struct elf_section s = {0};
-    GElf_Phdr p;
 
     for (size_t i = 0; i < f->program_header_count && !out->build_id_len; i++) {
-        if (gelf_getphdr(f->handle, (int)i, &p) && p.p_type == PT_NOTE && elf_take_budget(&notes_left, p.p_filesz))
-            take_build_id(out, elf_getdata_rawchunk(f->handle, (int64_t)p.p_offset, p.p_filesz,
-                                                    p.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
+        const Elf64_Phdr *p = &f->program_headers[i];
+        if (p->p_type != PT_NOTE || !elf_take_budget(&notes_left, p->p_filesz))
+            continue;
+        const uint8_t *notes = elf_file_take(f, p->p_offset, p->p_filesz);
+        if (notes)
+            take_build_id(out, bytes_of(notes, p->p_filesz), p->p_align == 8 ? 8 : 4);
     }
     /* A debug file keeps its notes in sections; the program headers may point nowhere. */
     while (!out->build_id_len && elf_file_next_section(f, &s)) {
         if (s.header.sh_type == SHT_NOTE && elf_take_budget(&notes_left, s.header.sh_size))
-            take_build_id(out, elf_getdata(s.scn, NULL));
+            take_build_id(out, elf_section_bytes(f, &s), s.header.sh_addralign == 8 ? 8 : 4);
     }
 }
 
-static struct error *hash_contents(int fd, const char *path, struct elf_identity *out)
+/* Leaves `out` without an identity when the file cannot be read to its end. */
+static struct error *hash_contents(const struct elf_file *f, struct elf_identity *out)
 {
     static const size_t chunk = 1 << 16;
     XXH3_state_t *state = XXH3_createState();
     uint8_t *buffer = malloc(chunk);
-    struct error *err = NULL;
-    off_t at = 0;
+    bool ok = true;
 
     if (!state || !buffer) {
-        err = error_no_memory();
-        goto out;
+        free(buffer);
+        XXH3_freeState(state);
+        return error_no_memory();
     }
     XXH3_128bits_reset(state);
-    for (;;) {
-        ssize_t n = pread(fd, buffer, chunk, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            err = error_file(errno, path, "cannot be read");
-            goto out;
-        }
-        if (!n)
-            break;
-        XXH3_128bits_update(state, buffer, (size_t)n);
-        at += n;
+    for (uint64_t at = 0; ok && at < f->len_bytes; at += chunk) {
+        size_t len = f->len_bytes - at < chunk ? (size_t)(f->len_bytes - at) : chunk;
+        ok = elf_file_read_at(f, at, buffer, len);
+        if (ok)
+            XXH3_128bits_update(state, buffer, len);
     }
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
-    out->id_kind = ELF_ID_CONTENT_HASH;
-    out->build_id_len = sizeof canonical.digest;
-    memcpy(out->build_id, canonical.digest, sizeof canonical.digest);
-out:
+    if (ok) {
+        XXH128_canonical_t canonical;
+        XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
+        out->id_kind = ELF_ID_CONTENT_HASH;
+        out->build_id_len = sizeof canonical.digest;
+        memcpy(out->build_id, canonical.digest, sizeof canonical.digest);
+    }
     free(buffer);
     XXH3_freeState(state);
-    return err;
+    return NULL;
 }
 
 struct error *elf_identity_of_headers(const struct elf_file *f, struct elf_identity *out)
 {
-    *out = (struct elf_identity){.is_elf = f->handle != NULL, .file_size = f->len_bytes};
+    *out = (struct elf_identity){.is_elf = f->is_elf, .file_size = f->len_bytes};
     for (size_t i = 0; i < f->segments.count; i++) {
         if (!VEC_PUSH(&out->segments, f->segments.data[i]))
             return error_no_memory();
     }
-    if (f->handle)
-        find_build_id(f, out);
+    find_build_id(f, out);
     return NULL;
 }
 
 struct error *elf_identity_of(const struct elf_file *f, struct elf_identity *out)
 {
     TRY(elf_identity_of_headers(f, out));
-    return out->build_id_len || f->image ? NULL : hash_contents(f->fd, f->path, out);
+    if (out->build_id_len || !f->is_elf || f->image || f->len_bytes > ELF_HASHED_BYTES_MAX)
+        return NULL;
+    return hash_contents(f, out);
 }
 
 struct error *elf_identity_read(int fd, const char *path, struct elf_identity *out)
@@ -131,7 +140,7 @@ struct error *elf_identity_read(int fd, const char *path, struct elf_identity *o
     struct elf_file f;
 
     *out = (struct elf_identity){0};
-    struct error *err = elf_file_open(fd, path, &f);
+    struct error *err = elf_file_open(fd, path, NULL, &f);
     if (!err)
         err = elf_identity_of(&f, out);
     elf_file_close(&f);

@@ -43,13 +43,13 @@ struct error *elf_links_read(int fd, struct elf_links *out)
     struct elf_section s;
 
     *out = (struct elf_links){0};
-    struct error *err = elf_file_open(fd, "", &f);
+    struct error *err = elf_file_open(fd, "", NULL, &f);
     bool ok = !err || err->code != ERROR_NO_MEMORY;
     error_destroy(err);
     if (ok && elf_file_find_section(&f, ".gnu_debuglink", &s))
-        ok = take_debug(out, elf_section_bytes(&s));
+        ok = take_debug(out, elf_section_bytes(&f, &s));
     if (ok && elf_file_find_section(&f, ".gnu_debugaltlink", &s))
-        ok = take_supplement(out, elf_section_bytes(&s));
+        ok = take_supplement(out, elf_section_bytes(&f, &s));
     elf_file_close(&f);
     if (ok)
         return NULL;

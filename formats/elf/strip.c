@@ -107,13 +107,13 @@ struct plan {
 
 static bool plan_sections(const struct elf_file *f, struct plan *plan)
 {
-    const GElf_Ehdr *header = &f->header;
+    const Elf64_Ehdr *header = &f->header;
     struct elf_section s = {0};
     uint64_t count = 1, len = f->len_bytes;
     bool ok = true;
 
     while (ok && elf_file_next_section(f, &s)) {
-        uint64_t at = header->e_shoff + elf_ndxscn(s.scn) * sizeof(Elf64_Shdr);
+        uint64_t at = header->e_shoff + s.index * sizeof(Elf64_Shdr);
         count++;
         if (s.header.sh_type == SHT_NOBITS || s.header.sh_type == SHT_NULL)
             continue;

@@ -43,8 +43,29 @@ struct builder {
     struct intern wide;
     uint64_t end; /* of the code of the FDE that is being run, relative */
     uint64_t work_left; /* bytes of programs */
+    size_t rows_max;    /* and functions */
     bool no_memory;
+    bool too_many;      /* there would be more than rows_max */
+    bool changed;       /* a function is no more what it was when it was collected, or it is time to stop */
 };
+
+/* Whether nothing more is worth doing. */
+static bool given_up(const struct builder *b)
+{
+    return b->no_memory || b->too_many || b->changed || cfi_file_failed(&b->file);
+}
+
+static struct error *why_given_up(const struct builder *b)
+{
+    const char *path = b->file.elf->path;
+
+    if (b->no_memory)
+        return error_no_memory();
+    if (b->too_many)
+        return error_path(ERROR_LIMIT, path, "has more call frame information than fits into the memory for unwind tables");
+    return given_up(b) ? error_path(ERROR_IO, path, "changed while its call frame information was read, or took too long")
+                       : NULL;
+}
 
 /* ---- rows ---- */
 
@@ -57,7 +78,9 @@ static void put_row(struct builder *b, uint64_t pc, uint16_t cfa8, uint8_t type,
         if (last->cfa8 == cfa8 && last->type == type && last->rbp8 == row.rbp8)
             return;
     }
-    if (!VEC_PUSH(&b->rows, row))
+    if (b->rows.count >= b->rows_max)
+        b->too_many = true;
+    else if (!VEC_PUSH(&b->rows, row))
         b->no_memory = true;
 }
 
@@ -152,11 +175,11 @@ static bool put_rules(void *ctx, uint64_t vaddr, const struct unwind_rules *rule
             put_row(b, pc, 0, UNWIND_SIGNAL, 0);
         else
             put_other(b, pc, UNWIND_OTHER_SIGNAL);
-        return !b->no_memory;
+        return !given_up(b);
     }
     if (rules->rsp.kind != UNWIND_SAME && !rule_is(&rules->rsp, UNWIND_VALUE, UNWIND_BASE_CFA, 0)) {
         put_other(b, pc, UNWIND_OTHER_STACK);
-        return !b->no_memory;
+        return !given_up(b);
     }
     /* The caller's frame can be found without these: they count as lost from there on. */
     if (w.rbp.kind == RULE_OTHER)
@@ -177,7 +200,7 @@ static bool put_rules(void *ctx, uint64_t vaddr, const struct unwind_rules *rule
         put_row(b, pc, (uint16_t)(w.cfa.offset / 8), (of_sp ? UNWIND_RSP : UNWIND_RBP) | bits, -rbp);
     else
         put_wide(b, pc, &w);
-    return !b->no_memory;
+    return !given_up(b);
 }
 
 static bool put_code(void *ctx, uint64_t vaddr, const struct unwind_rules *rules)
@@ -253,6 +276,8 @@ static void note_fde(struct builder *b, const struct cfi_fde *fde, uint32_t wher
 
     if (!cfi_file_code(&b->file, fde->start, &end))
         b->table->stats.fde_outside++;
+    else if (b->fdes.count >= b->rows_max)
+        b->too_many = true;
     else if (!VEC_PUSH(&b->fdes, ((struct fde_ref){(uint32_t)(fde->start - b->table->base_vaddr), (uint32_t)fde->offset | where})))
         b->no_memory = true;
 }
@@ -262,7 +287,7 @@ static void collect_section(struct builder *b, bool debug)
     struct cfi_fde fde;
     uint64_t offset = 0;
 
-    while (!b->no_memory &&
+    while (!given_up(b) &&
            cfi_next_cached(section_of(b, debug), &offset, &b->cies[debug], &fde, &b->table->stats.fde_unreadable))
         note_fde(b, &fde, debug ? FDE_DEBUG : 0);
 }
@@ -272,7 +297,7 @@ static void collect_by_table(struct builder *b)
     const struct cfi_table *table = &b->file.table;
     struct cfi_fde fde;
 
-    for (uint64_t i = 0; i < table->count && !b->no_memory; i++) {
+    for (uint64_t i = 0; i < table->count && !given_up(b); i++) {
         uint64_t start, fde_vaddr;
         cfi_table_row(table, i, &start, &fde_vaddr);
         if (cfi_read_cached(&b->file.eh_frame, fde_vaddr - b->file.eh_frame.vaddr, &b->cies[0], &fde))
@@ -402,8 +427,8 @@ static struct error *collect_rows(struct builder *b)
     size_t of_eh_frame = b->fdes.count;
     if (b->file.debug_frame.data)
         collect_section(b, true);
-    if (b->no_memory || !sort_fdes(b))
-        return error_no_memory();
+    b->no_memory = b->no_memory || (!given_up(b) && !sort_fdes(b));
+    TRY(why_given_up(b));
     if (!b->fdes.count)
         return NULL;
     t->stats.source = !of_eh_frame ? UNWIND_SOURCE_DEBUG_FRAME : b->file.by_table ? UNWIND_SOURCE_HDR : UNWIND_SOURCE_EH_FRAME;
@@ -411,22 +436,29 @@ static struct error *collect_rows(struct builder *b)
         drop_covered(b);
     t->stats.cfi_bytes = (of_eh_frame ? b->file.eh_frame.len_bytes : 0) + b->file.debug_frame.len_bytes;
     b->work_left = t->stats.cfi_bytes * WORK_FACTOR;
-    /* Rows are about a quarter of the bytes they come from. */
-    if (!VEC_RESERVE(&b->rows, t->stats.cfi_bytes / 4 + 16))
+    /* There are fewer of them than a quarter of the bytes they come from. */
+    size_t expected = t->stats.cfi_bytes / 4 + 16;
+    if (!VEC_RESERVE(&b->rows, expected < b->rows_max ? expected : b->rows_max))
         return error_no_memory();
-    for (size_t i = 0; i < b->fdes.count && !b->no_memory;) {
+    for (size_t i = 0, done = 0; i < b->fdes.count && !given_up(b); done++) {
         const struct fde_ref *ref = &b->fdes.data[i];
         size_t next = i + 1;
         while (next < b->fdes.count && b->fdes.data[next].pc == ref->pc)
             next++;
         /* Of several with one start the first counts, as in unwinders that search .eh_frame. */
         t->stats.fde_repeated += next - i - 1;
-        if (read_fde(b, ref, &fde))
+        /* The file may be written to between the two times that it is read: rows must ascend all the same. */
+        if (read_fde(b, ref, &fde) && fde.start - t->base_vaddr == ref->pc)
             put_fde(b, section_of(b, ref->offset & FDE_DEBUG), &fde,
                     next < b->fdes.count ? b->fdes.data[next].pc : UINT64_MAX);
+        else
+            b->changed = true;
+        /* What is in memory is read without a look at the clock. */
+        if (done % 64 == 0 && elf_stop_reached(b->file.elf->stop))
+            b->changed = true;
         i = next;
     }
-    return b->no_memory ? error_no_memory() : NULL;
+    return why_given_up(b);
 }
 
 /* Moves the rows into the table, counts them and builds the index. */
@@ -467,7 +499,8 @@ static struct error *build(struct builder *b, const struct elf_file *elf)
 }
 
 /* Closes `elf`. */
-static struct error *build_from(struct elf_file *elf, uint64_t started_ns, struct unwind_table **out)
+static struct error *build_from(struct elf_file *elf, const struct unwind_limits *limits, uint64_t started_ns,
+                                struct unwind_table **out)
 {
     struct builder *b = calloc(1, sizeof *b);
     struct unwind_table *table = calloc(1, sizeof *table);
@@ -475,6 +508,7 @@ static struct error *build_from(struct elf_file *elf, uint64_t started_ns, struc
 
     if (b && table) {
         b->table = table;
+        b->rows_max = limits && limits->rows_max ? limits->rows_max : UINT32_MAX;
         err = build(b, elf);
         VEC_DEINIT(&b->fdes);
         VEC_DEINIT(&b->rows);
@@ -493,15 +527,15 @@ static struct error *build_from(struct elf_file *elf, uint64_t started_ns, struc
     return NULL;
 }
 
-struct error *unwind_table_build(int fd, const char *path, struct unwind_table **out)
+struct error *unwind_table_build(int fd, const char *path, const struct unwind_limits *limits, struct unwind_table **out)
 {
     uint64_t started_ns = now_ns();
     struct elf_file elf;
 
     *out = NULL;
-    struct error *err = elf_file_open(fd, path, &elf);
+    struct error *err = elf_file_open(fd, path, limits ? limits->stop : NULL, &elf);
     if (!err)
-        return build_from(&elf, started_ns, out);
+        return build_from(&elf, limits, started_ns, out);
     elf_file_close(&elf);
     return err;
 }
@@ -515,7 +549,7 @@ struct error *unwind_table_build_memory(const void *image, uint64_t len_bytes, c
     *out = NULL;
     struct error *err = elf_file_open_memory(image, len_bytes, path, &elf);
     if (!err)
-        return build_from(&elf, started_ns, out);
+        return build_from(&elf, NULL, started_ns, out);
     elf_file_close(&elf);
     return err;
 }

@@ -7,7 +7,7 @@
  * the row before. (Padding between two functions, which never runs, belongs to the row
  * before.) A program's entry point without information is UNWIND_END.
  *
- * The file is read, not mapped, since it may shrink meanwhile; nothing in it is trusted,
+ * The file is read through a window (window.h), not mapped, since it may shrink meanwhile; nothing in it is trusted,
  * and memory and time are bounded by a multiple of its size.
  */
 #ifndef FORMATS_ELF_UNWIND_TABLE_H
@@ -16,8 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/elf/unwind_row.h"
 #include "formats/base/err.h"
+#include "formats/elf/read.h"
+#include "formats/elf/unwind_row.h"
 
 /* Where the information was found. .debug_frame also adds code that the others do not cover. */
 enum unwind_source {
@@ -49,11 +50,19 @@ struct unwind_table {
     struct unwind_stats stats;
 };
 
+/* What building a table may cost; NULL or {0}: as much as the file asks for. */
+struct unwind_limits {
+    uint32_t rows_max;           /* also the functions; 0: no limit */
+    const struct elf_stop *stop; /* borrowed; NULL: never */
+};
+
 /*
  * Builds the table of an open executable or shared library; without call frame information it has no rows. `path` is for
- * messages. The caller destroys *out; it is NULL after an error.
+ * messages. The caller destroys *out; it is NULL after an error: ERROR_LIMIT beyond `limits`, ERROR_IO when the file
+ * changed meanwhile or it was time to stop. Takes some megabytes, 16 bytes for each function and 8 for each row. May block
+ * for ever (formats/elf/read.h).
  */
-struct error *unwind_table_build(int fd, const char *path, struct unwind_table **out);
+struct error *unwind_table_build(int fd, const char *path, const struct unwind_limits *limits, struct unwind_table **out);
 /* The same for an image in memory (the vdso), which may be freed afterwards. */
 struct error *unwind_table_build_memory(const void *image, uint64_t len_bytes, const char *path,
                                         struct unwind_table **out);

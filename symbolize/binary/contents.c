@@ -14,7 +14,7 @@ int binary_contents(int fd)
     bool sections = false;
     int holds = 0;
 
-    error_destroy(elf_file_open(fd, "", &f));
+    error_destroy(elf_file_open(fd, "", NULL, &f));
     while (elf_file_next_section(&f, &s)) {
         if (!s.name)
             continue;

@@ -38,9 +38,9 @@ bool symbol_table_add_code(struct symbol_table *t, const struct elf_file *f)
     return ranges_finish(&t->code);
 }
 
-static bool is_function(const struct symbol_table *t, const GElf_Sym *sym, const char *name)
+static bool is_function(const struct symbol_table *t, const Elf64_Sym *sym, const char *name)
 {
-    unsigned type = GELF_ST_TYPE(sym->st_info);
+    unsigned type = ELF64_ST_TYPE(sym->st_info);
 
     if (!name || !*name || sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON)
         return false;
@@ -57,18 +57,22 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
     struct elf_section section = {0};
 
     while (elf_file_next_section(f, &section)) {
-        Elf_Data *data;
-        GElf_Sym sym;
-        if (section.header.sh_type != section_type || !(data = elf_getdata(section.scn, NULL)))
+        Elf64_Sym sym;
+        if (section.header.sh_type != section_type)
             continue;
-        /* A file has at most one table of each type. */
-        for (int i = 1; gelf_getsym(data, i, &sym); i++) {
-            const char *name = elf_name(f->handle, section.header.sh_link, sym.st_name);
+        struct bytes b = elf_section_bytes(f, &section);
+        if (b.bad)
+            continue;
+        /* A file has at most one table of each type. The first symbol is empty. */
+        bytes_skip(&b, sizeof sym);
+        for (const uint8_t *at; bytes_left(&b) && (at = bytes_take(&b, sizeof sym));) {
+            memcpy(&sym, at, sizeof sym);
+            const char *name = elf_file_string(f, section.header.sh_link, sym.st_name);
             if (!is_function(t, &sym, name))
                 continue;
             struct table_symbol s = {
                 .start = sym.st_value, .end = sym.st_value + sym.st_size, .name = name,
-                .type = GELF_ST_TYPE(sym.st_info), .bind = GELF_ST_BIND(sym.st_info),
+                .type = ELF64_ST_TYPE(sym.st_info), .bind = ELF64_ST_BIND(sym.st_info),
             };
             if (s.end < s.start)
                 s.end = s.start;
@@ -86,23 +90,23 @@ static bool collect_slots(const struct elf_file *f, const struct machine *machin
     struct elf_section s = {0};
 
     while (elf_file_next_section(f, &s)) {
-        GElf_Shdr symbols_header;
-        Elf_Data *data, *symbols;
-        GElf_Rela rela;
+        struct elf_section linked = {.index = s.header.sh_link};
+        Elf64_Rela rela;
         if (s.header.sh_type != SHT_RELA || !(s.header.sh_flags & SHF_ALLOC) || !elf_take_budget(&left, s.header.sh_size))
             continue;
-        Elf_Scn *linked = elf_getscn(f->handle, s.header.sh_link);
-        if (!linked || !gelf_getshdr(linked, &symbols_header) || symbols_header.sh_type != SHT_DYNSYM)
+        if (linked.index >= f->section_count || f->sections[linked.index].sh_type != SHT_DYNSYM)
             continue;
-        data = elf_getdata(s.scn, NULL);
-        symbols = elf_getdata(linked, NULL);
-        for (int i = 0; data && symbols && gelf_getrela(data, i, &rela); i++) {
-            GElf_Sym sym;
-            unsigned type = GELF_R_TYPE(rela.r_info);
-            if ((type != machine->relocation_jump_slot && type != machine->relocation_data) ||
-                !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
+        linked.header = f->sections[linked.index];
+        struct bytes relocations = elf_section_bytes(f, &s), symbols = elf_section_bytes(f, &linked);
+        uint64_t symbol_count = bytes_left(&symbols) / sizeof(Elf64_Sym);
+        for (const uint8_t *at; bytes_left(&relocations) && (at = bytes_take(&relocations, sizeof rela));) {
+            Elf64_Sym sym;
+            memcpy(&rela, at, sizeof rela);
+            uint64_t type = ELF64_R_TYPE(rela.r_info), number = ELF64_R_SYM(rela.r_info);
+            if ((type != machine->relocation_jump_slot && type != machine->relocation_data) || number >= symbol_count)
                 continue;
-            const char *name = elf_name(f->handle, symbols_header.sh_link, sym.st_name);
+            memcpy(&sym, symbols.pos + number * sizeof sym, sizeof sym);
+            const char *name = elf_file_string(f, linked.header.sh_link, sym.st_name);
             if (name && *name && !map_set(slots, rela.r_offset, (uint64_t)(uintptr_t)name))
                 return false;
         }
@@ -111,7 +115,7 @@ static bool collect_slots(const struct elf_file *f, const struct machine *machin
 }
 
 /* "name@plt" for each stub of a section that jumps through one of the slots. */
-static bool add_stubs(struct symbol_table *t, const struct machine *machine, const GElf_Shdr *section,
+static bool add_stubs(struct symbol_table *t, const struct machine *machine, const Elf64_Shdr *section,
                       struct bytes data, const struct map *slots)
 {
     bool small = section->sh_entsize == machine->stub_bytes_small;
@@ -153,7 +157,7 @@ bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f)
     while (ok && slots.count && elf_file_next_section(f, &s)) {
         if (s.header.sh_type == SHT_PROGBITS && (s.header.sh_flags & SHF_EXECINSTR) && s.name &&
             !strncmp(s.name, ".plt", 4) && elf_take_budget(&left, s.header.sh_size))
-            ok = add_stubs(t, machine, &s.header, elf_section_bytes(&s), &slots);
+            ok = add_stubs(t, machine, &s.header, elf_section_bytes(f, &s), &slots);
     }
     map_deinit(&slots);
     return ok;

@@ -58,7 +58,7 @@ static struct error *file_begin(struct file *f, const char *path)
 {
     struct error *err = elf_file_open_memory(f->image.data, f->image.len_bytes, path, &f->elf);
 
-    if (err || f->elf.handle)
+    if (err || f->elf.is_elf)
         return err;
     file_close(f);
     return path ? error_at(ERROR_FORMAT, path, 0, "is not an ELF file")
@@ -92,7 +92,7 @@ void symbols_close(struct symbols *s)
 /* Opens the binary, or the debug file in its place. */
 static const struct elf_file *any_file(const struct symbols *s)
 {
-    return s->binary.elf.handle ? &s->binary.elf : &s->debug.elf;
+    return s->binary.elf.is_elf ? &s->binary.elf : &s->debug.elf;
 }
 
 /* Unpacks minidebuginfo. If it is damaged, only its symbols are lost. */
@@ -106,7 +106,7 @@ static struct error *open_mini(struct symbols *s)
     if (!elf_file_find_section(&s->binary.elf, ".gnu_debugdata", &section) ||
         lzma_stream_decoder(&stream, UNPACKED_MAX, 0) != LZMA_OK)
         return NULL;
-    struct bytes packed = elf_section_bytes(&section);
+    struct bytes packed = elf_section_bytes(&s->binary.elf, &section);
     stream.next_in = packed.pos;
     stream.avail_in = bytes_left(&packed);
     while (ret == LZMA_OK && cap <= UNPACKED_MAX) {
@@ -135,14 +135,14 @@ static void open_supplement(struct symbols *s, const struct binary_files *files)
         error_destroy(err);
         return;
     }
-    s->supplement_dw = dwarf_begin_elf(s->supplement.elf.handle, DWARF_C_READ, NULL);
+    s->supplement_dw = dwarf_begin_elf(elf_file_handle(&s->supplement.elf), DWARF_C_READ, NULL);
     if (s->supplement_dw)
         dwarf_setalt(s->dw, s->supplement_dw);
 }
 
 static struct error *open_dwarf(struct symbols *s, const struct binary_files *files)
 {
-    Elf *elf = s->debug.elf.handle ? s->debug.elf.handle : s->binary.elf.handle;
+    Elf *elf = elf_file_handle(s->debug.elf.is_elf ? &s->debug.elf : &s->binary.elf);
 
     s->dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (!s->dw)
@@ -159,7 +159,7 @@ static struct error *read_files(struct symbols *s, const struct binary_files *fi
     const struct elf_file *binary = &s->binary.elf, *debug = &s->debug.elf;
     size_t symbols = 0;
 
-    if (!any_file(s)->handle)
+    if (!any_file(s)->is_elf)
         return NULL;
     TRY(open_mini(s));
     bool ok = symbol_table_add_code(&s->table, any_file(s));

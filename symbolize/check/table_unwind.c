@@ -59,7 +59,7 @@ static struct error *build(const struct modcache_entry *m, struct unwind_table *
         int fd = binary_open(m->files.binary, m->files.binary_fd);
         if (fd < 0)
             return NULL;
-        err = unwind_table_build(fd, m->files.binary, out);
+        err = unwind_table_build(fd, m->files.binary, NULL, out);
         close(fd);
     }
     if (err && err->code != ERROR_NO_MEMORY) {

@@ -17,7 +17,7 @@
 /* A section that is too long to be read counts as missing. */
 static struct error *find_section(const struct elf_file *f, bool debug_frame, struct cfi_section *out)
 {
-    struct error *err = cfi_find_section(f, debug_frame, true, out);
+    struct error *err = cfi_find_section(f, debug_frame, out);
 
     if (!err || err->code == ERROR_NO_MEMORY)
         return err;
@@ -34,7 +34,7 @@ static struct error *find_eh_frame(struct unwind_module *m)
         len = elf_file_bytes_at(&m->elf, m->table.eh_frame_vaddr, &offset);
     if (len)
         m->eh_frame = (struct cfi_section){elf_file_take(&m->elf, offset, len), len, m->table.eh_frame_vaddr,
-                                           m->table.hdr_vaddr, false};
+                                           m->table.hdr_vaddr, false, NULL};
     /* Use the section: it says where it ends, which the segment does not; and the file may have only the section. */
     TRY(find_section(&m->elf, false, &section));
     if (section.data && (!m->eh_frame.data || section.vaddr == m->eh_frame.vaddr)) {
@@ -50,7 +50,7 @@ static struct error *read_image(struct unwind_module *m, const char *path)
 {
     TRY(elf_file_open_memory(m->image.data, m->image.len_bytes, path, &m->elf));
     m->machine = machine_by_elf(m->elf.header.e_machine);
-    if (!m->elf.handle || !m->machine) {
+    if (!m->elf.is_elf || !m->machine) {
         /* Nothing in it can be unwound, and its memory cannot be read reliably either. */
         elf_file_close(&m->elf);
         return NULL;

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
     if (len_bytes > 4 && !memcmp(data, "\177ELF", 4)) {
         int fd = memfd_create("fuzz", MFD_CLOEXEC);
         check(fd >= 0 && write(fd, data, len_bytes) == (ssize_t)len_bytes);
-        error_destroy(unwind_table_build(fd, "fuzz", &t));
+        error_destroy(unwind_table_build(fd, "fuzz", NULL, &t));
         if (t)
             check_table(t);
         unwind_table_destroy(t);

@@ -75,7 +75,7 @@ static void build_table(struct module *m, const struct snapshot_module *of)
     }
     int fd = open(of->path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    OK(unwind_table_build(fd, of->path, &m->table));
+    OK(unwind_table_build(fd, of->path, NULL, &m->table));
     OK(elf_identity_read(fd, of->path, &m->identity));
     close(fd);
 }

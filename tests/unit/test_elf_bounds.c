@@ -122,7 +122,7 @@ static bool finds_exported(const struct fixture *f, uint32_t right)
         ((Elf64_Sym *)(image + SYMBOLS_AT))[i] = (Elf64_Sym){.st_name = i == right ? 1 : 2, .st_shndx = 1, .st_value = i};
     }
     int fd = open_image(f, image);
-    OK(elf_file_open(fd, "made", &file));
+    OK(elf_file_open(fd, "made", NULL, &file));
     elf_dynamic_read(&file, &d);
     bool found = elf_find_exported(&file, &d, "xx", &sym);
     assert_true(!found || sym.st_value == right);

@@ -136,7 +136,7 @@ static void check_loaded(const struct fixture *f, unsigned first_len, unsigned s
                                " -Wl,-T,a.ld -o %u.so a.s", first_len));
     snprintf(path, sizeof path, "%s/%u.so", f->dir, first_len);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    OK(elf_file_open(fd, path, &file));
+    OK(elf_file_open(fd, path, NULL, &file));
     assert_int_equal(file.segments.count, 4);
     const struct elf_segment *a = &file.segments.data[1], *b = &file.segments.data[2];
     assert_int_equal(a->offset + a->file_size, b->offset);
@@ -190,17 +190,17 @@ static void test_what_is_none(void **state)
         snprintf(path, sizeof path, "%s/%s", f->dir, none[i]);
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         assert_true(fd >= 0);
-        OK(elf_file_open(fd, path, &file));
-        assert_null(file.handle);
+        OK(elf_file_open(fd, path, NULL, &file));
+        assert_false(file.is_elf);
         assert_int_equal(file.segments.count, 0);
         assert_false(elf_file_next_section(&file, &s));
         elf_file_close(&file);
         close(fd);
     }
     OK(elf_file_open_memory(NULL, 0, "nothing", &file));
-    assert_null(file.handle);
+    assert_false(file.is_elf);
     elf_file_close(&file);
-    struct error *err = elf_file_open(-1, "gone", &file);
+    struct error *err = elf_file_open(-1, "gone", NULL, &file);
     assert_non_null(err);
     assert_string_equal(error_text(err), "gone: cannot be looked at: Bad file descriptor");
     error_destroy(err);
@@ -238,7 +238,7 @@ static void test_file_and_image(void **state)
     snprintf(path, sizeof path, "%s/a.so", f->dir);
     uint8_t *bytes = read_whole(path, &len);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    OK(elf_file_open(fd, path, &file));
+    OK(elf_file_open(fd, path, NULL, &file));
     OK(elf_file_open_memory(bytes, len, path, &image));
     assert_int_equal(file.segments.count, image.segments.count);
     assert_memory_equal(file.segments.data, image.segments.data, file.segments.count * sizeof *file.segments.data);

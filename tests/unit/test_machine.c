@@ -67,10 +67,10 @@ static uint8_t *assemble(const struct fixture *f, const char *text, uint64_t *le
     assert_true(fixture_run(f, "cc -c -o a.o a.s && ld -Ttext=0x1000 --unresolved-symbols=ignore-all -e 0 -o a a.o"));
     snprintf(path, sizeof path, "%s/a", f->dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    OK(elf_file_open(fd, path, &file));
+    OK(elf_file_open(fd, path, NULL, &file));
     assert_true(elf_file_find_section(&file, ".text", &section));
     assert_int_equal(section.header.sh_addr, 0x1000);
-    struct bytes b = elf_section_bytes(&section);
+    struct bytes b = elf_section_bytes(&file, &section);
     *len_bytes = bytes_left(&b);
     uint8_t *code = calloc(1, *len_bytes + MACHINE_CODE_SLACK);
     memcpy(code, b.pos, *len_bytes);

@@ -121,7 +121,7 @@ static void find_libraries(struct libraries *l)
             continue;
         int fd = open(m->path, O_RDONLY | O_CLOEXEC);
         assert_true(fd >= 0);
-        err = unwind_table_build(fd, m->path, &library->table);
+        err = unwind_table_build(fd, m->path, NULL, &library->table);
         close(fd);
         error_destroy(err);
         if (err || !library->table->row_count) {

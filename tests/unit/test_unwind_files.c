@@ -302,7 +302,7 @@ static bool compare_file(const char *path)
 
     if (fd < 0)
         return false;
-    OK(unwind_table_build(fd, path, &t));
+    OK(unwind_table_build(fd, path, NULL, &t));
     compare_elf(t, path, elf_begin(fd, ELF_C_READ_MMAP, NULL));
     unwind_table_destroy(t);
     close(fd);
@@ -395,7 +395,7 @@ static struct unwind_table *build_table(const struct fixture *f, const char *nam
     snprintf(path, sizeof path, "%s/%s", f->dir, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    OK(unwind_table_build(fd, path, &t));
+    OK(unwind_table_build(fd, path, NULL, &t));
     close(fd);
     return t;
 }
