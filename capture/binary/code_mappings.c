@@ -18,7 +18,7 @@ struct held_mapping {
 struct mapping_list {
     VEC(struct held_mapping *) all;
     uint32_t holders; /* processes */
-    uint32_t place;
+    uint64_t place;
     struct code_pool *pool;
 };
 
@@ -188,12 +188,12 @@ bool code_mappings_are_shared(const struct code_mappings *a, const struct code_m
     return a->list && a->list == b->list;
 }
 
-uint32_t code_mappings_place(const struct code_mappings *m)
+uint64_t code_mappings_place(const struct code_mappings *m)
 {
     return m->list ? m->list->place : 0;
 }
 
-void code_mappings_set_place(struct code_mappings *m, uint32_t place)
+void code_mappings_set_place(struct code_mappings *m, uint64_t place)
 {
     if (m->list)
         m->list->place = place;

@@ -84,6 +84,10 @@ enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code
 struct address_range {
     uint64_t start, end;
 };
+struct address_ranges {
+    struct address_range *data;
+    size_t count, cap;
+};
 /*
  * Takes out the mappings that lie in none of the ranges, which are sorted by address and do not overlap. False: out of
  * memory.
@@ -97,8 +101,8 @@ bool code_mappings_are_shared(const struct code_mappings *a, const struct code_m
  * Where the sampler's copy of the list is: a number that belongs to process_sampling.c, the same for all who share the
  * list. 0: there is none, or the list has changed since.
  */
-uint32_t code_mappings_place(const struct code_mappings *m);
-void code_mappings_set_place(struct code_mappings *m, uint32_t place);
+uint64_t code_mappings_place(const struct code_mappings *m);
+void code_mappings_set_place(struct code_mappings *m, uint64_t place);
 
 /* Returns what is known of the file behind a mapping. The result borrows from `m`. */
 struct procfs_file code_mapping_file(const struct code_mapping *m);

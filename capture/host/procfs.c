@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -19,24 +17,6 @@
 #include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
 #include "formats/elf/identity.h"
-
-/* PROCMAP_QUERY of linux/fs.h, since Linux 6.11. */
-struct map_query {
-    uint64_t size, flags, address;
-    uint64_t start, end, vma_flags, page_size, file_offset, inode;
-    uint32_t device_major, device_minor;
-    uint32_t name_size, build_id_size;
-    uint64_t name_address, build_id_address;
-};
-#define MAP_QUERY _IOWR('f', 17, struct map_query)
-_Static_assert(sizeof(struct map_query) == 104, "as in linux/fs.h");
-
-void procfs_mappings_deinit(struct procfs_mappings *m)
-{
-    for (size_t i = 0; i < m->list.count; i++)
-        free(m->list.data[i].path);
-    VEC_DEINIT(&m->list);
-}
 
 struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes)
 {
@@ -80,152 +60,6 @@ struct error *procfs_read(const char *path, char **text, size_t *len_bytes)
         return error_file(errno, path, "cannot be opened");
     struct error *err = procfs_read_open(fd, path, text, len_bytes);
     close(fd);
-    return err;
-}
-
-/* Undoes /proc's escapes (\012 and the like) in place. */
-static void unescape(char *s)
-{
-    char *to = s;
-
-    for (; *s; s++) {
-        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
-            *to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-            s += 3;
-        } else {
-            *to++ = *s;
-        }
-    }
-    *to = 0;
-}
-
-static bool parse_line(const char *line, size_t len, struct procfs_mapping *m)
-{
-    char text[PATH_MAX + 256];
-    char perm[5];
-    int path_at = 0;
-
-    if (len >= sizeof text)
-        return false;
-    memcpy(text, line, len);
-    text[len] = 0;
-    *m = (struct procfs_mapping){0};
-    if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start, &m->end, perm,
-               &m->file_offset, &m->device_major, &m->device_minor, &m->inode, &path_at) < 7 ||
-        m->end <= m->start || strlen(perm) != 4)
-        return false;
-    m->protection = (perm[0] == 'r' ? PROT_READ : 0) | (perm[1] == 'w' ? PROT_WRITE : 0) |
-                    (perm[2] == 'x' ? PROT_EXEC : 0);
-    m->shared = perm[3] == 's';
-    char *path = text + path_at;
-    static const char deleted[] = " (deleted)";
-    size_t n = strlen(path);
-    if (n >= sizeof deleted && !strcmp(path + n - (sizeof deleted - 1), deleted) && m->inode) {
-        m->deleted = true;
-        path[n - (sizeof deleted - 1)] = 0;
-    }
-    unescape(path);
-    m->path = strdup(path);
-    return m->path != NULL;
-}
-
-struct error *procfs_parse_mappings(const char *text, size_t len_bytes, struct procfs_mappings *out, uint32_t *bad)
-{
-    const char *end = text + len_bytes;
-
-    *out = (struct procfs_mappings){0};
-    if (bad)
-        *bad = 0;
-    while (text < end) {
-        const char *nl = memchr(text, '\n', (size_t)(end - text));
-        size_t len = (size_t)((nl ? nl : end) - text);
-        struct procfs_mapping m;
-        if (len && parse_line(text, len, &m)) {
-            if (!VEC_PUSH(&out->list, m)) {
-                free(m.path);
-                procfs_mappings_deinit(out);
-                return error_no_memory();
-            }
-        } else if (len && bad) {
-            ++*bad;
-        }
-        text += len + 1;
-    }
-    return NULL;
-}
-
-/* /proc shows us the mappings of some processes whose root it does not: with CAP_PERFMON since Linux 6.15. */
-static bool root_is_closed(pid_t pid)
-{
-    char link[64], root[1];
-
-    snprintf(link, sizeof link, "/proc/%d/root", pid);
-    return readlink(link, root, sizeof root) < 0 && (errno == EACCES || errno == EPERM);
-}
-
-/*
- * A path of a process in who knows which root names no file, and device and inode do not everywhere: stat() has another
- * device than the mapping on btrfs and overlayfs. Kernels that show such mappings know the build ID, too.
- */
-static void ask_build_ids(pid_t pid, struct procfs_mappings *maps)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/%d/maps", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    for (size_t i = 0; i < maps->list.count; i++) {
-        struct procfs_mapping *m = &maps->list.data[i];
-        struct map_query query = {
-            .size = sizeof query,
-            .address = m->start,
-            .build_id_size = sizeof m->build_id,
-            .build_id_address = (uint64_t)(uintptr_t)m->build_id,
-        };
-        if (!(m->protection & PROT_EXEC) || !m->inode || ioctl(fd, MAP_QUERY, &query))
-            continue;
-        if (query.start == m->start && query.inode == m->inode && query.device_major == m->device_major &&
-            query.device_minor == m->device_minor && query.build_id_size <= sizeof m->build_id)
-            m->build_id_len = query.build_id_size;
-    }
-    close(fd);
-}
-
-struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out)
-{
-    char path[64], *text;
-    size_t len;
-
-    *out = (struct procfs_mappings){0};
-    snprintf(path, sizeof path, "/proc/%d/maps", pid);
-    TRY(procfs_read(path, &text, &len));
-    if (!len) {
-        /* The first thread may have exited while others run: they still show the memory. */
-        struct procfs_pids threads;
-        struct error *err = procfs_threads(pid, &threads);
-        if (err) {
-            free(text);
-            return err;
-        }
-        for (size_t i = 0; i < threads.list.count && !len; i++) {
-            if (threads.list.data[i] == pid)
-                continue;
-            free(text);
-            text = NULL;
-            snprintf(path, sizeof path, "/proc/%d/task/%d/maps", pid, threads.list.data[i]);
-            err = procfs_read(path, &text, &len);
-            if (err) {
-                error_destroy(err);
-                len = 0;
-            }
-        }
-        VEC_DEINIT(&threads.list);
-    }
-    struct error *err = text ? procfs_parse_mappings(text, len, out, NULL) : NULL;
-    free(text);
-    if (!err && root_is_closed(pid))
-        ask_build_ids(pid, out);
     return err;
 }
 
@@ -370,6 +204,14 @@ char *procfs_exe(pid_t pid)
     return strdup(target);
 }
 
+bool procfs_root_is_closed(pid_t pid)
+{
+    char link[64], root[1];
+
+    snprintf(link, sizeof link, "/proc/%d/root", pid);
+    return readlink(link, root, sizeof root) < 0 && (errno == EACCES || errno == EPERM);
+}
+
 /*
  * /proc prints the paths of a process in a plain chroot as seen from here. Otherwise what is not in the process's root
  * would be another file. Of one that has gone nobody knows where it was: a build ID has to tell.
@@ -417,7 +259,7 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
         fd = root_open(pid, path, true);
     if (fd < 0 && path[0] == '/' && seen_from_here(pid, path)) {
         fd = root_open(0, path, true);
-    } else if (fd < 0 && path[0] == '/' && root_is_closed(pid)) {
+    } else if (fd < 0 && path[0] == '/' && procfs_root_is_closed(pid)) {
         fd = root_open(0, path, true);
         if (fd >= 0 && !procfs_is_file(fd, path, file)) {
             close(fd);

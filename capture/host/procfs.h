@@ -13,30 +13,6 @@
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
 
-struct procfs_mapping {
-    uint64_t start, end, file_offset;
-    uint32_t protection; /* PROT_ */
-    bool shared;
-    uint32_t device_major, device_minor;
-    uint64_t inode;
-    char *path; /* as /proc prints it, without " (deleted)"; owned; "" when anonymous */
-    bool deleted;
-    uint8_t build_id[20];
-    uint32_t build_id_len; /* 0: not known */
-};
-struct procfs_mappings {
-    VEC(struct procfs_mapping) list;
-};
-void procfs_mappings_deinit(struct procfs_mappings *m);
-/* Parses the text of a maps file. Malformed lines are skipped and counted in *bad, which may be NULL. */
-struct error *procfs_parse_mappings(const char *text, size_t len_bytes, struct procfs_mappings *out, uint32_t *bad);
-/*
- * Reads /proc/PID/maps, through another thread when the first one has exited. ERROR_NOT_FOUND when the process has
- * ended, ERROR_PERMISSION when its mappings may not be read. If the process's root may not be opened, also gets the
- * build IDs of executable mappings from the kernel.
- */
-struct error *procfs_mappings(pid_t pid, struct procfs_mappings *out);
-
 /* A list of process or thread ids. */
 struct procfs_pids {
     VEC(pid_t) list;
@@ -57,6 +33,8 @@ struct procfs_status {
 struct error *procfs_status(pid_t pid, struct procfs_status *out);
 /* Reads the name of a thread; false when it has ended. */
 bool procfs_comm(pid_t pid, pid_t tid, char out[17]);
+/* Whether the process's root may not be opened, though it shows its mappings: with CAP_PERFMON since Linux 6.15. */
+bool procfs_root_is_closed(pid_t pid);
 /* Inode number of a namespace ("pid", "mnt"), 0 when it cannot be read. */
 uint64_t procfs_namespace(pid_t pid, const char *name);
 /* Path in the unified cgroup hierarchy, malloc'd; NULL when unknown. */

@@ -54,6 +54,9 @@ struct process {
     struct py_asyncio asyncio;  /* of the module _asyncio: a library of its own, or part of the interpreter */
     bool configured;            /* the sampler is configured for it */
     bool counted;               /* it is counted as a Python process */
+    bool unsure;                /* a mapping was left out because of a limit: /proc says what is there now */
+    uint64_t read_ns;           /* when its mappings were last read from /proc, or it began */
+    uint32_t pass;              /* of the rescan in which it was last found */
     uint64_t since_ns;          /* when it forked or called exec; 0: before the capture began */
     uint64_t python_since_ns;   /* when its interpreter was mapped; 0: before the capture began */
 };

@@ -10,6 +10,8 @@
 
 /* How long a sample that is being taken may still read a place that was given back. */
 #define GRACE_NS (50 * NS_PER_MS)
+/* A list is copied again after this much time for each of its mappings, some hundred times what the copy takes. */
+#define COPY_PACE_NS UINT64_C(10000)
 
 struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables)
 {
@@ -19,13 +21,16 @@ struct error *process_sampling_init(struct process_sampling *s, struct sampler *
     if (!tables)
         return NULL;
     s->wire_mappings = sampler_mappings(sampler, &count);
-    return extents_init(&s->space, count) ? NULL : error_no_memory();
+    return extents_init(&s->space, count) && VEC_EXTEND_ZERO(&s->places, 1) ? NULL : error_no_memory();
 }
 
 void process_sampling_deinit(struct process_sampling *s)
 {
     extents_deinit(&s->space);
     VEC_DEINIT(&s->mappings);
+    VEC_DEINIT(&s->places);
+    VEC_DEINIT(&s->free_places);
+    map_deinit(&s->place_of);
     VEC_DEINIT(&s->changed);
 }
 
@@ -40,28 +45,94 @@ static struct sampled_mappings *note_of(struct process_sampling *s, struct proce
 
 /* ---- mappings ---- */
 
-static struct error *lay_mappings(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
+static void hold_place(struct process_sampling *s, struct sampled_mappings *note, uint32_t place)
 {
-    const struct process *p = note->process;
+    s->places.data[place].holders++;
+    note->place = place;
+}
+
+/* A sample that is being taken may still look there. */
+static void release_place(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
+{
+    struct mappings_place *place = &s->places.data[note->place];
+
+    if (note->place && !--place->holders) {
+        extents_give(&s->space, place->start, place->count, time_ns);
+        map_remove(&s->place_of, place->id);
+        s->free_places.data[s->free_places.count++] = note->place; /* there is room: new_place() */
+    }
+    note->place = 0;
+}
+
+/* Returns the copy of this list that is there already; 0: there is none. */
+static uint32_t known_place(const struct process_sampling *s, const struct process *p)
+{
+    uint64_t id = code_mappings_place(&p->mappings);
+    const uint64_t *place = id ? map_get(&s->place_of, id) : NULL;
+
+    return place ? (uint32_t)*place : 0;
+}
+
+/* Returns a place without holders; 0: out of memory. */
+static uint32_t new_place(struct process_sampling *s, uint32_t start, uint32_t count)
+{
+    uint32_t place = s->free_places.count ? s->free_places.data[s->free_places.count - 1] : (uint32_t)s->places.count;
+
+    if (!VEC_EXTEND_ZERO(&s->places, (size_t)place + 1) || !VEC_RESERVE(&s->free_places, s->places.count) ||
+        !map_set(&s->place_of, s->last_place + 1, place))
+        return 0;
+    s->free_places.count -= s->free_places.count && s->free_places.data[s->free_places.count - 1] == place;
+    s->places.data[place] = (struct mappings_place){.id = ++s->last_place, .start = start, .count = count};
+    return place;
+}
+
+/* Room for ordinary programs is left by those that have very many mappings. */
+static bool take_space(struct process_sampling *s, uint32_t count, uint32_t *start)
+{
+    uint32_t left = s->space.total - s->space.used;
+
+    return (count <= CODE_MAPPINGS_FEW || left - left / 4 >= count) && extents_take(&s->space, count, start);
+}
+
+/* Copies the process's list to a new place. */
+static struct error *copy_mappings(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
+{
+    struct process *p = note->process;
     uint32_t start, count = (uint32_t)code_mappings_count(&p->mappings);
 
-    if (!extents_take(&s->space, count, &start))
+    note->due_ns = time_ns + count * COPY_PACE_NS;
+    if (!take_space(s, count, &start))
         return NULL; /* no room: its samples will report a missing mapping */
     struct error *err = sampler_map_pages(s->sampler, s->wire_mappings + start, count * sizeof *s->wire_mappings);
     for (uint32_t i = 0; i < count && !err; i++)
         err = tables_map(s->tables, (pid_t)p->tgid, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL,
                          &s->wire_mappings[start + i]);
-    if (err) {
+    uint32_t place = err ? 0 : new_place(s, start, count);
+    if (!place) {
         extents_return(&s->space, start, count);
-        return err;
+        return err ? err : error_no_memory();
     }
-    extents_give(&s->space, note->start, note->count, time_ns);
-    note->start = start;
-    note->count = count;
+    release_place(s, note, time_ns);
+    hold_place(s, note, place);
+    code_mappings_set_place(&p->mappings, s->last_place);
     return NULL;
 }
 
-struct error *process_sampling_changed(struct process_sampling *s, struct process *p)
+static struct error *lay_mappings(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
+{
+    uint32_t known = known_place(s, note->process);
+
+    if (!known)
+        return copy_mappings(s, note, time_ns);
+    if (known != note->place) {
+        release_place(s, note, time_ns);
+        hold_place(s, note, known);
+    }
+    return NULL;
+}
+
+/* Has the mappings copied soon, unless another process that shares them has a copy. */
+static struct error *want_copy(struct process_sampling *s, struct process *p)
 {
     if (!s->tables)
         return NULL;
@@ -72,25 +143,42 @@ struct error *process_sampling_changed(struct process_sampling *s, struct proces
         return NULL;
     /* A process maps many libraries at once, so copy the mappings once for all of them. */
     note->changed = true;
+    if (note->due_ns < s->due_ns || !s->changed.count)
+        s->due_ns = note->due_ns;
     return VEC_PUSH(&s->changed, p->slot) ? NULL : error_no_memory();
+}
+
+struct error *process_sampling_changed(struct process_sampling *s, struct process *p)
+{
+    code_mappings_set_place(&p->mappings, 0);
+    return want_copy(s, p);
 }
 
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns)
 {
-    if (!s->changed.count)
+    size_t kept = 0;
+
+    if (!s->changed.count || time_ns < s->due_ns)
         return NULL;
+    s->due_ns = UINT64_MAX;
     extents_free_after_grace(&s->space, time_ns - GRACE_NS);
     for (size_t i = 0; i < s->changed.count; i++) {
-        struct sampled_mappings *note = &s->mappings.data[s->changed.data[i]];
+        uint32_t slot = s->changed.data[i];
+        struct sampled_mappings *note = &s->mappings.data[slot];
         if (!note->changed) /* the process has ended */
             continue;
+        if (time_ns < note->due_ns) {
+            s->due_ns = note->due_ns < s->due_ns ? note->due_ns : s->due_ns;
+            s->changed.data[kept++] = slot;
+            continue;
+        }
         note->changed = false;
         if (note->process->configured) {
             TRY(lay_mappings(s, note, time_ns));
             TRY(process_sampling_configure(s, note->process));
         }
     }
-    s->changed.count = 0;
+    s->changed.count = kept;
     return NULL;
 }
 
@@ -119,6 +207,19 @@ static uint64_t late_ticks(struct process_sampling *s, const struct process *p)
     return ticks < most ? ticks : most;
 }
 
+/* A process that was just forked begins with its parent's mappings, where there is a copy of them. */
+static struct error *share_place(struct process_sampling *s, struct process *p)
+{
+    uint32_t place = known_place(s, p);
+    struct sampled_mappings *note = place ? note_of(s, p) : NULL;
+
+    if (place && !note)
+        return error_no_memory();
+    if (note && !note->place)
+        hold_place(s, note, place);
+    return NULL;
+}
+
 struct error *process_sampling_configure(struct process_sampling *s, struct process *p)
 {
     struct wire_process wire = {0}, now;
@@ -140,9 +241,12 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
         TRY(sampler_layout(s->sampler, &p->python->python.layout, &wire.layout));
     if (p->switches_stacks)
         wire.flags |= WIRE_PROCESS_GREENLETS;
+    if (!p->configured)
+        TRY(share_place(s, p));
     if (p->slot < s->mappings.count) {
-        wire.mapping_start = s->mappings.data[p->slot].start;
-        wire.mapping_count = s->mappings.data[p->slot].count;
+        const struct mappings_place *place = &s->places.data[s->mappings.data[p->slot].place];
+        wire.mapping_start = place->start;
+        wire.mapping_count = place->count;
     }
     TRY(sampler_set_process(s->sampler, p->tgid, &wire));
     if (process_has_python(p) && !p->configured && !inherited)
@@ -150,7 +254,7 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     if (p->configured)
         return NULL;
     p->configured = true;
-    return process_sampling_changed(s, p);
+    return want_copy(s, p);
 }
 
 void process_sampling_disinherit(struct process_sampling *s, uint32_t tgid)
@@ -175,6 +279,6 @@ void process_sampling_drop(struct process_sampling *s, struct process *p)
         return;
     struct sampled_mappings *note = &s->mappings.data[p->slot];
     /* From now on, not from the process's end: a sample may be under way that still looks there. */
-    extents_give(&s->space, note->start, note->count, now_ns());
+    release_place(s, note, now_ns());
     *note = (struct sampled_mappings){0};
 }

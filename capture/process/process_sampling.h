@@ -13,12 +13,21 @@
 #include "capture/binary/tables.h"
 #include "capture/process/process.h"
 #include "capture/sampler/sampler.h"
+#include "formats/base/map.h"
+
+/* A copy of a list of mappings in the sampler's array. Forked processes that share the list share the copy. */
+struct mappings_place {
+    uint64_t id; /* as in code_mappings_place(); never used again */
+    uint32_t start, count;
+    uint32_t holders; /* processes; 0: this place is free */
+};
 
 /* Where the mappings of a process are in the sampler's array. */
 struct sampled_mappings {
     struct process *process; /* NULL: no process has this slot */
     bool changed;            /* since they were copied there */
-    uint32_t start, count;   /* in the sampler's array */
+    uint32_t place;          /* index in places; 0: nowhere */
+    uint64_t due_ns;         /* not to be copied again before */
 };
 
 /* `sampler` and `tables` are borrowed. Each may be NULL: no sampler runs, or it does not unwind with tables. */
@@ -28,7 +37,12 @@ struct process_sampling {
     struct wire_mapping *wire_mappings; /* the sampler's array, NULL without tables */
     struct extents space;               /* of that array: which parts are in use */
     VEC(struct sampled_mappings) mappings; /* by slot */
+    VEC(struct mappings_place) places;     /* the first stands for nowhere */
+    VEC(uint32_t) free_places;
+    struct map place_of; /* id -> index in places */
+    uint64_t last_place; /* the last id */
     VEC(uint32_t) changed;                 /* slots */
+    uint64_t due_ns;     /* when the first of `changed` is to be copied */
     uint32_t python_count;  /* Python processes that are sampled now */
     uint64_t python_ever;   /* Python processes that were ever sampled */
     uint64_t late_ticks;    /* ticks of Python processes that came before the process was configured */
@@ -52,7 +66,10 @@ void process_sampling_drop(struct process_sampling *s, struct process *p);
 void process_sampling_disinherit(struct process_sampling *s, uint32_t tgid);
 /* Marks the mappings of a process as changed: process_sampling_publish() will update the sampler's copy. */
 struct error *process_sampling_changed(struct process_sampling *s, struct process *p);
-/* Updates the sampler's copy of all mappings marked as changed. Call once all pending events are applied. */
+/*
+ * Updates the sampler's copy of all mappings marked as changed. Call once all pending events are applied. A process with
+ * many mappings that keeps changing them is copied seldom: until then its samples bring copies of their stacks.
+ */
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns);
 
 #endif

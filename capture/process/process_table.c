@@ -36,6 +36,7 @@ void processes_destroy(struct processes *p)
     VEC_DEINIT(&p->free_slots);
     process_sampling_deinit(&p->sampling);
     map_deinit(&p->by_tgid);
+    free(p->rescan.pids);
     quotas_destroy(p->quotas);
     free(p);
 }
@@ -124,7 +125,8 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
     if (!process)
         return error_no_memory();
     process->tgid = tgid;
-    process->since_ns = time_ns;
+    process->since_ns = process->read_ns = time_ns;
+    process->pass = p->rescan.pass;
     if (!VEC_RESERVE(&p->live, p->live.count + 1) || !map_set(&p->by_tgid, tgid, p->live.count)) {
         free(process);
         return error_no_memory();
@@ -211,8 +213,10 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     if (result == CODE_MAPPINGS_NO_MEMORY)
         return error_no_memory();
     struct code_mapping *added = result == CODE_MAPPINGS_ADDED ? code_mappings_at(&process->mappings, at) : NULL;
-    if (!added)
+    if (!added) {
         quota_refuse(p->quotas, process->slot, QUOTA_mappings, 1);
+        process->unsure = true;
+    }
     /* Files of processes that are not sampled are not inspected. */
     if (added && process->selected)
         TRY(look_at(p, process, added));
@@ -225,15 +229,18 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     return NULL;
 }
 
-struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping)
+bool processes_has_mapping(const struct process *process, const struct code_mapping *mapping)
 {
     size_t at = code_mappings_first_behind(&process->mappings, mapping->address);
 
-    if (at < code_mappings_count(&process->mappings)) {
-        const struct code_mapping *m = code_mappings_at(&process->mappings, at);
-        if (m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
-            !strcmp(m->path, mapping->path))
-            return NULL;
-    }
-    return add_mapping(p, process, mapping);
+    if (at == code_mappings_count(&process->mappings))
+        return false;
+    const struct code_mapping *m = code_mappings_at(&process->mappings, at);
+    return m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
+           !strcmp(m->path, mapping->path);
+}
+
+struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping)
+{
+    return processes_has_mapping(process, mapping) ? NULL : add_mapping(p, process, mapping);
 }

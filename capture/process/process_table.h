@@ -50,6 +50,15 @@ struct processes_counts {
     uint64_t loaded_ns;   /* when a sampled process last mapped code */
 };
 
+/* A pass over /proc after events were lost (processes_rescan.c). */
+struct rescan {
+    pid_t *pids; /* owned */
+    size_t count, next;
+    bool running;
+    uint32_t pass;   /* number of this pass, or of the next one */
+    uint64_t due_ns; /* of the next slice, or pass */
+};
+
 struct processes {
     struct processes_options options;
     struct processes_events events;
@@ -63,7 +72,9 @@ struct processes {
     VEC(uint32_t) free_slots;
     struct processes_counts counts; /* without those that `sampling` keeps */
     uint64_t filtered_ns; /* when the filter was last applied to all processes */
-    bool missed;          /* events were lost since /proc was last read */
+    bool missed;          /* events were lost since the last pass over /proc began */
+    uint64_t lost_ns;     /* when the last loss of events was reported; 0: none was */
+    struct rescan rescan;
 };
 struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out);
 void processes_destroy(struct processes *p);
@@ -90,6 +101,8 @@ void processes_drop(struct processes *p, struct process *process, uint64_t time_
  * mapped file, and configures the sampler when the file turns out to be an interpreter.
  */
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);
+/* Whether the process has exactly this mapping already. */
+bool processes_has_mapping(const struct process *process, const struct code_mapping *mapping);
 /* Inspects the mapped files of a process that has just become selected; until then nobody looked at them. */
 struct error *processes_look(struct processes *p, struct process *process);
 /* Whether samples of the process are recorded: it is selected, and it is Python or include_non_python is set. */

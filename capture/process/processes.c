@@ -90,6 +90,12 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         .path = e->text,
     };
     memcpy(mapping.build_id, e->build_id, sizeof mapping.build_id);
+    if (processes_has_mapping(process, &mapping))
+        return NULL;
+    if (!quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns)) {
+        process->unsure = true;
+        return NULL;
+    }
     return processes_map(p, process, &mapping);
 }
 
@@ -117,7 +123,7 @@ static struct error *on_comm(struct processes *p, const struct sideband_event *e
 {
     struct process *process = processes_find(p, e->tgid);
 
-    if (!process)
+    if (!process || !quota_take(p->quotas, process->slot, QUOTA_events, 1, e->time_ns))
         return NULL;
     if (e->tid == e->tgid)
         snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
@@ -176,6 +182,7 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
     case SIDEBAND_LOST:
         p->counts.lost += e->lost;
         p->missed = true;
+        p->lost_ns = e->time_ns;
         return NULL;
     }
     return NULL;
@@ -194,6 +201,8 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     } else if (!process) {
         TRY(processes_read(p, s->tgid, p->options.whole_host, s->time_ns, &process));
     }
+    if (process && process->selected && (p->lost_ns || process->unsure))
+        TRY(processes_recheck(p, process, s->time_ns));
     if (process && !process->bound) {
         process->bound = true;
         process->start_boottime_ns = s->start_boottime_ns;
@@ -235,6 +244,11 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
 bool processes_need_publishing(const struct processes *p)
 {
     return p->sampling.changed.count;
+}
+
+uint64_t processes_publish_due(const struct processes *p)
+{
+    return p->sampling.changed.count ? p->sampling.due_ns : UINT64_MAX;
 }
 
 struct error *processes_publish(struct processes *p, uint64_t time_ns)

@@ -10,6 +10,7 @@
 
 #include "capture/process/process_table.h"
 #include "capture/process/processes_proc.h"
+#include "capture/process/processes_rescan.h"
 #include "capture/sampler/sideband.h"
 
 /* Applies one side-band event. Events must come in order of time. */
@@ -24,6 +25,8 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
 struct error *processes_publish(struct processes *p, uint64_t time_ns);
 /* Whether processes_publish() has work to do. Mostly it has not, and the caller saves reading the clock. */
 bool processes_need_publishing(const struct processes *p);
+/* When processes_publish() has to be called next, CLOCK_MONOTONIC; UINT64_MAX: it has nothing to do. */
+uint64_t processes_publish_due(const struct processes *p);
 /* Finds processes that ended, or changed cgroup, without an event that says so. Call periodically; it paces itself. */
 struct error *processes_reap(struct processes *p, uint64_t time_ns);
 

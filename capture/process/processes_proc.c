@@ -6,48 +6,80 @@
 #include <sys/mman.h>
 
 #include "capture/host/procfs.h"
+#include "capture/host/procfs_maps.h"
 #include "formats/base/clock.h"
 
-/* The unit of start times in /proc (USER_HZ). */
-#define CLOCK_TICK_NS (10 * NS_PER_MS)
+struct reading {
+    struct processes *all;
+    struct process *process;
+};
 
-static struct error *add_mappings(struct processes *p, struct process *process, const struct procfs_mappings *maps,
-                                  uint64_t time_ns)
+/* A process may have hundreds of megabytes of text. */
+static bool may_read(void *ctx, size_t len_bytes)
 {
-    for (size_t i = 0; i < maps->list.count; i++) {
-        const struct procfs_mapping *m = &maps->list.data[i];
-        if (!(m->protection & PROT_EXEC))
-            continue;
+    const struct reading *r = ctx;
+
+    return quota_take(r->all->quotas, r->process->slot, QUOTA_maps_bytes, len_bytes, now_ns());
+}
+
+struct error *processes_add_mappings(struct processes *p, struct process *process, struct procfs_maps *maps,
+                                     uint64_t time_ns, struct address_ranges *seen)
+{
+    struct reading reading = {p, process};
+    struct procfs_mapping m;
+
+    maps->may_read = may_read;
+    maps->ctx = &reading;
+    while (procfs_maps_next(maps, &m)) {
         struct code_mapping mapping = {
             .time_ns = time_ns,
-            .address = m->start,
-            .length = m->end - m->start,
-            .file_offset = m->file_offset,
-            .protection = m->protection,
-            .map_flags = m->shared ? MAP_SHARED : MAP_PRIVATE,
-            .device_major = m->device_major,
-            .device_minor = m->device_minor,
-            .inode = m->inode,
-            .path = m->path,
-            .build_id_len = m->build_id_len,
+            .address = m.start,
+            .length = m.end - m.start,
+            .file_offset = m.file_offset,
+            .protection = m.protection,
+            .map_flags = m.shared ? MAP_SHARED : MAP_PRIVATE,
+            .device_major = m.device_major,
+            .device_minor = m.device_minor,
+            .inode = m.inode,
+            .path = m.path,
+            .build_id_len = m.build_id_len,
         };
-        memcpy(mapping.build_id, m->build_id, sizeof mapping.build_id);
+        memcpy(mapping.build_id, m.build_id, sizeof mapping.build_id);
         TRY(processes_map(p, process, &mapping));
+        if (seen && !VEC_PUSH(seen, ((struct address_range){m.start, m.end})))
+            return error_no_memory();
     }
+    process->read_ns = now_ns();
     return NULL;
+}
+
+/* Sets what /proc says of a process that is new in the table. */
+static void describe(struct processes *p, struct process *process, const struct procfs_status *status, bool in_scope)
+{
+    process_sampling_disinherit(&p->sampling, process->tgid);
+    process->since_ns = 0;
+    if (!in_scope && p->rescan.running) {
+        const struct process *parent = processes_find(p, status->parent_tgid);
+        in_scope = parent && parent->in_scope && p->options.follow;
+    }
+    process->parent_tgid = status->parent_tgid;
+    process->ns_tgid = status->ns_tgid;
+    memcpy(process->comm, status->comm, sizeof process->comm);
+    process_select(process, in_scope, in_scope && filter_passes(p->options.filter, process->tgid, process->comm));
+    processes_set_owner(p, process, status->uid);
 }
 
 struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out)
 {
     struct procfs_status status;
-    struct procfs_mappings maps = {0};
+    struct procfs_maps maps = {.fd = -1};
     struct process *process;
 
     *out = NULL;
     bool forbidden = false;
     struct error *err = procfs_status((pid_t)tgid, &status);
     if (!err) {
-        err = procfs_mappings((pid_t)tgid, &maps);
+        err = procfs_maps_open((pid_t)tgid, &maps);
         forbidden = err && err->code == ERROR_PERMISSION;
     }
     if (forbidden) { /* it exists, and the side-band reports what it maps from now on */
@@ -66,23 +98,12 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
     bool counted = old && old->forbidden;
     err = processes_begin(p, tgid, time_ns, &process);
     if (!err) {
-        process_sampling_disinherit(&p->sampling, tgid);
-        process->since_ns = 0;
-        if (!in_scope && p->missed) {
-            const struct process *parent = processes_find(p, status.parent_tgid);
-            in_scope = parent && parent->in_scope && p->options.follow;
-        }
-        process->parent_tgid = status.parent_tgid;
-        process->ns_tgid = status.ns_tgid;
-        memcpy(process->comm, status.comm, sizeof process->comm);
-        process_select(process, in_scope, in_scope && filter_passes(p->options.filter, tgid, process->comm));
-        processes_set_owner(p, process, status.uid);
+        describe(p, process, &status, in_scope);
         process->forbidden = forbidden;
         p->counts.forbidden += forbidden && process->selected && !counted;
+        err = processes_add_mappings(p, process, &maps, time_ns, NULL);
     }
-    if (!err)
-        err = add_mappings(p, process, &maps, time_ns);
-    procfs_mappings_deinit(&maps);
+    procfs_maps_close(&maps);
     if (!err && p->options.include_non_python)
         err = processes_configure(p, process);
     if (!err)
@@ -104,78 +125,5 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
             err = processes_read(p, (uint32_t)all.list.data[i], p->options.whole_host, 0, &process);
     }
     VEC_DEINIT(&all.list);
-    return err;
-}
-
-/* ---- when events were lost ---- */
-
-/* Whether a process exists: it is in the table, or in /proc with its events still to come. */
-static bool is_there(void *ctx, uint32_t tgid)
-{
-    struct procfs_status status;
-
-    if (processes_find(ctx, tgid))
-        return true;
-    struct error *err = procfs_status((pid_t)tgid, &status);
-    bool gone = err && err->code == ERROR_NOT_FOUND;
-    error_destroy(err);
-    return !gone;
-}
-
-/* Updates a process of the table from /proc. */
-static struct error *reread(struct processes *p, struct process *process, uint64_t time_ns)
-{
-    struct procfs_mappings maps = {0};
-    struct procfs_status status;
-
-    struct error *err = procfs_status((pid_t)process->tgid, &status);
-    bool same = !err && (!process->bound || process->start_boottime_ns / CLOCK_TICK_NS == status.start_ticks);
-    if (!err && same) /* if they may not be read any more, keep those that are known */
-        err = procfs_mappings((pid_t)process->tgid, &maps);
-    if (!err && (!same || !(process->python || p->options.include_non_python))) {
-        bool in_scope = process->in_scope && (same || p->options.whole_host);
-        procfs_mappings_deinit(&maps);
-        return processes_read(p, process->tgid, in_scope, time_ns, &process);
-    }
-    if (!err)
-        err = add_mappings(p, process, &maps, time_ns);
-    procfs_mappings_deinit(&maps);
-    if (err && err->code != ERROR_NO_MEMORY) { /* it is ending */
-        error_destroy(err);
-        err = NULL;
-    }
-    return err;
-}
-
-struct error *processes_rescan(struct processes *p, uint64_t time_ns)
-{
-    struct procfs_pids all;
-    struct map there = {0};
-    struct process *process;
-    struct error *err = NULL;
-
-    if (!p->missed)
-        return NULL;
-    TRY(procfs_pids(&all));
-    for (size_t i = 0; !err && i < all.list.count; i++) {
-        uint32_t tgid = (uint32_t)all.list.data[i];
-        process = processes_find(p, tgid);
-        if (!map_set(&there, tgid, 1))
-            err = error_no_memory();
-        else if (process)
-            err = reread(p, process, time_ns);
-        else
-            err = processes_read(p, tgid, p->options.whole_host, time_ns, &process);
-    }
-    VEC_DEINIT(&all.list);
-    for (uint32_t i = 0; !err && i < p->live.count; i++) {
-        process = p->live.data[i];
-        if (!process->ended_ns && !map_get(&there, process->tgid))
-            process->ended_ns = time_ns;
-    }
-    map_deinit(&there);
-    if (!err && p->options.sampler)
-        sampler_prune(p->options.sampler, is_there, p);
-    p->missed = false;
     return err;
 }

@@ -146,9 +146,9 @@ static struct error *loop(struct session *s)
             end_with(s, TRACE_END_DURATION);
         last = now;
         TRY(session_drain(s, now - EVENT_DELAY_NS));
+        TRY(processes_rescan(s->processes, now));
         if (now - s->flushed_ns >= FLUSH_NS) {
             TRY(processes_reap(s->processes, now));
-            TRY(processes_rescan(s->processes, now));
             TRY(session_limit_memory(s, now));
             flush(s, now);
             TRY(session_keep_budget(s, now));

@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of /proc/PID/maps: whatever it holds, what is taken from it is in order. */
+/* The lines of /proc/PID/maps: whatever they hold, what is taken from them is in order. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/host/procfs.h"
+#include "capture/host/procfs_maps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
 {
-    struct procfs_mappings m;
-    uint32_t bad;
-    size_t lines = 1;
-    char *text = malloc(len_bytes + 1); /* no NUL behind it, so that reading on is seen */
+    struct procfs_mapping m;
 
-    if (!text)
-        abort();
-    memcpy(text, data, len_bytes);
-    for (size_t i = 0; i < len_bytes; i++)
-        lines += text[i] == '\n';
-    text = realloc(text, len_bytes ? len_bytes : 1);
-    struct error *err = procfs_parse_mappings(text, len_bytes, &m, &bad);
-    if (err || m.list.count + bad > lines)
-        abort();
-    for (size_t i = 0; i < m.list.count; i++)
-        if (m.list.data[i].end <= m.list.data[i].start || !m.list.data[i].path || strlen(m.list.data[i].path) > len_bytes)
+    for (size_t at = 0; at < len_bytes;) {
+        const uint8_t *newline = memchr(data + at, '\n', len_bytes - at);
+        size_t len = newline ? (size_t)(newline - data) - at : len_bytes - at;
+        char *line = malloc(len ? len : 1); /* no NUL behind it, so that reading on is seen */
+        if (!line)
             abort();
-    procfs_mappings_deinit(&m);
-    free(text);
+        memcpy(line, data + at, len);
+        if (procfs_parse_mapping(line, len, &m) && (m.end <= m.start || strnlen(m.path, sizeof m.path) > len))
+            abort();
+        free(line);
+        at += len + 1;
+    }
     return 0;
 }

@@ -24,72 +24,116 @@
 #include "capture/host/messages.h"
 #include "capture/process/processes.h"
 #include "capture/host/procfs.h"
+#include "capture/host/procfs_maps.h"
 #include "capture/session/queue.h"
 #include "capture/trace/trace_notes.h"
 #include "formats/elf/identity.h"
 
 /* ---- /proc/PID/maps ---- */
 
+static bool parse(const char *line, struct procfs_mapping *m)
+{
+    return procfs_parse_mapping(line, strlen(line), m);
+}
+
 static void test_maps(void **state)
 {
-    static const char text[] =
-        "00400000-00401000 r-xp 00000000 fe:00 123                                /usr/bin/with space\n"
-        "7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \n"
-        "7f1000000000-7f1000001000 r-xp 00002000 08:01 77   /srv/lib\\012new.so (deleted)\n"
-        "7ffd1000-7ffd2000 r-xp 00000000 00:00 0                                  [vdso]\n";
-    struct procfs_mappings m;
-    uint32_t bad;
+    struct procfs_mapping m;
 
     (void)state;
-    OK(procfs_parse_mappings(text, strlen(text), &m, &bad));
-    assert_int_equal(bad, 0);
-    assert_int_equal(m.list.count, 4);
-    assert_string_equal(m.list.data[0].path, "/usr/bin/with space");
-    assert_int_equal(m.list.data[0].protection, PROT_READ | PROT_EXEC);
-    assert_int_equal(m.list.data[0].device_major, 0xfe);
-    assert_int_equal(m.list.data[0].inode, 123);
-    assert_string_equal(m.list.data[1].path, "");
-    assert_string_equal(m.list.data[2].path, "/srv/lib\nnew.so");
-    assert_true(m.list.data[2].deleted);
-    assert_int_equal(m.list.data[2].file_offset, 0x2000);
-    assert_string_equal(m.list.data[3].path, "[vdso]");
-    procfs_mappings_deinit(&m);
+    assert_true(parse("00400000-00401000 r-xp 00000000 fe:00 123                                /usr/bin/with space", &m));
+    assert_string_equal(m.path, "/usr/bin/with space");
+    assert_int_equal(m.protection, PROT_READ | PROT_EXEC);
+    assert_int_equal(m.device_major, 0xfe);
+    assert_int_equal(m.inode, 123);
+    assert_true(parse("7f0000000000-7f0000021000 rw-p 00000000 00:00 0 ", &m));
+    assert_string_equal(m.path, "");
+    assert_true(parse("7f1000000000-7f1000001000 r-xp 00002000 08:01 77   /srv/lib\\012new.so (deleted)", &m));
+    assert_string_equal(m.path, "/srv/lib\nnew.so");
+    assert_true(m.deleted);
+    assert_int_equal(m.file_offset, 0x2000);
+    assert_true(parse("7ffd1000-7ffd2000 r-xp 00000000 00:00 0                                  [vdso]", &m));
+    assert_string_equal(m.path, "[vdso]");
 }
 
 static void test_maps_hostile(void **state)
 {
-    static const char text[] = "7f0000000000-7f0000021000 rw-p\nnonsense\n\n5-4 r-xp 0 0:0 0\n"
-                               "00400000-00401000 r-xp 00000000 fe:00 123 /ok";
-    struct procfs_mappings m;
-    uint32_t bad;
+    static const char text[] = "00400000-00401000 r-xp 00000000 fe:00 123 /ok";
+    char line[6000];
+    struct procfs_mapping m;
 
     (void)state;
-    OK(procfs_parse_mappings(text, strlen(text), &m, &bad));
-    assert_int_equal(bad, 3);
-    assert_int_equal(m.list.count, 1);
-    assert_string_equal(m.list.data[0].path, "/ok");
-    procfs_mappings_deinit(&m);
-    /* Cut anywhere: no crash, never more lines than there are. */
-    for (size_t n = 0; n <= strlen(text); n++) {
-        OK(procfs_parse_mappings(text, n, &m, &bad));
-        assert_true(m.list.count + bad <= 5);
-        procfs_mappings_deinit(&m);
+    assert_false(parse("7f0000000000-7f0000021000 rw-p", &m));
+    assert_false(parse("nonsense", &m));
+    assert_false(parse("5-4 r-xp 0 0:0 0", &m));
+    /* Cut anywhere: no crash. */
+    for (size_t n = 0; n <= strlen(text); n++)
+        procfs_parse_mapping(text, n, &m);
+    assert_string_equal(m.path, "/ok");
+    /* The longest path of Linux, and one that no file has. */
+    int head = snprintf(line, sizeof line, "00400000-00401000 r-xp 00000000 fe:00 123 /");
+    memset(line + head, 'a', 5000);
+    assert_true(procfs_parse_mapping(line, (size_t)head + 4094, &m));
+    assert_int_equal(strlen(m.path), 4095);
+    assert_false(procfs_parse_mapping(line, (size_t)head + 4095, &m));
+}
+
+static bool stop_after_pieces(void *ctx, size_t len_bytes)
+{
+    assert_true(len_bytes > 0);
+    return (*(int *)ctx)-- > 0;
+}
+
+/* The mappings of this program, of which it makes many: all of them, or only what may be read. */
+static void test_maps_in_pieces(void **state)
+{
+    enum { MANY = 2000, PAGE = 4096 };
+    struct procfs_maps maps;
+    struct procfs_mapping m;
+    uint32_t found = 0;
+    int pieces = 3;
+
+    (void)state;
+    char *area = mmap(NULL, MANY * 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(area, MAP_FAILED);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(mprotect(area + i * 2 * PAGE, PAGE, PROT_READ | PROT_EXEC), 0);
+    OK(procfs_maps_open(getpid(), &maps));
+    while (procfs_maps_next(&maps, &m)) {
+        uint64_t at = m.start - (uint64_t)(uintptr_t)area;
+        if (m.start < (uint64_t)(uintptr_t)area || at >= MANY * 2 * PAGE)
+            continue;
+        assert_int_equal(at, found++ * 2 * PAGE);
+        assert_int_equal(m.end - m.start, PAGE);
+        assert_true(m.protection & PROT_EXEC);
     }
+    assert_int_equal(found, MANY);
+    assert_false(maps.cut);
+    procfs_maps_close(&maps);
+    OK(procfs_maps_open(getpid(), &maps));
+    maps.may_read = stop_after_pieces;
+    maps.ctx = &pieces;
+    for (found = 0; procfs_maps_next(&maps, &m); found++)
+        ;
+    assert_true(maps.cut);
+    assert_true(found < MANY / 2);
+    procfs_maps_close(&maps);
+    munmap(area, MANY * 2 * PAGE);
+    struct error *err = procfs_maps_open(1 << 22, &maps);
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_NOT_FOUND);
+    error_destroy(err);
 }
 
 static void test_own_process(void **state)
 {
     struct procfs_status status;
-    struct procfs_mappings m;
     struct error *err;
 
     (void)state;
     OK(procfs_status(getpid(), &status));
     assert_int_equal(status.parent_tgid, getppid());
     assert_true(status.start_ticks > 0);
-    OK(procfs_mappings(getpid(), &m));
-    assert_true(m.list.count > 3);
-    procfs_mappings_deinit(&m);
     err = procfs_status(1 << 22, &status);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_NOT_FOUND);
@@ -672,7 +716,8 @@ static void test_slots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile), cmocka_unit_test(test_own_process),
+        cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile),
+        cmocka_unit_test(test_maps_in_pieces), cmocka_unit_test(test_own_process),
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_hardware),
         cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),

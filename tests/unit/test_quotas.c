@@ -111,7 +111,7 @@ static void test_users_in_turn(void **state)
     OK(quotas_create(&q));
     for (uint32_t i = 0; i < 3000; i++) {
         OK(quotas_begin(q, 0, i, false));
-        assert_true(quota_take(q, 0, QUOTA_mappings, limits[QUOTA_mappings].burst, i * SECOND));
+        assert_true(quota_take(q, 0, QUOTA_path_bytes, limits[QUOTA_path_bytes].burst, i * SECOND));
         assert_true(quota_take(q, 0, QUOTA_events, limits[QUOTA_events].burst, i * SECOND * 100));
         quotas_end(q, 0);
     }
@@ -132,18 +132,18 @@ static void test_held(void **state)
 {
     (void)state;
     struct quotas *q = begin(3, ALICE, false);
-    const uint64_t burst = limits[QUOTA_mappings].burst;
+    const uint64_t burst = limits[QUOTA_path_bytes].burst;
 
     for (int i = 0; i < 10; i++) {
-        assert_true(quota_take(q, 0, QUOTA_mappings, burst, SECOND));
-        assert_false(quota_take(q, 0, QUOTA_mappings, 1, 1000 * SECOND));
-        quota_give(q, 0, QUOTA_mappings, burst);
+        assert_true(quota_take(q, 0, QUOTA_path_bytes, burst, SECOND));
+        assert_false(quota_take(q, 0, QUOTA_path_bytes, 1, 1000 * SECOND));
+        quota_give(q, 0, QUOTA_path_bytes, burst);
     }
     for (int i = 0; i < 10; i++) {
-        assert_true(quota_take(q, 1, QUOTA_mappings, burst, SECOND));
+        assert_true(quota_take(q, 1, QUOTA_path_bytes, burst, SECOND));
         quotas_set_owner(q, 1, MALLORY, false);
         quotas_end(q, 1);
-        assert_false(quota_take(q, 1, QUOTA_mappings, 1, SECOND)); /* nobody has the slot */
+        assert_false(quota_take(q, 1, QUOTA_path_bytes, 1, SECOND)); /* nobody has the slot */
         OK(quotas_begin(q, 1, ALICE, false));
     }
     quotas_destroy(q);

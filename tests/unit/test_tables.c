@@ -12,6 +12,7 @@
 
 #include "capture/binary/extents.h"
 #include "capture/binary/tables.h"
+#include "capture/host/procfs_maps.h"
 #include "formats/base/clock.h"
 #include "formats/trace/trace.h"
 
@@ -86,7 +87,7 @@ struct library {
 
 struct libraries {
     struct modules *modules;
-    struct procfs_mappings maps;
+    struct procfs_mapping maps[MODULES_MAX];
     struct library list[MODULES_MAX];
     uint32_t count;
     uint32_t rows, index, wide; /* of the largest */
@@ -102,12 +103,13 @@ static void find_libraries(struct libraries *l)
 {
     *l = (struct libraries){0};
     OK(modules_create(&l->modules));
-    OK(procfs_mappings(getpid(), &l->maps));
-    for (size_t i = 0; i < l->maps.list.count && l->count < MODULES_MAX; i++) {
-        const struct procfs_mapping *m = &l->maps.list.data[i];
+    struct procfs_maps maps;
+    OK(procfs_maps_open(getpid(), &maps));
+    while (l->count < MODULES_MAX && procfs_maps_next(&maps, &l->maps[l->count])) {
+        const struct procfs_mapping *m = &l->maps[l->count];
         struct library *library = &l->list[l->count];
         struct error *err;
-        if (!(m->protection & PROT_EXEC) || m->path[0] != '/')
+        if (m->path[0] != '/')
             continue;
         *library = (struct library){.mapping = {.address = m->start,
                                                 .length = m->end - m->start,
@@ -133,6 +135,7 @@ static void find_libraries(struct libraries *l)
         keep_largest(&l->wide, library->table->wide_count);
         l->count++;
     }
+    procfs_maps_close(&maps);
     assert_true(l->count > 3);
 }
 
@@ -140,7 +143,6 @@ static void free_libraries(struct libraries *l)
 {
     for (uint32_t i = 0; i < l->count; i++)
         unwind_table_destroy(l->list[i].table);
-    procfs_mappings_deinit(&l->maps);
     modules_destroy(l->modules);
 }
 
