@@ -14,22 +14,46 @@
 #define LIST_LIMIT 4096            /* thread states that are looked at */
 #define LIST_RETRY_NS 1000000000ull /* when a thread without a state is searched for again */
 
-/* Sends the code object that the walk has just read, unless it was sent before. */
-static __always_inline void send_code(struct scratch *s)
+/* A process may send this much of code objects for one sample, and in one second. */
+#define CODE_SAMPLE_BYTES (256 << 10)
+#define CODE_SECOND_BYTES (2 << 20)
+
+/*
+ * Whether another code object may be sent. A process that makes new ones all the time must take no room that the samples
+ * of others need. What is not sent is not lost: user space reads it from the process, as far as its quotas allow.
+ */
+static __always_inline int may_send_code(struct scratch *s)
 {
-    struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
+    struct code_spent first = {.second = s->sample.time_ns >> 30};
+
+    if (s->code_bytes >= CODE_SAMPLE_BYTES || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= code_most_bytes)
+        return 0;
+    struct code_spent *spent = bpf_map_lookup_elem(&code_spent, &s->space);
+    if (!spent || spent->second != first.second) {
+        bpf_map_update_elem(&code_spent, &s->space, &first, BPF_ANY);
+        return 1;
+    }
+    return spent->bytes < CODE_SECOND_BYTES;
+}
+
+static __always_inline void count_sent_code(struct scratch *s, __u64 len_bytes)
+{
+    struct code_spent *spent = bpf_map_lookup_elem(&code_spent, &s->space);
+
+    s->code_bytes += len_bytes;
+    if (spent)
+        spent->bytes += len_bytes;
+}
+
+/* Sends the code object that the walk has just read. A function of its own: it is rare, and the walk needs the registers. */
+__attribute__((noinline)) int send_new_code(void)
+{
+    struct scratch *s = scratch_get();
     __u32 one = 1;
 
-    /* What this CPU has looked up a moment ago costs no look into the map. */
-    __u64 slot = (key.code >> 4) ^ (key.code >> 12);
-    WALK_BOUND(slot, SENT_CODES - 1);
-    struct code_key *sent = &s->sent[slot];
-    if (sent->code == key.code && sent->fingerprint == key.fingerprint && sent->space == key.space)
-        return;
-    if (bpf_map_lookup_elem(&codes, &key)) {
-        *sent = key;
-        return;
-    }
+    if (!s || !may_send_code(s))
+        return 0;
+    struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
     s->copy.event.type = WIRE_CODE;
     s->copy.event.fingerprint = key.fingerprint;
     s->copy.event.time_ns = s->sample.time_ns;
@@ -43,10 +67,29 @@ static __always_inline void send_code(struct scratch *s)
         len = sizeof s->copy.event + COPY_BUFFER_MASK;
     if (bpf_ringbuf_output(&ring, &s->copy.event, len, ring_flags())) {
         count_loss(LOSS_code_ring_full);
-        return;
+        return 0;
     }
+    count_sent_code(s, len);
     bpf_map_update_elem(&codes, &key, &one, BPF_ANY);
     count_stat(WIRE_STAT_CODES);
+    return 0;
+}
+
+/* Sends the code object that the walk has just read, unless it was sent before. */
+static __always_inline void send_code(struct scratch *s)
+{
+    struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
+
+    /* What this CPU has looked up a moment ago costs no look into the map. */
+    __u64 slot = (key.code >> 4) ^ (key.code >> 12);
+    WALK_BOUND(slot, SENT_CODES - 1);
+    struct code_key *sent = &s->sent[slot];
+    if (sent->code == key.code && sent->fingerprint == key.fingerprint && sent->space == key.space)
+        return;
+    if (bpf_map_lookup_elem(&codes, &key))
+        *sent = key;
+    else
+        send_new_code();
 }
 
 /* A few frames. 1: the walk has ended. */

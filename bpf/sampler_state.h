@@ -19,6 +19,8 @@ const volatile __u32 sample_every_stack = 0;        /* copy it with each sample,
 const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
 const volatile __u32 sample_unconfigured = 0;                /* processes that user space has not configured, too */
 const volatile __u32 sample_wake_bytes = 1 << 20;   /* wake user space when the ring holds more */
+/* Code objects are sent while the ring holds less than this, so that samples always find room. */
+const volatile __u32 code_most_bytes = 1 << 20;
 const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
 const volatile __u32 sample_event_count = 1;
@@ -66,6 +68,17 @@ struct {
     __type(key, struct code_key);
     __type(value, __u32);
 } codes SEC(".maps");
+
+/* What an address space has sent of code objects in a second, key code_key.space. */
+struct code_spent {
+    __u64 second, bytes;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 4096);
+    __type(key, __u32);
+    __type(value, struct code_spent);
+} code_spent SEC(".maps");
 
 /* What a search over the lists of thread states found: a thread's state (0: it has none), and when. */
 struct thread_key {
@@ -193,6 +206,7 @@ struct scratch {
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
     struct code_key sent[SENT_CODES]; /* code objects that are in `codes` */
+    __u32 code_bytes; /* of code objects that were sent for this sample */
     __u64 snapshot_start, snapshot_at; /* where the user stack goes in the message, and its next page */
     __u64 snapshot_address;
     __u64 snapshot_left;

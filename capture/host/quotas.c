@@ -6,6 +6,7 @@
 #include "capture/host/quotas.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "formats/base/clock.h"
 #include "formats/base/map.h"
@@ -19,7 +20,7 @@
 struct limit {
     uint64_t per_second, burst, pool; /* pool: a factor */
 };
-static const struct limit limits[QUOTA_COUNT] = {
+static const struct limit defaults[QUOTA_COUNT] = {
 #define QUOTA(name, loss, unit, per_second, burst, pool) {per_second, burst, pool},
 #include "capture/host/quotas.def"
 #undef QUOTA
@@ -43,6 +44,7 @@ struct account {
 };
 
 struct quotas {
+    struct limit limits[QUOTA_COUNT];
     VEC(struct account) accounts; /* by slot */
     VEC(struct owner) owners;     /* the first has all that are not told apart */
     struct map owner_index;       /* uid -> index in owners */
@@ -60,6 +62,7 @@ struct error *quotas_create(struct quotas **out)
         return error_no_memory();
     }
     q->owners.data[q->owners.count++] = (struct owner){0};
+    memcpy(q->limits, defaults, sizeof q->limits);
     *out = q;
     return NULL;
 }
@@ -72,6 +75,13 @@ void quotas_destroy(struct quotas *q)
     VEC_DEINIT(&q->owners);
     map_deinit(&q->owner_index);
     free(q);
+}
+
+void quotas_scale(struct quotas *q, enum quota kind, uint64_t each, uint64_t pool)
+{
+    q->limits[kind].per_second *= each;
+    q->limits[kind].burst *= each;
+    q->limits[kind].pool *= pool;
 }
 
 /* ---- usage ---- */
@@ -102,12 +112,12 @@ static void usage_give(struct usage *u, uint64_t amount)
 /* ---- owners ---- */
 
 /* An account that no process counts for, and that is empty, can serve another owner. */
-static bool owner_is_idle(struct owner *o, uint64_t time_ns)
+static bool owner_is_idle(const struct quotas *q, struct owner *o)
 {
     if (o->processes)
         return false;
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
-        leak(&o->usage[i], limits[i].per_second * limits[i].pool, time_ns);
+        leak(&o->usage[i], q->limits[i].per_second * q->limits[i].pool, q->time_ns);
         if (o->usage[i].used)
             return false;
     }
@@ -118,7 +128,7 @@ static uint32_t reuse_owner(struct quotas *q, uint32_t uid)
 {
     for (uint32_t i = OWNER_OTHERS + 1; i < q->owners.count; i++) {
         struct owner *o = &q->owners.data[i];
-        if (!owner_is_idle(o, q->time_ns))
+        if (!owner_is_idle(q, o))
             continue;
         map_remove(&q->owner_index, o->uid);
         *o = (struct owner){.uid = uid};
@@ -164,7 +174,7 @@ struct error *quotas_begin(struct quotas *q, uint32_t slot, uint32_t owner, bool
 static void move_held(const struct account *a, struct owner *from, struct owner *to)
 {
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
-        if (limits[i].per_second)
+        if (defaults[i].per_second)
             continue;
         usage_give(&from->usage[i], a->usage[i].used);
         to->usage[i].used += a->usage[i].used;
@@ -195,7 +205,7 @@ void quotas_end(struct quotas *q, uint32_t slot)
     if (!a)
         return;
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
-        if (!limits[i].per_second)
+        if (!defaults[i].per_second)
             quota_give(q, slot, (enum quota)i, a->usage[i].used);
     }
     q->owners.data[a->owner].processes--;
@@ -213,7 +223,7 @@ static bool fits(const struct usage *u, uint64_t amount, uint64_t limit)
 bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
     struct account *a = find_account(q, slot);
-    const struct limit *l = &limits[kind];
+    const struct limit *l = &q->limits[kind];
     uint64_t most = l->burst * l->pool;
 
     if (!a)

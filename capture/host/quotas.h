@@ -28,6 +28,11 @@ enum quota {
 struct quotas;
 struct error *quotas_create(struct quotas **out);
 void quotas_destroy(struct quotas *q);
+/*
+ * Multiplies what each process may take of a kind by `each`, and the pool by `pool` besides: for what comes with samples,
+ * of which a higher rate and more CPUs make more. Call before quota_take().
+ */
+void quotas_scale(struct quotas *q, enum quota kind, uint64_t each, uint64_t pool);
 
 /*
  * Begins with a new process in this slot. `owner` is its user id; the children of a process that changed its user count

@@ -13,6 +13,8 @@
 #define FREQUENCY_HZ 99
 /* Default period of counted events: cheap enough at 100,000 page faults a second, fine enough for a short program. */
 #define COUNTED_PERIOD 16
+/* Counted events may come at any rate; of this many a second on each CPU is thought. */
+#define COUNTED_HZ 2000
 /* The kernel silently raises shorter periods of clocks to this (perf_swevent_start_hrtimer(), Linux 5.10 to 6.18). */
 #define CLOCK_PERIOD_MIN 10000
 
@@ -239,6 +241,13 @@ struct event event_slowed(const struct event *event, uint64_t part, uint64_t who
                         : period < (double)EVENT_PERIOD_MAX ? (uint64_t)(period + 0.5) : EVENT_PERIOD_MAX;
     }
     return slowed;
+}
+
+uint64_t event_hz(const struct event *event)
+{
+    if (event->frequency_hz)
+        return event->frequency_hz;
+    return event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period : COUNTED_HZ;
 }
 
 const char *event_rate_text(const struct event *event, char out[64])

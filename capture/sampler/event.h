@@ -64,6 +64,8 @@ uint64_t event_period(const struct event *event);
  * `whole`.
  */
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole);
+/* How many ticks a second a busy CPU has of an event; a guess for one that has no rate and is no clock. */
+uint64_t event_hz(const struct event *event);
 /* Formats how often an event ticks: "99 Hz", or "each 16 faults". Returns `out`. */
 const char *event_rate_text(const struct event *event, char out[64]);
 /* The highest rate of the events that have one, in Hz; 0: none has a rate. */

@@ -56,9 +56,6 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
     return 0;
 }
 
-/* A counted event may come at any rate. The ring gets room for this many a second on each CPU. */
-#define COUNTED_HZ 2000
-
 /*
  * The ring has room for 300 ms of samples of generous size. When it is drained less often than that, it wakes pycap as
  * it fills up. It is not larger because its pages count as resident twice.
@@ -69,12 +66,8 @@ static uint32_t ring_size(const struct sampler_options *o)
     uint32_t size = 2 << 20;
     uint64_t hz = 0;
 
-    for (uint32_t i = 0; i < o->events.count; i++) {
-        const struct event *event = &o->events.list[i];
-        hz += event->frequency_hz                    ? event->frequency_hz
-              : event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period
-                                                     : COUNTED_HZ;
-    }
+    for (uint32_t i = 0; i < o->events.count; i++)
+        hz += event_hz(&o->events.list[i]);
     uint64_t want = hz * o->cpu_count * sample_bytes * 3 / 10;
 
     while (size < want && size < 256u << 20)
@@ -213,6 +206,7 @@ static struct error *load(struct sampler *s)
     s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
     s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
+    s->skel->rodata->code_most_bytes = s->ring_bytes / 2;
     s->skel->rodata->sample_every_stack = s->options.every_stack;
     s->skel->rodata->sample_native = s->options.native;
     s->skel->rodata->sample_unconfigured = s->options.unconfigured;

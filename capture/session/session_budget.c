@@ -75,7 +75,9 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
         }
     }
     /* Programs may make code for ever: what is kept of it has a limit, and is met again where it is still in use. */
-    return codes_bytes(s->codes) + trace_builder_codes_bytes(s->builder) < CODES_MAX_BYTES ? NULL : forget_codes(s);
+    if (codes_bytes(s->codes) + trace_builder_codes_bytes(s->builder) < CODES_MAX_BYTES)
+        return NULL;
+    return trace_builder_limit_codes(s->builder, CODES_MAX_BYTES / 2);
 }
 
 /* Each event is slowed by the same part of what was asked of it: by its rate, or by its period. */

@@ -25,6 +25,9 @@
 #define PROC_HZ_MAX 10000
 /* The budget's rate where no event has one: periods become larger as it becomes smaller. */
 #define PERIODS_RATE 1000000
+/* The rate and number of CPUs that the quotas of what samples bring are meant for. */
+#define QUOTAS_HZ 99
+#define QUOTAS_CPUS 2
 
 void session_go_as_started(const struct session *s)
 {
@@ -233,6 +236,29 @@ static struct error *set_up_tables(struct session *s)
     return late_unwind_create(s->tables, &s->late_unwind);
 }
 
+/* How many times as often as by default samples are taken. */
+static uint64_t rate_factor(const struct event_list *events)
+{
+    uint64_t factor = 1;
+
+    for (uint32_t i = 0; i < events->count; i++) {
+        uint64_t times = event_hz(&events->list[i]) / QUOTAS_HZ;
+        if (times > factor)
+            factor = times;
+    }
+    return factor;
+}
+
+/* More samples meet more code, so what a process may have of it grows with their number. */
+static void scale_quotas(struct session *s)
+{
+    static const enum quota of_samples[] = {QUOTA_name_bytes, QUOTA_line_bytes};
+    uint64_t pool = s->cpu_count > QUOTAS_CPUS ? s->cpu_count / QUOTAS_CPUS : 1;
+
+    for (size_t i = 0; i < sizeof of_samples / sizeof *of_samples; i++)
+        quotas_scale(s->processes->quotas, of_samples[i], rate_factor(&s->events), pool);
+}
+
 /* What is known of processes, code and the kernel; nobody is in it yet. */
 static struct error *set_up_knowledge(struct session *s)
 {
@@ -246,6 +272,7 @@ static struct error *set_up_knowledge(struct session *s)
         .filter = o->filter,
     };
     TRY(processes_create(&processes, s->modules, &s->processes));
+    scale_quotas(s);
     if (!s->sampler) {
         s->events.list[0].source = proc_sampler_event();
         TRY(proc_sampler_create(s->processes, o->frequency_hz, o->follow, &s->proc));

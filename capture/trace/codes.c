@@ -19,6 +19,10 @@
 
 /* Enough for names of a thousand characters, and for line tables of functions of some 100,000 lines. */
 static const struct py_code_limits limits = {.string_max_bytes = 16 << 10, .line_table_max_bytes = 1 << 20};
+/* More is never kept, not even for a moment; much less is kept for long. */
+#define BYTES_MAX (UINT64_C(48) << 20)
+/* What a code object takes besides its strings, and what an attempt to read one is charged. */
+#define CODE_BYTES 256
 
 struct codes {
     struct intern payloads; /* of CODE records */
@@ -68,16 +72,29 @@ struct codes_counts codes_counts(const struct codes *c)
 /* A CODE record refers to no ids. So its payload is the same in every epoch, and equal payloads mean equal contents. */
 static const struct trace_ids no_ids;
 
-struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index)
+static struct error *encode(struct codes *c, const struct trace_code *record)
 {
     struct trace_fault fault;
-    bool added;
 
     buf_clear(&c->payload);
     if (!trace_encode(&c->payload, trace_record_type(TRACE_code), record, &no_ids, &fault))
         return error_create(ERROR_LIMIT, "a code object cannot be recorded: %s", fault.text);
-    if (c->payload.bad)
-        return error_no_memory();
+    return c->payload.bad ? error_no_memory() : NULL;
+}
+
+/* Finds equal contents: CODES_NONE if there are none. Leaves the record's payload in c->payload. */
+static struct error *find(struct codes *c, const struct trace_code *record, uint32_t *index)
+{
+    TRY(encode(c, record));
+    *index = intern_find(&c->payloads, c->payload.data, (uint32_t)c->payload.len_bytes);
+    return NULL;
+}
+
+struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index)
+{
+    bool added;
+
+    TRY(encode(c, record));
     uint32_t id = intern_id(&c->payloads, c->payload.data, (uint32_t)c->payload.len_bytes, &added);
     if (id == INTERN_NONE || (added && !VEC_PUSH(&c->places, ((struct code_place){0}))))
         return error_no_memory();
@@ -96,6 +113,41 @@ void codes_clear(struct codes *c)
     intern_deinit(&c->payloads);
     VEC_DEINIT(&c->places);
     c->bytes = 0;
+}
+
+uint32_t codes_count(const struct codes *c)
+{
+    return c->payloads.count;
+}
+
+uint64_t codes_bytes_of(const struct codes *c, uint32_t index)
+{
+    return intern_get(&c->payloads, index)->len_bytes;
+}
+
+struct error *codes_retain(struct codes *c, const bool *wanted, uint32_t *moved)
+{
+    struct intern kept = {0};
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < c->payloads.count; i++) {
+        const struct intern_entry *e = intern_get(&c->payloads, i);
+        moved[i] = wanted[i] ? intern_id(&kept, e->data, e->len_bytes, NULL) : CODES_NONE;
+        if (wanted[i] && moved[i] == INTERN_NONE) {
+            intern_deinit(&kept);
+            return error_no_memory();
+        }
+        bytes += wanted[i] ? e->len_bytes : 0;
+    }
+    for (uint32_t i = 0; i < c->payloads.count; i++) {
+        if (wanted[i])
+            c->places.data[moved[i]] = c->places.data[i]; /* never behind its old place */
+    }
+    intern_deinit(&c->payloads);
+    c->payloads = kept;
+    c->places.count = kept.count;
+    c->bytes = bytes;
+    return NULL;
 }
 
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out)
@@ -145,13 +197,13 @@ static int walk_read_live(void *ctx, void *out, uint32_t len, uint64_t address)
 }
 
 /* Computes the fingerprint of the object at `address` as the sampler does; false when it is no code object. */
-static bool live_fingerprint(struct codes *c, pid_t pid, uint64_t address, const struct py_layout *layout,
-                             uint64_t code_type, uint32_t *fingerprint)
+static bool live_fingerprint(struct codes *c, const struct codes_owner *o, uint64_t address, uint32_t *fingerprint)
 {
     struct walk_code seen = {0};
+    pid_t pid = o->pid;
 
-    c->walk->config.layout = *layout;
-    c->walk->config.process.code_type = code_type;
+    c->walk->config.layout = *o->layout;
+    c->walk->config.process.code_type = o->code_type;
     c->walk->memory = (struct walk_memory){.read = walk_read_live, .ctx = &pid};
     if (walk_read_code(c->walk, address, &seen))
         return false;
@@ -187,56 +239,123 @@ static struct trace_code record_of(const struct py_code *code)
     };
 }
 
-static struct error *finish(struct codes *c, const struct py_code *code, uint32_t *index)
+/* ---- quotas ---- */
+
+static bool take(const struct codes_owner *o, enum quota kind, uint64_t bytes)
 {
-    if (!py_code_complete(code)) {
-        if (code->name.len > limits.string_max_bytes || code->qualname.len > limits.string_max_bytes ||
-            code->filename.len > limits.string_max_bytes || code->line_table.len > limits.line_table_max_bytes)
-            c->counts.cut++;
-        else
-            c->counts.incomplete++;
-    }
+    return quota_take(o->quotas, o->slot, kind, bytes, o->time_ns);
+}
+
+/* A code object without its line table, in bytes of memory. */
+static uint64_t name_bytes(const struct py_code *code)
+{
+    return CODE_BYTES + code->name.len_bytes + code->qualname.len_bytes + code->filename.len_bytes;
+}
+
+/* What was read of a code object, and what the quotas have been asked already. */
+struct reading {
+    struct py_code code;
+    bool charged;      /* for what was read */
+    bool without_lines; /* the quota of line tables refused */
+};
+
+/*
+ * Reads an object from the live process as far as its quotas allow: names, then the line table. The caller has taken
+ * CODE_BYTES for the attempt, since one that fails costs time, too.
+ */
+static bool read_charged(struct codes *c, const struct codes_owner *o, struct source *source, uint64_t address,
+                         struct reading *out)
+{
+    const struct py_code_limits names = {.string_max_bytes = limits.string_max_bytes};
+    struct py_code *code = &out->code;
+
+    if (!py_code_read(o->layout, read_source, source, address, &names, &c->storage, code) ||
+        !take(o, QUOTA_name_bytes, name_bytes(code) - CODE_BYTES))
+        return false;
+    uint64_t table = code->line_table.len;
+    if (table > limits.line_table_max_bytes)
+        table = limits.line_table_max_bytes;
+    out->charged = true;
+    out->without_lines = table && !take(o, QUOTA_line_bytes, table);
+    return !table || out->without_lines ||
+           py_code_read(o->layout, read_source, source, address, &limits, &c->storage, code);
+}
+
+static void count_incomplete(struct codes *c, const struct py_code *code)
+{
+    if (code->name.len > limits.string_max_bytes || code->qualname.len > limits.string_max_bytes ||
+        code->filename.len > limits.string_max_bytes || code->line_table.len > limits.line_table_max_bytes)
+        c->counts.cut++;
+    else
+        c->counts.incomplete++;
+}
+
+/* Keeps what was read, as far as the quotas allow. */
+static struct error *finish(struct codes *c, const struct codes_owner *o, const struct reading *r, uint32_t *index)
+{
+    const struct py_code *code = &r->code;
     struct trace_code record = record_of(code);
+    bool without_lines = r->without_lines;
+
+    TRY(find(c, &record, index));
+    if (*index != CODES_NONE)
+        return NULL;
+    if (c->bytes + c->payload.len_bytes > BYTES_MAX) {
+        quota_refuse(o->quotas, o->slot, QUOTA_name_bytes, 1);
+        return NULL;
+    }
+    if (!r->charged && code->line_table.len_bytes && !take(o, QUOTA_line_bytes, code->line_table.len_bytes)) {
+        record.line_table = (struct trace_bytes){0};
+        without_lines = true;
+        TRY(find(c, &record, index));
+        if (*index != CODES_NONE)
+            return NULL;
+    }
+    if (!r->charged && !take(o, QUOTA_name_bytes, name_bytes(code)))
+        return NULL;
+    if (!without_lines && !py_code_complete(code))
+        count_incomplete(c, code);
     return codes_keep(c, &record, index);
 }
 
-struct error *codes_add_message(struct codes *c, const struct wire_code *message, uint32_t len_bytes,
-                                const struct py_layout *layout, uint64_t code_type, uint32_t *index)
+struct error *codes_add_message(struct codes *c, const struct codes_owner *o, const struct wire_code *message,
+                                uint32_t len_bytes, uint32_t *index)
 {
     struct source copied = {.message = message, .message_len = len_bytes};
-    struct py_code code;
+    struct reading r = {0};
     uint32_t now;
 
     *index = CODES_NONE;
-    if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &code))
+    if (!py_code_read(o->layout, read_source, &copied, message->address, &limits, &c->storage, &r.code))
         return NULL;
-    if (!py_code_complete(&code)) {
-        struct source both = {.message = message, .message_len = len_bytes, .pid = (pid_t)message->tgid};
-        bool ok = py_code_read(layout, read_source, &both, message->address, &limits, &c->storage, &code);
+    if (!py_code_complete(&r.code)) {
+        struct source both = {.message = message, .message_len = len_bytes, .pid = o->pid};
+        bool ok = take(o, QUOTA_name_bytes, CODE_BYTES) && read_charged(c, o, &both, message->address, &r);
         /*
          * What was read from the live process is used only if the object still has the same fingerprint after reading.
          */
-        if (ok && live_fingerprint(c, (pid_t)message->tgid, message->address, layout, code_type, &now) &&
-            now == message->fingerprint)
+        if (ok && live_fingerprint(c, o, message->address, &now) && now == message->fingerprint) {
             c->counts.completed++;
-        else if (!py_code_read(layout, read_source, &copied, message->address, &limits, &c->storage, &code))
-            return NULL;
+        } else {
+            r.charged = r.without_lines = false;
+            if (!py_code_read(o->layout, read_source, &copied, message->address, &limits, &c->storage, &r.code))
+                return NULL;
+        }
     }
-    return finish(c, &code, index);
+    return finish(c, o, &r, index);
 }
 
-struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
-                             const struct py_layout *layout, uint64_t code_type, uint32_t *index)
+struct error *codes_add_live(struct codes *c, const struct codes_owner *o, uint64_t address, uint32_t fingerprint,
+                             uint32_t *index)
 {
-    struct source live = {.pid = pid};
-    struct py_code code;
+    struct source live = {.pid = o->pid};
+    struct reading r = {0};
     uint32_t before, after;
 
     *index = CODES_NONE;
-    if (!live_fingerprint(c, pid, address, layout, code_type, &before) || (fingerprint && before != fingerprint) ||
-        !py_code_read(layout, read_source, &live, address, &limits, &c->storage, &code) ||
-        !live_fingerprint(c, pid, address, layout, code_type, &after) || after != before)
+    if (!take(o, QUOTA_name_bytes, CODE_BYTES) || !live_fingerprint(c, o, address, &before) || (fingerprint && before != fingerprint) ||
+        !read_charged(c, o, &live, address, &r) || !live_fingerprint(c, o, address, &after) || after != before)
         return NULL;
     c->counts.completed++;
-    return finish(c, &code, index);
+    return finish(c, o, &r, index);
 }

@@ -4,6 +4,9 @@
  * are kept once, whichever process they came from. BPF sends the raw bytes when it first
  * meets a code object. What it had to cut or could not read is completed from the live
  * process, and used only if the object still has the same fingerprint afterwards.
+ *
+ * What is read out of a process, and contents that are new, count for the process's quotas. A function beyond them loses
+ * its line table first, then its name.
  */
 #ifndef CAPTURE_TRACE_CODES_H
 #define CAPTURE_TRACE_CODES_H
@@ -13,6 +16,7 @@
 #include <sys/types.h>
 
 #include "bpf/wire.h"
+#include "capture/host/quotas.h"
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"
 
@@ -23,21 +27,41 @@ void codes_destroy(struct codes *c);
 uint64_t codes_bytes(const struct codes *c);
 /* Forgets everything. Indexes returned before become invalid. */
 void codes_clear(struct codes *c);
+/* Returns how many contents there are. Indexes are below that. */
+uint32_t codes_count(const struct codes *c);
+/* Returns the bytes of memory that the contents at `index` take. */
+uint64_t codes_bytes_of(const struct codes *c, uint32_t index);
+/*
+ * Forgets the contents that are not `wanted` (by index). The others get new indexes, which are stored in `moved`, by
+ * their old ones.
+ */
+struct error *codes_retain(struct codes *c, const bool *wanted, uint32_t *moved);
 
 #define CODES_NONE UINT32_MAX
 
+/* The process that a code object belongs to. */
+struct codes_owner {
+    pid_t pid;
+    const struct py_layout *layout;
+    uint64_t code_type; /* address of PyCode_Type */
+    struct quotas *quotas;
+    uint32_t slot;      /* of its quotas */
+    uint64_t time_ns;   /* CLOCK_MONOTONIC, for the quotas */
+};
+
 /*
  * Adds a code object from a message of the sampler. Stores the index of its contents in `*index`, or CODES_NONE when
- * the message cannot be understood.
+ * the message cannot be understood or the quotas refuse it.
  */
-struct error *codes_add_message(struct codes *c, const struct wire_code *message, uint32_t len_bytes,
-                                const struct py_layout *layout, uint64_t code_type, uint32_t *index);
+struct error *codes_add_message(struct codes *c, const struct codes_owner *owner, const struct wire_code *message,
+                                uint32_t len_bytes, uint32_t *index);
 /*
  * Adds a code object read from the live process, for a frame whose message was lost or whose page was not resident.
- * Stores CODES_NONE in `*index` unless the object at `address` has the given fingerprint (0: any will do).
+ * Stores CODES_NONE in `*index` unless the object at `address` has the given fingerprint (0: any will do) and the quotas
+ * allow it.
  */
-struct error *codes_add_live(struct codes *c, pid_t pid, uint64_t address, uint32_t fingerprint,
-                             const struct py_layout *layout, uint64_t code_type, uint32_t *index);
+struct error *codes_add_live(struct codes *c, const struct codes_owner *owner, uint64_t address, uint32_t fingerprint,
+                             uint32_t *index);
 
 /* Adds the contents of a CODE record. The record's id is ignored. */
 struct error *codes_keep(struct codes *c, const struct trace_code *record, uint32_t *index);

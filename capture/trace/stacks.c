@@ -40,6 +40,18 @@ static struct error *keep_stack(struct known_stacks *s, const void *frames, size
 
 /* ---- Python ---- */
 
+static struct codes_owner owner_of(const struct trace_builder *b, const struct process *p)
+{
+    return (struct codes_owner){
+        .pid = (pid_t)p->tgid,
+        .layout = &p->python->python.layout,
+        .code_type = p->python->python.code_type_vaddr + p->python_bias,
+        .quotas = b->o.processes->quotas,
+        .slot = p->slot,
+        .time_ns = b->time_ns,
+    };
+}
+
 /* Finds the contents of a frame's code object: known from a message, else read now. CODES_NONE when that fails. */
 static struct error *code_of(struct trace_builder *b, struct process_note *n, uint64_t address, uint32_t fingerprint,
                              uint32_t *index)
@@ -55,8 +67,8 @@ static struct error *code_of(struct trace_builder *b, struct process_note *n, ui
     }
     if (!p->python || p->python->python.refused)
         return NULL;
-    TRY(codes_add_live(b->o.codes, (pid_t)p->tgid, address, fingerprint, &p->python->python.layout,
-                       p->python->python.code_type_vaddr + p->python_bias, index));
+    struct codes_owner owner = owner_of(b, p);
+    TRY(codes_add_live(b->o.codes, &owner, address, fingerprint, index));
     if (*index == CODES_NONE)
         return NULL; /* not remembered: at the next sample the page may be resident */
     if (!fingerprint)
@@ -77,8 +89,8 @@ struct error *stacks_learn_code(struct trace_builder *b, struct process_note *n,
 
     if (!p->python || p->python->python.refused)
         return NULL;
-    TRY(codes_add_message(b->o.codes, message, len_bytes, &p->python->python.layout,
-                          p->python->python.code_type_vaddr + p->python_bias, &index));
+    struct codes_owner owner = owner_of(b, p);
+    TRY(codes_add_message(b->o.codes, &owner, message, len_bytes, &index));
     if (index == CODES_NONE)
         return NULL;
     uint32_t id = intern_id(&n->codes.keys, &key, sizeof key, &added);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/trace/codes_limit.h"
 #include "capture/trace/stacks.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
@@ -51,6 +52,11 @@ uint64_t trace_builder_codes_bytes(const struct trace_builder *b)
 void trace_builder_forget_codes(struct trace_builder *b)
 {
     trace_notes_forget_codes(&b->notes);
+}
+
+struct error *trace_builder_limit_codes(struct trace_builder *b, uint64_t most)
+{
+    return codes_limit(b->o.codes, &b->notes, most);
 }
 
 enum module_use trace_builder_module_use(const struct trace_builder *b, const struct module *m)
@@ -458,6 +464,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     TRY(find_owner(b, m, &n, &t));
     if (!n)
         return NULL;
+    b->time_ns = m->time_ns;
     trace_define_process(b, n);
     TRY(put_tuple(b, n, &parts, &sample.tuple));
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
@@ -492,6 +499,7 @@ struct error *trace_builder_code(struct trace_builder *b, const struct wire_code
     TRY(processes_of_sample(b->o.processes, &identity, &p));
     if (!p)
         return NULL;
+    b->time_ns = message->time_ns;
     struct process_note *n = trace_notes_process(&b->notes, p);
     return n ? stacks_learn_code(b, n, message, len_bytes) : error_no_memory();
 }

@@ -52,6 +52,8 @@ struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
  */
 uint64_t trace_builder_codes_bytes(const struct trace_builder *b);
 void trace_builder_forget_codes(struct trace_builder *b);
+/* See codes_limit(). */
+struct error *trace_builder_limit_codes(struct trace_builder *b, uint64_t most);
 /* Returns how the trace uses a module so far. */
 enum module_use trace_builder_module_use(const struct trace_builder *b, const struct module *m);
 

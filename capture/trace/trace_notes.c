@@ -6,17 +6,22 @@
 
 #include <stdlib.h>
 
-static void free_codes(struct known_codes *c)
+uint64_t trace_note_codes_bytes(const struct process_note *n)
 {
-    intern_deinit(&c->keys);
-    VEC_DEINIT(&c->index);
+    return intern_bytes(&n->codes.keys) + n->codes.index.cap * sizeof *n->codes.index.data;
+}
+
+void trace_note_forget_codes(struct process_note *n)
+{
+    intern_deinit(&n->codes.keys);
+    VEC_DEINIT(&n->codes.index);
 }
 
 static void free_note(struct process_note *n)
 {
     if (!n)
         return;
-    free_codes(&n->codes);
+    trace_note_forget_codes(n);
     intern_deinit(&n->python_stacks.keys);
     VEC_DEINIT(&n->python_stacks.stack);
     intern_deinit(&n->native_stacks.keys);
@@ -81,9 +86,8 @@ uint64_t trace_notes_codes_bytes(const struct trace_notes *n)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < n->processes.count; i++) {
-        const struct process_note *note = n->processes.data[i];
-        if (note)
-            bytes += intern_bytes(&note->codes.keys) + note->codes.index.cap * sizeof *note->codes.index.data;
+        if (n->processes.data[i])
+            bytes += trace_note_codes_bytes(n->processes.data[i]);
     }
     return bytes;
 }
@@ -92,7 +96,7 @@ void trace_notes_forget_codes(struct trace_notes *n)
 {
     for (size_t i = 0; i < n->processes.count; i++) {
         if (n->processes.data[i])
-            free_codes(&n->processes.data[i]->codes);
+            trace_note_forget_codes(n->processes.data[i]);
     }
 }
 

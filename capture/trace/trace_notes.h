@@ -70,7 +70,10 @@ struct record_id *trace_notes_thread(struct process_note *n, const struct thread
 /* Returns the note of a module; creates it on the first call. Valid until the next call. NULL: out of memory. */
 struct module_note *trace_notes_module(struct trace_notes *n, const struct module *m);
 
-/* Returns the bytes of memory that the tables of known code objects take. trace_notes_forget_codes() empties them. */
+/* Returns the bytes of memory that a process's table of known code objects takes; the second function empties it. */
+uint64_t trace_note_codes_bytes(const struct process_note *n);
+void trace_note_forget_codes(struct process_note *n);
+/* The same for all processes. */
 uint64_t trace_notes_codes_bytes(const struct trace_notes *n);
 void trace_notes_forget_codes(struct trace_notes *n);
 

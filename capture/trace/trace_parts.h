@@ -16,6 +16,7 @@
 
 struct trace_builder {
     struct trace_builder_options o;
+    uint64_t time_ns; /* of the message that is handled, CLOCK_MONOTONIC */
     uint64_t epoch; /* counts up over all files; 0 before the first */
     struct builder_event {
         uint32_t trace_id; /* in this epoch */

@@ -17,7 +17,7 @@ static const struct limit limits[QUOTA_COUNT] = {
 #include "capture/host/quotas.def"
 #undef QUOTA
 };
-static const struct limit *const code = &limits[QUOTA_code_bytes];
+static const struct limit *const code = &limits[QUOTA_line_bytes];
 
 static struct quotas *begin(uint32_t count, uint32_t uid, bool named)
 {
@@ -45,15 +45,15 @@ static void test_burst_and_rate(void **state)
     struct quotas *q = begin(1, ALICE, false);
     uint64_t counts[QUOTA_COUNT];
 
-    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, SECOND), code->burst);
+    assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, SECOND), code->burst);
     assert_true(quotas_any_refused(q));
     assert_true(quotas_refused(q, 0, counts));
-    assert_int_equal(counts[QUOTA_code_bytes], 1);
+    assert_int_equal(counts[QUOTA_line_bytes], 1);
     assert_int_equal(counts[QUOTA_events], 0);
     assert_false(quotas_any_refused(q));
     assert_false(quotas_refused(q, 0, counts));
-    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, 3 * SECOND), 2 * code->per_second);
-    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, 2 * SECOND), 0); /* the clock went back */
+    assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, 3 * SECOND), 2 * code->per_second);
+    assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, 2 * SECOND), 0); /* the clock went back */
     quotas_destroy(q);
 }
 
@@ -80,9 +80,26 @@ static void test_forks(void **state)
 
     OK(quotas_begin(q, 100, ALICE, false));
     for (uint32_t i = 0; i < 100; i++)
-        taken += take_all(q, i, QUOTA_code_bytes, KIB, SECOND);
+        taken += take_all(q, i, QUOTA_line_bytes, KIB, SECOND);
     assert_int_equal(taken, code->burst * code->pool / 2);
-    assert_int_equal(take_all(q, 100, QUOTA_code_bytes, KIB, SECOND), code->burst);
+    uint64_t left = code->burst * code->pool / 4; /* half of what is left */
+    assert_int_equal(take_all(q, 100, QUOTA_line_bytes, KIB, SECOND), left < code->burst ? left : code->burst);
+    quotas_destroy(q);
+}
+
+/* Of a kind that comes with samples more of them make more; the others stay as they are. */
+static void test_scale(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(2, ALICE, true);
+
+    quotas_scale(q, QUOTA_line_bytes, 3, 10);
+    quotas_set_owner(q, 0, ALICE, false);
+    assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, SECOND), 3 * code->burst);
+    assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, 2 * SECOND), 3 * code->per_second);
+    assert_in_range(take_all(q, 1, QUOTA_line_bytes, KIB, 2 * SECOND), 3 * code->burst * (10 * code->pool - 1),
+                    3 * code->burst * 10 * code->pool);
+    assert_int_equal(take_all(q, 0, QUOTA_name_bytes, 1, SECOND), limits[QUOTA_name_bytes].burst);
     quotas_destroy(q);
 }
 
@@ -96,7 +113,7 @@ static void test_users(void **state)
     OK(quotas_create(&q));
     for (uint32_t i = 0; i < 3000; i++) {
         OK(quotas_begin(q, i, i, false));
-        taken += take_all(q, i, QUOTA_code_bytes, KIB, SECOND);
+        taken += take_all(q, i, QUOTA_line_bytes, KIB, SECOND);
     }
     assert_in_range(taken, code->burst * code->pool / 2, code->burst * code->pool);
     quotas_destroy(q);
@@ -123,7 +140,7 @@ static void test_named(void **state)
     (void)state;
     struct quotas *q = begin(1, ALICE, true);
 
-    assert_int_equal(take_all(q, 0, QUOTA_code_bytes, KIB, SECOND), code->burst * code->pool);
+    assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, SECOND), code->burst * code->pool);
     quotas_destroy(q);
 }
 
@@ -157,13 +174,14 @@ static void test_losses(void **state)
         assert_true(limits[i].burst && limits[i].pool > 1);
         assert_string_not_equal(quota_unit((enum quota)i), "");
     }
-    assert_string_equal(trace_loss_name(quota_loss(QUOTA_code_bytes)), "code_quota");
+    assert_string_equal(trace_loss_name(quota_loss(QUOTA_line_bytes)), "line_quota");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_burst_and_rate), cmocka_unit_test(test_rate_of_many_calls), cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_scale),
         cmocka_unit_test(test_users), cmocka_unit_test(test_users_in_turn), cmocka_unit_test(test_named),
         cmocka_unit_test(test_held), cmocka_unit_test(test_losses),
     };
