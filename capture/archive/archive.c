@@ -270,7 +270,8 @@ static struct error *gather(struct survey *s, struct bundle *b)
     return NULL;
 }
 
-static struct error *run(const struct archive_options *o, struct survey *s, struct bundle **b, bool *complete)
+static struct error *run(const struct archive_options *o, struct survey *s, struct archive_file *file, struct bundle **b,
+                         bool *complete)
 {
     const struct bundle_options options = {
         .output = o->output, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
@@ -283,7 +284,9 @@ static struct error *run(const struct archive_options *o, struct survey *s, stru
     host_deinit(&host);
     for (uint32_t i = 0; i < o->input_count; i++)
         TRY(survey_trace(s, o->inputs[i], o->messages));
-    TRY(bundle_create(&options, b));
+    TRY(archive_file_open(o->output, file));
+    const struct archive_sink sink = archive_file_sink(file);
+    TRY(bundle_create(&options, &sink, b));
     TRY(gather(s, *b));
     TRY(bundle_finish(*b, &missing));
     *complete = !missing && !s->damaged;
@@ -293,11 +296,13 @@ static struct error *run(const struct archive_options *o, struct survey *s, stru
 struct error *archive_run(const struct archive_options *options, bool *complete)
 {
     struct survey s = {0};
+    struct archive_file file = {0};
     struct bundle *b = NULL;
 
     *complete = false;
-    struct error *err = run(options, &s, &b, complete);
+    struct error *err = run(options, &s, &file, &b, complete);
     bundle_destroy(b);
+    archive_file_deinit(&file);
     survey_deinit(&s);
     return err;
 }

@@ -29,14 +29,15 @@ struct bundle {
     uint32_t binaries, debug_files, supplements, missing;
 };
 
-struct error *bundle_create(const struct bundle_options *options, struct bundle **out)
+struct error *bundle_create(const struct bundle_options *options, const struct archive_sink *sink,
+                            struct bundle **out)
 {
     struct bundle *b = calloc(1, sizeof *b);
 
     if (!b)
         return error_no_memory();
     b->o = *options;
-    struct error *err = pack_create(options->output, &b->pack);
+    struct error *err = pack_create(options->output, sink, &b->pack);
     if (err) {
         free(b);
         return err;

@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "capture/output/archive_file.h"
 #include "formats/base/err.h"
 
 struct bundle_options {
-    const char *output; /* "-": standard output */
+    const char *output; /* its path, which tells how to compress; "-": standard output */
     bool strip_code;
     bool quiet;         /* report missing files only, no summary */
     FILE *messages;
@@ -35,7 +36,8 @@ struct bundle_place {
 };
 
 struct bundle;
-struct error *bundle_create(const struct bundle_options *options, struct bundle **out);
+/* `sink` is copied: the archive's bytes go there. */
+struct error *bundle_create(const struct bundle_options *options, const struct archive_sink *sink, struct bundle **out);
 /*
  * Adds a module, unless it was added before. `places` has at least one element; the first one's path names the module
  * in the archive. `fd`: the file, held open since it was mapped, or -1; it stays the caller's.

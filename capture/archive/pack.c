@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Written under a temporary name, which becomes the real one when all is in. */
+/* libarchive makes the bytes, and passes them on in large pieces. */
 #include "capture/archive/pack.h"
 
 #include <archive.h>
@@ -11,18 +11,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/base/output.h"
-#include "formats/base/output_place.h"
 #include "formats/elf/strip.h"
 
 enum { CHUNK = 1 << 18 };
 
 struct pack {
     struct archive *archive;
-    struct output output;
+    const char *path;
+    struct archive_sink sink;
     struct archive_entry *entry;
     uint64_t len_bytes;
-    int write_errno; /* why writing failed, when it did */
+    struct error *write_error; /* why writing failed, until check() returns it */
     bool given_up;   /* what still comes goes nowhere */
     uint8_t chunk[CHUNK];
 };
@@ -33,13 +32,13 @@ static la_ssize_t on_write(struct archive *a, void *ctx, const void *data, size_
 
     if (p->given_up)
         return (la_ssize_t)len;
-    errno = 0;
-    size_t written = fwrite(data, 1, len, p->output.file);
-    p->len_bytes += written;
-    if (written == len)
+    error_destroy(p->write_error);
+    p->write_error = p->sink.write(p->sink.ctx, data, len);
+    if (!p->write_error) {
+        p->len_bytes += len;
         return (la_ssize_t)len;
-    p->write_errno = errno ? errno : EIO;
-    archive_set_error(a, p->write_errno, "write failed");
+    }
+    archive_set_error(a, EIO, "write failed");
     return -1;
 }
 
@@ -48,10 +47,13 @@ static struct error *check(struct pack *p, int status)
 {
     if (status == ARCHIVE_OK || status == ARCHIVE_WARN) /* a name that is no UTF-8 is a warning, and stays as it is */
         return NULL;
-    if (p->write_errno)
-        return error_file(p->write_errno, p->output.name, "could not be written");
+    if (p->write_error) {
+        struct error *err = p->write_error;
+        p->write_error = NULL;
+        return err;
+    }
     const char *text = archive_error_string(p->archive);
-    return error_path(ERROR_IO, p->output.name, "could not be written: %s", text ? text : "no reason is known");
+    return error_path(ERROR_IO, p->path, "could not be written: %s", text ? text : "no reason is known");
 }
 
 static bool ends_with(const char *s, const char *end)
@@ -74,40 +76,28 @@ static int add_filter(struct archive *a, const char *path)
     return archive_write_add_filter_zstd(a);
 }
 
-/* The file is as private as a trace, for what is in it may be, and belongs to the user who called sudo. */
-static struct error *make_private(struct pack *p)
+static struct error *begin(struct pack *p)
 {
-    uid_t uid;
-    gid_t gid;
-
-    if (p->output.temporary && fchmod(fileno(p->output.file), 0600))
-        return error_file(errno, p->output.name, "cannot be made private");
-    if (p->output.temporary && output_owner(&uid, &gid) && fchown(fileno(p->output.file), uid, gid))
-        return error_file(errno, p->output.name, "cannot be given to the user who called sudo");
-    return NULL;
-}
-
-static struct error *begin(struct pack *p, const char *path)
-{
-    TRY(output_open(strcmp(path, "-") ? path : NULL, &p->output));
-    TRY(make_private(p));
     p->archive = archive_write_new();
     p->entry = archive_entry_new();
     if (!p->archive || !p->entry)
         return error_no_memory();
     TRY(check(p, archive_write_set_format_pax_restricted(p->archive)));
-    TRY(check(p, add_filter(p->archive, path)));
+    TRY(check(p, add_filter(p->archive, p->path)));
+    archive_write_set_bytes_per_block(p->archive, CHUNK);
     archive_write_set_bytes_in_last_block(p->archive, 1);
     return check(p, archive_write_open(p->archive, p, NULL, on_write, NULL));
 }
 
-struct error *pack_create(const char *path, struct pack **out)
+struct error *pack_create(const char *path, const struct archive_sink *sink, struct pack **out)
 {
     struct pack *p = calloc(1, sizeof *p);
 
     if (!p)
         return error_no_memory();
-    struct error *err = begin(p, path);
+    p->path = path;
+    p->sink = *sink;
+    struct error *err = begin(p);
     if (err) {
         pack_destroy(p);
         return err;
@@ -241,7 +231,7 @@ struct error *pack_link(struct pack *p, const char *member, const char *target)
 struct error *pack_finish(struct pack *p)
 {
     TRY(check(p, archive_write_close(p->archive)));
-    return output_finish(&p->output);
+    return p->sink.finish(p->sink.ctx);
 }
 
 uint64_t pack_size(const struct pack *p)
@@ -257,6 +247,6 @@ void pack_destroy(struct pack *p)
     p->given_up = true;
     archive_write_free(p->archive);
     archive_entry_free(p->entry);
-    output_deinit(&p->output);
+    error_destroy(p->write_error);
     free(p);
 }

@@ -51,6 +51,7 @@ struct session {
     struct trace_writer *writer;
     struct trace_builder *builder;
     struct queue *queue;
+    struct archive_file archive;
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */

@@ -356,7 +356,9 @@ struct error *session_set_up(struct session *s)
     if (o->archive) {
         const struct bundle_options bundle = {
             .output = o->archive, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
-        TRY(bundle_create(&bundle, &s->bundle)); /* what cannot be written is better known now */
+        TRY(archive_file_open(o->archive, &s->archive));
+        const struct archive_sink sink = archive_file_sink(&s->archive);
+        TRY(bundle_create(&bundle, &sink, &s->bundle)); /* what cannot be written is better known now */
     }
     TRY(set_up_sources(s));
     TRY(set_up_tables(s));
@@ -379,6 +381,7 @@ void session_tear_down(struct session *s)
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
+    archive_file_deinit(&s->archive);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);
     codes_destroy(s->codes);
