@@ -160,9 +160,6 @@ struct error *privileges_drop(const struct privileges_need *need)
         keep |= BIT(CAP_SYS_ADMIN);
     if (!(have & BIT(CAP_DAC_READ_SEARCH)))
         keep |= BIT(CAP_DAC_OVERRIDE);
-    /* Root creates files in other users' folders, and gives them to the user who called sudo. */
-    if (need->new_files)
-        keep |= BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER);
     if (need->command)
         keep |= BIT(CAP_KILL);
     keep &= have;
@@ -176,6 +173,16 @@ struct error *privileges_drop(const struct privileges_need *need)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return error_os(errno, "no_new_privs cannot be set");
     return NULL;
+}
+
+struct error *privileges_drop_but_files(void)
+{
+    uint64_t have;
+
+    if (!permitted(&have))
+        return error_os(errno, "the capabilities cannot be read");
+    uint64_t keep = have & (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER));
+    return set_capabilities(keep, keep) ? NULL : error_os(errno, "the capabilities cannot be dropped");
 }
 
 void privileges_drop_all(void)

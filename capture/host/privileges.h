@@ -27,15 +27,19 @@ char *privileges_missing(const struct host *h);
 void privileges_missing_to_read(const struct host *h, char out[128]);
 
 struct privileges_need {
-    int bpf_map_fd;  /* a BPF map that pycap reads while it records; -1: there is none */
-    bool new_files;  /* pycap creates or removes files while it records */
-    bool command;    /* pycap must be able to end the command, which may run as another user */
+    int bpf_map_fd; /* a BPF map that pycap reads while it records; -1: there is none */
+    bool command;   /* pycap must be able to end the command, which may run as another user */
 };
 /*
  * Drops all capabilities of this thread except those needed while recording. Sets no_new_privs. Threads created
  * afterwards inherit both.
  */
 struct error *privileges_drop(const struct privileges_need *need);
+/*
+ * Drops all capabilities of this thread but those by which root creates files in other users' folders, and gives them to
+ * the user who called sudo.
+ */
+struct error *privileges_drop_but_files(void);
 /* Drops all capabilities of this thread, and sets no_new_privs. For threads that only compute. */
 void privileges_drop_all(void);
 

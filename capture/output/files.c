@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/output/interrupt.h"
 #include "formats/base/clock.h"
 #include "formats/base/output_place.h"
 
@@ -105,7 +104,7 @@ static struct error *open_stream(struct files *f, const struct stat *st)
 
     while ((err = output_place_open(f->path, st, &f->fd)) && S_ISFIFO(st->st_mode) && err->os_errno == ENXIO) {
         error_destroy(err);
-        if (interrupt_told())
+        if (f->options.given_up && f->options.given_up(f->options.given_up_ctx))
             return error_file(EINTR, f->path, "cannot be opened for writing");
         poll(NULL, 0, 50);
     }

@@ -16,6 +16,9 @@ struct files_options {
     const char *hostname;
     bool rotates;            /* more files may follow */
     uint32_t keep;           /* how many finished files to keep; 0: all */
+    /* Asked now and then while a pipe has no reader: whether to wait no longer. NULL: to wait for ever. */
+    bool (*given_up)(void *ctx);
+    void *given_up_ctx;
 };
 
 struct files {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* While a write may block, the signals are let through and leave a note. */
+/* While something is waited for, the signals are let through and leave a note. */
 #include "capture/output/interrupt.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "formats/base/clock.h"
 
@@ -55,24 +52,14 @@ void interrupt_command_told(void)
     for_command = 0;
 }
 
-static void mask(int how, sigset_t *before)
+void interrupt_allow(void)
 {
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    sigprocmask(how, &set, before);
-}
-
-void interrupt_allow(void)
-{
-    mask(SIG_UNBLOCK, NULL);
-}
-
-void interrupt_hold(void)
-{
-    mask(SIG_BLOCK, NULL);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 bool interrupt_told(void)
@@ -91,8 +78,7 @@ void interrupt_tell(void)
         told_ns = now_ns();
 }
 
-/* Until something can be written; false: not in time. */
-static bool wait_for_room(int fd)
+bool interrupt_wait(int fd, short events, uint64_t grace_ns)
 {
     uint64_t until = 0;
     sigset_t open;
@@ -101,40 +87,19 @@ static bool wait_for_room(int fd)
     sigdelset(&open, SIGINT);
     sigdelset(&open, SIGTERM);
     for (;;) {
-        struct pollfd one = {.fd = fd, .events = POLLOUT};
+        struct pollfd one = {.fd = fd, .events = events};
         struct timespec wait;
         uint64_t now = now_ns();
         if (told_ns && !until)
-            until = now + INTERRUPT_GRACE_NS;
+            until = now + grace_ns;
         uint64_t rest = until > now ? until - now : 0;
         wait = timespec_of_ns(rest);
         int n = ppoll(&one, 1, until ? &wait : NULL, &open);
         if (n > 0 || (n < 0 && errno != EINTR))
-            return true; /* write() reports errors */
-        if (!n)
-            return false;
-    }
-}
-
-ssize_t interrupt_write(int fd, const void *data, size_t len_bytes)
-{
-    struct stat st;
-    sigset_t before;
-
-    if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
-        if (!wait_for_room(fd)) {
+            return true; /* read() and write() report errors */
+        if (!n) {
             gave_up = 1;
-            errno = ECANCELED;
-            return -1;
+            return false;
         }
-        /* That much goes into a pipe that has room, without waiting. */
-        if (len_bytes > PIPE_BUF)
-            len_bytes = PIPE_BUF;
     }
-    mask(SIG_UNBLOCK, &before);
-    ssize_t n = write(fd, data, len_bytes);
-    int why = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    errno = why;
-    return n;
 }

@@ -53,17 +53,17 @@ void report_status(struct session *s, uint64_t time_ns)
 /* The last file that was completed. */
 static const char *last_file(const struct session *s)
 {
-    return s->files.written.count ? s->files.written.data[s->files.written.count - 1] : s->o->output;
+    return outputs_path(s->outputs) ? outputs_path(s->outputs) : s->o->output;
 }
 
-static void print_own_cost(FILE *f)
+static void print_own_cost(const struct session *s, FILE *f)
 {
     uint64_t most = procfs_own_resident_most();
     struct rusage usage;
 
     getrusage(RUSAGE_SELF, &usage);
     messages_write(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
-            (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+            (double)outputs_cpu_ns(s->outputs) / NS_PER_S + (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
             (most ? most : (uint64_t)usage.ru_maxrss * 1024) / 1024);
 }
@@ -81,7 +81,7 @@ static void proc_cost(const struct session *s, FILE *f)
         return;
     messages_write(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), ",
             (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples);
-    print_own_cost(f);
+    print_own_cost(s, f);
 }
 
 /*
@@ -126,7 +126,7 @@ static void bpf_cost(const struct session *s, FILE *f)
     messages_write(f, "Cost: ");
     if (run_ns && run_count)
         messages_write(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
-    print_own_cost(f);
+    print_own_cost(s, f);
 }
 
 void report_summary(struct session *s, uint64_t end_ns)

@@ -41,7 +41,6 @@ static struct error *confine(struct session *s)
 {
     struct privileges_need need = {
         .bpf_map_fd = s->sampler ? sampler_map_fd(s->sampler) : -1,
-        .new_files = s->rotates || s->bundle,
         .command = s->o->command != NULL,
     };
 
@@ -51,7 +50,7 @@ static struct error *confine(struct session *s)
 #ifdef __SANITIZE_ADDRESS__
     return NULL; /* the leak checker forks, and traces, at the end */
 #else
-    return sandbox_enter(s->command.pid);
+    return sandbox_enter_reader(s->command.pid);
 #endif
 }
 
@@ -188,7 +187,6 @@ static struct error *finish(struct session *s)
     end_ns = now_ns();
     TRY(session_drain(s, UINT64_MAX));
     struct error *err = session_end_file(s, end_ns, s->reason);
-    interrupt_allow();
     if (!s->o->quiet)
         report_summary(s, end_ns);
     if (!err && s->bundle) {
@@ -207,7 +205,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     if (!s)
         return error_no_memory();
     s->o = options;
-    s->files.fd = s->signal_fd = s->command_fd = -1;
+    s->signal_fd = s->command_fd = -1;
     s->command.go_fd = s->command.error_fd = -1;
     err = session_set_up(s);
     if (!err)

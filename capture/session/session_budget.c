@@ -19,7 +19,7 @@ struct budget_use session_use(const struct session *s, uint64_t time_ns)
 {
     return (struct budget_use){
         .time_ns = time_ns,
-        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (s->sampler ? sampler_cpu_ns(s->sampler) : 0),
+        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + outputs_cpu_ns(s->outputs) + (s->sampler ? sampler_cpu_ns(s->sampler) : 0),
         .lost = s->losses[LOSS_ring_full],
         .bytes = session_bytes(s),
         .memory = s->held_bytes,

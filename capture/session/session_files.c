@@ -58,27 +58,28 @@ uint64_t session_bytes(const struct session *s)
 
 static ssize_t write_output(void *ctx, int fd, const void *data, size_t len_bytes)
 {
-    (void)ctx;
-    return interrupt_write(fd, data, len_bytes);
+    (void)fd;
+    return outputs_write(ctx, data, len_bytes);
+}
+
+static int sync_output(void *ctx, int fd)
+{
+    (void)fd;
+    return outputs_sync(ctx);
 }
 
 /* Opens the (next) file; what is counted per file begins here. */
 struct error *session_open_file(struct session *s, uint64_t time_ns)
 {
-    struct trace_writer_options writer = {.max_bytes = s->o->max_bytes, .write = write_output};
+    struct trace_writer_options writer = {
+        .max_bytes = s->o->max_bytes, .write = write_output, .sync = sync_output, .write_ctx = s->outputs};
 
-    if (!s->file_count)
-        TRY(files_adopt(&s->files));
-    interrupt_allow(); /* the reader of a pipe may be long in coming */
-    struct error *err = files_open(&s->files);
-    interrupt_hold();
-    if (err)
-        return err;
+    TRY(outputs_open(s->outputs));
     for (uint32_t i = 0; i < s->cpu_count; i++)
         s->idle_ns[i] = host_idle_ns(s->cpus[i]);
     s->file_start_ns = time_ns;
     s->file_count++;
-    return trace_writer_create(s->files.fd, s->files.path, &writer, time_ns, &s->writer);
+    return trace_writer_create(-1, outputs_path(s->outputs), &writer, time_ns, &s->writer);
 }
 
 /*
@@ -222,22 +223,24 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
         put_command(s);
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
     s->file_lost = session_lost_samples(s);
-    interrupt_allow(); /* from fsync(), too */
     struct error *finished = trace_writer_finish(s->writer);
-    interrupt_hold();
     if (interrupt_gave_up()) {
         error_destroy(finished);
-        finished = error_path(ERROR_IO, s->files.path,
+        finished = error_path(ERROR_IO, outputs_path(s->outputs),
                               "nothing could be written for %d s after the signal: it has no end, and lacks the last "
                               "%" PRIu64 " samples",
                               (int)(INTERRUPT_GRACE_NS / NS_PER_S),
                               trace_builder_counts(s->builder).samples - trace_writer_written_count(s->writer));
     }
+    if (outputs_lost(s->outputs)) { /* outputs_close() says more about it */
+        error_destroy(finished);
+        finished = NULL;
+    }
     err = first(err, finished);
     s->bytes_before += trace_writer_bytes(s->writer);
     trace_writer_destroy(s->writer);
     s->writer = NULL;
-    return first(err, files_close(&s->files));
+    return first(err, outputs_close(s->outputs));
 }
 
 /* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */

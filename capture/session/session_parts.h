@@ -12,7 +12,7 @@
 #include "capture/archive/bundle.h"
 #include "capture/trace/codes.h"
 #include "capture/session/command.h"
-#include "capture/output/files.h"
+#include "capture/output/outputs.h"
 #include "capture/host/host.h"
 #include "capture/host/kallsyms.h"
 #include "capture/trace/late_unwind.h"
@@ -51,11 +51,10 @@ struct session {
     struct trace_writer *writer;
     struct trace_builder *builder;
     struct queue *queue;
-    struct archive_file archive;
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */
-    struct files files;
+    struct outputs *outputs;
     struct budget budget;
     struct event_list events; /* what is sampled, at the current rates; the proc backend replaces cpu-clock */
     struct sampler_ticks *ticks, *file_ticks; /* by event, then CPU: now, and when the file was begun */

@@ -13,6 +13,7 @@
 #include "capture/host/host_check.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
+#include "capture/output/files.h"
 #include "capture/output/interrupt.h"
 #include "capture/session/report.h"
 #include "capture/session/session_budget.h"
@@ -157,7 +158,6 @@ static struct error *set_up_files(struct session *s)
     s->rotates = o->rotate_ns || o->rotate_bytes;
     TRY(files_check(o->output, s->rotates));
     TRY(host_read(&s->host));
-    files_init(&s->files, &(struct files_options){o->output, s->host.hostname, s->rotates, o->keep});
     s->cpus = o->cpus ? o->cpus : s->host.cpus;
     s->cpu_count = o->cpus ? o->cpu_count : s->host.cpu_count;
     for (uint32_t i = 0; i < s->cpu_count; i++) {
@@ -174,6 +174,19 @@ static struct error *set_up_files(struct session *s)
     if (!s->ticks || !s->file_ticks || !s->idle_ns)
         return error_no_memory();
     return NULL;
+}
+
+/* While there is little to copy, and nobody has been read whom we do not trust. It is as prompt as we are. */
+static struct error *set_up_writer(struct session *s)
+{
+    const struct session_options *o = s->o;
+    const struct output_options options = {
+        .files = {.pattern = o->output, .hostname = s->host.hostname, .rotates = s->rotates, .keep = o->keep},
+        .archive = o->archive,
+        .confine = !o->no_sandbox,
+    };
+
+    return outputs_create(&options, &s->outputs);
 }
 
 static struct error *set_up_signals(struct session *s)
@@ -312,7 +325,7 @@ static struct error *set_up_output(struct session *s)
 
     s->start_ns = s->flushed_ns = s->status_ns = s->news_ns = s->forgotten_ns = now_ns();
     TRY(session_open_file(s, s->start_ns));
-    if (o->archive && files_are_one(o->archive, s->files.path)) /* by another path: the archive would replace it */
+    if (o->archive && files_are_one(o->archive, outputs_path(s->outputs))) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
     TRY(settings_of_options(o, !s->sampler, &s->settings));
     if (s->missing)
@@ -351,13 +364,14 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_files(s));
     command_context_save(&s->context);
     TRY(go_first(s));
+    TRY(set_up_writer(s));
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
         const struct bundle_options bundle = {
             .output = o->archive, .strip_code = o->strip_code, .quiet = o->quiet, .messages = o->messages};
-        TRY(archive_file_open(o->archive, &s->archive));
-        const struct archive_sink sink = archive_file_sink(&s->archive);
+        struct archive_sink sink;
+        TRY(outputs_open_archive(s->outputs, &sink));
         TRY(bundle_create(&bundle, &sink, &s->bundle)); /* what cannot be written is better known now */
     }
     TRY(set_up_sources(s));
@@ -381,7 +395,7 @@ void session_tear_down(struct session *s)
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
-    archive_file_deinit(&s->archive);
+    outputs_destroy(s->outputs);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);
     codes_destroy(s->codes);
@@ -397,7 +411,6 @@ void session_tear_down(struct session *s)
     free(s->idle_ns);
     if (s->command_fd >= 0)
         close(s->command_fd);
-    files_deinit(&s->files);
     free(s->file_ticks);
     if (s->signal_fd >= 0)
         close(s->signal_fd);

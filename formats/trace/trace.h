@@ -168,7 +168,9 @@ struct trace_writer_options {
     uint64_t max_bytes;       /* of the file without its last records, see trace_writer_full(); 0: no limit */
     /* Called instead of write(2); NULL: write(2). */
     ssize_t (*write)(void *ctx, int fd, const void *data, size_t len_bytes);
-    void *write_ctx;
+    /* Called instead of fsync(2); NULL: fsync(2). */
+    int (*sync)(void *ctx, int fd);
+    void *write_ctx; /* for both */
 };
 
 /*

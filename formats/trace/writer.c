@@ -410,6 +410,11 @@ struct error *trace_writer_error(struct trace_writer *w)
     return err;
 }
 
+static int sync_file(const struct trace_writer *w)
+{
+    return w->options.sync ? w->options.sync(w->options.write_ctx, w->fd) : fsync(w->fd);
+}
+
 struct error *trace_writer_finish(struct trace_writer *w)
 {
     bool known = w->failed && !w->error;
@@ -417,7 +422,7 @@ struct error *trace_writer_finish(struct trace_writer *w)
     writer_flush(w, TRACE_BLOCK_ENDS_EPOCH);
     w->finished = true;
     /* Pipes and some file systems cannot be synced; that is not an error. */
-    if (!w->failed && fsync(w->fd) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
+    if (!w->failed && sync_file(w) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
         writer_fail(w, error_file(errno, w->path, "cannot sync"));
     if (known)
         return error_path(ERROR_IO, w->path, "incomplete: writing it failed before");

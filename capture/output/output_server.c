@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests are read whole before they are carried out, so a reader that is killed leaves no half block behind. When all
+ * files that may ever be asked for are open, the rest of the rights goes as well.
+ */
+#include "capture/output/output_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/host/landlock.h"
+#include "capture/host/privileges.h"
+#include "capture/host/sandbox.h"
+#include "capture/output/archive_file.h"
+#include "capture/output/files.h"
+#include "capture/output/output_protocol.h"
+#include "formats/base/clock.h"
+#include "formats/base/output_place.h"
+
+/* A pipe's reader that takes something is reported this often. */
+#define MOVING_NS (NS_PER_S / 2)
+/* How long a pipe may take nothing once the reader of other processes has gone. */
+#define LINGER_NS (3 * NS_PER_S)
+/* A payload buffer that is larger is given back after use. */
+#define BUFFER_KEPT_BYTES (1 << 20)
+
+struct output_server {
+    const struct output_options *options;
+    int socket;
+    struct files files;
+    struct archive_file archive;
+    bool file_named, archive_named; /* one was asked for before */
+    bool told_waiting;              /* that a pipe has no reader */
+    uint8_t *payload;
+    size_t cap;
+};
+
+/* ---- confinement ---- */
+
+/*
+ * The folder of the files that a pattern names, up to the first part that changes; or the pipe or device that it names.
+ * -1: no file is to be opened, or it cannot be.
+ */
+static int open_place(const char *pattern)
+{
+    size_t fixed = strcspn(pattern, "%");
+    char folder[PATH_MAX] = ".";
+    struct stat st;
+
+    if (!strcmp(pattern, "-") || output_descriptor(pattern) >= 0 || fixed >= sizeof folder)
+        return -1;
+    if (!pattern[fixed] && !lstat(pattern, &st) && !S_ISREG(st.st_mode))
+        return open(pattern, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    while (fixed && pattern[fixed - 1] != '/')
+        fixed--;
+    if (fixed) {
+        memcpy(folder, pattern, fixed);
+        folder[fixed] = 0;
+    }
+    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void enter_landlock(const struct output_options *o)
+{
+    int places[2];
+    size_t count = 0;
+
+    if ((places[count] = open_place(o->files.pattern)) >= 0)
+        count++;
+    if (o->archive && (places[count] = open_place(o->archive)) >= 0)
+        count++;
+    landlock_enter(places, count);
+    while (count)
+        close(places[--count]);
+}
+
+struct error *output_server_confine(const struct output_options *o)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return error_os(errno, "no_new_privs cannot be set");
+    enter_landlock(o);
+    TRY(privileges_drop_but_files());
+#ifdef __SANITIZE_ADDRESS__
+    return NULL;
+#else
+    return sandbox_enter_writer();
+#endif
+}
+
+/* Nothing will be opened any more. */
+static void close_doors(const struct output_server *s)
+{
+    if (!s->options->confine || s->options->files.rotates || s->options->archive)
+        return;
+    landlock_enter(NULL, 0);
+    privileges_drop_all();
+}
+
+/* ---- writing ---- */
+
+static bool reader_is_gone(const struct output_server *s)
+{
+    struct pollfd end = {.fd = s->socket};
+
+    return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
+}
+
+/* files_options.given_up: a pipe has no reader, and is asked for again and again. */
+static bool given_up(void *ctx)
+{
+    struct output_server *s = ctx;
+
+    if (!s->told_waiting)
+        s->told_waiting = output_reply_send(s->socket, OUTPUT_WAITING, NULL, NULL);
+    return !s->told_waiting || reader_is_gone(s);
+}
+
+/* Waits until a pipe takes something. False when that is no longer worth waiting for. */
+static bool wait_for_room(const struct output_server *s)
+{
+    struct pollfd fds[2] = {{.fd = s->files.fd, .events = POLLOUT}, {.fd = s->socket}};
+
+    if (poll(fds, 2, -1) > 0 && fds[0].revents)
+        return true; /* write() reports errors */
+    return poll(fds, 1, LINGER_NS / NS_PER_MS) > 0;
+}
+
+/* Returns 0 or an errno. */
+static int write_stream(struct output_server *s, const uint8_t *data, size_t len_bytes)
+{
+    uint64_t told_ns = now_ns();
+
+    while (len_bytes) {
+        if (!wait_for_room(s))
+            return ECANCELED;
+        /* That much goes into a pipe that has room, without waiting. */
+        ssize_t n = write(s->files.fd, data, len_bytes < PIPE_BUF ? len_bytes : PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return errno;
+        if (n > 0) {
+            data += n;
+            len_bytes -= (size_t)n;
+        }
+        if (now_ns() - told_ns >= MOVING_NS && len_bytes && n > 0) {
+            output_reply_send(s->socket, OUTPUT_MOVING, NULL, NULL);
+            told_ns = now_ns();
+        }
+    }
+    return 0;
+}
+
+static int write_regular(struct output_server *s, const uint8_t *data, size_t len_bytes)
+{
+    while (len_bytes) {
+        ssize_t n = write(s->files.fd, data, len_bytes);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n > 0) {
+            data += n;
+            len_bytes -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+static struct error *write_file(struct output_server *s, const void *data, size_t len_bytes)
+{
+    struct stat st;
+    int why;
+
+    if (fstat(s->files.fd, &st))
+        why = errno;
+    else
+        why = S_ISREG(st.st_mode) ? write_regular(s, data, len_bytes) : write_stream(s, data, len_bytes);
+    return why ? error_file(why, s->files.path, "cannot write") : NULL;
+}
+
+/* ---- requests ---- */
+
+static struct error *refuse(const char *what)
+{
+    return error_create(ERROR_USAGE, "%s was asked for out of order", what);
+}
+
+static struct error *open_file(struct output_server *s)
+{
+    if (s->files.fd >= 0 || (s->file_named && !s->options->files.rotates))
+        return refuse("a file");
+    if (!s->file_named)
+        TRY(files_adopt(&s->files));
+    s->file_named = true;
+    s->told_waiting = false;
+    TRY(files_open(&s->files));
+    close_doors(s);
+    return NULL;
+}
+
+static struct error *sync_file(const struct output_server *s)
+{
+    /* Pipes and some file systems cannot be synced; that is not an error. */
+    if (fsync(s->files.fd) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
+        return error_file(errno, s->files.path, "cannot sync");
+    return NULL;
+}
+
+static struct error *open_archive(struct output_server *s)
+{
+    if (s->archive_named || !s->options->archive)
+        return refuse("an archive");
+    s->archive_named = true;
+    return archive_file_open(s->options->archive, &s->archive);
+}
+
+static struct error *answer(struct output_server *s, const struct output_request_header *h)
+{
+    bool file = h->request == OUTPUT_WRITE || h->request == OUTPUT_SYNC || h->request == OUTPUT_CLOSE;
+    bool archive = h->request == OUTPUT_ARCHIVE_WRITE || h->request == OUTPUT_ARCHIVE_FINISH;
+
+    if ((file && s->files.fd < 0) || (archive && !s->archive.output.file))
+        return refuse("something with a file that is not open");
+    switch ((enum output_request)h->request) {
+    case OUTPUT_OPEN:
+        return open_file(s);
+    case OUTPUT_WRITE:
+        return write_file(s, s->payload, h->len_bytes);
+    case OUTPUT_SYNC:
+        return sync_file(s);
+    case OUTPUT_CLOSE:
+        return files_close(&s->files);
+    case OUTPUT_ARCHIVE_OPEN:
+        return open_archive(s);
+    case OUTPUT_ARCHIVE_WRITE:
+        return archive_file_write(&s->archive, s->payload, h->len_bytes);
+    case OUTPUT_ARCHIVE_FINISH:
+        return archive_file_finish(&s->archive);
+    case OUTPUT_REQUESTS:
+        break;
+    }
+    return refuse("nothing that is known");
+}
+
+static bool reserve(struct output_server *s, size_t len_bytes)
+{
+    if (s->cap > BUFFER_KEPT_BYTES || s->cap < len_bytes) {
+        free(s->payload);
+        s->payload = malloc(len_bytes);
+        s->cap = s->payload ? len_bytes : 0;
+    }
+    return s->payload || !len_bytes;
+}
+
+/* Receives a request and its payload; false: no other will be understood. */
+static bool receive(struct output_server *s, struct output_request_header *h)
+{
+    return output_read(s->socket, h, sizeof *h) && h->request && h->request < OUTPUT_REQUESTS &&
+           h->len_bytes <= OUTPUT_PAYLOAD_MAX && reserve(s, h->len_bytes) && output_read(s->socket, s->payload, h->len_bytes);
+}
+
+void output_server_run(int socket, const struct output_options *options)
+{
+    struct output_server s = {.options = options, .socket = socket};
+    struct files_options files = options->files;
+    struct output_request_header h;
+    bool more = true;
+
+    files.given_up = given_up;
+    files.given_up_ctx = &s;
+    files_init(&s.files, &files);
+    while (more && receive(&s, &h)) {
+        struct error *err = answer(&s, &h);
+        more = output_reply_send(socket, OUTPUT_DONE, err, h.request == OUTPUT_OPEN ? s.files.path : NULL);
+    }
+    free(s.payload);
+    files_deinit(&s.files);
+    archive_file_deinit(&s.archive);
+}
