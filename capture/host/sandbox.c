@@ -38,7 +38,7 @@ static const int common[] = {
 /* Those of the reader. */
 static const int reader[] = {
     /* files */
-    SCMP_SYS(openat2), SCMP_SYS(preadv), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(access), SCMP_SYS(faccessat),
+    SCMP_SYS(preadv), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(access), SCMP_SYS(faccessat),
     SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd), SCMP_SYS(dup), SCMP_SYS(dup2),
     SCMP_SYS(dup3), SCMP_SYS(fadvise64),
     /* threads */
