@@ -55,7 +55,7 @@ struct tables {
     pthread_mutex_t lock;
     pthread_cond_t wake, finished;
     pthread_t worker;
-    bool started, stop;
+    bool started, stop, ready_to_work;
     VEC(struct job) todo, done;
     uint32_t building; /* number of the table that the worker is at, or WIRE_MODULE_NONE */
     int event_fd;
@@ -77,8 +77,11 @@ static void *work(void *ctx)
 {
     struct tables *t = ctx;
 
+    privileges_leave_root();
     privileges_drop_all(); /* it parses what others made, in files that are open */
     pthread_mutex_lock(&t->lock);
+    t->ready_to_work = true;
+    pthread_cond_signal(&t->finished);
     for (;;) {
         while (!t->todo.count && !t->stop)
             pthread_cond_wait(&t->wake, &t->lock);
@@ -131,6 +134,11 @@ struct error *tables_create(const struct tables_memory *memory, struct tables **
         return error_os(e, "the thread that builds unwind tables cannot be started");
     }
     t->started = true;
+    /* The list of system calls that comes later lets no thread change its user. */
+    pthread_mutex_lock(&t->lock);
+    while (!t->ready_to_work)
+        pthread_cond_wait(&t->finished, &t->lock);
+    pthread_mutex_unlock(&t->lock);
     *out = t;
     return NULL;
 }

@@ -135,6 +135,29 @@ static bool set_capabilities(uint64_t effective, uint64_t all)
 }
 
 /*
+ * The user that root becomes is one that nobody else is, since processes of one user may signal and trace each other.
+ * No distribution, container or user namespace is given numbers from here up to 2^31 (systemd's list of ranges, "Users,
+ * Groups, UIDs and GIDs on systemd systems"), and each pycap of a host has one of its own.
+ */
+#define OWN_USER_FIRST 1879048192u
+
+bool privileges_leave_root(void)
+{
+    uid_t user = OWN_USER_FIRST + (uid_t)getpid();
+    uint64_t have;
+
+    if (geteuid() && getuid())
+        return true;
+    /* The library's functions would change all threads, and abort if one of them may not. */
+    if (!permitted(&have) || prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+        return false;
+    syscall(SYS_setgroups, 0, NULL); /* a user namespace may forbid it, and has no groups that mean anything then */
+    bool left = !syscall(SYS_setresgid, user, user, user) && !syscall(SYS_setresuid, user, user, user);
+    prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+    return set_capabilities(have, have) && left;
+}
+
+/*
  * Before 6.0 the kernel refuses every bpf() call without CAP_BPF if kernel.unprivileged_bpf_disabled is set, even on
  * maps that are open already. The only way to know is to try.
  */
@@ -148,10 +171,11 @@ static bool map_can_be_used(int fd)
     return !syscall(SYS_bpf, BPF_MAP_GET_NEXT_KEY, &attr, sizeof attr) || errno != EPERM;
 }
 
-struct error *privileges_drop(const struct privileges_need *need)
+struct error *privileges_drop(const struct privileges_need *need, bool *left_root)
 {
     uint64_t have;
 
+    *left_root = privileges_leave_root();
     if (!permitted(&have))
         return error_os(errno, "the capabilities cannot be read");
     uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);

@@ -31,10 +31,16 @@ struct privileges_need {
     bool command;   /* pycap must be able to end the command, which may run as another user */
 };
 /*
- * Drops all capabilities of this thread except those needed while recording. Sets no_new_privs. Threads created
- * afterwards inherit both.
+ * Drops all capabilities of this thread except those needed while recording, and leaves root as privileges_leave_root()
+ * does, whose result it stores. Sets no_new_privs. Threads created afterwards inherit all of this.
  */
-struct error *privileges_drop(const struct privileges_need *need);
+struct error *privileges_drop(const struct privileges_need *need, bool *left_root);
+/*
+ * Makes this thread another user than root, one that no other process is, without groups; its capabilities stay. False
+ * if that is impossible: without CAP_SETUID and CAP_SETGID, or in a user namespace that has no such user. Does nothing
+ * for other users than root.
+ */
+bool privileges_leave_root(void);
 /*
  * Drops all capabilities of this thread but those by which root creates files in other users' folders, and gives them to
  * the user who called sudo.

@@ -44,9 +44,14 @@ static struct error *confine(struct session *s)
         .command = s->o->command != NULL,
     };
 
+    bool left_root;
+
     if (s->o->no_sandbox)
         return NULL;
-    TRY(privileges_drop(&need));
+    TRY(privileges_drop(&need, &left_root));
+    if (!left_root && !s->o->quiet)
+        messages_line(s->o->messages, "stays user 0 while it records: it needs CAP_SETUID and CAP_SETGID to become another one "
+                                      "(and cannot in a user namespace)");
 #ifdef __SANITIZE_ADDRESS__
     return NULL; /* the leak checker forks, and traces, at the end */
 #else

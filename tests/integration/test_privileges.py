@@ -254,7 +254,19 @@ def test_needed(held, missing, place):
 def status_of(path):
     text = pathlib.Path(path, "status").read_text()
     return {name: re.search(rf"^{name}:\s*(\S+)", text, re.M)[1] for name in ("CapEff", "CapPrm", "CapInh", "CapAmb",
-                                                                            "NoNewPrivs", "Seccomp")}
+                                                                            "NoNewPrivs", "Seccomp", "Uid")}
+
+
+def writer_of(pid):
+    """The process of a recording that has its files open."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = path.read_text()
+        except OSError:
+            continue  # it has ended
+        if text.startswith("Name:\tpycap-writer\n") and re.search(rf"^PPid:\t{pid}$", text, re.M):
+            return path.parent
+    raise AssertionError("there is no writer")
 
 
 SANITIZED = "asan" in PYCAP
@@ -311,6 +323,13 @@ def test_dropped(capabilities, recording):
         assert int(status["CapInh"], 16) == int(status["CapAmb"], 16) == 0
         assert status["NoNewPrivs"] == "1"
         assert SANITIZED or status["Seccomp"] == "2"
+        # Root becomes a user that is nobody else, threads too; others stay who they are.
+        assert int(status["Uid"]) == (1879048192 + process.pid if capabilities is None else int(OWN))
+    # The file is open, and no other will be: the writer has nothing left but this file and its user.
+    status = status_of(writer_of(process.pid))
+    assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0 and status["NoNewPrivs"] == "1"
+    assert SANITIZED or status["Seccomp"] == "2"
+    assert status["Uid"] == ("0" if capabilities is None else OWN)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
 
@@ -319,6 +338,14 @@ def test_no_sandbox(recording):
     own = status_of("/proc/self")
     status = status_of(f"/proc/{recording('--no-sandbox').pid}")
     assert status == own
+
+
+def test_writer_is_killed(recording, capfd):
+    """pycap ends at once, and says why."""
+    process = recording()
+    os.kill(int(writer_of(process.pid).name), signal.SIGKILL)
+    assert process.wait(60) == 1
+    assert re.search(r"^pycap: \S*t\.bin: the process that writes it .* has ended unexpectedly", capfd.readouterr().err, re.M)
 
 
 def test_command_keeps_its_privileges(pycap, place):
