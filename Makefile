@@ -228,9 +228,12 @@ hostile: all $(HOSTILE_BIN) ## attack pycap and pysym as strangers would; HOSTIL
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
-$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/capture/host/procfs.o $(OBJ)/capture/host/procfs_task.o $(OBJ)/capture/host/root.o $(OBJ)/symbolize/binary/archive.o $(OBJ)/symbolize/stack/perf_map.o $(FORMATS_LIB)
+# What fuzz targets need of the programs, which are not linked whole: that takes more libraries.
+FUZZED := $(addprefix capture/host/,procfs procfs_task root landlock privileges sandbox messages) symbolize/binary/archive symbolize/stack/perf_map
+FUZZED += $(patsubst %.c,%,$(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
+$(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson -lseccomp
 .PHONY: fuzz fuzz-long fuzz-run
 fuzz: ## every fuzz target for FUZZ_SECONDS, 5 unless told
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),5) fuzz-run
