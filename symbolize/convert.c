@@ -45,6 +45,7 @@ static struct error *create_resolver(struct convert *c)
         .binaries = {.archives = o->python_only ? NULL : o->archives.data,
                      .symfs = o->symfs.data,
                      .sysroot = o->sysroot,
+                     .no_host = o->no_host,
                      .debuginfod = o->debuginfod},
         .show_interpreter = o->show_interpreter,
         .python_only = o->python_only,

@@ -59,6 +59,7 @@ static const struct option_row option_rows[] = {
      MEMBER(archives)},
     {"symfs", 0, "DIR", "a folder of binaries, by path or build ID; may be repeated", option_add_text, MEMBER(symfs)},
     {"sysroot", 0, "DIR", "before recorded paths and /usr/lib/debug", option_set_text, MEMBER(sysroot)},
+    {"no-host", 0, NULL, "look at nothing but the places named here", option_set_true, MEMBER(no_host)},
     {"debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS", option_set_true, MEMBER(debuginfod)},
 
     OPTION_HEADING("how frames are shown"),

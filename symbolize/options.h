@@ -28,7 +28,7 @@ struct options {
     const char *format;            /* as given; NULL: by the output's name */
     struct option_texts archives, symfs; /* each ends with NULL */
     const char *sysroot;
-    bool debuginfod, show_interpreter, python_only, strict;
+    bool debuginfod, no_host, show_interpreter, python_only, strict;
     struct emit_options emit;
     struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
     struct sample_filter_options filters; /* which samples are shown */

@@ -49,7 +49,7 @@ is --strip-code pycap archive trace.bin --strip
 is --help pycap info --
 is true pycap record -- true
 is "" pycap record -- true --o
-is "--nolineno" pysym trace.bin --no
+is "--no-host --nolineno" pysym trace.bin --no
 is "--pid --python-only" pysym --p
 is speedscope pysym trace.bin -f spe
 is speedscope pysym --format = spe

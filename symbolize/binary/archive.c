@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "formats/base/temporary.h"
@@ -199,17 +198,6 @@ static struct error *read_all(struct archive_files *a)
     }
 }
 
-/* Each binary keeps one file open. */
-static void allow_many_files(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 struct error *archive_files_open(const char *path, struct archive_files **out)
 {
     struct archive_files *a = calloc(1, sizeof *a);
@@ -223,7 +211,6 @@ struct error *archive_files_open(const char *path, struct archive_files **out)
         archive_files_close(a);
         return error_no_memory();
     }
-    allow_many_files();
     /* Enabled one by one, because some of libarchive's other filters run programs. */
     archive_read_support_filter_zstd(a->archive);
     archive_read_support_filter_gzip(a->archive);

@@ -86,6 +86,7 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
         return error_no_memory();
     entry->kind = m->def.kind;
     entry->id_kind = has_id ? m->def.id_kind : TRACE_ID_NONE;
+    entry->file_size = m->def.file_size;
     entry->path = arena_strndup(&c->arena, path, strlen(path));
     if (has_id) {
         entry->build_id_len = (uint32_t)m->def.build_id.len_bytes;
@@ -115,17 +116,6 @@ static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE
                   (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH,
               "a module's kind of id is looked for as it is");
 
-static struct error *look_up(struct modcache *c, struct modcache_entry *m)
-{
-    struct binary_key key = {
-        .build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind, .path = m->path};
-
-    if (m->looked_up)
-        return NULL;
-    m->looked_up = true;
-    return binaries_find(c->binaries, &key, &m->files);
-}
-
 /* If a file cannot be read, its module has no names; only running out of memory is an error. */
 static struct error *note(struct modcache_entry *m, struct error *err)
 {
@@ -135,6 +125,18 @@ static struct error *note(struct modcache_entry *m, struct error *err)
         m->trouble = strdup(error_text(err));
     error_destroy(err);
     return m->trouble ? NULL : error_no_memory();
+}
+
+static struct error *look_up(struct modcache *c, struct modcache_entry *m)
+{
+    struct binary_key key = {
+        .build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind, .path = m->path,
+        .file_size = m->file_size};
+
+    if (m->looked_up)
+        return NULL;
+    m->looked_up = true;
+    return note(m, binaries_find(c->binaries, &key, &m->files));
 }
 
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out)

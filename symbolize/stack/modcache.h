@@ -22,6 +22,7 @@ struct modcache_entry {
     const uint8_t *build_id;
     uint32_t build_id_len;
     const char *path; /* the first one it was recorded under */
+    uint64_t file_size; /* as recorded */
     const uint8_t *image;
     uint64_t image_len;
     /* The result of the lookup. */

@@ -2,8 +2,12 @@
 /* Finding a module's files: every place that is searched, and that the build ID decides. */
 #include "tests/unit/test.h"
 
+#include <sys/inotify.h>
+
 #include "formats/elf/identity.h"
 #include "symbolize/binary/binaries.h"
+#include "symbolize/binary/candidate.h"
+#include "symbolize/binary/symbols.h"
 #include "tests/unit/elf_fixture.h"
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
@@ -34,6 +38,7 @@ struct look {
     const char *symfs, *sysroot, *path, *id;
     uint32_t id_kind;
     bool host;
+    uint64_t file_size;
 };
 
 /* Paths are given relative to the fixture; NULL stays NULL. */
@@ -52,7 +57,8 @@ static struct binary_files look_up(const struct fixture *f, struct look l)
     setenv("HOME", f->dir, 1);
     OK(binaries_create(&options, &b));
     struct binary_key key = {.build_id = id, .build_id_len = bytes_of_hex(l.id ? l.id : ours, id),
-                             .id_kind = l.id_kind ? l.id_kind : ELF_ID_BUILD_ID, .path = path};
+                             .id_kind = l.id_kind ? l.id_kind : ELF_ID_BUILD_ID, .path = path,
+                             .file_size = l.file_size};
     OK(binaries_find(b, &key, &files));
     binaries_destroy(b);
     return files;
@@ -208,7 +214,8 @@ static void test_endless_supplement(void **state)
     binary_files_deinit(&files);
 }
 
-static void hash_of(const struct fixture *f, const char *name, char hex[33])
+/* Sets the hash of a file, and returns its size. */
+static uint64_t hash_of(const struct fixture *f, const char *name, char hex[33])
 {
     struct elf_identity id;
     char path[256];
@@ -222,7 +229,9 @@ static void hash_of(const struct fixture *f, const char *name, char hex[33])
     assert_int_equal(id.build_id_len, 16);
     for (uint32_t i = 0; i < 16; i++)
         snprintf(hex + 2 * i, 3, "%02x", id.build_id[i]);
+    uint64_t size = id.file_size;
     elf_identity_deinit(&id);
+    return size;
 }
 
 static void test_content_hash(void **state)
@@ -233,19 +242,119 @@ static void test_content_hash(void **state)
     make_files(f);
     assert_true(fixture_run(f, "objcopy --only-keep-debug plain plain.debug && strip plain &&"
                                "objcopy --add-gnu-debuglink=plain.debug plain linked"));
-    hash_of(f, "linked", hash);
+    uint64_t size = hash_of(f, "linked", hash);
     snprintf(path, sizeof path, "%s/linked", f->dir);
-    struct look l = {.path = path, .host = true, .id = hash, .id_kind = ELF_ID_CONTENT_HASH};
+    struct look l = {.path = path, .host = true, .id = hash, .id_kind = ELF_ID_CONTENT_HASH, .file_size = size};
     /* The debug file has no ID either: the CRC in the link vouches for it. */
     assert_found(f, l, "linked", "plain.debug", "recorded path");
     assert_true(fixture_run(f, "printf x >>plain.debug"));
     assert_found(f, l, "linked", "linked", "recorded path");
 
-    assert_true(fixture_run(f, "printf x >>linked"));
+    /* Of the same size: it is hashed, and its hash is nobody's business. */
+    assert_true(fixture_run(f, "printf x | dd of=linked bs=1 seek=%d conv=notrunc status=none", (int)size - 1));
+    char changed[33];
+    hash_of(f, "linked", changed);
     struct binary_files files = look_up(f, l);
     assert_null(files.binary);
     assert_non_null(strstr(files.problem, "content differs"));
     assert_non_null(strstr(files.problem, hash));
+    assert_null(strstr(files.problem, changed));
+    binary_files_deinit(&files);
+
+    /* Of another size: it is not read, however long it is. */
+    assert_true(fixture_run(f, "truncate -s 4T linked"));
+    alarm(300);
+    files = look_up(f, l);
+    alarm(0);
+    assert_null(files.binary);
+    assert_non_null(strstr(files.problem, "content differs"));
+    binary_files_deinit(&files);
+}
+
+/* Counts how often something in the folder was opened, other than to look at it (O_PATH). */
+static unsigned opened(int watch)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    unsigned count = 0;
+    ssize_t n;
+
+    while ((n = read(watch, events, sizeof events)) > 0) {
+        for (ssize_t at = 0; at < n; count++)
+            at += (ssize_t)(sizeof(struct inotify_event) + ((struct inotify_event *)(events + at))->len);
+    }
+    return count;
+}
+
+/* What a trace names is looked at before it is opened, and only a regular file is opened. */
+static void test_only_regular_files(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const paths[] = {"fifo", "to-fifo", "/proc/self/environ", "/proc/self/pagemap", "to-proc",
+                                        "/proc/self/exe", "/proc/self/cwd/full", "/sys/kernel/notes", "/dev/null",
+                                        "/dev/../dev/zero", "to-dev", "loop", "/", "d/../full/", "full/x", "d"};
+    char path[512];
+
+    make_files(f);
+    assert_true(fixture_run(f, "mkfifo fifo && ln -s fifo to-fifo && ln -s /proc/self/environ to-proc && mkdir d &&"
+                               "ln -s /dev to-dev && ln -s loop loop"));
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    snprintf(path, sizeof path, "%s/fifo", f->dir);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        snprintf(path, sizeof path, "%s%s%s", *paths[i] == '/' ? "" : f->dir, *paths[i] == '/' ? "" : "/", paths[i]);
+        int fd = candidate_open(path, 0, false);
+        if (fd >= 0 && strcmp(paths[i], "d/../full/"))
+            fail_msg("%s was opened", path);
+        if (fd >= 0)
+            close(fd);
+    }
+    assert_int_equal(opened(watch), 0);
+    /* The watch does see a FIFO that is opened. */
+    snprintf(path, sizeof path, "%s/fifo", f->dir);
+    close(open(path, O_RDONLY | O_NONBLOCK));
+    assert_int_equal(opened(watch), 1);
+    close(watch);
+}
+
+/* --no-host: no link and no ".." leads out of a folder that was named. */
+static void test_no_host(void **state)
+{
+    struct fixture *f = *state;
+    struct look l = {.symfs = "s"};
+
+    make_files(f);
+    assert_true(fixture_run(f, "mkdir -p s/gone s/lib && cp good s/lib/ && ln -s ../lib/good s/gone/libf.so"));
+    assert_found(f, l, "s/gone/libf.so", "s/gone/libf.so", "symfs");
+    static const char *const ways[] = {"../../good", "../lib/../../good", "$PWD/good", "/../$PWD/good"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        assert_true(fixture_run(f, "ln -sfn \"%s\" s/gone/libf.so && test -e s/gone/libf.so", ways[i]));
+        l.host = false;
+        assert_found(f, l, NULL, NULL, NULL);
+        l.host = true;
+        assert_found(f, l, "s/gone/libf.so", "s/gone/libf.so", "symfs");
+    }
+    /* The way to the named folder itself is the user's business. */
+    assert_true(fixture_run(f, "mv s real && ln -s real s && ln -sfn ../lib/good s/gone/libf.so"));
+    l.host = false;
+    assert_found(f, l, "s/gone/libf.so", "s/gone/libf.so", "symfs");
+}
+
+/* The file that was checked is the one that is read, whatever lies at its path later. */
+static void test_replaced_later(void **state)
+{
+    struct fixture *f = *state;
+    struct symbols *s;
+    char path[256];
+
+    make_files(f);
+    snprintf(path, sizeof path, "%s/full", f->dir);
+    struct binary_files files = look_up(f, (struct look){.path = path, .host = true});
+    assert_true(fixture_run(f, "rm full && mkfifo full"));
+    alarm(300); /* to open it would wait for a writer */
+    OK(symbols_open(&files, &s));
+    alarm(0);
+    assert_string_equal(symbols_quality(s), "DWARF");
+    symbols_close(s);
     binary_files_deinit(&files);
 }
 
@@ -337,7 +446,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_symfs),        WITH_FIXTURE(test_build_id_folders), WITH_FIXTURE(test_sysroot),
         WITH_FIXTURE(test_recorded_path), WITH_FIXTURE(test_debuglink),       WITH_FIXTURE(test_endless_supplement),
-        WITH_FIXTURE(test_content_hash),
+        WITH_FIXTURE(test_content_hash), WITH_FIXTURE(test_only_regular_files),
+        WITH_FIXTURE(test_no_host),      WITH_FIXTURE(test_replaced_later),
         WITH_FIXTURE(test_mismatch),     WITH_FIXTURE(test_no_id),            WITH_FIXTURE(test_debuginfod),
     };
 
