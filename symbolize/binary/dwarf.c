@@ -36,8 +36,7 @@ struct die_node {
 };
 
 struct unit {
-    Dwarf_Die die;  /* of the unit: lines, files */
-    Dwarf_Die root; /* below which its functions are: of the .dwo file if it is split */
+    Dwarf_Die die;
     bool walked;
     VEC(struct die_node) nodes;
     VEC(struct range) ranges; /* of nodes, in their order */
@@ -160,7 +159,7 @@ static void walk_unit(struct dwarf *d, struct unit *u)
 {
     u->walked = true;
     /* Nodes that were collected before memory ran out stay usable. */
-    walk(d, u, &u->root, NO_NODE, 0);
+    walk(d, u, &u->die, NO_NODE, 0);
     for (size_t i = 0; i < u->nodes.count; i++)
         for (uint32_t r = 0; r < u->nodes.data[i].range_count; r++) {
             struct range *range = &u->ranges.data[u->nodes.data[i].first_range + r];
@@ -168,7 +167,7 @@ static void walk_unit(struct dwarf *d, struct unit *u)
                 break;
         }
     ranges_finish(&u->index);
-    dwarf_getsrcfiles(&u->root, &u->files, &u->file_count);
+    dwarf_getsrcfiles(&u->die, &u->files, &u->file_count);
 }
 
 /* For a unit that does not say which addresses it covers: takes the ranges of its functions. */
@@ -185,7 +184,7 @@ struct dwarf *dwarf_create(Dwarf *dw, const struct ranges *code)
 {
     struct dwarf *d = calloc(1, sizeof *d);
     Dwarf_CU *cu = NULL;
-    Dwarf_Die die, sub;
+    Dwarf_Die die;
     size_t file_bytes = 0;
     uint8_t type;
 
@@ -194,14 +193,14 @@ struct dwarf *dwarf_create(Dwarf *dw, const struct ranges *code)
     d->code = code;
     elf_rawfile(dwarf_getelf(dw), &file_bytes);
     d->ranges_left = RANGES_FREE + file_bytes / RANGE_BYTES;
-    while (dwarf_get_units(dw, cu, &cu, NULL, &type, &die, &sub) == 0) {
+    /* The DIE of a split unit is not asked for: to find it libdw would open a path that the file names. */
+    while (dwarf_get_units(dw, cu, &cu, NULL, &type, &die, NULL) == 0) {
         if (type != DW_UT_compile && type != DW_UT_skeleton)
             continue;
         int tag = dwarf_tag(&die);
         if (tag != DW_TAG_compile_unit && tag != DW_TAG_skeleton_unit)
             continue; /* a dwz partial unit has no code of its own */
-        bool split = type == DW_UT_skeleton && sub.addr;
-        struct unit u = {.die = die, .root = split ? sub : die};
+        struct unit u = {.die = die};
         uint32_t number = (uint32_t)d->units.count;
         size_t before = d->index.rows.count;
         if (!VEC_PUSH(&d->units, u) || !add_ranges(d, &die, &d->index, number) ||

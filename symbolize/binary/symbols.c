@@ -7,6 +7,9 @@
  * may lie in .symtab of either, in a compressed ELF file within the binary
  * (.gnu_debugdata, "minidebuginfo"), and in .dynsym. DWARF is asked first, then
  * the symbols for what DWARF does not cover (assembler, stubs of the PLT).
+ *
+ * The files may be anybody's. libdw gets their bytes, without a descriptor or a path: it would open other files that
+ * these name, whatever those are.
  */
 #include "symbolize/binary/symbols.h"
 
@@ -19,13 +22,17 @@
 
 #include "formats/base/arena.h"
 #include "formats/base/map.h"
+#include "formats/elf/bounds.h"
 #include "formats/elf/file.h"
+#include "formats/elf/unpack.h"
 #include "symbolize/binary/dwarf.h"
 #include "symbolize/binary/image.h"
 #include "symbolize/binary/symbol_table.h"
 
 enum {
     UNPACKED_MAX = 1 << 28, /* bytes of .gnu_debugdata unpacked */
+    SECTIONS_FREE = 4 << 20, /* bytes of compressed sections unpacked, and so many times the size of the file: */
+    SECTIONS_FACTOR = 32,    /* compilers' debug information shrinks to a fifth */
     MANGLED_MAX = 1 << 14,  /* longer names are not demangled */
 };
 
@@ -39,7 +46,8 @@ struct symbols {
     struct file binary, debug, supplement;
     uint8_t *unpacked; /* .gnu_debugdata */
     struct elf_file mini; /* the ELF file in `unpacked` */
-    Dwarf *dw, *supplement_dw;
+    Elf *nothing_elf;
+    Dwarf *dw, *supplement_dw, *nothing;
     struct dwarf *dwarf;
     struct symbol_table table;
     const char *quality;
@@ -50,7 +58,7 @@ struct symbols {
 static void file_close(struct file *f)
 {
     elf_file_close(&f->elf);
-    image_unmap(&f->image);
+    image_deinit(&f->image);
 }
 
 /* `path` is for the message; NULL: an image in memory. */
@@ -67,7 +75,7 @@ static struct error *file_begin(struct file *f, const char *path)
 
 static struct error *file_open(struct file *f, int fd, const char *path)
 {
-    TRY(image_map_open(fd, path, &f->image));
+    TRY(image_read_open(fd, path, &f->image));
     return file_begin(f, path);
 }
 
@@ -78,6 +86,8 @@ void symbols_close(struct symbols *s)
     dwarf_destroy(s->dwarf);
     dwarf_end(s->dw);
     dwarf_end(s->supplement_dw);
+    dwarf_end(s->nothing);
+    elf_end(s->nothing_elf);
     symbol_table_deinit(&s->table);
     elf_file_close(&s->mini);
     free(s->unpacked);
@@ -126,29 +136,76 @@ static struct error *open_mini(struct symbols *s)
     return NULL;
 }
 
-/* The dwz supplement. Without it its names are missing, unless libdw finds it in the host's folders. */
-static void open_supplement(struct symbols *s, const struct binary_files *files)
-{
-    struct error *err = file_open(&s->supplement, files->supplement_fd, files->supplement);
+/* ---- DWARF ---- */
 
-    if (err) {
-        error_destroy(err);
-        return;
+/* False: its compressed sections would be longer than those of an honest file. libdw unpacks what it is given. */
+static bool unpacks_well(const struct elf_file *f)
+{
+    uint64_t left = SECTIONS_FREE + SECTIONS_FACTOR * f->len_bytes;
+    struct elf_section s = {0};
+
+    while (elf_file_next_section(f, &s)) {
+        bool gnu = s.name && !strncmp(s.name, ".zdebug", 7);
+        if (s.header.sh_type == SHT_NOBITS || (!gnu && !(s.header.sh_flags & SHF_COMPRESSED)))
+            continue;
+        if (!elf_take_budget(&left, elf_packed_read(f, &s).len_bytes))
+            return false;
     }
-    s->supplement_dw = dwarf_begin_elf(elf_file_handle(&s->supplement.elf), DWARF_C_READ, NULL);
-    if (s->supplement_dw)
-        dwarf_setalt(s->dw, s->supplement_dw);
+    return true;
+}
+
+/*
+ * A Dwarf in which nothing is found, for dwarf_setalt(): if a file names a supplement and none is set, libdw opens the
+ * path that the file has for it.
+ */
+static Dwarf *open_nothing(Elf **elf)
+{
+    static const struct {
+        Elf64_Ehdr header;
+        Elf64_Shdr sections[3];
+        char names[24], info[8];
+    } image = {
+        .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                   .e_type = ET_DYN, .e_version = EV_CURRENT, .e_shoff = sizeof(Elf64_Ehdr),
+                   .e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 1},
+        .sections = {{0},
+                     {.sh_name = 1, .sh_type = SHT_STRTAB, .sh_size = 24,
+                      .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr)},
+                     {.sh_name = 11, .sh_type = SHT_PROGBITS, .sh_size = 8,
+                      .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr) + 24}},
+        .names = "\0.shstrtab\0.debug_info",
+    };
+
+    *elf = elf_memory((char *)&image, sizeof image); /* libelf only reads it */
+    return dwarf_begin_elf(*elf, DWARF_C_READ, NULL);
+}
+
+/* NULL: no DWARF, or it cannot be read. */
+static Dwarf *open_file_dwarf(struct symbols *s, const struct elf_file *f)
+{
+    Elf *elf = unpacks_well(f) ? elf_file_handle(f) : NULL;
+    Dwarf *dw = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+
+    if (dw)
+        dwarf_setalt(dw, s->nothing);
+    return dw;
 }
 
 static struct error *open_dwarf(struct symbols *s, const struct binary_files *files)
 {
-    Elf *elf = elf_file_handle(s->debug.elf.is_elf ? &s->debug.elf : &s->binary.elf);
-
-    s->dw = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+    s->nothing = open_nothing(&s->nothing_elf);
+    if (!s->nothing)
+        return error_no_memory();
+    s->dw = open_file_dwarf(s, s->debug.elf.is_elf ? &s->debug.elf : &s->binary.elf);
     if (!s->dw)
-        return NULL; /* no DWARF, or it cannot be read: use the symbols */
-    if (files->supplement)
-        open_supplement(s, files);
+        return NULL; /* use the symbols */
+    if (files->supplement) {
+        /* Without it its names are missing. */
+        error_destroy(file_open(&s->supplement, files->supplement_fd, files->supplement));
+        s->supplement_dw = open_file_dwarf(s, &s->supplement.elf);
+        if (s->supplement_dw)
+            dwarf_setalt(s->dw, s->supplement_dw);
+    }
     s->dwarf = dwarf_create(s->dw, &s->table.code);
     return s->dwarf ? NULL : error_no_memory();
 }

@@ -70,10 +70,10 @@ struct error *unwind_module_open_files(const struct binary_files *files, struct 
     if (!m)
         return error_no_memory();
     if (path) {
-        err = image_map_open(files->binary_fd, path, &m->image);
+        err = image_read_open(files->binary_fd, path, &m->image);
         /* Without a debug file something may be missing; that shows where it is. */
         if (!err && debug && strcmp(debug, path))
-            error_destroy(image_map_open(files->debug_fd, debug, &m->debug_image));
+            error_destroy(image_read_open(files->debug_fd, debug, &m->debug_image));
         if (!err && m->image.data)
             err = read_image(m, path);
     }
@@ -116,8 +116,8 @@ void unwind_module_close(struct unwind_module *m)
         return;
     elf_file_close(&m->elf);
     elf_file_close(&m->debug_elf);
-    image_unmap(&m->image);
-    image_unmap(&m->debug_image);
+    image_deinit(&m->image);
+    image_deinit(&m->debug_image);
     VEC_DEINIT(&m->eh_frame_index.rows);
     VEC_DEINIT(&m->debug_frame_index.rows);
     free(m);

@@ -121,7 +121,7 @@ static void test_damaged(void **state)
     make_files(f);
     assert_true(fixture_run(f, "tar cf a.tar good.debug good && zstd -q a.tar"));
     for (int kind = 0; kind < 2; kind++) {
-        OK(image_map(path_of(f, kind ? "a.tar.zst" : "a.tar"), &whole));
+        OK(image_read(path_of(f, kind ? "a.tar.zst" : "a.tar"), &whole));
         for (int round = 0; round < 150; round++) {
             struct archive_files *a = NULL;
             uint8_t *bad = malloc(whole.len_bytes);
@@ -137,7 +137,7 @@ static void test_damaged(void **state)
             error_destroy(err);
             archive_files_close(err ? NULL : a);
         }
-        image_unmap(&whole);
+        image_deinit(&whole);
     }
 }
 
@@ -187,7 +187,7 @@ static void strip_file(const struct fixture *f, const char *from, const char *to
     struct image image;
     uint64_t last = 0;
 
-    OK(image_map(path_of(f, from), &image));
+    OK(image_read(path_of(f, from), &image));
     uint8_t *bytes = (uint8_t *)image.data;
     OK(elf_strip(bytes, image.len_bytes, &extents));
     *left_out = 0;
@@ -200,7 +200,7 @@ static void strip_file(const struct fixture *f, const char *from, const char *to
     }
     fixture_write(f, to, bytes, image.len_bytes);
     VEC_DEINIT(&extents.list);
-    image_unmap(&image);
+    image_deinit(&image);
 }
 
 static void assert_same_names(const struct fixture *f, const char *x, const char *y)
@@ -285,7 +285,7 @@ static void test_strip_hostile(void **state)
     unsigned seed = 3;
 
     make_files(f);
-    OK(image_map(path_of(f, "good"), &image));
+    OK(image_read(path_of(f, "good"), &image));
     Elf64_Ehdr header;
     memcpy(&header, image.data, sizeof header);
     for (int round = 0; round < 3000; round++) {
@@ -305,7 +305,7 @@ static void test_strip_hostile(void **state)
         VEC_DEINIT(&extents.list);
         free(bad);
     }
-    image_unmap(&image);
+    image_deinit(&image);
 }
 
 /* So many sections over the same code and the same endless name: work must not be their product. */

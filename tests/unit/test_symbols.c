@@ -5,6 +5,8 @@
  */
 #include "tests/unit/test.h"
 
+#include <sys/inotify.h>
+
 #include <inttypes.h>
 #include <lzma.h>
 
@@ -434,12 +436,80 @@ static void test_no_regular_file(void **state)
     struct image image;
     char expected[128];
 
-    struct error *err = image_map(f->dir, &image);
+    struct error *err = image_read(f->dir, &image);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_FORMAT);
     snprintf(expected, sizeof expected, "%s: is not a regular file", f->dir);
     assert_string_equal(error_text(err), expected);
     error_destroy(err);
+}
+
+/* How often the file was opened since the last call. */
+static unsigned times_opened(int watch)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    unsigned count = 0;
+    ssize_t n;
+
+    while ((n = read(watch, events, sizeof events)) > 0) {
+        for (ssize_t at = 0; at < n; count++)
+            at += (ssize_t)(sizeof(struct inotify_event) + ((struct inotify_event *)(events + at))->len);
+    }
+    return count;
+}
+
+/* Opens f/name and looks around in it, while `trap`, which its DWARF names, is a FIFO: nobody may open that. */
+static void assert_trap_is_left_alone(struct fixture *f, const char *name, const char *trap)
+{
+    char path[256], trap_path[256];
+    struct symbols *s;
+
+    snprintf(path, sizeof path, "%s/%s", f->dir, name);
+    snprintf(trap_path, sizeof trap_path, "%s/%s", f->dir, trap);
+    assert_true(fixture_run(f, "rm -f %s && mkfifo %s", trap, trap));
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(inotify_add_watch(watch, trap_path, IN_OPEN) >= 0);
+    const struct binary_files files = {.binary = path, .debug = path};
+    alarm(300); /* without a writer the FIFO would be waited for */
+    OK(symbols_open(&files, &s));
+    look_around(s);
+    alarm(0);
+    symbols_close(s);
+    assert_int_equal(times_opened(watch), 0);
+    close(open(trap_path, O_RDONLY | O_NONBLOCK));
+    assert_int_equal(times_opened(watch), 1);
+    close(watch);
+}
+
+/* The owner of a binary cuts it while it is in use: no SIGBUS, and what was read is still there. */
+static void test_cut_later(void **state)
+{
+    struct fixture *f = *state;
+    char path[256];
+
+    compile(f, "a.so", "-g");
+    uint64_t place = fixture_symbol(f, "a.so", "place");
+    snprintf(path, sizeof path, "%s/a.so", f->dir);
+    if (!geteuid())
+        assert_int_equal(chown(path, 65534, 65534), 0); /* what only root may cut is mapped */
+    struct symbols *s = open_files(f, "a.so", NULL);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_inlines(s, place);
+    symbols_close(s);
+}
+
+/* libdw opens no file by itself, such as a supplement that was not found. */
+static void test_opens_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    if (!fixture_run(f, "command -v dwz >/dev/null")) {
+        print_message("dwz is not installed\n");
+        skip();
+    }
+    compile(f, "a.so", "-gdwarf-4");
+    assert_true(fixture_run(f, "cp a.so b.so && dwz -m common -M $PWD/common a.so b.so && test -e common"));
+    assert_trap_is_left_alone(f, "a.so", "common");
 }
 
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
@@ -458,7 +528,7 @@ int main(void)
         WITH_FIXTURE(test_ranges),
         WITH_FIXTURE(test_addr2line),
         WITH_FIXTURE(test_damaged_files),
-        WITH_FIXTURE(test_no_regular_file),
+        WITH_FIXTURE(test_no_regular_file), WITH_FIXTURE(test_opens_nothing), WITH_FIXTURE(test_cut_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
