@@ -65,7 +65,7 @@ GROUPS = [
         Attack("a perf map that is a symlink", "leak_perf_map.py {secret} symlink"),
         Attack("a perf map that is a hard link", "leak_perf_map.py {secret} hardlink"),
     ]),
-    Group("identity", ["--archive", "{archive}"], [
+    Group("identity", ["-a", "--archive", "{archive}"], [
         Attack("an interpreter of another version with the same build ID", "poison.py {python} version"),
         Attack("other rules to unwind with the same build ID", "poison.py {python} unwind"),
         Attack("a path that becomes a program of root's", "swap_path {program}"),
@@ -77,6 +77,7 @@ GROUPS = [
         Attack("200 users", "storm.py uids", as_root=True),
         Attack("programs that start and end", "storm.py exec"),
         Attack("a thread that renames itself", "storm.py names"),
+        Attack("a name with escape sequences", "storm.py escapes"),
         *(Attack(f"a made-up CPython, {how}", f"fake_python {how}")
           for how in ("self", "odd", "edge", "none", "random", "0xffffffff81000000", "0x8000000000000000")),
     ]),
@@ -182,14 +183,18 @@ class Memory:
         self.thread = threading.Thread(target=self.watch, daemon=True)
         self.thread.start()
 
+    def look_at(self, pid):
+        found = re.search(r"^VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+        if found:
+            self.most_kib[pid] = int(found[1])
+
     def watch(self):
         while not self.ended:
             with contextlib.suppress(OSError):
-                children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-                for pid in (str(self.pid), *children):
-                    found = re.search(r"^VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
-                    if found:
-                        self.most_kib[pid] = int(found[1])
+                self.look_at(str(self.pid))
+                for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+                    self.look_at(child)
+            with contextlib.suppress(OSError):
                 if self.trace.stat().st_size > self.MOST_BYTES:
                     self.recorder.kill()
             time.sleep(0.02)
@@ -212,7 +217,7 @@ class Recording:
     """What one recording beside attackers came to."""
 
     def __init__(self, pycap, pysym, options, scene, attackers):
-        self.pysym, self.scene = pysym, scene
+        self.pysym, self.scene, self.whole, self.ticks, self.chance, self.text = pysym, scene, 0, 0.0, 0.0, ""
         for attacker in attackers:
             if attacker.attack.first:
                 attacker.go()
@@ -232,7 +237,7 @@ class Recording:
                 self.victim_pid = victim.pid
                 self.victim_s = float(victim.stdout.read())
             try:
-                self.exit_code = recorder.wait(began + DURATION_S + 30 - time.monotonic())
+                self.exit_code = recorder.wait(began + DURATION_S + 2 * FAIL_AFTER_S - time.monotonic())
             except subprocess.TimeoutExpired:
                 recorder.kill()
                 self.exit_code = "none: it had to be killed"
@@ -250,33 +255,35 @@ class Recording:
             time.sleep(0.005)
         return time.monotonic()
 
-    def victim_samples(self):
-        """(samples of the victim's chain, those of them with the whole stack)"""
+    def whole_samples(self):
+        """The number of the victim's samples in its chain of functions, from the program's start to the innermost."""
         done = subprocess.run([self.pysym, self.scene.trace, "-f", "perf-script", "--pid", str(self.victim_pid)],
-                              capture_output=True, text=True, check=False)
-        found = whole = 0
+                              capture_output=True, text=True, check=False, timeout=60)
+        whole = 0
         for sample in done.stdout.split("\n\n"):
             lines = sample.split("\n")
             names = [m[1] for m in (re.search(r" py::(\S+?):.*victim\.py", line) for line in lines) if m]
-            if names:
-                found += 1
-                whole += names == ["inner", "middle", "outer", "<module>"] and " _start+" in lines[-1]
-        return found, whole
+            whole += names == ["inner", "middle", "outer", "<module>"] and " _start+" in lines[-1]
+        return whole
 
     def faults(self):
         """What does not hold, as texts."""
-        account = accounts.read(self.pysym, self.scene.trace)
-        _, whole = self.victim_samples()
-        share = min(1, self.victim_s / WORK_S)
-        ticks = self.victim_s * RATE_HZ
-        # A tick falls into the victim with that share's chance; and the host may take a CPU away.
-        chance = 4 * (WORK_S * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
-        self.text = (f"{whole} of {ticks:.0f} ticks, ended {self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
-                     f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")
-        if whole < ticks * LEAST_SHARE - chance:
-            yield f"the victim has {whole} whole samples of {ticks:.0f} (chance: {chance:.0f}); {account.text()}"
         if self.exit_code != 0:
             yield f"exit code {self.exit_code}"
+        if not self.file_bytes or self.file_bytes > Memory.MOST_BYTES:
+            self.text = f"a trace of {self.file_bytes} bytes"
+            yield self.text
+            return
+        account = accounts.read(self.pysym, self.scene.trace)
+        self.whole, self.ticks = self.whole_samples(), self.victim_s * RATE_HZ
+        share = min(1, self.victim_s / WORK_S)
+        # A tick falls into the victim with that share's chance; and the host may take a CPU away.
+        self.chance = 4 * (WORK_S * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
+        self.text = (f"{self.whole} of {self.ticks:.0f} ticks, ended {self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
+                     f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")
+        if self.whole < self.ticks * LEAST_SHARE - self.chance:
+            yield (f"the victim has {self.whole} whole samples of {self.ticks:.0f} (chance: {self.chance:.0f}); "
+                   f"{account.text()}")
         if account.ends != [1]:
             yield f"the trace's ends are {account.ends}, not [1] (the duration was over)"
         if self.late_s > FAIL_AFTER_S:

@@ -16,6 +16,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 
 import beside  # noqa: E402  (needs the path above)
+import files  # noqa: E402
 
 
 class Counts:
@@ -44,6 +45,19 @@ def attack_beside(pycap, pysym, programs, group, attacks):
     return faults, skipped
 
 
+def attack_by_files(pycap, pysym, words, counts):
+    for name, check in files.CHECKS:
+        if words and not any(word in name for word in words):
+            continue
+        began = time.monotonic()
+        faults = files.run(check, pycap, pysym)
+        print(f"  {'FAILED ' if faults else 'ok     '} {name}; {time.monotonic() - began:.1f} s", flush=True)
+        for fault in faults:
+            print(f"          {fault}", flush=True)
+        counts.failed += bool(faults)
+        counts.passed += not faults
+
+
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
@@ -66,6 +80,7 @@ def main():
         counts.skipped += len(skipped)
         counts.failed += max(culprits, bool(faults))
         counts.passed += len(attacks) - len(skipped) - max(culprits, bool(faults))
+    attack_by_files(pycap, pysym, words, counts)
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
     return 1 if counts.failed else 0
 
