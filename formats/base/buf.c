@@ -39,9 +39,9 @@ uint8_t *buf_reserve(struct buf *b, size_t len_bytes)
 
 void buf_put(struct buf *b, const void *data, size_t len_bytes)
 {
-    uint8_t *p = buf_reserve(b, len_bytes);
+    uint8_t *p = len_bytes ? buf_reserve(b, len_bytes) : NULL;
 
-    if (!p || !len_bytes)
+    if (!p)
         return;
     memcpy(p, data, len_bytes);
     b->len_bytes += len_bytes;
