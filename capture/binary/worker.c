@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the worker's thread and its owner both see is under one lock. Each thread has a struct of its own beside, so that an
+ * abandoned one sees that it is, should it ever return. The last of all frees the worker.
+ */
+#include "capture/binary/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "formats/base/clock.h"
+#include "formats/base/vec.h"
+
+/* So many threads may hang. Then nothing is done any more. */
+#define ABANDONED_MAX 16
+/* How long the end of a job is waited for at the worker's own end. */
+#define END_NS (100 * NS_PER_MS)
+
+struct job_list {
+    struct worker_job *first, *last;
+    uint32_t count;
+};
+
+struct owner_jobs {
+    uint32_t owner;
+    struct job_list jobs; /* never empty */
+};
+
+struct thread_state {
+    struct worker *worker;
+    pthread_t thread;
+    struct worker_job *job; /* NULL: it waits for one */
+    uint64_t since_ns, cpu_ns; /* when it began with the job: CLOCK_MONOTONIC, and the thread's own CPU time */
+    atomic_bool stop;
+    bool abandoned, ended;
+};
+
+struct worker {
+    void (*begin)(void);
+    pthread_mutex_t lock;
+    pthread_cond_t wake, finished;
+    VEC(struct owner_jobs) owners;
+    uint32_t turn; /* index of the owner whose job is next */
+    uint32_t waiting;
+    struct job_list done;
+    struct thread_state *current; /* NULL: too many were abandoned */
+    uint32_t abandoned, abandoned_alive;
+    uint32_t banned[ABANDONED_MAX]; /* owners of the jobs that were abandoned */
+    bool ending;
+    bool orphaned; /* worker_destroy() has left it to abandoned threads */
+    int event_fd;
+};
+
+/* ---- lists; under the lock ---- */
+
+static void append(struct job_list *list, struct worker_job *job)
+{
+    job->next = NULL;
+    if (list->last)
+        list->last->next = job;
+    else
+        list->first = job;
+    list->last = job;
+    list->count++;
+}
+
+static struct worker_job *take_first(struct job_list *list)
+{
+    struct worker_job *job = list->first;
+
+    if (!job)
+        return NULL;
+    list->first = job->next;
+    if (!list->first)
+        list->last = NULL;
+    list->count--;
+    job->next = NULL;
+    return job;
+}
+
+static void destroy_all(struct job_list *list)
+{
+    for (struct worker_job *job; (job = take_first(list));)
+        job->destroy(job);
+}
+
+static bool add_job(struct worker *w, struct worker_job *job)
+{
+    for (uint32_t i = 0; i < w->abandoned && i < ABANDONED_MAX; i++) {
+        if (w->banned[i] == job->owner)
+            return false;
+    }
+    if (!w->current || w->waiting >= WORKER_JOBS_MAX)
+        return false;
+    size_t at = 0;
+    while (at < w->owners.count && w->owners.data[at].owner != job->owner)
+        at++;
+    if (at == w->owners.count && !VEC_PUSH(&w->owners, ((struct owner_jobs){.owner = job->owner})))
+        return false;
+    if (w->owners.data[at].jobs.count >= WORKER_JOBS_OF_OWNER)
+        return false;
+    append(&w->owners.data[at].jobs, job);
+    w->waiting++;
+    return true;
+}
+
+static struct worker_job *next_job(struct worker *w)
+{
+    if (!w->owners.count)
+        return NULL;
+    if (w->turn >= w->owners.count)
+        w->turn = 0;
+    struct owner_jobs *of = &w->owners.data[w->turn];
+    struct worker_job *job = take_first(&of->jobs);
+    w->waiting--;
+    if (of->jobs.count)
+        w->turn++;
+    else
+        memmove(of, of + 1, (--w->owners.count - w->turn) * sizeof *of);
+    return job;
+}
+
+static void worker_free(struct worker *w)
+{
+    VEC_DEINIT(&w->owners);
+    if (w->event_fd >= 0)
+        close(w->event_fd);
+    pthread_cond_destroy(&w->wake);
+    pthread_cond_destroy(&w->finished);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+/* ---- the thread ---- */
+
+static void *work(void *ctx)
+{
+    struct thread_state *t = ctx;
+    struct worker *w = t->worker;
+
+    w->begin();
+    pthread_mutex_lock(&w->lock);
+    while (!w->ending && !t->abandoned) {
+        t->job = next_job(w);
+        if (!t->job) {
+            pthread_cond_wait(&w->wake, &w->lock);
+            continue;
+        }
+        t->since_ns = now_ns();
+        t->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        pthread_mutex_unlock(&w->lock);
+        t->job->run(t->job, &t->stop);
+        pthread_mutex_lock(&w->lock);
+        if (t->abandoned) {
+            t->job->destroy(t->job);
+            break;
+        }
+        append(&w->done, t->job);
+        t->job = NULL;
+        pthread_cond_signal(&w->finished);
+        if (eventfd_write(w->event_fd, 1))
+            continue; /* it is readable already */
+    }
+    t->ended = true;
+    pthread_cond_signal(&w->finished);
+    bool abandoned = t->abandoned, last = abandoned && !--w->abandoned_alive && w->orphaned;
+    pthread_mutex_unlock(&w->lock);
+    if (abandoned)
+        free(t);
+    if (last)
+        worker_free(w);
+    return NULL;
+}
+
+/* Signals are for the main thread. */
+static struct error *start_thread(struct worker *w)
+{
+    struct thread_state *t = calloc(1, sizeof *t);
+    sigset_t all, before;
+
+    if (!t)
+        return error_no_memory();
+    t->worker = w;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int e = pthread_create(&t->thread, NULL, work, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (e) {
+        free(t);
+        return error_os(e, "a thread cannot be started");
+    }
+    w->current = t;
+    return NULL;
+}
+
+/* ---- its owner ---- */
+
+struct error *worker_create(void (*begin)(void), struct worker **out)
+{
+    struct worker *w = calloc(1, sizeof *w);
+    pthread_condattr_t clock;
+
+    if (!w)
+        return error_no_memory();
+    w->begin = begin;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, NULL);
+    pthread_cond_init(&w->finished, &clock);
+    pthread_condattr_destroy(&clock);
+    w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct error *err = w->event_fd < 0 ? error_os(errno, "an event cannot be created") : start_thread(w);
+    if (err) {
+        worker_destroy(w);
+        return err;
+    }
+    *out = w;
+    return NULL;
+}
+
+static void abandon(struct worker *w)
+{
+    struct thread_state *t = w->current;
+
+    t->abandoned = true;
+    w->abandoned_alive++;
+    atomic_store(&t->stop, true);
+    pthread_detach(t->thread);
+    w->current = NULL;
+    w->banned[w->abandoned++ % ABANDONED_MAX] = t->job ? t->job->owner : 0;
+}
+
+/* Whether the thread has ended, a moment later if it has to. */
+static bool end_thread(struct worker *w)
+{
+    const struct timespec until = timespec_of_ns(now_ns() + END_NS);
+
+    atomic_store(&w->current->stop, true);
+    while (!w->current->ended) {
+        if (pthread_cond_timedwait(&w->finished, &w->lock, &until))
+            break;
+    }
+    return w->current->ended;
+}
+
+void worker_destroy(struct worker *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->ending = true;
+    pthread_cond_broadcast(&w->wake);
+    if (w->current && !end_thread(w))
+        abandon(w);
+    for (size_t i = 0; i < w->owners.count; i++)
+        destroy_all(&w->owners.data[i].jobs);
+    w->owners.count = 0;
+    destroy_all(&w->done);
+    struct thread_state *ended = w->current;
+    if (ended) { /* it needs the lock no more */
+        pthread_join(ended->thread, NULL);
+        free(ended);
+    }
+    w->orphaned = w->abandoned_alive;
+    bool orphaned = w->orphaned;
+    pthread_mutex_unlock(&w->lock);
+    if (!orphaned)
+        worker_free(w);
+}
+
+bool worker_add(struct worker *w, struct worker_job *job)
+{
+    pthread_mutex_lock(&w->lock);
+    bool added = add_job(w, job);
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    if (!added)
+        job->destroy(job);
+    return added;
+}
+
+struct worker_job *worker_take(struct worker *w)
+{
+    eventfd_t count;
+
+    pthread_mutex_lock(&w->lock);
+    struct worker_job *job = take_first(&w->done);
+    if (!w->done.first && eventfd_read(w->event_fd, &count))
+        count = 0; /* it was not readable */
+    pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+bool worker_wait(struct worker *w, uint64_t until_ns)
+{
+    const struct timespec until = timespec_of_ns(until_ns);
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->done.first && w->current && !pthread_cond_timedwait(&w->finished, &w->lock, &until))
+        continue;
+    bool any = w->done.first != NULL;
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+bool worker_is_busy(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool busy = w->waiting || (w->current && w->current->job);
+    pthread_mutex_unlock(&w->lock);
+    return busy;
+}
+
+int worker_fd(const struct worker *w)
+{
+    return w->event_fd;
+}
+
+/* A thread that waits for the kernel uses next to no time of a CPU. */
+static bool is_stuck(const struct thread_state *t, uint64_t time_ns)
+{
+    clockid_t clock;
+
+    if (!t->job || time_ns < t->since_ns + WORKER_STUCK_NS)
+        return false;
+    if (time_ns >= t->since_ns + WORKER_LONG_NS)
+        return true;
+    return !pthread_getcpuclockid(t->thread, &clock) && clock_ns(clock) - t->cpu_ns < (time_ns - t->since_ns) / 32;
+}
+
+bool worker_give_up(struct worker *w, uint64_t time_ns, uint32_t *number)
+{
+    pthread_mutex_lock(&w->lock);
+    bool stuck = w->current && is_stuck(w->current, time_ns);
+    if (stuck) {
+        *number = w->current->job->number;
+        abandon(w);
+        if (w->abandoned < ABANDONED_MAX)
+            error_destroy(start_thread(w));
+    }
+    pthread_mutex_unlock(&w->lock);
+    return stuck;
+}
