@@ -13,8 +13,12 @@
 #include "capture/host/procfs.h"
 #include "capture/sampler/sampler.h"
 #include "formats/base/buf.h"
+#include "formats/base/clock.h"
 #include "formats/base/printable.h"
 #include "formats/cpython/version.h"
+
+/* How long the inspection of all mapped files may take. */
+#define INSPECT_NS (5 * NS_PER_S)
 
 static const char *yes_no(bool yes)
 {
@@ -125,6 +129,10 @@ struct error *info_print(FILE *out)
         err = processes_create(&options, modules, &processes);
     if (!err)
         err = processes_scan(processes, NULL, 0);
+    if (!err) {
+        modules_settle(modules, now_ns() + INSPECT_NS);
+        err = processes_take_modules(processes);
+    }
     if (!err) {
         fprintf(out, "%8s  %-16s  %-8s  %-6s  %s\n", "PID", "NAME", "CPYTHON", "LIBC", "INTERPRETER");
         for (struct process *p; (p = processes_next(processes, &cursor));) {

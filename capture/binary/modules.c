@@ -16,15 +16,24 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/binary/inspection.h"
 #include "capture/binary/module_key.h"
+#include "capture/host/privileges.h"
 #include "capture/host/target_memory.h"
 #include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
-#include "formats/elf/dynamic.h"
 
 /* A file that is written in place keeps its inode. So long may it be taken for what it was. */
 #define CHECK_NS NS_PER_S
+/*
+ * How long an inspection is waited for, and in how much of the time: a burst of WAIT_ALL_NS, and one part of WAIT_PART.
+ * Waiting keeps things simple (a process is sampled from its first tick on, its mappings are written once), and samples
+ * gather meanwhile; what takes longer is a hostile file, or a slow disk.
+ */
+#define WAIT_ONE_NS (20 * NS_PER_MS)
+#define WAIT_ALL_NS (400 * NS_PER_MS)
+#define WAIT_PART 10
 
 struct modules {
     VEC(struct module *) list;
@@ -33,6 +42,10 @@ struct modules {
     VEC(uint32_t) of_key;
     bool hold_all;      /* ELF files are held open, for an archive */
     uint32_t hold_left; /* files that may still be held open */
+    struct worker *worker;
+    uint32_t pending;     /* modules that are */
+    VEC(uint32_t) known;  /* indexes of modules that no longer are, for modules_next_known() */
+    uint64_t waited_ns, waited_at_ns; /* how long inspections were waited for, less what has been forgotten since */
 };
 
 static void module_destroy(struct module *m)
@@ -52,10 +65,12 @@ void modules_destroy(struct modules *m)
 {
     if (!m)
         return;
+    worker_destroy(m->worker);
     for (size_t i = 0; i < m->list.count; i++)
         module_destroy(m->list.data[i]);
     VEC_DEINIT(&m->list);
     VEC_DEINIT(&m->of_key);
+    VEC_DEINIT(&m->known);
     intern_deinit(&m->keys);
     free(m);
 }
@@ -79,7 +94,12 @@ struct error *modules_create(struct modules **out)
         return error_no_memory();
     if (!getrlimit(RLIMIT_NOFILE, &limit))
         (*out)->hold_left = files_to_hold(limit.rlim_cur);
-    return NULL;
+    struct error *err = worker_create(privileges_drop_to_read, &(*out)->worker);
+    if (err) {
+        free(*out);
+        *out = NULL;
+    }
+    return err;
 }
 
 void modules_hold(struct modules *m, bool all)
@@ -99,13 +119,14 @@ void modules_hold(struct modules *m, bool all)
  * Holds the file open if it is to be archived, or if its device has a number from the kernel's pool (overlayfs, FUSE,
  * tmpfs, btrfs): once nothing of such a file system is open, its number may become another's.
  */
-static void hold(struct modules *m, struct module *module, int fd, const struct stat *st)
+static void hold(struct modules *m, struct module *module, struct inspection *i)
 {
-    bool pooled = major(st->st_dev) == 0;
+    bool pooled = major(i->st.st_dev) == 0;
 
-    if ((m->hold_all && module->kind == TRACE_MODULE_ELF) || pooled) {
-        module->held_fd = m->hold_left ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
-        m->hold_left -= module->held_fd >= 0;
+    if (m->hold_left && ((m->hold_all && module->kind == TRACE_MODULE_ELF) || pooled)) {
+        module->held_fd = i->fd;
+        i->fd = -1;
+        m->hold_left--;
     }
     module->unkeyed = pooled && module->held_fd < 0;
 }
@@ -124,7 +145,10 @@ static struct module *find_bytes(const struct modules *m, const void *key, uint3
 {
     uint32_t id = len ? intern_find(&m->keys, key, len) : INTERN_NONE;
 
-    return id == INTERN_NONE ? NULL : m->list.data[m->of_key.data[id]];
+    if (id == INTERN_NONE)
+        return NULL;
+    struct module *module = m->list.data[m->of_key.data[id]];
+    return module->unkeyed ? NULL : module;
 }
 
 static struct module *find_key(const struct modules *m, const struct module_key *key)
@@ -168,30 +192,6 @@ static struct error *add_module(struct modules *m, const char *path, struct modu
         return error_no_memory();
     }
     *out = module;
-    return NULL;
-}
-
-/* A file that breaks its own format is a module like any other, only that nothing is known of its inside. */
-static struct error *inspect(struct module *module, int fd)
-{
-    struct elf_dynamic dynamic;
-    struct elf_file f;
-    Elf64_Sym sym;
-
-    struct error *err = elf_file_open(fd, module->path, NULL, &f);
-    if (!err)
-        err = elf_identity_of(&f, &module->identity);
-    module->kind = module->identity.is_elf ? TRACE_MODULE_ELF : TRACE_MODULE_OTHER;
-    if (module->identity.is_elf && (!err || err->code != ERROR_NO_MEMORY)) {
-        error_destroy(err);
-        err = py_image_of(&f, &module->python);
-        elf_dynamic_read(&f, &dynamic);
-        module->is_glibc = elf_find_exported(&f, &dynamic, "gnu_get_libc_version", &sym);
-    }
-    elf_file_close(&f);
-    if (err && err->code == ERROR_NO_MEMORY)
-        return err;
-    error_destroy(err);
     return NULL;
 }
 
@@ -255,9 +255,11 @@ static void forget_inside(struct module *module, const struct code_mapping *mapp
     elf_identity_deinit(&module->identity);
     py_image_deinit(&module->python);
     module->python = (struct py_image){0};
+    module->kind = TRACE_MODULE_ELF;
     module->is_glibc = false;
     module->unreadable = true;
-    module->identity.id_kind = ELF_ID_BUILD_ID;
+    module->file = module->index;
+    module->identity.id_kind = mapping->build_id_len ? ELF_ID_BUILD_ID : ELF_ID_NONE;
     module->identity.build_id_len = mapping->build_id_len;
     memcpy(module->identity.build_id, mapping->build_id, mapping->build_id_len);
 }
@@ -265,76 +267,158 @@ static void forget_inside(struct module *module, const struct code_mapping *mapp
 /* The same file under another path needs no second look. */
 static struct error *copy_inside(struct module *to, const struct module *from)
 {
+    elf_identity_deinit(&to->identity);
+    py_image_deinit(&to->python);
     to->kind = from->kind;
     to->file = from->file;
     to->is_glibc = from->is_glibc;
+    to->unreadable = false;
     TRY(elf_identity_copy(&from->identity, &to->identity));
     return py_image_copy(&from->python, &to->python);
 }
 
-/* The keys of an open file. */
+/* ---- keys of files ---- */
+
 struct file_keys {
-    struct stat st;
     struct module_key file, inode;
 };
 
-static bool read_keys(int fd, const char *path, struct file_keys *keys)
+/*
+ * The keys of the file behind a mapping, without opening it. False where the mapping is gone, or map_files is not
+ * permitted. A file system in user space is not asked.
+ */
+static bool see_file(pid_t pid, const struct code_mapping *mapping, struct file_keys *keys)
 {
-    if (fd < 0 || fstat(fd, &keys->st))
+    struct statx sx;
+    char name[96];
+
+    snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->address,
+             mapping->address + mapping->length);
+    if (statx(AT_FDCWD, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx))
         return false;
-    module_key_of_file(&keys->st, path, &keys->file);
-    module_key_of_inode(&keys->st, &keys->inode);
+    const struct stat st = {
+        .st_dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
+        .st_ino = sx.stx_ino,
+        .st_size = (off_t)sx.stx_size,
+        .st_ctim = {.tv_sec = sx.stx_ctime.tv_sec, .tv_nsec = sx.stx_ctime.tv_nsec},
+    };
+    module_key_of_file(&st, mapping->path, &keys->file);
+    module_key_of_inode(&st, &keys->inode);
     return true;
 }
 
-/* A module that is new, from its file if that can be opened (`fd`, else -1) and still is the file that was mapped. */
-static struct error *make_module(struct modules *m, pid_t pid, const struct code_mapping *mapping, int fd,
-                                 const struct file_keys *keys, struct module **out)
+static struct error *add_file_keys(struct modules *m, const struct file_keys *keys, const struct module *module)
 {
-    struct module *module, *same;
-
-    TRY(add_module(m, mapping->path, &module));
-    *out = module;
-    module->pid = pid;
-    if (fd < 0) {
-        forget_inside(module, mapping);
-        return NULL;
-    }
-    same = find_key(m, &keys->inode);
-    TRY(same ? copy_inside(module, same) : inspect(module, fd));
-    if (!has_build_id(module, mapping)) {
-        module->file = module->index;
-        forget_inside(module, mapping);
-        return NULL;
-    }
-    hold(m, module, fd, &keys->st);
-    if (module->unkeyed)
-        return NULL;
-    if (!same)
-        TRY(add_key(m, &keys->inode, module));
-    return add_key(m, &keys->file, module);
+    TRY(add_key(m, &keys->file, module));
+    return find_key(m, &keys->inode) ? NULL : add_key(m, &keys->inode, module);
 }
 
-/* Looks at the file behind a mapping. `known` has the mapping's key, but has to be looked at again; or NULL. */
-static struct error *find_by_file(struct modules *m, pid_t pid, const struct code_mapping *mapping, int fd,
-                                  struct module *known, struct module **out)
+/* ---- inspections ---- */
+
+static struct error *take_answer(struct modules *m, struct module *module, struct inspection *i)
 {
-    const struct procfs_file file = code_mapping_file(mapping);
     struct file_keys keys;
 
-    *out = known;
-    if (!read_keys(fd, mapping->path, &keys))
-        return known || !(mapping->build_id_len || mapping->inode) ? NULL : make_module(m, pid, mapping, -1, NULL, out);
-    /* The process that mapped it first is closed to us, or sees other files. This one may be open. */
-    if (known && known->unreadable && !procfs_is_file(fd, mapping->path, &file))
+    if (i->fd < 0)
         return NULL;
-    struct module *found = find_key(m, &keys.file);
-    if (found && has_build_id(found, mapping))
-        *out = found;
-    else
-        TRY(make_module(m, pid, mapping, fd, &keys, out));
+    elf_identity_deinit(&module->identity);
+    module->identity = i->identity;
+    module->python = i->python;
+    module->is_glibc = i->is_glibc;
+    i->identity = (struct elf_identity){0};
+    i->python = (struct py_image){0};
+    module->kind = module->identity.is_elf ? TRACE_MODULE_ELF : TRACE_MODULE_OTHER;
+    module->unreadable = false;
+    if (!has_build_id(module, &i->mapping)) {
+        forget_inside(module, &i->mapping);
+        return NULL;
+    }
+    module_key_of_file(&i->st, i->mapping.path, &keys.file);
+    module_key_of_inode(&i->st, &keys.inode);
+    const struct module *same = find_key(m, &keys.inode);
+    if (same && !same->unreadable)
+        module->file = same->file;
+    hold(m, module, i);
+    return module->unkeyed ? NULL : add_file_keys(m, &keys, module);
+}
+
+static struct error *take_answers(struct modules *m)
+{
+    struct error *err = NULL;
+
+    for (struct worker_job *job; !err && (job = worker_take(m->worker));) {
+        struct module *module = modules_get(m, job->number);
+        module->pending = false;
+        m->pending--;
+        err = take_answer(m, module, inspection_of_job(job));
+        if (!VEC_PUSH(&m->known, module->index) && !err)
+            err = error_no_memory();
+        job->destroy(job);
+    }
+    return err;
+}
+
+/* Waits for a module that is pending, if much was not waited lately: most files are inspected in a tenth of a ms. */
+static struct error *wait_a_little(struct modules *m, const struct module *module, uint64_t now)
+{
+    uint64_t flown = (now - m->waited_at_ns) / WAIT_PART, began = now;
+
+    m->waited_ns -= flown < m->waited_ns ? flown : m->waited_ns;
+    m->waited_at_ns = now;
+    uint64_t left = m->waited_ns < WAIT_ALL_NS ? WAIT_ALL_NS - m->waited_ns : 0;
+    uint64_t until = now + (left < WAIT_ONE_NS ? left : WAIT_ONE_NS);
+    while (module->pending && worker_wait(m->worker, until))
+        TRY(take_answers(m));
+    m->waited_ns += now_ns() - began;
     return NULL;
 }
+
+static struct error *inspect(struct modules *m, struct module *module, const struct module_asker *asker,
+                             const struct code_mapping *mapping)
+{
+    struct inspection *i = inspection_create(module->index, asker->pid, mapping);
+
+    if (!i)
+        return error_no_memory();
+    forget_inside(module, mapping);
+    if (!worker_add(m->worker, &i->job)) {
+        if (asker->quotas)
+            quota_refuse(asker->quotas, asker->slot, QUOTA_modules, 1);
+        return NULL;
+    }
+    module->pending = true;
+    m->pending++;
+    return wait_a_little(m, module, now_ns());
+}
+
+int modules_fd(const struct modules *m)
+{
+    return worker_fd(m->worker);
+}
+
+struct module *modules_next_known(struct modules *m)
+{
+    error_destroy(take_answers(m));
+    return m->known.count ? modules_get(m, m->known.data[--m->known.count]) : NULL;
+}
+
+void modules_settle(struct modules *m, uint64_t until_ns)
+{
+    while (m->pending && worker_wait(m->worker, until_ns))
+        error_destroy(take_answers(m));
+}
+
+void modules_tend(struct modules *m, uint64_t time_ns)
+{
+    uint32_t number;
+
+    if (!worker_give_up(m->worker, time_ns, &number))
+        return;
+    modules_get(m, number)->pending = false;
+    m->pending--;
+}
+
+/* ---- finding ---- */
 
 /* Shared memory without a file calls itself /dev/zero. */
 static bool has_file(const char *path)
@@ -342,29 +426,50 @@ static bool has_file(const char *path)
     return path[0] == '/' && strncmp(path, "//anon", 6) && strncmp(path, "/dev/zero", 9);
 }
 
-struct error *modules_find(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out)
+/* A file that was not met under this path, has changed, or could not be opened before (`known`, else NULL). */
+static struct error *find_new(struct modules *m, const struct module_asker *asker, const struct code_mapping *mapping,
+                              struct module *known, const struct file_keys *seen, struct module **out)
 {
-    const struct procfs_file file = code_mapping_file(mapping);
+    const struct module *same = seen ? find_key(m, &seen->inode) : NULL;
+
+    *out = known;
+    if (asker->quotas && !quota_take(asker->quotas, asker->slot, QUOTA_modules, 1, now_ns()))
+        return NULL;
+    if (!known || !known->unreadable)
+        TRY(add_module(m, mapping->path, out));
+    (*out)->pid = asker->pid;
+    if (!same || same->unreadable || !has_build_id(same, mapping))
+        return inspect(m, *out, asker, mapping);
+    TRY(copy_inside(*out, same));
+    return add_file_keys(m, seen, *out);
+}
+
+struct error *modules_find(struct modules *m, const struct module_asker *asker, const struct code_mapping *mapping,
+                           struct module **out)
+{
     struct module_key key;
+    struct file_keys keys;
     uint64_t now = now_ns();
 
     *out = NULL;
     if (!strcmp(mapping->path, "[vdso]"))
-        return find_vdso(m, pid, mapping, out);
+        return find_vdso(m, asker->pid, mapping, out);
     if (!has_file(mapping->path))
         return NULL;
     module_key_of_mapping(mapping, &key);
     struct module *known = find_key(m, &key);
-    if (known && !known->unreadable && now < known->checked_ns + CHECK_NS) {
+    if (known && (known->pending || now < known->checked_ns + CHECK_NS)) {
         *out = known;
         return NULL;
     }
-    int fd = procfs_open_mapping(pid, mapping->address, mapping->address + mapping->length, mapping->path, &file);
-    struct error *err = find_by_file(m, pid, mapping, fd, known, out);
-    if (fd >= 0)
-        close(fd);
-    if (err || !*out)
-        return err;
+    const struct file_keys *seen = see_file(asker->pid, mapping, &keys) ? &keys : NULL;
+    struct module *found = seen ? find_key(m, &seen->file) : known;
+    if (found && !found->unreadable && has_build_id(found, mapping))
+        *out = found;
+    else
+        TRY(find_new(m, asker, mapping, known, seen, out));
+    if (!*out)
+        return NULL;
     (*out)->checked_ns = now;
     return *out == known || (*out)->unkeyed ? NULL : add_key(m, &key, *out);
 }

@@ -13,6 +13,7 @@
 
 #include "capture/binary/code_mappings.h"
 #include "capture/host/procfs.h"
+#include "capture/host/quotas.h"
 #include "formats/base/err.h"
 #include "formats/cpython/image.h"
 #include "formats/elf/identity.h"
@@ -29,7 +30,8 @@ struct module {
     pid_t pid;         /* the first process that mapped it */
     uint64_t checked_ns; /* when the file behind a mapping was last seen to be this one */
     bool unkeyed;      /* the next mapping of its file makes a new module: see modules_hold() */
-    bool unreadable;   /* the file could not be opened: only build ID and path are known */
+    bool unreadable;   /* only path and build ID are known, as the kernel reported them: the file was not opened */
+    bool pending;      /* likewise, but that may change: it is being inspected */
     char *path;        /* in the file systems of the processes that mapped it */
     uint8_t *image;    /* the vdso's bytes, or NULL */
     uint64_t image_len_bytes, image_address;
@@ -49,11 +51,28 @@ void modules_destroy(struct modules *m);
  */
 void modules_hold(struct modules *m, bool all);
 
+/* The process that has a mapping, and what it may ask for. */
+struct module_asker {
+    pid_t pid;
+    uint32_t slot;         /* in `quotas` */
+    struct quotas *quotas; /* NULL: no limit */
+};
 /*
- * Finds the module behind a mapping of process `pid`; opens and inspects the file when it is new. `*out` is NULL for
- * anonymous memory other than the vdso, and for a file that cannot be opened and has no build ID. `m` owns `*out`.
+ * Finds the module behind a mapping. A worker opens and inspects the file when it is new; that is waited for a little, and
+ * if it takes longer, the module is `pending`. `*out` is NULL for anonymous memory other than the vdso, for a file that
+ * neither can be opened nor is described by the kernel, and when the process had too many files inspected. `m` owns
+ * `*out`.
  */
-struct error *modules_find(struct modules *m, pid_t pid, const struct code_mapping *mapping, struct module **out);
+struct error *modules_find(struct modules *m, const struct module_asker *asker, const struct code_mapping *mapping,
+                           struct module **out);
+/* Returns a module that was `pending` and no longer is, each once; NULL: there is none. Call when modules_fd() says so. */
+struct module *modules_next_known(struct modules *m);
+/* A file descriptor that becomes readable when the worker has inspected a file. */
+int modules_fd(const struct modules *m);
+/* Waits until no module is pending, or until the time (CLOCK_MONOTONIC). */
+void modules_settle(struct modules *m, uint64_t until_ns);
+/* Gives up an inspection that does not end. Call about once a second. */
+void modules_tend(struct modules *m, uint64_t time_ns);
 uint32_t modules_count(const struct modules *m);
 struct module *modules_get(const struct modules *m, uint32_t index);
 

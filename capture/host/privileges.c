@@ -171,6 +171,18 @@ static bool map_can_be_used(int fd)
     return !syscall(SYS_bpf, BPF_MAP_GET_NEXT_KEY, &attr, sizeof attr) || errno != EPERM;
 }
 
+/* Those that reading other processes takes. If only the stronger capability is there, that instead. */
+static uint64_t to_read(uint64_t have)
+{
+    uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
+
+    if (!(have & BIT(CAP_CHECKPOINT_RESTORE)))
+        keep |= BIT(CAP_SYS_ADMIN);
+    if (!(have & BIT(CAP_DAC_READ_SEARCH)))
+        keep |= BIT(CAP_DAC_OVERRIDE);
+    return keep & have;
+}
+
 struct error *privileges_drop(const struct privileges_need *need, bool *left_root)
 {
     uint64_t have;
@@ -178,12 +190,7 @@ struct error *privileges_drop(const struct privileges_need *need, bool *left_roo
     *left_root = privileges_leave_root();
     if (!permitted(&have))
         return error_os(errno, "the capabilities cannot be read");
-    uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
-    /* If only the stronger capability is there, keep that instead. */
-    if (!(have & BIT(CAP_CHECKPOINT_RESTORE)))
-        keep |= BIT(CAP_SYS_ADMIN);
-    if (!(have & BIT(CAP_DAC_READ_SEARCH)))
-        keep |= BIT(CAP_DAC_OVERRIDE);
+    uint64_t keep = to_read(have);
     if (need->command)
         keep |= BIT(CAP_KILL);
     keep &= have;
@@ -207,6 +214,16 @@ struct error *privileges_drop_but_files(void)
         return error_os(errno, "the capabilities cannot be read");
     uint64_t keep = have & (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER));
     return set_capabilities(keep, keep) ? NULL : error_os(errno, "the capabilities cannot be dropped");
+}
+
+void privileges_drop_to_read(void)
+{
+    uint64_t have, keep;
+
+    privileges_leave_root();
+    keep = permitted(&have) ? to_read(have) : 0;
+    set_capabilities(keep, keep);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 void privileges_drop_all(void)

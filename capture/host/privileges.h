@@ -46,6 +46,8 @@ bool privileges_leave_root(void);
  * the user who called sudo.
  */
 struct error *privileges_drop_but_files(void);
+/* Leaves root, and drops all capabilities of this thread except those to read other processes. Sets no_new_privs. */
+void privileges_drop_to_read(void);
 /* Drops all capabilities of this thread, and sets no_new_privs. For threads that only compute. */
 void privileges_drop_all(void);
 

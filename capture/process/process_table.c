@@ -34,6 +34,8 @@ void processes_destroy(struct processes *p)
     VEC_DEINIT(&p->live);
     code_pool_deinit(&p->code_pool);
     VEC_DEINIT(&p->free_slots);
+    VEC_DEINIT(&p->waiting);
+    map_deinit(&p->is_waiting);
     process_sampling_deinit(&p->sampling);
     map_deinit(&p->by_tgid);
     free(p->rescan.pids);
@@ -160,6 +162,21 @@ struct error *processes_configure(struct processes *p, struct process *process)
 
 /* ---- mappings ---- */
 
+static uint64_t waiting_key(uint32_t tgid, uint32_t module)
+{
+    return (uint64_t)tgid << 32 | module;
+}
+
+static struct error *wait_for_module(struct processes *p, const struct process *process, const struct module *module)
+{
+    const struct waiting_process w = {process->tgid, module->index};
+    uint64_t key = waiting_key(w.tgid, w.module);
+
+    if (map_get(&p->is_waiting, key))
+        return NULL;
+    return VEC_PUSH(&p->waiting, w) && map_set(&p->is_waiting, key, 1) ? NULL : error_no_memory();
+}
+
 /*
  * Finds the module behind a mapping, and configures the sampler if the module matters to it (an interpreter, _asyncio).
  * Another process that shares the mapping may have found the module already.
@@ -168,11 +185,15 @@ static struct error *look_at(struct processes *p, struct process *process, struc
 {
     bool news = false; /* the sampler's configuration has to change */
 
+    const struct module_asker asker = {.pid = (pid_t)process->tgid, .slot = process->slot, .quotas = p->quotas};
+
     if (!m->looked_up)
-        TRY(modules_find(p->modules, (pid_t)process->tgid, m, &m->module));
+        TRY(modules_find(p->modules, &asker, m, &m->module));
     m->looked_up = true;
     if (!m->module)
         return NULL;
+    if (m->module->pending)
+        return wait_for_module(p, process, m->module);
     if (m->module->python.switches_stacks && !process->switches_stacks) {
         process->switches_stacks = true;
         news = true;
@@ -224,8 +245,49 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
         TRY(process_sampling_changed(&p->sampling, process));
         p->counts.loaded_ns = m->time_ns;
     }
-    if (added && p->events.mapped)
+    if (added && p->events.mapped && !(added->module && added->module->pending))
         p->events.mapped(p->events.ctx, process, added);
+    return NULL;
+}
+
+/* What was put off in add_mapping() because the module was pending. */
+static struct error *module_is_known(struct processes *p, struct process *process, const struct module *module)
+{
+    TRY(processes_look(p, process));
+    if (process->configured)
+        TRY(process_sampling_changed(&p->sampling, process));
+    for (size_t i = 0; p->events.mapped && i < code_mappings_count(&process->mappings); i++) {
+        struct code_mapping *m = code_mappings_at(&process->mappings, i);
+        if (m->module == module)
+            p->events.mapped(p->events.ctx, process, m);
+    }
+    return NULL;
+}
+
+struct error *processes_take_modules(struct processes *p)
+{
+    struct module *module;
+
+    while ((module = modules_next_known(p->modules))) {
+        size_t kept = 0, count = p->waiting.count;
+        struct error *err = NULL;
+        for (size_t i = 0; i < count; i++) {
+            const struct waiting_process w = p->waiting.data[i];
+            struct process *process = w.module == module->index ? processes_find(p, w.tgid) : NULL;
+            if (w.module != module->index) {
+                p->waiting.data[kept++] = w;
+                continue;
+            }
+            map_remove(&p->is_waiting, waiting_key(w.tgid, w.module));
+            if (!err && process && process->selected)
+                err = module_is_known(p, process, module);
+        }
+        /* Those that came meanwhile: a process may wait for another module still. */
+        for (size_t i = count; i < p->waiting.count; i++)
+            p->waiting.data[kept++] = p->waiting.data[i];
+        p->waiting.count = kept;
+        TRY(err);
+    }
     return NULL;
 }
 

@@ -59,10 +59,17 @@ struct rescan {
     uint64_t due_ns; /* of the next slice, or pass */
 };
 
+/* A process with a mapping whose module is pending. It may have ended. */
+struct waiting_process {
+    uint32_t tgid, module;
+};
+
 struct processes {
     struct processes_options options;
     struct processes_events events;
     struct modules *modules;
+    VEC(struct waiting_process) waiting;
+    struct map is_waiting; /* the same, as a set */
     struct process_sampling sampling;
     struct code_pool code_pool; /* of the mappings of all processes */
     struct quotas *quotas; /* by process->slot */
@@ -103,6 +110,8 @@ void processes_drop(struct processes *p, struct process *process, uint64_t time_
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);
 /* Whether the process has exactly this mapping already. */
 bool processes_has_mapping(const struct process *process, const struct code_mapping *mapping);
+/* Makes use of modules that are not pending any more. Call when modules_fd() is readable. */
+struct error *processes_take_modules(struct processes *p);
 /* Inspects the mapped files of a process that has just become selected; until then nobody looked at them. */
 struct error *processes_look(struct processes *p, struct process *process);
 /* Whether samples of the process are recorded: it is selected, and it is Python or include_non_python is set. */

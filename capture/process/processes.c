@@ -40,6 +40,8 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->python = parent->python;
     child->python_bias = parent->python_bias;
     code_mappings_share(&child->mappings, &parent->mappings, e->time_ns);
+    if (child->selected && p->waiting.count) /* for a module, perhaps, that the parent waits for */
+        TRY(processes_look(p, child));
     if (!process_has_python(child) && !parent->configured)
         return NULL;
     if (child->selected)

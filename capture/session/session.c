@@ -113,7 +113,8 @@ static struct error *wait_until(const struct session *s, struct pollfd *fds, uin
     if (ppoll(fds, count, &wait, NULL) < 0 && errno != EINTR)
         return error_os(errno, "waiting failed");
     *now = now_ns();
-    if (*now < due && !fds[3].revents && !fds[1].revents) { /* the end of the command is seen at once */
+    /* the end of the command is seen at once, and so is what a file turned out to be */
+    if (*now < due && !fds[1].revents && !fds[3].revents && !fds[4].revents) {
         uint64_t until = last + session_news_ns(s, *now);
         if (until < *now + EVENT_DELAY_NS)
             until = *now + EVENT_DELAY_NS;
@@ -129,7 +130,7 @@ static struct error *loop(struct session *s)
     const struct session_options *o = s->o;
     const int *sideband_fd;
     uint32_t sideband_count = s->sideband ? sideband_fds(s->sideband, &sideband_fd) : 0;
-    struct pollfd fds[4 + sideband_count];
+    struct pollfd fds[5 + sideband_count];
     uint64_t last = now_ns();
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
@@ -137,11 +138,12 @@ static struct error *loop(struct session *s)
     fds[1] = (struct pollfd){.fd = s->command_fd, .events = POLLIN};
     fds[2] = (struct pollfd){.fd = s->tables ? tables_fd(s->tables) : -1, .events = POLLIN};
     fds[3] = (struct pollfd){.fd = s->sampler ? sampler_wake_fd(s->sampler) : -1, .events = POLLIN};
+    fds[4] = (struct pollfd){.fd = modules_fd(s->modules), .events = POLLIN};
     for (uint32_t i = 0; i < sideband_count; i++)
-        fds[4 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
+        fds[5 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!s->stop) {
         uint64_t now = now_ns(), due = session_due_ns(s, last, now, terminal);
-        TRY(wait_until(s, fds, 4 + sideband_count, last, due, &now));
+        TRY(wait_until(s, fds, 5 + sideband_count, last, due, &now));
         if (fds[0].revents)
             read_signals(s);
         if (s->command.pid > 0 && command_poll(&s->command, now_ns()))
@@ -152,6 +154,7 @@ static struct error *loop(struct session *s)
         TRY(session_drain(s, now - EVENT_DELAY_NS));
         TRY(processes_rescan(s->processes, now));
         if (now - s->flushed_ns >= FLUSH_NS) {
+            modules_tend(s->modules, now);
             TRY(processes_reap(s->processes, now));
             TRY(session_limit_memory(s, now));
             flush(s, now);

@@ -59,6 +59,7 @@ static struct error *on_proc_sample(void *ctx, const void *message, uint32_t len
 
 struct error *session_drain(struct session *s, uint64_t until_ns)
 {
+    TRY(processes_take_modules(s->processes));
     if (s->proc)
         return proc_sampler_round(s->proc, on_proc_sample, s);
     TRY(sideband_drain(s->sideband, on_sideband, s));

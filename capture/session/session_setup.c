@@ -21,6 +21,8 @@
 #include "formats/cpython/version.h"
 
 #define SIDEBAND_PAGES 128
+/* How long the recording waits for the inspection of the files that are mapped already. */
+#define SETTLE_NS (500 * NS_PER_MS)
 #define NICE_FIRST (-20)
 /* Without BPF each sample costs several system calls. */
 #define PROC_HZ_MAX 10000
@@ -314,6 +316,8 @@ static struct error *find_processes(struct session *s)
         TRY(processes_scan(s->processes, &command_pid, 1));
     else
         TRY(processes_scan(s->processes, o->pids, o->pid_count));
+    modules_settle(s->modules, now_ns() + SETTLE_NS);
+    TRY(processes_take_modules(s->processes));
     if (o->pid_count)
         TRY(check_pids(s));
     return processes_publish(s->processes, now_ns());

@@ -29,8 +29,9 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
         b->no_memory = true;
         return 0;
     }
-    if (note->record.epoch == b->epoch)
+    if (note->record.epoch == b->epoch && (m->pending || !note->pending))
         return note->record.id;
+    note->pending = m->pending;
     for (uint32_t i = 0; i < m->python.eval_range_count; i++) {
         ranges[2 * i] = m->python.eval_ranges[i].start;
         ranges[2 * i + 1] = m->python.eval_ranges[i].end;

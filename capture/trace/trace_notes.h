@@ -47,6 +47,7 @@ struct process_note {
 
 struct module_note {
     struct record_id record;
+    bool pending; /* the record was written before the module was inspected */
     bool framed; /* the trace holds a native frame in it */
 };
 

@@ -74,7 +74,7 @@ static struct module *find(struct scene *s, const char *name, const char *path, 
         .inode_generation = generation,
         .path = path ? path : real,
     };
-    OK(modules_find(s->modules, getpid(), &mapping, &module));
+    OK(modules_find(s->modules, &(struct module_asker){.pid = getpid()}, &mapping, &module));
     munmap(at, 4096);
     assert_non_null(module);
     return module;

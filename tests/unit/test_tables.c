@@ -118,7 +118,7 @@ static void find_libraries(struct libraries *l)
                                                 .device_minor = m->device_minor,
                                                 .inode = m->inode,
                                                 .path = m->path}};
-        OK(modules_find(l->modules, getpid(), &library->mapping, &library->mapping.module));
+        OK(modules_find(l->modules, &(struct module_asker){.pid = getpid()}, &library->mapping, &library->mapping.module));
         if (!library->mapping.module || library->mapping.module->kind != TRACE_MODULE_ELF)
             continue;
         int fd = open(m->path, O_RDONLY | O_CLOEXEC);
