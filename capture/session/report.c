@@ -10,7 +10,10 @@
 #include "capture/host/privileges.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
+#include "capture/trace/trace_losses.h"
 #include "formats/base/size_text.h"
+
+#define REFUSALS_SHOWN 8
 
 struct error *report_no_python(const struct session *s, const struct process *p)
 {
@@ -129,6 +132,21 @@ static void bpf_cost(const struct session *s, FILE *f)
     print_own_cost(s, f);
 }
 
+/* Who was refused what: the processes that a reader may have to look at. */
+static void print_refusals(const struct session *s, FILE *f)
+{
+    uint32_t count;
+    const struct refusal *r = trace_builder_most_refused(s->builder, &count);
+
+    if (count)
+        messages_write(f, "Processes that met a limit (LIMITS in pycap(1)), and how often:\n");
+    for (uint32_t i = 0; i < count && i < REFUSALS_SHOWN; i++)
+        messages_write(f, "  %8u  %-16s %-16s %8" PRIu64 "\n", r[i].tgid, r[i].comm, trace_loss_name(r[i].reason),
+                       r[i].count);
+    if (count > REFUSALS_SHOWN)
+        messages_write(f, "  and %" PRIu32 " more\n", count - REFUSALS_SHOWN);
+}
+
 void report_summary(struct session *s, uint64_t end_ns)
 {
     FILE *f = s->o->messages;
@@ -150,6 +168,7 @@ void report_summary(struct session *s, uint64_t end_ns)
         if (i != LOSS_complete && s->losses[i])
             messages_write(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
     }
+    print_refusals(s, f);
     if (s->proc) {
         proc_cost(s, f);
     } else if (s->sampler) {

@@ -24,6 +24,8 @@
 /* File descriptors to leave for other uses, and the highest descriptor under which a file is held. */
 #define FDS_LEFT 256
 #define FDS_MAX 16384
+/* Such tables take a fifth of their size in the trace; this is less than that part of it. */
+#define COMPRESSES_TO 8
 
 static bool root_of(pid_t pid, uint64_t *device, uint64_t *inode)
 {
@@ -187,14 +189,11 @@ static int open_elsewhere(const struct perf_map_file *m, const struct process *p
     return fd;
 }
 
-static struct error *put_text(struct trace_writer *w, uint32_t module, int fd, uint64_t size, uint64_t time_ns,
-                              bool *cut)
+/* Reads whole lines from the start of the file, at most `want` bytes. Returns how many bytes they have. */
+static uint64_t read_lines(int fd, uint8_t *text, uint64_t want)
 {
-    uint64_t want = size < PERF_MAP_MAX_BYTES ? size : PERF_MAP_MAX_BYTES, have = 0;
-    uint8_t *text = malloc(want);
+    uint64_t have = 0;
 
-    if (!text)
-        return error_no_memory();
     while (have < want) {
         ssize_t n = pread(fd, text + have, want - have, (off_t)have);
         if (n < 0 && errno == EINTR)
@@ -206,11 +205,36 @@ static struct error *put_text(struct trace_writer *w, uint32_t module, int fd, u
     /* Cut an incomplete last line, which is still being written. */
     while (have && text[have - 1] != '\n')
         have--;
-    *cut = size > PERF_MAP_MAX_BYTES;
-    struct trace_perf_map record = {
-        .module = module, .time_ns = time_ns, .file_size = size, .text = {text, have}};
-    if (have)
-        trace_writer_put(w, TRACE_perf_map, &record);
+    return have;
+}
+
+/* Whether the process's quota has room for what the text takes in the file beyond what has been taken already. */
+static bool take_stored(const struct process *p, struct quotas *quotas, struct trace_writer *w, const uint8_t *text,
+                        uint64_t len_bytes, uint64_t taken, uint64_t time_ns)
+{
+    uint64_t stored = trace_writer_stored_bytes(w, text, len_bytes);
+
+    return stored <= taken || quota_take(quotas, p->slot, QUOTA_perf_map_bytes, stored - taken, time_ns);
+}
+
+/* Writes the file's text, unless the process's quota refuses; `*written` says so. */
+static struct error *put_text(const struct process *p, struct quotas *quotas, struct trace_writer *w,
+                              struct trace_perf_map *record, int fd, bool *written)
+{
+    uint64_t size = record->file_size, want = size < PERF_MAP_MAX_BYTES ? size : PERF_MAP_MAX_BYTES;
+    /* Asked for before anything is read, because reading costs time, too. */
+    uint64_t taken = want / COMPRESSES_TO;
+
+    *written = false;
+    if (!quota_take(quotas, p->slot, QUOTA_perf_map_bytes, taken, record->time_ns))
+        return NULL;
+    uint8_t *text = malloc(want);
+    if (!text)
+        return error_no_memory();
+    record->text = (struct trace_bytes){text, read_lines(fd, text, want)};
+    *written = take_stored(p, quotas, w, text, record->text.len_bytes, taken, record->time_ns);
+    if (*written && record->text.len_bytes)
+        trace_writer_put(w, TRACE_perf_map, record);
     free(text);
     return NULL;
 }
@@ -235,9 +259,15 @@ struct error *perf_map_file_write(struct perf_map_file *m, const struct process 
         st = (struct stat){.st_uid = UINT32_MAX};
     if (st.st_size > 0 && is_its_own(m, p, &st) &&
         ((uint64_t)st.st_size != m->written_size || timespec_ns(st.st_mtim) != m->written_mtime_ns)) {
-        err = put_text(w, perf_map_file_module(m, p, w, epoch), fd, (uint64_t)st.st_size, time_ns, cut);
-        m->written_size = (uint64_t)st.st_size;
-        m->written_mtime_ns = timespec_ns(st.st_mtim);
+        struct trace_perf_map record = {
+            .module = perf_map_file_module(m, p, w, epoch), .time_ns = time_ns, .file_size = (uint64_t)st.st_size};
+        bool written;
+        err = put_text(p, all->quotas, w, &record, fd, &written);
+        if (written) {
+            *cut = record.file_size > PERF_MAP_MAX_BYTES;
+            m->written_size = record.file_size;
+            m->written_mtime_ns = timespec_ns(st.st_mtim);
+        }
     }
     if (fd != m->fd && is_its_own(m, p, &st))
         keep(m, fd); /* the newest one, should there have been others */

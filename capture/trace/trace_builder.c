@@ -36,6 +36,7 @@ void trace_builder_destroy(struct trace_builder *b)
     map_deinit(&b->kernel_frames);
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
+    VEC_DEINIT(&b->refusals);
     free(b);
 }
 

@@ -2,10 +2,15 @@
 /* Losses are counted as totals; the trace has what each second added. */
 #include "capture/trace/trace_losses.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "capture/host/quotas.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_parts.h"
 
+/* How many refusals are remembered for the summary. */
+#define REFUSALS_MAX 256
 /* Processes that are named for their refusals in one second; those of others are counted without a name. */
 #define NAMED_MAX 16
 
@@ -64,15 +69,66 @@ void trace_builder_losses(struct trace_builder *b, uint64_t time_ns, const uint6
     }
 }
 
+static struct refusal *find_refusal(struct trace_builder *b, const struct process *p, uint32_t reason)
+{
+    for (size_t i = 0; i < b->refusals.count; i++) {
+        struct refusal *r = &b->refusals.data[i];
+        if (r->tgid == p->tgid && r->start_boottime_ns == p->start_boottime_ns &&
+            r->exec_generation == p->exec_generation && r->reason == reason)
+            return r;
+    }
+    return NULL;
+}
+
+/* Remembers a refusal for the summary. With very many the smallest give way, so that decoys hide nobody. */
+static void remember(struct trace_builder *b, const struct process *p, uint32_t reason, uint64_t count)
+{
+    struct refusal *r = find_refusal(b, p, reason);
+
+    if (r) {
+        r->count += count;
+        return;
+    }
+    struct refusal first = {.tgid = p->tgid, .start_boottime_ns = p->start_boottime_ns,
+                            .exec_generation = p->exec_generation, .reason = reason, .count = count};
+    memcpy(first.comm, p->comm, sizeof first.comm);
+    if (b->refusals.count < REFUSALS_MAX) {
+        if (!VEC_PUSH(&b->refusals, first))
+            b->no_memory = true;
+        return;
+    }
+    r = &b->refusals.data[0];
+    for (size_t i = 1; i < b->refusals.count; i++)
+        r = b->refusals.data[i].count < r->count ? &b->refusals.data[i] : r;
+    if (r->count < count)
+        *r = first;
+}
+
+static int compare_refusals(const void *a, const void *b)
+{
+    const struct refusal *x = a, *y = b;
+
+    return x->count != y->count ? (x->count > y->count ? -1 : 1) : x->tgid != y->tgid ? (x->tgid < y->tgid ? -1 : 1) : 0;
+}
+
+const struct refusal *trace_builder_most_refused(struct trace_builder *b, uint32_t *count)
+{
+    *count = (uint32_t)b->refusals.count;
+    if (*count)
+        qsort(b->refusals.data, *count, sizeof *b->refusals.data, compare_refusals);
+    return b->refusals.data;
+}
+
 /* Without the process's note the loss is counted as nobody's in particular. */
-static void put_refusals(struct trace_builder *b, struct process_note *n, const uint64_t counts[QUOTA_COUNT],
-                         uint64_t time_ns)
+static void put_refusals(struct trace_builder *b, const struct process *p, struct process_note *n,
+                         const uint64_t counts[QUOTA_COUNT], uint64_t time_ns)
 {
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
         uint32_t reason = quota_loss((enum quota)i);
         if (!counts[i])
             continue;
         b->losses[reason] += counts[i];
+        remember(b, p, reason, counts[i]);
         if (!n)
             continue; /* trace_builder_losses() writes it */
         struct trace_loss record = {
@@ -93,7 +149,7 @@ void trace_refusals_end(struct trace_builder *b, struct process *p, uint64_t tim
     uint64_t counts[QUOTA_COUNT];
 
     if (b->begun && quotas_refused(b->o.processes->quotas, p->slot, counts))
-        put_refusals(b, trace_notes_find(&b->notes, p), counts, time_ns);
+        put_refusals(b, p, trace_notes_find(&b->notes, p), counts, time_ns);
 }
 
 void trace_builder_refusals(struct trace_builder *b, uint64_t time_ns)
@@ -105,6 +161,6 @@ void trace_builder_refusals(struct trace_builder *b, uint64_t time_ns)
 
     while (quotas_any_refused(quotas) && (p = processes_next(b->o.processes, &cursor))) {
         if (quotas_refused(quotas, p->slot, counts))
-            put_refusals(b, named++ < NAMED_MAX ? trace_notes_process(&b->notes, p) : NULL, counts, time_ns);
+            put_refusals(b, p, named++ < NAMED_MAX ? trace_notes_process(&b->notes, p) : NULL, counts, time_ns);
     }
 }

@@ -9,6 +9,7 @@
 #include "bpf/native_unwind.h"
 #include "capture/process/python_names.h"
 #include "capture/trace/trace_builder_options.h"
+#include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_notes.h"
 
 /* More CPUs than any Linux is built for; what comes from others counts for the first. */
@@ -28,6 +29,7 @@ struct trace_builder {
     bool begun;       /* the records that begin the writer's first epoch are written */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
+    VEC(struct refusal) refusals; /* at most some hundreds */
     struct trace_builder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
     struct trace_notes notes;

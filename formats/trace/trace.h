@@ -232,6 +232,8 @@ void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns);
 uint64_t trace_writer_epoch(const struct trace_writer *w);
 
 uint64_t trace_writer_bytes(const struct trace_writer *w);        /* written to the file so far */
+/* How many bytes these take in the file, compressed by themselves. */
+uint64_t trace_writer_stored_bytes(struct trace_writer *w, const void *data, size_t len_bytes);
 uint64_t trace_writer_sample_count(const struct trace_writer *w); /* added so far, written or not */
 bool trace_writer_failed(const struct trace_writer *w);
 /* The sticky error. It is returned once and then belongs to the caller; NULL if there was no error, and afterwards. */

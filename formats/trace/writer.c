@@ -392,6 +392,16 @@ uint64_t trace_writer_bytes(const struct trace_writer *w)
     return w->written_bytes;
 }
 
+uint64_t trace_writer_stored_bytes(struct trace_writer *w, const void *data, size_t len_bytes)
+{
+    size_t most = ZSTD_compressBound(len_bytes);
+
+    buf_clear(&w->stored);
+    uint8_t *out = buf_reserve(&w->stored, most);
+    size_t n = out ? ZSTD_compressCCtx(w->zstd, out, most, data, len_bytes, w->options.zstd_level) : len_bytes;
+    return ZSTD_isError(n) || n > len_bytes ? len_bytes : n;
+}
+
 uint64_t trace_writer_sample_count(const struct trace_writer *w)
 {
     return w->sample_count;

@@ -30,6 +30,7 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->events);
     VEC_DEINIT(&s->processes);
     VEC_DEINIT(&s->losses);
+    VEC_DEINIT(&s->process_losses);
     VEC_DEINIT(&s->event_of);
     VEC_DEINIT(&s->thread_samples);
     VEC_DEINIT(&s->label_samples);
@@ -39,6 +40,7 @@ void summary_destroy(struct summary *s)
     intern_deinit(&s->event_keys);
     intern_deinit(&s->process_keys);
     intern_deinit(&s->loss_keys);
+    intern_deinit(&s->process_loss_keys);
     free(s);
 }
 
@@ -98,6 +100,23 @@ static bool load_meta(struct summary *s, const struct epoch *e, const struct tra
     return VEC_PUSH(&f->meta, pair);
 }
 
+static bool load_process_loss(struct summary *s, const struct epoch *e, const struct trace_loss *loss, const char *name)
+{
+    const struct epoch_process *p = &e->processes.data[loss->process];
+    struct process_loss_row row = {.pid = p->def.tgid, .reason = loss->reason, .comm = keep(s, epoch_text(e, p->comm)),
+                                   .name = name};
+    const uint64_t key[] = {row.pid, row.reason, (uintptr_t)row.comm};
+    bool added;
+
+    if (!row.comm)
+        return false;
+    uint32_t at = intern_id(&s->process_loss_keys, key, sizeof key, &added);
+    if (at == INTERN_NONE || (added && !VEC_PUSH(&s->process_losses, row)))
+        return false;
+    s->process_losses.data[at].count += loss->count;
+    return true;
+}
+
 static bool load_loss(struct summary *s, const struct epoch *e, const struct trace_loss *loss)
 {
     const char *name = trace_loss_name(loss->reason);
@@ -114,7 +133,7 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
     if (added && !VEC_PUSH(&s->losses, ((struct loss_row){.reason = loss->reason, .name = name, .event = event})))
         return false;
     s->losses.data[row].count += loss->count;
-    return true;
+    return !loss->process || load_process_loss(s, e, loss, name);
 }
 
 /* Finds or creates the row of an event of the epoch; NULL: out of memory. */

@@ -58,14 +58,22 @@ struct loss_row {
     uint64_t count;
 };
 
+/* What was lost of one process. */
+struct process_loss_row {
+    uint32_t pid, reason;
+    const char *comm, *name; /* name: of the reason */
+    uint64_t count;
+};
+
 #define SUMMARY_NO_ROW UINT32_MAX
 
 struct summary {
-    struct intern texts, event_keys, process_keys, loss_keys, label_keys;
+    struct intern texts, event_keys, process_keys, loss_keys, process_loss_keys, label_keys;
     VEC(struct summary_file) files;
     VEC(struct event_row) events;
     VEC(struct process_row) processes;
     VEC(struct loss_row) losses;
+    VEC(struct process_loss_row) process_losses;
     VEC(struct label_row) labels;
     uint64_t gil_known_count, gil_count;
     uint64_t late_count;

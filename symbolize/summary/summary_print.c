@@ -419,6 +419,42 @@ static struct error *print_losses(const struct summary *s, FILE *out)
     return NULL;
 }
 
+static int compare_process_losses(const void *a, const void *b)
+{
+    const struct process_loss_row *x = a, *y = b;
+
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return x->reason != y->reason ? (x->reason < y->reason ? -1 : 1) : strcmp(x->comm, y->comm);
+}
+
+/* The losses that belong to a process: what the recorder's limits left out of it. */
+static struct error *print_process_losses(const struct summary *s, FILE *out)
+{
+    enum { SHOWN = 16 };
+    size_t count = s->process_losses.count;
+    struct process_loss_row *rows = malloc((count + 1) * sizeof *rows);
+    struct number n;
+
+    if (!rows)
+        return error_no_memory();
+    if (count)
+        memcpy(rows, s->process_losses.data, count * sizeof *rows);
+    qsort(rows, count, sizeof *rows, compare_process_losses);
+    if (count)
+        fprintf(out, "Processes that met a limit\n  %8s  %-16s%12s  %s\n", "pid", "name", "losses", "kind");
+    for (size_t i = 0; i < count && i < SHOWN; i++)
+        fprintf(out, "  %8u  %-16s%12s  %s\n", rows[i].pid, rows[i].comm, grouped(rows[i].count, &n), rows[i].name);
+    if (count > SHOWN)
+        fprintf(out, "  and %s more\n", grouped(count - SHOWN, &n));
+    if (count)
+        fprintf(out, "\n");
+    free(rows);
+    return NULL;
+}
+
 static int compare_modules(const void *a, const void *b)
 {
     const struct modcache_entry *x = *(const struct modcache_entry *const *)a;
@@ -516,6 +552,7 @@ struct error *summary_print(const struct summary *s, const struct resolver *r, F
     TRY(print_labels(s, out));
     print_completeness(s, r, out);
     TRY(print_losses(s, out));
+    TRY(print_process_losses(s, out));
     return print_modules(r, out);
 }
 

@@ -755,6 +755,44 @@ static void test_summary_of_two_rates(void **state)
     teardown(&s);
 }
 
+/* What was lost of one process stands among all losses and, for all epochs together, beside its name. */
+static void test_summary_names_who_met_a_limit(void **state)
+{
+    struct summary *summary;
+    struct scene s;
+    char *text;
+    size_t len;
+
+    (void)state;
+    setup(&s, NULL);
+    OK(summary_create(&summary));
+    OK(summary_begin_file(summary, "a.bin"));
+    for (uint32_t i = 0; i < 3; i++) {
+        begin_epoch(&s, i);
+        process(&s, 1, 4242, "/usr/bin/python3");
+        process(&s, 2, 7, "/usr/bin/python3");
+        struct trace_record rec = {.type = TRACE_loss, .loss = {.reason = LOSS_line_quota, .process = 1, .count = 1000}};
+        OK(summary_record(summary, &s.epoch, &rec));
+        rec.loss = (struct trace_loss){.reason = LOSS_code_quota, .process = 2, .count = 1};
+        OK(summary_record(summary, &s.epoch, &rec));
+        rec.loss = (struct trace_loss){.reason = LOSS_code_quota, .count = 5};
+        OK(summary_record(summary, &s.epoch, &rec));
+        OK(summary_end_epoch(summary, &s.epoch));
+    }
+    FILE *out = open_memstream(&text, &len);
+    OK(summary_print(summary, s.resolver, out));
+    fclose(out);
+    if (!strstr(text, "  code_quota                      18  a code object was left out") ||
+        !strstr(text, "Processes that met a limit\n"
+                      "       pid  name                  losses  kind\n"
+                      "      4242  python3                3,000  line_quota\n"
+                      "         7  python3                    3  code_quota\n\n"))
+        fail_msg("%s", text);
+    free(text);
+    summary_destroy(summary);
+    teardown(&s);
+}
+
 /* What a table of generated code's symbols lacks, the summary says. */
 static void test_perf_map_in_summary(void **state)
 {
@@ -854,6 +892,7 @@ int main(void)
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_reorder_is_bounded),
         cmocka_unit_test(test_summary_of_two_rates),
+        cmocka_unit_test(test_summary_names_who_met_a_limit),
         cmocka_unit_test(test_perf_map_in_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
