@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of trace_builder_create(): where it looks things up, and what it records. All pointers are borrowed. */
+/*
+ * The arguments of trace_builder_create(): where it looks things up, and what it records. All pointers are borrowed. And
+ * what a trace builder says of what it has done.
+ */
 #ifndef CAPTURE_TRACE_TRACE_BUILDER_OPTIONS_H
 #define CAPTURE_TRACE_TRACE_BUILDER_OPTIONS_H
 
@@ -34,6 +37,15 @@ struct trace_builder_options {
 /* What has been written, over all files. */
 struct trace_builder_counts {
     uint64_t samples, python_complete, python_cut, no_python, processes;
+};
+
+/* What the quotas of one process refused in all, of one kind. */
+struct refusal {
+    uint32_t tgid;
+    uint64_t start_boottime_ns, exec_generation;
+    char comm[17];
+    uint32_t reason; /* number in losses.def */
+    uint64_t count;
 };
 
 #endif

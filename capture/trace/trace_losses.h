@@ -7,6 +7,7 @@
 
 #include "bpf/wire.h"
 #include "capture/process/process.h"
+#include "capture/trace/trace_builder_options.h"
 #include "formats/trace/trace.h"
 
 struct trace_builder;
@@ -28,14 +29,6 @@ void trace_builder_refusals(struct trace_builder *b, uint64_t time_ns);
 const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
 /* Adds to `losses` the losses that user space noticed among the samples of one event. */
 void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT]);
-/* What the quotas of one process refused in all, of one kind. */
-struct refusal {
-    uint32_t tgid;
-    uint64_t start_boottime_ns, exec_generation;
-    char comm[17];
-    uint32_t reason; /* number in losses.def */
-    uint64_t count;
-};
 /* The refusals so far, the most frequent first; the array is the builder's. There may have been more of them. */
 const struct refusal *trace_builder_most_refused(struct trace_builder *b, uint32_t *count);
 /* Writes what a process's quotas refused since the last call, as its losses. Call before the process is dropped. */

@@ -9,7 +9,6 @@
 #include "bpf/native_unwind.h"
 #include "capture/process/python_names.h"
 #include "capture/trace/trace_builder_options.h"
-#include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_notes.h"
 
 /* More CPUs than any Linux is built for; what comes from others counts for the first. */
