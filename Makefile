@@ -234,6 +234,10 @@ FUZZED += $(patsubst %.c,%,$(filter-out %/outputs.c %/interrupt.c,$(wildcard cap
 $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson -lseccomp
+# This one runs all of pysym.
+$(OUT)/fuzz_pysym: $(OBJ)/tests/fuzz/fuzz_pysym.o $(SYMBOLIZE_LIB) $(FORMATS_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS_SYMBOLIZE)
 .PHONY: fuzz fuzz-long fuzz-run
 fuzz: ## every fuzz target for FUZZ_SECONDS, 5 unless told
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory FUZZ=1 SANITIZE=0 FUZZ_SECONDS=$(or $(FUZZ_SECONDS),5) fuzz-run

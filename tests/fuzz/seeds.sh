@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -18,6 +18,13 @@ done
     torn=3 unjoined=4 gil=1 losses=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/unended" samples=5 native=0 end=0 >/dev/null
 head -c 8000 testdata/demo/demo.trace >"$seeds/fuzz_trace/demo"
+# The same and real ones through pysym's outputs, which the first byte chooses: eight of twelve, the others are found.
+for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" testdata/traces/3.8-shared.trace testdata/traces/3.12-shared.trace \
+    testdata/traces/3.14-static.trace; do
+    for output in 0 1 2 3 4 5 6 7; do
+        { printf "\\00$output"; cat "$trace"; } >"$seeds/fuzz_pysym/$(basename "$trace")-$output"
+    done
+done
 
 # Libraries with call frame information of every kind and place.
 cat >"$work/a.c" <<'C'

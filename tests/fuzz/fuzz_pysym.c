@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces whose records were changed behind correct checksums (trace_mutator.h), through every output of pysym. The
+ * input's first byte chooses output and options, the rest is the trace. Beside what the sanitizers find, it is a fault
+ * if an output holds a character that controls a terminal or misleads its reader, or is not JSON where it should be.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "formats/base/utf8.h"
+#include "symbolize/convert.h"
+#include "tests/fuzz/trace_mutator.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len_bytes, size_t max_bytes, unsigned seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t len_bytes, const uint8_t *other, size_t other_len_bytes,
+                                 uint8_t *out, size_t max_bytes, unsigned seed);
+
+enum { OUTPUT_MOST_BYTES = 64 << 20 };
+
+static const char *const outputs[][8] = {
+    {"folded"},
+    {"speedscope"},
+    {"perf-script"},
+    {"top"},
+    {"summary"},
+    {"unwind-check"},
+    {"dump"},
+    {"folded", "--threads", "--labels", "--columns", "--full-filenames", "--show-interpreter"},
+    {"perf-script", "--show-interpreter", "--full-filenames"},
+    {"speedscope", "--labels", "--function"},
+    {"top", "--top", "0", "--gil"},
+    {"summary", "--strict"},
+};
+enum { OUTPUTS = sizeof outputs / sizeof *outputs };
+
+/* Collects an output; refuses what is too long, as a full disk would. */
+static ssize_t collect(void *state, const char *data, size_t len_bytes)
+{
+    struct buf *out = state;
+
+    if (out->len_bytes + len_bytes > OUTPUT_MOST_BYTES)
+        return 0;
+    buf_put(out, data, len_bytes);
+    return (ssize_t)len_bytes;
+}
+
+static void check_text(const struct buf *out)
+{
+    for (size_t i = 0, n; i < out->len_bytes; i += n) {
+        uint32_t code;
+        n = utf8_decode(out->data + i, out->len_bytes - i, &code);
+        if (!n || (utf8_is_control(code) && code != '\n' && code != '\t'))
+            __builtin_trap();
+    }
+}
+
+static FILE *open_buf(struct buf *out)
+{
+    return fopencookie(out, "w", (cookie_io_functions_t){.write = collect});
+}
+
+static void run(char **argv, int argc)
+{
+    struct options o;
+    struct convert_outcome outcome = {0};
+    struct buf text = {0}, messages = {0};
+    FILE *out = open_buf(&text), *trouble = open_buf(&messages);
+
+    struct error *err = options_parse(argc, argv, &o);
+    if (err)
+        __builtin_trap();
+    o.emit.name = "fuzz";
+    o.emit.exporter = "pysym fuzz";
+    err = convert_run(&o, out, trouble, &outcome);
+    if (err)
+        buf_put_str(&messages, error_text(err));
+    bool whole = fclose(out) == 0 && !err;
+    fclose(trouble);
+    if (whole) {
+        check_text(&text);
+        if (o.emitter && !strcmp(o.emitter->name, "speedscope")) {
+            json_t *json = json_loadb((const char *)text.data, text.len_bytes, 0, NULL);
+            if (!json)
+                __builtin_trap();
+            json_decref(json);
+        }
+    }
+    check_text(&messages);
+    error_destroy(err);
+    options_deinit(&o);
+    buf_deinit(&text);
+    buf_deinit(&messages);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
+{
+    char path[32], *argv[16] = {"pysym", path, "--no-host", "--format"};
+    int argc = 4, fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+    if (!len_bytes) {
+        close(fd);
+        return 0;
+    }
+    const char *const *words = outputs[data[0] % OUTPUTS];
+    if (write(fd, data + 1, len_bytes - 1) != (ssize_t)len_bytes - 1)
+        __builtin_trap();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    for (int i = 0; i < 8 && words[i]; i++)
+        argv[argc++] = (char *)words[i];
+    run(argv, argc);
+    close(fd);
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len_bytes, size_t max_bytes, unsigned seed)
+{
+    struct mutator m;
+
+    mutator_open(&m, data + 1, len_bytes ? len_bytes - 1 : 0, seed);
+    mutator_change(&m);
+    uint8_t chosen = mutator_below(&m, 4) && len_bytes ? data[0] : (uint8_t)mutator_below(&m, OUTPUTS);
+    size_t written = max_bytes ? mutator_write(&m, data + 1, max_bytes - 1) : 0;
+    mutator_close(&m);
+    if (!written)
+        return len_bytes;
+    data[0] = chosen;
+    return written + 1;
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t len_bytes, const uint8_t *other, size_t other_len_bytes,
+                                 uint8_t *out, size_t max_bytes, unsigned seed)
+{
+    struct mutator m, with;
+
+    if (!len_bytes || !other_len_bytes || !max_bytes)
+        return 0;
+    mutator_open(&m, data + 1, len_bytes - 1, seed);
+    mutator_open(&with, other + 1, other_len_bytes - 1, seed);
+    mutator_cross(&m, &with);
+    size_t written = mutator_write(&m, out + 1, max_bytes - 1);
+    mutator_close(&m);
+    mutator_close(&with);
+    out[0] = data[0];
+    return written ? written + 1 : 0;
+}
