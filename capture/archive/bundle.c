@@ -175,15 +175,15 @@ static struct error *find_binary(const struct bundle_key *key, const struct bund
         /* By the mapping: serves deleted files, too. */
         TRY(take(key, procfs_open_mapping(p->pid, p->start, p->end, p->path, &unknown), p->path, why, out));
         if (*out < 0)
-            TRY(take(key, root_open(p->pid, p->path, true), p->path, why, out));
+            TRY(take(key, root_open(p->pid, p->path), p->path, why, out));
     }
     for (uint32_t i = 0; *out < 0 && i < place_count; i++)
-        TRY(take(key, root_open(0, places[i].path, true), places[i].path, why, out));
+        TRY(take(key, root_open(0, places[i].path), places[i].path, why, out));
     if (*out < 0 && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2) {
         struct hex hex = hex_of(key->id, key->id_len);
         char path[256];
         snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s", hex.text, hex.text + 2);
-        TRY(take(key, root_open(0, path, true), path, why, out));
+        TRY(take(key, root_open(0, path), path, why, out));
     }
     return NULL;
 }
@@ -207,7 +207,7 @@ static struct error *take_debug(const struct debug_search *s, const char *path, 
 
     if (*out >= 0)
         return NULL;
-    int fd = root_open(s->pid, path, true);
+    int fd = root_open(s->pid, path);
     if (fd < 0)
         return NULL;
     struct error *err = elf_identity_read(fd, path, &id);
@@ -286,7 +286,7 @@ static struct error *add_supplement(struct bundle *b, pid_t pid, int debug_fd)
                                                                    : links.supplement);
         if (n < 0)
             return error_no_memory();
-        err = take(&key, root_open(pid, path, true), path, &why, &fd);
+        err = take(&key, root_open(pid, path), path, &why, &fd);
         free(path);
     }
     if (!err && fd >= 0) {

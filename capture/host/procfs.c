@@ -7,15 +7,18 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
+#include "formats/base/open_regular.h"
 #include "formats/elf/identity.h"
 
 struct error *procfs_read_open(int fd, const char *path, char **text, size_t *len_bytes)
@@ -214,7 +217,7 @@ bool procfs_root_is_closed(pid_t pid)
 
 /*
  * /proc prints the paths of a process in a plain chroot as seen from here. Otherwise what is not in the process's root
- * would be another file. Of one that has gone nobody knows where it was: a build ID has to tell.
+ * would be another file. Of one that has gone nobody knows where it was: the file has to prove itself.
  */
 static bool seen_from_here(pid_t pid, const char *path)
 {
@@ -228,48 +231,86 @@ static bool seen_from_here(pid_t pid, const char *path)
            (path[n] == '/' || n == 1);
 }
 
-bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
+static bool has_inode(int fd, const struct procfs_file *file)
 {
-    struct elf_identity id = {0};
     struct stat st;
 
-    if (file->build_id_len) {
-        struct error *err = elf_identity_read(fd, path, &id);
-        bool same = !err && elf_identity_is(&id, ELF_ID_BUILD_ID, file->build_id, file->build_id_len);
-        error_destroy(err);
-        elf_identity_deinit(&id);
-        return same;
-    }
     /* Equal devices are one file system: those that stat() makes up are nobody else's. */
     return file->inode && !fstat(fd, &st) && st.st_ino == file->inode &&
            st.st_dev == makedev(file->device_major, file->device_minor);
 }
 
+bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
+{
+    struct elf_identity id = {0};
+    struct elf_file f;
+
+    if (!file->build_id_len)
+        return has_inode(fd, file);
+    struct error *err = elf_file_open(fd, path, NULL, &f);
+    if (!err)
+        err = elf_identity_of_headers(&f, &id);
+    bool same = !err && elf_identity_is(&id, ELF_ID_BUILD_ID, file->build_id, file->build_id_len);
+    error_destroy(err);
+    elf_identity_deinit(&id);
+    elf_file_close(&f);
+    return same;
+}
+
+/* Whether this thread may read every file, whoever it belongs to. */
+static bool reads_everything(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    return syscall(SYS_capget, &header, data) ||
+           (data[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH));
+}
+
+/* Whether the process has our user id. Then it can read what we can, unless we have capabilities besides. */
+static bool is_ours(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    return !stat(path, &st) && st.st_uid == geteuid();
+}
+
+/*
+ * Opens what lies at a mapping's path, given as an O_PATH descriptor. The process may have put another file there since,
+ * one that it cannot read itself, so it has to be proven that it is the one that was mapped. A build ID is no proof
+ * against somebody who copied it from the file that he wants to have read.
+ */
+static int open_proven(int path_fd, const char *path, const struct procfs_file *file, bool proof)
+{
+    if (path_fd >= 0 && proof && file->inode && reads_everything() && !has_inode(path_fd, file)) {
+        close(path_fd);
+        return -1;
+    }
+    int fd = open_regular_reopen(path_fd);
+    if (fd >= 0 && proof && !procfs_is_file(fd, path, file)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file)
 {
-    struct stat st;
     char name[96];
     int fd = -1;
 
     if (end > start) {
         snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
-        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = open_regular_reopen(open(name, O_PATH | O_CLOEXEC));
     }
-    if (fd < 0 && path[0] == '/')
-        fd = root_open(pid, path, true);
-    if (fd < 0 && path[0] == '/' && seen_from_here(pid, path)) {
-        fd = root_open(0, path, true);
-    } else if (fd < 0 && path[0] == '/' && procfs_root_is_closed(pid)) {
-        fd = root_open(0, path, true);
-        if (fd >= 0 && !procfs_is_file(fd, path, file)) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
-        close(fd);
-        fd = -1;
-    }
+    if (fd >= 0 || path[0] != '/')
+        return fd;
+    bool closed = procfs_root_is_closed(pid), proof = closed || reads_everything() || !is_ours(pid);
+    fd = open_proven(root_find(pid, path), path, file, proof);
+    if (fd < 0 && (closed || seen_from_here(pid, path)))
+        fd = open_proven(root_find(0, path), path, file, proof);
     return fd;
 }
 

@@ -58,10 +58,17 @@ struct procfs_file {
     uint32_t build_id_len; /* 0: not known */
 };
 /*
- * Opens the file behind a mapping. Tries /proc/PID/map_files, which works for deleted files and in other mount
+ * Opens the file behind a mapping for reading. Tries /proc/PID/map_files, which works for deleted files and in other mount
  * namespaces; then the path in the process's root, which links cannot lead out of; then the path as pycap sees it, if
- * the process sees the same files. If pycap may not open the process's root, it cannot tell that, and uses the path
- * only when `file` proves that it is the right file. Returns -1 when the file cannot be opened.
+ * the process sees the same files or closes its root to us. Only regular files on storage are opened
+ * (formats/base/open_regular.h), whoever asks.
+ *
+ * The mapping may be gone, and another file at its path, so a file found by path must be the one that `file` describes:
+ * device and inode must be equal where they are known, else the build ID. Where pycap may not read more than the process
+ * (same user, no CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE) no proof is asked for; where it has another user id but
+ * neither of the capabilities, an equal build ID is enough.
+ *
+ * Returns -1 when the file cannot be opened. May block for ever: see open_regular.h.
  */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file);
 /*

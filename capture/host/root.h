@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens files below the root of a process, through /proc/PID/root. The root may be a container's, whose users can place
- * any links there, so links are followed only inside that root.
+ * anything there, so links are followed only inside that root, and only regular files are opened
+ * (formats/base/open_regular.h). May block for ever, as explained there.
  */
 #ifndef CAPTURE_HOST_ROOT_H
 #define CAPTURE_HOST_ROOT_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
-/*
- * Opens a regular file for reading. Returns -1 and sets errno when that fails. `pid` 0: pycap's own root. Without
- * `follow` the last part of the path must not be a link.
- */
-int root_open(pid_t pid, const char *path, bool follow);
+/* An O_PATH descriptor of the root of process `pid`, 0: of pycap's own. -1: errno says why. */
+int root_folder(pid_t pid);
+/* Opens a regular file for reading. Returns -1 and sets errno when that fails. */
+int root_open(pid_t pid, const char *path);
+/* The same, without opening it: an O_PATH descriptor, for open_regular_reopen(). */
+int root_find(pid_t pid, const char *path);
 
 #endif

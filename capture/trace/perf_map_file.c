@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "capture/binary/modules.h"
+#include "capture/host/own_file.h"
 #include "capture/host/procfs.h"
-#include "capture/host/root.h"
 #include "formats/base/clock.h"
 
 /* File systems take time stamps from the last timer tick, so a stamp may be this much too early. */
@@ -40,35 +40,20 @@ static bool root_of(pid_t pid, uint64_t *device, uint64_t *inode)
     return true;
 }
 
-/* Reads the effective user id. The owner of /proc/PID is not enough: it is root when the process dropped privileges. */
-static bool uid_of(pid_t pid, uint32_t *uid)
-{
-    char path[64], *text;
-    bool found = false;
-
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
-    struct error *err = procfs_read(path, &text, NULL);
-    if (err) {
-        error_destroy(err);
-        return false;
-    }
-    const char *line = strstr(text, "\nUid:");
-    found = line && sscanf(line, "\nUid: %*u %u", uid) == 1;
-    free(text);
-    return found;
-}
-
 static bool know_by(struct perf_map_file *m, pid_t pid)
 {
     m->mount_namespace = procfs_namespace(pid, "mnt");
-    m->known = m->mount_namespace && root_of(pid, &m->root_device, &m->root_inode) && uid_of(pid, &m->uid);
+    m->known = m->mount_namespace && root_of(pid, &m->root_device, &m->root_inode) && own_file_user(pid, &m->user);
     return m->known;
 }
 
 void perf_map_file_remember_root(struct perf_map_file *m, const struct process *p)
 {
+    if (m->known && m->exec_generation == p->exec_generation)
+        return;
+    m->exec_generation = p->exec_generation;
     /* A process that ended before this most likely had the root and user of its parent. */
-    if (!m->known && !know_by(m, (pid_t)p->tgid) && p->parent_tgid)
+    if (!know_by(m, (pid_t)p->tgid) && p->parent_tgid)
         know_by(m, (pid_t)p->parent_tgid);
 }
 
@@ -77,20 +62,32 @@ static uint32_t own_pid(const struct process *p)
     return p->ns_tgid ? p->ns_tgid : p->tgid;
 }
 
-/* Rejects a file that an earlier process with this pid left behind, and a file that another user wrote. */
+/* Rejects a file that an earlier process with this pid left behind, and a file that is another user's. */
 static bool is_its_own(const struct perf_map_file *m, const struct process *p, const struct stat *st)
 {
-    if (st->st_uid && st->st_uid != m->uid)
-        return false;
-    return timespec_ns(st->st_mtim) + STAMP_NS >= clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + p->start_boottime_ns;
+    return own_file_is_of(st, m->user) &&
+           timespec_ns(st->st_mtim) + STAMP_NS >= clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + p->start_boottime_ns;
 }
 
-static int open_own(const struct process *p)
+static void name_of(const struct process *p, char name[32])
 {
-    char path[64];
+    snprintf(name, 32, "perf-%u.map", own_pid(p));
+}
 
-    snprintf(path, sizeof path, "/tmp/perf-%u.map", own_pid(p));
-    return root_open((pid_t)p->tgid, path, false);
+/* A process that changed its user has no file from then on. */
+static int open_own(struct perf_map_file *m, const struct process *p)
+{
+    uint32_t user;
+    char name[32];
+
+    if (!m->known || !own_file_user((pid_t)p->tgid, &user))
+        return -1;
+    if (user != m->user)
+        m->user = OWN_FILE_NO_USER;
+    if (m->user == OWN_FILE_NO_USER)
+        return -1;
+    name_of(p, name);
+    return own_file_open((pid_t)p->tgid, name, m->user);
 }
 
 void perf_map_file_init(struct perf_map_file *m)
@@ -127,7 +124,7 @@ void perf_map_file_hold(struct perf_map_file *m, const struct process *p)
     uint64_t time_ns = now_ns();
     if (time_ns < m->try_ns)
         return;
-    int fd = open_own(p);
+    int fd = open_own(m, p);
     if (fd >= 0 && !fstat(fd, &st) && is_its_own(m, p, &st)) {
         keep(m, fd);
         return;
@@ -173,18 +170,18 @@ static int open_elsewhere(const struct perf_map_file *m, const struct process *p
 {
     uint64_t device, inode;
     uint32_t cursor = 0;
-    char path[64];
+    char name[32];
     int fd = -1;
 
-    snprintf(path, sizeof path, "/tmp/perf-%u.map", own_pid(p));
+    name_of(p, name);
     if (root_of(getpid(), &device, &inode) && procfs_namespace(getpid(), "mnt") == m->mount_namespace &&
         device == m->root_device && inode == m->root_inode)
-        return root_open(0, path, false);
+        return own_file_open(0, name, m->user);
     for (const struct process *other; fd < 0 && (other = processes_next(all, &cursor));) {
         pid_t pid = (pid_t)other->tgid;
         if (other != p && !other->ended_ns && procfs_namespace(pid, "mnt") == m->mount_namespace &&
             root_of(pid, &device, &inode) && device == m->root_device && inode == m->root_inode)
-            fd = root_open(pid, path, false);
+            fd = own_file_open(pid, name, m->user);
     }
     return fd;
 }
@@ -248,7 +245,7 @@ struct error *perf_map_file_write(struct perf_map_file *m, const struct process 
     *cut = false;
     if (!m->known)
         return NULL;
-    int fd = p->ended_ns ? -1 : open_own(p);
+    int fd = p->ended_ns ? -1 : open_own(m, p);
     if (fd < 0)
         fd = m->fd;
     if (fd < 0)

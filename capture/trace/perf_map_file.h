@@ -27,7 +27,8 @@ struct perf_map_file {
     uint32_t module;     /* id in the trace */
     bool known;          /* the members below are set */
     uint64_t mount_namespace, root_device, root_inode; /* of the process's root: another process may share it */
-    uint32_t uid;        /* effective user id of the process: a file of another user is not trusted */
+    uint64_t exec_generation; /* of the program that the user below was read of */
+    uint32_t user;       /* of the process, who must own the file (capture/host/own_file.h); OWN_FILE_NO_USER: nobody may */
     uint64_t written_size, written_mtime_ns; /* of the file when it was last written into the trace */
     int fd;              /* the file, held open; -1: not held */
     uint64_t try_ns;     /* when to look for the file again, CLOCK_MONOTONIC */
@@ -36,7 +37,10 @@ struct perf_map_file {
 
 void perf_map_file_init(struct perf_map_file *m);
 void perf_map_file_deinit(struct perf_map_file *m);
-/* Remembers the process's root and user, to find the file after the process has ended. Call early, while it lives. */
+/*
+ * Remembers the process's root and user, to find the file after the process has ended. Call early, while it lives, and
+ * again at times: what was remembered of the program before exec() does not count.
+ */
 void perf_map_file_remember_root(struct perf_map_file *m, const struct process *p);
 /* Returns the id of the module that stands for the process's anonymous memory, and defines it once per epoch. */
 uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, struct trace_writer *w, uint64_t epoch);

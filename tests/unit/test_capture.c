@@ -165,13 +165,24 @@ static char read_one(pid_t pid, const char *path, const struct procfs_file *file
     return c;
 }
 
+/* What the kernel says of a file that is mapped. */
+static struct procfs_file mapped(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (stat(path, &st))
+        return (struct procfs_file){0};
+    return (struct procfs_file){major(st.st_dev), minor(st.st_dev), st.st_ino, NULL, 0};
+}
+
 /* The links in a process's root are the process's to make: they must not lead to files of the host. */
 static void test_other_root(void **state)
 {
     char folder[] = "/tmp/pycap-unit-XXXXXX", jail[PATH_MAX], path[PATH_MAX + 64];
     int ready[2];
     char entered = 0;
-    static const struct procfs_file unknown;
 
     (void)state;
     assert_non_null(mkdtemp(folder));
@@ -196,14 +207,16 @@ static void test_other_root(void **state)
         _exit(0);
     }
     assert_int_equal(read(ready[0], &entered, 1), 1);
-    char got[5] = {0};
+    char got[6] = {0};
+    const struct procfs_file own = mapped(jail, "own"), inside = mapped(jail, "host"), outside = mapped(folder, "host");
     if (entered) {
-        got[0] = read_one(pid, "/own", &unknown);
-        got[1] = read_one(pid, "/present", &unknown);
-        got[2] = read_one(pid, "/absent", &unknown);
-        got[3] = read_one(pid, path, &unknown);
+        got[0] = read_one(pid, "/own", &own);
+        got[1] = read_one(pid, "/present", &inside);
+        got[2] = read_one(pid, "/absent", &outside);
+        got[3] = read_one(pid, path, &outside);
+        got[5] = read_one(pid, "/own", &inside);
         snprintf(path, sizeof path, "%s/own", jail);
-        got[4] = read_one(pid, path, &unknown);
+        got[4] = read_one(pid, path, &own);
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -221,6 +234,8 @@ static void test_other_root(void **state)
     assert_int_equal(got[2], 0);
     assert_int_equal(got[3], 0);
     assert_int_equal(got[4], 'o'); /* as /proc prints it */
+    if (geteuid() == 0)
+        assert_int_equal(got[5], 0); /* not the file that was mapped */
 }
 
 /* As another user: the root of the process is closed, and what lies at the path must prove that it is the file. */

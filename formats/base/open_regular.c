@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two descriptors are open at a time: the folder and where the walk stands. After ".." the walk begins again with the
+ * parts that it had passed, since asking the kernel for a parent could lead out of a folder that was moved meanwhile.
+ */
+#include "formats/base/open_regular.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum { LINKS_MAX = 40 /* as the kernel has it */ };
+
+struct walk {
+    int folder, at;         /* `at` is -1, or a descriptor of our own */
+    enum open_links links;
+    unsigned link_count;
+    char passed[PATH_MAX];  /* the parts that lead to `at`, with a slash before each */
+    size_t passed_len;
+    char rest[2 * PATH_MAX]; /* the parts that are still to be walked */
+};
+
+/* File systems whose files are not stored anywhere. Reading some of them changes something. */
+static bool is_storage(int fd)
+{
+    static const uint32_t others[] = {
+        AUTOFS_SUPER_MAGIC, PROC_SUPER_MAGIC,  SYSFS_MAGIC,         DEBUGFS_MAGIC,       TRACEFS_MAGIC,
+        SECURITYFS_MAGIC,   SELINUX_MAGIC,     SMACK_MAGIC,         CGROUP_SUPER_MAGIC,  CGROUP2_SUPER_MAGIC,
+        BPF_FS_MAGIC,       PSTOREFS_MAGIC,    EFIVARFS_MAGIC,      DEVPTS_SUPER_MAGIC,  NSFS_MAGIC,
+        BINFMTFS_MAGIC,     PIPEFS_MAGIC,      SOCKFS_MAGIC,        BDEVFS_MAGIC,        RDTGROUP_SUPER_MAGIC,
+        0x62656570 /* configfs */, 0x19800202 /* mqueue */, 0x65735543 /* fusectl */,
+    };
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs))
+        return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if ((uint32_t)fs.f_type == others[i])
+            return false;
+    }
+    return true;
+}
+
+static int refuse(int fd, int why)
+{
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return -1;
+}
+
+static void leave(struct walk *w)
+{
+    if (w->at >= 0)
+        close(w->at);
+    w->at = -1;
+}
+
+/* One part, which is neither a link nor in a file system that is refused, or is a link: *is_link. */
+static int open_part(const struct walk *w, const char *part, bool *is_link)
+{
+    struct stat st;
+    int fd = openat(w->at >= 0 ? w->at : w->folder, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st))
+        return refuse(fd, errno);
+    *is_link = S_ISLNK(st.st_mode);
+    return is_storage(fd) ? fd : refuse(fd, EACCES);
+}
+
+/* Goes on to the part that `fd` is. */
+static bool pass(struct walk *w, const char *part, int fd)
+{
+    int len = snprintf(w->passed + w->passed_len, sizeof w->passed - w->passed_len, "/%s", part);
+
+    if (len < 0 || (size_t)len >= sizeof w->passed - w->passed_len) {
+        refuse(fd, ENAMETOOLONG);
+        return false;
+    }
+    w->passed_len += (size_t)len;
+    leave(w);
+    w->at = fd;
+    return true;
+}
+
+/* Puts the link's target in front of the rest. */
+static bool follow(struct walk *w, int fd)
+{
+    char target[PATH_MAX], rest[sizeof w->rest];
+    ssize_t len = readlinkat(fd, "", target, sizeof target - 1);
+
+    close(fd);
+    if (len <= 0 || w->links == OPEN_NO_LINKS || ++w->link_count > LINKS_MAX) {
+        errno = ELOOP;
+        return false;
+    }
+    target[len] = 0;
+    memcpy(rest, w->rest, sizeof rest);
+    if (snprintf(w->rest, sizeof w->rest, "%s/%s", target, rest) >= (int)sizeof w->rest) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    if (target[0] == '/') {
+        w->passed_len = 0;
+        leave(w);
+    }
+    return true;
+}
+
+/* Goes to the parent: walks the parts before the last one again, none of which was a link. */
+static bool go_up(struct walk *w)
+{
+    char again[sizeof w->passed];
+
+    while (w->passed_len && w->passed[w->passed_len - 1] != '/')
+        w->passed_len--;
+    if (w->passed_len)
+        w->passed_len--;
+    memcpy(again, w->passed, w->passed_len);
+    again[w->passed_len] = 0;
+    leave(w);
+    w->passed_len = 0;
+    for (char *save, *part = strtok_r(again, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
+        bool is_link;
+        int fd = open_part(w, part, &is_link);
+        if (fd >= 0 && is_link)
+            fd = refuse(fd, ELOOP);
+        if (fd < 0 || !pass(w, part, fd))
+            return false;
+    }
+    return true;
+}
+
+/* Walks all parts of the rest. */
+static bool walk(struct walk *w)
+{
+    while (w->rest[0]) {
+        char part[NAME_MAX + 1];
+        size_t slashes = strspn(w->rest, "/"), len = strcspn(w->rest + slashes, "/");
+        bool is_link;
+        if (len > NAME_MAX) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        memcpy(part, w->rest + slashes, len);
+        part[len] = 0;
+        memmove(w->rest, w->rest + slashes + len, strlen(w->rest + slashes + len) + 1);
+        if (!len || !strcmp(part, "."))
+            continue;
+        if (!strcmp(part, "..")) {
+            if (!go_up(w))
+                return false;
+            continue;
+        }
+        int fd = open_part(w, part, &is_link);
+        if (fd < 0 || !(is_link ? follow(w, fd) : pass(w, part, fd)))
+            return false;
+    }
+    return true;
+}
+
+int open_path(int folder, const char *path, enum open_links links)
+{
+    struct walk w = {.folder = folder, .at = -1, .links = links};
+
+    if (strlen(path) >= PATH_MAX)
+        return refuse(-1, ENAMETOOLONG);
+    strcpy(w.rest, path);
+    if (!walk(&w))
+        return refuse(w.at, errno);
+    return w.at >= 0 ? w.at : fcntl(folder, F_DUPFD_CLOEXEC, 0);
+}
+
+int open_regular_path(int folder, const char *path, enum open_links links)
+{
+    struct stat st;
+    int fd = open_path(folder, path, links);
+
+    return fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)) ? fd : refuse(fd, EACCES);
+}
+
+int open_regular_reopen(int path_fd)
+{
+    struct stat st;
+    char name[32];
+
+    if (path_fd < 0)
+        return -1;
+    if (fstat(path_fd, &st) || !S_ISREG(st.st_mode) || !is_storage(path_fd))
+        return refuse(path_fd, EACCES);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", path_fd);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), why = errno;
+    close(path_fd);
+    errno = why;
+    return fd;
+}
+
+int open_regular(int folder, const char *path, enum open_links links)
+{
+    return open_regular_reopen(open_regular_path(folder, path, links));
+}

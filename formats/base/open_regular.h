@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens files whose paths come from strangers: from a process that is recorded, or from a trace. Opening alone can do
+ * harm (a watchdog is armed, a tape is rewound, the writer of a FIFO goes on), and links lead anywhere. So a path is
+ * walked step by step with O_PATH, which opens nothing, and what it ends at is looked at before it is opened for reading,
+ * through the descriptor that was looked at.
+ *
+ * Refused are: what is no regular file, everything in file systems that are no storage (procfs, sysfs, debugfs and the
+ * like), and folders where an automounter waits. Links are followed only inside the folder that the walk begins at.
+ *
+ * All of this may block for ever where a file system does: a network that is gone, a file system in user space.
+ */
+#ifndef FORMATS_BASE_OPEN_REGULAR_H
+#define FORMATS_BASE_OPEN_REGULAR_H
+
+#include <stdbool.h>
+
+enum open_links {
+    OPEN_FOLLOW,   /* links are followed, also the last one; an absolute one begins again at the folder */
+    OPEN_NO_LINKS, /* no part of the path may be a link */
+};
+
+/*
+ * Walks from `folder` (a descriptor, O_PATH will do) to `path`, absolute or not: both begin at the folder, and ".." does
+ * not leave it. Returns an O_PATH descriptor of what lies there, which is no link, or -1 with errno: EACCES when it is
+ * refused.
+ */
+int open_path(int folder, const char *path, enum open_links links);
+/* The same, and refuses what is no regular file. */
+int open_regular_path(int folder, const char *path, enum open_links links);
+/*
+ * Opens for reading what an O_PATH descriptor is, if it is not refused (above), and closes `path_fd`. -1: errno says
+ * why. -1 is passed on.
+ */
+int open_regular_reopen(int path_fd);
+/* Both. */
+int open_regular(int folder, const char *path, enum open_links links);
+
+#endif
