@@ -238,8 +238,7 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
         quota_refuse(p->quotas, process->slot, QUOTA_mappings, 1);
         process->unsure = true;
     }
-    /* Files of processes that are not sampled are not inspected. */
-    if (added && process->selected)
+    if (added)
         TRY(look_at(p, process, added));
     if (process->configured) {
         TRY(process_sampling_changed(&p->sampling, process));

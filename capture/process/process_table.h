@@ -112,7 +112,7 @@ struct error *processes_map(struct processes *p, struct process *process, const 
 bool processes_has_mapping(const struct process *process, const struct code_mapping *mapping);
 /* Makes use of modules that are not pending any more. Call when modules_fd() is readable. */
 struct error *processes_take_modules(struct processes *p);
-/* Inspects the mapped files of a process that has just become selected; until then nobody looked at them. */
+/* Looks again at what a process has mapped: modules that it waited for may be known now. */
 struct error *processes_look(struct processes *p, struct process *process);
 /* Whether samples of the process are recorded: it is selected, and it is Python or include_non_python is set. */
 bool processes_wants(const struct processes *p, const struct process *process);

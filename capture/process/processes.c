@@ -17,19 +17,9 @@
 /* When a process has more threads than this, they are forgotten. */
 #define THREADS_MAX 4096
 
-static struct error *on_fork(struct processes *p, const struct sideband_event *e)
+/* What a child has from its parent. */
+static void inherit(struct process *child, const struct process *parent, uint64_t time_ns)
 {
-    if (e->tgid == e->parent_tgid)
-        return NULL; /* a thread: it is added when it is sampled */
-    struct process *parent = processes_find(p, e->parent_tgid), *child;
-    TRY(processes_begin(p, e->tgid, e->time_ns, &child));
-    child->parent_tgid = e->parent_tgid;
-    bool in_scope = p->options.whole_host || (parent && parent->in_scope && p->options.follow);
-    /* A child has the name and cgroup of its parent, so the filter's answer is the same. */
-    process_select(child, in_scope, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
-    processes_set_owner(p, child, parent ? parent->uid : PROCFS_UID_UNKNOWN);
-    if (!parent)
-        return NULL;
     memcpy(child->comm, parent->comm, sizeof child->comm);
     if (parent->exe)
         child->exe = strdup(parent->exe);
@@ -39,14 +29,36 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
-    code_mappings_share(&child->mappings, &parent->mappings, e->time_ns);
+    code_mappings_share(&child->mappings, &parent->mappings, time_ns);
+}
+
+static struct error *on_fork(struct processes *p, const struct sideband_event *e)
+{
+    if (e->tgid == e->parent_tgid)
+        return NULL; /* a thread: it is added when it is sampled */
+    struct process *parent = processes_find(p, e->parent_tgid), *child;
+    bool in_scope = p->options.whole_host || (parent && parent->in_scope && p->options.follow);
+    if (!in_scope) {
+        if ((child = processes_find(p, e->tgid)))
+            processes_drop(p, child, e->time_ns);
+        if (parent) /* BPF copied its configuration to the child, which is not to be sampled */
+            process_sampling_disinherit(&p->sampling, e->tgid);
+        return NULL;
+    }
+    TRY(processes_begin(p, e->tgid, e->time_ns, &child));
+    child->parent_tgid = e->parent_tgid;
+    /* A child has the name and cgroup of its parent, so the filter's answer is the same. */
+    process_select(child, true, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
+    processes_set_owner(p, child, parent ? parent->uid : PROCFS_UID_UNKNOWN);
+    if (!parent)
+        return NULL;
+    inherit(child, parent, e->time_ns);
     if (child->selected && p->waiting.count) /* for a module, perhaps, that the parent waits for */
         TRY(processes_look(p, child));
     if (!process_has_python(child) && !parent->configured)
         return NULL;
     if (child->selected)
         return processes_configure(p, child);
-    /* BPF copied the parent's configuration to the child, which is not to be sampled. */
     process_sampling_disinherit(&p->sampling, child->tgid);
     return NULL;
 }
@@ -54,7 +66,9 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
 static struct error *on_exec(struct processes *p, const struct sideband_event *e)
 {
     struct process *old = processes_find(p, e->tgid), *process;
-    bool in_scope = old ? old->in_scope : p->options.whole_host;
+    if (!old && !p->options.whole_host)
+        return NULL;
+    bool in_scope = old ? old->in_scope : true;
     uint32_t parent = old ? old->parent_tgid : 0, uid = old ? old->uid : PROCFS_UID_UNKNOWN;
 
     TRY(processes_begin(p, e->tgid, e->time_ns, &process));
@@ -72,11 +86,14 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
 
     if (!(e->protection & PROT_EXEC))
         return NULL;
-    if (!process) {
-        TRY(processes_read(p, e->tgid, p->options.whole_host, e->time_ns, &process));
-        if (!process || !process->forbidden)
+    if (!process && p->options.whole_host) {
+        TRY(processes_read(p, e->tgid, true, e->time_ns, &process));
+        if (process && !process->forbidden)
             return NULL;
     }
+    /* Nothing is kept about those that are not sampled. One that the filter lets pass later is read then. */
+    if (!process || !process->selected)
+        return NULL;
     struct code_mapping mapping = {
         .time_ns = e->time_ns,
         .address = e->address,
@@ -105,7 +122,7 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
  * Applies the filter again, since the process's name or cgroup may have changed. A process that passes now is treated
  * like a new one; for one that does not pass any more the sampler's configuration is removed.
  */
-static struct error *select_again(struct processes *p, struct process *process)
+static struct error *select_again(struct processes *p, struct process *process, uint64_t time_ns)
 {
     bool passes = filter_passes(p->options.filter, process->tgid, process->comm);
 
@@ -115,9 +132,10 @@ static struct error *select_again(struct processes *p, struct process *process)
     process->since_ns = UINT64_MAX; /* ticks up to now are not lost: the filter excluded them */
     if (!passes) {
         process_sampling_stop(&p->sampling, process);
+        code_mappings_deinit(&process->mappings);
         return NULL;
     }
-    TRY(processes_look(p, process));
+    TRY(processes_read_mappings(p, process, time_ns));
     return p->options.include_non_python || process_has_python(process) ? processes_configure(p, process) : NULL;
 }
 
@@ -134,7 +152,7 @@ static struct error *on_comm(struct processes *p, const struct sideband_event *e
         snprintf(t->name, sizeof t->name, "%.16s", e->text);
     if (p->events.renamed)
         p->events.renamed(p->events.ctx, process, t, e->time_ns);
-    return e->tid == e->tgid ? select_again(p, process) : NULL;
+    return e->tid == e->tgid ? select_again(p, process, e->time_ns) : NULL;
 }
 
 /* Whether no thread is left, except for a first thread that has exited. */
@@ -200,7 +218,7 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
         /* The side-band lost an exec, or a new process with this pid. */
         bool in_scope = process->in_scope;
         TRY(processes_read(p, s->tgid, in_scope, s->time_ns, &process));
-    } else if (!process) {
+    } else if (!process && (p->options.whole_host || p->missed || p->rescan.running)) {
         TRY(processes_read(p, s->tgid, p->options.whole_host, s->time_ns, &process));
     }
     if (process && process->selected && (p->lost_ns || process->unsure))
@@ -220,7 +238,7 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
     if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
         p->filtered_ns = time_ns;
         for (size_t i = 0; i < p->live.count; i++)
-            TRY(select_again(p, p->live.data[i]));
+            TRY(select_again(p, p->live.data[i], time_ns));
     }
     for (uint32_t i = 0; i < p->live.count;) {
         struct process *process = p->live.data[i];

@@ -54,60 +54,106 @@ struct error *processes_add_mappings(struct processes *p, struct process *proces
 }
 
 /* Sets what /proc says of a process that is new in the table. */
-static void describe(struct processes *p, struct process *process, const struct procfs_status *status, bool in_scope)
+static void describe(struct processes *p, struct process *process, const struct procfs_status *status, bool in_scope,
+                     bool passes)
 {
     process_sampling_disinherit(&p->sampling, process->tgid);
     process->since_ns = 0;
-    if (!in_scope && p->rescan.running) {
-        const struct process *parent = processes_find(p, status->parent_tgid);
-        in_scope = parent && parent->in_scope && p->options.follow;
-    }
     process->parent_tgid = status->parent_tgid;
     process->ns_tgid = status->ns_tgid;
     memcpy(process->comm, status->comm, sizeof process->comm);
-    process_select(process, in_scope, in_scope && filter_passes(p->options.filter, process->tgid, process->comm));
+    process_select(process, in_scope, passes);
     processes_set_owner(p, process, status->uid);
+}
+
+/* Opens what a process has mapped; false where that is forbidden: the side-band reports what it maps from now on. */
+static struct error *open_maps(uint32_t tgid, struct procfs_maps *maps, bool *allowed)
+{
+    struct error *err = procfs_maps_open((pid_t)tgid, maps);
+
+    *allowed = !err || err->code != ERROR_PERMISSION;
+    if (*allowed)
+        return err;
+    error_destroy(err);
+    return NULL;
+}
+
+/* A child of a process that the user asked for, whose fork may be among the events that were lost. */
+static bool is_lost_child(struct processes *p, const struct procfs_status *status)
+{
+    const struct process *parent = processes_find(p, status->parent_tgid);
+
+    return (p->missed || p->rescan.running) && parent && parent->in_scope && p->options.follow;
+}
+
+/* Puts a process into the table. `maps`: NULL where its mappings are not wanted. */
+static struct error *put(struct processes *p, uint32_t tgid, const struct procfs_status *status, bool in_scope,
+                         struct procfs_maps *maps, uint64_t time_ns, struct process **out)
+{
+    const struct process *old = processes_find(p, tgid);
+    bool counted = old && old->forbidden;
+    struct process *process;
+
+    TRY(processes_begin(p, tgid, time_ns, &process));
+    describe(p, process, status, in_scope, maps);
+    process->forbidden = maps && maps->fd < 0;
+    p->counts.forbidden += process->forbidden && !counted;
+    if (maps && !process->forbidden)
+        TRY(processes_add_mappings(p, process, maps, time_ns, NULL));
+    if (p->options.include_non_python)
+        TRY(processes_configure(p, process));
+    *out = process;
+    return NULL;
 }
 
 struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out)
 {
     struct procfs_status status;
     struct procfs_maps maps = {.fd = -1};
-    struct process *process;
+    bool passes = false, allowed;
 
     *out = NULL;
-    bool forbidden = false;
     struct error *err = procfs_status((pid_t)tgid, &status);
     if (!err) {
-        err = procfs_maps_open((pid_t)tgid, &maps);
-        forbidden = err && err->code == ERROR_PERMISSION;
+        in_scope = in_scope || is_lost_child(p, &status);
+        passes = in_scope && filter_passes(p->options.filter, tgid, status.comm);
+        if (!in_scope && !p->options.whole_host) {
+            struct process *old = processes_find(p, tgid);
+            if (old)
+                processes_drop(p, old, time_ns);
+            return NULL;
+        }
     }
-    if (forbidden) { /* it exists, and the side-band reports what it maps from now on */
+    if (!err && passes)
+        err = open_maps(tgid, &maps, &allowed);
+    if (!err) {
+        err = put(p, tgid, &status, in_scope, passes ? &maps : NULL, time_ns, out);
+        procfs_maps_close(&maps);
+        return err;
+    }
+    if (err->code == ERROR_NO_MEMORY)
+        return err;
+    if (err->code == ERROR_NOT_FOUND)
+        p->counts.gone++;
+    error_destroy(err);
+    return NULL;
+}
+
+struct error *processes_read_mappings(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    struct procfs_maps maps = {.fd = -1};
+    bool allowed;
+
+    struct error *err = open_maps(process->tgid, &maps, &allowed);
+    p->counts.forbidden += !allowed && !process->forbidden;
+    process->forbidden |= !allowed;
+    if (!err && allowed)
+        err = processes_add_mappings(p, process, &maps, time_ns, NULL);
+    procfs_maps_close(&maps);
+    if (err && err->code != ERROR_NO_MEMORY) { /* it is ending */
         error_destroy(err);
         err = NULL;
     }
-    if (err) {
-        if (err->code == ERROR_NO_MEMORY)
-            return err;
-        if (err->code == ERROR_NOT_FOUND)
-            p->counts.gone++;
-        error_destroy(err);
-        return NULL;
-    }
-    const struct process *old = processes_find(p, tgid);
-    bool counted = old && old->forbidden;
-    err = processes_begin(p, tgid, time_ns, &process);
-    if (!err) {
-        describe(p, process, &status, in_scope);
-        process->forbidden = forbidden;
-        p->counts.forbidden += forbidden && process->selected && !counted;
-        err = processes_add_mappings(p, process, &maps, time_ns, NULL);
-    }
-    procfs_maps_close(&maps);
-    if (!err && p->options.include_non_python)
-        err = processes_configure(p, process);
-    if (!err)
-        *out = process;
     return err;
 }
 
@@ -117,12 +163,14 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
 
     for (uint32_t i = 0; i < pid_count; i++)
         TRY(processes_read(p, pids[i], true, 0, &process));
+    if (!p->options.whole_host)
+        return NULL;
     struct procfs_pids all;
     TRY(procfs_pids(&all));
     struct error *err = NULL;
     for (size_t i = 0; !err && i < all.list.count; i++) {
         if (!processes_find(p, (uint32_t)all.list.data[i]))
-            err = processes_read(p, (uint32_t)all.list.data[i], p->options.whole_host, 0, &process);
+            err = processes_read(p, (uint32_t)all.list.data[i], true, 0, &process);
     }
     VEC_DEINIT(&all.list);
     return err;

@@ -6,13 +6,19 @@
 #include "capture/host/procfs_maps.h"
 #include "capture/process/process_table.h"
 
-/* Reads all processes of the host. Selects those in `pids`; the others only when the whole host is recorded. */
+/*
+ * Reads the processes in `pids`, and selects them; when the whole host is recorded, all others as well. Else nothing is
+ * read of the others: their number and what they have mapped must cost nothing.
+ */
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count);
 /*
- * Reads one process, and replaces the one that the table had under this pid. `in_scope`: the user asked for it. A
- * process that has ended is no error: `*out` is NULL then.
+ * Reads one process, and replaces the one that the table had under this pid. `in_scope`: the user asked for it.
+ * Mappings are read only if the filter passes it, too. A process that has ended is no error: `*out` is NULL then; so it
+ * is for one that the user did not ask for.
  */
 struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out);
+/* Reads and adds the mappings of a process that the filter has just let pass. */
+struct error *processes_read_mappings(struct processes *p, struct process *process, uint64_t time_ns);
 /*
  * Adds the mappings that are read from `maps`, as far as the process's quota lets them be read; then maps->cut is set.
  * `seen` (may be NULL) gets their addresses.

@@ -44,9 +44,9 @@ static struct error *reread(struct processes *p, struct process *process, uint64
         bool in_scope = process->in_scope && (same || p->options.whole_host);
         return processes_read(p, process->tgid, in_scope, time_ns, &process);
     }
-    if (!err) /* if they may not be read any more, keep those that are known */
+    if (!err && process->selected) /* if they may not be read any more, keep those that are known */
         err = procfs_maps_open((pid_t)process->tgid, &maps);
-    if (!err)
+    if (!err && process->selected)
         err = read_mappings(p, process, &maps, time_ns);
     procfs_maps_close(&maps);
     if (err && err->code != ERROR_NO_MEMORY) { /* it is ending */
@@ -144,9 +144,13 @@ static struct error *end(struct processes *p, uint64_t time_ns)
 static struct error *one(struct processes *p, uint32_t tgid, uint64_t time_ns)
 {
     struct process *process = processes_find(p, tgid);
+    bool known = process;
     struct error *err = process ? reread(p, process, time_ns)
                                 : processes_read(p, tgid, p->options.whole_host, time_ns, &process);
 
+    /* It is a child of one that was asked for, and may have children, which were looked at before it. */
+    if (!p->options.whole_host && !known && process)
+        p->missed = true;
     process = processes_find(p, tgid);
     if (process)
         process->pass = p->rescan.pass;

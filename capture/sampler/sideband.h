@@ -3,6 +3,11 @@
  * The perf side-band: a dummy event on each CPU, through which the kernel reports
  * mappings (with build IDs, since Linux 5.12; always with device and inode), names, forks, execs and exits. The times
  * are CLOCK_MONOTONIC, like those of the samples.
+ *
+ * It is per CPU also when only some processes are recorded. An event of a process has to be
+ * opened for each of its threads on each CPU, is inherited at every fork and costs at every
+ * switch to and from it; one of a CPU costs only where something is reported. Events of other
+ * processes are dropped when they are applied (capture/process/processes.c).
  */
 #ifndef CAPTURE_SAMPLER_SIDEBAND_H
 #define CAPTURE_SAMPLER_SIDEBAND_H

@@ -558,7 +558,7 @@ static void map(struct processes *p, uint32_t tgid, uint64_t address, uint64_t l
 
 static void test_processes(void **state)
 {
-    struct processes_options options = {.follow = true};
+    struct processes_options options = {.whole_host = true, .follow = true};
     struct told told = {0};
     struct processes_events events = {.mapped = on_mapped, .ended = on_ended, .renamed = on_renamed,
                                       .threads_forgotten = on_threads_forgotten, .ctx = &told};
@@ -695,7 +695,7 @@ static void test_messages(void **state)
 /* Those that are there have different slots; the slot of one that was dropped goes to the next. */
 static void test_slots(void **state)
 {
-    struct processes_options options = {0};
+    struct processes_options options = {.whole_host = true};
     struct sideband_event e = {.kind = SIDEBAND_FORK, .parent_tgid = 1, .time_ns = 1};
     struct modules *modules;
     struct processes *p;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept, and read, of processes that are not to be sampled: strangers, and those that a filter leaves out. */
+#include "tests/unit/test.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capture/process/processes.h"
+#include "formats/base/clock.h"
+
+static void map_code(struct processes *p, uint32_t tgid)
+{
+    struct sideband_event e = {.kind = SIDEBAND_MMAP, .tgid = tgid, .tid = tgid, .address = 0x10000, .length = 0x10000,
+                               .protection = PROT_READ | PROT_EXEC, .time_ns = 1, .text = "/a"};
+
+    OK(processes_apply(p, &e));
+}
+
+static void fork_of(struct processes *p, uint32_t parent, uint32_t tgid)
+{
+    struct sideband_event e = {.kind = SIDEBAND_FORK, .tgid = tgid, .tid = tgid, .parent_tgid = parent, .time_ns = 1};
+
+    OK(processes_apply(p, &e));
+}
+
+static uint32_t count_processes(struct processes *p)
+{
+    uint32_t cursor = 0, count = 0;
+
+    while (processes_next(p, &cursor))
+        count++;
+    return count;
+}
+
+/* Only one process is asked for: nothing is kept about the others, whatever they do, before they are its children. */
+static void test_strangers(void **state)
+{
+    struct processes_options options = {.follow = true};
+    uint32_t own = (uint32_t)getpid();
+    struct sideband_event e = {.kind = SIDEBAND_EXEC, .tgid = 5000001, .tid = 5000001, .time_ns = 2, .text = "stranger"};
+    struct wire_sample sample = {.tgid = 1, .start_boottime_ns = 1};
+    struct modules *modules;
+    struct process *process;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_scan(p, &own, 1));
+    assert_int_equal(count_processes(p), 1);
+    size_t mapped = code_mappings_count(&processes_find(p, own)->mappings);
+    assert_true(mapped > 0);
+    fork_of(p, 1, 5000001);
+    map_code(p, 5000001);
+    OK(processes_apply(p, &e));
+    map_code(p, 1); /* one that was there before, and could be read */
+    OK(processes_of_sample(p, &sample, &process));
+    assert_null(process);
+    assert_int_equal(count_processes(p), 1);
+    /* A child counts from the start, and so does its child; with the pid of a process that was one, another does not. */
+    fork_of(p, own, 5000002);
+    fork_of(p, 5000002, 5000003);
+    assert_int_equal(count_processes(p), 3);
+    assert_true(code_mappings_are_shared(&processes_find(p, 5000003)->mappings, &processes_find(p, own)->mappings));
+    fork_of(p, 1, 5000002);
+    assert_null(processes_find(p, 5000002));
+    assert_int_equal(count_processes(p), 2);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/* The fork of a child is among the events that were lost: it is found in /proc, and nothing of the others there is kept. */
+static void test_lost_child(void **state)
+{
+    struct processes_options options = {.follow = true};
+    struct sideband_event e = {.kind = SIDEBAND_LOST, .lost = 1, .time_ns = 1};
+    uint32_t own = (uint32_t)getpid();
+    struct modules *modules;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_scan(p, &own, 1));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        for (;;)
+            pause();
+    OK(processes_apply(p, &e));
+    do
+        OK(processes_rescan(p, now_ns()));
+    while (p->rescan.running);
+    assert_int_equal(count_processes(p), 2);
+    assert_non_null(processes_find(p, (uint32_t)child));
+    assert_true(processes_find(p, (uint32_t)child)->in_scope);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/* A process that the filter leaves out has a name and no mappings; they are read when it has a name that passes. */
+static void test_filtered(void **state)
+{
+    struct filter filter = {0};
+    struct processes_options options = {.whole_host = true, .filter = &filter};
+    uint32_t own = (uint32_t)getpid();
+    struct sideband_event e = {.kind = SIDEBAND_COMM, .tgid = own, .tid = own, .time_ns = 2, .text = "wanted"};
+    struct modules *modules;
+    struct processes *p;
+
+    (void)state;
+    OK(filter_add_comms(&filter, "wanted"));
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_scan(p, &own, 1));
+    assert_true(count_processes(p) > 1);
+    struct process *process = processes_find(p, own);
+    map_code(p, own);
+    assert_int_equal(code_mappings_count(&process->mappings), 0);
+    OK(processes_apply(p, &e));
+    assert_true(code_mappings_count(&process->mappings) > 0);
+    strcpy(e.text, "other");
+    OK(processes_apply(p, &e));
+    assert_int_equal(code_mappings_count(&process->mappings), 0);
+    processes_destroy(p);
+    modules_destroy(modules);
+    filter_deinit(&filter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_lost_child),
+        cmocka_unit_test(test_filtered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
