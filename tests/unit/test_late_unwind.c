@@ -21,6 +21,7 @@ enum {
 struct taken {
     struct wire_sample sample;
     uint64_t wide_start; /* address of variables that nothing has to be read from */
+    uint64_t return_at;  /* of the return address of the function that has them */
     uint8_t stack[COPY_BYTES];
 };
 
@@ -70,6 +71,7 @@ __attribute__((noinline)) static void take(struct taken *t)
     assert_in_range(t->sample.stack_size, WIDE_BYTES, sizeof t->stack);
     t->sample.stack_len_bytes = (uint32_t)t->sample.stack_size;
     t->wide_start = (uint64_t)(uintptr_t)wide;
+    t->return_at = (uint64_t)(uintptr_t)__builtin_frame_address(0) + sizeof(uint64_t);
     copy_words(t->stack, sp, t->sample.stack_len_bytes);
 }
 
@@ -165,7 +167,7 @@ static void test_hole_that_matters(void **state)
 {
     struct fixture *f = *state;
 
-    make_hole(&f->taken, f->taken.wide_start + WIDE_BYTES);
+    make_hole(&f->taken, f->taken.return_at);
     struct late_unwind_result out = run(f);
     assert_int_equal(out.end, LOSS_stack_fault);
     assert_int_equal(out.count, 1);
