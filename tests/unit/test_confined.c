@@ -224,14 +224,15 @@ static int enter_writer(void)
 {
     const struct output_options o = {.files = {.pattern = output, .hostname = "h"}};
 
-    if (output_server_confine(&o))
-        return 100;
-#ifdef __SANITIZE_ADDRESS__ /* without the list of system calls, see output_server_confine() */
-    return sandbox_enter_writer() ? 101 : 0;
-#else
-    return 0;
-#endif
+    return output_server_confine(&o) ? 100 : 0;
 }
+
+/* The sanitizers make calls of their own, so with them the writer is built without its list of calls. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SKIP_WITHOUT_FILTER() skip()
+#else
+#define SKIP_WITHOUT_FILTER() (void)0
+#endif
 
 /* Runs `fn` in a child that has entered a confinement. Its exit status; 100 and more: it did not come to that. */
 static int confined(int (*enter)(void), int (*fn)(const void *), const void *ctx)
@@ -296,9 +297,11 @@ static int read_others(const void *ctx)
     if (fd < 0 || (n = read(fd, text, sizeof text - 1)) <= 0)
         return 5;
     text[n] = 0;
-    unsigned long start, end;
-    char path[96];
-    if (sscanf(text, "%lx-%lx", &start, &end) != 2)
+    unsigned long start = 0, end = 0;
+    char path[96], *slash = strchr(text, '/'); /* the first mapping of a file */
+    while (slash && slash > text && slash[-1] != '\n')
+        slash--;
+    if (!slash || sscanf(slash, "%lx-%lx", &start, &end) != 2)
         return 6;
     snprintf(path, sizeof path, "/proc/%d/map_files/%lx-%lx", (int)victim, start, end);
     if (open(path, O_RDONLY | O_CLOEXEC) < 0)
@@ -372,6 +375,7 @@ static int enter_nothing(void)
 static void test_writer(void **state)
 {
     (void)state;
+    SKIP_WITHOUT_FILTER();
     bool landlock = !confined(enter_nothing, no_landlock, NULL);
 
     for (size_t i = 0; i < TRY_COUNT; i++) {
@@ -403,6 +407,7 @@ static int write_outputs(const void *ctx)
 static void test_writer_writes(void **state)
 {
     (void)state;
+    SKIP_WITHOUT_FILTER();
     assert_int_equal(confined(enter_writer, write_outputs, NULL), 0);
 }
 
