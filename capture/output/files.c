@@ -72,6 +72,7 @@ static struct error *open_new(struct files *f, uint64_t realtime_ns)
         f->path = files_name(f->options.pattern, f->options.hostname, f->named_ns);
         if (!f->path)
             return error_no_memory();
+        TRY(output_place_check_way(f->path));
         f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (f->fd < 0 && errno != EEXIST)
             break;

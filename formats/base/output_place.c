@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,9 +42,41 @@ static struct error *judge(const char *path, const struct stat *st, enum output_
     return NULL;
 }
 
+/* The rule of fs.protected_symlinks: in a folder that everybody may write to, only links of ours and of its owner lead on. */
+static bool leads_astray(const char *link)
+{
+    const char *slash = strrchr(link, '/');
+    char folder[PATH_MAX];
+    struct stat st, in;
+
+    if (lstat(link, &st) || !S_ISLNK(st.st_mode))
+        return false;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - link) + 1 : 1, slash ? link : ".");
+    return !stat(folder, &in) && in.st_mode & S_ISVTX && in.st_mode & S_IWOTH && st.st_uid != geteuid() &&
+           st.st_uid != in.st_uid;
+}
+
+struct error *output_place_check_way(const char *path)
+{
+    char part[PATH_MAX];
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        size_t len = (size_t)(slash - path);
+        if (!len || len >= sizeof part)
+            continue;
+        memcpy(part, path, len);
+        part[len] = 0;
+        if (leads_astray(part))
+            return error_path(ERROR_PERMISSION, path,
+                              "leads through %s, a symbolic link of another user in a folder that everybody may write to", part);
+    }
+    return NULL;
+}
+
 struct error *output_place_look(const char *path, struct stat *st, enum output_place *out)
 {
     *out = OUTPUT_NOTHING;
+    TRY(output_place_check_way(path));
     if (!lstat(path, st))
         return judge(path, st, out);
     return errno == ENOENT ? NULL : error_file(errno, path, "cannot be opened for writing");

@@ -23,10 +23,16 @@ enum output_place {
 
 /*
  * Tells what lies at `path`. What belongs to our effective user or to the one who called sudo is ours.
- * ERROR_PERMISSION for what must not be written to: a symbolic link, a file with several names, a file of another user;
+ * ERROR_PERMISSION for what must not be written to: a symbolic link, a file with several names, a file of another user,
+ * and what output_place_check_way() refuses;
  * ERROR_IO for a folder or a socket, or if it cannot be looked at. `st` is set unless nothing is there.
  */
 struct error *output_place_look(const char *path, struct stat *st, enum output_place *out);
+/*
+ * ERROR_PERMISSION if a folder of the path is a symbolic link that somebody else has put into a folder that everybody may
+ * write to, such as /tmp.
+ */
+struct error *output_place_check_way(const char *path);
 /*
  * Opens for writing what output_place_look() has found there (OUTPUT_REGULAR or OUTPUT_STREAM; `st` is what it stored),
  * and leaves its contents. Fails if it is something else by now. A pipe must have a reader (else os_errno is ENXIO).

@@ -401,6 +401,22 @@ static void test_not_through_links(void **state)
         assert_int_equal(chown(in_folder(&folder, "pipe"), 12345, 12345), 0);
         opens(in_folder(&folder, "pipe"), "another user");
         holds(&folder, "target", "before");
+        /* A folder of the path may be a link, but not another user's in a folder like /tmp. */
+        struct files f;
+        char inside[160], pattern[160];
+        assert_int_equal(symlink(".", in_folder(&folder, "way")), 0);
+        snprintf(inside, sizeof inside, "%s/way/new", folder.path);
+        snprintf(pattern, sizeof pattern, "%s/way/%%t.bin", folder.path);
+        opens(inside, NULL);
+        assert_int_equal(lchown(in_folder(&folder, "way"), 12345, 12345), 0);
+        opens(inside, NULL);
+        assert_int_equal(chmod(folder.path, 01777), 0);
+        opens(inside, "symbolic link of another user");
+        files_init(&f, &(struct files_options){.pattern = pattern, .hostname = "h", .rotates = true});
+        struct error *err = files_open(&f);
+        assert_non_null(err);
+        error_destroy(err);
+        files_deinit(&f);
         /* The user who called sudo may have the trace anyway. */
         setenv("SUDO_UID", "12345", 1);
         setenv("SUDO_GID", "12345", 1);
