@@ -220,29 +220,52 @@ static bool fits(const struct usage *u, uint64_t amount, uint64_t limit)
     return u->used <= limit && amount <= limit - u->used;
 }
 
-bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
+/* Whether the account, its owner and the pool have room for `amount` more. */
+static bool has_room(struct quotas *q, struct account *a, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
-    struct account *a = find_account(q, slot);
     const struct limit *l = &q->limits[kind];
+    struct usage *own = &a->usage[kind], *shared = &q->owners.data[a->owner].usage[kind], *pool = &q->pool[kind];
     uint64_t most = l->burst * l->pool;
 
-    if (!a)
-        return false;
-    struct usage *own = &a->usage[kind], *shared = &q->owners.data[a->owner].usage[kind], *pool = &q->pool[kind];
     if (time_ns > q->time_ns)
         q->time_ns = time_ns;
     leak(own, l->per_second, time_ns);
     leak(shared, l->per_second * l->pool, time_ns);
     leak(pool, l->per_second * l->pool, time_ns);
     uint64_t left = most > pool->used ? most - pool->used : 0;
-    if (amount > left || (!a->named && (!fits(own, amount, l->burst) || !fits(shared, amount, left)))) {
+    return amount <= left && (a->named || (fits(own, amount, l->burst) && fits(shared, amount, left)));
+}
+
+static void use(struct quotas *q, struct account *a, enum quota kind, uint64_t amount)
+{
+    a->usage[kind].used += amount;
+    q->owners.data[a->owner].usage[kind].used += amount;
+    q->pool[kind].used += amount;
+}
+
+bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
+{
+    struct account *a = find_account(q, slot);
+
+    if (!a)
+        return false;
+    if (!has_room(q, a, kind, amount, time_ns)) {
         quota_refuse(q, slot, kind, 1);
         return false;
     }
-    own->used += amount;
-    shared->used += amount;
-    pool->used += amount;
+    use(q, a, kind, amount);
     return true;
+}
+
+bool quota_owe(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
+{
+    struct account *a = find_account(q, slot);
+
+    if (!a)
+        return false;
+    bool room = has_room(q, a, kind, amount, time_ns);
+    use(q, a, kind, amount);
+    return room;
 }
 
 void quota_give(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount)

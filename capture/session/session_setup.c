@@ -264,10 +264,10 @@ static uint64_t rate_factor(const struct event_list *events)
     return factor;
 }
 
-/* More samples meet more code, so what a process may have of it grows with their number. */
+/* More samples meet more code and stacks, so what a process may have of them grows with their number. */
 static void scale_quotas(struct session *s)
 {
-    static const enum quota of_samples[] = {QUOTA_name_bytes, QUOTA_line_bytes};
+    static const enum quota of_samples[] = {QUOTA_name_bytes, QUOTA_line_bytes, QUOTA_stack_bytes};
     uint64_t pool = s->cpu_count > QUOTAS_CPUS ? s->cpu_count / QUOTAS_CPUS : 1;
 
     for (size_t i = 0; i < sizeof of_samples / sizeof *of_samples; i++)

@@ -30,12 +30,47 @@ static bool find_stack(const struct trace_builder *b, struct known_stacks *s, co
     return known != INTERN_NONE;
 }
 
+/* For stacks of one kind of one process; more are found by the writer, which takes longer. */
+#define KNOWN_STACKS_MAX_BYTES (UINT64_C(2) << 20)
+
 static struct error *keep_stack(struct known_stacks *s, const void *frames, size_t len_bytes, uint32_t stack)
 {
     bool added;
+
+    if (known_stacks_bytes(s) + len_bytes > KNOWN_STACKS_MAX_BYTES) {
+        intern_deinit(&s->keys); /* with its memory: most of these stacks were seen once */
+        VEC_DEINIT(&s->stack);
+    }
     uint32_t id = intern_id(&s->keys, frames, (uint32_t)len_bytes, &added);
 
     return id == INTERN_NONE || (added && !VEC_PUSH(&s->stack, stack)) ? error_no_memory() : NULL;
+}
+
+/* ---- what new stacks of a process may take ---- */
+
+bool stacks_are_over(struct trace_builder *b, struct process_note *n, uint32_t count, const struct native_frame *native,
+                     uint32_t native_count, uint64_t time_ns)
+{
+    uint32_t stack;
+
+    if (!n->stacks_over)
+        return false;
+    for (uint32_t i = 0; i < native_count; i++)
+        b->native[i] = native[i].ip;
+    if (find_stack(b, &n->python_stacks, b->entries, count * sizeof *b->entries, &stack) &&
+        find_stack(b, &n->native_stacks, b->native, native_count * sizeof *b->native, &stack))
+        return false;
+    n->stacks_over = !quota_take(b->o.processes->quotas, n->process->slot, QUOTA_stack_bytes, 1, time_ns);
+    return n->stacks_over;
+}
+
+void stacks_charge(struct trace_builder *b, struct process_note *n, uint64_t bytes_before, uint64_t time_ns)
+{
+    uint64_t bytes = trace_writer_epoch_bytes(b->o.writer) - bytes_before;
+
+    bytes -= bytes < b->code_bytes ? bytes : b->code_bytes;
+    if (bytes)
+        n->stacks_over = !quota_owe(b->o.processes->quotas, n->process->slot, QUOTA_stack_bytes, bytes, time_ns);
 }
 
 /* ---- Python ---- */
@@ -106,8 +141,10 @@ static uint32_t define_code(struct trace_builder *b, uint32_t index)
 
     if (place->epoch != b->epoch) {
         struct trace_code record;
+        uint64_t before = trace_writer_epoch_bytes(b->o.writer);
         codes_record(b->o.codes, index, &record);
         trace_writer_put(b->o.writer, TRACE_code, &record);
+        b->code_bytes += trace_writer_epoch_bytes(b->o.writer) - before;
         place->epoch = b->epoch;
         place->id = record.id;
     }

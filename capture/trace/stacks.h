@@ -20,6 +20,14 @@ uint32_t stacks_split(struct trace_builder *b, const struct wire_python *wire, u
  * The same for CPython up to 3.10, where each frame is an interpreter run of its own. False when the runs are unknown.
  */
 bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wire, uint32_t wire_count, uint32_t *frame_count);
+/*
+ * Whether the process makes more new stacks than its quota allows, and this sample has one of them: Python frames as
+ * stacks_split() left them in b->entries, and native ones. Then only the innermost frames are to be written.
+ */
+bool stacks_are_over(struct trace_builder *b, struct process_note *n, uint32_t count, const struct native_frame *native,
+                     uint32_t native_count, uint64_t time_ns);
+/* Charges the process for what was written since the epoch had `bytes_before`. */
+void stacks_charge(struct trace_builder *b, struct process_note *n, uint64_t bytes_before, uint64_t time_ns);
 /* Stores in `*stack` the id of the Python stack in b->entries[0..count). For all three kinds: 0 when `count` is 0. */
 struct error *stacks_python(struct trace_builder *b, struct process_note *n, uint32_t count, uint32_t *stack);
 /* The same for native frames; they are written as module and file offset. */

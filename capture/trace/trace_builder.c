@@ -263,6 +263,7 @@ struct parts {
     const struct wire_sample *m;
     const uint64_t *kernel;
     const struct wire_python *python;
+    uint32_t python_count;
     struct late_unwind_result native;
     const uint8_t *task, *stack;
 };
@@ -279,6 +280,7 @@ static struct error *parse(const struct trace_builder *b, const struct wire_samp
     out->m = m;
     out->kernel = (const uint64_t *)(m + 1);
     out->python = (const struct wire_python *)(out->kernel + m->kernel_count);
+    out->python_count = m->python_count;
     out->native = (struct late_unwind_result){
         .frames = (const struct native_frame *)(out->python + m->python_count),
         .count = m->native_count,
@@ -399,32 +401,71 @@ static uint32_t join_of(struct trace_builder *b, const struct parts *s, uint32_t
     return s->native.count ? stacks_join(b, &s->native, run_count) : trace_writer_intern(b->o.writer, TRACE_join, &by_record);
 }
 
+/* The frames of a sample's Python stack, as they are put into b->entries and b->runs. */
+struct split {
+    uint32_t frame_count, run_count;
+    bool by_count; /* runs are joined with native frames by counting */
+};
+
+static struct split split_python(struct trace_builder *b, const struct process *p, const struct parts *s)
+{
+    struct split split = {0};
+
+    if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
+        /* Greenlet adds records of its own to the chain. One at the outer end would hide that another is missing. */
+        split.by_count = !stacks_split_objects(b, s->python, s->python_count, &split.frame_count) || p->switches_stacks;
+        split.run_count = split.frame_count;
+    } else {
+        split.frame_count = stacks_split(b, s->python, s->python_count, &split.run_count);
+    }
+    return split;
+}
+
+/* Frames that stay of each stack of a process whose new stacks take too much. */
+#define FRAMES_KEPT 32
+
+/* Cuts the outer frames off. The reasons say so in the sample; how many samples that were is counted for the process. */
+static void cut_stacks(struct parts *s, struct trace_tuple *tuple)
+{
+    struct late_unwind_result *native = &s->native;
+
+    if (s->python_count > FRAMES_KEPT) {
+        s->python_count = FRAMES_KEPT;
+        tuple->python_end = LOSS_python_too_deep;
+    }
+    if (native->count > FRAMES_KEPT) {
+        native->last_cfa = native->frames[FRAMES_KEPT].sp;
+        native->count = FRAMES_KEPT;
+        native->end = LOSS_native_too_deep;
+    }
+    tuple->native_end = native->end;
+}
+
 /* Writes the sample's stacks and their join as a tuple. */
 static struct error *put_tuple(struct trace_builder *b, struct process_note *n, struct parts *s, uint32_t *id)
 {
     const struct wire_sample *m = s->m;
     const struct process *p = n->process;
     struct trace_tuple tuple = {.python_end = end_of_python(b, m, p)};
-    uint32_t frame_count, run_count;
-    bool by_count = false;
 
     TRY(complete_native(b, p, s, tuple.python_end));
     tuple.native_end = s->native.end;
     if (m->kernel_count)
         TRY(stacks_kernel(b, s->kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
-    if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
-        /* Greenlet adds records of its own to the chain. One at the outer end would hide that another is missing. */
-        by_count = !stacks_split_objects(b, s->python, m->python_count, &frame_count) || p->switches_stacks;
-        run_count = frame_count;
-    } else {
-        frame_count = stacks_split(b, s->python, m->python_count, &run_count);
+    struct split split = split_python(b, p, s);
+    if (stacks_are_over(b, n, split.frame_count, s->native.frames, s->native.count, m->time_ns)) {
+        cut_stacks(s, &tuple);
+        split = split_python(b, p, s);
     }
-    TRY(stacks_python(b, n, frame_count, &tuple.python_stack));
+    uint64_t bytes = trace_writer_epoch_bytes(b->o.writer);
+    b->code_bytes = 0;
+    TRY(stacks_python(b, n, split.frame_count, &tuple.python_stack));
     TRY(stacks_native(b, n, s->native.frames, s->native.count, &tuple.native_stack));
+    stacks_charge(b, n, bytes, m->time_ns);
     bool snapshot = b->o.snapshots && snapshot_bytes(m);
     if (snapshot)
         put_snapshot(b, n, s, &tuple);
-    tuple.join = join_of(b, s, run_count, by_count, snapshot);
+    tuple.join = join_of(b, s, split.run_count, split.by_count, snapshot);
     /* A snapshot never repeats, so neither does the tuple that holds it: interning it would only cost memory. */
     if (snapshot)
         trace_writer_put(b->o.writer, TRACE_tuple, &tuple);

@@ -9,6 +9,7 @@
 
 #include "capture/host/procfs.h"
 #include "capture/process/python_names.h"
+#include "formats/base/clock.h"
 
 static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE_ID_BUILD_ID &&
                   (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH,
@@ -59,7 +60,7 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
     return record.id;
 }
 
-void trace_define_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m)
+static void put_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m)
 {
     bool named = m->build_id_len; /* which names the file; device and inode would only make the trace larger */
     struct trace_mapping record = {
@@ -84,6 +85,19 @@ void trace_define_mapping(struct trace_builder *b, struct process_note *n, const
         record.file_offset = m->address;
     }
     trace_writer_put(b->o.writer, TRACE_mapping, &record);
+}
+
+void trace_define_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m)
+{
+    struct quotas *quotas = b->o.processes->quotas;
+    uint32_t slot = n->process->slot;
+    uint64_t time_ns = now_ns(), bytes = trace_writer_epoch_bytes(b->o.writer);
+
+    if (n->mappings_over && !quota_take(quotas, slot, QUOTA_definition_bytes, 1, time_ns))
+        return;
+    put_mapping(b, n, m);
+    bytes = trace_writer_epoch_bytes(b->o.writer) - bytes;
+    n->mappings_over = !quota_owe(quotas, slot, QUOTA_definition_bytes, bytes, time_ns);
 }
 
 /* Reads from /proc what is not known of a process yet. */

@@ -20,7 +20,7 @@ uint32_t trace_define_process(struct trace_builder *b, struct process_note *n);
  */
 struct error *trace_define_thread(struct trace_builder *b, struct process_note *n, struct thread *t,
                                   const struct wire_sample *m, uint32_t *id);
-/* Writes a mapping. The process must be defined in this epoch already. */
+/* Writes a mapping, unless its process has written more of them than its quota allows. The process must be defined in this epoch already. */
 void trace_define_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m);
 
 /*

@@ -105,3 +105,8 @@ void known_stacks_clear(struct known_stacks *s)
     intern_clear(&s->keys);
     s->stack.count = 0;
 }
+
+uint64_t known_stacks_bytes(const struct known_stacks *s)
+{
+    return intern_bytes(&s->keys) + s->stack.cap * sizeof *s->stack.data;
+}

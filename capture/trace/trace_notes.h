@@ -41,6 +41,8 @@ struct process_note {
     bool sampled; /* the trace holds a sample of it */
     struct known_codes codes;
     struct known_stacks python_stacks, native_stacks;
+    bool stacks_over;   /* its new stacks took more than its quota when last counted */
+    bool mappings_over; /* the same for its mappings */
     struct perf_map_file perf_map;
     VEC(struct record_id) threads; /* by the thread's index in its process */
 };
@@ -79,5 +81,7 @@ uint64_t trace_notes_codes_bytes(const struct trace_notes *n);
 void trace_notes_forget_codes(struct trace_notes *n);
 
 void known_stacks_clear(struct known_stacks *s);
+/* Returns the bytes of memory that the table takes. */
+uint64_t known_stacks_bytes(const struct known_stacks *s);
 
 #endif

@@ -35,6 +35,7 @@ struct trace_builder {
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */
     struct python_names names;
     /* scratch, one sample at a time */
+    uint64_t code_bytes; /* that were written of code objects, for which quotas of their own hold */
     struct wire_python entries[WIRE_PYTHON_MAX]; /* WIRE_RUN marks the outermost frame of an interpreter run */
     uint32_t frames[WIRE_PYTHON_MAX];
     uint64_t runs[WIRE_PYTHON_MAX * 2];

@@ -222,6 +222,8 @@ void trace_writer_flush(struct trace_writer *w);
  * take as many bytes as everything else in it; in any case at epoch_max_ns or epoch_max_bytes, and when it is full.
  */
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns);
+/* Uncompressed bytes of the epoch so far, those that are not written yet included. */
+uint64_t trace_writer_epoch_bytes(const struct trace_writer *w);
 /* Uncompressed bytes that the epoch still has room for until a new one is due. */
 uint64_t trace_writer_epoch_room(const struct trace_writer *w);
 /* False when max_bytes may not leave room for the first records of another epoch. Then a new epoch is never due. */

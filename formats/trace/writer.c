@@ -27,6 +27,8 @@ enum {
     SAMPLE_LIMIT = 48,       /* one sample, encoded */
     BATCH_HEAD_LIMIT = 48,   /* SAMPLES without its data */
     EPOCH_HEAD_LIMIT = 4096, /* of the records that a recorder begins an epoch with */
+    STACKS_LIMIT = (1 << 19) - (1 << 14), /* of an epoch; its index takes 24 MiB, and twice that with one more sample */
+    INTERNED_LIMIT_BYTES = 24 << 20,
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,
 };
@@ -260,6 +262,15 @@ bool trace_writer_epoch_fits(const struct trace_writer *w)
     return !w->options.max_bytes || w->written_bytes + writer_pending_bytes(w) + EPOCH_HEAD_LIMIT <= w->options.max_bytes;
 }
 
+/*
+ * Whether the tables by which equal things are found take much memory: for a stack that shares no frame with others they
+ * take twenty times what it takes in the file. A table doubles when it is half full.
+ */
+static bool index_is_large(const struct trace_writer *w)
+{
+    return w->stacks.count >= STACKS_LIMIT || intern_bytes(&w->interned) >= INTERNED_LIMIT_BYTES;
+}
+
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
 {
     uint64_t age_ns = time_ns > w->epoch_time_ns ? time_ns - w->epoch_time_ns : 0;
@@ -267,8 +278,13 @@ bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
 
     if (!trace_writer_epoch_fits(w))
         return false;
-    return w->epoch_full || !trace_writer_epoch_room(w) || age_ns >= w->options.epoch_max_ns ||
+    return w->epoch_full || !trace_writer_epoch_room(w) || index_is_large(w) || age_ns >= w->options.epoch_max_ns ||
            (age_ns >= w->options.epoch_min_ns && 2 * samples >= w->epoch_raw_bytes + writer_pending_bytes(w));
+}
+
+uint64_t trace_writer_epoch_bytes(const struct trace_writer *w)
+{
+    return w->epoch_raw_bytes + writer_pending_bytes(w);
 }
 
 uint64_t trace_writer_epoch_room(const struct trace_writer *w)

@@ -57,6 +57,21 @@ static void test_burst_and_rate(void **state)
     quotas_destroy(q);
 }
 
+/* What is owed is taken beyond the burst, and nothing more is given until it has flown out. */
+static void test_owing(void **state)
+{
+    (void)state;
+    struct quotas *q = begin(1, ALICE, false);
+
+    assert_true(quota_owe(q, 0, QUOTA_line_bytes, code->burst, SECOND));
+    assert_false(quota_owe(q, 0, QUOTA_line_bytes, code->per_second, SECOND));
+    assert_false(quotas_any_refused(q));
+    assert_false(quota_take(q, 0, QUOTA_line_bytes, 1, 2 * SECOND));
+    assert_true(quota_take(q, 0, QUOTA_line_bytes, code->per_second, 3 * SECOND));
+    assert_false(quota_owe(q, 1, QUOTA_line_bytes, 1, SECOND)); /* nobody has the slot */
+    quotas_destroy(q);
+}
+
 /* However often it is asked, no fraction of a unit is lost or won. */
 static void test_rate_of_many_calls(void **state)
 {
@@ -128,7 +143,7 @@ static void test_users_in_turn(void **state)
     OK(quotas_create(&q));
     for (uint32_t i = 0; i < 3000; i++) {
         OK(quotas_begin(q, 0, i, false));
-        assert_true(quota_take(q, 0, QUOTA_path_bytes, limits[QUOTA_path_bytes].burst, i * SECOND));
+        assert_true(quota_take(q, 0, QUOTA_places, limits[QUOTA_places].burst, i * SECOND));
         assert_true(quota_take(q, 0, QUOTA_events, limits[QUOTA_events].burst, i * SECOND * 100));
         quotas_end(q, 0);
     }
@@ -149,18 +164,18 @@ static void test_held(void **state)
 {
     (void)state;
     struct quotas *q = begin(3, ALICE, false);
-    const uint64_t burst = limits[QUOTA_path_bytes].burst;
+    const uint64_t burst = limits[QUOTA_places].burst;
 
     for (int i = 0; i < 10; i++) {
-        assert_true(quota_take(q, 0, QUOTA_path_bytes, burst, SECOND));
-        assert_false(quota_take(q, 0, QUOTA_path_bytes, 1, 1000 * SECOND));
-        quota_give(q, 0, QUOTA_path_bytes, burst);
+        assert_true(quota_take(q, 0, QUOTA_places, burst, SECOND));
+        assert_false(quota_take(q, 0, QUOTA_places, 1, 1000 * SECOND));
+        quota_give(q, 0, QUOTA_places, burst);
     }
     for (int i = 0; i < 10; i++) {
-        assert_true(quota_take(q, 1, QUOTA_path_bytes, burst, SECOND));
+        assert_true(quota_take(q, 1, QUOTA_places, burst, SECOND));
         quotas_set_owner(q, 1, MALLORY, false);
         quotas_end(q, 1);
-        assert_false(quota_take(q, 1, QUOTA_path_bytes, 1, SECOND)); /* nobody has the slot */
+        assert_false(quota_take(q, 1, QUOTA_places, 1, SECOND)); /* nobody has the slot */
         OK(quotas_begin(q, 1, ALICE, false));
     }
     quotas_destroy(q);
@@ -181,7 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_burst_and_rate), cmocka_unit_test(test_rate_of_many_calls), cmocka_unit_test(test_forks),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_scale), cmocka_unit_test(test_owing),
         cmocka_unit_test(test_users), cmocka_unit_test(test_users_in_turn), cmocka_unit_test(test_named),
         cmocka_unit_test(test_held), cmocka_unit_test(test_losses),
     };
