@@ -13,11 +13,12 @@
 /* A list is copied again after this much time for each of its mappings, some hundred times what the copy takes. */
 #define COPY_PACE_NS UINT64_C(10000)
 
-struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables)
+struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables,
+                                    struct quotas *quotas)
 {
     uint32_t count;
 
-    *s = (struct process_sampling){.sampler = sampler, .tables = tables};
+    *s = (struct process_sampling){.sampler = sampler, .tables = tables, .quotas = quotas};
     if (!tables)
         return NULL;
     s->wire_mappings = sampler_mappings(sampler, &count);
@@ -51,11 +52,32 @@ static void hold_place(struct process_sampling *s, struct sampled_mappings *note
     note->place = place;
 }
 
+/* The process leaves a place to others, who forked from it: one of them pays for it now. */
+static void pass_on(struct process_sampling *s, const struct sampled_mappings *note)
+{
+    struct mappings_place *place = &s->places.data[note->place];
+
+    for (uint32_t slot = 0; slot < s->mappings.count; slot++) {
+        const struct sampled_mappings *other = &s->mappings.data[slot];
+        if (other == note || other->place != note->place)
+            continue;
+        quota_owe(s->quotas, slot, QUOTA_places, place->count, 0);
+        place->payer = slot;
+        return;
+    }
+}
+
 /* A sample that is being taken may still look there. */
 static void release_place(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
     struct mappings_place *place = &s->places.data[note->place];
+    uint32_t slot = (uint32_t)(note - s->mappings.data);
 
+    if (note->place && place->payer == slot) {
+        quota_give(s->quotas, slot, QUOTA_places, place->count);
+        if (place->holders > 1)
+            pass_on(s, note);
+    }
     if (note->place && !--place->holders) {
         extents_give(&s->space, place->start, place->count, time_ns);
         map_remove(&s->place_of, place->id);
@@ -86,12 +108,15 @@ static uint32_t new_place(struct process_sampling *s, uint32_t start, uint32_t c
     return place;
 }
 
-/* Room for ordinary programs is left by those that have very many mappings. */
-static bool take_space(struct process_sampling *s, uint32_t count, uint32_t *start)
+/* As much as the process's quota allows. */
+static bool take_space(struct process_sampling *s, uint32_t slot, uint32_t count, uint64_t time_ns, uint32_t *start)
 {
-    uint32_t left = s->space.total - s->space.used;
-
-    return (count <= CODE_MAPPINGS_FEW || left - left / 4 >= count) && extents_take(&s->space, count, start);
+    if (!quota_take(s->quotas, slot, QUOTA_places, count, time_ns))
+        return false;
+    if (extents_take(&s->space, count, start))
+        return true;
+    quota_give(s->quotas, slot, QUOTA_places, count);
+    return false;
 }
 
 /* Copies the process's list to a new place. */
@@ -101,7 +126,7 @@ static struct error *copy_mappings(struct process_sampling *s, struct sampled_ma
     uint32_t start, count = (uint32_t)code_mappings_count(&p->mappings);
 
     note->due_ns = time_ns + count * COPY_PACE_NS;
-    if (!take_space(s, count, &start))
+    if (!take_space(s, p->slot, count, time_ns, &start))
         return NULL; /* no room: its samples will report a missing mapping */
     struct error *err = sampler_map_pages(s->sampler, s->wire_mappings + start, count * sizeof *s->wire_mappings);
     for (uint32_t i = 0; i < count && !err; i++)
@@ -110,10 +135,12 @@ static struct error *copy_mappings(struct process_sampling *s, struct sampled_ma
     uint32_t place = err ? 0 : new_place(s, start, count);
     if (!place) {
         extents_return(&s->space, start, count);
+        quota_give(s->quotas, p->slot, QUOTA_places, count);
         return err ? err : error_no_memory();
     }
     release_place(s, note, time_ns);
     hold_place(s, note, place);
+    s->places.data[place].payer = p->slot;
     code_mappings_set_place(&p->mappings, s->last_place);
     return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "capture/binary/extents.h"
 #include "capture/binary/tables.h"
+#include "capture/host/quotas.h"
 #include "capture/process/process.h"
 #include "capture/sampler/sampler.h"
 #include "formats/base/map.h"
@@ -20,6 +21,7 @@ struct mappings_place {
     uint64_t id; /* as in code_mappings_place(); never used again */
     uint32_t start, count;
     uint32_t holders; /* processes; 0: this place is free */
+    uint32_t payer;   /* slot of the one of them whose quota it counts for */
 };
 
 /* Where the mappings of a process are in the sampler's array. */
@@ -30,10 +32,14 @@ struct sampled_mappings {
     uint64_t due_ns;         /* not to be copied again before */
 };
 
-/* `sampler` and `tables` are borrowed. Each may be NULL: no sampler runs, or it does not unwind with tables. */
+/*
+ * `sampler`, `tables` and `quotas` are borrowed. The first two may be NULL: no sampler runs, or it does not unwind with
+ * tables.
+ */
 struct process_sampling {
     struct sampler *sampler;
     struct tables *tables;
+    struct quotas *quotas;
     struct wire_mapping *wire_mappings; /* the sampler's array, NULL without tables */
     struct extents space;               /* of that array: which parts are in use */
     VEC(struct sampled_mappings) mappings; /* by slot */
@@ -47,7 +53,8 @@ struct process_sampling {
     uint64_t python_ever;   /* Python processes that were ever sampled */
     uint64_t late_ticks;    /* ticks of Python processes that came before the process was configured */
 };
-struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables);
+struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables,
+                                    struct quotas *quotas);
 void process_sampling_deinit(struct process_sampling *s);
 
 /*

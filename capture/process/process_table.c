@@ -15,7 +15,7 @@ struct error *processes_create(const struct processes_options *options, struct m
     p->modules = modules;
     struct error *err = quotas_create(&p->quotas);
     if (!err)
-        err = process_sampling_init(&p->sampling, options->sampler, options->tables);
+        err = process_sampling_init(&p->sampling, options->sampler, options->tables, p->quotas);
     if (err) {
         quotas_destroy(p->quotas);
         free(p);

@@ -87,7 +87,7 @@ static int size_tables(struct sampler *s)
         s->index.count = (uint32_t)(bytes / 4 / sizeof(uint64_t));
         s->wide.count = 65536;
         s->modules.count = 16384;
-        s->mappings.count = 131072;
+        s->mappings.count = 262144; /* as many as QUOTA_places allows for all (capture/host/quotas.def) */
     }
     int e = bpf_map__set_max_entries(s->skel->maps.unwind_rows, s->rows.count);
     if (!e)
