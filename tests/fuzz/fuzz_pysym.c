@@ -82,7 +82,8 @@ static void run(char **argv, int argc)
     if (whole) {
         check_text(&text);
         if (o.emitter && !strcmp(o.emitter->name, "speedscope")) {
-            json_t *json = json_loadb((const char *)text.data, text.len_bytes, 0, NULL);
+            /* Sums of weights may be more than jansson's integers hold. */
+            json_t *json = json_loadb((const char *)text.data, text.len_bytes, JSON_DECODE_INT_AS_REAL, NULL);
             if (!json)
                 __builtin_trap();
             json_decref(json);

@@ -227,7 +227,9 @@ class Recording:
         with open(scene.top / "messages", "wb") as messages, \
                 subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=messages, stderr=messages) as recorder:
             memory = Memory(recorder, scene.trace)
+            asked = time.monotonic()
             began = self.wait_for_file(recorder)
+            self.start_s = began - asked
             for attacker in attackers:
                 if not attacker.attack.first:
                     attacker.go()
@@ -279,7 +281,8 @@ class Recording:
         share = min(1, self.victim_s / WORK_S)
         # A tick falls into the victim with that share's chance; and the host may take a CPU away.
         self.chance = 4 * (WORK_S * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
-        self.text = (f"{self.whole} of {self.ticks:.0f} ticks, ended {self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
+        self.text = (f"{self.whole} of {self.ticks:.0f} ticks, began after {self.start_s:.1f} s and ended "
+                     f"{self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
                      f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")
         if self.whole < self.ticks * LEAST_SHARE - self.chance:
             yield (f"the victim has {self.whole} whole samples of {self.ticks:.0f} (chance: {self.chance:.0f}); "
