@@ -7,6 +7,8 @@
 #include "capture/archive/archive.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +39,7 @@ struct wanted {
     const uint8_t *id;
     const uint8_t *image; /* the vdso's */
     uint64_t image_len;
+    uint64_t file_size;   /* bytes; 0: not known */
     uint64_t frame_count;
     bool mapped; /* by a process whose stacks were copied */
     struct wanted_place places[PLACES_MAX];
@@ -117,7 +120,8 @@ static bool load_module(struct survey *s, const struct trace_module *m)
     if (index == INTERN_NONE)
         return false;
     if (added) {
-        struct wanted w = {.kind = m->kind, .id_kind = has_id ? m->id_kind : 0, .order = index};
+        struct wanted w = {
+            .kind = m->kind, .id_kind = has_id ? m->id_kind : 0, .file_size = m->file_size, .order = index};
         if (has_id) {
             w.id = key + 8;
             w.id_len = name_len;
@@ -249,7 +253,7 @@ static struct error *gather(struct survey *s, struct bundle *b)
         qsort(s->wanted.data, s->wanted.count, sizeof *s->wanted.data, by_need);
     for (size_t i = 0; i < s->wanted.count; i++) {
         const struct wanted *w = &s->wanted.data[i];
-        const struct bundle_key key = {w->id_kind, w->id, w->id_len};
+        const struct bundle_key key = {w->id_kind, w->id, w->id_len, w->file_size};
         struct bundle_place places[PLACES_MAX];
         if (!w->frame_count && !w->mapped)
             continue;
@@ -263,11 +267,38 @@ static struct error *gather(struct survey *s, struct bundle *b)
         for (uint32_t k = 0; k < w->place_count; k++) {
             const struct wanted_place *p = &w->places[k];
             bool lives = still_lives(p);
-            places[k] = (struct bundle_place){p->path, lives ? (pid_t)p->tgid : 0, p->start, p->end};
+            places[k] = (struct bundle_place){
+                .path = p->path, .pid = lives ? (pid_t)p->tgid : 0, .start = p->start, .end = p->end};
         }
         TRY(bundle_add(b, &key, places, w->place_count, -1));
     }
     return NULL;
+}
+
+/* The temporary file, for the handler of signals, which has no other way to know it. Empty: there is none. */
+static char unfinished[PATH_MAX];
+
+static void remove_unfinished(int number)
+{
+    unlink(unfinished);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* A signal that ends pycap leaves no temporary file. */
+static void guard(const struct archive_file *file)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    const struct sigaction action = {.sa_handler = remove_unfinished};
+    struct sigaction now;
+
+    if (!file->output.temporary || strlen(file->output.temporary) >= sizeof unfinished)
+        return;
+    strcpy(unfinished, file->output.temporary);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 static struct error *run(const struct archive_options *o, struct survey *s, struct archive_file *file, struct bundle **b,
@@ -285,6 +316,7 @@ static struct error *run(const struct archive_options *o, struct survey *s, stru
     for (uint32_t i = 0; i < o->input_count; i++)
         TRY(survey_trace(s, o->inputs[i], o->messages));
     TRY(archive_file_open(o->output, file));
+    guard(file);
     const struct archive_sink sink = archive_file_sink(file);
     TRY(bundle_create(&options, &sink, b));
     TRY(gather(s, *b));
@@ -310,8 +342,10 @@ struct error *archive_run(const struct archive_options *options, bool *complete)
 static struct error *add_held(struct bundle *b, const struct module *m)
 {
     const struct elf_identity *id = &m->identity;
-    const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len};
-    const struct bundle_place place = {.path = m->path, .pid = m->pid};
+    const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len, id->file_size};
+    /* The build ID of a file that could not be opened is what the process wrote into its memory. */
+    const struct bundle_place place = {
+        .path = m->path, .pid = m->pid, .public_only = m->unreadable && procfs_reads_everything()};
 
     if (m->kind == TRACE_MODULE_VDSO && m->image)
         return bundle_add_vdso(b, &key, m->image, m->image_len_bytes);

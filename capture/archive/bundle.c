@@ -108,38 +108,41 @@ static void note(struct why *why, enum verdict verdict, int os_errno)
     }
 }
 
+/* The identity of an ELF file, of the kind that the key has: contents are not hashed for nothing. */
+static struct error *identify(const struct bundle_key *key, const struct elf_file *f, struct elf_identity *id)
+{
+    if (!f->is_elf)
+        return NULL;
+    bool hash = key->id_kind == ELF_ID_CONTENT_HASH && f->len_bytes == key->file_size;
+    return hash ? elf_identity_of(f, id) : elf_identity_of_headers(f, id);
+}
+
 /* Whether an open file is the module. */
 static struct error *is_it(const struct bundle_key *key, int fd, const char *path, struct why *why, bool *yes)
 {
     struct elf_identity id = {0};
-    struct stat st;
+    struct elf_file f;
 
     *yes = false;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-        note(why, UNREADABLE, EINVAL);
-        return NULL;
-    }
-    if ((uint64_t)st.st_size > PACK_MEMBER_MAX) {
-        note(why, TOO_LARGE, 0);
-        return NULL;
-    }
-    struct error *err = elf_identity_read(fd, path, &id);
+    struct error *err = elf_file_open(fd, path, NULL, &f);
+    uint64_t len_bytes = f.len_bytes;
+    if (!err && len_bytes <= PACK_MEMBER_MAX)
+        err = identify(key, &f, &id);
+    elf_file_close(&f);
+    *yes = !err && elf_identity_is(&id, key->id_kind, key->id, key->id_len);
     if (err) {
-        bool fatal = err->code == ERROR_NO_MEMORY;
         note(why, UNREADABLE, err->os_errno);
-        elf_identity_deinit(&id);
-        if (fatal)
-            return err;
-        error_destroy(err);
-        return NULL;
-    }
-    *yes = id.is_elf && elf_identity_is(&id, key->id_kind, key->id, key->id_len);
-    if (!*yes) {
-        if (why->verdict > ANOTHER_BUILD)
+    } else if (len_bytes > PACK_MEMBER_MAX) {
+        note(why, TOO_LARGE, 0);
+    } else if (!*yes) {
+        if (why->verdict > ANOTHER_BUILD && id.id_kind == ELF_ID_BUILD_ID)
             why->other = hex_of(id.build_id, id.build_id_len);
         note(why, ANOTHER_BUILD, 0);
     }
     elf_identity_deinit(&id);
+    if (err && err->code == ERROR_NO_MEMORY)
+        return err;
+    error_destroy(err);
     return NULL;
 }
 
@@ -160,6 +163,11 @@ static struct error *take(const struct bundle_key *key, int fd, const char *path
     return err;
 }
 
+static int open_place(const struct bundle_place *p, pid_t pid)
+{
+    return p->public_only ? root_open_public(pid, p->path) : root_open(pid, p->path);
+}
+
 static struct error *find_binary(const struct bundle_key *key, const struct bundle_place *places, uint32_t place_count,
                                  int held, struct why *why, int *out)
 {
@@ -175,10 +183,10 @@ static struct error *find_binary(const struct bundle_key *key, const struct bund
         /* By the mapping: serves deleted files, too. */
         TRY(take(key, procfs_open_mapping(p->pid, p->start, p->end, p->path, &unknown), p->path, why, out));
         if (*out < 0)
-            TRY(take(key, root_open(p->pid, p->path), p->path, why, out));
+            TRY(take(key, open_place(p, p->pid), p->path, why, out));
     }
     for (uint32_t i = 0; *out < 0 && i < place_count; i++)
-        TRY(take(key, root_open(0, places[i].path), places[i].path, why, out));
+        TRY(take(key, open_place(&places[i], 0), places[i].path, why, out));
     if (*out < 0 && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2) {
         struct hex hex = hex_of(key->id, key->id_len);
         char path[256];
@@ -200,21 +208,26 @@ struct debug_search {
     const struct elf_links *links;
 };
 
-/* A debug file has the binary's build ID; without one of its own the link's CRC vouches for it. */
+/* A debug file has the binary's build ID; without one of its own the link's CRC vouches for it. It is read for that. */
 static struct error *take_debug(const struct debug_search *s, const char *path, bool by_link, int *out)
 {
     struct elf_identity id = {0};
+    struct elf_file f;
 
     if (*out >= 0)
         return NULL;
     int fd = root_open(s->pid, path);
     if (fd < 0)
         return NULL;
-    struct error *err = elf_identity_read(fd, path, &id);
+    struct error *err = elf_file_open(fd, path, NULL, &f);
+    if (!err)
+        err = elf_identity_of_headers(&f, &id);
+    elf_file_close(&f);
     bool yes = !err && id.is_elf && id.file_size <= PACK_MEMBER_MAX &&
                ((s->key->id_kind == ELF_ID_BUILD_ID &&
                  elf_identity_is(&id, ELF_ID_BUILD_ID, s->key->id, s->key->id_len)) ||
-                (by_link && id.id_kind == ELF_ID_CONTENT_HASH && elf_crc_matches(fd, s->links->debug_crc)));
+                (by_link && !id.id_kind && id.file_size <= ELF_HASHED_BYTES_MAX &&
+                 elf_crc_matches(fd, s->links->debug_crc)));
     elf_identity_deinit(&id);
     if (yes)
         *out = fd;
@@ -275,7 +288,7 @@ static struct error *add_supplement(struct bundle *b, pid_t pid, int debug_fd)
     if (!links.supplement || !add_known(b, 's', links.supplement_id, links.supplement_id_len, &added) || !added)
         return NULL;
     struct hex hex = hex_of(links.supplement_id, links.supplement_id_len);
-    const struct bundle_key key = {ELF_ID_BUILD_ID, links.supplement_id, links.supplement_id_len};
+    const struct bundle_key key = {ELF_ID_BUILD_ID, links.supplement_id, links.supplement_id_len, 0};
     /* A link without a root is from the debug file's folder: distributions keep all in one of two. */
     for (int i = 0; !err && fd < 0 && i < 3; i++) {
         struct why why = {.verdict = GONE};
@@ -408,7 +421,8 @@ struct error *bundle_add(struct bundle *b, const struct bundle_key *key, const s
         return err;
     switch (why.verdict) {
     case ANOTHER_BUILD:
-        snprintf(reason, sizeof reason, "replaced: what is there now has %s", why.other.text);
+        snprintf(reason, sizeof reason, "replaced: what is there now has %s",
+                 why.other.text[0] ? why.other.text : "another size, or no build ID");
         break;
     case TOO_LARGE:
         snprintf(reason, sizeof reason, "larger than 4 GiB");

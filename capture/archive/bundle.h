@@ -3,6 +3,10 @@
  * Collects binaries in an archive (capture/archive/pack.h): each once, by build ID, with its separate debug file and
  * dwz supplement if the host has them. A file is packed only if its identity is the one requested. What cannot be found
  * is reported by name, build ID and reason.
+ *
+ * Paths, build IDs and links are claims of a trace or of binaries, which may come from anywhere. So files are opened as
+ * open_regular.h has it, contents are hashed only of a file that has the size that goes with the hash, and no message
+ * tells a hash of what is found at a path.
  */
 #ifndef CAPTURE_ARCHIVE_BUNDLE_H
 #define CAPTURE_ARCHIVE_BUNDLE_H
@@ -27,12 +31,14 @@ struct bundle_key {
     uint32_t id_kind; /* enum elf_id_kind */
     const uint8_t *id;
     uint32_t id_len;
+    uint64_t file_size; /* bytes; 0: not known. A content hash counts only with it */
 };
 /* Where a module may be found. */
 struct bundle_place {
     const char *path;    /* in the file system of its process */
     pid_t pid;           /* the process that mapped it; 0: it has ended */
     uint64_t start, end; /* addresses of its mapping in that process; equal: not known */
+    bool public_only;    /* not known to be the file that was mapped: only one that every user may read is taken */
 };
 
 struct bundle;

@@ -257,8 +257,7 @@ bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
     return same;
 }
 
-/* Whether this thread may read every file, whoever it belongs to. */
-static bool reads_everything(void)
+bool procfs_reads_everything(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -284,7 +283,7 @@ static bool is_ours(pid_t pid)
  */
 static int open_proven(int path_fd, const char *path, const struct procfs_file *file, bool proof)
 {
-    if (path_fd >= 0 && proof && file->inode && reads_everything() && !has_inode(path_fd, file)) {
+    if (path_fd >= 0 && proof && file->inode && procfs_reads_everything() && !has_inode(path_fd, file)) {
         close(path_fd);
         return -1;
     }
@@ -307,7 +306,7 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
     }
     if (fd >= 0 || path[0] != '/')
         return fd;
-    bool closed = procfs_root_is_closed(pid), proof = closed || reads_everything() || !is_ours(pid);
+    bool closed = procfs_root_is_closed(pid), proof = closed || procfs_reads_everything() || !is_ours(pid);
     fd = open_proven(root_find(pid, path), path, file, proof);
     if (fd < 0 && (closed || seen_from_here(pid, path)))
         fd = open_proven(root_find(0, path), path, file, proof);

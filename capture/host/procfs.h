@@ -71,6 +71,8 @@ struct procfs_file {
  * Returns -1 when the file cannot be opened. May block for ever: see open_regular.h.
  */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file);
+/* Whether this thread may read every file, whoever it belongs to: by CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE. */
+bool procfs_reads_everything(void);
 /*
  * Whether an open file is the one that `file` describes, by build ID, else by device and inode. False if neither is
  * known.

@@ -18,16 +18,26 @@ int root_folder(pid_t pid)
     return open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-int root_find(pid_t pid, const char *path)
+static int find(pid_t pid, const char *path, enum open_links links)
 {
     int folder = root_folder(pid);
 
     if (folder < 0)
         return -1;
-    int fd = open_regular_path(folder, path, OPEN_FOLLOW), why = errno;
+    int fd = open_regular_path(folder, path, links), why = errno;
     close(folder);
     errno = why;
     return fd;
+}
+
+int root_find(pid_t pid, const char *path)
+{
+    return find(pid, path, OPEN_FOLLOW);
+}
+
+int root_open_public(pid_t pid, const char *path)
+{
+    return open_regular_reopen(find(pid, path, OPEN_PUBLIC));
 }
 
 int root_open(pid_t pid, const char *path)

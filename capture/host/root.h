@@ -13,7 +13,9 @@
 int root_folder(pid_t pid);
 /* Opens a regular file for reading. Returns -1 and sets errno when that fails. */
 int root_open(pid_t pid, const char *path);
-/* The same, without opening it: an O_PATH descriptor, for open_regular_reopen(). */
+/* The same, but only a file that every user could open: pycap may have rights that the process does not have. */
+int root_open_public(pid_t pid, const char *path);
+/* As root_open(), without opening it: an O_PATH descriptor, for open_regular_reopen(). */
 int root_find(pid_t pid, const char *path);
 
 #endif

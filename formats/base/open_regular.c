@@ -63,7 +63,12 @@ static void leave(struct walk *w)
     w->at = -1;
 }
 
-/* One part, which is neither a link nor in a file system that is refused, or is a link: *is_link. */
+static bool is_public(const struct stat *st)
+{
+    return S_ISLNK(st->st_mode) || (st->st_mode & (S_ISDIR(st->st_mode) ? S_IXOTH : S_IROTH));
+}
+
+/* One part, which is not refused. *is_link: it is a link. */
 static int open_part(const struct walk *w, const char *part, bool *is_link)
 {
     struct stat st;
@@ -74,7 +79,7 @@ static int open_part(const struct walk *w, const char *part, bool *is_link)
     if (fstat(fd, &st))
         return refuse(fd, errno);
     *is_link = S_ISLNK(st.st_mode);
-    return is_storage(fd) ? fd : refuse(fd, EACCES);
+    return is_storage(fd) && (w->links != OPEN_PUBLIC || is_public(&st)) ? fd : refuse(fd, EACCES);
 }
 
 /* Goes on to the part that `fd` is. */

@@ -18,6 +18,7 @@
 enum open_links {
     OPEN_FOLLOW,   /* links are followed, also the last one; an absolute one begins again at the folder */
     OPEN_NO_LINKS, /* no part of the path may be a link */
+    OPEN_PUBLIC,   /* as OPEN_FOLLOW, but only what every user may reach and read, by the modes of folders and file */
 };
 
 /*

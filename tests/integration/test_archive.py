@@ -146,6 +146,23 @@ def test_stripped_is_smaller(record, pycap, spin, tmp_path):
     assert again.read_bytes() == thin.read_bytes()
 
 
+def test_interrupted(record, spin, tmp_path):
+    """A signal that ends pycap archive leaves nothing behind."""
+    library, program = spin
+    trace = record(sys.executable, program, library, "0.3", "stay", options=("-F", "99"))
+    os.truncate(library, 3 << 30)  # holes, to have enough to pack
+    folder = tmp_path / "out"
+    folder.mkdir()
+    running = subprocess.Popen([PYCAP, "archive", "-q", trace, "-o", folder / "a.tar.xz"])
+    while not list(folder.iterdir()):
+        assert running.poll() is None
+        time.sleep(0.001)
+    time.sleep(0.05)
+    running.terminate()
+    assert running.wait(10) == -signal.SIGTERM
+    assert not list(folder.iterdir())
+
+
 @pytest.mark.parametrize("what", ["unlink", "replace"])
 def test_changed_during_capture(record, pysym, pycap, spin, tmp_path, what):
     """What was replaced or removed is in the archive of the recording, and is never had from its path afterwards."""
