@@ -3,12 +3,14 @@
 
 #include "formats/base/vec.h"
 #include "symbolize/check/check_consumer.h"
+#include "symbolize/output_limit.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
 #include "symbolize/pass/pass.h"
 #include "symbolize/pass/weigh.h"
 #include "symbolize/stack/resolve.h"
 #include "symbolize/summary/summary_consumer.h"
+#include "symbolize/trace/file_limits.h"
 #include "symbolize/trace/input.h"
 
 struct convert {
@@ -16,6 +18,7 @@ struct convert {
     FILE *out, *trouble;
     struct convert_outcome *outcome;
     VEC(struct input) inputs;
+    struct file_limits limits;
     struct resolver *resolver; /* NULL for an output that resolves nothing */
     struct summary *summary;   /* the pass owns it from add_summary() on */
     struct summary_output summary_output;
@@ -33,9 +36,11 @@ static struct error *take_inputs(struct convert *c)
     return NULL;
 }
 
-static struct error *init_pass(const struct convert *c, struct pass *p)
+static struct error *init_pass(struct convert *c, struct pass *p)
 {
-    return pass_init(p, c->inputs.data, c->inputs.count, &c->options->filters, c->resolver);
+    TRY(pass_init(p, c->inputs.data, c->inputs.count, &c->options->filters, c->resolver));
+    p->limits = &c->limits;
+    return NULL;
 }
 
 static struct error *create_resolver(struct convert *c)
@@ -49,6 +54,7 @@ static struct error *create_resolver(struct convert *c)
                      .debuginfod = o->debuginfod},
         .show_interpreter = o->show_interpreter,
         .python_only = o->python_only,
+        .limits = &c->limits.limits,
         .stacks = o->stacks,
     };
 
@@ -58,12 +64,12 @@ static struct error *create_resolver(struct convert *c)
 
 static struct error *add_summary(struct convert *c, struct pass *p, const struct consumer *consumer)
 {
-    TRY(summary_create(&c->summary));
+    TRY(summary_create(&c->limits.limits, &c->summary));
     return pass_add(p, consumer, c->summary);
 }
 
 /* Finds out whether the samples have different weights. Does not report damage: the conversion will. */
-static bool weights_will_differ(const struct convert *c)
+static bool weights_will_differ(struct convert *c)
 {
     struct pass p;
     struct weigh *weigh = NULL;
@@ -96,6 +102,7 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
     TRY(create_resolver(c));
     p->resolver = c->resolver;
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines;
+    options.limits = &c->limits.limits;
     options.weights_differ = emitter->wants_weights && weights_will_differ(c);
     TRY(emit_consumer_create(emitter, resolver_model(c->resolver), &options, c->out, &emit));
     TRY(pass_add(p, &emit_consumer, emit));
@@ -154,19 +161,25 @@ static struct error *(*const outputs[])(struct convert *, struct pass *) = {[OUT
 
 struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome)
 {
-    struct convert c = {.options = o, .out = out, .trouble = trouble, .outcome = outcome};
+    struct convert c = {.options = o, .trouble = trouble, .outcome = outcome};
     struct pass p = {0};
 
     *outcome = (struct convert_outcome){0};
+    file_limits_init(&c.limits, o->max_memory_bytes);
     struct error *err = take_inputs(&c);
     if (!err)
         err = init_pass(&c, &p);
+    struct output_limit limited;
     if (!err)
-        err = outputs[o->kind](&c, &p);
+        err = output_limit_open(out, options_max_output(o), &limited);
+    if (!err) {
+        c.out = limited.file;
+        err = output_limit_close(&limited, outputs[o->kind](&c, &p));
+    }
     pass_deinit(&p);
     resolver_destroy(c.resolver);
     for (size_t i = 0; i < c.inputs.count; i++)
         input_deinit(&c.inputs.data[i]);
     VEC_DEINIT(&c.inputs);
-    return err;
+    return file_limits_explain(&c.limits, err);
 }

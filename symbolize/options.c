@@ -82,6 +82,12 @@ static const struct option_row option_rows[] = {
     {"time", 0, "FROM,TO", "between these seconds since the start; either may be left out", set_time,
      .wants = "FROM,TO in seconds since the start"},
 
+    OPTION_HEADING("what a trace may cost"),
+    {"max-memory", 0, "SIZE", "memory for what it unpacks to (64M, and 128 times its size up to 8G)", option_set_size,
+     MEMBER(max_memory_bytes), 1 << 20, UINT64_MAX, "an amount of memory: 1M at least, like 512M"},
+    {"max-output", 0, "SIZE", "length of the output (4G where each sample is written, else 1G)", option_set_size,
+     MEMBER(max_output_bytes), 1, UINT64_MAX, "an amount of bytes, like 512M"},
+
     OPTION_HEADING("other"),
     {"strict", 0, NULL,
      "exit with 3 when anything was lost, damaged or left without a name\n"
@@ -118,6 +124,13 @@ void options_help(FILE *out)
         fprintf(out, "  %-20s  %s\n", own_formats[i].name, own_formats[i].description);
     options_print(option_rows, out);
     fputs("\nexit status: 0 good, 1 failed, 2 wrong usage, 3 done but incomplete (with --strict)\n", out);
+}
+
+uint64_t options_max_output(const struct options *o)
+{
+    bool each_sample = o->kind == OUTPUT_DUMP || (o->emitter && o->emitter->writes_each_sample);
+
+    return o->max_output_bytes ? o->max_output_bytes : (each_sample ? UINT64_C(4) : UINT64_C(1)) << 30;
 }
 
 void options_deinit(struct options *o)

@@ -28,6 +28,8 @@ struct options {
     const char *format;            /* as given; NULL: by the output's name */
     struct option_texts archives, symfs; /* each ends with NULL */
     const char *sysroot;
+    uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */
+    uint64_t max_output_bytes;     /* 0: by the format, see options_max_output() */
     bool debuginfod, no_host, show_interpreter, python_only, strict;
     struct emit_options emit;
     struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
@@ -37,6 +39,8 @@ struct options {
 /* Fails with ERROR_USAGE, whose text says what is wrong with the command line. */
 struct error *options_parse(int argc, char **argv, struct options *o);
 void options_deinit(struct options *o);
+/* How long the output may get. */
+uint64_t options_max_output(const struct options *o);
 void options_help(FILE *out);
 
 #endif

@@ -24,9 +24,13 @@ void *arena_alloc(struct arena *a, size_t len_bytes)
                      : a->total_bytes < CHUNK_MAX_BYTES ? a->total_bytes : CHUNK_MAX_BYTES;
         if (cap < len_bytes)
             cap = len_bytes;
-        struct arena_chunk *chunk = malloc(sizeof *chunk + cap);
-        if (!chunk)
+        if (!limits_take(a->limits, cap))
             return NULL;
+        struct arena_chunk *chunk = malloc(sizeof *chunk + cap);
+        if (!chunk) {
+            limits_give(a->limits, cap);
+            return NULL;
+        }
         chunk->cap_bytes = cap;
         chunk->next = a->chunks;
         a->chunks = chunk;
@@ -78,5 +82,6 @@ void arena_deinit(struct arena *a)
         free(a->chunks);
         a->chunks = next;
     }
-    *a = (struct arena){0};
+    limits_give(a->limits, a->total_bytes);
+    *a = (struct arena){.limits = a->limits};
 }

@@ -9,11 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/limits.h"
+
 struct arena_chunk;
 struct arena {
     struct arena_chunk *chunks;
     size_t used_bytes; /* of the newest chunk */
     size_t total_bytes;
+    struct limits *limits; /* borrowed; NULL: none. Stays when the memory is freed */
 };
 
 /* These return memory that lives until arena_deinit(); NULL: out of memory. */

@@ -9,10 +9,11 @@
 
 void intern_deinit(struct intern *t)
 {
+    limits_give(t->arena.limits, intern_bytes(t) - t->arena.total_bytes);
     arena_deinit(&t->arena);
     free(t->entries);
     free(t->slots);
-    *t = (struct intern){0};
+    *t = (struct intern){.arena = t->arena};
 }
 
 void intern_clear(struct intern *t)
@@ -23,6 +24,11 @@ void intern_clear(struct intern *t)
         memset(t->slots, 0, t->slot_count * sizeof *t->slots);
 }
 
+static uint64_t table_bytes(uint32_t cap, uint32_t slot_count)
+{
+    return cap * (uint64_t)sizeof(struct intern_entry) + slot_count * (uint64_t)sizeof(uint32_t);
+}
+
 static bool grow(struct intern *t)
 {
     uint32_t slot_count = t->slot_count ? t->slot_count * 2 : 64;
@@ -30,14 +36,18 @@ static bool grow(struct intern *t)
 
     if (slot_count > UINT32_C(1) << 30)
         return false;
+    uint64_t more = table_bytes(cap, slot_count) - table_bytes(t->cap, t->slot_count);
+    if (!limits_take(t->arena.limits, more))
+        return false;
     struct intern_entry *entries = realloc(t->entries, cap * sizeof *entries);
-    if (!entries)
+    uint32_t *slots = entries ? calloc(slot_count, sizeof *slots) : NULL;
+    if (entries)
+        t->entries = entries;
+    if (!slots) {
+        limits_give(t->arena.limits, more);
         return false;
-    t->entries = entries;
+    }
     t->cap = cap;
-    uint32_t *slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return false;
     for (uint32_t id = 0; id < t->count; id++) {
         uint32_t i = entries[id].hash & (slot_count - 1);
         while (slots[i])

@@ -3,7 +3,7 @@
  * Interning: equal byte strings get equal small numbers.
  *
  * Ids count up from 0 in the order of first sight, so they can index an array
- * beside the table. The bytes are copied. {0} is an empty table.
+ * beside the table. The bytes are copied. {0} is an empty table, {.arena.limits = …} one that counts its memory.
  */
 #ifndef FORMATS_BASE_INTERN_H
 #define FORMATS_BASE_INTERN_H

@@ -17,7 +17,8 @@ static uint64_t mix(uint64_t k)
 void map_deinit(struct map *m)
 {
     free(m->slots);
-    *m = (struct map){0};
+    limits_give(m->limits, m->slot_count * sizeof *m->slots);
+    *m = (struct map){.limits = m->limits};
 }
 
 void map_clear(struct map *m)
@@ -48,17 +49,21 @@ bool map_set(struct map *m, uint64_t key, uint64_t value)
 {
     if (m->count * 2 >= m->slot_count) {
         struct map old = *m;
-        struct map big = {.slot_count = old.slot_count ? old.slot_count * 2 : 16};
-        big.slots = calloc(big.slot_count, sizeof *big.slots);
-        if (!big.slots)
+        struct map big = {.slot_count = old.slot_count ? old.slot_count * 2 : 16, .limits = old.limits};
+        if (!limits_take(m->limits, big.slot_count * sizeof *big.slots))
             return false;
+        big.slots = calloc(big.slot_count, sizeof *big.slots);
+        if (!big.slots) {
+            limits_give(m->limits, big.slot_count * sizeof *big.slots);
+            return false;
+        }
         for (uint64_t i = 0; i < old.slot_count; i++) {
             if (old.slots[i].used) {
                 big.slots[find(&big, old.slots[i].key)] = old.slots[i];
                 big.count++;
             }
         }
-        free(old.slots);
+        map_deinit(&old);
         *m = big;
     }
     struct map_slot *s = &m->slots[find(m, key)];

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/limits.h"
+
 struct map_slot {
     uint64_t key, value;
     bool used;
@@ -17,6 +19,7 @@ struct map_slot {
 struct map {
     struct map_slot *slots;
     uint64_t slot_count, count;
+    struct limits *limits; /* borrowed; NULL: none. Stays when the memory is freed */
 };
 
 void map_deinit(struct map *m);

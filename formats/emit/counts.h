@@ -20,6 +20,7 @@ struct counts {
     VEC(struct map) events; /* by event: owner << 32 | stack -> row */
     VEC(struct count) rows;
     struct weights weights;
+    struct limits *limits; /* borrowed; NULL: none */
 };
 
 static inline void counts_deinit(struct counts *c)
@@ -37,7 +38,7 @@ static inline bool counts_add(struct counts *c, const struct emit_model *m, cons
     uint64_t key = (uint64_t)owner << 32 | s->stack;
 
     while (s->event >= c->events.count) {
-        if (!VEC_PUSH(&c->events, ((struct map){0})))
+        if (!VEC_PUSH(&c->events, ((struct map){.limits = c->limits})))
             return false;
     }
     if (!weights_add(&c->weights, weights_class_of(m, s->event), s->value))
@@ -48,7 +49,7 @@ static inline bool counts_add(struct counts *c, const struct emit_model *m, cons
         c->rows.data[*row].weight += s->value;
         return true;
     }
-    return map_set(&c->events.data[s->event], key, c->rows.count) &&
+    return limits_take(c->limits, sizeof(struct count)) && map_set(&c->events.data[s->event], key, c->rows.count) &&
            VEC_PUSH(&c->rows, ((struct count){.samples = 1, .weight = s->value}));
 }
 

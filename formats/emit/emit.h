@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "formats/base/err.h"
+#include "formats/base/limits.h"
 
 enum emit_frame_kind {
     EMIT_PYTHON,
@@ -167,6 +168,7 @@ struct emit_options {
     const char *exporter; /* "pysym 0.1.0" */
     uint32_t top_count; /* rows of `top`; 0: all */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
+    struct limits *limits; /* of memory and work; borrowed; NULL: none */
 };
 
 struct emitter {
@@ -174,6 +176,7 @@ struct emitter {
     const char *description; /* one line for --help */
     const char *extension;   /* ".folded" */
     bool time_order;         /* needs each thread's samples in order of time */
+    bool writes_each_sample; /* with its stack, as it comes */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
     /* The caller checks and closes `out`. *state is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);

@@ -42,7 +42,8 @@ static struct error *folded_begin(const struct emit_model *model, const struct e
 
     if (!f)
         return error_no_memory();
-    *f = (struct folded){.model = model, .options = *options, .out = out};
+    *f = (struct folded){.model = model, .options = *options, .out = out, .counts.limits = options->limits,
+                         .texts.arena.limits = options->limits, .children.limits = options->limits};
     *state = f;
     return NULL;
 }
@@ -64,7 +65,8 @@ static uint32_t child_of(struct folded *f, uint32_t parent, uint32_t name)
     if (known)
         return (uint32_t)*known;
     uint32_t id = (uint32_t)f->nodes.count;
-    if (name == INTERN_NONE || f->nodes.count == UINT32_MAX || !map_set(&f->children, key, id) ||
+    if (name == INTERN_NONE || f->nodes.count == UINT32_MAX || !limits_take(f->options.limits, sizeof(struct node)) ||
+        !map_set(&f->children, key, id) ||
         !VEC_PUSH(&f->nodes, ((struct node){.name = name, .next_sibling = f->nodes.data[parent].first_child})))
         return NODE_ROOT;
     f->nodes.data[parent].first_child = id;
@@ -139,7 +141,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
 {
     const struct emit_model *m = f->model;
     const struct map *counts = &f->counts.events.data[event];
-    struct map known = {0}; /* owner << 32 | stack (or EMIT_NO_STACK, for the owner itself) -> node */
+    struct map known = {.limits = f->options.limits}; /* owner << 32 | stack (or EMIT_NO_STACK, for the owner itself) -> node */
     VEC(uint32_t) todo = {0};
     uint64_t from = f->nodes.count;
     bool ok = true, weigh = m->events[event].is_counted || weights_differ(&f->counts.weights, weights_class_of(m, event));
@@ -163,7 +165,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
                 ok = node != NODE_ROOT && map_set(&known, owner | stack, node);
                 break;
             }
-            ok = VEC_PUSH(&todo, stack);
+            ok = limits_work(f->options.limits, 60) && VEC_PUSH(&todo, stack);
         }
         while (ok && todo.count) {
             uint32_t stack = todo.data[--todo.count];
@@ -247,6 +249,7 @@ static struct error *write_lines(struct folded *f)
             if (at.node != NODE_ROOT)
                 buf_put_u8(&line, ';');
             size_t from = items.count;
+            uint64_t name_bytes = 0;
             for (uint32_t c = node->first_child; c != NODE_ROOT && !err; c = f->nodes.data[c].next_sibling) {
                 struct item it = {.node = c, .prefix_bytes = (uint32_t)line.len_bytes};
                 if (f->nodes.data[c].number && !VEC_PUSH(&items, it))
@@ -254,8 +257,12 @@ static struct error *write_lines(struct folded *f)
                 it.below = true;
                 if (f->nodes.data[c].first_child != NODE_ROOT && !VEC_PUSH(&items, it))
                     err = error_no_memory();
+                name_bytes += intern_get(&f->texts, f->nodes.data[c].name)->len_bytes;
             }
-            if (items.count > from)
+            /* Long names that begin alike are compared to their ends, a few times each. */
+            if (!err && !limits_work(f->options.limits, 100 * (items.count - from) + name_bytes))
+                err = error_no_memory();
+            if (!err && items.count > from)
                 qsort_r(items.data + from, items.count - from, sizeof *items.data, compare_items, f);
         }
         if (!err && line.bad)

@@ -157,7 +157,9 @@ static struct error *tell_apart(struct names *n)
     struct error *err = first && shared ? NULL : error_no_memory();
 
     for (bool again = true; again && !err;) {
-        struct intern shorts = {0};
+        struct intern shorts = {.arena.limits = n->options->limits};
+        if (!limits_work(n->options->limits, 50 * (uint64_t)count + n->paths.arena.total_bytes))
+            err = error_no_memory();
         again = false;
         memset(shared, 0, count + 1);
         for (uint32_t id = 0; id < count && !err; id++) {
@@ -186,7 +188,7 @@ static struct error *tell_apart(struct names *n)
 
 struct error *names_init(struct names *n, const struct emit_model *model, const struct emit_options *options)
 {
-    *n = (struct names){.model = model, .options = options};
+    *n = (struct names){.model = model, .options = options, .paths.arena.limits = options->limits};
     if (options->full_paths)
         return NULL;
     for (uint32_t i = 0; i < model->frame_count; i++) {
@@ -299,8 +301,9 @@ struct error *names_spell(const struct names *n, enum name_detail detail, struct
     for (uint32_t i = 0; ok && i < count; i++) {
         buf_clear(&text);
         put_shown(n, &n->model->frames[i], detail, &text);
+        ok = limits_work(n->options->limits, 100 + 4 * text.len_bytes);
         (*ids)[i] = text.bad ? INTERN_NONE : intern_id(texts, text.data, (uint32_t)text.len_bytes, NULL);
-        ok = (*ids)[i] != INTERN_NONE;
+        ok = ok && (*ids)[i] != INTERN_NONE;
     }
     buf_deinit(&text);
     (*ids)[count] = intern_id(texts, NAME_NO_FRAMES, sizeof NAME_NO_FRAMES - 1, NULL);

@@ -55,7 +55,7 @@ static struct error *perf_begin(const struct emit_model *model, const struct emi
 
     if (!p)
         return error_no_memory();
-    *p = (struct perf_script){.model = model, .options = *options, .out = out};
+    *p = (struct perf_script){.model = model, .options = *options, .out = out, .arena.limits = options->limits};
     *state = p;
     return NULL;
 }
@@ -191,6 +191,7 @@ const struct emitter emitter_perf_script = {
     .description = "every sample as `perf script` prints it, for the Firefox Profiler and stackcollapse-perf",
     .extension = ".perf.txt",
     .time_order = true,
+    .writes_each_sample = true,
     .wants_weights = true,
     .begin = perf_begin,
     .sample = perf_sample,

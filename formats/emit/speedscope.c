@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SAMPLE_WORK = 400 }; /* to be put in order and written to the temporary file and back, see limits.h */
+
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
 /* The samples of one thread for one event. */
@@ -62,7 +64,8 @@ static struct error *speedscope_begin(const struct emit_model *model, const stru
 
     if (!s)
         return error_no_memory();
-    *s = (struct speedscope){.model = model, .options = *options, .out = out};
+    *s = (struct speedscope){.model = model, .options = *options, .out = out, .profile_of.limits = options->limits,
+                             .frames.arena.limits = options->limits, .shown_children.limits = options->limits};
     spool_init(&s->spool);
     *state = s;
     return NULL;
@@ -77,7 +80,8 @@ static struct profile *profile_for(struct speedscope *s, uint32_t thread, uint32
         return &s->profiles.data[s->recent];
     uint64_t *known = map_get(&s->profile_of, key);
     if (!known) {
-        if (!VEC_PUSH(&s->profiles, ((struct profile){.thread = thread, .event = event})) ||
+        if (!limits_take(s->options.limits, 2 * sizeof(struct profile)) ||
+            !VEC_PUSH(&s->profiles, ((struct profile){.thread = thread, .event = event})) ||
             !map_set(&s->profile_of, key, s->profiles.count - 1))
             return NULL;
         known = map_get(&s->profile_of, key);
@@ -106,6 +110,9 @@ static bool mark_used(struct speedscope *s, uint32_t stack)
 static struct error *speedscope_sample(void *state, const struct emit_sample *sample)
 {
     struct speedscope *s = state;
+
+    if (!limits_work(s->options.limits, SAMPLE_WORK))
+        return error_no_memory();
     struct profile *p = profile_for(s, sample->thread, sample->event);
 
     if (!p)
@@ -252,7 +259,7 @@ static struct error *number_stacks(struct speedscope *s, const struct intern *te
 static struct error *number_all(struct speedscope *s)
 {
     const struct emit_model *m = s->model;
-    struct intern texts = {0};
+    struct intern texts = {.arena.limits = s->options.limits};
     struct names names;
     uint32_t *ids = NULL;
 

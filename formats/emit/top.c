@@ -35,7 +35,7 @@ static struct error *top_begin(const struct emit_model *model, const struct emit
 
     if (!t)
         return error_no_memory();
-    *t = (struct top){.model = model, .options = *options, .out = out};
+    *t = (struct top){.model = model, .options = *options, .out = out, .counts.limits = options->limits};
     *state = t;
     return NULL;
 }
@@ -54,7 +54,7 @@ static void add(struct count *to, const struct count *more)
 }
 
 /* `rows` has a row for each text, `ids` the text of each frame. */
-static void count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
+static struct error *count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
 {
     const struct emit_model *m = t->model;
     const struct map *counts = &t->counts.events.data[event];
@@ -67,6 +67,8 @@ static void count_rows(const struct top *t, uint32_t event, const uint32_t *ids,
             continue;
         const struct count *count = counts_get(&t->counts, slot);
         serial++;
+        if (!limits_work(t->options.limits, 10 + (stack == EMIT_NO_STACK ? 0 : 8 * (uint64_t)m->stacks[stack].depth)))
+            return error_no_memory();
         if (stack == EMIT_NO_STACK) {
             add(&rows[ids[m->frame_count]].self, count);
             add(&rows[ids[m->frame_count]].total, count);
@@ -80,6 +82,7 @@ static void count_rows(const struct top *t, uint32_t event, const uint32_t *ids,
             row->last_stack = serial;
         }
     }
+    return NULL;
 }
 
 static int compare_rows(const void *a, const void *b, void *arg)
@@ -106,15 +109,16 @@ static double percent(uint64_t part, uint64_t all)
 static struct error *write_table(const struct top *t, const struct names *names, uint32_t event,
                                  uint64_t all, enum name_detail detail)
 {
-    struct intern texts = {0};
+    struct intern texts = {.arena.limits = t->options.limits};
     uint32_t *ids = NULL;
     struct row *rows = NULL;
 
     struct error *err = names_spell(names, detail, &texts, &ids);
     if (!err && !(rows = calloc(texts.count, sizeof *rows)))
         err = error_no_memory();
+    if (!err)
+        err = count_rows(t, event, ids, rows);
     if (!err) {
-        count_rows(t, event, ids, rows);
         for (uint32_t i = 0; i < texts.count; i++)
             rows[i].name = i;
         qsort_r(rows, texts.count, sizeof *rows, compare_rows, &texts);

@@ -29,6 +29,8 @@
 enum {
     READ_BYTES = 256 * 1024,
     DAMAGES_KEPT = 64,
+    UNKNOWN_FREE = 1 << 22, /* records of unknown types that are passed over, and more for each byte of the file */
+    UNKNOWN_PER_BYTE = 8,
 };
 
 struct trace_reader {
@@ -403,7 +405,9 @@ static bool take_record(struct trace_reader *r, struct trace_record *rec, struct
     }
     r->epoch_record_due = false;
     if (!type) {
-        r->stats.unknown_record_count++;
+        /* A few bytes of the file may unpack to millions of them. */
+        if (++r->stats.unknown_record_count > UNKNOWN_FREE + UNKNOWN_PER_BYTE * r->stats.file_bytes)
+            snprintf(fault->text, sizeof fault->text, "there are more unknown records than a file of this size may have");
         return false;
     }
     rec->type = type->number;

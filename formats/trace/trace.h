@@ -20,6 +20,10 @@
 #define TRACE_VERSION 1      /* the version that this code writes, and the newest that it reads completely */
 #define TRACE_LEAST_READER 1 /* the oldest reader that understands what this code writes */
 
+/* What readers keep of a text, and of an IMAGE; pycap writes no longer ones. */
+#define TRACE_TEXT_LIMIT_BYTES (64u << 10)
+#define TRACE_IMAGE_LIMIT_BYTES (1u << 20)
+
 enum trace_type {
 #define F(...)
 #define RECORD(number, name, meaning, ...) TRACE_##name = number,

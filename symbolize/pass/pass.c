@@ -101,6 +101,7 @@ static struct error *load(struct pass *p, const struct trace_record *rec)
             p->file.start_ns = rec->epoch.time_ns;
         p->file.has_start = true;
     }
+    p->epoch.limits = p->limits ? &p->limits->limits : NULL;
     TRY(epoch_load(&p->epoch, rec));
     sample_filter_record(&p->filter, rec);
     return p->wants & CONSUMER_STACKS ? resolver_record(p->resolver, &p->epoch, rec) : NULL;
@@ -115,6 +116,8 @@ static struct error *pass_records(struct pass *p, struct trace_reader *reader)
         TRY(trace_reader_next(reader, &rec, &more));
         if (!more || have_enough(p))
             break;
+        if (p->limits)
+            TRY(file_limits_record(p->limits, &rec, trace_reader_stats(reader)));
         if (p->wants)
             TRY(load(p, &rec));
         EACH_CONSUMER(p, c) {
@@ -158,12 +161,16 @@ static struct error *pass_file(struct pass *p, uint32_t number)
     struct error *err = begin_file(p);
     if (!err)
         err = pass_records(p, reader);
+    if (p->limits)
+        file_limits_end_file(p->limits, trace_reader_stats(reader));
     trace_reader_close(reader);
     return err;
 }
 
 struct error *pass_run(struct pass *p)
 {
+    if (p->limits)
+        file_limits_begin(p->limits);
     for (size_t i = 0; i < p->input_count && !have_enough(p); i++)
         TRY(pass_file(p, (uint32_t)i));
     TRY(sample_filter_check(&p->filter));

@@ -14,6 +14,7 @@
 #include "symbolize/pass/consumer.h"
 #include "symbolize/pass/sample_filter.h"
 #include "symbolize/stack/resolve.h"
+#include "symbolize/trace/file_limits.h"
 #include "symbolize/trace/input.h"
 
 struct pass_consumer {
@@ -25,6 +26,7 @@ struct pass {
     const struct input *inputs; /* borrowed */
     size_t input_count;
     struct resolver *resolver;  /* borrowed; may be NULL if no consumer wants stacks */
+    struct file_limits *limits; /* borrowed; NULL: none */
     struct sample_filter filter;
     VEC(struct pass_consumer) consumers;
     /* State while it runs. */

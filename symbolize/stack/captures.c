@@ -99,6 +99,8 @@ static bool take_setting(struct captures *c, const struct epoch *e, const struct
 
     if (!setting.key || !setting.value)
         return false;
+    if (!limits_work(c->model->limits, lists->settings.count))
+        return false;
     for (size_t i = 0; i < lists->settings.count; i++) {
         if (lists->settings.data[i].key == setting.key) {
             lists->settings.data[i].value = setting.value;
@@ -119,6 +121,8 @@ static bool take_event(struct captures *c, const struct epoch *e, const struct t
                              .frequency_hz = event->frequency_hz,
                              .period = event->period};
     if (rate.event == MODEL_NONE)
+        return false;
+    if (!limits_work(c->model->limits, lists->rates.count))
         return false;
     for (size_t i = 0; i < lists->rates.count; i++) {
         if (lists->rates.data[i].event == rate.event)
@@ -143,6 +147,8 @@ static bool take_loss(struct captures *c, const struct epoch *e, const struct tr
     if (!loss->count || loss->reason == LOSS_complete)
         return true;
     if (!counted.name || !counted.event)
+        return false;
+    if (!limits_work(c->model->limits, lists->losses.count))
         return false;
     for (size_t i = 0; i < lists->losses.count; i++) {
         if (lists->losses.data[i].name == counted.name && lists->losses.data[i].event == counted.event) {

@@ -18,7 +18,7 @@ struct native_key {
 
 void frames_init(struct frames *f, struct model *model, struct modcache *modules)
 {
-    *f = (struct frames){.model = model, .modules = modules};
+    *f = (struct frames){.model = model, .modules = modules, .native_keys.arena.limits = model->limits};
 }
 
 void frames_deinit(struct frames *f)
@@ -90,6 +90,9 @@ static struct error *python_frame(struct frames *f, const struct epoch *e, const
     const struct py_code code = code_of(&e->codes.data[from->ref]);
     struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter, .mapping = EMIT_NO_MAPPING};
 
+    if (!limits_work(f->model->limits, 2 * (code.name.len_bytes + code.qualname.len_bytes + code.filename.len_bytes) +
+                                           5 * code.line_table.len_bytes))
+        return error_no_memory();
     TRY(code_text(f, code.qualname.form ? &code.qualname : &code.name, &frame.function));
     if (code.filename.form)
         TRY(code_text(f, &code.filename, &frame.file));
@@ -195,6 +198,8 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         uint64_t offset = key->offset - key->return_address, vaddr;
         TRY(modcache_symbols(f->modules, key->module, &symbols));
         const struct trace_module *def = &e->modules.data[module].def;
+        if (!limits_work(f->model->limits, 1000 + 2 * (def->segments.count + def->eval_ranges.count)))
+            return error_no_memory();
         x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
             x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
@@ -223,13 +228,15 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         x.outer_machinery += machinery && x.outer_machinery == f->expanded.count - x.first;
         x.inner_machinery = machinery ? x.inner_machinery + 1 : 0;
         x.clears_frame |= merge_clears_frame(s->function);
-        TRY(text_of(f, s->function, strlen(s->function), &frame.function));
-        TRY(text_of(f, s->file, strlen(s->file), &frame.file));
+        TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
+        TRY(text_of(f, s->file, TRACE_TEXT_LIMIT_BYTES, &frame.file));
         TRY(put_frame(f, &frame, &number));
         if (!VEC_PUSH(&f->expanded, number))
             return error_no_memory();
     }
     x.count = (uint32_t)f->expanded.count - x.first;
+    if (!limits_take(f->model->limits, sizeof x + x.count * sizeof(uint32_t)))
+        return error_no_memory();
     return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();
 }
 

@@ -13,6 +13,7 @@
 
 struct modcache {
     struct binaries *binaries;
+    struct limits *limits;
     struct arena arena;
     struct intern keys; /* an entry has the number of its key */
     VEC(struct modcache_entry *) entries; /* in the arena, because callers keep pointers to them */
@@ -21,12 +22,13 @@ struct modcache {
     const char *path; /* the current file; NULL: its tables were read already, or there is no file */
 };
 
-struct error *modcache_create(const struct binaries_options *options, struct modcache **out)
+struct error *modcache_create(const struct binaries_options *options, struct limits *limits, struct modcache **out)
 {
     struct modcache *c = calloc(1, sizeof *c);
 
     if (!c)
         return error_no_memory();
+    c->limits = c->arena.limits = c->keys.arena.limits = c->perf_maps.limits = c->perf_maps.ids.arena.limits = limits;
     struct error *err = binaries_create(options, &c->binaries);
     if (err) {
         free(c);
@@ -93,6 +95,9 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
         entry->build_id = arena_dup(&c->arena, m->def.build_id.data, entry->build_id_len);
     }
     if (m->image.len_bytes) {
+        /* Its symbols and its call frame information need a copy each. */
+        if (!limits_take(c->limits, 2 * m->image.len_bytes))
+            return error_no_memory();
         entry->image_len = m->image.len_bytes;
         entry->image = arena_dup(&c->arena, m->image.data, entry->image_len);
     }

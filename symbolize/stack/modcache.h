@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
+#include "formats/base/limits.h"
 #include "symbolize/binary/binaries.h"
 #include "symbolize/trace/epoch.h"
 #include "symbolize/stack/perf_maps.h"
@@ -38,7 +39,8 @@ struct modcache_entry {
 };
 
 struct modcache;
-struct error *modcache_create(const struct binaries_options *options, struct modcache **out);
+/* `limits` is borrowed; NULL: none. */
+struct error *modcache_create(const struct binaries_options *options, struct limits *limits, struct modcache **out);
 void modcache_destroy(struct modcache *c);
 /* Sets *index to the number of an epoch's module in the cache. Opens no files. */
 struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index);

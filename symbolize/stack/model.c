@@ -3,8 +3,14 @@
 
 #include <string.h>
 
-bool model_init(struct model *m)
+bool model_init(struct model *m, struct limits *limits)
 {
+    struct intern *const tables[] = {&m->texts, &m->frame_keys, &m->event_keys, &m->process_keys,
+                                     &m->thread_keys, &m->mapping_keys, &m->label_keys};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        tables[i]->arena.limits = limits;
+    m->stack_keys.limits = m->arena.limits = m->limits = limits;
     return model_text(m, "", 0) == 0 && model_label_set(m, NULL, 0) == 0;
 }
 
@@ -32,6 +38,8 @@ void model_deinit(struct model *m)
 uint32_t model_text(struct model *m, const char *text, size_t len_bytes)
 {
     len_bytes = strnlen(text, len_bytes);
+    if (!limits_work(m->limits, 40 + len_bytes / 4))
+        return MODEL_NONE;
     buf_clear(&m->scratch);
     buf_put(&m->scratch, text, len_bytes);
     buf_put_u8(&m->scratch, 0);
@@ -98,7 +106,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
     shown.function = model_text_get(m, frame->function);
     shown.file = model_text_get(m, frame->file);
     shown.module = model_text_get(m, frame->module);
-    if (!VEC_PUSH(&m->frames, shown))
+    if (!limits_take(m->limits, sizeof shown) || !VEC_PUSH(&m->frames, shown))
         return MODEL_NONE;
     m->view.frames = m->frames.data;
     m->view.frame_count = (uint32_t)m->frames.count;
@@ -189,7 +197,7 @@ uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame)
     struct emit_stack stack = {
         .parent = parent, .frame = frame, .depth = parent == EMIT_NO_STACK ? 1 : m->stacks.data[parent].depth + 1};
     uint32_t id = (uint32_t)m->stacks.count;
-    if (m->stacks.count >= MODEL_NONE - 1 || !map_set(&m->stack_keys, key, id) || !VEC_PUSH(&m->stacks, stack))
+    if (m->stacks.count >= MODEL_NONE - 1 || !limits_take(m->limits, sizeof stack) || !map_set(&m->stack_keys, key, id) || !VEC_PUSH(&m->stacks, stack))
         return MODEL_NONE;
     m->view.stacks = m->stacks.data;
     m->view.stack_count = (uint32_t)m->stacks.count;
@@ -235,6 +243,8 @@ uint32_t model_process(struct model *m, const struct process_identity *key, uint
 
     if (id == INTERN_NONE)
         return MODEL_NONE;
+    if (added && !limits_take(m->limits, sizeof(struct emit_process)))
+        return MODEL_NONE;
     if (added && !VEC_PUSH(&m->processes, ((struct emit_process){.pid = key->tgid})))
         return MODEL_NONE;
     m->processes.data[id].comm = model_text_get(m, comm);
@@ -250,6 +260,8 @@ uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t 
     uint32_t id = intern_id(&m->thread_keys, key, sizeof key, &added);
 
     if (id == INTERN_NONE)
+        return MODEL_NONE;
+    if (added && !limits_take(m->limits, sizeof(struct emit_thread)))
         return MODEL_NONE;
     if (added && !VEC_PUSH(&m->threads, ((struct emit_thread){.process = process, .tid = tid})))
         return MODEL_NONE;

@@ -21,6 +21,7 @@
 
 struct model {
     struct emit_model view;
+    struct limits *limits; /* borrowed; NULL: none */
     struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys;
     struct map stack_keys;
     struct arena arena;
@@ -58,8 +59,8 @@ struct model_label {
     uint32_t key, value;
 };
 
-/* False when memory ran out. The struct must be {0} before. */
-bool model_init(struct model *m);
+/* False when memory ran out. The struct must be {0} before. `limits` is borrowed; NULL: none. */
+bool model_init(struct model *m, struct limits *limits);
 void model_deinit(struct model *m);
 /* The number of a text, which ends at `len_bytes` or at the first NUL. */
 uint32_t model_text(struct model *m, const char *text, size_t len_bytes);

@@ -67,7 +67,8 @@ static bool add_line(struct perf_map *m, const uint8_t *p, const uint8_t *end)
     size_t len = (size_t)(end - p) < NAME_MAX_BYTES ? (size_t)(end - p) : NAME_MAX_BYTES;
     const uint8_t *nul = memchr(p, 0, len);
     line.name = arena_strndup(&m->names, (const char *)p, nul ? (size_t)(nul - p) : len);
-    return line.name && VEC_PUSH(&m->lines, line);
+    /* Each line is cut into two pieces at most, and looking for these takes more memory for a while. */
+    return line.name && limits_take(m->names.limits, 3 * sizeof line + 32) && VEC_PUSH(&m->lines, line);
 }
 
 bool perf_map_add(struct perf_map *m, const uint8_t *text, uint64_t len_bytes)
@@ -121,6 +122,9 @@ static size_t index_of(const uint64_t *points, size_t count, uint64_t value)
 static bool finish(struct perf_map *m)
 {
     size_t n = m->lines.count, count = 0;
+
+    if (!limits_work(m->names.limits, 200 * n))
+        return false;
     uint64_t *points = malloc((2 * n + 1) * sizeof *points);
     uint32_t *next = malloc((2 * n + 1) * sizeof *next), *owner = malloc((2 * n + 1) * sizeof *owner);
     bool ok = points && next && owner;
@@ -169,7 +173,7 @@ static bool finish(struct perf_map *m)
 
 const struct perf_map_line *perf_map_find(struct perf_map *m, uint64_t address)
 {
-    if (m->unfinished && !finish(m))
+    if (m->unfinished && !finish(m)) /* without memory for the table its lines have no names */
         m->pieces.count = m->piece_starts.count = 0;
     size_t i = index_of(m->piece_starts.data, m->piece_starts.count, address);
     return i < m->pieces.count && address < m->pieces.data[i].end ? &m->pieces.data[i] : NULL;

@@ -17,7 +17,8 @@ struct perf_map *perf_maps_get(struct perf_maps *all, const uint8_t *id, uint32_
     bool added;
     uint32_t index = intern_id(&all->ids, id, id_len, &added);
 
-    if (index == INTERN_NONE || (added && !VEC_PUSH(&all->maps, (struct perf_map){0})))
+    if (index == INTERN_NONE ||
+        (added && !VEC_PUSH(&all->maps, ((struct perf_map){.names.limits = all->limits}))))
         return NULL;
     return &all->maps.data[index];
 }
@@ -49,7 +50,7 @@ static struct error *read_records(struct perf_maps *all, struct trace_reader *re
 
 struct error *perf_maps_read(struct perf_maps *all, const char *path)
 {
-    struct epoch e = {.left_out = ~EPOCH_PART(module)};
+    struct epoch e = {.left_out = ~EPOCH_PART(module), .limits = all->limits};
     struct trace_reader *reader;
     struct stat st;
 

@@ -19,6 +19,7 @@
 struct perf_maps {
     struct intern ids; /* identity -> index in `maps` */
     VEC(struct perf_map) maps;
+    struct limits *limits; /* borrowed; NULL: none */
 };
 void perf_maps_deinit(struct perf_maps *all);
 /* The table of that identity, created if needed. NULL: out of memory. */

@@ -14,7 +14,8 @@
 #include "symbolize/stack/stack_map.h"
 
 enum {
-    DEPTH_MAX = 1 << 15, /* frames of one list; a deeper stack loses its outermost frames and is marked */
+    DEPTH_MAX = 4096, /* frames of one list, more than pycap writes; a deeper stack is cut outside and marked */
+    STEP_WORK = 30,   /* for a frame of a stack, see limits.h */
 };
 
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
@@ -75,7 +76,9 @@ struct error *resolver_create(const struct resolver_options *options, struct res
         return error_no_memory();
     r->options = *options;
     r->captures.model = &r->model;
-    struct error *err = model_init(&r->model) ? modcache_create(&options->binaries, &r->modules) : error_no_memory();
+    struct error *err = model_init(&r->model, options->limits)
+                            ? modcache_create(&options->binaries, options->limits, &r->modules)
+                            : error_no_memory();
     if (!err)
         err = stack_map_init(&r->stack_map, &r->model, &r->options.stacks, stack_rules);
     if (err) {
@@ -148,12 +151,18 @@ struct error *resolver_begin_file(struct resolver *r, const struct input *input)
 
 /* ---- stacks ---- */
 
+static struct error *work(const struct resolver *r, uint64_t steps)
+{
+    return limits_work(r->options.limits, steps) ? NULL : error_no_memory();
+}
+
 /* Puts the ids of a stack's frames into r->ids. Frames of another kind than the list's are left out. */
 static struct error *list_ids(struct resolver *r, const struct epoch *e, uint32_t stack, uint8_t type, bool *cut)
 {
     uint32_t depth = e->stacks.data[stack].depth;
     size_t kept = 0;
 
+    TRY(work(r, STEP_WORK * (uint64_t)(depth < DEPTH_MAX ? depth : DEPTH_MAX)));
     *cut = depth > DEPTH_MAX;
     if (!VEC_RESERVE(&r->ids, depth < DEPTH_MAX ? depth : DEPTH_MAX))
         return error_no_memory();
@@ -215,6 +224,7 @@ static struct error *put_native(struct resolver *r, uint32_t expansion)
 
 static struct error *put_runs(struct resolver *r, const struct epoch_join *join, bool snapshot)
 {
+    TRY(work(r, join->run_count * (uint64_t)(snapshot ? 10 + r->snapshots.frames.count : 10)));
     for (uint32_t i = 0; i < join->run_count; i++) {
         uint64_t value = join->runs[2 * i], reason = join->runs[2 * i + 1];
         struct merge_run run;
@@ -285,6 +295,7 @@ static struct error *touch(struct resolver *r, struct tuple_state *state, const 
 {
     if (x->module == FRAMES_NO_MODULE)
         return NULL;
+    TRY(work(r, state->modules_count));
     for (uint32_t i = 0; i < state->modules_count; i++) {
         uint32_t *touched = &r->touched.data[state->modules_first + i];
         if (*touched >> 1 == x->module) {
@@ -450,12 +461,16 @@ static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tu
     if (!VEC_EXTEND_NONE(&r->tuple_heads, e->tuples.count))
         return error_no_memory();
     for (uint32_t i = r->tuple_heads.data[tuple]; i != MODEL_NONE; i = r->tuple_states.data[i].next) {
+        TRY(work(r, 10));
         if (r->tuple_states.data[i].interpreter == interpreter) {
             *out = i;
             return NULL;
         }
     }
     struct tuple_state state = {.interpreter = interpreter, .next = r->tuple_heads.data[tuple]};
+    TRY(work(r, 200));
+    if (state.next != MODEL_NONE && !limits_take(r->options.limits, sizeof state))
+        return error_no_memory();
     TRY(resolve_tuple(r, e, tuple, time_ns, &state));
     *out = (uint32_t)r->tuple_states.count;
     if (!VEC_PUSH(&r->tuple_states, state))

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { FRAMES_MAX = 8192, UNWINDERS_MAX = 64 };
+enum { FRAMES_MAX = 4096, FRAME_WORK = 400, MAPPING_WORK = 40, UNWINDERS_MAX = 64 };
 
 static void drop_unwinder(struct snapshots *s, struct snapshot_process *p)
 {
@@ -51,6 +51,8 @@ static struct error *show_mappings(struct snapshots *s, struct snapshot_process 
                                    struct epoch *e, const struct address_space *mappings)
 {
     p->mappings.count = 0;
+    if (!limits_work(e->limits, MAPPING_WORK * mappings->now.count))
+        return error_no_memory();
     for (size_t i = 0; i < mappings->now.count; i++) {
         const struct mapping *m = &mappings->now.data[i];
         struct unwind_mapping shown = {.address = m->address,
@@ -108,7 +110,7 @@ struct error *snapshots_unwind(struct snapshots *s, struct modcache *modules, st
         TRY(show_mappings(s, p, modules, e, mappings));
     s->frames.count = unwinder_run(p->unwinder, shot->registers.values, shot->stack.data, shot->stack_address,
                                    shot->stack.len_bytes, s->frames.data, FRAMES_MAX, end);
-    return NULL;
+    return limits_work(e->limits, FRAME_WORK * s->frames.count) ? NULL : error_no_memory();
 }
 
 struct snapshot_frame snapshots_frame(const struct snapshots *s, const struct epoch *e, uint32_t snapshot, uint32_t i)

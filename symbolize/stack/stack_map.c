@@ -6,7 +6,7 @@
 struct error *stack_map_init(struct stack_map *map, struct model *model, const struct stack_map_options *options,
                              const struct stack_rule *rules)
 {
-    *map = (struct stack_map){.model = model, .options = options};
+    *map = (struct stack_map){.model = model, .options = options, .lists.limits = model->limits};
     for (const struct stack_rule *rule = rules; rule->option; rule++) {
         if (!rule->is_enabled(options))
             continue;
@@ -89,6 +89,9 @@ static struct error *map_list(struct stack_map *map, uint32_t stack, uint32_t la
         map->list.data[k] = map->list.data[i];
         map->list.data[i] = frame;
     }
+    uint64_t labels = 1 + map->model->label_sets.data[label_set].count;
+    if (!limits_work(map->model->limits, map->list.count * (60 + labels)))
+        return error_no_memory();
     for (size_t i = 0; i < map->list_rules.count && *kept; i++)
         TRY(map->list_rules.data[i]->stack(map->model, map->options, label_set, &map->list, kept));
     *shown = EMIT_NO_STACK;

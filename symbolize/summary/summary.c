@@ -10,10 +10,16 @@
 
 enum { DAMAGES_KEPT = 16, REASONS_KEPT = 8 };
 
-struct error *summary_create(struct summary **out)
+struct error *summary_create(struct limits *limits, struct summary **out)
 {
-    *out = calloc(1, sizeof **out);
-    return *out ? NULL : error_no_memory();
+    struct summary *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return error_no_memory();
+    s->limits = s->label_keys.arena.limits = s->texts.arena.limits = s->event_keys.arena.limits = limits;
+    s->process_keys.arena.limits = s->process_loss_keys.arena.limits = s->loss_keys.arena.limits = limits;
+    *out = s;
+    return NULL;
 }
 
 void summary_destroy(struct summary *s)
@@ -54,7 +60,7 @@ static struct summary_file *current(struct summary *s)
 /* Keeps a printable copy of a text, which lives as long as the summary. */
 static const char *keep(struct summary *s, const char *text)
 {
-    return printable_keep(&s->texts, text);
+    return limits_work(s->limits, 60 + strlen(text)) ? printable_keep(&s->texts, text) : NULL;
 }
 
 struct error *summary_begin_file(struct summary *s, const char *path)
@@ -90,6 +96,8 @@ static bool load_meta(struct summary *s, const struct epoch *e, const struct tra
     struct summary_file *f = current(s);
 
     if (!pair.key || !pair.value)
+        return false;
+    if (!limits_work(s->limits, f->meta.count))
         return false;
     for (size_t i = 0; i < f->meta.count; i++) {
         if (f->meta.data[i].key == pair.key) {

@@ -19,7 +19,8 @@
 #include "symbolize/stack/resolve.h"
 
 struct summary;
-struct error *summary_create(struct summary **out);
+/* `limits` is borrowed; NULL: none. */
+struct error *summary_create(struct limits *limits, struct summary **out);
 void summary_destroy(struct summary *s);
 
 struct error *summary_begin_file(struct summary *s, const char *path);

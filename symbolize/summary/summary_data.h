@@ -68,6 +68,7 @@ struct process_loss_row {
 #define SUMMARY_NO_ROW UINT32_MAX
 
 struct summary {
+    struct limits *limits; /* borrowed; NULL: none */
     struct intern texts, event_keys, process_keys, loss_keys, process_loss_keys, label_keys;
     VEC(struct summary_file) files;
     VEC(struct event_row) events;

@@ -97,7 +97,7 @@ bool address_space_move(struct address_space *m, uint64_t time_ns)
     }
     size_t applied = m->applied;
     while (m->applied < m->changes.count && m->changes.data[m->applied].time_ns <= time_ns) {
-        if (!apply(m, &m->changes.data[m->applied]))
+        if (!limits_work(m->limits, 40 + m->now.count / 4) || !apply(m, &m->changes.data[m->applied]))
             return false;
         m->applied++;
     }

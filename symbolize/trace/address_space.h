@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/limits.h"
 #include "formats/base/vec.h"
 
 /* [address, end) of a process. */
@@ -37,12 +38,13 @@ struct address_space {
     size_t applied;          /* changes that `now` contains */
     VEC(struct mapping) now; /* sorted by address, not overlapping */
     uint64_t version;        /* changes whenever `now` does */
+    struct limits *limits;   /* of the work to move; borrowed; NULL: none */
 };
 
 void address_space_deinit(struct address_space *m);
 /* False when memory ran out. A range that is empty or wraps around is ignored. */
 bool address_space_add(struct address_space *m, const struct mapping_change *change);
-/* Moves `now` to that time: applies all changes up to and including it. False when memory ran out. */
+/* Moves `now` to that time: applies all changes up to and including it. False when memory ran out, or the limit is met. */
 bool address_space_move(struct address_space *m, uint64_t time_ns);
 /* The mapping of `now` that contains the address, or NULL. */
 const struct mapping *address_space_find(const struct address_space *m, uint64_t address);

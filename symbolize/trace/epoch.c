@@ -14,6 +14,8 @@ static void forget(struct epoch *e)
     e->codes.count = e->frames.count = e->kernel_symbols.count = e->stacks.count = 0;
     e->snapshots.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
     arena_deinit(&e->arena);
+    limits_give(e->limits, e->taken_bytes);
+    e->taken_bytes = 0;
 }
 
 void epoch_deinit(struct epoch *e)
@@ -39,6 +41,7 @@ void epoch_deinit(struct epoch *e)
 static bool begin(struct epoch *e)
 {
     e->begun = true;
+    e->arena.limits = e->limits;
     return VEC_PUSH(&e->strings, ((struct epoch_string){.text = ""})) &&
            VEC_PUSH(&e->events, (struct epoch_event){0}) && VEC_PUSH(&e->processes, (struct epoch_process){0}) &&
            VEC_PUSH(&e->threads, (struct epoch_thread){0}) && VEC_PUSH(&e->modules, (struct epoch_module){0}) &&
@@ -66,8 +69,18 @@ static bool keep_list(struct epoch *e, struct trace_list *list, uint64_t width)
     return list->values != NULL;
 }
 
+/* Characters may have four bytes. */
+static void cut_text(struct trace_bytes *text)
+{
+    if (text->len_bytes > TRACE_TEXT_LIMIT_BYTES)
+        text->len_bytes = TRACE_TEXT_LIMIT_BYTES;
+}
+
 static bool load_code(struct epoch *e, struct trace_code code)
 {
+    cut_text(&code.name);
+    cut_text(&code.qualname);
+    cut_text(&code.filename);
     return keep_bytes(e, &code.name) && keep_bytes(e, &code.qualname) && keep_bytes(e, &code.filename) &&
            keep_bytes(e, &code.line_table) && VEC_PUSH(&e->codes, code);
 }
@@ -82,7 +95,7 @@ static bool load_image(struct epoch *e, struct trace_image image)
 {
     struct epoch_module *module = &e->modules.data[image.module];
 
-    if (!image.module || module->image.len_bytes)
+    if (!image.module || module->image.len_bytes || image.data.len_bytes > TRACE_IMAGE_LIMIT_BYTES)
         return true;
     if (!keep_bytes(e, &image.data))
         return false;
@@ -135,15 +148,18 @@ static bool load_period(struct epoch *e, const struct trace_period *p)
     for (size_t i = event->changes.count - 1; i && event->changes.data[i - 1].time_ns > change.time_ns; i--) {
         event->changes.data[i] = event->changes.data[i - 1];
         event->changes.data[i - 1] = change;
+        if (!limits_work(e->limits, 5)) /* hardly any are out of order */
+            return false;
     }
     return true;
 }
 
 static bool load_string(struct epoch *e, const struct trace_string *s)
 {
-    struct epoch_string string = {.len_bytes = (uint32_t)s->data.len_bytes};
+    uint64_t len = s->data.len_bytes < TRACE_TEXT_LIMIT_BYTES ? s->data.len_bytes : TRACE_TEXT_LIMIT_BYTES;
+    struct epoch_string string = {.len_bytes = (uint32_t)len};
 
-    string.text = arena_strndup(&e->arena, (const char *)s->data.data, s->data.len_bytes);
+    string.text = arena_strndup(&e->arena, (const char *)s->data.data, len);
     return string.text && VEC_PUSH(&e->strings, string);
 }
 
@@ -219,7 +235,8 @@ static bool load(struct epoch *e, const struct trace_record *rec)
     case TRACE_period:
         return load_period(e, &rec->period);
     case TRACE_process:
-        return VEC_PUSH(&e->processes, ((struct epoch_process){.def = rec->process, .comm = rec->process.comm}));
+        return VEC_PUSH(&e->processes, ((struct epoch_process){
+                                            .def = rec->process, .comm = rec->process.comm, .mappings.limits = e->limits}));
     case TRACE_process_name:
         e->processes.data[rec->process_name.process].comm = rec->process_name.comm;
         return true;
@@ -260,8 +277,54 @@ static bool load(struct epoch *e, const struct trace_record *rec)
     }
 }
 
+/*
+ * What a record takes in memory beside its bytes and lists: here, and in the tables by id that resolve.h keeps as long
+ * as the epoch.
+ */
+static uint64_t cost_of(const struct trace_record *rec)
+{
+    switch (rec->type) {
+    case TRACE_string:
+        return sizeof(struct epoch_string);
+    case TRACE_event:
+        return sizeof(struct epoch_event) + 16;
+    case TRACE_period:
+        return sizeof(struct epoch_period);
+    case TRACE_process:
+        return sizeof(struct epoch_process) + 64;
+    case TRACE_thread:
+        return sizeof(struct epoch_thread) + 32;
+    case TRACE_module:
+        return sizeof(struct epoch_module) + 16;
+    case TRACE_mapping:
+        return sizeof(struct mapping_change) + 2 * sizeof(struct mapping);
+    case TRACE_code:
+        return sizeof(struct trace_code);
+    case TRACE_python_frame:
+    case TRACE_native_frame:
+    case TRACE_kernel_frame:
+        return sizeof(struct epoch_frame) + 16;
+    case TRACE_kernel_symbol:
+        return sizeof(struct trace_kernel_symbol);
+    case TRACE_stack:
+        return sizeof(struct epoch_stack) * rec->stack.frames.count;
+    case TRACE_snapshot:
+        return sizeof(struct trace_snapshot);
+    case TRACE_join:
+        return sizeof(struct epoch_join);
+    case TRACE_tuple:
+        return sizeof(struct trace_tuple) + 96;
+    case TRACE_label_set:
+        return sizeof(struct trace_label_set) + 16;
+    default:
+        return 0;
+    }
+}
+
 struct error *epoch_load(struct epoch *e, const struct trace_record *rec)
 {
+    uint64_t cost = e->left_out >> rec->type & 1 ? 0 : cost_of(rec);
+
     if (rec->type == TRACE_epoch) {
         forget(e);
         e->begun = false;
@@ -270,6 +333,9 @@ struct error *epoch_load(struct epoch *e, const struct trace_record *rec)
     }
     if (!e->begun && !begin(e))
         return error_no_memory();
+    if (!limits_take(e->limits, cost))
+        return error_no_memory();
+    e->taken_bytes += cost;
     return load(e, rec) ? NULL : error_no_memory();
 }
 

@@ -13,6 +13,7 @@
 
 #include "formats/base/arena.h"
 #include "formats/base/err.h"
+#include "formats/base/limits.h"
 #include "formats/base/vec.h"
 #include "formats/elf/machine.h"
 #include "formats/trace/trace.h"
@@ -82,6 +83,8 @@ struct epoch {
     uint64_t number, time_ns;
     bool begun;
     uint64_t left_out; /* set before the first record: parts that are not loaded, EPOCH_… */
+    struct limits *limits; /* set before the first record; borrowed; NULL: none */
+    uint64_t taken_bytes;  /* of its memory, for the vectors */
     VEC(struct epoch_string) strings;
     VEC(struct epoch_event) events;
     VEC(struct epoch_process) processes;
@@ -116,7 +119,10 @@ struct process_identity {
 const struct machine *epoch_machine(const struct epoch *e);
 /* {0} is an epoch before its first record. */
 void epoch_deinit(struct epoch *e);
-/* Loads a record. An EPOCH record forgets everything before it; records that define nothing are ignored. */
+/*
+ * Loads a record. An EPOCH record forgets everything before it; records that define nothing are ignored. Texts are cut at
+ * TRACE_TEXT_LIMIT_BYTES, as the format says.
+ */
 struct error *epoch_load(struct epoch *e, const struct trace_record *rec);
 /* The text of a string id, "" for 0. */
 static inline const char *epoch_text(const struct epoch *e, uint32_t string)

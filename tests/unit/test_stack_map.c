@@ -64,7 +64,7 @@ static void test_options(void **state)
     bool kept;
 
     (void)state;
-    assert_true(model_init(&m));
+    assert_true(model_init(&m, NULL));
     uint32_t frames[] = {line_of(&m, "f", 12), line_of(&m, "g", 25)}, late[] = {frames[0], line_of(&m, "g", 27)};
     uint32_t stack = stack_of(&m, frames, 2), second = stack_of(&m, late, 2);
     OK(stack_map_init(&map, &m, &none, stack_rules));
@@ -96,7 +96,7 @@ static void test_labels(void **state)
     struct stack_map map;
 
     (void)state;
-    assert_true(model_init(&m));
+    assert_true(model_init(&m, NULL));
     uint32_t frame = line_of(&m, "f", 12), stack = stack_of(&m, &frame, 1);
     const struct model_label labels[] = {{text(&m, trace_label_key(TRACE_LABEL_interpreter)), text(&m, "1")},
                                          {text(&m, trace_label_key(TRACE_LABEL_task)), text(&m, "fetch")}};
@@ -172,7 +172,7 @@ static void test_hidden_and_dropped(void **state)
     struct stack_map map;
 
     (void)state;
-    assert_true(model_init(&m));
+    assert_true(model_init(&m, NULL));
     uint32_t helper = line_of(&m, "helper", 1), mainly = line_of(&m, "main", 2), work = line_of(&m, "work", 3);
     uint32_t chain[] = {mainly, helper, work, helper}, idle[] = {mainly, helper, helper};
     uint32_t working = stack_of(&m, chain, 4), idling = stack_of(&m, idle, 3);

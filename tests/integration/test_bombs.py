@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces that are small and cost pysym much (build/tools/make_bomb): memory and time stay in proportion to their size."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from conftest import PYSYM
+
+MAKE_BOMB = pathlib.Path(PYSYM).parent / "tools/make_bomb"
+MEMORY_MIB = 256
+SECONDS = 2  # of CPU; printed, and a failure at five times as much, since the machine may be slow
+EACH_SAMPLE = ("perf-script", "dump")  # as long as their output
+
+
+def bombs():
+    if not os.access(MAKE_BOMB, os.X_OK):
+        return []
+    return subprocess.run([MAKE_BOMB], capture_output=True, text=True, check=True).stdout.split()
+
+
+def run(*args):
+    """pysym's exit code, what it said, CPU seconds and MiB of memory. What it writes is thrown away."""
+    with open(os.devnull, "w") as null:
+        child = subprocess.Popen([PYSYM, *map(str, args)], stdout=null, stderr=subprocess.PIPE, text=True)
+        said = child.stderr.read()
+        child.stderr.close()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, said, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bombs")
+
+    def make(name):
+        path = folder / f"{name}.bin"
+        if not path.exists():
+            subprocess.run([MAKE_BOMB, path, name], check=True)
+        assert path.stat().st_size <= 1 << 20
+        return path
+    return make
+
+
+@pytest.mark.parametrize("name", bombs() or [pytest.param("", marks=pytest.mark.skip(f"{MAKE_BOMB} is not built"))])
+def test_bomb(made, name):
+    trace = made(name)
+    rest = ("top", "summary", *EACH_SAMPLE) if name in ("names", "owners", "samples") else ()
+    for form in ("folded", "speedscope", *rest):
+        code, said, seconds, mib = run(trace, "-f", form, "--max-output", "64M")
+        print(f"{name:12} {form:12} {seconds:5.2f} s {mib:4.0f} MiB, exit {code}: {said[:70].strip()}")
+        assert code in (0, 1), said
+        assert code == 0 or "--max-memory" in said or "--max-output" in said, said
+        assert mib <= MEMORY_MIB, form
+        if form not in EACH_SAMPLE:
+            assert seconds <= 5 * SECONDS, form
+
+
+def test_the_limits_are_options(make_trace, tmp_path):
+    """A trace that is refused with little memory is read with more; an output that is cut has whole lines and an error."""
+    trace = make_trace(samples=20000, stacks=20000, depth=40)
+    code, said, _, _ = run(trace, "-f", "folded", "--max-memory", "2M")
+    assert code == 1 and "--max-memory" in said, said
+    assert run(trace, "-f", "folded", "--max-memory", "1G")[0] == 0
+    assert run(trace, "-f", "folded")[0] == 0
+
+    done = subprocess.run([PYSYM, trace, "-f", "perf-script", "--max-output", "1M"], capture_output=True, text=True)
+    assert done.returncode == 1 and "--max-output" in done.stderr, done.stderr
+    assert 1 << 19 < len(done.stdout) <= 1 << 20 and done.stdout.endswith("\n")
+    whole = subprocess.run([PYSYM, trace, "-f", "perf-script"], capture_output=True, text=True, check=True).stdout
+    assert whole.startswith(done.stdout)
+    # A file is complete or not there at all.
+    out = tmp_path / "out.txt"
+    assert run(trace, "-f", "perf-script", "--max-output", "1M", "-o", out)[0] == 1
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.fixture
+def make_trace(tmp_path):
+    tool = pathlib.Path(PYSYM).parent / "tools/make_trace"
+    if not os.access(tool, os.X_OK):
+        pytest.skip(f"{tool} is not built")
+
+    def run_tool(**settings):
+        path = tmp_path / "made.bin"
+        subprocess.run([tool, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
+        return path
+    return run_tool
