@@ -35,6 +35,14 @@
 #define WAIT_ALL_NS (400 * NS_PER_MS)
 #define WAIT_PART 10
 
+/* So long a file stays open for a table to be made from it. A file system with open files cannot be unmounted. */
+#define LOOSE_NS (5 * NS_PER_S)
+
+struct loose_file {
+    uint32_t module;
+    uint64_t until_ns;
+};
+
 struct modules {
     VEC(struct module *) list;
     /* Keys of all kinds in one table (module_key.h, and 'v': a vdso's bytes); the id leads to an index in `of_key`. */
@@ -42,6 +50,7 @@ struct modules {
     VEC(uint32_t) of_key;
     bool hold_all;      /* ELF files are held open, for an archive */
     uint32_t hold_left; /* files that may still be held open */
+    VEC(struct loose_file) loose; /* open, and to be closed unless somebody needs them; oldest first */
     struct worker *worker;
     uint32_t pending;     /* modules that are */
     VEC(uint32_t) known;  /* indexes of modules that no longer are, for modules_next_known() */
@@ -71,6 +80,7 @@ void modules_destroy(struct modules *m)
     VEC_DEINIT(&m->list);
     VEC_DEINIT(&m->of_key);
     VEC_DEINIT(&m->known);
+    VEC_DEINIT(&m->loose);
     intern_deinit(&m->keys);
     free(m);
 }
@@ -115,18 +125,29 @@ void modules_hold(struct modules *m, bool all)
         m->hold_left += files_to_hold(limit.rlim_cur) - before;
 }
 
+bool modules_keep_file(struct modules *m, struct module *module, int fd)
+{
+    if (module->held_fd >= 0 || !m->hold_left)
+        return false;
+    m->hold_left--;
+    module->held_fd = fd;
+    return true;
+}
+
 /*
- * Holds the file open if it is to be archived, or if its device has a number from the kernel's pool (overlayfs, FUSE,
- * tmpfs, btrfs): once nothing of such a file system is open, its number may become another's.
+ * Holds the file open, as a table may be made from it soon and the process that mapped it may be gone by then. For long if
+ * it is to be archived, or if its device has a number from the kernel's pool (overlayfs, FUSE, tmpfs, btrfs): once
+ * nothing of such a file system is open, its number may become another's.
  */
 static void hold(struct modules *m, struct module *module, struct inspection *i)
 {
     bool pooled = major(i->st.st_dev) == 0;
 
-    if (m->hold_left && ((m->hold_all && module->kind == TRACE_MODULE_ELF) || pooled)) {
-        module->held_fd = i->fd;
+    if (i->fd >= 0 && (module->kind == TRACE_MODULE_ELF || pooled) && modules_keep_file(m, module, i->fd)) {
         i->fd = -1;
-        m->hold_left--;
+        module->needs_file = m->hold_all || pooled;
+        if (!module->needs_file && !VEC_PUSH(&m->loose, ((struct loose_file){module->index, now_ns() + LOOSE_NS})))
+            module->needs_file = true;
     }
     module->unkeyed = pooled && module->held_fd < 0;
 }
@@ -273,6 +294,8 @@ static struct error *copy_inside(struct module *to, const struct module *from)
     to->file = from->file;
     to->is_glibc = from->is_glibc;
     to->unreadable = false;
+    to->device = from->device;
+    to->inode = from->inode;
     TRY(elf_identity_copy(&from->identity, &to->identity));
     return py_image_copy(&from->python, &to->python);
 }
@@ -329,6 +352,8 @@ static struct error *take_answer(struct modules *m, struct module *module, struc
     i->python = (struct py_image){0};
     module->kind = module->identity.is_elf ? TRACE_MODULE_ELF : TRACE_MODULE_OTHER;
     module->unreadable = false;
+    module->device = i->st.st_dev;
+    module->inode = i->st.st_ino;
     if (!has_build_id(module, &i->mapping)) {
         forget_inside(module, &i->mapping);
         return NULL;
@@ -408,10 +433,28 @@ void modules_settle(struct modules *m, uint64_t until_ns)
         error_destroy(take_answers(m));
 }
 
+static void close_loose(struct modules *m, uint64_t time_ns)
+{
+    size_t old = 0;
+
+    while (old < m->loose.count && m->loose.data[old].until_ns <= time_ns) {
+        struct module *module = modules_get(m, m->loose.data[old++].module);
+        if (module->needs_file || module->held_fd < 0)
+            continue;
+        close(module->held_fd);
+        module->held_fd = -1;
+        m->hold_left++;
+    }
+    m->loose.count -= old;
+    if (old)
+        memmove(m->loose.data, m->loose.data + old, m->loose.count * sizeof *m->loose.data);
+}
+
 void modules_tend(struct modules *m, uint64_t time_ns)
 {
     uint32_t number;
 
+    close_loose(m, time_ns);
     if (!worker_give_up(m->worker, time_ns, &number))
         return;
     modules_get(m, number)->pending = false;

@@ -26,7 +26,10 @@ struct module {
     struct elf_identity identity;
     struct py_image python;
     bool is_glibc;
-    int held_fd;       /* its file, held open since it was mapped; -1: not held */
+    dev_t device;      /* of the file that was inspected */
+    ino_t inode;
+    int held_fd;       /* its file, open since it was inspected; -1: it is not */
+    bool needs_file;   /* held_fd stays open; otherwise it is closed a few seconds after the inspection */
     pid_t pid;         /* the first process that mapped it */
     uint64_t checked_ns; /* when the file behind a mapping was last seen to be this one */
     bool unkeyed;      /* the next mapping of its file makes a new module: see modules_hold() */
@@ -51,6 +54,9 @@ void modules_destroy(struct modules *m);
  */
 void modules_hold(struct modules *m, bool all);
 
+/* Takes over an open file as the module's held_fd. False: it has one, or enough are held; then `fd` is the caller's. */
+bool modules_keep_file(struct modules *m, struct module *module, int fd);
+
 /* The process that has a mapping, and what it may ask for. */
 struct module_asker {
     pid_t pid;
@@ -71,7 +77,7 @@ struct module *modules_next_known(struct modules *m);
 int modules_fd(const struct modules *m);
 /* Waits until no module is pending, or until the time (CLOCK_MONOTONIC). */
 void modules_settle(struct modules *m, uint64_t until_ns);
-/* Gives up an inspection that does not end. Call about once a second. */
+/* Gives up an inspection that does not end, and closes files that nobody needed. Call about once a second. */
 void modules_tend(struct modules *m, uint64_t time_ns);
 uint32_t modules_count(const struct modules *m);
 struct module *modules_get(const struct modules *m, uint32_t index);

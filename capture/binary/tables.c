@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker builds, the main thread lays in: only the lists of jobs that both see are under the lock. */
+/*
+ * Workers build, the main thread lays in. Equal tables lie in the arrays once, for containers of one image have copies of
+ * the same binaries: what is compared is the finished table. That two files have one build ID, or that they were equal
+ * when somebody compared them, says nothing about what was read from them before.
+ */
 #include "capture/binary/tables.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "capture/binary/extents.h"
+#include "capture/binary/table_job.h"
+#include "capture/binary/worker.h"
 #include "capture/host/privileges.h"
-#include "capture/host/procfs.h"
 #include "formats/base/clock.h"
+#include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
@@ -22,6 +25,13 @@
 #define COLD_S 10
 /* What was taken out may be read until then by a sample that had begun: samples take microseconds. */
 #define GRACE_NS (50 * NS_PER_MS)
+
+/* Files from this size on have a worker of their own, so that they do not hold up the others. */
+#define LARGE_BYTES (UINT64_C(32) << 20)
+/* How long a table that a sample needs is waited for, and in how much of the time: see modules.c. */
+#define WAIT_ONE_NS (250 * NS_PER_MS)
+#define WAIT_ALL_NS NS_PER_S
+#define WAIT_PART 5
 
 enum entry_state {
     ENTRY_OUT,     /* no table, none asked for */
@@ -31,114 +41,58 @@ enum entry_state {
 };
 
 struct entry {
-    const struct module *module;
+    struct module *module;
     enum entry_state state;
     uint64_t not_before_ns; /* ENTRY_OUT: there was no room */
-    int fd; /* kept, so that a table can be built again when the file is gone; -1: not opened yet, or an image in memory */
+    uint64_t hash;          /* ENTRY_IN: of the table */
+    pid_t pid;              /* ENTRY_IN: the process that wanted it built */
+    uint32_t place;         /* ENTRY_IN: number of the entry whose place in the arrays this one uses; its own: it holds it */
 };
 
-struct job {
-    uint32_t number;
-    int fd;
-    const uint8_t *image;
-    uint64_t image_len_bytes;
-    const char *path;
-    struct unwind_table *table; /* the answer; NULL when it failed */
-};
+enum lane { LANE_SMALL, LANE_LARGE, LANES };
 
 struct tables {
     struct tables_memory memory;
+    struct modules *modules;
     struct extents rows, index, wide;
     VEC(struct entry) entries;   /* by number */
-    VEC(uint32_t) number_of;     /* by module index: WIRE_MODULE_NONE where none was given yet */
-    /* shared with the worker */
-    pthread_mutex_t lock;
-    pthread_cond_t wake, finished;
-    pthread_t worker;
-    bool started, stop, ready_to_work;
-    VEC(struct job) todo, done;
-    uint32_t building; /* number of the table that the worker is at, or WIRE_MODULE_NONE */
-    int event_fd;
-    /* of the main thread alone again */
-    VEC(struct job) ready; /* built, and not laid in yet: there may be no room */
+    VEC(uint32_t) number_of;     /* by index of the module's file: WIRE_MODULE_NONE where none was given yet */
+    struct worker *workers[LANES];
+    int poll_fd;                 /* epoll: of both workers */
+    VEC(struct table_job *) ready; /* built, and not laid in yet: there may be no room */
+    uint64_t waited_ns, waited_at_ns; /* how long tables were waited for, less what has been forgotten since */
 };
 
-/* A table with more rows than there is memory for could not be laid in. */
-static void build(const struct tables *t, struct job *job)
+static struct error *start_worker(struct tables *t, enum lane lane)
 {
-    const struct unwind_limits limits = {.rows_max = t->memory.row_count};
-    struct error *err = job->fd >= 0 ? unwind_table_build(job->fd, job->path, &limits, &job->table)
-                                     : unwind_table_build_memory(job->image, job->image_len_bytes, job->path, &job->table);
-
-    error_destroy(err); /* a file that breaks its format has no table, and its samples say so */
-}
-
-static void *work(void *ctx)
-{
-    struct tables *t = ctx;
-
-    privileges_leave_root();
-    privileges_drop_all(); /* it parses what others made, in files that are open */
-    pthread_mutex_lock(&t->lock);
-    t->ready_to_work = true;
-    pthread_cond_signal(&t->finished);
-    for (;;) {
-        while (!t->todo.count && !t->stop)
-            pthread_cond_wait(&t->wake, &t->lock);
-        if (t->stop)
-            break;
-        struct job job = t->todo.data[0];
-        memmove(t->todo.data, t->todo.data + 1, --t->todo.count * sizeof job);
-        t->building = job.number;
-        pthread_mutex_unlock(&t->lock);
-        build(t, &job);
-        pthread_mutex_lock(&t->lock);
-        t->building = WIRE_MODULE_NONE;
-        pthread_cond_signal(&t->finished);
-        if (!VEC_PUSH(&t->done, job))
-            unwind_table_destroy(job.table);
-        else if (eventfd_write(t->event_fd, 1))
-            continue; /* the draining timer comes by anyway */
-    }
-    pthread_mutex_unlock(&t->lock);
+    TRY(worker_create(privileges_drop_to_read, &t->workers[lane]));
+    struct epoll_event event = {.events = EPOLLIN};
+    if (epoll_ctl(t->poll_fd, EPOLL_CTL_ADD, worker_fd(t->workers[lane]), &event))
+        return error_os(errno, "the threads that build unwind tables cannot be waited for");
     return NULL;
 }
 
-struct error *tables_create(const struct tables_memory *memory, struct tables **out)
+struct error *tables_create(const struct tables_memory *memory, struct modules *modules, struct tables **out)
 {
     struct tables *t = calloc(1, sizeof *t);
-    int e;
+    struct error *err = NULL;
 
     if (!t)
         return error_no_memory();
     t->memory = *memory;
-    t->event_fd = -1;
-    t->building = WIRE_MODULE_NONE;
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->wake, NULL);
-    pthread_cond_init(&t->finished, NULL);
-    if (!extents_init(&t->rows, memory->row_count) || !extents_init(&t->index, memory->index_count) ||
-        !extents_init(&t->wide, memory->wide_count)) {
-        tables_destroy(t);
-        return error_no_memory();
-    }
-    t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (t->event_fd < 0) {
-        struct error *err = error_os(errno, "the event for the thread that builds unwind tables cannot be created");
+    t->modules = modules;
+    t->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (t->poll_fd < 0)
+        err = error_os(errno, "the threads that build unwind tables cannot be waited for");
+    else if (!extents_init(&t->rows, memory->row_count) || !extents_init(&t->index, memory->index_count) ||
+             !extents_init(&t->wide, memory->wide_count))
+        err = error_no_memory();
+    for (int lane = 0; !err && lane < LANES; lane++)
+        err = start_worker(t, lane);
+    if (err) {
         tables_destroy(t);
         return err;
     }
-    e = pthread_create(&t->worker, NULL, work, t);
-    if (e) {
-        tables_destroy(t);
-        return error_os(e, "the thread that builds unwind tables cannot be started");
-    }
-    t->started = true;
-    /* The list of system calls that comes later lets no thread change its user. */
-    pthread_mutex_lock(&t->lock);
-    while (!t->ready_to_work)
-        pthread_cond_wait(&t->finished, &t->lock);
-    pthread_mutex_unlock(&t->lock);
     *out = t;
     return NULL;
 }
@@ -147,58 +101,43 @@ void tables_destroy(struct tables *t)
 {
     if (!t)
         return;
-    if (t->started) {
-        pthread_mutex_lock(&t->lock);
-        t->stop = true;
-        pthread_cond_signal(&t->wake);
-        pthread_mutex_unlock(&t->lock);
-        pthread_join(t->worker, NULL);
-    }
-    for (size_t i = 0; i < t->done.count; i++)
-        unwind_table_destroy(t->done.data[i].table);
+    for (int lane = 0; lane < LANES; lane++)
+        worker_destroy(t->workers[lane]);
     for (size_t i = 0; i < t->ready.count; i++)
-        unwind_table_destroy(t->ready.data[i].table);
-    for (size_t i = 0; i < t->entries.count; i++) {
-        if (t->entries.data[i].fd >= 0)
-            close(t->entries.data[i].fd);
-    }
-    VEC_DEINIT(&t->todo);
-    VEC_DEINIT(&t->done);
+        table_job_destroy(t->ready.data[i]);
     VEC_DEINIT(&t->ready);
     VEC_DEINIT(&t->number_of);
     VEC_DEINIT(&t->entries);
     extents_deinit(&t->rows);
     extents_deinit(&t->index);
     extents_deinit(&t->wide);
-    if (t->event_fd >= 0)
-        close(t->event_fd);
-    pthread_cond_destroy(&t->wake);
-    pthread_cond_destroy(&t->finished);
-    pthread_mutex_destroy(&t->lock);
+    if (t->poll_fd >= 0)
+        close(t->poll_fd);
     free(t);
 }
 
 int tables_fd(const struct tables *t)
 {
-    return t->event_fd;
+    return t->poll_fd;
 }
 
-/* The module's number, given when it is first asked for; WIRE_MODULE_NONE when it never gets one. */
+/* The number of the module's file, given when it is first asked for; WIRE_MODULE_NONE when it never gets one. */
 static struct error *number_of(struct tables *t, const struct module *m, uint32_t *number)
 {
-    while (t->number_of.count <= m->index) {
+    *number = WIRE_MODULE_NONE;
+    if ((m->kind != TRACE_MODULE_ELF && m->kind != TRACE_MODULE_VDSO) || m->unreadable)
+        return NULL;
+    while (t->number_of.count <= m->file) {
         if (!VEC_PUSH(&t->number_of, WIRE_MODULE_NONE))
             return error_no_memory();
     }
-    *number = t->number_of.data[m->index];
-    if (*number != WIRE_MODULE_NONE)
+    *number = t->number_of.data[m->file];
+    if (*number != WIRE_MODULE_NONE || t->entries.count >= t->memory.module_count)
         return NULL;
-    if ((m->kind != TRACE_MODULE_ELF && m->kind != TRACE_MODULE_VDSO) || m->unreadable || t->entries.count >= t->memory.module_count)
-        return NULL;
-    struct entry entry = {.module = m, .fd = -1};
+    struct entry entry = {.module = modules_get(t->modules, m->file)};
     if (!VEC_PUSH(&t->entries, entry))
         return error_no_memory();
-    *number = t->number_of.data[m->index] = (uint32_t)t->entries.count - 1;
+    *number = t->number_of.data[m->file] = (uint32_t)t->entries.count - 1;
     return NULL;
 }
 
@@ -215,26 +154,15 @@ static struct error *want(struct tables *t, pid_t pid, const struct code_mapping
 
     if (e->state != ENTRY_OUT || time_ns < e->not_before_ns)
         return NULL;
-    struct procfs_file file = code_mapping_file(m);
-    if (e->fd < 0 && !e->module->image)
-        e->fd = procfs_open_mapping(pid, m->address, m->address + m->length, m->path, &file);
-    if (e->fd < 0 && !e->module->image)
-        return NULL; /* the process is gone: the next one that maps it has it opened */
-    struct job job = {
-        .number = number,
-        .fd = e->fd,
-        .image = e->module->image,
-        .image_len_bytes = e->module->image_len_bytes,
-        .path = e->module->path,
-    };
-
-    pthread_mutex_lock(&t->lock);
-    bool ok = VEC_PUSH(&t->todo, job);
-    pthread_cond_signal(&t->wake);
-    pthread_mutex_unlock(&t->lock);
-    if (!ok)
+    struct table_job *job = table_job_create(number, pid, m, e->module);
+    if (!job)
         return error_no_memory();
-    e->state = ENTRY_WAITING;
+    e->module->needs_file = true;
+    job->rows_max = t->memory.row_count; /* a larger one could not be laid in */
+    if (worker_add(t->workers[e->module->identity.file_size >= LARGE_BYTES ? LANE_LARGE : LANE_SMALL], &job->job))
+        e->state = ENTRY_WAITING;
+    else
+        e->not_before_ns = time_ns + COLD_S * NS_PER_S;
     return NULL;
 }
 
@@ -266,13 +194,18 @@ struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping 
     return at_once && out->module != WIRE_MODULE_NONE ? want(t, pid, m, out->module, time_ns) : NULL;
 }
 
-/* Takes a table out: the sampler finds none from now on, and the space is free a little later. */
+/* Takes a place out: the sampler finds no table there from now on, and the space is free a little later. */
 static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
 {
-    struct wire_module *place = &t->memory.modules[number], old = *place;
+    struct wire_module old = t->memory.modules[number];
 
-    __atomic_store_n(&place->row_count, 0, __ATOMIC_RELEASE);
-    t->entries.data[number].state = ENTRY_OUT;
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        struct entry *e = &t->entries.data[i];
+        if (e->state != ENTRY_IN || e->place != number)
+            continue;
+        __atomic_store_n(&t->memory.modules[i].row_count, 0, __ATOMIC_RELEASE);
+        e->state = ENTRY_OUT;
+    }
     return extents_give(&t->rows, old.row_start, old.row_count, time_ns) &&
            extents_give(&t->index, old.index_start, old.index_count, time_ns) &&
            extents_give(&t->wide, old.wide_start, old.wide_count, time_ns);
@@ -291,13 +224,61 @@ static bool take_space(struct tables *t, const struct unwind_table *table, struc
     return false;
 }
 
-/* The table that was used longest ago, or none. */
-static bool coldest(const struct tables *t, uint32_t *number)
+/* A place is used when one of those that share it is. */
+static void note_uses(struct tables *t)
+{
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        const struct entry *e = &t->entries.data[i];
+        if (e->state == ENTRY_IN && t->memory.modules[e->place].used_s < t->memory.modules[i].used_s)
+            t->memory.modules[e->place].used_s = t->memory.modules[i].used_s;
+    }
+}
+
+/* Rows of the tables that were built because a process wanted them. */
+static uint64_t rows_of(const struct tables *t, pid_t pid)
+{
+    uint64_t rows = 0;
+
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        const struct entry *e = &t->entries.data[i];
+        if (e->state == ENTRY_IN && e->place == i && e->pid == pid)
+            rows += t->memory.modules[i].row_count;
+    }
+    return rows;
+}
+
+/* The process whose tables have the most rows. 0: there are no tables. */
+static pid_t largest_holder(const struct tables *t)
+{
+    struct map rows = {0};
+    uint64_t most = 0;
+    pid_t largest = 0;
+
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        const struct entry *e = &t->entries.data[i];
+        if (e->state != ENTRY_IN || e->place != i)
+            continue;
+        const uint64_t *before = map_get(&rows, (uint64_t)e->pid);
+        uint64_t sum = (before ? *before : 0) + t->memory.modules[i].row_count;
+        if (!map_set(&rows, (uint64_t)e->pid, sum))
+            break;
+        if (sum > most) {
+            most = sum;
+            largest = e->pid;
+        }
+    }
+    map_deinit(&rows);
+    return largest;
+}
+
+/* The table that was used longest ago, of one process or of all (0). False: there is none. */
+static bool coldest(struct tables *t, pid_t pid, uint32_t *number)
 {
     bool found = false;
 
     for (uint32_t i = 0; i < t->entries.count; i++) {
-        if (t->entries.data[i].state == ENTRY_IN &&
+        const struct entry *e = &t->entries.data[i];
+        if (e->state == ENTRY_IN && e->place == i && (!pid || e->pid == pid) &&
             (!found || t->memory.modules[i].used_s < t->memory.modules[*number].used_s)) {
             *number = i;
             found = true;
@@ -318,33 +299,102 @@ static struct error *map_place(struct tables *t, const struct wire_module *place
     return m->map_pages(m->ctx, m->wide + place->wide_start, table->wide_count * sizeof *m->wide);
 }
 
-static struct error *lay_in(struct tables *t, const struct job *job, uint64_t time_ns, bool *later)
+/* Whether a table that is laid in is equal to one that was built. */
+static bool is_equal(const struct tables *t, uint32_t number, const struct table_job *job)
 {
-    struct entry *e = &t->entries.data[job->number];
+    const struct wire_module *in = &t->memory.modules[number];
+    const struct entry *e = &t->entries.data[number];
     const struct unwind_table *table = job->table;
-    struct wire_module place = {0}, *to = &t->memory.modules[job->number];
+
+    return e->state == ENTRY_IN && e->place == number && e->hash == job->hash && in->row_count == table->row_count &&
+           in->index_count == table->index_count && in->index_first == table->index_first &&
+           in->wide_count == table->wide_count &&
+           !memcmp(t->memory.rows + in->row_start, table->rows, table->row_count * sizeof *table->rows) &&
+           !memcmp(t->memory.index + in->index_start, table->index, table->index_count * sizeof *table->index) &&
+           (!table->wide_count ||
+            !memcmp(t->memory.wide + in->wide_start, table->wide, table->wide_count * sizeof *table->wide));
+}
+
+static void enter(struct tables *t, const struct table_job *job, uint32_t place, const struct wire_module *at,
+                  uint64_t time_ns)
+{
+    struct wire_module *to = &t->memory.modules[job->job.number], entry = *at;
+    struct entry *e = &t->entries.data[job->job.number];
+
+    entry.used_s = (uint32_t)(time_ns / NS_PER_S);
+    entry.row_count = 0;
+    *to = entry;
+    /* The count last: it says that the rest is there. */
+    __atomic_store_n(&to->row_count, job->table->row_count, __ATOMIC_RELEASE);
+    e->state = ENTRY_IN;
+    e->place = place;
+    e->hash = job->hash;
+    e->pid = job->pid;
+}
+
+/* Uses the place of an equal table, if there is one. */
+static bool share(struct tables *t, const struct table_job *job, uint64_t time_ns)
+{
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        if (!is_equal(t, i, job))
+            continue;
+        enter(t, job, i, &t->memory.modules[i], time_ns);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * The table that makes room for another. Whoever has the most gives, even what is in use, as long as it has more than the
+ * one that asks will have; else what nobody has used lately goes. A process with half of the memory gives of its own.
+ */
+static bool find_victim(struct tables *t, const struct table_job *job, uint64_t time_ns, uint32_t *number)
+{
+    uint64_t own = rows_of(t, job->pid);
+    pid_t largest = largest_holder(t);
+
+    note_uses(t);
+    if (largest != job->pid && rows_of(t, largest) > own + job->table->row_count)
+        return coldest(t, largest, number);
+    return coldest(t, own >= t->memory.row_count / 2 ? job->pid : 0, number) &&
+           t->memory.modules[*number].used_s + COLD_S <= time_ns / NS_PER_S;
+}
+
+/* Makes room, which is there at one of the next draining times. Without any to make, `*coming` is false. */
+static struct error *make_room(struct tables *t, const struct table_job *job, uint64_t time_ns, bool *coming)
+{
     uint32_t cold = 0;
 
+    *coming = t->rows.waiting.count || t->index.waiting.count || t->wide.waiting.count;
+    if (!*coming && find_victim(t, job, time_ns, &cold)) {
+        if (!take_out(t, cold, time_ns))
+            return error_no_memory();
+        *coming = true;
+    }
+    return NULL;
+}
+
+static struct error *lay_in(struct tables *t, const struct table_job *job, uint64_t time_ns, bool *later)
+{
+    struct entry *e = &t->entries.data[job->job.number];
+    const struct unwind_table *table = job->table;
+    struct wire_module place = {0};
+
     *later = false;
-    if (!table || !table->row_count) {
-        never(t, job->number);
+    if (!table && job->fd < 0 && !job->image) { /* the process is gone: the next one that maps it has it opened */
+        e->state = ENTRY_OUT;
         return NULL;
     }
-    if (table->row_count > t->memory.row_count || table->index_count > t->memory.index_count ||
-        table->wide_count > t->memory.wide_count) {
-        never(t, job->number);
+    if (!table || !table->row_count || table->row_count > t->memory.row_count ||
+        table->index_count > t->memory.index_count || table->wide_count > t->memory.wide_count) {
+        never(t, job->job.number);
         return NULL;
     }
+    if (share(t, job, time_ns))
+        return NULL;
     if (!take_space(t, table, &place)) {
-        bool coming = t->rows.waiting.count || t->index.waiting.count || t->wide.waiting.count;
-        /* Make room, which is there at one of the next draining times; or do without for a while. */
-        if (!coming && coldest(t, &cold) && t->memory.modules[cold].used_s + COLD_S <= time_ns / NS_PER_S) {
-            if (!take_out(t, cold, time_ns))
-                return error_no_memory();
-            coming = true;
-        }
-        *later = coming;
-        if (!coming) {
+        TRY(make_room(t, job, time_ns, later));
+        if (!*later) { /* do without for a while */
             e->state = ENTRY_OUT;
             e->not_before_ns = time_ns + COLD_S * NS_PER_S;
         }
@@ -358,48 +408,56 @@ static struct error *lay_in(struct tables *t, const struct job *job, uint64_t ti
     place.index_first = table->index_first;
     place.index_count = table->index_count;
     place.wide_count = table->wide_count;
-    place.used_s = (uint32_t)(time_ns / NS_PER_S);
-    *to = place;
-    /* The count last: it says that the rest is there. */
-    __atomic_store_n(&to->row_count, table->row_count, __ATOMIC_RELEASE);
-    e->state = ENTRY_IN;
+    enter(t, job, job->job.number, &place, time_ns);
     return NULL;
 }
 
-/* Moves what has been built to where only the main thread looks. */
+/* Moves what has been built to `ready`, and keeps its file, so that it can be built again when the file is gone. */
 static struct error *take_done(struct tables *t)
 {
-    bool ok = true;
+    for (int lane = 0; lane < LANES; lane++) {
+        for (struct worker_job *done; (done = worker_take(t->workers[lane]));) {
+            struct table_job *job = table_job_of(done);
+            if (job->fd_is_own && modules_keep_file(t->modules, t->entries.data[done->number].module, job->fd))
+                job->fd_is_own = false;
+            if (!VEC_PUSH(&t->ready, job)) {
+                table_job_destroy(job);
+                return error_no_memory();
+            }
+        }
+    }
+    return NULL;
+}
 
-    pthread_mutex_lock(&t->lock);
-    size_t moved = 0;
-    while (moved < t->done.count && (ok = VEC_PUSH(&t->ready, t->done.data[moved])))
-        moved++;
-    t->done.count -= moved;
-    if (moved)
-        memmove(t->done.data, t->done.data + moved, t->done.count * sizeof *t->done.data);
-    pthread_mutex_unlock(&t->lock);
-    return ok ? NULL : error_no_memory();
+/* Those whose files do not answer have no table. */
+static void give_up(struct tables *t)
+{
+    uint64_t now = now_ns();
+    uint32_t number;
+
+    for (int lane = 0; lane < LANES; lane++) {
+        if (worker_give_up(t->workers[lane], now, &number))
+            never(t, number);
+    }
 }
 
 struct error *tables_poll(struct tables *t, uint64_t time_ns)
 {
     uint64_t before_ns = time_ns - GRACE_NS;
-    eventfd_t count;
 
-    (void)eventfd_read(t->event_fd, &count);
     if (!extents_free_after_grace(&t->rows, before_ns) || !extents_free_after_grace(&t->index, before_ns) ||
         !extents_free_after_grace(&t->wide, before_ns))
         return error_no_memory();
+    give_up(t);
     TRY(take_done(t));
     struct error *err = NULL;
     size_t laid = 0;
     bool later = false;
     while (!err && laid < t->ready.count) {
-        err = lay_in(t, &t->ready.data[laid], time_ns, &later);
+        err = lay_in(t, t->ready.data[laid], time_ns, &later);
         if (later)
             break;
-        unwind_table_destroy(t->ready.data[laid++].table);
+        table_job_destroy(t->ready.data[laid++]);
     }
     t->ready.count -= laid;
     if (laid)
@@ -407,31 +465,31 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns)
     return err;
 }
 
-/* The table is wanted now: what is waiting is built here, what the worker is at is waited for. */
-static struct error *finish(struct tables *t, uint32_t number, uint64_t time_ns)
+static bool is_ready(const struct tables *t, uint32_t number)
 {
-    struct job job = {0};
-    bool found = false;
+    for (size_t i = 0; i < t->ready.count; i++) {
+        if (t->ready.data[i]->job.number == number)
+            return true;
+    }
+    return false;
+}
 
-    pthread_mutex_lock(&t->lock);
-    for (size_t i = 0; !found && i < t->todo.count; i++) {
-        if (t->todo.data[i].number != number)
-            continue;
-        job = t->todo.data[i];
-        memmove(t->todo.data + i, t->todo.data + i + 1, (--t->todo.count - i) * sizeof job);
-        found = true;
-    }
-    while (!found && t->building == number)
-        pthread_cond_wait(&t->finished, &t->lock);
-    pthread_mutex_unlock(&t->lock);
-    if (found) {
-        build(t, &job);
-        if (!VEC_PUSH(&t->ready, job)) {
-            unwind_table_destroy(job.table);
-            return error_no_memory();
-        }
-    }
-    return tables_poll(t, time_ns);
+/* The table is wanted now: waits for it, if much was not waited lately. */
+static struct error *wait_a_little(struct tables *t, uint32_t number, uint64_t time_ns)
+{
+    struct entry *e = &t->entries.data[number];
+    struct worker *worker = t->workers[e->module->identity.file_size >= LARGE_BYTES ? LANE_LARGE : LANE_SMALL];
+    uint64_t now = now_ns(), flown = (now - t->waited_at_ns) / WAIT_PART;
+
+    TRY(tables_poll(t, time_ns));
+    t->waited_ns -= flown < t->waited_ns ? flown : t->waited_ns;
+    t->waited_at_ns = now;
+    uint64_t left = t->waited_ns < WAIT_ALL_NS ? WAIT_ALL_NS - t->waited_ns : 0;
+    uint64_t until = now + (left < WAIT_ONE_NS ? left : WAIT_ONE_NS);
+    while (e->state == ENTRY_WAITING && !is_ready(t, number) && worker_wait(worker, until))
+        TRY(tables_poll(t, time_ns));
+    t->waited_ns += now_ns() - now;
+    return NULL;
 }
 
 struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
@@ -446,11 +504,11 @@ struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping
         return NULL;
     TRY(want(t, pid, m, number, time_ns));
     if (t->entries.data[number].state == ENTRY_WAITING)
-        TRY(finish(t, number, time_ns));
+        TRY(wait_a_little(t, number, time_ns));
     /* One that waits for room serves meanwhile as it is. */
     for (size_t i = 0; t->entries.data[number].state == ENTRY_WAITING && i < t->ready.count; i++) {
-        if (t->ready.data[i].number == number && t->ready.data[i].table) {
-            *view = *t->ready.data[i].table;
+        if (t->ready.data[i]->job.number == number && t->ready.data[i]->table) {
+            *view = *t->ready.data[i]->table;
             *reason = 0;
             return NULL;
         }

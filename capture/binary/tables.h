@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind tables for the sampler. A worker thread builds the table of each module once.
- * The main thread copies it into the arrays that BPF reads. When these are full, the table
- * that was not used for longest is removed.
+ * Unwind tables for the sampler. Worker threads build the table of each file once.
+ * The main thread copies it into the arrays that BPF reads, equal ones once. When these are
+ * full, the table that was not used for longest is removed; one process's tables do not push
+ * out those of others.
  */
 #ifndef CAPTURE_BINARY_TABLES_H
 #define CAPTURE_BINARY_TABLES_H
@@ -31,7 +32,8 @@ struct tables_memory {
 };
 
 struct tables;
-struct error *tables_create(const struct tables_memory *memory, struct tables **out);
+/* `modules` is borrowed. */
+struct error *tables_create(const struct tables_memory *memory, struct modules *modules, struct tables **out);
 void tables_destroy(struct tables *t);
 /*
  * Fills `out` with the mapping in the form that the sampler reads. With `at_once` the worker begins to build the
@@ -41,8 +43,8 @@ void tables_destroy(struct tables *t);
 struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns, bool at_once,
                          struct wire_mapping *out);
 /*
- * The table of a mapping's module, for the unwinder in user space. Builds it now if it does not exist yet, which may
- * block. `*base` is the address of the module's pc 0. `*reason` is 0, or the loss reason why there is no table. The
+ * The table of a mapping's module, for the unwinder in user space. If it does not exist yet, it is waited for, a quarter
+ * of a second at most and a fifth of the time in all. `*base` is the address of the module's pc 0. `*reason` is 0, or the loss reason why there is no table. The
  * view borrows the arrays and is valid until the next call.
  */
 struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,

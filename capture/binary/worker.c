@@ -38,7 +38,7 @@ struct thread_state {
     struct worker_job *job; /* NULL: it waits for one */
     uint64_t since_ns, cpu_ns; /* when it began with the job: CLOCK_MONOTONIC, and the thread's own CPU time */
     atomic_bool stop;
-    bool abandoned, ended;
+    bool begun, abandoned, ended;
 };
 
 struct worker {
@@ -146,6 +146,8 @@ static void *work(void *ctx)
 
     w->begin();
     pthread_mutex_lock(&w->lock);
+    t->begun = true;
+    pthread_cond_broadcast(&w->finished);
     while (!w->ending && !t->abandoned) {
         t->job = next_job(w);
         if (!t->job) {
@@ -221,6 +223,11 @@ struct error *worker_create(void (*begin)(void), struct worker **out)
         worker_destroy(w);
         return err;
     }
+    /* The list of system calls that comes later lets no thread change its user. */
+    pthread_mutex_lock(&w->lock);
+    while (!w->current->begun)
+        pthread_cond_wait(&w->finished, &w->lock);
+    pthread_mutex_unlock(&w->lock);
     *out = w;
     return NULL;
 }

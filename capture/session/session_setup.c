@@ -247,7 +247,7 @@ static struct error *set_up_tables(struct session *s)
     if (!s->sampler || !takes_tables(s->o))
         return NULL;
     sampler_tables(s->sampler, &memory);
-    TRY(tables_create(&memory, &s->tables));
+    TRY(tables_create(&memory, s->modules, &s->tables));
     return late_unwind_create(s->tables, &s->late_unwind);
 }
 

@@ -96,7 +96,7 @@ static int set_up(void **state)
         .module_count = MODULES_MAX,
     };
     assert_true(f->memory.rows && f->memory.index && f->memory.wide && f->memory.modules);
-    OK(tables_create(&f->memory, &f->tables));
+    OK(tables_create(&f->memory, f->modules, &f->tables));
     OK(late_unwind_create(f->tables, &f->unwind));
     take(&f->taken);
     *state = f;

@@ -6,8 +6,11 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "capture/binary/extents.h"
@@ -226,7 +229,7 @@ static void test_tables_wait_for_room(void **state)
         .module_count = MODULES_MAX,
     };
     assert_true(memory.rows && memory.index && memory.wide && memory.modules);
-    OK(tables_create(&memory, &t));
+    OK(tables_create(&memory, l.modules, &t));
     view_one_by_one(t, &l, &memory, view_while_building(t, &l, 1000 * NS_PER_S));
     tables_destroy(t);
     free(memory.rows);
@@ -236,12 +239,181 @@ static void test_tables_wait_for_room(void **state)
     free_libraries(&l);
 }
 
+/* ---- copies of one library ---- */
+
+#define LIBRARY "/lib/x86_64-linux-gnu/libm.so.6"
+enum { COPIES = 4, COPY_ROWS = 1 << 18 };
+
+struct copies {
+    char dir[64];
+    struct modules *modules;
+    struct tables *tables;
+    struct tables_memory memory;
+    struct library copy[COPIES];
+    char *paths[COPIES];
+};
+
+/* Turns some rules of the kind "the frame's address is the stack pointer and so much" into wrong ones. */
+static void change_rules(uint8_t *data, size_t len, uint8_t offset)
+{
+    uint32_t changed = 0;
+
+    for (size_t i = 0; i + 40 < len && changed < 10000; i++) {
+        /* advance_loc, def_cfa_offset */
+        if (data[i] >= 0x41 && data[i] < 0x48 && data[i + 1] == 0x0e && data[i + 2] == 16) {
+            data[i + 2] = offset;
+            changed++;
+        }
+    }
+    assert_true(changed > 0);
+}
+
+/* Copies the library into another file and maps it; with `change`, its rules have that offset. */
+static void make_copy(struct copies *c, uint32_t at, uint8_t change)
+{
+    struct library *library = &c->copy[at];
+    struct stat st;
+
+    assert_true(asprintf(&c->paths[at], "%s/%u.so", c->dir, at) > 0);
+    int in = open(LIBRARY, O_RDONLY | O_CLOEXEC), out = open(c->paths[at], O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+    assert_true(in >= 0 && out >= 0 && !fstat(in, &st));
+    uint8_t *data = malloc((size_t)st.st_size);
+    assert_non_null(data);
+    assert_int_equal(pread(in, data, (size_t)st.st_size, 0), st.st_size);
+    if (change)
+        change_rules(data, (size_t)st.st_size, change);
+    assert_int_equal(write(out, data, (size_t)st.st_size), st.st_size);
+    free(data);
+    close(in);
+    assert_int_equal(fstat(out, &st), 0);
+    void *address = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, out, 0);
+    assert_ptr_not_equal(address, MAP_FAILED);
+    close(out);
+    library->mapping = (struct code_mapping){.address = (uintptr_t)address,
+                                             .length = (uint64_t)st.st_size,
+                                             .device_major = major(st.st_dev),
+                                             .device_minor = minor(st.st_dev),
+                                             .inode = st.st_ino,
+                                             .path = c->paths[at]};
+    OK(modules_find(c->modules, &(struct module_asker){.pid = getpid()}, &library->mapping, &library->mapping.module));
+    assert_non_null(library->mapping.module);
+}
+
+static void copies_init(struct copies *c, uint32_t row_count)
+{
+    *c = (struct copies){.dir = "/tmp/pycap-test-tables-XXXXXX"};
+    assert_non_null(mkdtemp(c->dir));
+    c->memory = (struct tables_memory){
+        .rows = calloc(row_count, sizeof *c->memory.rows),
+        .index = calloc(COPY_ROWS, sizeof *c->memory.index),
+        .wide = calloc(COPY_ROWS, sizeof *c->memory.wide),
+        .modules = calloc(MODULES_MAX, sizeof *c->memory.modules),
+        .row_count = row_count,
+        .index_count = COPY_ROWS,
+        .wide_count = COPY_ROWS,
+        .module_count = MODULES_MAX,
+    };
+    assert_true(c->memory.rows && c->memory.index && c->memory.wide && c->memory.modules);
+    OK(modules_create(&c->modules));
+    OK(tables_create(&c->memory, c->modules, &c->tables));
+}
+
+static void copies_deinit(struct copies *c)
+{
+    tables_destroy(c->tables);
+    modules_destroy(c->modules);
+    for (uint32_t i = 0; i < COPIES; i++) {
+        if (!c->paths[i])
+            continue;
+        munmap((void *)(uintptr_t)c->copy[i].mapping.address, c->copy[i].mapping.length);
+        unlink(c->paths[i]);
+        free(c->paths[i]);
+    }
+    rmdir(c->dir);
+    free(c->memory.rows);
+    free(c->memory.index);
+    free(c->memory.wide);
+    free(c->memory.modules);
+}
+
+/* Views a copy's table for a process until it is there; at most so many times. False: it got none. */
+static bool view_copy(struct copies *c, uint32_t at, pid_t pid, uint64_t *time_ns, uint32_t tries)
+{
+    struct unwind_table view;
+    uint64_t base;
+    uint32_t reason = 0;
+
+    for (uint32_t i = 0; i < tries; i++) {
+        OK(tables_view(c->tables, pid, &c->copy[at].mapping, *time_ns += NS_PER_MS, &view, &base, &reason));
+        if (!reason && view.rows >= c->memory.rows && view.rows < c->memory.rows + c->memory.row_count)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void test_equal_tables_lie_once(void **state)
+{
+    uint64_t time_ns = 1000 * NS_PER_S;
+    struct copies c;
+
+    (void)state;
+    if (access(LIBRARY, R_OK))
+        skip();
+    copies_init(&c, COPY_ROWS);
+    make_copy(&c, 0, 120); /* the forged one comes first */
+    make_copy(&c, 1, 0);
+    make_copy(&c, 2, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct elf_identity *id = &c.copy[i].mapping.module->identity;
+        assert_true(elf_identity_is(id, ELF_ID_BUILD_ID, c.copy[0].mapping.module->identity.build_id, id->build_id_len));
+        assert_true(view_copy(&c, i, 1, &time_ns, 10000));
+    }
+    const struct wire_module *m = c.memory.modules;
+    assert_int_not_equal(m[0].row_start, m[1].row_start);
+    assert_true(m[1].row_count > 0);
+    assert_int_equal(m[1].row_start, m[2].row_start);
+    assert_int_equal(m[1].row_count, m[2].row_count);
+    copies_deinit(&c);
+}
+
+/* The memory is full with tables of one process, all in use. Another's gets in nevertheless. */
+static void test_who_has_most_gives(void **state)
+{
+    uint64_t time_ns = 1000 * NS_PER_S;
+    struct unwind_table *table;
+    struct copies c;
+
+    (void)state;
+    if (access(LIBRARY, R_OK))
+        skip();
+    int fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
+    OK(unwind_table_build(fd, LIBRARY, NULL, &table));
+    close(fd);
+    uint32_t rows = table->row_count;
+    unwind_table_destroy(table);
+    copies_init(&c, 3 * rows + rows / 2); /* for three tables, not for four */
+    for (uint32_t i = 0; i < 3; i++) {
+        make_copy(&c, i, (uint8_t)(96 + 8 * i));
+        assert_true(view_copy(&c, i, 1, &time_ns, 10000));
+    }
+    make_copy(&c, 3, 0);
+    assert_false(view_copy(&c, 3, 1, &time_ns, 30)); /* one more of its own */
+    time_ns += 11 * NS_PER_S; /* it is tried again after a while */
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(view_copy(&c, i, 1, &time_ns, 1));
+    assert_true(view_copy(&c, 3, 2, &time_ns, 10000));
+    copies_deinit(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_space_waits),
         cmocka_unit_test(test_space_returned),
         cmocka_unit_test(test_tables_wait_for_room),
+        cmocka_unit_test(test_equal_tables_lie_once),
+        cmocka_unit_test(test_who_has_most_gives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
