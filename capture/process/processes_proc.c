@@ -96,7 +96,7 @@ static struct error *put(struct processes *p, uint32_t tgid, const struct procfs
 
     TRY(processes_begin(p, tgid, time_ns, &process));
     describe(p, process, status, in_scope, maps);
-    process->forbidden = maps && maps->fd < 0;
+    process->forbidden = maps && maps->fd < 0 && !maps->ended; /* those of a kernel thread or zombie are empty */
     p->counts.forbidden += process->forbidden && !counted;
     if (maps && !process->forbidden)
         TRY(processes_add_mappings(p, process, maps, time_ns, NULL));

@@ -66,7 +66,11 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
         if (s->held_bytes > s->o->max_memory ||
             (s->held_bytes > near_limit(s) && time_ns - s->forgotten_ns >= FORGET_NS)) {
             s->forgotten_ns = time_ns;
-            TRY(forget_codes(s));
+            /* Near the limit the processes with most code give up half of it, beyond it everybody gives up all. */
+            TRY(s->held_bytes > s->o->max_memory
+                    ? forget_codes(s)
+                    : trace_builder_limit_codes(s->builder,
+                                                (codes_bytes(s->codes) + trace_builder_codes_bytes(s->builder)) / 2));
             if (trace_writer_epoch_fits(s->writer))
                 TRY(trace_builder_begin_epoch(s->builder, time_ns));
             malloc_trim(0);

@@ -630,6 +630,82 @@ static void test_processes(void **state)
     modules_destroy(modules);
 }
 
+static int count_refused(struct processes *p, const struct process *process, enum quota kind)
+{
+    uint64_t counts[QUOTA_COUNT] = {0};
+
+    quotas_refused(p->quotas, process->slot, counts);
+    return (int)counts[kind];
+}
+
+/* A flood of mappings at ever new addresses: what is kept of it is bounded, and the rest counts for its process. */
+static void test_mapping_flood(void **state)
+{
+    struct processes_options options = {.whole_host = true, .follow = true};
+    struct sideband_event e = {.kind = SIDEBAND_FORK, .tgid = 5000001, .tid = 5000001, .parent_tgid = 1, .time_ns = 1};
+    struct modules *modules;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_apply(p, &e));
+    struct process *process = processes_find(p, 5000001);
+    for (uint64_t i = 0; i < 10000; i++)
+        map(p, 5000001, 0x100000 + i * 0x2000, 0x1000, "//anon");
+    assert_int_equal(code_mappings_count(&process->mappings), 10000);
+    assert_int_equal(count_refused(p, process, QUOTA_mappings), 0); /* a program may have that many */
+    for (uint64_t i = 10000; i < 60000; i++)
+        map(p, 5000001, 0x100000 + i * 0x2000, 0x1000, "//anon");
+    assert_true(code_mappings_count(&process->mappings) <= CODE_MAPPINGS_MAX);
+    assert_true(code_pool_bytes(&p->code_pool) < 4 << 20);
+    assert_true(count_refused(p, process, QUOTA_mappings) > 10000);
+    assert_true(process->unsure);
+    /* Its children cost nothing, and have what it has. */
+    uint64_t bytes = code_pool_bytes(&p->code_pool);
+    for (uint32_t i = 0; i < 1000; i++) {
+        e.parent_tgid = 5000001;
+        e.tgid = e.tid = 5100000 + i;
+        OK(processes_apply(p, &e));
+    }
+    assert_int_equal(code_pool_bytes(&p->code_pool), bytes);
+    assert_true(code_mappings_are_shared(&process->mappings, &processes_find(p, 5100999)->mappings));
+    /* Changes of name are counted, too. */
+    e = (struct sideband_event){.kind = SIDEBAND_COMM, .tgid = 5000001, .tid = 5000001, .time_ns = 2};
+    for (uint32_t i = 0; i < 30000; i++)
+        OK(processes_apply(p, &e));
+    assert_in_range(count_refused(p, process, QUOTA_events), 1, 29999);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/* A process that has ended and waits for its parent has no mappings, which is nobody's prohibition. */
+static void test_zombie_is_not_forbidden(void **state)
+{
+    struct processes_options options = {.whole_host = true};
+    struct process *process = NULL;
+    struct modules *modules;
+    struct processes *p;
+    siginfo_t info;
+
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (!pid)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_read(p, (uint32_t)pid, true, 1, &process));
+    assert_non_null(process);
+    assert_false(process->forbidden);
+    assert_int_equal(code_mappings_count(&process->mappings), 0);
+    assert_int_equal(processes_counts(p).forbidden, 0);
+    processes_destroy(p);
+    modules_destroy(modules);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* Notes go with their process: the next one that gets its slot has none. */
 static void test_trace_notes(void **state)
 {
@@ -736,7 +812,9 @@ int main(void)
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_hardware),
         cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
-        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),    cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_mapping_flood),
+        cmocka_unit_test(test_zombie_is_not_forbidden),    cmocka_unit_test(test_slots),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_trace_notes),    cmocka_unit_test(test_kernel_hang_override),
     };
