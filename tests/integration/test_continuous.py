@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import termios
@@ -295,6 +296,16 @@ def test_signal_while_no_reader_comes(tmp_path):
         recorder.send_signal(signal.SIGTERM)
         assert recorder.wait(60) == 1
         assert "fifo" in recorder.stderr.read()
+
+
+def test_file_limit(pycap, tmp_path):
+    """ulimit -f is an error like a full disk, not a signal; the command has the signal as it was."""
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "4999", "-o", trace, "--", PYTHON, "-c", VARIED.replace("+ 60", "+ 2"),
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+    assert done.returncode == 1 and "t.bin" in done.stderr and "File too large" in done.stderr, done.stderr
+    done = pycap("record", "-q", "-o", trace, "--", "grep", "SigIgn", "/proc/self/status")
+    assert not int(done.stdout.split()[1], 16) & 1 << signal.SIGXFSZ - 1, done.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system needs root")
