@@ -86,11 +86,30 @@ static void be_writer(int socket, const struct output_options *o)
     _exit(0);
 }
 
+/* Where pycap was started without standard input, output or error their numbers are free, but used for nothing else. */
+static bool make_sockets(int ends[2])
+{
+    int made[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, made))
+        return false;
+    for (int i = 0; i < 2; i++)
+        ends[i] = fcntl(made[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int why = errno;
+    for (int i = 0; i < 2; i++) {
+        close(made[i]);
+        if (ends[i] < 0 && ends[!i] >= 0)
+            close(ends[!i]);
+    }
+    errno = why;
+    return ends[0] >= 0 && ends[1] >= 0;
+}
+
 static struct error *fork_writer(struct outputs *o, const struct output_options *options)
 {
     int ends[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+    if (!make_sockets(ends))
         return error_os(errno, "a socket to the process that writes cannot be made");
     o->pid = fork();
     if (!o->pid) {

@@ -346,7 +346,7 @@ static bool by_landlock(long (*fn)(void))
 {
     static long (*const some[])(void) = {
         try_open_memory, try_open_own_memory, try_core_pattern, try_write_file, try_append_file, try_empty_file, try_create_file,
-        try_create_nameless, try_rename_file, try_rename_into, try_remove_file, try_open_disk};
+        try_create_nameless, try_rename_file, try_rename_into, try_rename_at, try_remove_file, try_remove_at, try_open_disk};
 
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         if (some[i] == fn)
