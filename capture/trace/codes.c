@@ -21,8 +21,9 @@
 static const struct py_code_limits limits = {.string_max_bytes = 16 << 10, .line_table_max_bytes = 1 << 20};
 /* More is never kept, not even for a moment; much less is kept for long. */
 #define BYTES_MAX (UINT64_C(48) << 20)
-/* What a code object takes besides its strings, and what an attempt to read one is charged. */
-#define CODE_BYTES 256
+/* What a code object takes besides its strings, and what each attempt to read one is charged: it costs system calls. */
+#define CODE_BYTES 64
+#define ATTEMPT_BYTES 256
 
 struct codes {
     struct intern payloads; /* of CODE records */
@@ -261,7 +262,7 @@ struct reading {
 
 /*
  * Reads an object from the live process as far as its quotas allow: names, then the line table. The caller has taken
- * CODE_BYTES for the attempt, since one that fails costs time, too.
+ * ATTEMPT_BYTES already, since an attempt that fails costs time, too.
  */
 static bool read_charged(struct codes *c, const struct codes_owner *o, struct source *source, uint64_t address,
                          struct reading *out)
@@ -270,7 +271,7 @@ static bool read_charged(struct codes *c, const struct codes_owner *o, struct so
     struct py_code *code = &out->code;
 
     if (!py_code_read(o->layout, read_source, source, address, &names, &c->storage, code) ||
-        !take(o, QUOTA_name_bytes, name_bytes(code) - CODE_BYTES))
+        (name_bytes(code) > ATTEMPT_BYTES && !take(o, QUOTA_name_bytes, name_bytes(code) - ATTEMPT_BYTES)))
         return false;
     uint64_t table = code->line_table.len;
     if (table > limits.line_table_max_bytes)
@@ -330,7 +331,7 @@ struct error *codes_add_message(struct codes *c, const struct codes_owner *o, co
         return NULL;
     if (!py_code_complete(&r.code)) {
         struct source both = {.message = message, .message_len = len_bytes, .pid = o->pid};
-        bool ok = take(o, QUOTA_name_bytes, CODE_BYTES) && read_charged(c, o, &both, message->address, &r);
+        bool ok = take(o, QUOTA_name_bytes, ATTEMPT_BYTES) && read_charged(c, o, &both, message->address, &r);
         /*
          * What was read from the live process is used only if the object still has the same fingerprint after reading.
          */
@@ -353,8 +354,9 @@ struct error *codes_add_live(struct codes *c, const struct codes_owner *o, uint6
     uint32_t before, after;
 
     *index = CODES_NONE;
-    if (!take(o, QUOTA_name_bytes, CODE_BYTES) || !live_fingerprint(c, o, address, &before) || (fingerprint && before != fingerprint) ||
-        !read_charged(c, o, &live, address, &r) || !live_fingerprint(c, o, address, &after) || after != before)
+    if (!take(o, QUOTA_name_bytes, ATTEMPT_BYTES) || !live_fingerprint(c, o, address, &before) ||
+        (fingerprint && before != fingerprint) || !read_charged(c, o, &live, address, &r) ||
+        !live_fingerprint(c, o, address, &after) || after != before)
         return NULL;
     c->counts.completed++;
     return finish(c, o, &r, index);
