@@ -120,7 +120,7 @@ static __always_inline void python_frames(struct scratch *s, const struct wire_p
     s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^ m->tgid * 0x85ebca6bu ^
                (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
     s->python_at = at;
-    s->code_bytes = 0;
+    s->code_bytes = s->code_count = 0;
     walk_python();
     m->python_count = s->walk.result.entry_count;
 }

@@ -17,6 +17,10 @@
 /* A process may send this much of code objects for one sample, and in one second. */
 #define CODE_SAMPLE_BYTES (256 << 10)
 #define CODE_SECOND_BYTES (2 << 20)
+/* And so many for one sample. */
+#define CODE_SAMPLE_COUNT 256
+/* What came of a few steps of the walk. */
+enum { STEPS_ENDED = 1, STEPS_NEW_CODE = 2 };
 
 /*
  * Whether another code object may be sent. A process that makes new ones all the time must take no room that the samples
@@ -75,37 +79,40 @@ __attribute__((noinline)) int send_new_code(void)
     return 0;
 }
 
-/* Sends the code object that the walk has just read, unless it was sent before. */
-static __always_inline void send_code(struct scratch *s)
+/* Whether the code object that the walk has just read is to be sent: it was not before. */
+static __always_inline int is_new_code(struct scratch *s)
 {
     struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
 
+    if (!key.code)
+        return 0;
     /* What this CPU has looked up a moment ago costs no look into the map. */
     __u64 slot = (key.code >> 4) ^ (key.code >> 12);
     WALK_BOUND(slot, SENT_CODES - 1);
     struct code_key *sent = &s->sent[slot];
     if (sent->code == key.code && sent->fingerprint == key.fingerprint && sent->space == key.space)
-        return;
-    if (bpf_map_lookup_elem(&codes, &key))
+        return 0;
+    if (bpf_map_lookup_elem(&codes, &key)) {
         *sent = key;
-    else
-        send_new_code();
+        return 0;
+    }
+    return s->code_count++ < CODE_SAMPLE_COUNT;
 }
 
-/* A few frames. 1: the walk has ended. */
+/* A few frames, up to one whose code object is new; it is for the caller to send: both do not fit on one stack. */
 __attribute__((noinline)) int python_steps(void)
 {
     struct scratch *s = scratch_get();
 
     if (!s)
-        return 1;
+        return STEPS_ENDED;
     struct wire_python *entries = message_at(s, s->python_at);
     for (int i = 0; i < PYTHON_STEPS; i++) {
-        int ended = walk_step(&s->walk, entries);
-        if (s->walk.result.new_code)
-            send_code(s);
+        int ended = walk_step(&s->walk, entries) ? STEPS_ENDED : 0;
+        if (is_new_code(s))
+            return ended | STEPS_NEW_CODE;
         if (ended)
-            return 1;
+            return ended;
     }
     return 0;
 }
@@ -116,16 +123,26 @@ __attribute__((noinline)) int object_steps(void)
     struct scratch *s = scratch_get();
 
     if (!s)
-        return 1;
+        return STEPS_ENDED;
     struct wire_python *entries = message_at(s, s->python_at);
     for (int i = 0; i < PYTHON_STEPS; i++) {
-        int ended = walk_object_step(&s->walk, entries);
-        if (s->walk.result.new_code)
-            send_code(s);
+        int ended = walk_object_step(&s->walk, entries) ? STEPS_ENDED : 0;
+        if (is_new_code(s))
+            return ended | STEPS_NEW_CODE;
         if (ended)
-            return 1;
+            return ended;
     }
     return 0;
+}
+
+/* A few frames, and the code object if one is new. 1: the walk has ended. */
+__attribute__((noinline)) int walk_and_send(int objects)
+{
+    int steps = objects ? object_steps() : python_steps();
+
+    if (steps & STEPS_NEW_CODE)
+        send_new_code();
+    return steps & STEPS_ENDED;
 }
 
 /* A few thread states of the lists. 1: the search has ended. */
@@ -200,14 +217,14 @@ __attribute__((noinline)) int walk_python(void)
     s->sample.interpreter_id = s->walk.result.interpreter_id;
     if (s->walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
         if (!walk_object_begin(&s->walk)) {
-            for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS; i++) {
-                if (object_steps())
+            for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS + CODE_SAMPLE_COUNT; i++) {
+                if (walk_and_send(1))
                     break;
             }
         }
     } else if (!walk_begin(&s->walk)) {
-        for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS; i++) {
-            if (python_steps())
+        for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS + CODE_SAMPLE_COUNT; i++) {
+            if (walk_and_send(0))
                 break;
         }
     }

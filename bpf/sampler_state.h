@@ -206,7 +206,7 @@ struct scratch {
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
     struct code_key sent[SENT_CODES]; /* code objects that are in `codes` */
-    __u32 code_bytes; /* of code objects that were sent for this sample */
+    __u32 code_bytes, code_count; /* of code objects that were sent for this sample */
     __u64 snapshot_start, snapshot_at; /* where the user stack goes in the message, and its next page */
     __u64 snapshot_address;
     __u64 snapshot_left;
