@@ -229,7 +229,7 @@ hostile: all $(HOSTILE_BIN) ## attack pycap and pysym as strangers would; HOSTIL
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
 # What fuzz targets need of the programs, which are not linked whole: that takes more libraries.
-FUZZED := $(addprefix capture/host/,procfs procfs_task root landlock privileges sandbox messages) symbolize/binary/archive symbolize/stack/perf_map
+FUZZED := $(addprefix capture/host/,procfs procfs_task root privileges sandbox messages) symbolize/binary/archive symbolize/stack/perf_map
 FUZZED += $(patsubst %.c,%,$(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
 $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)

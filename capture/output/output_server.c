@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/host/landlock.h"
+#include "formats/base/landlock.h"
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 #include "capture/output/archive_file.h"

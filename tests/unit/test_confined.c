@@ -28,7 +28,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "capture/host/landlock.h"
+#include "formats/base/landlock.h"
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 #include "capture/output/output_server.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits a process to a few places of the file system (Landlock, Linux 5.13 and later). */
-#ifndef CAPTURE_HOST_LANDLOCK_H
-#define CAPTURE_HOST_LANDLOCK_H
+#ifndef FORMATS_BASE_LANDLOCK_H
+#define FORMATS_BASE_LANDLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel refuses rights that it does not know, so its version of Landlock says which are asked for. */
-#include "capture/host/landlock.h"
+#include "formats/base/landlock.h"
 
 #include <linux/landlock.h>
 #include <stdint.h>
