@@ -10,6 +10,7 @@
 
 #include "formats/base/output.h"
 #include "formats/base/program.h"
+#include "symbolize/confine.h"
 #include "symbolize/convert.h"
 #include "symbolize/trace/input.h"
 #include "symbolize/options.h"
@@ -73,7 +74,9 @@ static struct error *run(struct options *o, struct convert_outcome *outcome)
     TRY(check_output(o));
     TRY(check_places(o));
     TRY(output_open(o->output, &output));
-    struct error *err = output_blame(&output, convert_run(o, output.file, stderr, outcome));
+    struct error *err = confine(o);
+    if (!err)
+        err = output_blame(&output, convert_run(o, output.file, stderr, outcome));
     if (!err)
         err = output_finish(&output);
     output_deinit(&output);

@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/base/landlock.h"
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 #include "capture/output/archive_file.h"
 #include "capture/output/files.h"
 #include "capture/output/output_protocol.h"
 #include "formats/base/clock.h"
+#include "formats/base/landlock.h"
 #include "formats/base/output_place.h"
 
 /* A pipe's reader that takes something is reported this often. */
@@ -69,16 +69,17 @@ static int open_place(const char *pattern)
 
 static void enter_landlock(const struct output_options *o)
 {
-    int places[2];
+    enum { ALL = LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME };
+    struct landlock_place places[2] = {{.access = ALL}, {.access = ALL}};
     size_t count = 0;
 
-    if ((places[count] = open_place(o->files.pattern)) >= 0)
+    if ((places[count].fd = open_place(o->files.pattern)) >= 0)
         count++;
-    if (o->archive && (places[count] = open_place(o->archive)) >= 0)
+    if (o->archive && (places[count].fd = open_place(o->archive)) >= 0)
         count++;
     landlock_enter(places, count);
     while (count)
-        close(places[--count]);
+        close(places[--count].fd);
 }
 
 struct error *output_server_confine(const struct output_options *o)

@@ -2,6 +2,7 @@
 /* The kernel refuses rights that it does not know, so its version of Landlock says which are asked for. */
 #include "formats/base/landlock.h"
 
+#include <errno.h>
 #include <linux/landlock.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -25,21 +26,32 @@ static const struct ruleset_attributes known[] = {
 };
 #define VERSIONS ((long)(sizeof known / sizeof *known))
 
-static bool allow(int ruleset, int place, uint64_t handled)
+static uint64_t rights_of(unsigned access, bool folder)
 {
-    struct stat st;
-    uint64_t rights = LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE;
+    uint64_t rights = 0;
 
-    if (fstat(place, &st))
-        return false;
-    if (S_ISDIR(st.st_mode))
-        rights |= LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-                  LANDLOCK_ACCESS_FS_REMOVE_FILE;
-    const struct landlock_path_beneath_attr rule = {.allowed_access = rights & handled, .parent_fd = place};
-    return !syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    if (access & LANDLOCK_READ)
+        rights |= LANDLOCK_ACCESS_FS_READ_FILE | (folder ? LANDLOCK_ACCESS_FS_READ_DIR : 0);
+    if (access & LANDLOCK_WRITE)
+        rights |= LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE;
+    if (folder && (access & LANDLOCK_RENAME))
+        rights |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE;
+    return rights;
 }
 
-bool landlock_enter(const int *places, size_t count)
+static bool allow(int ruleset, const struct landlock_place *place, uint64_t handled)
+{
+    struct stat st;
+
+    if (fstat(place->fd, &st))
+        return false;
+    const struct landlock_path_beneath_attr rule = {
+        .allowed_access = rights_of(place->access, S_ISDIR(st.st_mode)) & handled, .parent_fd = place->fd};
+    return !rule.allowed_access || !syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ||
+           errno == EBADFD;
+}
+
+bool landlock_enter(const struct landlock_place *places, size_t count)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
@@ -51,7 +63,7 @@ bool landlock_enter(const int *places, size_t count)
         return false;
     bool good = true;
     for (size_t i = 0; good && i < count; i++)
-        good = allow(ruleset, places[i], attributes->handled_fs);
+        good = allow(ruleset, &places[i], attributes->handled_fs);
     good = good && !syscall(SYS_landlock_restrict_self, ruleset, 0);
     close(ruleset);
     return good;

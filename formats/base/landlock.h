@@ -6,12 +6,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What may be done in a place, as bits. A place that is no folder can only be read and written. */
+enum landlock_access {
+    LANDLOCK_READ = 1,   /* files read, folders listed */
+    LANDLOCK_WRITE = 2,  /* files that are there written */
+    LANDLOCK_RENAME = 4, /* regular files created, renamed and removed */
+};
+struct landlock_place {
+    int fd; /* of a folder, which stands for all below it, or of a file, pipe or device; O_PATH will do */
+    unsigned access;
+};
+
 /*
- * From now on this thread and its children can open files only in these places. Each is a descriptor of a folder, below
- * which regular files can be created, read, written, renamed and removed, or of a file, pipe or device, which can be
- * written. What is open stays open. They cannot send signals out of this circle (Linux 6.12) or use TCP (6.7). Calling
- * it again narrows it further. Needs no_new_privs. False where the kernel has no Landlock or refuses it.
+ * From now on this thread and its children can open files only in these places. What is open stays open. They cannot send
+ * signals out of this circle (Linux 6.12) or use TCP (6.7). Calling it again narrows it further. Needs no_new_privs.
+ * False where the kernel has no Landlock or refuses it. A place that lies in no file system, such as a pipe, is passed
+ * over: Landlock does not concern it.
  */
-bool landlock_enter(const int *places, size_t count);
+bool landlock_enter(const struct landlock_place *places, size_t count);
 
 #endif

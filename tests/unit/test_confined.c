@@ -28,10 +28,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "formats/base/landlock.h"
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 #include "capture/output/output_server.h"
+#include "formats/base/landlock.h"
 
 /* The folder of outputs, and one beside it, with a file of root's in it. */
 static char top[32], outputs[64], others[64], secret[96], fresh[96], moved[96], output[96];

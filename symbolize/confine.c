@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/confine.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "formats/base/landlock.h"
+#include "formats/base/temporary.h"
+#include "formats/base/vec.h"
+
+struct places {
+    VEC(struct landlock_place) list;
+};
+
+/* A path that does not exist is reported when it is opened. */
+static struct error *allow(struct places *p, const char *path, unsigned access)
+{
+    struct landlock_place place = {open(path, O_PATH | O_CLOEXEC), access};
+
+    if (place.fd < 0)
+        return NULL;
+    if (VEC_PUSH(&p->list, place))
+        return NULL;
+    close(place.fd);
+    return error_no_memory();
+}
+
+static struct error *allow_all(struct places *p, const char *const *paths)
+{
+    for (; *paths; paths++)
+        TRY(allow(p, *paths, LANDLOCK_READ));
+    return NULL;
+}
+
+/* The temporary file beside the output becomes the output, or is removed. */
+static struct error *allow_output(struct places *p, const char *output)
+{
+    const char *slash = output ? strrchr(output, '/') : NULL;
+    char *folder = !output ? NULL : slash ? strndup(output, (size_t)(slash - output) + 1) : strdup(".");
+
+    if (!output)
+        return NULL;
+    struct error *err = folder ? allow(p, folder, LANDLOCK_RENAME) : error_no_memory();
+    free(folder);
+    return err;
+}
+
+/* The folders of "/", but for those that hold no files. What a link there leads to is allowed by its own name. */
+static struct error *allow_host(struct places *p)
+{
+    static const char *const not_files[] = {"proc", "sys", "dev", "run", "net"};
+    DIR *root = opendir("/");
+    struct error *err = NULL;
+    const struct dirent *entry;
+
+    while (!err && root && (entry = readdir(root))) {
+        bool left_out = entry->d_name[0] == '.' && (!entry->d_name[1] || !strcmp(entry->d_name, ".."));
+        struct landlock_place place = {.access = LANDLOCK_READ};
+        for (size_t i = 0; i < sizeof not_files / sizeof *not_files; i++)
+            left_out |= !strcmp(entry->d_name, not_files[i]);
+        if (left_out)
+            continue;
+        /* By O_NOFOLLOW, so that nothing is looked up behind it, such as an automount. */
+        place.fd = openat(dirfd(root), entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (place.fd >= 0 && !VEC_PUSH(&p->list, place))
+            err = error_no_memory();
+    }
+    if (root)
+        closedir(root);
+    return err;
+}
+
+static struct error *collect(const struct options *o, struct places *p)
+{
+    for (size_t i = 0; i < o->inputs.count; i++)
+        TRY(allow(p, o->inputs.data[i], LANDLOCK_READ));
+    TRY(allow_all(p, o->archives.data));
+    TRY(allow_all(p, o->symfs.data));
+    if (o->sysroot)
+        TRY(allow(p, o->sysroot, LANDLOCK_READ));
+    TRY(allow(p, temporary_folder(), LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME));
+    TRY(allow_output(p, o->output));
+#ifdef __SANITIZE_ADDRESS__
+    TRY(allow(p, "/proc", LANDLOCK_READ)); /* where the sanitizer looks for leaks */
+#endif
+    return o->no_host ? NULL : allow_host(p);
+}
+
+struct error *confine(const struct options *o)
+{
+    struct places places = {0};
+
+    if (o->debuginfod || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return NULL;
+    struct error *err = collect(o, &places);
+    if (!err)
+        landlock_enter(places.list.data, places.list.count);
+    for (size_t i = 0; i < places.list.count; i++)
+        close(places.list.data[i].fd);
+    VEC_DEINIT(&places.list);
+    return err;
+}
