@@ -256,6 +256,7 @@ static struct error *list_native(struct resolver *r, struct epoch *e, const stru
         }
     } else if (t->snapshot) {
         TRY(snapshots_unwind(&r->snapshots, r->modules, e, t->snapshot, time_ns, &in->native_end));
+        epoch_release_stack(e, t->snapshot);
         for (uint32_t i = (uint32_t)r->snapshots.frames.count; i--;) {
             struct snapshot_frame f = snapshots_frame(&r->snapshots, e, t->snapshot, i);
             TRY(frames_native(&r->frames, e, f.module, f.offset, f.return_address, &expansion));

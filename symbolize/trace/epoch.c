@@ -1,7 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/trace/epoch.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static void drop_stack(struct epoch *e, uint32_t snapshot)
+{
+    struct trace_bytes *stack = &e->snapshots.data[snapshot].stack;
+
+    limits_give(e->limits, stack->len_bytes);
+    free((void *)stack->data); /* load_snapshot() allocated it */
+    *stack = (struct trace_bytes){0};
+}
+
+void epoch_release_stack(struct epoch *e, uint32_t snapshot)
+{
+    uint32_t *users = snapshot < e->snapshot_users.count ? &e->snapshot_users.data[snapshot] : NULL;
+
+    if (users && *users)
+        --*users;
+    if (!users || !*users)
+        drop_stack(e, snapshot);
+}
+
+static bool load_tuple(struct epoch *e, const struct trace_tuple *tuple)
+{
+    if (tuple->snapshot) {
+        if (!VEC_EXTEND_ZERO(&e->snapshot_users, (size_t)tuple->snapshot + 1))
+            return false;
+        e->snapshot_users.data[tuple->snapshot]++;
+    }
+    return VEC_PUSH(&e->tuples, *tuple);
+}
 
 /* Empties the epoch; the vectors keep their memory. */
 static void forget(struct epoch *e)
@@ -10,9 +40,11 @@ static void forget(struct epoch *e)
         VEC_DEINIT(&e->events.data[i].changes);
     for (size_t i = 0; i < e->processes.count; i++)
         address_space_deinit(&e->processes.data[i].mappings);
+    for (size_t i = 0; i < e->snapshots.count; i++)
+        drop_stack(e, (uint32_t)i);
     e->strings.count = e->events.count = e->processes.count = e->threads.count = e->modules.count = 0;
     e->codes.count = e->frames.count = e->kernel_symbols.count = e->stacks.count = 0;
-    e->snapshots.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
+    e->snapshots.count = e->snapshot_users.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
     arena_deinit(&e->arena);
     limits_give(e->limits, e->taken_bytes);
     e->taken_bytes = 0;
@@ -31,6 +63,7 @@ void epoch_deinit(struct epoch *e)
     VEC_DEINIT(&e->kernel_symbols);
     VEC_DEINIT(&e->stacks);
     VEC_DEINIT(&e->snapshots);
+    VEC_DEINIT(&e->snapshot_users);
     VEC_DEINIT(&e->joins);
     VEC_DEINIT(&e->tuples);
     VEC_DEINIT(&e->label_sets);
@@ -201,9 +234,26 @@ static void load_thread_name(struct epoch *e, const struct trace_thread_name *na
         thread->python_name = named->python_name;
 }
 
+/* The stack has memory of its own, since most snapshots are needed but once: see epoch_release_stack(). */
 static bool load_snapshot(struct epoch *e, struct trace_snapshot snapshot)
 {
-    return keep_list(e, &snapshot.registers, 1) && keep_bytes(e, &snapshot.stack) && VEC_PUSH(&e->snapshots, snapshot);
+    struct trace_bytes stack = snapshot.stack;
+
+    snapshot.stack = (struct trace_bytes){0};
+    if (!keep_list(e, &snapshot.registers, 1) || !VEC_PUSH(&e->snapshots, snapshot))
+        return false;
+    if (!stack.len_bytes)
+        return true;
+    if (!limits_take(e->limits, stack.len_bytes))
+        return false;
+    uint8_t *copy = malloc(stack.len_bytes);
+    if (!copy) {
+        limits_give(e->limits, stack.len_bytes);
+        return false;
+    }
+    memcpy(copy, stack.data, stack.len_bytes);
+    e->snapshots.data[e->snapshots.count - 1].stack = (struct trace_bytes){copy, stack.len_bytes};
+    return true;
 }
 
 static bool load_join(struct epoch *e, const struct trace_join *join)
@@ -269,7 +319,7 @@ static bool load(struct epoch *e, const struct trace_record *rec)
     case TRACE_join:
         return load_join(e, &rec->join);
     case TRACE_tuple:
-        return VEC_PUSH(&e->tuples, rec->tuple);
+        return load_tuple(e, &rec->tuple);
     case TRACE_label_set:
         return load_label_set(e, rec->label_set);
     default:

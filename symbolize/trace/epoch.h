@@ -95,6 +95,7 @@ struct epoch {
     VEC(struct trace_kernel_symbol) kernel_symbols;
     VEC(struct epoch_stack) stacks;
     VEC(struct trace_snapshot) snapshots;
+    VEC(uint32_t) snapshot_users; /* by snapshot: tuples that refer to it and have not been unwound */
     VEC(struct epoch_join) joins;
     VEC(struct trace_tuple) tuples;
     VEC(struct trace_label_set) label_sets;
@@ -124,6 +125,11 @@ void epoch_deinit(struct epoch *e);
  * TRACE_TEXT_LIMIT_BYTES, as the format says.
  */
 struct error *epoch_load(struct epoch *e, const struct trace_record *rec);
+/*
+ * Call when a tuple's snapshot was unwound: after the last of the tuples that are known to refer to the snapshot, its copy
+ * of the stack is freed and is empty from then on.
+ */
+void epoch_release_stack(struct epoch *e, uint32_t snapshot);
 /* The text of a string id, "" for 0. */
 static inline const char *epoch_text(const struct epoch *e, uint32_t string)
 {
