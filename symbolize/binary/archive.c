@@ -16,6 +16,9 @@
 /* Limits against hostile archives; real ones stay far below. */
 #define MEMBER_MAX (UINT64_C(4) << 30)
 #define TOTAL_MAX (UINT64_C(32) << 30)
+/* What is written to TMPDIR, which may be memory: so much for free, and so many times the archive's own bytes. */
+#define WRITTEN_FREE (UINT64_C(256) << 20)
+#define WRITTEN_FACTOR 64
 enum { ENTRIES_MAX = 1 << 18, FILES_MAX = 1 << 14, PAGE = 4096 };
 
 struct archive_files {
@@ -23,6 +26,7 @@ struct archive_files {
     struct archive *archive;
     VEC(struct archive_member) members;
     uint64_t entry_count, total_bytes; /* holes included */
+    uint64_t written_bytes;            /* of the temporary files; holes take no room */
 };
 
 void archive_files_close(struct archive_files *a)
@@ -82,7 +86,7 @@ static bool is_zero(const uint8_t *p, size_t len_bytes)
 }
 
 /* Pages of zeros stay holes: binaries without their code have many. */
-static struct error *write_at(int fd, const uint8_t *p, size_t len_bytes, uint64_t at)
+static struct error *write_at(struct archive_files *a, int fd, const uint8_t *p, size_t len_bytes, uint64_t at)
 {
     while (len_bytes) {
         size_t n = PAGE - at % PAGE;
@@ -91,6 +95,7 @@ static struct error *write_at(int fd, const uint8_t *p, size_t len_bytes, uint64
             /* Together with the following pages that are not empty. */
             while (n < len_bytes && !is_zero(p + n, len_bytes - n < PAGE ? len_bytes - n : PAGE))
                 n = len_bytes - n < PAGE ? len_bytes : n + PAGE;
+            a->written_bytes += n;
             for (size_t done = 0; done < n;) {
                 ssize_t written = pwrite(fd, p + done, n - done, (off_t)(at + done));
                 if (written < 0 && errno == EINTR)
@@ -132,7 +137,9 @@ static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
             return beyond(a, "holds a file of more than 4 GiB");
         if ((uint64_t)archive_filter_bytes(a->archive, 0) > TOTAL_MAX)
             return beyond(a, "holds more than 32 GiB");
-        TRY(write_at(*fd, block, len, (uint64_t)at));
+        TRY(write_at(a, *fd, block, len, (uint64_t)at));
+        if (a->written_bytes > WRITTEN_FREE + WRITTEN_FACTOR * (uint64_t)archive_filter_bytes(a->archive, -1))
+            return beyond(a, "unpacks to more than 256 MiB and 64 times its size");
         if ((uint64_t)at + len > end)
             end = (uint64_t)at + len;
     }

@@ -111,6 +111,21 @@ static void test_refused(void **state)
     assert_error(f, "sparse2.tar", ERROR_LIMIT, "more than 32 GiB");
 }
 
+/* A small archive that unpacks to much more than binaries do: TMPDIR may be memory. */
+static void test_bomb(void **state)
+{
+    struct fixture *f = *state;
+    struct archive_files *a;
+
+    setenv("TMPDIR", f->dir, 1);
+    assert_true(fixture_run(f, "(printf '\\177ELF'; head -c 400M /dev/zero | tr '\\0' A) >big && tar cf - big | zstd -q >bomb.tar.zst &&"
+                               "rm big"));
+    struct error *err = archive_files_open(path_of(f, "bomb.tar.zst"), &a);
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_LIMIT);
+    error_destroy(err);
+}
+
 /* Any byte may be wrong: an error, or other contents; never worse. Runs under the sanitizers, too. */
 static void test_damaged(void **state)
 {
@@ -400,7 +415,8 @@ static void test_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_members), WITH_FIXTURE(test_refused),       WITH_FIXTURE(test_damaged), WITH_FIXTURE(test_search),
+        WITH_FIXTURE(test_members), WITH_FIXTURE(test_refused), WITH_FIXTURE(test_bomb),
+        WITH_FIXTURE(test_damaged), WITH_FIXTURE(test_search),
         WITH_FIXTURE(test_strip),   WITH_FIXTURE(test_strip_hostile), cmocka_unit_test(test_strip_overlapping),
         WITH_FIXTURE(test_links),
     };
