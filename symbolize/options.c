@@ -83,7 +83,7 @@ static const struct option_row option_rows[] = {
      .wants = "FROM,TO in seconds since the start"},
 
     OPTION_HEADING("what a trace may cost"),
-    {"max-memory", 0, "SIZE", "memory for what it unpacks to (64M, and 128 times its size up to 8G)", option_set_size,
+    {"max-memory", 0, "SIZE", "memory for what it unpacks to (96M, and 112 times its size up to 8G)", option_set_size,
      MEMBER(max_memory_bytes), 1 << 20, UINT64_MAX, "an amount of memory: 1M at least, like 512M"},
     {"max-output", 0, "SIZE", "length of the output (4G where each sample is written, else 1G)", option_set_size,
      MEMBER(max_output_bytes), 1, UINT64_MAX, "an amount of bytes, like 512M"},

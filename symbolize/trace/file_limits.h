@@ -11,8 +11,8 @@
 #include "formats/trace/trace.h"
 
 /* Bytes of memory: for free, for each byte of the files, and at most. Work is counted in steps for each byte of memory. */
-#define FILE_LIMITS_FREE_BYTES (UINT64_C(64) << 20)
-#define FILE_LIMITS_FACTOR 128
+#define FILE_LIMITS_FREE_BYTES (UINT64_C(96) << 20)
+#define FILE_LIMITS_FACTOR 112
 #define FILE_LIMITS_MOST_BYTES (UINT64_C(8) << 30)
 #define FILE_LIMITS_WORK 16
 
