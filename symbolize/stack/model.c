@@ -37,7 +37,7 @@ void model_deinit(struct model *m)
 
 uint32_t model_text(struct model *m, const char *text, size_t len_bytes)
 {
-    len_bytes = strnlen(text, len_bytes);
+    len_bytes = len_bytes ? strnlen(text, len_bytes) : 0; /* of no bytes there may be no address */
     if (!limits_work(m->limits, 40 + len_bytes / 4))
         return MODEL_NONE;
     buf_clear(&m->scratch);
