@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interpreters on file systems where a mapping has another device than its file has for stat(), or in many copies."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import PYTHON
+
+BURN = """
+import time
+def burn():
+    end = time.process_time() + 0.4
+    while time.process_time() < end:
+        sum(range(1000))
+burn()
+"""
+MOUNT = {
+    "overlay": 'mount -t tmpfs none "$1/rw" && mkdir "$1/rw/upper" "$1/rw/work" && '
+               'mount -t overlay overlay -o "lowerdir=$1/lower,upperdir=$1/rw/upper,workdir=$1/rw/work" "$1/merged"',
+    "btrfs": 'mount -o loop "$1/image" "$1/merged" && cp "$1/lower/python" "$1/merged/python"',
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("lower", "rw", "merged"):
+        (tmp_path / name).mkdir()
+    shutil.copy(os.path.realpath(PYTHON), tmp_path / "lower/python")
+    return tmp_path
+
+
+def command(kind, folder, runs):
+    """Mounts in a namespace of its own, as a container's runtime does, and runs the interpreter there so many times, in
+    one namespace with a mount of its own each, all at once."""
+    one = f'unshare --mount sh -c \'{MOUNT[kind]} && PYTHONHOME=/usr "$1/merged/python" -S -c "$2"\' sh "$1" "$2"'
+    return ["sh", "-c", f"for i in {' '.join(map(str, range(runs)))}; do {one} & done; wait", "sh", folder, BURN]
+
+
+def check(record, folded, folder, kind, runs):
+    trace = record(*command(kind, folder, runs))
+    rows = [(frames, count) for frames, count in folded(trace) if any("burn" in frame for frame in frames)]
+    burning = sum(count for _, count in rows)
+    assert burning >= 0.7 * runs * 0.4 * 199, "samples are missing"
+    # Native stacks begin where the thread does, through the interpreter's frames: its table is the right one. (It has no
+    # names: its file is gone.)
+    whole = sum(count for frames, count in rows if frames[1].startswith("__libc_start"))
+    assert whole >= 0.95 * burning, rows[:5]
+
+
+@pytest.mark.usefixtures("needs_bpf", "needs_namespaces")
+def test_overlay(record, folded, folder):
+    try:
+        subprocess.run(["unshare", "--mount", "sh", "-c", MOUNT["overlay"], "sh", folder], check=True, capture_output=True,
+                       text=True, timeout=60)
+    except subprocess.CalledProcessError as error:
+        pytest.skip("no overlayfs here: " + error.stderr.strip())
+    check(record, folded, folder, "overlay", 3)
+
+
+@pytest.mark.usefixtures("needs_bpf", "needs_namespaces")
+def test_btrfs(record, folded, folder):
+    if not shutil.which("mkfs.btrfs"):
+        pytest.skip("no mkfs.btrfs")
+    with open(folder / "image", "wb") as image:
+        image.truncate(128 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", folder / "image"], check=True, timeout=60)
+    try:
+        subprocess.run(["unshare", "--mount", "sh", "-c", MOUNT["btrfs"], "sh", folder], check=True, capture_output=True,
+                       text=True, timeout=60)
+    except subprocess.CalledProcessError as error:
+        pytest.skip("btrfs cannot be mounted here: " + error.stderr.strip())
+    check(record, folded, folder, "btrfs", 1)
