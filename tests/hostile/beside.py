@@ -167,8 +167,11 @@ class Attacker:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
-        perf_map = pathlib.Path(f"/tmp/perf-{self.process.pid}.map")
-        perf_map.unlink(missing_ok=True)
+        pathlib.Path(f"/tmp/perf-{self.process.pid}.map").unlink(missing_ok=True)
+        for path in pathlib.Path("/tmp").glob("perf-*.map"):  # of its children, which could not remove theirs
+            with contextlib.suppress(OSError):
+                if path.lstat().st_uid == ATTACKER:
+                    path.unlink()
 
 
 class Memory:
