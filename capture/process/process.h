@@ -57,6 +57,7 @@ struct process {
     bool unsure;                /* a mapping was left out because of a limit: /proc says what is there now */
     uint64_t read_ns;           /* when its mappings were last read from /proc, or it began */
     uint32_t pass;              /* of the rescan in which it was last found */
+    uint64_t begun_ns;          /* when it was put into the table, CLOCK_MONOTONIC */
     uint64_t since_ns;          /* when it forked or called exec; 0: before the capture began */
     uint64_t python_since_ns;   /* when its interpreter was mapped; 0: before the capture began */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `live` is an array without gaps, for iteration. A process keeps its slot, by which others know it, all its life. */
 #include "capture/process/process_table.h"
+#include "formats/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

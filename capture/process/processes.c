@@ -208,14 +208,25 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
     return NULL;
 }
 
+/*
+ * Whether the process is another image than the one in the table: the side-band lost an exec, or a new process with this
+ * pid. The first sample sets the identity in the table, but if an exec came before it, the sampler still has the
+ * configuration of the old image, perhaps its parent's. Samples from before the table's entry may well be stale.
+ */
+static bool is_outdated(const struct process *process, const struct wire_sample *s)
+{
+    if (process->bound &&
+        (process->start_boottime_ns != s->start_boottime_ns || process->exec_generation != s->exec_generation))
+        return true;
+    return s->flags & WIRE_STALE && s->time_ns > process->begun_ns;
+}
+
 struct error *processes_of_sample(struct processes *p, const struct wire_sample *s, struct process **out)
 {
     struct process *process = processes_find(p, s->tgid);
 
     *out = NULL;
-    if (process && process->bound &&
-        (process->start_boottime_ns != s->start_boottime_ns || process->exec_generation != s->exec_generation)) {
-        /* The side-band lost an exec, or a new process with this pid. */
+    if (process && is_outdated(process, s)) {
         bool in_scope = process->in_scope;
         TRY(processes_read(p, s->tgid, in_scope, s->time_ns, &process));
     } else if (!process && (p->options.whole_host || p->missed || p->rescan.running)) {

@@ -132,11 +132,48 @@ static void test_filtered(void **state)
     filter_deinit(&filter);
 }
 
+/*
+ * A process calls exec right after its fork, and that is lost: the table has the parent's mappings. The first samples do
+ * not tell, for they may have been taken before the sampler heard of the fork.
+ */
+static void test_lost_exec(void **state)
+{
+    struct processes_options options = {.whole_host = true};
+    struct wire_sample sample = {.tgid = (uint32_t)getpid(), .start_boottime_ns = 1, .exec_generation = 2,
+                                 .flags = WIRE_STALE, .time_ns = 1};
+    struct modules *modules;
+    struct process *process;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    fork_of(p, 1, sample.tgid);
+    uint64_t begun_ns = processes_find(p, sample.tgid)->begun_ns;
+    for (int i = 0; i < 2; i++) {
+        OK(processes_of_sample(p, &sample, &process));
+        assert_int_equal(process->begun_ns, begun_ns);
+        assert_int_equal(process->exec_generation, 2);
+    }
+    sample.time_ns = now_ns();
+    OK(processes_of_sample(p, &sample, &process));
+    assert_true(process->begun_ns > sample.time_ns);
+    assert_true(code_mappings_count(&process->mappings) > 0);
+    assert_int_equal(process->exec_generation, 2);
+    assert_int_equal(count_processes(p), 1);
+    begun_ns = process->begun_ns;
+    OK(processes_of_sample(p, &sample, &process)); /* taken before that: it says nothing */
+    assert_int_equal(process->begun_ns, begun_ns);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_lost_child),
+        cmocka_unit_test(test_lost_exec),
         cmocka_unit_test(test_filtered),
     };
 
