@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `live` is an array without gaps, for iteration. A process keeps its slot, by which others know it, all its life. */
 #include "capture/process/process_table.h"
-#include "formats/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "formats/base/clock.h"
 
 struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out)
 {
@@ -129,6 +130,7 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
         return error_no_memory();
     process->tgid = tgid;
     process->since_ns = process->read_ns = time_ns;
+    process->begun_ns = now_ns();
     process->pass = p->rescan.pass;
     if (!VEC_RESERVE(&p->live, p->live.count + 1) || !map_set(&p->by_tgid, tgid, p->live.count)) {
         free(process);
