@@ -67,8 +67,6 @@ static void end_with(struct session *s, enum trace_end_reason reason)
         s->stop = true;
         s->reason = reason;
     }
-    if (reason == TRACE_END_SIGNAL)
-        interrupt_tell();
 }
 
 static void read_signals(struct session *s)
@@ -78,18 +76,10 @@ static void read_signals(struct session *s)
     while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        if (info.ssi_signo == SIGHUP && s->rotates) {
+        if (s->rotates)
             s->rotate_now = true;
-            continue;
-        }
-        /* Ctrl-C at the terminal went to the command too: its end is still recorded. A second one is for us. */
-        if (info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL && s->command.pid > 0 && !s->command.exited &&
-            !s->stopping_command) {
-            s->stopping_command = true;
-            interrupt_command_told();
-            continue;
-        }
-        end_with(s, TRACE_END_SIGNAL);
+        else
+            interrupt_tell();
     }
 }
 
@@ -130,7 +120,7 @@ static struct error *loop(struct session *s)
     const struct session_options *o = s->o;
     const int *sideband_fd;
     uint32_t sideband_count = s->sideband ? sideband_fds(s->sideband, &sideband_fd) : 0;
-    struct pollfd fds[5 + sideband_count];
+    struct pollfd fds[6 + sideband_count];
     uint64_t last = now_ns();
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
@@ -139,15 +129,20 @@ static struct error *loop(struct session *s)
     fds[2] = (struct pollfd){.fd = s->tables ? tables_fd(s->tables) : -1, .events = POLLIN};
     fds[3] = (struct pollfd){.fd = s->sampler ? sampler_wake_fd(s->sampler) : -1, .events = POLLIN};
     fds[4] = (struct pollfd){.fd = modules_fd(s->modules), .events = POLLIN};
+    fds[5] = (struct pollfd){.fd = interrupt_fd(), .events = POLLIN};
     for (uint32_t i = 0; i < sideband_count; i++)
-        fds[5 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
+        fds[6 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!s->stop) {
         uint64_t now = now_ns(), due = session_due_ns(s, last, now, terminal);
-        TRY(wait_until(s, fds, 5 + sideband_count, last, due, &now));
+        TRY(wait_until(s, fds, 6 + sideband_count, last, due, &now));
         if (fds[0].revents)
             read_signals(s);
-        if (s->command.pid > 0 && command_poll(&s->command, now_ns()))
+        if (interrupt_told())
+            end_with(s, TRACE_END_SIGNAL);
+        if (s->command.pid > 0 && command_poll(&s->command, now_ns())) {
+            interrupt_command_ended();
             end_with(s, TRACE_END_COMMAND);
+        }
         if (o->duration_ns && now >= s->start_ns + o->duration_ns)
             end_with(s, TRACE_END_DURATION);
         last = now;
@@ -162,7 +157,7 @@ static struct error *loop(struct session *s)
         }
         if (!s->stop && session_rotation_due(s, now))
             TRY(session_rotate(s, now - EVENT_DELAY_NS));
-        if (interrupt_told())
+        if (interrupt_told()) /* writing may have been given up for it, which is no error */
             end_with(s, TRACE_END_SIGNAL);
         if (trace_writer_full(s->writer))
             end_with(s, TRACE_END_FULL);
@@ -189,7 +184,6 @@ static struct error *finish(struct session *s)
 {
     uint64_t end_ns;
 
-    interrupt_allow(); /* from here on they are not read */
     if (s->sampler)
         TRY(sampler_disable(s->sampler));
     end_ns = now_ns();
@@ -233,7 +227,6 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     }
     if (s->command.pid > 0 && s->command.go_fd < 0 && !s->command.exited) {
         /* We end before the command does: it is told, and its end is waited for. */
-        interrupt_allow();
         kill(s->command.pid, SIGTERM);
         while (!command_poll(&s->command, now_ns()))
             poll(&(struct pollfd){.fd = s->command_fd, .events = POLLIN}, 1, 1000);

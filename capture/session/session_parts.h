@@ -72,7 +72,7 @@ struct session {
     uint64_t forgotten_ns; /* when the caches were last emptied to save memory */
     uint32_t news_waiting; /* side-band events in the queue */
     uint64_t news_ns;      /* when the last side-band event or new code object came */
-    bool stop, stopping_command;
+    bool stop;
     enum trace_end_reason reason;
     uint64_t losses[LOSS_LIMIT];
     uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]; /* the part of `losses` that belongs to a single event */

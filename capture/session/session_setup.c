@@ -191,14 +191,18 @@ static struct error *set_up_writer(struct session *s)
     return outputs_create(&options, &s->outputs);
 }
 
+static void give_up_all(void)
+{
+    privileges_leave_root();
+    privileges_drop_all();
+}
+
 static struct error *set_up_signals(struct session *s)
 {
     struct sigaction hangup;
     sigset_t signals;
 
     sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
     sigaction(SIGHUP, NULL, &hangup);
     if (hangup.sa_handler != SIG_IGN || s->rotates) /* nohup means it */
         sigaddset(&signals, SIGHUP);
@@ -207,12 +211,11 @@ static struct error *set_up_signals(struct session *s)
         return error_os(errno, "signals cannot be blocked");
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
-    interrupt_init(s->o->command != NULL);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's end cannot be waited for */
     s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->signal_fd < 0)
         return error_os(errno, "signals cannot be read");
-    return NULL;
+    return interrupt_init(give_up_all, s->o->command != NULL);
 }
 
 /* Where samples come from: the sampler and its side-band, or NULL where the proc backend is to do it. */

@@ -38,9 +38,9 @@ def fill(pipe):
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), "little")
 
 
-def caught(pid):
-    """Signals that have a handler."""
-    return int(re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1], 16)
+def blocked(pid):
+    """Signals that a thread of their own receives."""
+    return int(re.search(r"SigBlk:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1], 16)
 
 
 def files(folder):
@@ -288,9 +288,9 @@ def test_signal_while_no_reader_comes(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with subprocess.Popen([PYCAP, "record", "-o", fifo], stderr=subprocess.PIPE, text=True) as recorder:
-        # Until it has a handler.
+        # Until it receives signals.
         deadline = time.monotonic() + 60
-        while not caught(recorder.pid) & 1 << signal.SIGTERM - 1:
+        while not blocked(recorder.pid) & 1 << signal.SIGTERM - 1:
             assert recorder.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
         recorder.send_signal(signal.SIGTERM)

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SIGINT and SIGTERM arrive whatever the main thread does: each case is a process whose main thread never looks. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capture/output/interrupt.h"
+#include "formats/base/clock.h"
+
+#define LIMIT_NS (5 * NS_PER_S) /* five times what is promised: the machine may be busy */
+
+static void begin(void)
+{
+}
+
+struct stuck {
+    pid_t pid;
+    int told_fd; /* gets a byte when the process may be sent signals, another when it was told to end */
+};
+
+/* What the main thread does for ever. */
+struct wait {
+    void (*run)(const struct wait *w);
+    void *memory;
+    pid_t owner; /* of the memory */
+};
+
+static void pause_for_ever(const struct wait *w)
+{
+    (void)w;
+    for (;;)
+        pause();
+}
+
+static void read_for_ever(const struct wait *w)
+{
+    char byte;
+    const struct iovec local = {&byte, 1}, remote = {w->memory, 1};
+
+    process_vm_readv(w->owner, &local, 1, &remote, 1, 0);
+    _exit(1); /* it was answered */
+}
+
+/* A thread that reports when the process was told. */
+static void *report(void *fd)
+{
+    struct pollfd one = {.fd = interrupt_fd(), .events = POLLIN};
+
+    while (poll(&one, 1, -1) < 0)
+        continue;
+    if (!interrupt_told() || write(*(int *)fd, "t", 1) != 1)
+        _exit(2);
+    return NULL;
+}
+
+static struct stuck start(const struct wait *w)
+{
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    struct stuck s = {.pid = fork(), .told_fd = ends[0]};
+    assert_true(s.pid >= 0);
+    if (!s.pid) {
+        pthread_t thread;
+        alarm(60); /* whatever happens to the test */
+        if (interrupt_init(begin, false) || pthread_create(&thread, NULL, report, &ends[1]) || write(ends[1], "s", 1) != 1)
+            _exit(3);
+        w->run(w);
+    }
+    close(ends[1]);
+    char byte = 0;
+    assert_int_equal(read(s.told_fd, &byte, 1), 1);
+    assert_int_equal(byte, 's');
+    return s;
+}
+
+static bool is_told(const struct stuck *s, int wait_ms)
+{
+    struct pollfd one = {.fd = s->told_fd, .events = POLLIN};
+    char byte = 0;
+
+    return poll(&one, 1, wait_ms) == 1 && read(s->told_fd, &byte, 1) == 1 && byte == 't';
+}
+
+/* The first signal tells, the same at once again does nothing, a later one ends the process. */
+static void end(struct stuck *s, int number, const char *where)
+{
+    int status;
+
+    assert_int_equal(kill(s->pid, number), 0);
+    assert_true(is_told(s, LIMIT_NS / NS_PER_MS));
+    assert_int_equal(kill(s->pid, number), 0);
+    usleep((INTERRUPT_AGAIN_NS + 50 * NS_PER_MS) / 1000);
+    assert_int_equal(waitpid(s->pid, &status, WNOHANG), 0);
+    uint64_t sent_ns = now_ns();
+    assert_int_equal(kill(s->pid, number), 0);
+    assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
+    uint64_t took_ns = now_ns() - sent_ns;
+    print_message("stuck in %s: ended %.1f ms after the second signal\n", where, (double)took_ns / NS_PER_MS);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), number);
+    assert_true(took_ns < LIMIT_NS);
+    close(s->told_fd);
+}
+
+static void test_a_second_signal_ends_what_is_stuck(void **state)
+{
+    const struct wait w = {.run = pause_for_ever};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct stuck s = start(&w);
+        end(&s, i ? SIGTERM : SIGINT, "pause()");
+    }
+}
+
+/* Memory whose owner has to deliver each page, and never does. NULL: the kernel has no such memory for us. */
+static void *undelivered_page(void)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api))
+        return NULL;
+    size_t len = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    struct uffdio_register area = {.range = {(uintptr_t)page, len}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    return ioctl(fd, UFFDIO_REGISTER, &area) ? NULL : page;
+}
+
+static void test_a_second_signal_ends_reading_of_memory(void **state)
+{
+    const struct wait w = {.run = read_for_ever, .memory = undelivered_page(), .owner = getpid()};
+
+    (void)state;
+    if (!w.memory) {
+        print_message("skipped: userfaultfd is not permitted here\n");
+        skip();
+    }
+    struct stuck s = start(&w);
+    end(&s, SIGTERM, "process_vm_readv()");
+}
+
+/* A signal that was ignored when the process started asks it to end, but never kills it. */
+static void test_ignored_signals_kill_nobody(void **state)
+{
+    const struct wait w = {.run = pause_for_ever};
+    int status;
+
+    (void)state;
+    signal(SIGINT, SIG_IGN);
+    struct stuck s = start(&w);
+    signal(SIGINT, SIG_DFL);
+    assert_int_equal(kill(s.pid, SIGINT), 0);
+    assert_true(is_told(&s, LIMIT_NS / NS_PER_MS));
+    usleep((INTERRUPT_AGAIN_NS + 50 * NS_PER_MS) / 1000);
+    assert_int_equal(kill(s.pid, SIGINT), 0);
+    usleep(50 * 1000);
+    assert_int_equal(waitpid(s.pid, &status, WNOHANG), 0);
+    assert_int_equal(kill(s.pid, SIGTERM), 0);
+    assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    close(s.told_fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_second_signal_ends_what_is_stuck),
+        cmocka_unit_test(test_a_second_signal_ends_reading_of_memory),
+        cmocka_unit_test(test_ignored_signals_kill_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
