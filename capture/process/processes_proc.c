@@ -9,6 +9,12 @@
 #include "capture/host/procfs_maps.h"
 #include "formats/base/clock.h"
 
+/*
+ * How long reading all processes may delay a recording, some times what a host with thousands of them takes. The others
+ * are read in slices while it records (processes_rescan.h), or when they are sampled.
+ */
+#define SCAN_NS NS_PER_S
+
 struct reading {
     struct processes *all;
     struct process *process;
@@ -168,9 +174,11 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
     struct procfs_pids all;
     TRY(procfs_pids(&all));
     struct error *err = NULL;
-    for (size_t i = 0; !err && i < all.list.count; i++) {
+    uint64_t until_ns = p->options.sampler ? now_ns() + SCAN_NS : UINT64_MAX;
+    for (size_t i = 0; !err && i < all.list.count && !p->missed; i++) {
         if (!processes_find(p, (uint32_t)all.list.data[i]))
             err = processes_read(p, (uint32_t)all.list.data[i], true, 0, &process);
+        p->missed = now_ns() > until_ns;
     }
     VEC_DEINIT(&all.list);
     return err;
