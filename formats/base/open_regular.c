@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two descriptors are open at a time: the folder and where the walk stands. After ".." the walk begins again with the
- * parts that it had passed, since asking the kernel for a parent could lead out of a folder that was moved meanwhile.
+ * Three descriptors are open at a time: the folder, where the walk stands and the folder of that. After ".." a walk
+ * that stays in its folder begins again with the parts that it had passed, since asking the kernel for a parent could
+ * lead out of a folder that was moved meanwhile.
  */
 #include "formats/base/open_regular.h"
 
@@ -19,10 +20,11 @@
 enum { LINKS_MAX = 40 /* as the kernel has it */ };
 
 struct walk {
-    int folder, at;         /* `at` is -1, or a descriptor of our own */
+    int folder, above, at;   /* `above` and `at` are -1 for the folder, or descriptors of our own */
     enum open_links links;
     unsigned link_count;
-    char passed[PATH_MAX];  /* the parts that lead to `at`, with a slash before each */
+    char last[NAME_MAX + 1]; /* the part that led from `above` to `at` */
+    char passed[PATH_MAX];   /* the parts that lead to `at`, with a slash before each */
     size_t passed_len;
     char rest[2 * PATH_MAX]; /* the parts that are still to be walked */
 };
@@ -48,6 +50,14 @@ static bool is_storage(int fd)
     return true;
 }
 
+/* /dev is a file system of memory like others, and nothing but its place shows what it is. */
+static bool is_dev(const struct stat *st)
+{
+    struct stat dev;
+
+    return !stat("/dev", &dev) && st->st_dev == dev.st_dev && st->st_ino == dev.st_ino;
+}
+
 static int refuse(int fd, int why)
 {
     if (fd >= 0)
@@ -56,11 +66,15 @@ static int refuse(int fd, int why)
     return -1;
 }
 
-static void leave(struct walk *w)
+/* Goes on from `at`, which may be -1, the folder. */
+static void stand_at(struct walk *w, int at)
 {
+    if (w->above >= 0)
+        close(w->above);
     if (w->at >= 0)
         close(w->at);
-    w->at = -1;
+    w->above = -1;
+    w->at = at;
 }
 
 static bool is_public(const struct stat *st)
@@ -79,21 +93,27 @@ static int open_part(const struct walk *w, const char *part, bool *is_link)
     if (fstat(fd, &st))
         return refuse(fd, errno);
     *is_link = S_ISLNK(st.st_mode);
-    return is_storage(fd) && (w->links != OPEN_PUBLIC || is_public(&st)) ? fd : refuse(fd, EACCES);
+    bool forbidden = w->links == OPEN_PUBLIC ? !is_public(&st)
+                                             : w->links == OPEN_OUTSIDE && !strcmp(part, "dev") && is_dev(&st);
+    return is_storage(fd) && !forbidden ? fd : refuse(fd, EACCES);
 }
 
 /* Goes on to the part that `fd` is. */
 static bool pass(struct walk *w, const char *part, int fd)
 {
-    int len = snprintf(w->passed + w->passed_len, sizeof w->passed - w->passed_len, "/%s", part);
+    size_t space = sizeof w->passed - w->passed_len;
+    int len = w->links == OPEN_OUTSIDE ? 0 : snprintf(w->passed + w->passed_len, space, "/%s", part);
 
-    if (len < 0 || (size_t)len >= sizeof w->passed - w->passed_len) {
+    if (len < 0 || (size_t)len >= space) {
         refuse(fd, ENAMETOOLONG);
         return false;
     }
     w->passed_len += (size_t)len;
-    leave(w);
+    if (w->above >= 0)
+        close(w->above);
+    w->above = w->at;
     w->at = fd;
+    strcpy(w->last, part);
     return true;
 }
 
@@ -114,11 +134,22 @@ static bool follow(struct walk *w, int fd)
         errno = ENAMETOOLONG;
         return false;
     }
-    if (target[0] == '/') {
-        w->passed_len = 0;
-        leave(w);
-    }
-    return true;
+    if (target[0] != '/')
+        return true;
+    w->passed_len = 0;
+    stand_at(w, w->links == OPEN_OUTSIDE ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);
+    return w->links != OPEN_OUTSIDE || w->at >= 0;
+}
+
+/* Goes to the parent, wherever that is. */
+static bool go_outside(struct walk *w)
+{
+    bool is_link;
+    int fd = open_part(w, "..", &is_link);
+
+    if (fd >= 0)
+        stand_at(w, fd);
+    return fd >= 0;
 }
 
 /* Goes to the parent: walks the parts before the last one again, none of which was a link. */
@@ -126,13 +157,15 @@ static bool go_up(struct walk *w)
 {
     char again[sizeof w->passed];
 
+    if (w->links == OPEN_OUTSIDE)
+        return go_outside(w);
     while (w->passed_len && w->passed[w->passed_len - 1] != '/')
         w->passed_len--;
     if (w->passed_len)
         w->passed_len--;
     memcpy(again, w->passed, w->passed_len);
     again[w->passed_len] = 0;
-    leave(w);
+    stand_at(w, -1);
     w->passed_len = 0;
     for (char *save, *part = strtok_r(again, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
         bool is_link;
@@ -173,25 +206,54 @@ static bool walk(struct walk *w)
     return true;
 }
 
+/* Walks to `path`. False, and nothing is left open: errno says why. */
+static bool walk_to(struct walk *w, int folder, const char *path, enum open_links links)
+{
+    *w = (struct walk){.folder = folder, .above = -1, .at = -1, .links = links};
+    if (strlen(path) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    strcpy(w->rest, path);
+    if (walk(w))
+        return true;
+    int why = errno;
+    stand_at(w, -1);
+    errno = why;
+    return false;
+}
+
+/* What the walk ended at; the rest of it is closed. */
+static int take(struct walk *w)
+{
+    int fd = w->at >= 0 ? w->at : fcntl(w->folder, F_DUPFD_CLOEXEC, 0), why = errno;
+
+    w->at = -1;
+    stand_at(w, -1);
+    errno = why;
+    return fd;
+}
+
 int open_path(int folder, const char *path, enum open_links links)
 {
-    struct walk w = {.folder = folder, .at = -1, .links = links};
+    struct walk w;
 
-    if (strlen(path) >= PATH_MAX)
-        return refuse(-1, ENAMETOOLONG);
-    strcpy(w.rest, path);
-    if (!walk(&w))
-        return refuse(w.at, errno);
-    return w.at >= 0 ? w.at : fcntl(folder, F_DUPFD_CLOEXEC, 0);
+    return walk_to(&w, folder, path, links) ? take(&w) : -1;
+}
+
+static int only_regular(int fd)
+{
+    struct stat st;
+
+    return fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)) ? fd : refuse(fd, EACCES);
 }
 
 int open_regular_path(int folder, const char *path, enum open_links links)
 {
-    struct stat st;
-    int fd = open_path(folder, path, links);
-
-    return fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)) ? fd : refuse(fd, EACCES);
+    return only_regular(open_path(folder, path, links));
 }
+
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
 int open_regular_reopen(int path_fd)
 {
@@ -203,13 +265,43 @@ int open_regular_reopen(int path_fd)
     if (fstat(path_fd, &st) || !S_ISREG(st.st_mode) || !is_storage(path_fd))
         return refuse(path_fd, EACCES);
     snprintf(name, sizeof name, "/proc/self/fd/%d", path_fd);
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), why = errno;
+    int fd = open(name, OPEN_FLAGS), why = errno;
     close(path_fd);
     errno = why;
     return fd;
 }
 
+static bool is_proc_missing(void)
+{
+    struct stat st;
+
+    return lstat("/proc/self/fd", &st) && errno == ENOENT;
+}
+
+/* Opens what the walk ended at by its name, and keeps it if it is what was looked at. */
+static int open_last(const struct walk *w)
+{
+    struct stat looked, opened;
+
+    if (w->at < 0 || fstat(w->at, &looked) || !S_ISREG(looked.st_mode))
+        return refuse(-1, EACCES);
+    int fd = openat(w->above >= 0 ? w->above : w->folder, w->last, OPEN_FLAGS | O_NOFOLLOW);
+    if (fd < 0)
+        return -1;
+    bool same = !fstat(fd, &opened) && opened.st_dev == looked.st_dev && opened.st_ino == looked.st_ino;
+    return same ? fd : refuse(fd, ENOENT);
+}
+
 int open_regular(int folder, const char *path, enum open_links links)
 {
-    return open_regular_reopen(open_regular_path(folder, path, links));
+    struct walk w;
+
+    if (!walk_to(&w, folder, path, links))
+        return -1;
+    if (!is_proc_missing())
+        return open_regular_reopen(take(&w));
+    int fd = open_last(&w), why = errno;
+    stand_at(&w, -1);
+    errno = why;
+    return fd;
 }

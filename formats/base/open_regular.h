@@ -3,10 +3,12 @@
  * Opens files whose paths come from strangers: from a process that is recorded, or from a trace. Opening alone can do
  * harm (a watchdog is armed, a tape is rewound, the writer of a FIFO goes on), and links lead anywhere. So a path is
  * walked step by step with O_PATH, which opens nothing, and what it ends at is looked at before it is opened for reading,
- * through the descriptor that was looked at.
+ * through the descriptor that was looked at. Where /proc is missing, which that takes, open_regular opens it by its name,
+ * and checks that it is the same file.
  *
  * Refused are: what is no regular file, everything in file systems that are no storage (procfs, sysfs, debugfs and the
- * like), and folders where an automounter waits. Links are followed only inside the folder that the walk begins at.
+ * like), and folders where an automounter waits. Links are followed only inside the folder that the walk begins at, but
+ * for OPEN_OUTSIDE.
  *
  * All of this may block for ever where a file system does: a network that is gone, a file system in user space.
  */
@@ -19,11 +21,12 @@ enum open_links {
     OPEN_FOLLOW,   /* links are followed, also the last one; an absolute one begins again at the folder */
     OPEN_NO_LINKS, /* no part of the path may be a link */
     OPEN_PUBLIC,   /* as OPEN_FOLLOW, but only what every user may reach and read, by the modes of folders and file */
+    OPEN_OUTSIDE,  /* links and ".." may lead out of the folder, an absolute link to "/"; but nothing in /dev is opened */
 };
 
 /*
  * Walks from `folder` (a descriptor, O_PATH will do) to `path`, absolute or not: both begin at the folder, and ".." does
- * not leave it. Returns an O_PATH descriptor of what lies there, which is no link, or -1 with errno: EACCES when it is
+ * not leave it, but for OPEN_OUTSIDE. Returns an O_PATH descriptor of what lies there, which is no link, or -1 with errno: EACCES when it is
  * refused.
  */
 int open_path(int folder, const char *path, enum open_links links);

@@ -166,6 +166,79 @@ static void test_links(void **state)
     }
 }
 
+/* Links and ".." lead wherever they lead, but not to /dev. */
+static void test_outside(void **state)
+{
+    const struct scene *s = *state;
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/outside", s->dir);
+    link_to(s, "root/out", path);
+    link_to(s, "root/up", "../outside");
+    link_to(s, "root/dev", "/dev");
+    snprintf(path, sizeof path, "%s/root/a", s->dir);
+    link_to(s, "root/a/b/round", path);
+    static const char *const outside[] = {"out",     "up",              "../outside", "a/b/../../../outside",
+                                          "a/../up", "a/b/round/../out"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        assert_string_equal(text_at(s->folder, outside[i], OPEN_OUTSIDE), "outside");
+    assert_string_equal(text_at(s->folder, "a/b/round/b/../b/deep", OPEN_OUTSIDE), "deep");
+    static const char *const refused[] = {"dev/null", "dev/shm/x", "dev/../dev/null"};
+    for (size_t i = 0; !stat("/dev", &st) && i < sizeof refused / sizeof *refused; i++) {
+        assert_string_equal(text_at(s->folder, refused[i], OPEN_OUTSIDE), "");
+        assert_int_equal(errno, EACCES);
+    }
+}
+
+/* Where /proc is missing; in a process of its own. 0: good, 2: such a place cannot be made here. */
+static int try_without_proc(const struct scene *s)
+{
+    static const struct {
+        const char *path, *text;
+        enum open_links links;
+    } opened[] = {{"file", "file", OPEN_NO_LINKS},       {"a/b/deep", "deep", OPEN_FOLLOW},
+                  {"a/b/up", "file", OPEN_FOLLOW},       {"/absolute", "deep", OPEN_OUTSIDE},
+                  {"a/b/up", "file", OPEN_OUTSIDE},      {"a/b/../../file", "file", OPEN_OUTSIDE},
+                  {"fifo", "", OPEN_FOLLOW},             {"a", "", OPEN_FOLLOW},
+                  {"", "", OPEN_FOLLOW},                 {"a/b/up", "", OPEN_NO_LINKS}};
+    char path[PATH_MAX];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/root", s->dir);
+    if (chroot(path) && (unshare(CLONE_NEWUSER) || chroot(path)))
+        return 2;
+    if (chdir("/") || !lstat("/proc", &st))
+        return 1;
+    int folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+        if (strcmp(text_at(folder, opened[i].path, opened[i].links), opened[i].text))
+            return 1;
+    }
+    close(folder);
+    return 0;
+}
+
+static void test_without_proc(void **state)
+{
+    const struct scene *s = *state;
+    char path[PATH_MAX];
+    int status;
+
+    link_to(s, "root/a/b/up", "../../file");
+    link_to(s, "root/absolute", "/a/b/deep");
+    snprintf(path, sizeof path, "%s/root/fifo", s->dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    pid_t pid = fork();
+    if (!pid)
+        _exit(try_without_proc(s));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* Opening a FIFO for reading lets its writer go on; opening one for writing fails while nobody reads it. */
 static void test_what_is_refused(void **state)
 {
@@ -339,6 +412,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_paths, scene_init, scene_deinit),
         cmocka_unit_test_setup_teardown(test_links, scene_init, scene_deinit),
+        cmocka_unit_test_setup_teardown(test_outside, scene_init, scene_deinit),
+        cmocka_unit_test_setup_teardown(test_without_proc, scene_init, scene_deinit),
         cmocka_unit_test_setup_teardown(test_what_is_refused, scene_init, scene_deinit),
         cmocka_unit_test(test_own_file),
         cmocka_unit_test(test_mounted_over),
