@@ -51,7 +51,12 @@ lib debug-zgnu -g1 -fno-asynchronous-unwind-tables -gz=zlib-gnu
 lib placed -fvisibility=hidden -Wl,--no-eh-frame-hdr,-z,noseparate-code,-Ttext=0x100,--section-start=.eh_frame=0x1000
 cp "$work/plain" "$work/stripped"
 strip "$work/stripped"
-for name in plain noheader debug debug-gz debug-zgnu stripped; do
+# The number of sections is in the first of them, as in a file with very many.
+cp "$work/plain" "$work/sections"
+first=$(od -An -t u8 -j 40 -N 8 "$work/sections" | tr -d ' ')
+printf '\000\000' | dd of="$work/sections" bs=1 seek=60 conv=notrunc status=none
+printf '\000\000\200' | dd of="$work/sections" bs=1 seek=$((first + 32)) conv=notrunc status=none
+for name in plain noheader debug debug-gz debug-zgnu stripped sections; do
     cp "$work/$name" "$seeds/fuzz_eh_frame/$name"
     cp "$work/$name" "$seeds/fuzz_image/$name"
 done
