@@ -24,12 +24,11 @@
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
-enum { PLACES_MAX = 8 };
-
 struct wanted_place {
     const char *path;
-    uint32_t tgid;              /* 0: none known */
-    uint64_t start_boottime_ns; /* 0: not known */
+    uint64_t file_size;         /* bytes; 0: not known */
+    uint32_t tgid;              /* 0: this host, for those of processes that have ended */
+    uint64_t start_boottime_ns;
     uint64_t start, end;
 };
 
@@ -42,8 +41,8 @@ struct wanted {
     uint64_t file_size;   /* bytes; 0: not known */
     uint64_t frame_count;
     bool mapped; /* by a process whose stacks were copied */
-    struct wanted_place places[PLACES_MAX];
-    uint32_t place_count, order;
+    VEC(struct wanted_place) places;
+    uint32_t order;
 };
 
 /* Of an epoch, by its ids; index 0 is none. */
@@ -58,7 +57,10 @@ struct seen_mapping {
 
 struct survey {
     struct arena arena;
-    struct intern keys; /* kind, id; or kind, path */
+    struct intern keys;      /* kind, id; or kind, path */
+    struct intern places;    /* struct place_key, path */
+    struct intern asked;     /* struct process_key: of processes, whether they live */
+    VEC(bool) lives;         /* the answers */
     VEC(struct wanted) wanted;
     bool same_boot; /* of the file at hand: its process ids still mean something */
     uint8_t boot_id[16];
@@ -72,12 +74,17 @@ struct survey {
 
 static void survey_deinit(struct survey *s)
 {
+    for (size_t i = 0; i < s->wanted.count; i++)
+        VEC_DEINIT(&s->wanted.data[i].places);
     VEC_DEINIT(&s->wanted);
+    VEC_DEINIT(&s->lives);
     VEC_DEINIT(&s->strings);
     VEC_DEINIT(&s->modules);
     VEC_DEINIT(&s->processes);
     VEC_DEINIT(&s->mappings);
     intern_deinit(&s->keys);
+    intern_deinit(&s->places);
+    intern_deinit(&s->asked);
     arena_deinit(&s->arena);
 }
 
@@ -91,16 +98,26 @@ static bool begin_epoch(struct survey *s)
     return VEC_PUSH(&s->strings, "") && VEC_PUSH(&s->modules, 0) && VEC_PUSH(&s->processes, (struct seen_process){0});
 }
 
-/* A place that was not known; of those without a process one is enough for each path. */
-static void add_place(struct wanted *w, const struct wanted_place *p)
+/*
+ * Adds a place that was not known. All are kept: were there a limit, a process could fill it with files of its own that
+ * claim a build ID, and nobody would see that another file has it.
+ */
+static bool add_place(struct survey *s, uint32_t wanted, const struct wanted_place *p)
 {
-    for (uint32_t i = 0; i < w->place_count; i++) {
-        const struct wanted_place *known = &w->places[i];
-        if (!strcmp(known->path, p->path) && (!p->tgid || (known->tgid == p->tgid && known->start == p->start)))
-            return;
-    }
-    if (w->place_count < PLACES_MAX)
-        w->places[w->place_count++] = *p;
+    const struct place_key {
+        uint64_t file_size, start, wanted, tgid;
+    } fixed = {p->file_size, p->start, wanted, p->tgid};
+    size_t len = strlen(p->path);
+    uint8_t *key = malloc(sizeof fixed + len);
+    bool added;
+
+    if (!key)
+        return false;
+    memcpy(key, &fixed, sizeof fixed);
+    memcpy(key + sizeof fixed, p->path, len);
+    uint32_t id = intern_id(&s->places, key, (uint32_t)(sizeof fixed + len), &added);
+    free(key);
+    return id != INTERN_NONE && (!added || VEC_PUSH(&s->wanted.data[wanted].places, *p));
 }
 
 static bool load_module(struct survey *s, const struct trace_module *m)
@@ -129,8 +146,8 @@ static bool load_module(struct survey *s, const struct trace_module *m)
         if (!VEC_PUSH(&s->wanted, w))
             return false;
     }
-    add_place(&s->wanted.data[index], &(struct wanted_place){.path = path});
-    return VEC_PUSH(&s->modules, index + 1);
+    return add_place(s, index, &(struct wanted_place){.path = path, .file_size = m->file_size}) &&
+           VEC_PUSH(&s->modules, index + 1);
 }
 
 static bool load_image(struct survey *s, const struct trace_image *image)
@@ -156,8 +173,10 @@ static bool load_mapping(struct survey *s, const struct trace_mapping *m)
                           .start_boottime_ns = p->start_boottime_ns,
                           .start = m->address,
                           .end = m->address + m->length};
-    if (*place.path && place.tgid && place.start_boottime_ns)
-        add_place(&s->wanted.data[index], &place);
+    if (*place.path && !add_place(s, index, &(struct wanted_place){.path = place.path}))
+        return false;
+    if (*place.path && place.tgid && place.start_boottime_ns && !add_place(s, index, &place))
+        return false;
     return VEC_PUSH(&s->mappings, seen);
 }
 
@@ -222,20 +241,32 @@ static struct error *survey_trace(struct survey *s, const char *path, FILE *mess
 }
 
 /* Whether the process is the one of the trace, and not a later one with its number. */
-static bool still_lives(const struct wanted_place *p)
+static bool is_running(const struct wanted_place *p)
 {
     struct procfs_status status;
     uint64_t ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK);
-
-    if (!p->tgid)
-        return false;
     struct error *err = procfs_status((pid_t)p->tgid, &status);
+
     if (err) {
         error_destroy(err);
         return false;
     }
     uint64_t ticks = p->start_boottime_ns / (NS_PER_S / ticks_per_s);
     return status.start_ticks >= ticks - (ticks > 0) && status.start_ticks <= ticks + 1;
+}
+
+/* Asks once for each process, since one has many places. False, too, when there is no memory to remember the answer. */
+static bool still_lives(struct survey *s, const struct wanted_place *p)
+{
+    const struct process_key {
+        uint64_t tgid, start_boottime_ns;
+    } key = {p->tgid, p->start_boottime_ns};
+    bool added;
+    uint32_t id = intern_id(&s->asked, &key, sizeof key, &added);
+
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&s->lives, is_running(p))))
+        return false;
+    return s->lives.data[id];
 }
 
 static int by_need(const void *a, const void *b)
@@ -247,30 +278,37 @@ static int by_need(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
+static struct error *gather_module(struct survey *s, struct bundle *b, const struct wanted *w)
+{
+    const struct bundle_key key = {w->id_kind, w->id, w->id_len, w->file_size};
+    VEC(struct bundle_place) places = {0};
+    bool ok = true;
+
+    if (w->kind == TRACE_MODULE_VDSO)
+        return w->image_len ? bundle_add_vdso(b, &key, w->image, w->image_len) : NULL;
+    if (w->kind != TRACE_MODULE_ELF)
+        return NULL; /* no binary */
+    /* Of a process that has ended, only the path is of use, which is also there alone. */
+    for (size_t i = 0; ok && i < w->places.count; i++) {
+        const struct wanted_place *p = &w->places.data[i];
+        if (p->tgid && !still_lives(s, p))
+            continue;
+        ok = VEC_PUSH(&places, ((struct bundle_place){.path = p->path, .pid = (pid_t)p->tgid, .start = p->start,
+                                                      .end = p->end, .fd = -1, .file_size = p->file_size}));
+    }
+    struct error *err = !ok ? error_no_memory() : places.count ? bundle_add(b, &key, places.data, (uint32_t)places.count) : NULL;
+    VEC_DEINIT(&places);
+    return err;
+}
+
 static struct error *gather(struct survey *s, struct bundle *b)
 {
     if (s->wanted.count)
         qsort(s->wanted.data, s->wanted.count, sizeof *s->wanted.data, by_need);
     for (size_t i = 0; i < s->wanted.count; i++) {
         const struct wanted *w = &s->wanted.data[i];
-        const struct bundle_key key = {w->id_kind, w->id, w->id_len, w->file_size};
-        struct bundle_place places[PLACES_MAX];
-        if (!w->frame_count && !w->mapped)
-            continue;
-        if (w->kind == TRACE_MODULE_VDSO) {
-            if (w->image_len)
-                TRY(bundle_add_vdso(b, &key, w->image, w->image_len));
-            continue;
-        }
-        if (w->kind != TRACE_MODULE_ELF || !w->place_count)
-            continue; /* no binary */
-        for (uint32_t k = 0; k < w->place_count; k++) {
-            const struct wanted_place *p = &w->places[k];
-            bool lives = still_lives(p);
-            places[k] = (struct bundle_place){
-                .path = p->path, .pid = lives ? (pid_t)p->tgid : 0, .start = p->start, .end = p->end};
-        }
-        TRY(bundle_add(b, &key, places, w->place_count, -1));
+        if (w->frame_count || w->mapped)
+            TRY(gather_module(s, b, w));
     }
     return NULL;
 }
@@ -339,30 +377,86 @@ struct error *archive_run(const struct archive_options *options, bool *complete)
     return err;
 }
 
-static struct error *add_held(struct bundle *b, const struct module *m)
+/* The modules of a recording that have one identity: each may be another file. */
+struct held_group {
+    uint32_t first, last; /* in `order` */
+};
+struct held {
+    VEC(const struct module *) order; /* those that frames are in come first */
+    VEC(uint32_t) next;               /* the following one with this identity; HELD_NONE: there is none */
+    VEC(struct held_group) groups;
+    struct intern identities;         /* kind and id; numbers of groups */
+};
+#define HELD_NONE UINT32_MAX
+
+static void held_deinit(struct held *h)
 {
+    VEC_DEINIT(&h->order);
+    VEC_DEINIT(&h->next);
+    VEC_DEINIT(&h->groups);
+    intern_deinit(&h->identities);
+}
+
+/* A module without identity is alone. */
+static bool held_add(struct held *h, const struct module *m)
+{
+    uint32_t index = (uint32_t)h->order.count, len = m->identity.build_id_len;
+    uint8_t key[8 + ELF_BUILD_ID_MAX];
+    bool added;
+
+    len = len < ELF_BUILD_ID_MAX ? len : ELF_BUILD_ID_MAX;
+    memcpy(key, (uint32_t[]){m->identity.id_kind, len ? 0 : index}, 8);
+    memcpy(key + 8, m->identity.build_id, len);
+    uint32_t group = intern_id(&h->identities, key, 8 + len, &added);
+    if (group == INTERN_NONE || !VEC_PUSH(&h->order, m) || !VEC_PUSH(&h->next, HELD_NONE))
+        return false;
+    if (added)
+        return VEC_PUSH(&h->groups, ((struct held_group){index, index}));
+    h->next.data[h->groups.data[group].last] = index;
+    h->groups.data[group].last = index;
+    return true;
+}
+
+static struct error *add_held(struct bundle *b, const struct held *h, const struct held_group *group)
+{
+    const struct module *m = h->order.data[group->first];
     const struct elf_identity *id = &m->identity;
     const struct bundle_key key = {id->id_kind, id->build_id, id->build_id_len, id->file_size};
-    /* The build ID of a file that could not be opened is what the process wrote into its memory. */
-    const struct bundle_place place = {
-        .path = m->path, .pid = m->pid, .public_only = m->unreadable && procfs_reads_everything()};
+    VEC(struct bundle_place) places = {0};
+    bool ok = true;
 
     if (m->kind == TRACE_MODULE_VDSO && m->image)
         return bundle_add_vdso(b, &key, m->image, m->image_len_bytes);
-    return m->kind == TRACE_MODULE_ELF ? bundle_add(b, &key, &place, 1, m->held_fd) : NULL;
+    for (uint32_t i = group->first; ok && i != HELD_NONE; i = h->next.data[i]) {
+        const struct module *x = h->order.data[i];
+        /* The build ID of a file that could not be opened is what the process wrote into its memory. */
+        if (x->kind == TRACE_MODULE_ELF)
+            ok = VEC_PUSH(&places, ((struct bundle_place){.path = x->path, .pid = x->pid, .fd = x->held_fd,
+                                                          .file_size = x->identity.file_size,
+                                                          .public_only = x->unreadable && procfs_reads_everything()}));
+    }
+    struct error *err = !ok ? error_no_memory() : places.count ? bundle_add(b, &key, places.data, (uint32_t)places.count) : NULL;
+    VEC_DEINIT(&places);
+    return err;
 }
 
 struct error *archive_modules(struct bundle *b, const struct modules *modules, bool snapshots, module_use_fn use, void *ctx)
 {
+    struct error *err = NULL;
+    struct held h = {0};
     uint32_t missing;
+    bool ok = true;
 
-    /* Those that frames are in come first. */
     for (enum module_use wanted = MODULE_FRAMED; wanted >= (snapshots ? MODULE_NAMED : MODULE_FRAMED); wanted--) {
-        for (uint32_t i = 0; i < modules_count(modules); i++) {
+        for (uint32_t i = 0; ok && i < modules_count(modules); i++) {
             const struct module *m = modules_get(modules, i);
-            if (use(ctx, m) == wanted)
-                TRY(add_held(b, m));
+            ok = use(ctx, m) != wanted || held_add(&h, m);
         }
     }
-    return bundle_finish(b, &missing);
+    for (size_t i = 0; ok && !err && i < h.groups.count; i++)
+        err = add_held(b, &h, &h.groups.data[i]);
+    held_deinit(&h);
+    if (!ok)
+        return error_no_memory();
+    return err ? err : bundle_finish(b, &missing);
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/archive/allowance.h"
+#include "capture/archive/claims.h"
 #include "capture/archive/pack.h"
 #include "capture/host/messages.h"
 #include "capture/host/procfs.h"
@@ -26,6 +28,7 @@ struct bundle {
     struct bundle_options o;
     struct pack *pack;
     struct intern known; /* identities that were dealt with: kind and id; supplements with kind 's' */
+    struct allowance packed, compared;
     uint32_t binaries, debug_files, supplements, missing;
 };
 
@@ -37,6 +40,8 @@ struct error *bundle_create(const struct bundle_options *options, const struct a
     if (!b)
         return error_no_memory();
     b->o = *options;
+    allowance_init(&b->packed, options->owner_bytes_max);
+    allowance_init(&b->compared, options->owner_bytes_max);
     struct error *err = pack_create(options->output, sink, &b->pack);
     if (err) {
         free(b);
@@ -51,6 +56,8 @@ void bundle_destroy(struct bundle *b)
     if (!b)
         return;
     pack_destroy(b->pack);
+    allowance_deinit(&b->packed);
+    allowance_deinit(&b->compared);
     intern_deinit(&b->known);
     free(b);
 }
@@ -73,11 +80,10 @@ static const char *member_path(const char *path)
     return start;
 }
 
-static struct error *tell_missing(struct bundle *b, const struct bundle_key *key, const char *path, const char *reason)
+static struct error *tell_left_out(struct bundle *b, const struct bundle_key *key, const char *path, const char *reason)
 {
     struct buf line = {0};
 
-    b->missing++;
     printable_put(&line, path);
     buf_printf(&line, " (%s%s): ", key->id_kind == ELF_ID_BUILD_ID ? "build ID " : key->id_len ? "content hash " : "",
                key->id_len ? hex_of(key->id, key->id_len).text : "no build ID");
@@ -87,6 +93,12 @@ static struct error *tell_missing(struct bundle *b, const struct bundle_key *key
     bool bad = line.bad;
     buf_deinit(&line);
     return bad ? error_no_memory() : NULL;
+}
+
+static struct error *tell_missing(struct bundle *b, const struct bundle_key *key, const char *path, const char *reason)
+{
+    b->missing++;
+    return tell_left_out(b, key, path, reason);
 }
 
 /* ---- finding the file ---- */
@@ -146,16 +158,20 @@ static struct error *is_it(const struct bundle_key *key, int fd, const char *pat
     return NULL;
 }
 
-/* Takes `fd` if it is the module, closes it if not. */
-static struct error *take(const struct bundle_key *key, int fd, const char *path, struct why *why, int *out)
+/* Takes `fd` if it is the module, closes it if not. A file that is among the claims already is not looked into again. */
+static struct error *take(const struct bundle_key *key, const struct claims *known, int fd, const char *path,
+                          struct why *why, int *out)
 {
-    bool yes = false;
+    struct error *err = NULL;
+    bool yes;
 
     if (fd < 0) {
         note(why, errno == ENOENT || errno == ENOTDIR || errno == ESRCH ? GONE : UNREADABLE, errno);
         return NULL;
     }
-    struct error *err = is_it(key, fd, path, why, &yes);
+    yes = known && claims_have(known, fd);
+    if (!yes)
+        err = is_it(key, fd, path, why, &yes);
     if (yes)
         *out = fd;
     else
@@ -168,30 +184,45 @@ static int open_place(const struct bundle_place *p, pid_t pid)
     return p->public_only ? root_open_public(pid, p->path) : root_open(pid, p->path);
 }
 
-static struct error *find_binary(const struct bundle_key *key, const struct bundle_place *places, uint32_t place_count,
-                                 int held, struct why *why, int *out)
+/* The file at a place, or -1 in `*out`: as it was held open, in its process, or if that has ended, on this host. */
+static struct error *find_at(const struct bundle_key *key, const struct bundle_place *p,
+                             const struct claims *known, struct why *why, int *out)
 {
     static const struct procfs_file unknown; /* it is looked into anyway, wherever it comes from */
 
     *out = -1;
-    if (held >= 0)
-        TRY(take(key, fcntl(held, F_DUPFD_CLOEXEC, 3), places[0].path, why, out));
-    for (uint32_t i = 0; *out < 0 && i < place_count; i++) {
-        const struct bundle_place *p = &places[i];
-        if (!p->pid)
-            continue;
-        /* By the mapping: serves deleted files, too. */
-        TRY(take(key, procfs_open_mapping(p->pid, p->start, p->end, p->path, &unknown), p->path, why, out));
-        if (*out < 0)
-            TRY(take(key, open_place(p, p->pid), p->path, why, out));
+    if (p->fd >= 0)
+        TRY(take(key, known, fcntl(p->fd, F_DUPFD_CLOEXEC, 3), p->path, why, out));
+    /* By the mapping: serves deleted files, too. */
+    if (*out < 0 && p->pid)
+        TRY(take(key, known, procfs_open_mapping(p->pid, p->start, p->end, p->path, &unknown), p->path, why, out));
+    if (*out < 0 && p->pid)
+        TRY(take(key, known, open_place(p, p->pid), p->path, why, out));
+    if (*out < 0)
+        TRY(take(key, known, open_place(p, 0), p->path, why, out));
+    return NULL;
+}
+
+/* Every file that claims to be the module. */
+static struct error *find_binary(const struct bundle_key *key, const struct bundle_place *places, uint32_t place_count,
+                                 struct why *why, struct claims *claims)
+{
+    int fd;
+
+    for (uint32_t i = 0; i < place_count; i++) {
+        TRY(find_at(key, &places[i], claims, why, &fd));
+        if (fd >= 0)
+            claims_add(claims, fd, i);
+        claims_expect(claims, places[i].file_size, i);
     }
-    for (uint32_t i = 0; *out < 0 && i < place_count; i++)
-        TRY(take(key, open_place(&places[i], 0), places[i].path, why, out));
-    if (*out < 0 && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2) {
+    if (claims->vouched.fd < 0 && claims->other.fd < 0 && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2) {
         struct hex hex = hex_of(key->id, key->id_len);
         char path[256];
         snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s", hex.text, hex.text + 2);
-        TRY(take(key, root_open(0, path), path, why, out));
+        fd = -1;
+        TRY(take(key, NULL, root_open(0, path), path, why, &fd));
+        if (fd >= 0)
+            claims_add(claims, fd, 0);
     }
     return NULL;
 }
@@ -205,10 +236,14 @@ struct debug_search {
     int folder_len;
     const struct hex *hex;
     const struct bundle_key *key;
+    const struct claim *binary;
     const struct elf_links *links;
 };
 
-/* A debug file has the binary's build ID; without one of its own the link's CRC vouches for it. It is read for that. */
+/*
+ * A debug file has the binary's build ID; without one of its own the link's CRC vouches for it, and it is read for that.
+ * The process's root may be one that its user made, so the file's owner counts, too.
+ */
 static struct error *take_debug(const struct debug_search *s, const char *path, bool by_link, int *out)
 {
     struct elf_identity id = {0};
@@ -223,7 +258,7 @@ static struct error *take_debug(const struct debug_search *s, const char *path, 
     if (!err)
         err = elf_identity_of_headers(&f, &id);
     elf_file_close(&f);
-    bool yes = !err && id.is_elf && id.file_size <= PACK_MEMBER_MAX &&
+    bool yes = !err && claims_may_describe(s->binary, fd) && id.is_elf && id.file_size <= PACK_MEMBER_MAX &&
                ((s->key->id_kind == ELF_ID_BUILD_ID &&
                  elf_identity_is(&id, ELF_ID_BUILD_ID, s->key->id, s->key->id_len)) ||
                 (by_link && !id.id_kind && id.file_size <= ELF_HASHED_BYTES_MAX &&
@@ -275,12 +310,33 @@ static bool add_known(struct bundle *b, uint32_t kind, const uint8_t *id, uint32
     return intern_id(&b->known, key, 4 + len, added) != INTERN_NONE;
 }
 
+/*
+ * Packs a file whole, unless its owner's files are too many: then a message says so. Stores in `*packed` whether it did,
+ * and in `*ended_early` as pack_file().
+ */
+static struct error *put(struct bundle *b, const char *member, const char *path, int fd, bool strip, bool *packed,
+                         bool *ended_early)
+{
+    struct stat st;
+
+    *packed = *ended_early = false;
+    if (fstat(fd, &st))
+        return error_file(errno, path, "cannot be looked at");
+    if (!allowance_take(&b->packed, st.st_uid, (uint64_t)st.st_size)) {
+        messages_line(b->o.messages, "not archived: %s: with it the files of user %u are more than the archive takes",
+                      path, st.st_uid);
+        return NULL;
+    }
+    *packed = true;
+    return pack_file(b->pack, member, fd, strip, ended_early);
+}
+
 /* The supplement of a debug file found in the root of `pid`, into the archive. */
-static struct error *add_supplement(struct bundle *b, pid_t pid, int debug_fd)
+static struct error *add_supplement(struct bundle *b, pid_t pid, int debug_fd, const struct claim *binary)
 {
     struct elf_links links CLEAN_LINKS;
     struct error *err = NULL;
-    bool added = false, early;
+    bool added = false, early, packed;
     char *path = NULL;
     int fd = -1;
 
@@ -299,58 +355,57 @@ static struct error *add_supplement(struct bundle *b, pid_t pid, int debug_fd)
                                                                    : links.supplement);
         if (n < 0)
             return error_no_memory();
-        err = take(&key, root_open(pid, path), path, &why, &fd);
+        err = take(&key, NULL, root_open(pid, path), path, &why, &fd);
         free(path);
+        if (!err && fd >= 0 && !claims_may_describe(binary, fd)) {
+            close(fd);
+            fd = -1;
+        }
     }
     if (!err && fd >= 0) {
         char member[3 * ELF_BUILD_ID_MAX];
         snprintf(member, sizeof member, ".build-id/%.2s/%s.debug", hex.text, hex.text + 2);
-        err = pack_file(b->pack, member, fd, false, &early);
-        b->supplements++;
+        err = put(b, member, links.supplement, fd, false, &packed, &early);
+        b->supplements += packed;
     }
     if (fd >= 0)
         close(fd);
     return err;
 }
 
-/* Looks for the debug file, first where the process would, then on this host. */
+/* Looks for the debug file, first where the binary's process would, then on this host. */
 static struct error *add_debug(struct bundle *b, const struct bundle_key *key, const struct hex *hex,
-                               const struct bundle_place *places, uint32_t place_count, int binary,
-                               const char *member_folder)
+                               const struct bundle_place *place, const struct claim *binary, const char *member_folder)
 {
     struct elf_links links CLEAN_LINKS;
-    struct error *err = NULL;
+    const char *slash = strrchr(place->path, '/');
+    struct debug_search s = {.hex = hex, .key = key, .links = &links, .binary = binary, .pid = place->pid,
+                             .folder = place->path, .folder_len = slash ? (int)(slash - place->path) : 0};
+    struct error *err;
     int fd = -1;
 
-    TRY(elf_links_read(binary, &links));
-    struct debug_search s = {.hex = hex, .key = key, .links = &links};
-    for (uint32_t i = 0; !err && fd < 0 && i < 2 * place_count; i++) {
-        const struct bundle_place *p = &places[i % place_count];
-        const char *slash = strrchr(p->path, '/');
-        s.pid = i < place_count ? p->pid : 0;
-        if (i < place_count && !s.pid)
-            continue;
-        s.folder = p->path;
-        s.folder_len = slash ? (int)(slash - p->path) : 0;
+    TRY(elf_links_read(binary->fd, &links));
+    err = find_debug(&s, &fd);
+    if (!err && fd < 0 && s.pid) {
+        s.pid = 0;
         err = find_debug(&s, &fd);
     }
     if (!err && fd >= 0) {
         char *member;
-        bool early;
+        bool early, packed = false;
         if (asprintf(&member, "%s/debug", member_folder) < 0) {
             err = error_no_memory();
         } else {
-            err = pack_file(b->pack, member, fd, false, &early);
+            err = put(b, member, place->path, fd, false, &packed, &early);
             free(member);
         }
-        if (!err) {
-            b->debug_files++;
-            err = add_supplement(b, s.pid, fd);
-        }
+        b->debug_files += packed;
+        if (!err && packed)
+            err = add_supplement(b, s.pid, fd, binary);
     }
     /* The binary may have its DWARF itself, and dwz treats that, too. */
     if (!err && fd < 0)
-        err = add_supplement(b, place_count ? places[0].pid : 0, binary);
+        err = add_supplement(b, place->pid, binary->fd, binary);
     if (fd >= 0)
         close(fd);
     return err;
@@ -371,39 +426,78 @@ static struct error *add_link(struct bundle *b, const struct hex *hex, const cha
     return err;
 }
 
-static struct error *add_found(struct bundle *b, const struct bundle_key *key, const struct bundle_place *places,
-                               uint32_t place_count, int fd)
+static struct error *add_found(struct bundle *b, const struct bundle_key *key, const struct bundle_place *place,
+                               const struct claim *binary)
 {
     struct hex hex = hex_of(key->id, key->id_len);
     char *folder, *member = NULL;
-    bool early = false;
+    bool early = false, packed = false;
 
-    if (asprintf(&folder, "%s/%s", member_path(places[0].path), hex.text) < 0)
+    if (asprintf(&folder, "%s/%s", member_path(place->path), hex.text) < 0)
         return error_no_memory();
     struct error *err = asprintf(&member, "%s/elf", folder) < 0 ? error_no_memory() : NULL;
     /* What has no build ID is known by its contents: all of them. */
     if (!err)
-        err = pack_file(b->pack, member, fd, b->o.strip_code && key->id_kind == ELF_ID_BUILD_ID, &early);
+        err = put(b, member, place->path, binary->fd, b->o.strip_code && key->id_kind == ELF_ID_BUILD_ID, &packed, &early);
     if (!err && early)
-        err = tell_missing(b, key, places[0].path, "it shrank while it was read");
+        err = tell_missing(b, key, place->path, "it shrank while it was read");
     else if (!err)
-        b->binaries++;
-    if (!err && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2)
+        b->binaries += packed;
+    b->missing += !packed;
+    if (!err && packed && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2)
         err = add_link(b, &hex, folder);
-    if (!err)
-        err = add_debug(b, key, &hex, places, place_count, fd, folder);
+    if (!err && packed)
+        err = add_debug(b, key, &hex, place, binary, folder);
     free(member);
     free(folder);
     return err;
 }
 
+/* The reason why no file was found. */
+static struct error *tell_why(struct bundle *b, const struct bundle_key *key, const char *path, const struct why *why)
+{
+    char reason[256];
+
+    switch (why->verdict) {
+    case ANOTHER_BUILD:
+        snprintf(reason, sizeof reason, "replaced: what is there now has %s",
+                 why->other.text[0] ? why->other.text : "another size, or no build ID");
+        break;
+    case TOO_LARGE:
+        snprintf(reason, sizeof reason, "larger than 4 GiB");
+        break;
+    case UNREADABLE:
+        snprintf(reason, sizeof reason, "unreadable: %s", strerror(why->os_errno));
+        break;
+    default:
+        snprintf(reason, sizeof reason, "gone");
+        break;
+    }
+    return tell_missing(b, key, path, reason);
+}
+
+/* Two files have one build ID and other contents. `taken`: the first one is in the archive. */
+static struct error *tell_contested(struct bundle *b, const struct bundle_key *key, const char *one, const char *another,
+                                    bool taken)
+{
+    char *reason;
+
+    if (asprintf(&reason, taken ? "it has the build ID of %s, which is root's, and other contents"
+                                : "%s has the same build ID and other contents, or they could not be compared",
+                 taken ? one : another) < 0)
+        return error_no_memory();
+    struct error *err = taken ? tell_left_out(b, key, another, reason) : tell_missing(b, key, one, reason);
+    free(reason);
+    return err;
+}
+
 struct error *bundle_add(struct bundle *b, const struct bundle_key *key, const struct bundle_place *places,
-                         uint32_t place_count, int held)
+                         uint32_t place_count)
 {
     struct why why = {.verdict = GONE};
-    char reason[256];
-    bool added;
-    int fd = -1;
+    struct claims claims;
+    uint32_t one, another;
+    bool added, contested;
 
     if (!key->id_len || key->id_kind == ELF_ID_NONE || key->id_len > ELF_BUILD_ID_MAX)
         return tell_missing(b, key, places[0].path, "the capture holds nothing that identifies it");
@@ -411,30 +505,19 @@ struct error *bundle_add(struct bundle *b, const struct bundle_key *key, const s
         return error_no_memory();
     if (!added)
         return NULL;
-    struct error *err = find_binary(key, places, place_count, held, &why, &fd);
-    if (!err && fd >= 0) {
-        err = add_found(b, key, places, place_count, fd);
-        close(fd);
-        return err;
+    claims_init(&claims, &b->compared);
+    struct error *err = find_binary(key, places, place_count, &why, &claims);
+    if (!err) {
+        const struct claim *chosen = claims_choose(&claims, &contested, &one, &another);
+        if (contested)
+            err = tell_contested(b, key, places[one].path, places[another].path, chosen != NULL);
+        else if (!chosen)
+            err = tell_why(b, key, places[0].path, &why);
+        if (!err && chosen)
+            err = add_found(b, key, &places[chosen->place], chosen);
     }
-    if (err)
-        return err;
-    switch (why.verdict) {
-    case ANOTHER_BUILD:
-        snprintf(reason, sizeof reason, "replaced: what is there now has %s",
-                 why.other.text[0] ? why.other.text : "another size, or no build ID");
-        break;
-    case TOO_LARGE:
-        snprintf(reason, sizeof reason, "larger than 4 GiB");
-        break;
-    case UNREADABLE:
-        snprintf(reason, sizeof reason, "unreadable: %s", strerror(why.os_errno));
-        break;
-    default:
-        snprintf(reason, sizeof reason, "gone");
-        break;
-    }
-    return tell_missing(b, key, places[0].path, reason);
+    claims_deinit(&claims);
+    return err;
 }
 
 struct error *bundle_add_vdso(struct bundle *b, const struct bundle_key *key, const void *image, uint64_t len_bytes)
