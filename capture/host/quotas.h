@@ -51,11 +51,6 @@ void quotas_end(struct quotas *q, uint32_t slot);
 bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
 /*
  * Takes what was used already, beyond the limits if need be: for work of which only its end shows how much it was. False:
- * the process may not take more for now.
- */
-bool quota_owe(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
-/*
- * Takes what was used already, beyond the limits if need be: for work of which only its end shows how much it was. False:
  * the process may take no more for now. Nothing is counted as refused.
  */
 bool quota_owe(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
