@@ -42,18 +42,24 @@ static uint64_t hash_of(const struct unwind_table *t)
     return hash;
 }
 
+static void build_from_file(struct table_job *j, const atomic_bool *flag)
+{
+    const struct elf_stop stop = {.flag = flag};
+    const struct unwind_limits limits = {.rows_max = j->rows_max, .over_rows_max = &j->too_large, .stop = &stop};
+
+    error_destroy(unwind_table_build(j->fd, j->mapping.path, &limits, &j->table));
+}
+
 static void run(struct worker_job *job, const atomic_bool *flag)
 {
     struct table_job *j = table_job_of(job);
-    const struct elf_stop stop = {.flag = flag};
-    const struct unwind_limits limits = {.rows_max = j->rows_max, .stop = &stop};
 
     if (!j->image && j->fd < 0)
         open_file(j);
     if (j->image)
         error_destroy(unwind_table_build_memory(j->image, j->image_len_bytes, j->mapping.path, &j->table));
     else if (j->fd >= 0)
-        error_destroy(unwind_table_build(j->fd, j->mapping.path, &limits, &j->table));
+        build_from_file(j, flag);
     if (j->table)
         j->hash = hash_of(j->table);
 }

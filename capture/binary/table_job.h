@@ -24,6 +24,7 @@ struct table_job {
     bool fd_is_own; /* it was opened here; whoever takes it sets this to false */
     /* the answer */
     struct unwind_table *table; /* NULL: none can be built; or the file cannot be opened, and fd is -1 */
+    bool too_large;             /* it would have more than rows_max rows */
     uint64_t hash;              /* of the table: equal for equal ones */
 };
 

@@ -37,6 +37,7 @@ enum entry_state {
     ENTRY_OUT,     /* no table, none asked for */
     ENTRY_WAITING, /* the worker has it, or will */
     ENTRY_IN,      /* laid in */
+    ENTRY_TOO_LARGE, /* it can never be laid in: --unwind-memory is too small */
     ENTRY_NONE,    /* the module has no call frame information, or cannot be read */
 };
 
@@ -374,6 +375,12 @@ static struct error *make_room(struct tables *t, const struct table_job *job, ui
     return NULL;
 }
 
+static bool is_too_large(const struct tables *t, const struct unwind_table *table)
+{
+    return table->row_count > t->memory.row_count || table->index_count > t->memory.index_count ||
+           table->wide_count > t->memory.wide_count;
+}
+
 static struct error *lay_in(struct tables *t, const struct table_job *job, uint64_t time_ns, bool *later)
 {
     struct entry *e = &t->entries.data[job->job.number];
@@ -385,8 +392,11 @@ static struct error *lay_in(struct tables *t, const struct table_job *job, uint6
         e->state = ENTRY_OUT;
         return NULL;
     }
-    if (!table || !table->row_count || table->row_count > t->memory.row_count ||
-        table->index_count > t->memory.index_count || table->wide_count > t->memory.wide_count) {
+    if (job->too_large || (table && is_too_large(t, table))) {
+        e->state = ENTRY_TOO_LARGE;
+        return NULL;
+    }
+    if (!table || !table->row_count) {
         never(t, job->job.number);
         return NULL;
     }

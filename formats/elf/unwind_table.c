@@ -505,11 +505,13 @@ static struct error *build_from(struct elf_file *elf, const struct unwind_limits
     struct builder *b = calloc(1, sizeof *b);
     struct unwind_table *table = calloc(1, sizeof *table);
     struct error *err = NULL;
+    bool over = false;
 
     if (b && table) {
         b->table = table;
         b->rows_max = limits && limits->rows_max ? limits->rows_max : UINT32_MAX;
         err = build(b, elf);
+        over = b->too_many;
         VEC_DEINIT(&b->fdes);
         VEC_DEINIT(&b->rows);
         intern_deinit(&b->wide);
@@ -519,6 +521,8 @@ static struct error *build_from(struct elf_file *elf, const struct unwind_limits
     free(b);
     elf_file_close(elf);
     if (err) {
+        if (over && limits && limits->over_rows_max)
+            *limits->over_rows_max = true;
         unwind_table_destroy(table);
         return err;
     }

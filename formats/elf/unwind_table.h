@@ -53,6 +53,7 @@ struct unwind_table {
 /* What building a table may cost; NULL or {0}: as much as the file asks for. */
 struct unwind_limits {
     uint32_t rows_max;           /* also the functions; 0: no limit */
+    bool *over_rows_max;         /* becomes true when that is why there is no table; NULL: nobody asks */
     const struct elf_stop *stop; /* borrowed; NULL: never */
 };
 

@@ -406,6 +406,28 @@ static void test_who_has_most_gives(void **state)
     copies_deinit(&c);
 }
 
+/* Nobody's table would make room for it: more memory would. */
+static void test_a_table_that_is_too_large(void **state)
+{
+    uint64_t base, time_ns = 1000 * NS_PER_S;
+    struct unwind_table view;
+    uint32_t reason = 0;
+    struct copies c;
+
+    (void)state;
+    if (access(LIBRARY, R_OK))
+        skip();
+    copies_init(&c, 100);
+    make_copy(&c, 0, 0);
+    for (uint32_t i = 0; i < 50; i++) {
+        OK(tables_view(c.tables, 1, &c.copy[0].mapping, time_ns += NS_PER_MS, &view, &base, &reason));
+        assert_int_equal(reason, LOSS_table_missing);
+        usleep(1000);
+    }
+    assert_int_equal(c.memory.modules[0].row_start, 0); /* not WIRE_TABLE_NONE: the sampler says the same */
+    copies_deinit(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_tables_wait_for_room),
         cmocka_unit_test(test_equal_tables_lie_once),
         cmocka_unit_test(test_who_has_most_gives),
+        cmocka_unit_test(test_a_table_that_is_too_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
