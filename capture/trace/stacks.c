@@ -57,8 +57,10 @@ bool stacks_are_over(struct trace_builder *b, struct process_note *n, uint32_t c
         return false;
     for (uint32_t i = 0; i < native_count; i++)
         b->native[i] = native[i].ip;
-    if (find_stack(b, &n->python_stacks, b->entries, count * sizeof *b->entries, &stack) &&
-        find_stack(b, &n->native_stacks, b->native, native_count * sizeof *b->native, &stack))
+    bool python_known = !count || find_stack(b, &n->python_stacks, b->entries, count * sizeof *b->entries, &stack);
+    bool native_known =
+        !native_count || find_stack(b, &n->native_stacks, b->native, native_count * sizeof *b->native, &stack);
+    if (python_known && native_known)
         return false;
     n->stacks_over = !quota_take(b->o.processes->quotas, n->process->slot, QUOTA_stack_bytes, 1, time_ns);
     return n->stacks_over;

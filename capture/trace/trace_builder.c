@@ -461,11 +461,11 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     b->code_bytes = 0;
     TRY(stacks_python(b, n, split.frame_count, &tuple.python_stack));
     TRY(stacks_native(b, n, s->native.frames, s->native.count, &tuple.native_stack));
-    stacks_charge(b, n, bytes, m->time_ns);
     bool snapshot = b->o.snapshots && snapshot_bytes(m);
+    tuple.join = join_of(b, s, split.run_count, split.by_count, snapshot);
+    stacks_charge(b, n, bytes, m->time_ns);
     if (snapshot)
         put_snapshot(b, n, s, &tuple);
-    tuple.join = join_of(b, s, split.run_count, split.by_count, snapshot);
     /* A snapshot never repeats, so neither does the tuple that holds it: interning it would only cost memory. */
     if (snapshot)
         trace_writer_put(b->o.writer, TRACE_tuple, &tuple);
