@@ -123,6 +123,11 @@ static __always_inline void python_frames(struct scratch *s, const struct wire_p
     s->code_bytes = s->code_count = 0;
     walk_python();
     m->python_count = s->walk.result.entry_count;
+    if (s->cut && m->python_count > CUT_ENTRIES) {
+        m->python_count = CUT_ENTRIES;
+        m->python_end = LOSS_python_too_deep;
+        m->flags |= WIRE_CUT;
+    }
 }
 
 /* Takes the native frames, to `at` in the message. `process` may be NULL. */
@@ -136,6 +141,13 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
     s->native_at = at;
     unwind_native();
     s->sample.native_count = s->native.count;
+    if (s->cut && s->native.count > CUT_ENTRIES) {
+        struct native_frame *frames = message_at(s, at);
+        s->sample.native_count = CUT_ENTRIES;
+        s->sample.native_last_cfa = frames[CUT_ENTRIES].sp;
+        s->sample.native_end = LOSS_native_too_deep;
+        s->sample.flags |= WIRE_CUT;
+    }
 }
 
 /* What is to be taken of the process that runs, into the ring. `process` may be NULL. Returns false where that is full. */
@@ -145,6 +157,7 @@ static __always_inline int take_sample(struct scratch *s, struct bpf_perf_event_
     struct wire_sample *m = &s->sample;
 
     sample_begin(m, process, &s->facts, event, now_ns);
+    s->cut = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_whole_bytes;
     __u64 period = sample_periods[event & (WIRE_EVENT_MAX - 1)];
     m->period = period ? period : ctx->sample_period;
     registers_take(s, ctx);

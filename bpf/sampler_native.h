@@ -159,6 +159,10 @@ __attribute__((noinline)) int append_stack(__u32 at)
     WALK_BOUND(len, WIRE_STACK_MAX * 2 - 1);
     if (!len || len > WIRE_STACK_MAX)
         return 0;
+    if (s->cut && to + len > CUT_BYTES) {
+        s->sample.flags |= WIRE_CUT;
+        return 0;
+    }
     if (!bpf_probe_read_user(s->message + to, len, (void *)sp)) {
         s->sample.stack_len_bytes = len;
         return 0;

@@ -21,6 +21,8 @@ const volatile __u32 sample_unconfigured = 0;                /* processes that u
 const volatile __u32 sample_wake_bytes = 1 << 20;   /* wake user space when the ring holds more */
 /* Code objects are sent while the ring holds less than this, so that samples always find room. */
 const volatile __u32 code_most_bytes = 1 << 20;
+/* While the ring holds more than this, samples lose what makes them large: who sends large ones shall lose first. */
+const volatile __u32 sample_whole_bytes = 1 << 20;
 const volatile __u32 sample_timed = 0;              /* count the time spent here */
 const volatile __u32 sample_kernel = 1;
 const volatile __u32 sample_event_count = 1;
@@ -197,6 +199,9 @@ struct task_facts {
  */
 #define SENT_CODES 256
 #define SAMPLE_BUFFER_MASK 262143
+/* What a sample may have while the ring fills up: Python entries, native frames, and bytes with its copy of the stack. */
+#define CUT_ENTRIES 256
+#define CUT_BYTES (16 << 10)
 struct scratch {
     struct py_walk walk;
     struct code_copy copy;
@@ -207,6 +212,7 @@ struct scratch {
     __u32 space;
     struct code_key sent[SENT_CODES]; /* code objects that are in `codes` */
     __u32 code_bytes, code_count; /* of code objects that were sent for this sample */
+    __u32 cut;                    /* the ring fills up: the sample has to be small */
     __u64 snapshot_start, snapshot_at; /* where the user stack goes in the message, and its next page */
     __u64 snapshot_address;
     __u64 snapshot_left;

@@ -130,6 +130,7 @@ enum {
     WIRE_GIL_KNOWN = 32,     /* the next bit says something */
     WIRE_GIL = 64,           /* the thread held the GIL */
     WIRE_UNCONFIGURED = 128, /* user space has not configured the process: it has no Python frames */
+    WIRE_CUT = 256,          /* the sample was too large for a ring that fills up: parts of it are missing */
 };
 
 /* How the sampler unwinds native frames. */

@@ -207,6 +207,7 @@ static struct error *load(struct sampler *s)
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
     s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
     s->skel->rodata->code_most_bytes = s->ring_bytes / 2;
+    s->skel->rodata->sample_whole_bytes = s->ring_bytes / 2;
     s->skel->rodata->sample_every_stack = s->options.every_stack;
     s->skel->rodata->sample_native = s->options.native;
     s->skel->rodata->sample_unconfigured = s->options.unconfigured;

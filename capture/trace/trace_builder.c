@@ -346,8 +346,8 @@ static struct error *complete_native(struct trace_builder *b, const struct proce
 {
     struct late_unwind_result *native = &s->native;
 
-    /* It brings its stack, or what could be read of that, which may be nothing. */
-    bool helped = s->m->stack_len_bytes || native_needs_help(native->end);
+    /* It brings its stack, or what could be read of that, which may be nothing; unless that was left out. */
+    bool helped = s->m->stack_len_bytes || (native_needs_help(native->end) && !(s->m->flags & WIRE_CUT));
     if (b->o.late_unwind && helped && native->end != LOSS_complete)
         TRY(late_unwind_run(b->o.late_unwind, p, s->m, s->stack, native));
     if (native->end > LOSS_complete)
@@ -507,6 +507,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     if (!n)
         return NULL;
     b->time_ns = m->time_ns;
+    quota_refuse(b->o.processes->quotas, n->process->slot, QUOTA_ring_bytes, m->flags & WIRE_CUT ? 1 : 0);
     trace_define_process(b, n);
     TRY(put_tuple(b, n, &parts, &sample.tuple));
     TRY(trace_define_thread(b, n, t, m, &sample.thread));

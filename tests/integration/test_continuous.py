@@ -325,3 +325,51 @@ def test_disk_full_at_a_rotation(options, pycap, tmp_path):
         assert sum(len(a.samples) for a in accounts_of) > len(accounts_of[0].samples)
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+# Says when it is about to burn; with a depth, below so many calls, each through C.
+DEEP = """
+import sys, time
+sys.setrecursionlimit(10000)
+end = time.monotonic() + float(sys.argv[1])
+def burn():
+    while time.monotonic() < end:
+        sum(range(2000))
+def call(depth):
+    max((depth - 1,), key=call) if depth else burn()
+    return 0
+print("ready", flush=True)
+call(int(sys.argv[2]))
+"""
+
+
+def test_large_samples_lose_first(pysym, tmp_path):
+    """While the buffer fills, samples that are large are cut, and nobody loses any."""
+    programs = [subprocess.Popen([PYTHON, "-c", DEEP, "6", depth], stdout=subprocess.PIPE) for depth in ("900", "1")]
+    trace = tmp_path / "t.bin"
+    try:
+        for program in programs:
+            assert program.stdout.readline()
+        deep, shallow = (program.pid for program in programs)
+        # Each sample of the deep one takes 90 KB.
+        with subprocess.Popen([PYCAP, "record", "-m", "4M", "-d", "3", "-p", f"{deep},{shallow}", "-o", trace],
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            while not trace.exists() and recorder.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.5)
+            recorder.send_signal(signal.SIGSTOP)
+            time.sleep(1)
+            recorder.send_signal(signal.SIGCONT)
+            messages = recorder.communicate(timeout=30)[1]
+        assert recorder.returncode == 0, messages
+    finally:
+        for program in programs:
+            program.kill()
+            program.communicate()
+    account = accounts.read(PYSYM, trace)
+    assert not account.losses["ring_full"], account.text()
+    assert account.losses["ring_quota"], account.text()
+    assert account.residue == 0, account.text()
+    assert re.search(rf"\b{deep}\b.*ring_quota", messages) and not re.search(rf"\b{shallow}\b.*ring_quota", messages), messages
+    stacks = pysym(trace, "-f", "folded", "--pid", str(shallow)).stdout.splitlines()
+    assert stacks and all("<module>" in line or "not_yet" in line for line in stacks), stacks

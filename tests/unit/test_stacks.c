@@ -354,12 +354,26 @@ static void test_known_stack_of_one_kind(void **state)
     found_deinit(&f);
 }
 
+/* What the sampler cut itself counts for the process. */
+static void test_the_sampler_cuts(void **state)
+{
+    struct world *w = *state;
+    struct message *m = &w->message;
+
+    send(w, 1, 5, SECOND);
+    assert_int_equal(refused(w, QUOTA_ring_bytes), 0);
+    m->head.flags |= WIRE_CUT;
+    OK(trace_builder_sample(w->builder, &m->head, (uint32_t)sizeof *m));
+    assert_int_equal(refused(w, QUOTA_ring_bytes), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_join_of_a_cut_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_record_is_cut_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_stack_of_one_kind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_sampler_cuts, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
