@@ -44,6 +44,7 @@ GROUPS = [
         Attack("the same, incompressible", "codebomb.py 300 1048512 random"),
         Attack("code that is new in each stack", "codebomb.py 100 20000 changing"),
         Attack("deep stacks, new at every tick", "storm.py deep"),
+        Attack("native stacks that are deep, new at every tick", "storm.py native"),
     ]),
     Group("mappings", [], [
         Attack("8,000 mappings with long paths, forked 150 times", "fork_maps 8000 150"),

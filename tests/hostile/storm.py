@@ -3,9 +3,9 @@
 
 threads: 4,000 threads with names of 5,000 characters. names: a thread that renames itself all the time. exec: programs
 that start and end. uids: 200 processes of 200 users, each with a stack of functions of its own. deep: stacks that are
-deep, and new at every tick. escapes: a name with escape sequences.
+deep, and new at every tick. native: the same of native stacks. escapes: a name with escape sequences.
 
-usage: storm.py SECONDS threads|names|exec|uids|deep|escapes
+usage: storm.py SECONDS threads|names|exec|uids|deep|native|escapes
 """
 import ctypes
 import os
@@ -89,10 +89,28 @@ def deep():
         left(3000, time.time() + 0.005)
 
 
+def native():
+    sys.setrecursionlimit(10000)
+    chosen, until = random.Random(1), 0.0
+
+    def call(depth):
+        if not depth:
+            burn(until)
+        elif chosen.random() < 0.5:
+            max((depth - 1,), key=call)
+        else:
+            sorted((depth - 1,), key=call)
+    attack.wait_for_go()
+    while time.time() < attack.stop:
+        until = time.time() + 0.005
+        call(900)
+
+
 def escapes():
     ctypes.CDLL(None).prctl(PR_SET_NAME, b"\x1b]0;PWN\a\x1b[31m", 0, 0, 0)
     attack.wait_for_go()
     burn(attack.stop)
 
 
-{"threads": threads, "names": names, "exec": execs, "uids": uids, "deep": deep, "escapes": escapes}[kind]()
+{"threads": threads, "names": names, "exec": execs, "uids": uids, "deep": deep, "native": native,
+ "escapes": escapes}[kind]()
