@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -132,17 +131,6 @@ static struct error *put_data(struct pack *p, const void *data, uint64_t len_byt
     return NULL;
 }
 
-static struct error *put_zeros(struct pack *p, uint64_t len_bytes)
-{
-    memset(p->chunk, 0, len_bytes < CHUNK ? len_bytes : CHUNK);
-    while (len_bytes) {
-        uint64_t n = len_bytes < CHUNK ? len_bytes : CHUNK;
-        TRY(put_data(p, p->chunk, n));
-        len_bytes -= n;
-    }
-    return NULL;
-}
-
 /* Reads at `at` until the buffer is full or the file ends; the count, or -1. */
 static ssize_t read_at(int fd, void *to, size_t len_bytes, uint64_t at)
 {
@@ -161,47 +149,40 @@ static ssize_t read_at(int fd, void *to, size_t len_bytes, uint64_t at)
     return (ssize_t)have;
 }
 
-static struct error *put_whole(struct pack *p, const char *member, int fd, uint64_t len_bytes, bool *ended_early)
+/* The file in pieces, less what is to be left out: `strip` or NULL. */
+static struct error *put_file(struct pack *p, const char *member, int fd, uint64_t len_bytes,
+                              const struct elf_strip *strip, bool *ended_early)
 {
     TRY(put_header(p, member, AE_IFREG, len_bytes, NULL));
     for (uint64_t at = 0; at < len_bytes;) {
-        uint64_t left = len_bytes - at;
-        ssize_t n = read_at(fd, p->chunk, left < CHUNK ? left : CHUNK, at);
-        if (n <= 0) {
+        size_t want = len_bytes - at < CHUNK ? (size_t)(len_bytes - at) : CHUNK;
+        ssize_t n = *ended_early ? 0 : read_at(fd, p->chunk, want, at);
+        size_t have = n < 0 ? 0 : (size_t)n;
+        if (have < want) {
             /* What the header promised has to come. */
             *ended_early = true;
-            return put_zeros(p, left);
+            memset(p->chunk + have, 0, want - have);
         }
-        TRY(put_data(p, p->chunk, (uint64_t)n));
-        at += (uint64_t)n;
+        if (strip)
+            elf_strip_apply(strip, at, p->chunk, have);
+        TRY(put_data(p, p->chunk, want));
+        at += want;
     }
     return NULL;
 }
 
-/* The file is read into memory: mapped, it could vanish from under us. */
 static struct error *put_stripped(struct pack *p, const char *member, int fd, uint64_t len_bytes, bool *ended_early)
 {
-    struct elf_extents left_out = {0};
-    uint64_t at = 0;
-    uint8_t *image = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct elf_strip strip = {0};
+    struct elf_file f;
 
-    if (image == MAP_FAILED)
-        return error_no_memory();
-    ssize_t n = read_at(fd, image, len_bytes, 0);
-    *ended_early = n < 0 || (uint64_t)n < len_bytes;
-    struct error *err = elf_strip(image, len_bytes, &left_out);
+    struct error *err = elf_file_open(fd, member, NULL, &f);
     if (!err)
-        err = put_header(p, member, AE_IFREG, len_bytes, NULL);
-    for (size_t i = 0; !err && i < left_out.list.count; i++) {
-        err = put_data(p, image + at, left_out.list.data[i].start - at);
-        if (!err)
-            err = put_zeros(p, left_out.list.data[i].end - left_out.list.data[i].start);
-        at = left_out.list.data[i].end;
-    }
+        err = elf_strip(&f, &strip);
+    elf_file_close(&f);
     if (!err)
-        err = put_data(p, image + at, len_bytes - at);
-    VEC_DEINIT(&left_out.list);
-    munmap(image, len_bytes);
+        err = put_file(p, member, fd, len_bytes, &strip, ended_early);
+    elf_strip_deinit(&strip);
     return err;
 }
 
@@ -214,7 +195,7 @@ struct error *pack_file(struct pack *p, const char *member, int fd, bool strip, 
         return error_file(errno, member, "cannot be looked at");
     if (strip && st.st_size > 0)
         return put_stripped(p, member, fd, (uint64_t)st.st_size, ended_early);
-    return put_whole(p, member, fd, (uint64_t)st.st_size, ended_early);
+    return put_file(p, member, fd, (uint64_t)st.st_size, NULL, ended_early);
 }
 
 struct error *pack_bytes(struct pack *p, const char *member, const void *data, uint64_t len_bytes)

@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/elf/file.h"
 #include "formats/elf/machine.h"
+
+enum {
+    PIECE = 1 << 16,           /* bytes of code that are searched at a time */
+    TRAMPOLINES_MAX = 1 << 16, /* a program has one; where there are more, what follows is not left out */
+};
 
 static int by_start(const void *a, const void *b)
 {
@@ -83,17 +87,28 @@ static bool is_dropped(const struct elf_section *s)
  * A signal handler returns to a trampoline. If it has no call frame information, an unwinder recognises its bytes, so
  * they stay. `code` is sorted and joined, so that each byte is searched once though sections may overlap.
  */
-static bool keep_trampolines(const uint8_t *image, uint64_t len_bytes, const struct machine *machine,
-                             const struct elf_extents *code, struct elf_extents *kept)
+static bool keep_trampolines(const struct elf_file *f, const struct machine *machine, const struct elf_extents *code,
+                             struct elf_extents *kept)
 {
     uint32_t len = machine->sigreturn_len;
+    uint8_t piece[PIECE];
+    size_t count = 0;
 
     for (size_t i = 0; i < code->list.count; i++) {
-        const uint8_t *p = image + code->list.data[i].start, *end = image + code->list.data[i].end;
-        for (const uint8_t *hit; (hit = memmem(p, (size_t)(end - p), machine->sigreturn, len));) {
-            p = hit + len;
-            if (!add(kept, (uint64_t)(hit - image), len, len_bytes))
-                return false;
+        for (uint64_t at = code->list.data[i].start, end = code->list.data[i].end; end - at >= len;) {
+            size_t have = end - at < PIECE ? (size_t)(end - at) : PIECE;
+            if (!elf_file_read_at(f, at, piece, have))
+                break; /* it shrank, and there is nothing to keep */
+            for (const uint8_t *p = piece, *hit; (hit = memmem(p, (size_t)(piece + have - p), machine->sigreturn, len));
+                 p = hit + len) {
+                uint64_t from = at + (uint64_t)(hit - piece);
+                if (++count > TRAMPOLINES_MAX)
+                    return add(kept, from, f->len_bytes, f->len_bytes);
+                if (!add(kept, from, len, f->len_bytes))
+                    return false;
+            }
+            /* One may begin at the end of this piece. */
+            at += have - (len - 1);
         }
     }
     return true;
@@ -129,28 +144,89 @@ static bool plan_sections(const struct elf_file *f, struct plan *plan)
            add(&plan->kept, header->e_shoff, count * sizeof(Elf64_Shdr), len);
 }
 
-struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *out)
+static int by_value(const void *a, const void *b)
 {
-    static const Elf64_Word nobits = SHT_NOBITS;
-    struct plan plan = {0};
-    struct elf_file f;
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-    *out = (struct elf_extents){0};
-    struct error *err = elf_file_open_memory(image, len_bytes, "", &f);
-    const struct machine *machine = machine_by_elf(f.header.e_machine);
-    bool ok = !err && plan_sections(&f, &plan);
-    elf_file_close(&f);
+    return x < y ? -1 : x > y;
+}
+
+struct error *elf_strip(const struct elf_file *f, struct elf_strip *out)
+{
+    struct plan plan = {0};
+
+    *out = (struct elf_strip){0};
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
+    bool ok = plan_sections(f, &plan);
     sort_and_join(&plan.code);
-    ok = ok && (!machine || keep_trampolines(image, len_bytes, machine, &plan.code, &plan.kept));
+    ok = ok && (!machine || keep_trampolines(f, machine, &plan.code, &plan.kept));
     sort_and_join(&plan.dropped);
     sort_and_join(&plan.kept);
-    ok = ok && subtract(&plan.dropped, &plan.kept, out);
-    /* Last, since in a malicious file sections may overlap their own headers. */
-    for (size_t i = 0; ok && i < plan.types.count; i++)
-        memcpy(image + plan.types.data[i], &nobits, sizeof nobits);
+    ok = ok && subtract(&plan.dropped, &plan.kept, &out->left_out);
+    if (plan.types.count)
+        qsort(plan.types.data, plan.types.count, sizeof *plan.types.data, by_value);
+    out->types.data = plan.types.data;
+    out->types.count = plan.types.count;
+    out->types.cap = plan.types.cap;
     VEC_DEINIT(&plan.dropped.list);
     VEC_DEINIT(&plan.kept.list);
     VEC_DEINIT(&plan.code.list);
-    VEC_DEINIT(&plan.types);
-    return err || ok ? err : error_no_memory();
+    return ok ? NULL : error_no_memory();
+}
+
+/* The index of the first extent that ends after `offset`; below, of the first type. */
+static size_t first_extent(const struct elf_extents *e, uint64_t offset)
+{
+    size_t low = 0, high = e->list.count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->list.data[middle].end > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static size_t first_type(const struct elf_strip *s, uint64_t offset)
+{
+    size_t low = 0, high = s->types.count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->types.data[middle] + sizeof(Elf64_Word) > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+void elf_strip_apply(const struct elf_strip *s, uint64_t offset, uint8_t *data, size_t len_bytes)
+{
+    static const Elf64_Word nobits = SHT_NOBITS;
+    uint64_t end = offset + len_bytes;
+
+    for (size_t i = first_extent(&s->left_out, offset); i < s->left_out.list.count; i++) {
+        const struct elf_extent *e = &s->left_out.list.data[i];
+        if (e->start >= end)
+            break;
+        uint64_t from = e->start > offset ? e->start : offset, to = e->end < end ? e->end : end;
+        memset(data + (from - offset), 0, (size_t)(to - from));
+    }
+    /* A type may lie in two pieces. */
+    for (size_t i = first_type(s, offset); i < s->types.count && s->types.data[i] < end; i++) {
+        for (uint64_t k = 0; k < sizeof nobits; k++) {
+            uint64_t at = s->types.data[i] + k;
+            if (at >= offset && at < end)
+                data[at - offset] = ((const uint8_t *)&nobits)[k];
+        }
+    }
+}
+
+void elf_strip_deinit(struct elf_strip *s)
+{
+    VEC_DEINIT(&s->left_out.list);
+    VEC_DEINIT(&s->types);
 }

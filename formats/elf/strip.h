@@ -7,10 +7,12 @@
 #ifndef FORMATS_ELF_STRIP_H
 #define FORMATS_ELF_STRIP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
+#include "formats/elf/file.h"
 
 /* [start, end) of the file. */
 struct elf_extent {
@@ -20,11 +22,19 @@ struct elf_extents {
     VEC(struct elf_extent) list; /* sorted, not overlapping */
 };
 
+/* What can be left out of a file, and where the types of those sections stand. */
+struct elf_strip {
+    struct elf_extents left_out;
+    VEC(uint64_t) types; /* offsets in the file, sorted */
+};
+
 /*
- * Lists what can be left out of `image`, an ELF file in private, writable memory, and changes the types of those sections
- * in it; the rest of the image stays as it is. Nothing can be left out of a file without section headers or one that is
- * not 64-bit ELF. The caller frees out->list with VEC_DEINIT, also after an error.
+ * Lists what can be left out of a file: nothing of one without section headers or one that is not 64-bit ELF. Of the
+ * file's contents no more than a small piece is in memory at a time. The caller deinits *out, also after an error.
  */
-struct error *elf_strip(uint8_t *image, uint64_t len_bytes, struct elf_extents *out);
+struct error *elf_strip(const struct elf_file *f, struct elf_strip *out);
+/* Changes `data`, a piece of the file that begins at `offset`: what is left out becomes zeros, and types SHT_NOBITS. */
+void elf_strip_apply(const struct elf_strip *s, uint64_t offset, uint8_t *data, size_t len_bytes);
+void elf_strip_deinit(struct elf_strip *s);
 
 #endif

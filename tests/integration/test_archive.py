@@ -144,6 +144,13 @@ def test_stripped_is_smaller(record, pycap, spin, tmp_path):
     again = tmp_path / "again.tar"
     good(pycap("archive", "--strip-code", trace, "-o", again))
     assert again.read_bytes() == thin.read_bytes()
+    # A long file is not read into memory.
+    os.truncate(library, 1 << 29)
+    running = subprocess.Popen([PYCAP, "archive", "-q", "--strip-code", trace, "-o", tmp_path / "long.tar.zst"])
+    _, status, usage = os.wait4(running.pid, 0)
+    running.returncode = os.waitstatus_to_exitcode(status)
+    assert running.returncode == 0
+    assert "asan" in PYCAP or usage.ru_maxrss < 128 << 10, usage.ru_maxrss
 
 
 def test_interrupted(record, spin, tmp_path):

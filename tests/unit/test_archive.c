@@ -196,25 +196,51 @@ static void test_search(void **state)
 
 /* ---- without code ---- */
 
+/* Of an image, which stays as it is. */
+static void plan_strip(const uint8_t *image, uint64_t len_bytes, struct elf_strip *out)
+{
+    struct elf_file f;
+
+    OK(elf_file_open_memory(image, len_bytes, "", &f));
+    OK(elf_strip(&f, out));
+    elf_file_close(&f);
+}
+
 static void strip_file(const struct fixture *f, const char *from, const char *to, uint64_t *left_out)
 {
-    struct elf_extents extents;
+    struct elf_strip strip, of_file;
+    struct elf_file file;
     struct image image;
     uint64_t last = 0;
 
     OK(image_read(path_of(f, from), &image));
     uint8_t *bytes = (uint8_t *)image.data;
-    OK(elf_strip(bytes, image.len_bytes, &extents));
+    plan_strip(bytes, image.len_bytes, &strip);
+    int fd = open(path_of(f, from), O_RDONLY | O_CLOEXEC);
+    OK(elf_file_open(fd, from, NULL, &file));
+    OK(elf_strip(&file, &of_file));
+    elf_file_close(&file);
+    close(fd);
     *left_out = 0;
-    for (size_t i = 0; i < extents.list.count; i++) {
-        const struct elf_extent *e = &extents.list.data[i];
+    assert_int_equal(of_file.left_out.list.count, strip.left_out.list.count);
+    for (size_t i = 0; i < strip.left_out.list.count; i++) {
+        const struct elf_extent *e = &strip.left_out.list.data[i];
         assert_true(e->start >= last && e->start < e->end && e->end <= image.len_bytes);
-        memset(bytes + e->start, 0, e->end - e->start);
+        assert_memory_equal(e, &of_file.left_out.list.data[i], sizeof *e);
         *left_out += e->end - e->start;
         last = e->end;
     }
+    /* In one piece and in small ones. */
+    uint8_t *pieces = malloc(image.len_bytes + 1);
+    memcpy(pieces, bytes, image.len_bytes);
+    elf_strip_apply(&strip, 0, bytes, image.len_bytes);
+    for (uint64_t at = 0; at < image.len_bytes; at += 3)
+        elf_strip_apply(&of_file, at, pieces + at, image.len_bytes - at < 3 ? image.len_bytes - at : 3);
+    assert_memory_equal(pieces, bytes, image.len_bytes);
+    free(pieces);
     fixture_write(f, to, bytes, image.len_bytes);
-    VEC_DEINIT(&extents.list);
+    elf_strip_deinit(&strip);
+    elf_strip_deinit(&of_file);
     image_deinit(&image);
 }
 
@@ -304,7 +330,7 @@ static void test_strip_hostile(void **state)
     Elf64_Ehdr header;
     memcpy(&header, image.data, sizeof header);
     for (int round = 0; round < 3000; round++) {
-        struct elf_extents extents;
+        struct elf_strip strip;
         uint64_t len = round % 3 ? image.len_bytes : seed / 8 % image.len_bytes;
         uint8_t *bad = malloc(len + 1);
         memcpy(bad, image.data, len);
@@ -314,10 +340,12 @@ static void test_strip_hostile(void **state)
             if (at < len)
                 bad[at] = (uint8_t)(seed >> 8);
         }
-        OK(elf_strip(bad, len, &extents));
-        for (size_t i = 0; i < extents.list.count; i++)
-            assert_true(extents.list.data[i].start >= sizeof header && extents.list.data[i].end <= len);
-        VEC_DEINIT(&extents.list);
+        plan_strip(bad, len, &strip);
+        for (size_t i = 0; i < strip.left_out.list.count; i++)
+            assert_true(strip.left_out.list.data[i].start >= sizeof header && strip.left_out.list.data[i].end <= len);
+        for (uint64_t at = 0; at < len; at += 1000)
+            elf_strip_apply(&strip, at, bad + at, len - at < 1000 ? len - at : 1000);
+        elf_strip_deinit(&strip);
         free(bad);
     }
     image_deinit(&image);
@@ -330,7 +358,7 @@ static void test_strip_overlapping(void **state)
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
     static const uint64_t at[] = {CODE_AT + SECTIONS, CODE_AT + AREA / 2 + 3, CODE_AT + AREA - sizeof trampoline};
     const uint64_t len = TABLE_AT + (uint64_t)SECTIONS * sizeof(Elf64_Shdr);
-    struct elf_extents extents;
+    struct elf_strip strip;
     uint8_t *image = calloc(1, len);
 
     (void)state;
@@ -348,24 +376,59 @@ static void test_strip_overlapping(void **state)
     for (uint32_t i = 2; i < SECTIONS; i++)
         sections[i] = (Elf64_Shdr){.sh_name = i, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
                                    .sh_offset = CODE_AT + i, .sh_size = AREA - i};
-    OK(elf_strip(image, len, &extents));
-    assert_int_equal(extents.list.count, 3);
+    plan_strip(image, len, &strip);
+    elf_strip_apply(&strip, 0, image, len);
+    assert_int_equal(strip.left_out.list.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(extents.list.data[i].start, i ? at[i - 1] + sizeof trampoline : CODE_AT + 2);
-        assert_int_equal(extents.list.data[i].end, at[i]);
+        assert_int_equal(strip.left_out.list.data[i].start, i ? at[i - 1] + sizeof trampoline : CODE_AT + 2);
+        assert_int_equal(strip.left_out.list.data[i].end, at[i]);
     }
     for (uint32_t i = 2; i < SECTIONS; i++)
         assert_int_equal(sections[i].sh_type, SHT_NOBITS);
-    VEC_DEINIT(&extents.list);
+    elf_strip_deinit(&strip);
     /* A table of names that does not end leaves all unnamed, and what has no name stays. */
     sections[2].sh_type = SHT_PROGBITS;
     image[CODE_AT - 1] = 'x';
-    OK(elf_strip(image, len, &extents));
-    assert_int_equal(extents.list.count, 0);
+    plan_strip(image, len, &strip);
+    elf_strip_apply(&strip, 0, image, len);
+    assert_int_equal(strip.left_out.list.count, 0);
     assert_int_equal(sections[2].sh_type, SHT_PROGBITS);
-    VEC_DEINIT(&extents.list);
+    elf_strip_deinit(&strip);
     free(image);
 }
+
+/* Code that is all trampolines: what is remembered of it has an end. A trampoline may lie across pieces of any size. */
+static void test_strip_trampolines(void **state)
+{
+    enum { COUNT = 1 << 20, CODE_AT = 4096, EACH = 10, NAMES = 64, TABLE_AT = CODE_AT + COUNT * EACH + NAMES };
+    static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+    const uint64_t len = TABLE_AT + 3 * sizeof(Elf64_Shdr);
+    struct elf_strip strip;
+    uint8_t *image = calloc(1, len);
+
+    (void)state;
+    assert_non_null(image);
+    Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                         .e_machine = EM_X86_64, .e_shoff = TABLE_AT,
+                         .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 1};
+    memcpy(image, &header, sizeof header);
+    for (uint64_t i = 0; i < COUNT; i++)
+        memcpy(image + CODE_AT + i * EACH, trampoline, sizeof trampoline);
+    memcpy(image + TABLE_AT - NAMES, "\0.text", 7);
+    Elf64_Shdr *sections = (Elf64_Shdr *)(image + TABLE_AT);
+    sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = TABLE_AT - NAMES, .sh_size = NAMES};
+    sections[2] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                               .sh_offset = CODE_AT, .sh_size = (uint64_t)COUNT * EACH};
+    plan_strip(image, len, &strip);
+    assert_int_equal(strip.left_out.list.count, 1 << 16);
+    for (uint64_t i = 0; i < strip.left_out.list.count; i++) {
+        assert_int_equal(strip.left_out.list.data[i].start, CODE_AT + i * EACH + sizeof trampoline);
+        assert_int_equal(strip.left_out.list.data[i].end, CODE_AT + (i + 1) * EACH);
+    }
+    elf_strip_deinit(&strip);
+    free(image);
+}
+
 
 static void test_links(void **state)
 {
@@ -418,6 +481,7 @@ int main(void)
         WITH_FIXTURE(test_members), WITH_FIXTURE(test_refused), WITH_FIXTURE(test_bomb),
         WITH_FIXTURE(test_damaged), WITH_FIXTURE(test_search),
         WITH_FIXTURE(test_strip),   WITH_FIXTURE(test_strip_hostile), cmocka_unit_test(test_strip_overlapping),
+        cmocka_unit_test(test_strip_trampolines),
         WITH_FIXTURE(test_links),
     };
 
