@@ -63,7 +63,7 @@ static void destroy(struct worker_job *job)
     inspection_destroy(inspection_of_job(job));
 }
 
-struct inspection *inspection_create(uint32_t module, pid_t pid, const struct code_mapping *mapping)
+struct inspection *inspection_create(uint32_t module, const struct module_asker *asker, const struct code_mapping *mapping)
 {
     struct inspection *i = calloc(1, sizeof *i);
     char *path = strdup(mapping->path);
@@ -73,8 +73,8 @@ struct inspection *inspection_create(uint32_t module, pid_t pid, const struct co
         free(path);
         return NULL;
     }
-    i->job = (struct worker_job){.owner = (uint32_t)pid, .number = module, .run = run, .destroy = destroy};
-    i->pid = pid;
+    i->job = (struct worker_job){.owner = asker->life, .user = asker->user, .number = module, .run = run, .destroy = destroy};
+    i->pid = asker->pid;
     i->mapping = *mapping;
     i->mapping.path = path;
     i->mapping.module = NULL;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "capture/binary/code_mappings.h"
+#include "capture/binary/module_asker.h"
 #include "capture/binary/worker.h"
 #include "formats/cpython/image.h"
 #include "formats/elf/identity.h"
@@ -30,8 +31,8 @@ struct inspection {
     bool is_glibc;
 };
 
-/* A job that inspects the file behind a mapping of process `pid`. NULL: out of memory. */
-struct inspection *inspection_create(uint32_t module, pid_t pid, const struct code_mapping *mapping);
+/* A job that inspects the file behind a mapping of the asker. NULL: out of memory. */
+struct inspection *inspection_create(uint32_t module, const struct module_asker *asker, const struct code_mapping *mapping);
 /* The inspection that a job of the worker is. */
 struct inspection *inspection_of_job(struct worker_job *job);
 void inspection_destroy(struct inspection *i);

@@ -401,7 +401,7 @@ static struct error *wait_a_little(struct modules *m, const struct module *modul
 static struct error *inspect(struct modules *m, struct module *module, const struct module_asker *asker,
                              const struct code_mapping *mapping)
 {
-    struct inspection *i = inspection_create(module->index, asker->pid, mapping);
+    struct inspection *i = inspection_create(module->index, asker, mapping);
 
     if (!i)
         return error_no_memory();

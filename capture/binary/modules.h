@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "capture/binary/code_mappings.h"
+#include "capture/binary/module_asker.h"
 #include "capture/host/procfs.h"
-#include "capture/host/quotas.h"
 #include "formats/base/err.h"
 #include "formats/cpython/image.h"
 #include "formats/elf/identity.h"
@@ -57,12 +57,6 @@ void modules_hold(struct modules *m, bool all);
 /* Takes over an open file as the module's held_fd. False: it has one, or enough are held; then `fd` is the caller's. */
 bool modules_keep_file(struct modules *m, struct module *module, int fd);
 
-/* The process that has a mapping, and what it may ask for. */
-struct module_asker {
-    pid_t pid;
-    uint32_t slot;         /* in `quotas` */
-    struct quotas *quotas; /* NULL: no limit */
-};
 /*
  * Finds the module behind a mapping. A worker opens and inspects the file when it is new; that is waited for a little, and
  * if it takes longer, the module is `pending`. `*out` is NULL for anonymous memory other than the vdso, for a file that

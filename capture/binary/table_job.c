@@ -86,7 +86,7 @@ static void destroy(struct worker_job *job)
     table_job_destroy(table_job_of(job));
 }
 
-struct table_job *table_job_create(uint32_t number, pid_t pid, const struct code_mapping *mapping,
+struct table_job *table_job_create(uint32_t number, const struct module_asker *asker, const struct code_mapping *mapping,
                                    const struct module *module)
 {
     struct table_job *j = calloc(1, sizeof *j);
@@ -101,8 +101,8 @@ struct table_job *table_job_create(uint32_t number, pid_t pid, const struct code
         free(j);
         return NULL;
     }
-    j->job = (struct worker_job){.owner = (uint32_t)pid, .number = number, .run = run, .destroy = destroy};
-    j->pid = pid;
+    j->job = (struct worker_job){.owner = asker->life, .user = asker->user, .number = number, .run = run, .destroy = destroy};
+    j->pid = asker->pid;
     j->mapping = *mapping;
     j->mapping.path = path;
     j->mapping.module = NULL;

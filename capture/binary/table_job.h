@@ -29,7 +29,7 @@ struct table_job {
 };
 
 /* A job for a module's table. It borrows module->held_fd. NULL: out of memory. */
-struct table_job *table_job_create(uint32_t number, pid_t pid, const struct code_mapping *mapping,
+struct table_job *table_job_create(uint32_t number, const struct module_asker *asker, const struct code_mapping *mapping,
                                    const struct module *module);
 struct table_job *table_job_of(struct worker_job *job);
 void table_job_destroy(struct table_job *j);

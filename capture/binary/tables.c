@@ -149,13 +149,14 @@ static void never(struct tables *t, uint32_t number)
 }
 
 /* Has the table built, if it is neither there nor on its way. */
-static struct error *want(struct tables *t, pid_t pid, const struct code_mapping *m, uint32_t number, uint64_t time_ns)
+static struct error *want(struct tables *t, const struct module_asker *asker, const struct code_mapping *m, uint32_t number,
+                          uint64_t time_ns)
 {
     struct entry *e = &t->entries.data[number];
 
     if (e->state != ENTRY_OUT || time_ns < e->not_before_ns)
         return NULL;
-    struct table_job *job = table_job_create(number, pid, m, e->module);
+    struct table_job *job = table_job_create(number, asker, m, e->module);
     if (!job)
         return error_no_memory();
     e->module->needs_file = true;
@@ -180,8 +181,8 @@ static bool base_of(const struct module *module, const struct code_mapping *m, u
     return true;
 }
 
-struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns, bool at_once,
-                         struct wire_mapping *out)
+struct error *tables_map(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
+                         uint64_t time_ns, bool at_once, struct wire_mapping *out)
 {
     *out = (struct wire_mapping){.start = m->address, .end = m->address + m->length, .module = WIRE_MODULE_NONE};
     if (!m->module) {
@@ -192,7 +193,7 @@ struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping 
     if (!base_of(m->module, m, &out->base))
         return NULL;
     TRY(number_of(t, m->module, &out->module));
-    return at_once && out->module != WIRE_MODULE_NONE ? want(t, pid, m, out->module, time_ns) : NULL;
+    return at_once && out->module != WIRE_MODULE_NONE ? want(t, asker, m, out->module, time_ns) : NULL;
 }
 
 /* Takes a place out: the sampler finds no table there from now on, and the space is free a little later. */
@@ -388,6 +389,11 @@ static struct error *lay_in(struct tables *t, const struct table_job *job, uint6
     struct wire_module place = {0};
 
     *later = false;
+    if (job->job.undone) { /* others may want it later */
+        e->state = ENTRY_OUT;
+        e->not_before_ns = time_ns + COLD_S * NS_PER_S;
+        return NULL;
+    }
     if (!table && job->fd < 0 && !job->image) { /* the process is gone: the next one that maps it has it opened */
         e->state = ENTRY_OUT;
         return NULL;
@@ -502,8 +508,8 @@ static struct error *wait_a_little(struct tables *t, uint32_t number, uint64_t t
     return NULL;
 }
 
-struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
-                          struct unwind_table *view, uint64_t *base, uint32_t *reason)
+struct error *tables_view(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
+                          uint64_t time_ns, struct unwind_table *view, uint64_t *base, uint32_t *reason)
 {
     uint32_t number = WIRE_MODULE_NONE;
 
@@ -512,7 +518,7 @@ struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping
         TRY(number_of(t, m->module, &number));
     if (number == WIRE_MODULE_NONE)
         return NULL;
-    TRY(want(t, pid, m, number, time_ns));
+    TRY(want(t, asker, m, number, time_ns));
     if (t->entries.data[number].state == ENTRY_WAITING)
         TRY(wait_a_little(t, number, time_ns));
     /* One that waits for room serves meanwhile as it is. */

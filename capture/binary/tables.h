@@ -40,15 +40,15 @@ void tables_destroy(struct tables *t);
  * module's table; otherwise that waits until a sample needs it. Calling again is cheap; a table that was removed is
  * built again.
  */
-struct error *tables_map(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns, bool at_once,
-                         struct wire_mapping *out);
+struct error *tables_map(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
+                         uint64_t time_ns, bool at_once, struct wire_mapping *out);
 /*
  * The table of a mapping's module, for the unwinder in user space. If it does not exist yet, it is waited for, a quarter
  * of a second at most and a fifth of the time in all. `*base` is the address of the module's pc 0. `*reason` is 0, or the loss reason why there is no table. The
  * view borrows the arrays and is valid until the next call.
  */
-struct error *tables_view(struct tables *t, pid_t pid, const struct code_mapping *m, uint64_t time_ns,
-                          struct unwind_table *view, uint64_t *base, uint32_t *reason);
+struct error *tables_view(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
+                          uint64_t time_ns, struct unwind_table *view, uint64_t *base, uint32_t *reason);
 /* Copies the tables that the worker has finished into the arrays. Call each time the ring is drained. */
 struct error *tables_poll(struct tables *t, uint64_t time_ns);
 /* A file descriptor that becomes readable when the worker has finished a table; call tables_poll() then. */

@@ -17,7 +17,7 @@
 #include "formats/base/clock.h"
 #include "formats/base/vec.h"
 
-/* So many threads may hang. Then nothing is done any more. */
+/* So many threads may hang at once, of eight users at least. Until one returns nothing is done. */
 #define ABANDONED_MAX 16
 /* How long the end of a job is waited for at the worker's own end. */
 #define END_NS (100 * NS_PER_MS)
@@ -28,7 +28,7 @@ struct job_list {
 };
 
 struct owner_jobs {
-    uint32_t owner;
+    uint64_t owner;
     struct job_list jobs; /* never empty */
 };
 
@@ -41,6 +41,13 @@ struct thread_state {
     bool begun, abandoned, ended;
 };
 
+/* A job that was abandoned; it may return yet. */
+struct hang {
+    const struct thread_state *thread; /* NULL: it returned */
+    uint64_t owner, until_ns;
+    uint32_t user;
+};
+
 struct worker {
     void (*begin)(void);
     pthread_mutex_t lock;
@@ -50,8 +57,8 @@ struct worker {
     uint32_t waiting;
     struct job_list done;
     struct thread_state *current; /* NULL: too many were abandoned */
-    uint32_t abandoned, abandoned_alive;
-    uint32_t banned[ABANDONED_MAX]; /* owners of the jobs that were abandoned */
+    uint32_t abandoned_alive;
+    struct hang hangs[ABANDONED_MAX]; /* until_ns 0: a free place */
     bool ending;
     bool orphaned; /* worker_destroy() has left it to abandoned threads */
     int event_fd;
@@ -90,12 +97,31 @@ static void destroy_all(struct job_list *list)
         job->destroy(job);
 }
 
+static bool is_over(const struct hang *h, uint64_t time_ns)
+{
+    return !h->thread && h->until_ns <= time_ns;
+}
+
+/* Whether jobs of this owner, or of its user, have hung lately. */
+static bool is_banned(const struct worker *w, const struct worker_job *job, uint64_t time_ns)
+{
+    uint32_t of_user = 0;
+
+    for (uint32_t i = 0; i < ABANDONED_MAX; i++) {
+        const struct hang *h = &w->hangs[i];
+        if (is_over(h, time_ns))
+            continue;
+        if (h->owner == job->owner)
+            return true;
+        of_user += h->user == job->user;
+    }
+    return of_user >= WORKER_HANGS_OF_USER;
+}
+
 static bool add_job(struct worker *w, struct worker_job *job)
 {
-    for (uint32_t i = 0; i < w->abandoned && i < ABANDONED_MAX; i++) {
-        if (w->banned[i] == job->owner)
-            return false;
-    }
+    if (is_banned(w, job, now_ns()))
+        return false;
     if (!w->current || w->waiting >= WORKER_JOBS_MAX)
         return false;
     size_t at = 0;
@@ -139,6 +165,29 @@ static void worker_free(struct worker *w)
 
 /* ---- the thread ---- */
 
+/* Returns the next job to run. Those whose owner has been banned since are returned undone. */
+static struct worker_job *next_to_run(struct worker *w)
+{
+    struct worker_job *job;
+
+    while ((job = next_job(w)) && is_banned(w, job, now_ns())) {
+        job->undone = true;
+        append(&w->done, job);
+        if (eventfd_write(w->event_fd, 1))
+            continue; /* it is readable already */
+    }
+    return job;
+}
+
+/* An abandoned thread has returned. */
+static void end_hang(struct worker *w, const struct thread_state *t)
+{
+    for (uint32_t i = 0; i < ABANDONED_MAX; i++) {
+        if (w->hangs[i].thread == t)
+            w->hangs[i].thread = NULL;
+    }
+}
+
 static void *work(void *ctx)
 {
     struct thread_state *t = ctx;
@@ -149,7 +198,7 @@ static void *work(void *ctx)
     t->begun = true;
     pthread_cond_broadcast(&w->finished);
     while (!w->ending && !t->abandoned) {
-        t->job = next_job(w);
+        t->job = next_to_run(w);
         if (!t->job) {
             pthread_cond_wait(&w->wake, &w->lock);
             continue;
@@ -171,6 +220,7 @@ static void *work(void *ctx)
     }
     t->ended = true;
     pthread_cond_signal(&w->finished);
+    end_hang(w, t);
     bool abandoned = t->abandoned, last = abandoned && !--w->abandoned_alive && w->orphaned;
     pthread_mutex_unlock(&w->lock);
     if (abandoned)
@@ -232,7 +282,20 @@ struct error *worker_create(void (*begin)(void), struct worker **out)
     return NULL;
 }
 
-static void abandon(struct worker *w)
+/* The place of a new hang: a free one, else that of the one that returned and is over first. */
+static struct hang *hang_place(struct worker *w)
+{
+    struct hang *best = NULL;
+
+    for (uint32_t i = 0; i < ABANDONED_MAX; i++) {
+        struct hang *h = &w->hangs[i];
+        if (!h->thread && (!best || h->until_ns < best->until_ns))
+            best = h;
+    }
+    return best;
+}
+
+static void abandon(struct worker *w, uint64_t time_ns)
 {
     struct thread_state *t = w->current;
 
@@ -241,7 +304,9 @@ static void abandon(struct worker *w)
     atomic_store(&t->stop, true);
     pthread_detach(t->thread);
     w->current = NULL;
-    w->banned[w->abandoned++ % ABANDONED_MAX] = t->job ? t->job->owner : 0;
+    struct hang *h = hang_place(w);
+    if (h && t->job)
+        *h = (struct hang){t, t->job->owner, time_ns + WORKER_BAN_NS, t->job->user};
 }
 
 /* Whether the thread has ended, a moment later if it has to. */
@@ -265,7 +330,7 @@ void worker_destroy(struct worker *w)
     w->ending = true;
     pthread_cond_broadcast(&w->wake);
     if (w->current && !end_thread(w))
-        abandon(w);
+        abandon(w, now_ns());
     for (size_t i = 0; i < w->owners.count; i++)
         destroy_all(&w->owners.data[i].jobs);
     w->owners.count = 0;
@@ -348,10 +413,10 @@ bool worker_give_up(struct worker *w, uint64_t time_ns, uint32_t *number)
     bool stuck = w->current && is_stuck(w->current, time_ns);
     if (stuck) {
         *number = w->current->job->number;
-        abandon(w);
-        if (w->abandoned < ABANDONED_MAX)
-            error_destroy(start_thread(w));
+        abandon(w, time_ns);
     }
+    if (!w->current && w->abandoned_alive < ABANDONED_MAX)
+        error_destroy(start_thread(w));
     pthread_mutex_unlock(&w->lock);
     return stuck;
 }

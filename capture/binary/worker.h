@@ -2,7 +2,8 @@
 /*
  * A thread for work on files of others, which may take long or never end: a file system in user space need not answer.
  * Jobs are taken in turns, one of each owner (a process), so that nobody's many jobs delay another's first. A thread
- * that has been at a job for too long is abandoned and replaced; its owner gets no more jobs done.
+ * that has been at a job for too long is abandoned and replaced. While it hangs, and for WORKER_BAN_NS at least, its
+ * owner's other jobs are returned undone; and those of its user, once WORKER_HANGS_OF_USER of his jobs were abandoned.
  */
 #ifndef CAPTURE_BINARY_WORKER_H
 #define CAPTURE_BINARY_WORKER_H
@@ -16,8 +17,10 @@
 /* The first member of what a job needs, which is allocated together with it. */
 struct worker_job {
     struct worker_job *next; /* of the worker */
-    uint32_t owner;
+    uint64_t owner; /* a number that is never reused */
+    uint32_t user;  /* whose process the owner is */
     uint32_t number; /* by which worker_give_up() reports it */
+    bool undone;     /* of the worker: it was returned without being run */
     /* In the worker's thread. Ends early, in whatever state, once *stop is set. */
     void (*run)(struct worker_job *job, const atomic_bool *stop);
     /* In any thread. */
@@ -32,6 +35,9 @@ struct worker_job {
 #define WORKER_STUCK_NS (UINT64_C(3) * 1000000000)
 #define WORKER_LONG_NS (UINT64_C(20) * 1000000000)
 
+#define WORKER_BAN_NS (UINT64_C(60) * 1000000000)
+#define WORKER_HANGS_OF_USER 2
+
 struct worker;
 /* `begin` runs first in each thread, to give up privileges. */
 struct error *worker_create(void (*begin)(void), struct worker **out);
@@ -43,7 +49,7 @@ void worker_destroy(struct worker *w);
  * memory ran out.
  */
 bool worker_add(struct worker *w, struct worker_job *job);
-/* Returns a job that is done, which the caller destroys; NULL: none is. */
+/* Returns a job that is done, or will not be run, which the caller destroys; NULL: there is none. */
 struct worker_job *worker_take(struct worker *w);
 /* Waits until worker_take() has something to return, or until the time (CLOCK_MONOTONIC). False: the time is over. */
 bool worker_wait(struct worker *w, uint64_t until_ns);

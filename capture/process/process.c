@@ -41,6 +41,12 @@ struct thread *process_find_thread(struct process *p, uint32_t tid)
     return index ? &p->threads.data[*index] : NULL;
 }
 
+struct module_asker process_asker(const struct process *p, struct quotas *quotas)
+{
+    return (struct module_asker){
+        .pid = (pid_t)p->tgid, .life = p->life, .user = p->uid, .slot = p->slot, .quotas = quotas};
+}
+
 struct thread *process_thread(struct process *p, uint32_t tid)
 {
     struct thread *known = process_find_thread(p, tid), t = {.tid = tid, .index = (uint32_t)p->threads.count};

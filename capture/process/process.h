@@ -28,6 +28,7 @@ struct thread {
 };
 
 struct process {
+    uint64_t life; /* its number: no other process had or will have it */
     uint32_t slot; /* its index in arrays by process, from 0; reused once this process is dropped */
     uint32_t tgid, parent_tgid, ns_tgid;
     uint32_t uid;               /* effective: as /proc said, else its parent's; owner of its quotas (quotas.h) */
@@ -66,6 +67,8 @@ struct process {
 void process_destroy(struct process *p);
 /* Sets in_scope and passes, and from them selected. */
 void process_select(struct process *p, bool in_scope, bool passes);
+/* The process as modules_find() and the tables want to know it. */
+struct module_asker process_asker(const struct process *p, struct quotas *quotas);
 /* Returns the thread; adds it on the first call. Valid until the next thread is added. NULL: out of memory. */
 struct thread *process_thread(struct process *p, uint32_t tid);
 /* Returns the thread, or NULL when it was not seen yet. */

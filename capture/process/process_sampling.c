@@ -123,6 +123,7 @@ static bool take_space(struct process_sampling *s, uint32_t slot, uint32_t count
 static struct error *copy_mappings(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
     struct process *p = note->process;
+    const struct module_asker asker = process_asker(p, s->quotas);
     uint32_t start, count = (uint32_t)code_mappings_count(&p->mappings);
 
     note->due_ns = time_ns + count * COPY_PACE_NS;
@@ -130,7 +131,7 @@ static struct error *copy_mappings(struct process_sampling *s, struct sampled_ma
         return NULL; /* no room: its samples will report a missing mapping */
     struct error *err = sampler_map_pages(s->sampler, s->wire_mappings + start, count * sizeof *s->wire_mappings);
     for (uint32_t i = 0; i < count && !err; i++)
-        err = tables_map(s->tables, (pid_t)p->tgid, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL,
+        err = tables_map(s->tables, &asker, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL,
                          &s->wire_mappings[start + i]);
     uint32_t place = err ? 0 : new_place(s, start, count);
     if (!place) {

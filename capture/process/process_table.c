@@ -128,6 +128,7 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
     struct process *process = calloc(1, sizeof *process);
     if (!process)
         return error_no_memory();
+    process->life = ++p->lives;
     process->tgid = tgid;
     process->since_ns = process->read_ns = time_ns;
     process->begun_ns = now_ns();
@@ -188,7 +189,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
 {
     bool news = false; /* the sampler's configuration has to change */
 
-    const struct module_asker asker = {.pid = (pid_t)process->tgid, .slot = process->slot, .quotas = p->quotas};
+    const struct module_asker asker = process_asker(process, p->quotas);
 
     if (!m->looked_up)
         TRY(modules_find(p->modules, &asker, m, &m->module));

@@ -75,6 +75,7 @@ struct processes {
     struct quotas *quotas; /* by process->slot */
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
+    uint64_t lives;            /* processes that there have been */
     uint32_t slot_count;       /* slots in use or in free_slots */
     VEC(uint32_t) free_slots;
     struct processes_counts counts; /* without those that `sampling` keeps */

@@ -72,7 +72,8 @@ static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, cons
         mapping->flags = NATIVE_NO_TABLE;
         return 0;
     }
-    u->err = tables_view(u->tables, (pid_t)u->process->tgid, m, u->sample->time_ns, &u->view, &base, &reason);
+    const struct module_asker asker = process_asker(u->process, NULL);
+    u->err = tables_view(u->tables, &asker, m, u->sample->time_ns, &u->view, &base, &reason);
     if (u->err)
         return LOSS_table_missing;
     if (reason)

@@ -158,12 +158,18 @@ static void check_view(const struct unwind_table *view, const struct unwind_tabl
     assert_memory_equal(view->index, expected->index, view->index_count * sizeof *view->index);
 }
 
+static struct module_asker this_process(void)
+{
+    return (struct module_asker){.pid = getpid(), .life = 1};
+}
+
 static bool view_of(struct tables *t, const struct library *l, uint64_t time_ns, struct unwind_table *view)
 {
     uint64_t base;
     uint32_t reason;
 
-    OK(tables_view(t, getpid(), &l->mapping, time_ns, view, &base, &reason));
+    const struct module_asker asker = this_process();
+    OK(tables_view(t, &asker, &l->mapping, time_ns, view, &base, &reason));
     if (reason) {
         assert_int_equal(reason, LOSS_table_missing);
         return false;
@@ -183,7 +189,8 @@ static uint64_t view_while_building(struct tables *t, const struct libraries *l,
     for (int round = 0; round < ROUNDS; round++) {
         for (uint32_t i = 0; i < l->count; i++) {
             struct wire_mapping mapping;
-            OK(tables_map(t, getpid(), &l->list[i].mapping, time_ns, true, &mapping));
+            const struct module_asker asker = this_process();
+            OK(tables_map(t, &asker, &l->list[i].mapping, time_ns, true, &mapping));
             assert_int_not_equal(mapping.module, WIRE_MODULE_NONE);
         }
         for (uint32_t i = 0; i < l->count; i++)
@@ -344,7 +351,7 @@ static bool view_copy(struct copies *c, uint32_t at, pid_t pid, uint64_t *time_n
     uint32_t reason = 0;
 
     for (uint32_t i = 0; i < tries; i++) {
-        OK(tables_view(c->tables, pid, &c->copy[at].mapping, *time_ns += NS_PER_MS, &view, &base, &reason));
+        OK(tables_view(c->tables, &(struct module_asker){.pid = pid, .life = (uint64_t)pid}, &c->copy[at].mapping, *time_ns += NS_PER_MS, &view, &base, &reason));
         if (!reason && view.rows >= c->memory.rows && view.rows < c->memory.rows + c->memory.row_count)
             return true;
         usleep(1000);
@@ -420,7 +427,7 @@ static void test_a_table_that_is_too_large(void **state)
     copies_init(&c, 100);
     make_copy(&c, 0, 0);
     for (uint32_t i = 0; i < 50; i++) {
-        OK(tables_view(c.tables, 1, &c.copy[0].mapping, time_ns += NS_PER_MS, &view, &base, &reason));
+        OK(tables_view(c.tables, &(struct module_asker){.pid = 1, .life = 1}, &c.copy[0].mapping, time_ns += NS_PER_MS, &view, &base, &reason));
         assert_int_equal(reason, LOSS_table_missing);
         usleep(1000);
     }

@@ -150,6 +150,45 @@ static void test_a_stuck_job_is_given_up(void **state)
     worker_destroy(w);
 }
 
+/* One user can hang two threads, whatever the number of his processes. Others' jobs are done all the same. */
+static void test_one_user_hangs_few(void **state)
+{
+    struct worker *w;
+    int gate[2];
+    uint32_t number = 0;
+
+    (void)state;
+    OK(worker_create(begin, &w));
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    for (uint32_t i = 1; i <= 4; i++) {
+        struct worker_job *job = new_job(i, i, gate[0], false);
+        job->user = 1000;
+        assert_true(worker_add(w, job));
+    }
+    for (uint32_t i = 1; i <= WORKER_HANGS_OF_USER; i++) {
+        while (!worker_give_up(w, now_ns() + 2 * WORKER_STUCK_NS, &number)) /* until the thread has begun */
+            usleep(1000);
+        assert_int_equal(number, i);
+    }
+    for (uint32_t i = 3; i <= 4; i++) { /* they were waiting */
+        struct worker_job *job = next_done(w);
+        assert_int_equal(job->number, i);
+        assert_true(job->undone);
+        job->destroy(job);
+    }
+    struct worker_job *more = new_job(5, 5, -1, false), *other = new_job(6, 6, -1, false);
+    more->user = 1000;
+    other->user = 1001;
+    assert_false(worker_add(w, more));
+    assert_true(worker_add(w, other));
+    other = next_done(w);
+    assert_int_equal(other->number, 6);
+    assert_false(other->undone);
+    other->destroy(other);
+    worker_destroy(w);
+    assert_int_equal(write(gate[1], "xx", 2), 2);
+}
+
 static void test_the_end_does_not_wait(void **state)
 {
     struct worker *w;
@@ -176,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_owners_take_turns),
         cmocka_unit_test(test_the_queue_has_an_end),
         cmocka_unit_test(test_a_stuck_job_is_given_up),
+        cmocka_unit_test(test_one_user_hangs_few),
         cmocka_unit_test(test_the_end_does_not_wait),
     };
 
