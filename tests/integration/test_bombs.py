@@ -47,11 +47,11 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize("name", bombs() or [pytest.param("", marks=pytest.mark.skip(f"{MAKE_BOMB} is not built"))])
 def test_bomb(made, name):
     trace = made(name)
-    rest = ("top", "summary", *EACH_SAMPLE) if name in ("names", "owners", "samples") else ()
+    rest = ("top", "summary", *EACH_SAMPLE) if name == "owners" else ()
     for form in ("folded", "speedscope", *rest):
         code, said, seconds, mib = run(trace, "-f", form, "--max-output", "64M")
         print(f"{name:12} {form:12} {seconds:5.2f} s {mib:4.0f} MiB, exit {code}: {said[:70].strip()}")
-        assert code in (0, 1), said
+        assert code in (0, 1) and "a block is longer" not in said, said
         assert code == 0 or "--max-memory" in said or "--max-output" in said, said
         assert mib <= MEMORY_MIB, form
         if form not in EACH_SAMPLE:

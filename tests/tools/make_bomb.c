@@ -14,7 +14,7 @@
 #include "formats/trace/block.h"
 #include "formats/trace/trace.h"
 
-enum { FILE_MAX = 1 << 20, BLOCK_FILL = 15 << 20, BLOCKS_MAX = 30, PIECE = 64 << 10 };
+enum { FILE_MAX = 1 << 20, BLOCK_FILL = 15 << 20, BLOCKS_MAX = 12, PIECE = 64 << 10 };
 
 struct bomb {
     FILE *out;
@@ -161,9 +161,9 @@ static void repeat(struct bomb *b, const struct buf *record)
 
 /* ---- the bombs ---- */
 
-static void names(struct bomb *b) /* each epoch has a name of 7 MiB */
+static void names(struct bomb *b) /* each epoch has three names of 5 MiB, together as long as a block may be */
 {
-    size_t len = 7 << 20;
+    size_t len = 5 << 20;
     char *name = memset(malloc(len), 'A', len);
 
     do {
@@ -171,7 +171,7 @@ static void names(struct bomb *b) /* each epoch has a name of 7 MiB */
         put_code(&b->block, b->epoch, name, len, 0);
         put_stacks(&b->block, 1, 1);
         put_samples(&b->block, 1, 1, 1);
-    } while (b->epoch < 1400 && flush(b, TRACE_BLOCK_STARTS_EPOCH | TRACE_BLOCK_ENDS_EPOCH));
+    } while (b->epoch < 60 && flush(b, TRACE_BLOCK_STARTS_EPOCH | TRACE_BLOCK_ENDS_EPOCH));
     free(name);
 }
 
