@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/trace/file_limits.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "formats/base/size_text.h"
 
 enum { RECORD_WORK = 60, SAMPLE_WORK = 100, RAW_BYTES_PER_STEP = 2 };
@@ -62,12 +65,16 @@ void file_limits_end_file(struct file_limits *l, const struct trace_reader_stats
 struct error *file_limits_explain(const struct file_limits *l, struct error *err)
 {
     struct size_text memory;
+    char limit[128];
 
     if (!err || err->code != ERROR_NO_MEMORY || !l->limits.exceeded)
         return err;
     error_destroy(err);
+    snprintf(limit, sizeof limit, l->limits.work_done > l->limits.work_max
+                                      ? "work than goes with their limit of %s of memory"
+                                      : "memory than their limit of %s",
+             size_text(l->limits.memory_max, &memory));
     return error_create(ERROR_LIMIT,
-                        "the traces unpack to more than files of their size may (%s of memory, and the work that goes with "
-                        "it); raise --max-memory if you trust them",
-                        size_text(l->limits.memory_max, &memory));
+                        "the traces need more %s; if you trust them, raise both limits with --max-memory=%" PRIu64 "M",
+                        limit, (l->limits.memory_max >> 19) + 1);
 }
