@@ -2,6 +2,7 @@
 """Where the ticks of a capture went, as its files tell: read from `pysym --format dump`."""
 import collections
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -68,21 +69,29 @@ class Account:
     def sigma_ns(self):
         return sum(s.weight ** 2 for s in self.samples) ** 0.5
 
-    def check_cpu(self, cpu_ns):
+    def check_cpu(self, cpu_ns, stolen_ns=0):
         """
         The weights are the CPU time that the kernel says, within 4 sigma, what was lost by name, and what was skipped: ticks
         that never came; where a neighbour of this machine had the CPU meanwhile, the late one stands for none of ours.
+        `stolen_ns`: what neighbours had of the CPUs in that time. The kernel takes it off a program's CPU time, and off
+        ticks only where it is longer than a period.
         """
         longest_ns = max(s.weight for s in self.samples)
         slack_ns = 4 * self.sigma_ns + 50e6 + self.losses["tick_skipped"] * longest_ns
         lost_ns = sum(self.losses[name] for name in ("ring_full", "known_late", "process_gone")) * longest_ns
-        assert -slack_ns <= cpu_ns - self.weight_ns <= slack_ns + lost_ns, \
+        assert -slack_ns - stolen_ns <= cpu_ns - self.weight_ns <= slack_ns + lost_ns, \
             f"{cpu_ns / 1e9:.3f} s of CPU, {self.weight_ns / 1e9:.3f} s in samples; {self.text()}"
 
     def text(self):
         return (f"{self.seen} ticks seen = {self.idle} idle + {self.unsampled} of others + {len(self.samples)} samples + "
                 f"{sum(self.losses[name] for name in SEEN_BUT_LOST)} lost + {self.residue} unaccounted; losses "
                 f"{dict(self.losses)}")
+
+
+def stolen_ns():
+    """What the host has taken away of all CPUs so far."""
+    with open("/proc/stat", encoding="ascii") as f:
+        return int(f.readline().split()[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def is_rare(number, samples, share=0.001):

@@ -49,7 +49,9 @@ def run(pycap, pysym, tmp_path):
         script, trace = tmp_path / "program.py", tmp_path / "t.bin"
         script.write_text(HEAD + textwrap.dedent(program))
         # A buffer so large that a busy machine does not fill it: the rate stays.
+        stolen_ns = accounts.stolen_ns()
         done = pycap("record", "-F", HZ, "-m", "32M", "-o", trace, "--", *before, PYTHON, script)
+        stolen_ns = accounts.stolen_ns() - stolen_ns
         assert done.returncode == 0, done.stderr
         account = accounts.read(PYSYM, trace)
         assert account.samples, done.stderr
@@ -63,12 +65,14 @@ def run(pycap, pysym, tmp_path):
             frames = stack.split(";")
             rows.append((int(frames[0].rsplit("-", 1)[1]), frames[1:], int(count) * scale))
         told = next((json.loads(l) for l in done.stdout.splitlines() if l.startswith("{")), None)
+        if told:
+            told["stolen_ns"] = stolen_ns
         return told, account, rows
     return record
 
 
 def check_cpu(told, account):
-    account.check_cpu(told["cpu"] * 1e9)
+    account.check_cpu(told["cpu"] * 1e9, told["stolen_ns"])
 
 
 def missing(account):
