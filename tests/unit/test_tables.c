@@ -209,12 +209,14 @@ static uint64_t view_while_building(struct tables *t, const struct libraries *l,
     return time_ns;
 }
 
-/* Each table that is asked for is served, from where it waits for room if need be. */
+/* Nothing is being built any more: each table that is asked for is served, from where it waits for room if need be. */
 static void view_one_by_one(struct tables *t, const struct libraries *l, const struct tables_memory *memory, uint64_t time_ns)
 {
     uint32_t served_waiting = 0;
     struct unwind_table view;
 
+    for (uint32_t i = 0; i < l->count; i++)
+        assert_true(view_when_built(t, &l->list[i], time_ns, &view));
     for (uint32_t i = 0; i < 2 * l->count; i++)
         OK(tables_poll(t, time_ns += STEP_NS));
     for (uint32_t i = 0; i < l->count; i++) {
