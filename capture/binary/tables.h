@@ -44,8 +44,8 @@ struct error *tables_map(struct tables *t, const struct module_asker *asker, con
                          uint64_t time_ns, bool at_once, struct wire_mapping *out);
 /*
  * The table of a mapping's module, for the unwinder in user space. If it does not exist yet, it is waited for, a quarter
- * of a second at most and a fifth of the time in all. `*base` is the address of the module's pc 0. `*reason` is 0, or the loss reason why there is no table. The
- * view borrows the arrays and is valid until the next call.
+ * of a second at most and a fifth of the time in all. `*base` is the address of the module's pc 0. `*reason` is 0, or the
+ * loss reason why there is no table. The view borrows the arrays and is valid until the next call.
  */
 struct error *tables_view(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
                           uint64_t time_ns, struct unwind_table *view, uint64_t *base, uint32_t *reason);
