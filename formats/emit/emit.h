@@ -67,8 +67,10 @@ struct emit_stack {
 #define EMIT_NO_STACK UINT32_MAX /* the stack of a sample without frames, too */
 
 struct emit_process {
-    uint32_t pid;
-    const char *comm;
+    uint32_t pid, parent_pid; /* parent_pid: 0 when unknown */
+    const char *comm;         /* the kernel's name */
+    const char *name;         /* what it runs, such as "gunicorn" or "-m http.server"; comm when unknown */
+    const char *container;    /* ID of its container, shortened; "" for none */
 };
 struct emit_thread {
     uint32_t process; /* index */
@@ -130,6 +132,13 @@ struct emit_capture {
     uint32_t loss_count;
 };
 
+/* Sums of an event over all inputs, in its unit. */
+struct emit_total {
+    uint64_t all_samples, all_value;     /* of the inputs */
+    uint64_t shown_samples, shown_value; /* of those that passed the filters */
+    uint64_t interpreter_value;          /* of those shown: where `in_interpreter` */
+};
+
 /* What has been defined so far. It grows while samples come; numbers stay valid, pointers need not. */
 struct emit_model {
     const struct emit_frame *frames;
@@ -148,6 +157,8 @@ struct emit_model {
     uint32_t label_set_count;
     const struct emit_capture *captures;
     uint32_t capture_count;
+    const struct emit_total *totals; /* by event; complete after the last sample */
+    const char *filters;             /* the options that chose samples or changed stacks, as given; "" for none */
 };
 
 struct emit_sample {
@@ -157,9 +168,19 @@ struct emit_sample {
     uint32_t thread, event, cpu;
     uint32_t stack;
     uint32_t label_set, capture;
+    bool in_interpreter; /* the innermost frame was the interpreter's own, and is not shown */
+};
+
+/* What is kept apart in formats that add samples up. */
+enum emit_merge {
+    EMIT_MERGE_DEFAULT, /* the format's own choice */
+    EMIT_MERGE_ALL,     /* nothing: one profile */
+    EMIT_MERGE_PROCESS,
+    EMIT_MERGE_THREAD,
 };
 
 struct emit_options {
+    enum emit_merge merge;
     bool threads;       /* folded: keep threads apart */
     bool merged_lines;  /* a function's frames were merged into one, so there are no lines to show */
     bool full_paths;    /* file names in full; else shortened as far as they stay distinct */

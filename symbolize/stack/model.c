@@ -11,6 +11,7 @@ bool model_init(struct model *m, struct limits *limits)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         tables[i]->arena.limits = limits;
     m->stack_keys.limits = m->arena.limits = m->limits = limits;
+    m->view.filters = "";
     return model_text(m, "", 0) == 0 && model_label_set(m, NULL, 0) == 0;
 }
 
@@ -28,6 +29,7 @@ void model_deinit(struct model *m)
     VEC_DEINIT(&m->frames);
     VEC_DEINIT(&m->stacks);
     VEC_DEINIT(&m->events);
+    VEC_DEINIT(&m->totals);
     VEC_DEINIT(&m->processes);
     VEC_DEINIT(&m->threads);
     VEC_DEINIT(&m->mappings);
@@ -216,9 +218,10 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_coun
     event.is_time = !strcmp(event.unit, "ns");
     event.is_bytes = !strcmp(event.unit, MODEL_UNIT_BYTES);
     event.is_counted = is_counted;
-    if (!VEC_PUSH(&m->events, event))
+    if (!VEC_PUSH(&m->events, event) || !VEC_PUSH(&m->totals, (struct emit_total){0}))
         return MODEL_NONE;
     m->view.events = m->events.data;
+    m->view.totals = m->totals.data;
     m->view.event_count = (uint32_t)m->events.count;
     return id;
 }
@@ -247,7 +250,9 @@ uint32_t model_process(struct model *m, const struct process_identity *key, uint
         return MODEL_NONE;
     if (added && !VEC_PUSH(&m->processes, ((struct emit_process){.pid = key->tgid})))
         return MODEL_NONE;
-    m->processes.data[id].comm = model_text_get(m, comm);
+    struct emit_process *process = &m->processes.data[id];
+    process->comm = process->name = model_text_get(m, comm);
+    process->container = "";
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;

@@ -28,6 +28,7 @@ struct model {
     VEC(struct emit_frame) frames;
     VEC(struct emit_stack) stacks;
     VEC(struct emit_event) events;
+    VEC(struct emit_total) totals; /* by event; who counts samples adds to them */
     VEC(struct emit_process) processes;
     VEC(struct emit_thread) threads;
     VEC(struct emit_mapping) mappings;

@@ -505,6 +505,17 @@ static struct error *find_label_set(struct resolver *r, const struct epoch *e, u
     return NULL;
 }
 
+static void add_to_totals(struct emit_total *total, const struct emit_sample *sample, bool kept)
+{
+    total->all_samples++;
+    total->all_value += sample->value;
+    if (!kept)
+        return;
+    total->shown_samples++;
+    total->shown_value += sample->value;
+    total->interpreter_value += sample->in_interpreter ? sample->value : 0;
+}
+
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out, bool *kept)
 {
@@ -528,9 +539,11 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     if (sample->label_set)
         TRY(find_label_set(r, e, sample->label_set, &out->label_set));
     out->stack = state->stack;
+    out->in_interpreter = false;
     *kept = true;
     if (!stack_map_is_identity(&r->stack_map))
         TRY(stack_map_find(&r->stack_map, state->stack, out->label_set, &out->stack, kept));
+    add_to_totals(&r->model.totals.data[out->event], out, *kept);
     if (!*kept)
         return NULL;
     state->sample_count++;
