@@ -51,6 +51,7 @@ static const struct option_row option_rows[] = {
     OPTION_HEADING("output"),
     {"format", 'f', "NAME", "one of the formats above", option_set_text, MEMBER(format)},
     {"output", 'o', "OUT", "file to write, complete or not at all (default: standard output)", set_output, MEMBER(output)},
+    {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
     {"top", 0, "N", "rows of top (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
 

@@ -30,7 +30,7 @@ struct options {
     const char *sysroot;
     uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */
     uint64_t max_output_bytes;     /* 0: by the format, see options_max_output() */
-    bool debuginfod, no_host, show_interpreter, python_only, strict;
+    bool debuginfod, no_host, show_interpreter, python_only, strict, verbose;
     struct emit_options emit;
     struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
     struct sample_filter_options filters; /* which samples are shown */

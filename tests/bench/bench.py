@@ -346,7 +346,7 @@ def print_floor(floor):
 
 def losses_in(path):
     """Of a trace of pycap, by name."""
-    text = judge.text_of([PYSYM, path, "--format", "summary"])
+    text = judge.text_of([PYSYM, path, "--format", "summary", "-v"])
     lines = text.partition("\nLosses\n")[2].split("\n\n")[0].splitlines()
     return {line.split()[0]: int(line.split()[1].replace(",", "")) for line in lines if len(line.split()) > 1}
 
@@ -431,7 +431,7 @@ def cpu_of(command):
 
 def samples_in(name, path):
     if KINDS[name].bpf:
-        return judge.samples_of([PYSYM, path, "--format", "summary"])
+        return judge.samples_of([PYSYM, path, "--format", "summary", "-v"])
     text = judge.text_of(["perf", "report", "-i", path, "--stats"])
     # The first such line counts all events, those that follow one event each.
     return next(int(line.split()[2]) for line in text.splitlines() if line.split()[:2] == ["SAMPLE", "events:"])

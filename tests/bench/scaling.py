@@ -46,7 +46,7 @@ def stop_all(pids):
 
 
 def samples_between(path, begin, end):
-    return judge.samples_of([PYSYM, path, "--format", "summary", "--time", f"{begin},{end}"])
+    return judge.samples_of([PYSYM, path, "--format", "summary", "-v", "--time", f"{begin},{end}"])
 
 
 def first_sample_s(path):
@@ -80,7 +80,7 @@ def measure_case(processes, threads, python, bpf_time_ns, cpu_seconds):
             if recorder.wait(60):
                 sys.exit(f"bench: pycap ended with {recorder.returncode}")
             (begin, bpf_begin, cpu_begin), (end, bpf_end, cpu_end) = readings
-            summary = judge.text_of([PYSYM, trace.name, "--format", "summary"])
+            summary = judge.text_of([PYSYM, trace.name, "--format", "summary", "-v"])
             whole = re.search(r"Python stacks that reached their root +([\d.]+) %", summary)[1]
             losses = summary.partition("\nLosses\n")[2].partition("\n\n")[0].split("\n")
             lost = ", ".join(" ".join(line.split()[1::-1]) for line in losses if len(line.split()) > 1)

@@ -133,7 +133,7 @@ def paths(pycap, pysym, scene):
     for path in (scene.fifo, "/proc/self/pagemap", "/dev/ptmx", scene.secret):
         for id_kind, identity in ((1, b"\x11" * 20), (2, b"\x11" * 8)):
             trace.write_bytes(names_path(path, identity, id_kind))
-            for command in ([pysym, trace, "-f", "top"], [pysym, trace, "-f", "summary"],
+            for command in ([pysym, trace, "-f", "top"], [pysym, trace, "-f", "summary", "-v"],
                             [pycap, "archive", trace, "-o", scene.top / "paths.tar"]):
                 run = Run(command, timeout_s=5, keep=True)
                 what = f"{os.path.basename(command[0])} {command[1]}, {path}"

@@ -108,7 +108,7 @@ def test_empty_root(record, pysym, pycap, spin, tmp_path, unwind, strip):
     here = good(pysym(trace, "-f", "folded"))
     assert ";spin;spin_inner;deep " in here or ";spin;spin_inner " in here, here[-2000:]
     assert good(there(trace.name, "-f", "folded")) != here
-    summary = good(there(trace.name, "-f", "summary", "--archive", archive.name))
+    summary = good(there(trace.name, "-f", "summary", "-v", "--archive", archive.name))
     assert re.search(r"libspin\.so\n +build ID \w+; DWARF; archive\n", summary), summary
 
 
@@ -282,7 +282,7 @@ def test_foreign_archives(record, pysym, pycap, spin, tmp_path):
     assert "spin_inner" not in good(pysym(trace, "-f", "folded", "--archive", other))
     assert "spin_inner" in good(pysym(trace, "-f", "folded", "--archive", plain))
     assert good(pysym(trace, "-f", "folded", "--archive", other, "--archive", plain)) == named
-    assert "not found by its path nor by its build ID" in good(pysym(trace, "-f", "summary", "--archive", other))
+    assert "not found by its path nor by its build ID" in good(pysym(trace, "-f", "summary", "-v", "--archive", other))
 
 
 def test_bad_archives(record, pysym, spin, tmp_path):
@@ -338,7 +338,7 @@ def test_debug_files(record, pysym, pycap, spin, tmp_path):
     library.unlink()
     (tmp_path / "spin.debug").unlink()
     assert ";spin;spin_inner" in good(pysym(trace, "-f", "folded", "--archive", archive))
-    summary = good(pysym(trace, "-f", "summary", "--archive", archive))
+    summary = good(pysym(trace, "-f", "summary", "-v", "--archive", archive))
     assert re.search(r"libspin\.so\n +build ID \w+; DWARF; archive; debug file: archive\n", summary), summary
 
 
@@ -374,7 +374,7 @@ def test_supplement(record, pysym, pycap, spin, tmp_path):
     library.unlink()
     (tmp_path / "spin.debug").unlink()
     assert good(pysym(trace, "-f", "perf-script", "--archive", archive)) == here
-    assert "supplement: archive" in good(pysym(trace, "-f", "summary", "--archive", archive))
+    assert "supplement: archive" in good(pysym(trace, "-f", "summary", "-v", "--archive", archive))
 
 
 def test_names_that_drive_terminals(record, pysym, spin, tmp_path):
@@ -384,7 +384,7 @@ def test_names_that_drive_terminals(record, pysym, spin, tmp_path):
     library.rename(odd)
     trace = record(sys.executable, program, odd, "0.4", "stay")
     compile_c(odd, SPIN_C + "int another_build;\n", "-O1")
-    summary = good(pysym(trace, "-f", "summary"))
+    summary = good(pysym(trace, "-f", "summary", "-v"))
     assert re.search(r"build ID differs: .*odd\\x1b\[31m\\xc2\\x9b31m\.so has", summary), summary
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", summary)
 
@@ -442,16 +442,16 @@ def test_generated_code(record, pysym, jit, tmp_path, unwind):
     trace = record(sys.executable, jit, "0.5", "gen::loop(int)", options=("-F", "199", "--unwind", unwind))
     out = good(pysym(trace, "-f", "folded"))
     # One character of the name parts frames, and is replaced.
-    assert "gen::loop(int) " in out and "was here before" not in out, good(pysym(trace, "-f", "summary"))
+    assert "gen::loop(int) " in out and "was here before" not in out, good(pysym(trace, "-f", "summary", "-v"))
     assert re.search(r"gen::loop\(int\)\+0x\w+ \(/tmp/perf-\d+\.map\)", good(pysym(trace, "-f", "perf-script")))
-    summary = good(pysym(trace, "-f", "summary"))
+    summary = good(pysym(trace, "-f", "summary", "-v"))
     assert re.search(r"/tmp/perf-\d+\.map\n +code made at run time; 2 names", summary), summary
 
 
 def test_generated_code_of_ended_process(record, pysym, jit):
     """The process ends a while before the recording, and its table is read then."""
     trace = record("sh", "-c", f"{sys.executable} {jit} 0.4 gen_early; sleep 2.5", options=("-F", "199"))
-    assert "gen_early " in good(pysym(trace, "-f", "folded")), good(pysym(trace, "-f", "summary")) + good(pysym(trace, "-f", "dump"))
+    assert "gen_early " in good(pysym(trace, "-f", "folded")), good(pysym(trace, "-f", "summary", "-v")) + good(pysym(trace, "-f", "dump"))
     dump = good(pysym(trace, "-f", "dump"))
     read, end = (int(re.search(rf"\n{record} (?:.*? )?time_ns=(\d+)", dump)[1]) for record in ("perf_map", "end"))
     assert end - read > 1e9, dump
@@ -479,7 +479,7 @@ def test_long_table(record, pysym, jit, tmp_path):
     program.write_text(JIT_PY.replace('"not a line', '"1000 10 " + "x" * 100 + "\\n" + "2000 10 y\\n" * 900_000 + "not a line'))
     trace = record(sys.executable, program, "0.6", "gen_first", options=("-F", "199"))
     assert "gen_first " in good(pysym(trace, "-f", "folded"))
-    summary = good(pysym(trace, "-f", "summary"))
+    summary = good(pysym(trace, "-f", "summary", "-v"))
     assert re.search(r"perf_map_cut +1 ", summary), summary
     size = int(re.search(r"\nperf_map .*file_size=(\d+)", good(pysym(trace, "-f", "dump")))[1])
     assert size > 8 << 20
@@ -501,7 +501,7 @@ def test_foreign_table_is_not_believed(record, pysym, jit, tmp_path):
     (tmp_path / "linked.py").write_text(linked)
     trace = record(sys.executable, tmp_path / "linked.py", jit, "0.4", "none", options=("-F", "199"))
     assert "\nperf_map " not in good(pysym(trace, "-f", "dump"))
-    assert "the trace has no table of its symbols" in good(pysym(trace, "-f", "summary"))
+    assert "the trace has no table of its symbols" in good(pysym(trace, "-f", "summary", "-v"))
 
 
 def test_perf_trampolines(python, record, pysym, tmp_path, jit):
@@ -593,7 +593,7 @@ def test_debuginfod(record, pysym, spin, tmp_path):
         assert "spin_inner" not in good(pysym(trace, "-f", "folded", env=environment))
         assert not (tmp_path / "cache").exists()
         out = good(pysym(trace, "-f", "folded", "--debuginfod", env=environment))
-        summary = good(pysym(trace, "-f", "summary", "--debuginfod", env=environment))
+        summary = good(pysym(trace, "-f", "summary", "-v", "--debuginfod", env=environment))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
@@ -602,7 +602,7 @@ def test_debuginfod(record, pysym, spin, tmp_path):
     assert re.search(r"libspin\.so\n +build ID \w+; DWARF; debuginfod; debug file: debuginfod\n", summary), summary
     # Without a server the reason is told.
     shutil.rmtree(tmp_path / "cache")
-    summary = good(pysym(trace, "-f", "summary", "--debuginfod", env=environment))
+    summary = good(pysym(trace, "-f", "summary", "-v", "--debuginfod", env=environment))
     assert re.search(r"libspin\.so\n.*; not found by its path nor by its build ID; debuginfod: ", summary), summary
     done = pysym(trace, "-f", "folded", "--debuginfod", env={**environment, "DEBUGINFOD_URLS": ""})
     assert done.returncode == 2 and "DEBUGINFOD_URLS" in done.stderr

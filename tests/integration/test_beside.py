@@ -54,7 +54,7 @@ def test_gil(python, run, folded, pysym):
     truth = (spent["in_python"] + spent["in_pydll"]) / sum(spent.values())
     bound = 4 * (truth * (1 - truth) / total) ** 0.5 + slack + accounts.read(PYSYM, trace).skipped
     assert abs(sum(held.values()) / total - truth) < bound
-    known = re.search(r"^  held the GIL +([\d,]+) samples of ([\d,]+), ", pysym(trace, "-f", "summary").stdout, re.M)
+    known = re.search(r"^  held the GIL +([\d,]+) samples of ([\d,]+), ", pysym(trace, "-f", "summary", "-v").stdout, re.M)
     assert known and int(known[1].replace(",", "")) >= sum(held.values())
 
 
@@ -84,11 +84,11 @@ def test_subinterpreters(python, run, folded, pysym):
     assert accounts.is_rare(marked, sum(where["main"].values()))
     if python.version < (3, 10):  # nothing tells that it is not another thread that runs it
         assert not where["other"]
-        assert re.search(r"^  no_thread_state +[1-9]", pysym(trace, "-f", "summary").stdout, re.M)
+        assert re.search(r"^  no_thread_state +[1-9]", pysym(trace, "-f", "summary", "-v").stdout, re.M)
         return
     assert set(where["other"]) == {("runner", label)}
     assert not any(label in frames for frames, _ in folded(trace))
-    assert re.search(rf"^  interpreter +[\d,]+ samples of {int(printed)}$", pysym(trace, "-f", "summary").stdout, re.M)
+    assert re.search(rf"^  interpreter +[\d,]+ samples of {int(printed)}$", pysym(trace, "-f", "summary", "-v").stdout, re.M)
     if python.version >= (3, 12):  # each has a GIL of its own
         held = counts(folded(trace, "--gil"), "in_")
         for name in ("main", "other"):
@@ -129,4 +129,4 @@ def test_tasks(python, run, folded, pysym):
     for name, seconds in spent.items():
         share = seconds / truth
         assert abs(seen[name] / total - share) < 4 * (share * (1 - share) / total) ** 0.5 + 0.02 + skipped, name
-    assert "asyncio task" in pysym(trace, "-f", "summary").stdout
+    assert "asyncio task" in pysym(trace, "-f", "summary", "-v").stdout

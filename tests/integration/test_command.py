@@ -58,7 +58,7 @@ def test_nohup(tmp_path):
             time.sleep(0.01)
         process.send_signal(signal.SIGHUP)
         assert process.wait(300) == 0
-        done = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, timeout=300, check=True)
+        done = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, timeout=300, check=True)
         assert end in done.stdout
 
 
@@ -148,7 +148,7 @@ def test_what_came_of_the_command(tmp_path, pysym, backend, end, key, value, cod
     # What it knew of its CPU time just before its end (os.times() counts in hundredths of a second) is not more.
     told_ns = float(done.stdout) * 1e9
     assert told_ns - 2e7 <= found["command.cpu_ns"] <= 2 * found["command.wall_ns"], (found, told_ns)
-    summary = pysym(trace, "--format", "summary").stdout
+    summary = pysym(trace, "--format", "summary", "-v").stdout
     how = f"exit status {value}" if key == "command.exit_status" else f"ended by signal {value}"
     assert re.search(rf"^  command       {how}, \d+\.\d+ s, \d+\.\d+ s of CPU$", summary, re.M), summary
 

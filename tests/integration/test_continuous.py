@@ -143,7 +143,7 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     assert account.residue == 0, account.text()
     account.check_cpu(float(done.stdout) * 1e9)
     changes = re.search(r"the rate changed (\d+) times? \(.*--max-cpu was reached.*\): ([\d,]+) Hz at the end",
-                        pysym(trace, "--format", "summary").stdout)
+                        pysym(trace, "--format", "summary", "-v").stdout)
     at_end = re.search(r"(\d+) Hz at the end", done.stderr)
     assert int(changes[1]) == account.periods and changes[2].replace(",", "") == at_end[1], done.stderr
     # pysym's own sum is the same one.
@@ -244,7 +244,7 @@ def test_max_size_in_a_burst(size, unwind, pycap, pysym, tmp_path):
     account = accounts.read(PYSYM, trace)
     assert account.ends == [6] and account.residue == 0, account.text()
     assert account.losses["file_full"], account.text()
-    assert "file_full" in pysym(trace, "--format", "summary").stdout
+    assert "file_full" in pysym(trace, "--format", "summary", "-v").stdout
     if size != "4096":
         assert "<module>" in pysym(trace, "--format", "folded").stdout
 

@@ -61,7 +61,7 @@ def events_of(trace):
 
 
 def skipped_of(pysym, trace):
-    found = re.search(r"^  tick_skipped +([\d,]+)", pysym(trace, "--format", "summary").stdout, re.M)
+    found = re.search(r"^  tick_skipped +([\d,]+)", pysym(trace, "--format", "summary", "-v").stdout, re.M)
     return int(found[1].replace(",", "")) if found else 0
 
 
@@ -137,7 +137,7 @@ def test_two_events_in_one_trace(needs_bpf, pycap, pysym, tmp_path):
                       if kind == "loss" and f["event"] == event["id"] and f["reason"] == 4)
         if name == "page-faults":  # every fault of the host was seen, or was told to be skipped
             assert ticks["seen"] + skipped == ticks["count"]
-    summary = pysym(trace, "--format", "summary").stdout
+    summary = pysym(trace, "--format", "summary", "-v").stdout
     assert re.search(r"^  cpu-clock +[\d,]+ samples at 199 Hz", summary, re.M)
     assert re.search(r"^  page-faults +[\d,]+ samples, [\d,]+ faults in all: [\d.]+ MiB$", summary, re.M)
 
@@ -150,7 +150,7 @@ def test_a_clock_with_a_period(needs_bpf, pycap, pysym, tmp_path):
     assert done.returncode == 0, done.stderr
     event, = events_of(trace)
     assert (event["frequency_hz"], event["period"]) == (0, 5000000)
-    assert re.search(r"cpu-clock +[\d,]+ samples of 5,000,000 ns each", pysym(trace, "--format", "summary").stdout)
+    assert re.search(r"cpu-clock +[\d,]+ samples of 5,000,000 ns each", pysym(trace, "--format", "summary", "-v").stdout)
 
 
 def test_a_killed_recorder_leaves_both_events(needs_bpf, pysym, tmp_path):

@@ -96,7 +96,7 @@ def test_kill_at_random_moments(pysym, tmp_path):
         if not trace.stat().st_size:
             assert moment < most, where  # nothing was written yet: that is the first second
             continue
-        done = pysym(trace, "--format", "summary")
+        done = pysym(trace, "--format", "summary", "-v")
         assert done.returncode == 0, where + done.stderr
         assert "NOT ended in good order" in done.stdout, where
         account = accounts.read(PYSYM, trace)

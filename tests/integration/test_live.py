@@ -54,7 +54,7 @@ def python_only(frames):
 
 
 def summary(pysym, trace):
-    done = pysym(trace, "--format", "summary")
+    done = pysym(trace, "--format", "summary", "-v")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -500,7 +500,7 @@ def test_stack_memory(unwind, holds, record, tmp_path):
     assert b"spin" in found
     assert (SECRET.encode() in found) == holds
     # Its most is said where stacks are copied.
-    summary = subprocess.run([PYSYM, trace, "-f", "summary"], capture_output=True, text=True, check=True, timeout=300).stdout
+    summary = subprocess.run([PYSYM, trace, "-f", "summary", "-v"], capture_output=True, text=True, check=True, timeout=300).stdout
     assert re.findall(r"^  unwind +(\S+)$", summary, re.M) == [unwind]
     assert re.findall(r"^  stack-size +(\d+)$", summary, re.M) == (["65536"] if holds else [])
 
@@ -559,7 +559,7 @@ def test_no_frame_pointers(record, pysym, tmp_path):
     """--unwind fp where code uses the register otherwise: that is what is told, and nothing of tables nobody asked for."""
     program = build(tmp_path, "bare", BARE_C, "-O1", "-fomit-frame-pointer")
     trace = record(program, options=("-F", "299", "-a", "--no-kernel", "--unwind", "fp"))
-    ends = dict(re.findall(r"^    (\w+) +[\d.]+ % +(\d+)$", pysym(trace, "-f", "summary").stdout, re.M))
+    ends = dict(re.findall(r"^    (\w+) +[\d.]+ % +(\d+)$", pysym(trace, "-f", "summary", "-v").stdout, re.M))
     assert int(ends["no_frame_pointer"]) > 100 and "no_unwind_info" not in ends, ends
 
 
@@ -605,7 +605,7 @@ def test_signal(number, pysym, tmp_path):
     process.send_signal(number)
     _, message = process.communicate(timeout=300)
     assert "Recorded" in message
-    done = pysym(trace, "--format", "summary", "--strict")
+    done = pysym(trace, "--format", "summary", "-v", "--strict")
     assert "good order" in done.stdout or "ended" in done.stdout, done.stdout
 
 

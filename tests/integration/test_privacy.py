@@ -102,6 +102,6 @@ def test_command_line(run, pysym):
     found = bytes_of(trace)
     assert argument.encode() in found
     assert secret_of(seed, "environment").encode() not in found
-    summary = pysym(trace, "--format", "summary").stdout
+    summary = pysym(trace, "--format", "summary", "-v").stdout
     assert f"program.py {argument}\n" in summary
-    assert argument not in pysym(run("/usr/bin/python3", seed), "--format", "summary").stdout
+    assert argument not in pysym(run("/usr/bin/python3", seed), "--format", "summary", "-v").stdout

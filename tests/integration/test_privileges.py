@@ -128,7 +128,7 @@ def test_set(held, place, programs):
     assert done.returncode == 0, done.stderr
     named = re.findall(r"^pycap: without CAP_(\w+): \w+", done.stderr, re.M)
     assert [name.lower() for name in named] == missing
-    summary = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True).stdout
+    summary = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True).stdout
     told = re.search(r"^  without +(.*)", summary, re.M)
     assert (told[1].lower().replace("cap_", "").split() if told else []) == missing
     info = subprocess.run(as_user(capabilities, PYCAP, "info"), capture_output=True, text=True, timeout=300, check=True)
@@ -228,7 +228,7 @@ def test_forbidden(place):
     done = subprocess.run([PYCAP, "record", "-d", "1", "-o", trace], capture_output=True, text=True, timeout=300, check=True)
     count = re.search(r"^  process_forbidden +(\d+)  ", done.stderr, re.M)
     assert count and int(count[1]) >= 1, done.stderr
-    summary = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True).stdout
+    summary = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True).stdout
     assert re.search(rf"^  process_forbidden +{count[1]}  ", summary, re.M), summary
     # It is none of those that were asked for here.
     done = subprocess.run([PYCAP, "record", "-d", "1", "-o", trace, "-a", "-p", str(os.getpid())], capture_output=True,
@@ -427,7 +427,7 @@ def test_service_command(recording, place):
         assert process.wait(60) == 0
     for trace in place.glob("t-*.bin"):
         assert trace.stat().st_mode & 0o777 == 0o600
-        done = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True)
+        done = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True)
         assert "NOT ended" not in done.stdout and not re.search(r"^  without ", done.stdout, re.M)
 
 

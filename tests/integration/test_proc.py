@@ -270,7 +270,7 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
     assert apart or whole > 20
     if torn:  # neighbours with one stack are one sample of speedscope's
         torn = pysym(trace, "--format", "perf-script").stdout.count(" [torn] ([unknown])\n")
-    text = pysym(trace, "--format", "summary").stdout
+    text = pysym(trace, "--format", "summary", "-v").stdout
     counted = re.search(r"^ *python_changed +([\d,]+)  \w", text, re.M)
     assert (int(counted[1].replace(",", "")) if counted else 0) == torn
     if apart:
@@ -326,7 +326,7 @@ def test_shares_are_of_time(record_proc, pysym):
 
 def test_says_what_it_is(record_proc, pysym):
     trace, _ = record_proc(DEBIAN, "-c", "for i in range(1500): sum(range(10000))")
-    text = pysym(trace, "--format", "summary", "--strict").stdout
+    text = pysym(trace, "--format", "summary", "-v", "--strict").stdout
     assert re.search(r"backend +proc", text) and re.search(r"kernel +no", text) and re.search(r"unwind +none", text)
     assert re.search(r"task-clock +[\d,]+ samples? at 499 Hz", text), text
 
@@ -336,7 +336,7 @@ def test_falls_back(record_proc, pysym, pycap, tmp_path):
     assert done.stdout == "said\n"
     first = done.stderr.splitlines()[0]
     assert first.startswith("pycap: only Python frames are recorded") and "CAP_BPF" in first
-    assert re.search(r"backend +proc", pysym(trace, "--format", "summary").stdout)
+    assert re.search(r"backend +proc", pysym(trace, "--format", "summary", "-v").stdout)
     _, done = record_proc("true", options=("--backend", "bpf"), status=1)
     assert "CAP_BPF" in done.stderr
     _, done = record_proc("true", options=("--backend", "ptrace"), status=2)
@@ -354,7 +354,7 @@ def test_falls_back(record_proc, pysym, pycap, tmp_path):
 
 def test_bpf_is_preferred(record, pysym):
     trace = record(DEBIAN, "-c", "sum(range(20_000_000))")
-    assert re.search(r"backend +bpf", pysym(trace, "--format", "summary").stdout)
+    assert re.search(r"backend +bpf", pysym(trace, "--format", "summary", "-v").stdout)
 
 
 def test_exit_status_and_output(record_proc, tmp_path):
@@ -390,7 +390,7 @@ def test_signals(pysym, tmp_path):
     process.send_signal(signal.SIGTERM)
     out, message = process.communicate(timeout=300)
     assert out == "told\n" and "Recorded" in message and process.returncode == 3
-    assert re.search(r"duration .*, ended by", pysym(trace, "--format", "summary").stdout)
+    assert re.search(r"duration .*, ended by", pysym(trace, "--format", "summary", "-v").stdout)
 
 
 def test_pid(pysym, tmp_path, profile):
@@ -490,7 +490,7 @@ def test_short_lived(record_proc, pysym, profile):
             assert frames[0][0] == "<module>", frames
             met.add(name)
     assert len(met) >= 5
-    dump = pysym(trace, "--format", "summary").stdout
+    dump = pysym(trace, "--format", "summary", "-v").stdout
     assert "python_torn" not in dump and "bad_code" not in dump, dump
 
 

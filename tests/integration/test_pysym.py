@@ -75,7 +75,7 @@ def test_marks_and_losses(make, pysym):
     torn = [line for line in out.splitlines() if "[torn]" in line]
     assert len(torn) == 1 and torn[0].endswith(" 10")
     assert ";[python3.11];[torn];Work.level0_0" in torn[0]
-    text = good(pysym(trace, "-f", "summary"))
+    text = good(pysym(trace, "-f", "summary", "-v"))
     assert re.search(r"python_torn +10\.00 % +10\n", text), text
     assert re.search(r"ring_full +7  sample lost: the ring buffer was full", text), text
 
@@ -92,7 +92,7 @@ def test_unknown_machine(make, pysym):
     assert result.returncode == 0, result.stderr
     assert re.search(r"^pysym: \S+: was recorded on a pdp11, .* native stacks", result.stderr, re.M), result.stderr
     assert ";Work.level0_0 (part0.py:1);Work.level1_0 (part1.py:11) 100\n" in result.stdout, result.stdout
-    text = pysym(trace, "-f", "summary").stdout
+    text = pysym(trace, "-f", "summary", "-v").stdout
     assert re.search(r"machine_unknown +100\.00 % +100\n", text), text
     assert pysym(make(samples=10), "-f", "folded").stderr == ""
 
@@ -199,7 +199,7 @@ def test_shares_where_weights_differ(files, make, pysym):
         assert done.stderr == "" and sum(shares_of_folded(good(done)).values()) == 399
         done = pysym(*traces, "-f", "perf-script", "--time", "0,4")
         assert done.stderr == "" and sum(weights_of_perf_script(good(done)).values()) == 399
-    summary = good(pysym(*traces, "-f", "summary"))
+    summary = good(pysym(*traces, "-f", "summary", "-v"))
     assert ("samples, of different weights" in summary) == (len(files) == 1)  # each rate has a row of its own
     if "slower_at" in files[0]:
         assert re.search(r"the rate changed 1 time: [\d,]+ ns each at the end", summary)
@@ -257,7 +257,7 @@ def test_several_files(make, pysym):
     for line in out.splitlines():
         total[line.split(";")[0]] += int(line.rsplit(" ", 1)[1])
     assert total == {"python3.11-1000": 20, "python3.11-2000": 10}
-    text = good(pysym(a, c, "-f", "summary"))
+    text = good(pysym(a, c, "-f", "summary", "-v"))
     assert re.search(rf"^{a.name}$", text, re.M) and re.search(rf"^{c.name}$", text, re.M), text
 
 
@@ -305,7 +305,7 @@ def test_output_is_the_same_everywhere(make, pysym, tmp_path):
 
 
 def test_summary(make, pysym):
-    text = good(pysym(make(samples=100, processes=2), "-f", "summary"))
+    text = good(pysym(make(samples=100, processes=2), "-f", "summary", "-v"))
     for part in ["testhost", "6.1.0-test", "2023-11-14 22:13:20 UTC", "make_trace", "3.11.2", "cpu-clock",
                  "ended when its duration was over", "/opt/made-up/python3.11", "no build ID"]:
         assert part in text, text
@@ -315,12 +315,12 @@ def test_summary(make, pysym):
 
 def test_summary_of_host_and_command(make, pysym):
     """What a trace may say of the machine and of the command; one that does not has no line of it."""
-    plain = good(pysym(make(samples=10), "-f", "summary"))
+    plain = good(pysym(make(samples=10), "-f", "summary", "-v"))
     assert "CPU  " not in plain and "memory" not in plain and "command" not in plain, plain
-    text = good(pysym(make(samples=10, hardware=1, command=1), "-f", "summary"))
+    text = good(pysym(make(samples=10, hardware=1, command=1), "-f", "summary", "-v"))
     assert "  CPU           Made-up CPU @ 2.00GHz\n  memory        8,589,934,592 bytes\n" in text, text
     assert re.findall(r".*command.*", text) == ["  command       exit status 3, 2.500 s, 1.251 s of CPU"], text
-    text = good(pysym(make(samples=10, command=2), "-f", "summary"))
+    text = good(pysym(make(samples=10, command=2), "-f", "summary", "-v"))
     assert re.findall(r".*command.*", text) == ["  command       ended by signal 9, 2.500 s, 1.251 s of CPU"], text
 
 
@@ -328,10 +328,10 @@ def test_newer_flags(make, pysym):
     """Flags of a later version are skipped, with what comes with them: the samples count, and the summary says so."""
     trace = make(samples=10, newer=3, native=0)
     assert count(good(pysym(trace, "-f", "folded", "--strict"))) == 13
-    assert re.findall(r".*newer.*", good(pysym(trace, "-f", "summary"))) == [
+    assert re.findall(r".*newer.*", good(pysym(trace, "-f", "summary", "-v"))) == [
         "  not read      flags of 3 samples of a newer format"]
     assert len(re.findall(r"^  sample .* flags=0x124$", good(pysym(trace, "-f", "dump")), re.M)) == 3
-    assert "newer" not in good(pysym(make(samples=10), "-f", "summary"))
+    assert "newer" not in good(pysym(make(samples=10), "-f", "summary", "-v"))
 
 
 def test_dump_has_every_sample_and_record(make, pysym):
@@ -537,7 +537,7 @@ def test_truncated(make, pysym, tmp_path):
         assert pysym(path, "-f", "folded", "--strict").returncode == 3
         counts.append(count(done.stdout))
     assert counts == sorted(counts) and 0 < counts[0] < counts[1] < 3000
-    assert "NOT ended in good order" in pysym(path, "-f", "summary").stdout
+    assert "NOT ended in good order" in pysym(path, "-f", "summary", "-v").stdout
 
 
 def test_flipped_bits(make, pysym, tmp_path):

@@ -70,7 +70,7 @@ def test_agrees(python, part, native, record, pysym, monkeypatch):
     assert strict.returncode == (3 if any(rows["different"].values()) else 0)
     assert strict.stdout == done.stdout
     # All other formats take the stack and leave the snapshot alone.
-    assert "unwound from snapshots" not in pysym(trace, "--format", "summary").stdout
+    assert "unwound from snapshots" not in pysym(trace, "--format", "summary", "-v").stdout
 
 
 @pytest.mark.parametrize("unwind", ["tables", "snapshot"])

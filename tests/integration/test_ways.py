@@ -186,7 +186,7 @@ def test_subinterpreters_of_other_threads(python, tell, tmp_path):
     if python.version < (3, 10):
         # Nothing tells which thread runs an interpreter: no stack is right, another's would be wrong.
         check(trace, text, names, python.root, expected=[])
-        summary = subprocess.run([PYSYM, trace, "--format", "summary"], capture_output=True, text=True, check=True).stdout
+        summary = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True).stdout
         assert re.search(r"no_thread_state +[\d,]{2}", summary), summary
     else:
         check(trace, text, names, python.root)

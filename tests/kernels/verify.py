@@ -145,7 +145,7 @@ def check_completeness(trace, way):
     information, and on a slow disk code objects of frozen modules are met before their pages are there.
     """
     records = {line.split(None, 1)[0] for line in pysym(trace, "--format", "dump").splitlines() if line.strip()}
-    share = shares(pysym(trace, "--format", "summary"))
+    share = shares(pysym(trace, "--format", "summary", "-v"))
     need(share.get("Python", 0) >= 95, f"{share.get('Python')} % of Python stacks reach their root")
     text = f"Python {share['Python']:.2f} %"
     if way == "none":
@@ -189,7 +189,7 @@ def main(where):
             trace = run.with_suffix(".trace")
             judge(f"load {name}", log, check_load, log)
             judge(f"chains {name}", log, check_chains, trace, truth, way)
-            judge(f"completeness {name}", log + pysym(trace, "--format", "summary"), check_completeness, trace, way)
+            judge(f"completeness {name}", log + pysym(trace, "--format", "summary", "-v"), check_completeness, trace, way)
 
 
 main(pathlib.Path(sys.argv[1]))

@@ -104,7 +104,7 @@ def samples_of(trace, *options):
 
 def shares_of(trace, *options):
     """The percentages of the summary: Python stacks, native stacks, joins."""
-    text = subprocess.run([PYSYM, trace, "--format", "summary", *options], stdout=subprocess.PIPE, check=True).stdout.decode()
+    text = subprocess.run([PYSYM, trace, "--format", "summary", "-v", *options], stdout=subprocess.PIPE, check=True).stdout.decode()
     return [float(m) for m in re.findall(r"^  (?:Python stacks|native stacks|joins of) .*?([\d.]+) %", text, re.M)], text
 
 
