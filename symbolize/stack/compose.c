@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/stack/compose.h"
+
+#include <assert.h>
+
+enum {
+    DEPTH_MAX = 4096, /* frames of one list, more than pycap writes; a deeper stack is cut outside and marked */
+    STEP_WORK = 30,   /* for a frame of a stack, see limits.h */
+};
+
+void composer_deinit(struct composer *c)
+{
+    snapshots_deinit(&c->snapshots);
+    VEC_DEINIT(&c->touched);
+    VEC_DEINIT(&c->kernel);
+    VEC_DEINIT(&c->python);
+    VEC_DEINIT(&c->native);
+    VEC_DEINIT(&c->ids);
+    VEC_DEINIT(&c->merge_native);
+    VEC_DEINIT(&c->run_start);
+    VEC_DEINIT(&c->runs);
+    merge_output_deinit(&c->merged);
+}
+
+void composer_clear(struct composer *c)
+{
+    c->touched.count = 0;
+    snapshots_clear(&c->snapshots);
+}
+
+static struct error *work(const struct composer *c, uint64_t steps)
+{
+    return limits_work(c->limits, steps) ? NULL : error_no_memory();
+}
+
+/* Puts the ids of a stack's frames into c->ids. Frames of another kind than the list's are left out. */
+static struct error *list_ids(struct composer *c, const struct epoch *e, uint32_t stack, uint8_t type, bool *cut)
+{
+    uint32_t depth = e->stacks.data[stack].depth;
+    size_t kept = 0;
+
+    TRY(work(c, STEP_WORK * (uint64_t)(depth < DEPTH_MAX ? depth : DEPTH_MAX)));
+    *cut = depth > DEPTH_MAX;
+    if (!VEC_RESERVE(&c->ids, depth < DEPTH_MAX ? depth : DEPTH_MAX))
+        return error_no_memory();
+    c->ids.count = epoch_stack_frames(e, stack, c->ids.data, DEPTH_MAX);
+    for (size_t i = 0; i < c->ids.count; i++) {
+        if (e->frames.data[c->ids.data[i]].type == type)
+            c->ids.data[kept++] = c->ids.data[i];
+    }
+    c->ids.count = kept;
+    return NULL;
+}
+
+static struct error *list_kernel(struct composer *c, const struct epoch *e, const struct trace_tuple *t)
+{
+    bool cut;
+
+    TRY(list_ids(c, e, t->kernel_stack, TRACE_kernel_frame, &cut));
+    if (!VEC_RESERVE(&c->kernel, c->ids.count))
+        return error_no_memory();
+    for (c->kernel.count = 0; c->kernel.count < c->ids.count; c->kernel.count++)
+        TRY(frames_number(c->frames, e, c->ids.data[c->kernel.count], 0, &c->kernel.data[c->kernel.count]));
+    return NULL;
+}
+
+static struct error *list_python(struct composer *c, const struct epoch *e, const struct trace_tuple *t,
+                                 uint32_t interpreter, struct merge_input *in)
+{
+    bool cut;
+
+    TRY(list_ids(c, e, t->python_stack, TRACE_python_frame, &cut));
+    if (!VEC_RESERVE(&c->python, c->ids.count) || !VEC_RESERVE(&c->run_start, c->ids.count))
+        return error_no_memory();
+    c->python.count = c->ids.count;
+    for (size_t i = 0; i < c->ids.count; i++) {
+        TRY(frames_number(c->frames, e, c->ids.data[i], interpreter, &c->python.data[i]));
+        c->run_start.data[i] = e->frames.data[c->ids.data[i]].flags & TRACE_FRAME_RUN_END;
+    }
+    in->python_count = (uint32_t)c->python.count;
+    in->run_start = c->run_start.data;
+    in->python_end = cut ? LOSS_python_too_deep : t->python_end;
+    return NULL;
+}
+
+static struct error *put_native(struct composer *c, uint32_t expansion)
+{
+    const struct expansion *x = &c->frames->expansions.data[expansion];
+    static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
+    struct merge_native native = {.module = x->maybe_trampoline ? MERGE_NO_MODULE : x->module,
+                                  .function_count = x->count,
+                                  .outer_machinery = x->outer_machinery,
+                                  .inner_machinery = x->inner_machinery,
+                                  .eval_loop = x->eval_loop,
+                                  .switches_stacks = x->switches_stacks,
+                                  .trampoline = x->trampoline,
+                                  .clears_frame = x->clears_frame};
+
+    return VEC_PUSH(&c->native, expansion) && VEC_PUSH(&c->merge_native, native) ? NULL : error_no_memory();
+}
+
+static struct error *put_runs(struct composer *c, const struct epoch_join *join, bool snapshot)
+{
+    TRY(work(c, join->run_count * (uint64_t)(snapshot ? 10 + c->snapshots.frames.count : 10)));
+    for (uint32_t i = 0; i < join->run_count; i++) {
+        uint64_t value = join->runs[2 * i], reason = join->runs[2 * i + 1];
+        struct merge_run run;
+        if (join->kind == TRACE_JOIN_RECORD && snapshot)
+            run = snapshots_join(&c->snapshots, value, reason);
+        else if (join->kind == TRACE_JOIN_INDEX)
+            run = (struct merge_run){.native = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX,
+                                     .reason = reason < UINT32_MAX ? (uint32_t)reason : UINT32_MAX};
+        else
+            run = (struct merge_run){.reason = LOSS_join_mismatch};
+        if (!VEC_PUSH(&c->runs, run))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+static struct error *list_native(struct composer *c, struct epoch *e, const struct trace_tuple *t, uint64_t time_ns,
+                                 struct merge_input *in)
+{
+    uint32_t expansion;
+    bool cut = false;
+
+    in->native_end = t->native_end;
+    if (t->native_stack) {
+        TRY(list_ids(c, e, t->native_stack, TRACE_native_frame, &cut));
+        for (size_t i = 0; i < c->ids.count; i++) {
+            TRY(frames_number(c->frames, e, c->ids.data[i], 0, &expansion));
+            TRY(put_native(c, expansion));
+        }
+    } else if (t->snapshot) {
+        TRY(snapshots_unwind(&c->snapshots, c->modules, e, t->snapshot, time_ns, &in->native_end));
+        epoch_release_stack(e, t->snapshot);
+        for (uint32_t i = (uint32_t)c->snapshots.frames.count; i--;) {
+            struct snapshot_frame f = snapshots_frame(&c->snapshots, e, t->snapshot, i);
+            TRY(frames_native(c->frames, e, f.module, f.offset, f.return_address, &expansion));
+            TRY(put_native(c, expansion));
+        }
+    }
+    in->native = c->merge_native.data;
+    in->native_count = (uint32_t)c->native.count;
+    if (cut)
+        in->native_end = LOSS_native_too_deep;
+    if (e->joins.data[t->join].kind == TRACE_JOIN_COUNT) {
+        if (!VEC_RESERVE(&c->runs, in->python_count))
+            return error_no_memory();
+        merge_join_by_count(in, c->runs.data);
+        c->runs.count = in->python_count;
+    } else {
+        TRY(put_runs(c, &e->joins.data[t->join], t->snapshot && !t->native_stack));
+    }
+    if (cut && e->joins.data[t->join].kind == TRACE_JOIN_INDEX) {
+        /* The indices of the join count from outer frames that were cut off. */
+        uint32_t gone = e->stacks.data[t->native_stack].depth - DEPTH_MAX;
+        for (size_t i = 0; i < c->runs.count; i++) {
+            struct merge_run *run = &c->runs.data[i];
+            if (run->native > gone)
+                run->native -= gone;
+            else if (run->native)
+                *run = (struct merge_run){.reason = LOSS_join_outside};
+        }
+    }
+    in->runs = c->runs.data;
+    in->run_count = (uint32_t)c->runs.count;
+    return NULL;
+}
+
+/* Notes the modules whose frames are shown, each once, and whether a name is missing. */
+static struct error *touch(struct composer *c, struct composed *out, const struct expansion *x)
+{
+    if (x->module == FRAMES_NO_MODULE)
+        return NULL;
+    TRY(work(c, out->modules_count));
+    for (uint32_t i = 0; i < out->modules_count; i++) {
+        uint32_t *touched = &c->touched.data[out->modules_first + i];
+        if (*touched >> 1 == x->module) {
+            *touched |= x->unresolved;
+            return NULL;
+        }
+    }
+    out->modules_count++;
+    return VEC_PUSH(&c->touched, x->module << 1 | x->unresolved) ? NULL : error_no_memory();
+}
+
+static struct error *step(struct composer *c, uint32_t *stack, uint32_t frame)
+{
+    *stack = model_stack(c->model, *stack, frame);
+    return *stack == MODEL_NONE ? error_no_memory() : NULL;
+}
+
+static struct error *build_stack(struct composer *c, struct composed *out)
+{
+    out->stack = EMIT_NO_STACK;
+    out->modules_first = (uint32_t)c->touched.count;
+    for (size_t i = 0; i < c->merged.slots.count; i++) {
+        struct merge_slot slot = c->merged.slots.data[i];
+        uint32_t frame;
+        switch (slot.kind) {
+        case MERGE_KERNEL:
+            TRY(step(c, &out->stack, c->kernel.data[slot.index]));
+            break;
+        case MERGE_PYTHON:
+            TRY(step(c, &out->stack, c->python.data[slot.index]));
+            break;
+        case MERGE_NATIVE: {
+            const struct expansion *x = &c->frames->expansions.data[c->native.data[slot.index]];
+            for (uint32_t k = 0; k < slot.count; k++)
+                TRY(step(c, &out->stack, c->frames->expanded.data[x->first + slot.first + k]));
+            TRY(touch(c, out, x));
+            break;
+        }
+        case MERGE_TORN:
+        case MERGE_TRUNCATED:
+            TRY(frames_mark(c->frames, slot.kind == MERGE_TORN ? "[torn]" : "[truncated]", &frame));
+            TRY(step(c, &out->stack, frame));
+            break;
+        }
+    }
+    return NULL;
+}
+
+struct error *compose(struct composer *c, struct epoch *e, uint32_t tuple, uint32_t interpreter, uint64_t time_ns,
+                      struct composed *out)
+{
+    const struct trace_tuple *t = &e->tuples.data[tuple];
+    struct merge_input in = {.show_interpreter = c->options.show_interpreter};
+
+    c->kernel.count = c->native.count = c->merge_native.count = c->runs.count = 0;
+    TRY(list_python(c, e, t, interpreter, &in));
+    if (!c->options.python_only) {
+        TRY(list_kernel(c, e, t));
+        TRY(list_native(c, e, t, time_ns, &in));
+    }
+    in.kernel_count = (uint32_t)c->kernel.count;
+    if (!merge_layout(&in, &c->merged))
+        return error_no_memory();
+    out->python_end = in.python_end;
+    out->native_end = in.native_end;
+    out->join_end = c->merged.join_end;
+    out->no_frame = c->merged.no_frame;
+    out->snapshot = t->snapshot && !t->native_stack && !c->options.python_only;
+    return build_stack(c, out);
+}
