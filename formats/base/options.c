@@ -25,13 +25,20 @@ struct parser {
     const struct option_row *rows;
     size_t count;
     struct option longs[OPTIONS_MAX + 1];
-    char letters[2 * OPTIONS_MAX + 3];
+    char letters[3 * OPTIONS_MAX + 3];
     bool given[OPTIONS_MAX];
 };
 
 static bool is_end(const struct option_row *row)
 {
     return !row->name && !row->letter && !row->help;
+}
+
+/* For getopt_long(), which also wants that many colons behind a letter. */
+static int argument_kind(const struct option_row *row)
+{
+    static_assert(no_argument == 0 && required_argument == 1 && optional_argument == 2, "numbers of colons");
+    return !row->argument ? no_argument : row->may_be_bare ? optional_argument : required_argument;
 }
 
 static void parser_init(struct parser *p, const struct option_row *rows, bool stop_early)
@@ -46,11 +53,10 @@ static void parser_init(struct parser *p, const struct option_row *rows, bool st
         const struct option_row *row = &rows[p->count];
         assert(p->count < OPTIONS_MAX);
         if (row->name)
-            p->longs[long_count++] = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
-                                                     FIRST_ROW + (int)p->count};
+            p->longs[long_count++] = (struct option){row->name, argument_kind(row), NULL, FIRST_ROW + (int)p->count};
         if (row->letter) {
             p->letters[at++] = row->letter;
-            if (row->argument)
+            for (int colons = argument_kind(row); colons; colons--)
                 p->letters[at++] = ':';
         }
     }
@@ -166,9 +172,11 @@ struct error *options_read(const struct option_row *rows, int argc, char **argv,
 static void print_row(const struct option_row *row, FILE *out)
 {
     const char letter[] = {row->letter ? '-' : ' ', row->letter ? row->letter : ' ', 0};
-    int width = fprintf(out, "  %s%s%s%s%s%s", letter, !row->name ? "" : row->letter ? ", " : "  ", row->name ? "--" : "",
-                        row->name ? row->name : "", row->argument ? " " : "", row->argument ? row->argument : "");
+    int width = fprintf(out, "  %s%s%s%s", letter, !row->name ? "" : row->letter ? ", " : "  ", row->name ? "--" : "",
+                        row->name ? row->name : "");
 
+    if (row->argument)
+        width += fprintf(out, row->may_be_bare ? "[=%s]" : " %s", row->argument);
     fprintf(out, "%*s", width < HELP_COLUMN ? HELP_COLUMN - width : 2, "");
     for (const char *c = row->help; *c; c++) {
         if (*c == '\n')

@@ -31,6 +31,7 @@ struct option_row {
     /* The trace keeps the value under the name `setting`, or not if NULL; `remember` appends it, or nothing to leave it out. */
     const char *setting;
     void (*remember)(const struct option_row *row, const void *target, struct buf *out);
+    bool may_be_bare; /* the argument, --name=ARGUMENT, may be left out; then `set` gets NULL for it */
 };
 
 /* An empty row, {NULL}, ends a table. */

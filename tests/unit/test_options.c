@@ -16,6 +16,7 @@ struct target {
     struct option_texts texts;
     struct option_numbers numbers;
     uint32_t counted;
+    const char *level;
 };
 
 static const char *const colours[] = {"red", "green", NULL};
@@ -24,6 +25,13 @@ static struct error *count(const struct option_row *row, const char *argument, v
 {
     (void)row, (void)argument;
     ((struct target *)target)->counted++;
+    return NULL;
+}
+
+static struct error *note_level(const struct option_row *row, const char *argument, void *target)
+{
+    (void)row;
+    ((struct target *)target)->level = argument ? argument : "bare";
     return NULL;
 }
 
@@ -40,6 +48,7 @@ static const struct option_row rows[] = {
     {"add", 0, "TEXT", NULL, option_add_text, MEMBER(texts)},
     {"ids", 0, "N,...", NULL, option_add_numbers, MEMBER(numbers), 1, 1000, "numbers"},
     {NULL, 'g', NULL, "a letter only", count},
+    {"level", 'l', "N", "how much", note_level, .may_be_bare = true},
     {NULL},
 };
 
@@ -79,6 +88,24 @@ static void test_values(void **state)
     assert_int_equal(t.duration_ns, UINT64_C(90000000000));
     assert_string_equal(read_line(&t, &rest, "--size 1024G"), "");
     assert_true(t.size == UINT64_C(1) << 40);
+}
+
+/* An argument that may be left out belongs to its option only behind "=" or right behind the letter. */
+static void test_bare(void **state)
+{
+    struct target t;
+    int rest;
+
+    (void)state;
+    assert_string_equal(read_line(&t, &rest, "--level word"), "");
+    assert_string_equal(t.level, "bare");
+    assert_int_equal(rest, 2);
+    assert_string_equal(read_line(&t, &rest, "-l word"), "");
+    assert_string_equal(t.level, "bare");
+    assert_string_equal(read_line(&t, &rest, "--level=3 word"), "");
+    assert_string_equal(t.level, "3");
+    assert_string_equal(read_line(&t, &rest, "-gl4"), "");
+    assert_string_equal(t.level, "4");
 }
 
 static void test_lists(void **state)
@@ -156,7 +183,8 @@ static void test_help(void **state)
                               "      --on              on\n"
                               "  -x, --off             off\n"
                               "  -c, --colour NAME     red or green\n"
-                              "  -g                    a letter only\n");
+                              "  -g                    a letter only\n"
+                              "  -l, --level[=N]       how much\n");
     free(text);
 }
 
@@ -164,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_bare),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_help),
