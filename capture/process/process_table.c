@@ -244,10 +244,10 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
     }
     if (added)
         TRY(look_at(p, process, added));
-    if (process->configured) {
+    if (process->configured)
         TRY(process_sampling_changed(&p->sampling, process));
+    if (process->configured || !p->options.whole_host)
         p->counts.loaded_ns = m->time_ns;
-    }
     if (added && p->events.mapped && !(added->module && added->module->pending))
         p->events.mapped(p->events.ctx, process, added);
     return NULL;

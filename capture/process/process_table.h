@@ -47,7 +47,7 @@ struct processes_counts {
     uint64_t forbidden;   /* selected processes whose mappings may not be read */
     uint64_t lost;        /* side-band events the kernel dropped */
     uint64_t late_ticks;  /* ticks of Python processes that came before the process was configured */
-    uint64_t loaded_ns;   /* when a sampled process last mapped code */
+    uint64_t loaded_ns;   /* when a process that is sampled, or was asked for, last mapped code or called exec */
 };
 
 /* A pass over /proc after events were lost (processes_rescan.c). */

@@ -77,6 +77,8 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
     processes_set_owner(p, process, uid);
+    if (!p->options.whole_host)
+        p->counts.loaded_ns = e->time_ns;
     return p->options.include_non_python ? processes_configure(p, process) : NULL;
 }
 

@@ -21,16 +21,21 @@
 #define CALM_NS (2 * NS_PER_S)
 /*
  * After news from the side-band (an exec, a library mapped) not sooner than this: busy hosts have thousands a second.
- * While a process that is sampled loads its libraries, sooner.
+ * While a process that is sampled, or was asked for, loads its libraries, sooner: until its interpreter is known, it is
+ * sampled without Python frames.
  */
 #define NEWS_NS (8 * NS_PER_MS)
 #define NEWS_LOADING_NS (2 * NS_PER_MS)
 #define LOADING_NS (500 * NS_PER_MS)
 
-/* How long news are gathered. */
+/* How long news are gathered. A command that was just started is about to load its interpreter: that is not put off. */
 uint64_t session_news_ns(const struct session *s, uint64_t time_ns)
 {
-    return time_ns < processes_counts(s->processes).loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
+    struct processes_counts c = processes_counts(s->processes);
+
+    if (s->command.pid > 0 && !c.seen_python && time_ns < s->command.started_ns + LOADING_NS)
+        return EVENT_DELAY_NS;
+    return time_ns < c.loaded_ns + LOADING_NS ? NEWS_LOADING_NS : NEWS_NS;
 }
 
 /* Can an event bring more samples than DRAIN_SLOW_HZ? How many a counter or what is counted brings is not known. */

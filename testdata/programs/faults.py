@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Touches N pages of fresh memory for the first time, all of them in touch(), and prints as JSON what the kernel says of
-it: how many pages of that mapping are resident, before and after, and how much the whole process has grown.
+it: how many pages of that mapping are resident, before and after, and how much the whole process has grown. With a GATE
+it first touches a page now and then in warm(), until that file is there.
 
-usage: faults.py N
+usage: faults.py N [GATE]
 """
 import ctypes
 import json
 import mmap
+import os
 import sys
+import time
 
 PAGE = mmap.PAGESIZE
 
@@ -37,7 +40,15 @@ def touch(memory, data):
     memory.write(data)
 
 
+def warm(gate):
+    while not os.path.exists(gate):
+        mmap.mmap(-1, PAGE).write(b"x")
+        time.sleep(0.002)
+
+
 def main():
+    if len(sys.argv) > 2:
+        warm(sys.argv[2])
     count = int(sys.argv[1])
     data = b"x" * (count * PAGE)
     memory = mmap.mmap(-1, count * PAGE)
