@@ -12,41 +12,9 @@
 #include "formats/base/size_text.h"
 #include "formats/base/sort.h"
 #include "formats/elf/machine.h"
+#include "symbolize/summary/numbers.h"
 #include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
-
-
-/* Formats 1234567 as 1,234,567 into the caller's buffer. */
-struct number {
-    char text[32];
-};
-static const char *grouped(uint64_t v, struct number *n)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof digits, "%" PRIu64, v), to = 0;
-
-    for (int i = 0; i < len; i++) {
-        if (i && (len - i) % 3 == 0)
-            n->text[to++] = ',';
-        n->text[to++] = digits[i];
-    }
-    n->text[to] = 0;
-    return n->text;
-}
-
-static double percent(uint64_t part, uint64_t whole)
-{
-    double share = whole ? 100.0 * (double)part / (double)whole : 0;
-
-    /* 99.999 % must not round to 100 %. */
-    return part < whole && share > 99.99 ? 99.99 : share;
-}
-
-static const char *counted(uint64_t count, const char *one, const char *many, struct number *n, char *out, size_t size)
-{
-    snprintf(out, size, "%s %s", grouped(count, n), count == 1 ? one : many);
-    return out;
-}
 
 static const char *end_reason(uint32_t reason)
 {
@@ -69,12 +37,11 @@ static void print_time(const struct summary_file *f, FILE *out)
 static void print_host(const struct summary_file *f, FILE *out)
 {
     struct number n;
-    char text[64];
 
     if (!f->hostname)
         return;
     fprintf(out, "  %-14s%s, Linux %s %s, %s\n", "host", f->hostname, f->kernel, f->machine,
-            counted(f->cpu_count, "CPU", "CPUs", &n, text, sizeof text));
+            counted(f->cpu_count, "CPU", "CPUs", &n));
     if (f->cpu_model[0])
         fprintf(out, "  %-14s%s\n", "CPU", f->cpu_model);
     if (f->memory_bytes)
@@ -122,7 +89,6 @@ static void print_command(const struct summary_file *f, FILE *out)
 static void print_file(const struct summary_file *f, FILE *out)
 {
     struct number n;
-    char text[64];
 
     fprintf(out, "%s\n", f->name);
     print_time(f, out);
@@ -137,20 +103,20 @@ static void print_file(const struct summary_file *f, FILE *out)
     fprintf(out, "  %-14s%s bytes", "size", grouped(f->stats.file_bytes, &n));
     if (f->sample_count)
         fprintf(out, ", %.1f for each sample", (double)f->stats.file_bytes / (double)f->sample_count);
-    fprintf(out, ", %s", counted(f->stats.epoch_count, "epoch", "epochs", &n, text, sizeof text));
+    fprintf(out, ", %s", counted(f->stats.epoch_count, "epoch", "epochs", &n));
     fprintf(out, ", format %u\n", f->stats.version);
     if (f->stats.unknown_record_count)
         fprintf(out, "  %-14s%s of a newer format\n", "not read",
-                counted(f->stats.unknown_record_count, "record", "records", &n, text, sizeof text));
+                counted(f->stats.unknown_record_count, "record", "records", &n));
     if (f->stats.newer_sample_count)
         fprintf(out, "  %-14sflags of %s of a newer format\n", "not read",
-                counted(f->stats.newer_sample_count, "sample", "samples", &n, text, sizeof text));
+                counted(f->stats.newer_sample_count, "sample", "samples", &n));
     if (f->stats.damage_count) {
-        fprintf(out, "  %-14s%s", "damaged", counted(f->stats.damaged_bytes, "byte", "bytes", &n, text, sizeof text));
-        fprintf(out, " skipped in %s", counted(f->stats.damage_count, "place", "places", &n, text, sizeof text));
+        fprintf(out, "  %-14s%s", "damaged", counted(f->stats.damaged_bytes, "byte", "bytes", &n));
+        fprintf(out, " skipped in %s", counted(f->stats.damage_count, "place", "places", &n));
         if (f->stats.skipped_sample_count)
             fprintf(out, ", %s lost",
-                    counted(f->stats.skipped_sample_count, "sample", "samples", &n, text, sizeof text));
+                    counted(f->stats.skipped_sample_count, "sample", "samples", &n));
         fprintf(out, "\n");
         for (size_t i = 0; i < f->damages.count; i++)
             fprintf(out, "  %-14soffset %" PRIu64 ": %s\n", "", f->damages.data[i].file_offset,
@@ -162,10 +128,9 @@ static void print_file(const struct summary_file *f, FILE *out)
 static void print_changes(const struct event_row *row, FILE *out)
 {
     struct number n;
-    char text[64];
 
     fprintf(out, "  %-14s%12s ", "", "");
-    fprintf(out, "the rate changed %s", counted(row->change_count, "time", "times", &n, text, sizeof text));
+    fprintf(out, "the rate changed %s", counted(row->change_count, "time", "times", &n));
     for (size_t i = 0; i < row->reasons.count; i++)
         fprintf(out, "%s%s", i ? "; " : " (", row->reasons.data[i]);
     if (row->frequency_hz && !strcmp(row->unit, "ns") && row->last_period)
