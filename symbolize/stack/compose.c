@@ -168,9 +168,11 @@ static struct error *list_native(struct composer *c, struct epoch *e, const stru
     return NULL;
 }
 
-/* Notes the modules whose frames are shown, each once, and whether a name is missing. */
+/* Counts a native frame that is shown, and notes its module, each once, and whether a name is missing. */
 static struct error *touch(struct composer *c, struct composed *out, const struct expansion *x)
 {
+    out->native_count++;
+    out->native_unnamed += x->unresolved;
     if (x->module == FRAMES_NO_MODULE)
         return NULL;
     TRY(work(c, out->modules_count));
@@ -203,6 +205,8 @@ static struct error *build_stack(struct composer *c, struct composed *out)
             TRY(step(c, &out->stack, c->kernel.data[slot.index]));
             break;
         case MERGE_PYTHON:
+            out->python_count++;
+            out->python_unnamed += !*c->model->view.frames[c->python.data[slot.index]].function;
             TRY(step(c, &out->stack, c->python.data[slot.index]));
             break;
         case MERGE_NATIVE: {

@@ -338,6 +338,10 @@ void resolver_end_epoch(struct resolver *r)
         r->stats.sample_count += samples;
         r->stats.snapshot_count += state->snapshot ? samples : 0;
         r->stats.unresolved_count += unresolved ? samples : 0;
+        r->stats.native_frame_count += samples * state->native_count;
+        r->stats.native_unnamed_count += samples * state->native_unnamed;
+        r->stats.python_frame_count += samples * state->python_count;
+        r->stats.python_unnamed_count += samples * state->python_unnamed;
         r->stats.no_frame_count += state->no_frame ? samples : 0;
         for (uint32_t k = 0; k < MERGE_NO_FRAME_LIMIT; k++)
             r->stats.no_frame[k] += state->no_frame >> k & 1 ? samples : 0;

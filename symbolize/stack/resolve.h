@@ -39,6 +39,8 @@ struct resolver_ends {
 struct resolver_stats {
     uint64_t sample_count, snapshot_count;
     uint64_t unresolved_count; /* samples with a native frame that is shown without a name */
+    /* Frames that are shown, added up over samples; of them those without a name. */
+    uint64_t native_frame_count, native_unnamed_count, python_frame_count, python_unnamed_count;
     uint64_t no_frame_count;                 /* samples with an eval loop that runs no Python frame */
     uint64_t no_frame[MERGE_NO_FRAME_LIMIT]; /* of them, by cause; a sample may have several */
     struct resolver_ends python, native, join;
