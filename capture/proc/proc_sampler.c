@@ -15,6 +15,7 @@
 #include "capture/host/target_memory.h"
 #include "capture/proc/followed.h"
 #include "capture/host/procfs.h"
+#include "capture/host/procfs_descent.h"
 #include "formats/base/clock.h"
 
 /* How often to follow a thread that moves from CPU to CPU. */
@@ -97,9 +98,19 @@ void proc_sampler_destroy(struct proc_sampler *s)
     free(s);
 }
 
-struct error *proc_sampler_follow(struct proc_sampler *s, uint32_t tgid, bool born)
+struct error *proc_sampler_follow(struct proc_sampler *s, const uint32_t *pids, uint32_t count)
 {
-    return followed_add(s->followed, tgid, born, now_ns());
+    struct procfs_pids below = {0};
+    struct error *err = NULL;
+
+    for (uint32_t i = 0; i < count; i++)
+        TRY(followed_add(s->followed, pids[i], false, now_ns()));
+    if (s->followed->children)
+        TRY(procfs_descendants(pids, count, &below));
+    for (size_t i = 0; !err && i < below.list.count; i++)
+        err = followed_add(s->followed, (uint32_t)below.list.data[i], false, now_ns());
+    VEC_DEINIT(&below.list);
+    return err;
 }
 
 struct error *proc_sampler_check(const struct processes *processes, uint32_t tgid)

@@ -33,8 +33,11 @@ struct proc_sampler;
 struct error *proc_sampler_create(struct processes *processes, uint64_t frequency_hz, bool children,
                                   struct proc_sampler **out);
 void proc_sampler_destroy(struct proc_sampler *s);
-/* Adds a process to sample. `born`: it has just been forked, so samples stand for all of its CPU time. */
-struct error *proc_sampler_follow(struct proc_sampler *s, uint32_t tgid, bool born);
+/*
+ * Adds processes to sample, and with `children` those that descend from them already. Their CPU time up to now needs no
+ * samples.
+ */
+struct error *proc_sampler_follow(struct proc_sampler *s, const uint32_t *pids, uint32_t count);
 /* Why a process cannot be sampled, with what to do about it; NULL when it can be. */
 struct error *proc_sampler_check(const struct processes *processes, uint32_t tgid);
 /* Samples all threads once; calls `fn` with a struct wire_sample message for each sample, valid during that call. */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "capture/host/procfs.h"
+#include "capture/host/procfs_descent.h"
 #include "capture/host/procfs_maps.h"
 #include "formats/base/clock.h"
 
@@ -163,17 +164,31 @@ struct error *processes_read_mappings(struct processes *p, struct process *proce
     return err;
 }
 
+/* What was forked below the processes asked for before now; what is from now on, the side-band reports. */
+static struct error *read_descendants(struct processes *p, const uint32_t *pids, uint32_t pid_count)
+{
+    struct process *process;
+    struct procfs_pids below;
+    struct error *err = NULL;
+
+    TRY(procfs_descendants(pids, pid_count, &below));
+    for (size_t i = 0; !err && i < below.list.count; i++)
+        err = processes_read(p, (uint32_t)below.list.data[i], true, 0, &process);
+    VEC_DEINIT(&below.list);
+    return err;
+}
+
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count)
 {
     struct process *process;
+    struct procfs_pids all;
+    struct error *err = NULL;
 
     for (uint32_t i = 0; i < pid_count; i++)
         TRY(processes_read(p, pids[i], true, 0, &process));
     if (!p->options.whole_host)
-        return NULL;
-    struct procfs_pids all;
+        return p->options.follow ? read_descendants(p, pids, pid_count) : NULL;
     TRY(procfs_pids(&all));
-    struct error *err = NULL;
     uint64_t until_ns = p->options.sampler ? now_ns() + SCAN_NS : UINT64_MAX;
     for (size_t i = 0; !err && i < all.list.count && !p->missed; i++) {
         if (!processes_find(p, (uint32_t)all.list.data[i]))

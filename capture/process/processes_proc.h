@@ -7,8 +7,9 @@
 #include "capture/process/process_table.h"
 
 /*
- * Reads the processes in `pids`, and selects them; when the whole host is recorded, all others as well. Else nothing is
- * read of the others: their number and what they have mapped must cost nothing.
+ * Reads the processes in `pids`, and selects them; when the whole host is recorded, all others as well. Else those that
+ * descend from them, if children are followed: of the others nothing is read but who their parents are, so that their
+ * number costs little and what they have mapped nothing.
  */
 struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t pid_count);
 /*

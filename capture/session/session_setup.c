@@ -38,6 +38,23 @@ void session_go_as_started(const struct session *s)
         setpriority(PRIO_PROCESS, 0, s->context.nice);
 }
 
+/* Whether one that descends from this process can be recorded: a shell may be asked for that runs Python. */
+static bool runs_python(struct session *s, uint32_t tgid)
+{
+    enum { DEPTH_MAX = 64 };
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(s->processes, &cursor));) {
+        const struct process *above = process_has_python(p) ? p : NULL;
+        for (int i = 0; above && i < DEPTH_MAX; i++) {
+            if (above->parent_tgid == tgid)
+                return true;
+            above = processes_find(s->processes, above->parent_tgid);
+        }
+    }
+    return false;
+}
+
 /* Those asked for must be there and be something that can be recorded. */
 static struct error *check_pids(struct session *s)
 {
@@ -51,7 +68,7 @@ static struct error *check_pids(struct session *s)
         struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
         if (!err && !p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
-        else if (!err && (o->include_non_python || !p->passes))
+        else if (!err && (o->include_non_python || !p->passes || (!p->python && runs_python(s, p->tgid))))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
             err = report_no_python(s, p);
@@ -134,17 +151,6 @@ static struct error *open_bpf(struct session *s, const struct sampler_options *o
     const char *why = error_text(err);
     messages_line(o->messages, "only Python frames are recorded (--backend proc): %.*s", (int)strcspn(why, "\n"), why);
     error_destroy(err);
-    return NULL;
-}
-
-static struct error *follow(struct session *s)
-{
-    const struct session_options *o = s->o;
-
-    if (o->command)
-        return proc_sampler_follow(s->proc, (uint32_t)s->command.pid, false);
-    for (uint32_t i = 0; i < o->pid_count; i++)
-        TRY(proc_sampler_follow(s->proc, o->pids[i], false));
     return NULL;
 }
 
@@ -312,13 +318,9 @@ static struct error *find_processes(struct session *s)
     /* The side-band first: what starts while /proc is being read is reported by one or the other. */
     if (s->sideband)
         TRY(sideband_enable(s->sideband));
-    uint32_t command_pid = (uint32_t)s->command.pid;
-    if (s->proc)
-        TRY(follow(s));
-    else if (o->command)
-        TRY(processes_scan(s->processes, &command_pid, 1));
-    else
-        TRY(processes_scan(s->processes, o->pids, o->pid_count));
+    const uint32_t command_pid = (uint32_t)s->command.pid, *pids = o->command ? &command_pid : o->pids;
+    uint32_t count = o->command ? 1 : o->pid_count;
+    TRY(s->proc ? proc_sampler_follow(s->proc, pids, count) : processes_scan(s->processes, pids, count));
     modules_settle(s->modules, now_ns() + SETTLE_NS);
     TRY(processes_take_modules(s->processes));
     if (o->pid_count)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/host/procfs_descent.h"
 #include "capture/proc/followed.h"
 #include "capture/proc/proc_sampler.h"
 #include "formats/base/clock.h"
@@ -54,6 +55,29 @@ static void test_stat(void **state)
         text[len] = 0;
         assert_false(procfs_parse_stat(text, &s));
     }
+}
+
+/* Pids were reused: children have smaller ones than their parents. Some numbers cannot be. */
+static void test_descent(void **state)
+{
+    struct procfs_parentage list[] = {{90, 100}, {100, 1}, {40, 90}, {3, 40}, {5, 1}, {91, 100}, {6, 5},
+                                      {7, 8}, {8, 7}, {9, 9}, {3, 91}, {100, 40}};
+    const uint32_t roots[] = {100, 91, 9, 12345};
+    const pid_t expected[] = {90, 3, 40};
+    struct procfs_pids found = {0};
+
+    (void)state;
+    assert_null(procfs_descend(list, sizeof list / sizeof *list, roots, 4, &found));
+    assert_int_equal(found.list.count, 3);
+    assert_memory_equal(found.list.data, expected, sizeof expected);
+    VEC_DEINIT(&found.list);
+    found = (struct procfs_pids){0};
+    assert_null(procfs_descend(NULL, 0, roots, 4, &found));
+    assert_int_equal(found.list.count, 0);
+    const uint32_t loop[] = {7};
+    assert_null(procfs_descend(list, sizeof list / sizeof *list, loop, 1, &found));
+    assert_int_equal(found.list.count, 1);
+    VEC_DEINIT(&found.list);
 }
 
 struct child {
@@ -200,7 +224,7 @@ static void test_not_python(void **state)
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &processes));
     OK(proc_sampler_create(processes, 1000, true, &s));
-    OK(proc_sampler_follow(s, (uint32_t)c.pid, true));
+    OK(proc_sampler_follow(s, &(uint32_t){(uint32_t)c.pid}, 1));
     assert_null(proc_sampler_check(processes, (uint32_t)c.pid));
     for (int i = 0; i < 3; i++) {
         order(&c, 'b');
@@ -234,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_descent),
         cmocka_unit_test(test_last_number),
         cmocka_unit_test(test_follow),
         cmocka_unit_test(test_not_python),
