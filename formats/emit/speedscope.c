@@ -11,14 +11,14 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
+#include "formats/emit/json.h"
 #include "formats/emit/names.h"
+#include "formats/emit/speedscope_stacks.h"
 #include "formats/emit/spool.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SAMPLE_WORK = 400 }; /* to be put in order and written to the temporary file and back, see limits.h */
 
@@ -33,11 +33,6 @@ struct profile {
     uint64_t weight;
 };
 
-/* Stacks as they are written: those that look alike have one number. Number 0 is the empty stack. */
-struct shown_stack {
-    uint32_t parent, frame, depth;
-};
-
 struct speedscope {
     const struct emit_model *model;
     struct emit_options options;
@@ -47,14 +42,7 @@ struct speedscope {
     struct map profile_of; /* thread << 32 | event -> index */
     uint64_t recent_key;
     uint32_t recent;
-    VEC(bool) used;       /* by stack */
-    struct intern frames; /* JSON objects, by number in the file */
-    uint32_t *frame_of;   /* by the model's frame; INTERN_NONE: unused. One more entry, for samples without frames */
-    VEC(struct shown_stack) shown;
-    uint32_t *shown_of; /* by the model's stack; 0: unused */
-    bool has_empty;     /* samples without frames were seen */
-    uint32_t shown_empty;
-    struct map shown_children;
+    struct speedscope_stacks stacks;
 };
 
 static struct error *speedscope_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
@@ -64,8 +52,8 @@ static struct error *speedscope_begin(const struct emit_model *model, const stru
 
     if (!s)
         return error_no_memory();
-    *s = (struct speedscope){.model = model, .options = *options, .out = out, .profile_of.limits = options->limits,
-                             .frames.arena.limits = options->limits, .shown_children.limits = options->limits};
+    *s = (struct speedscope){.model = model, .options = *options, .out = out, .profile_of.limits = options->limits};
+    speedscope_stacks_init(&s->stacks, model, &s->options);
     spool_init(&s->spool);
     *state = s;
     return NULL;
@@ -91,22 +79,6 @@ static struct profile *profile_for(struct speedscope *s, uint32_t thread, uint32
     return &s->profiles.data[s->recent];
 }
 
-static bool mark_used(struct speedscope *s, uint32_t stack)
-{
-    if (stack == EMIT_NO_STACK) {
-        s->has_empty = true;
-        return true;
-    }
-    if (stack >= s->used.count) {
-        if (!VEC_RESERVE(&s->used, (size_t)stack + 1))
-            return false;
-        memset(s->used.data + s->used.count, 0, (stack + 1 - s->used.count) * sizeof *s->used.data);
-        s->used.count = (size_t)stack + 1;
-    }
-    s->used.data[stack] = true;
-    return true;
-}
-
 static struct error *speedscope_sample(void *state, const struct emit_sample *sample)
 {
     struct speedscope *s = state;
@@ -122,7 +94,7 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
         p->last.weight += sample->value;
         return NULL;
     }
-    if (!mark_used(s, sample->stack))
+    if (!speedscope_stacks_use(&s->stacks, sample->stack))
         return error_no_memory();
     if (p->has_last)
         TRY(spool_add(&s->spool, &p->samples, p->last.stack, p->last.weight));
@@ -131,179 +103,7 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
     return NULL;
 }
 
-/* ---- frames and stacks as they are written ---- */
-
-/* Appends JSON so that it may stand in a script of a web page, too: nothing in it ends the script or begins a comment. */
-static void put_for_pages(const char *json, struct buf *out)
-{
-    for (const char *next; (next = strchr(json, '<')); json = next + 1) {
-        buf_put(out, json, (size_t)(next - json));
-        buf_put_str(out, next[1] == '/' ? "<\\" : next[1] == '!' ? "\\u003c" : "<");
-    }
-    buf_put_str(out, json);
-}
-
-static struct error *put_json(json_t *value, struct buf *out)
-{
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-
-    json_decref(value);
-    if (!text)
-        return error_no_memory();
-    put_for_pages(text, out);
-    free(text);
-    return NULL;
-}
-
-static struct error *put_json_text(const char *text, struct buf *out)
-{
-    return put_json(json_string(text), out);
-}
-
-static bool set_text(json_t *object, const char *key, const void *text, size_t len)
-{
-    return !json_object_set_new(object, key, json_stringn(text, len));
-}
-
-/* One frame as JSON; NULL is the frame of samples without frames. The name is clean already, the file is not. */
-static struct error *put_frame(const struct speedscope *s, const struct emit_frame *f, const struct intern_entry *name,
-                               struct buf *out)
-{
-    json_t *object = json_object();
-    struct buf file = {0};
-    uint32_t line = 0, column = 0;
-    bool ok = object && set_text(object, "name", name->data, name->len_bytes);
-
-    if (f) {
-        name_plain(f->kind == EMIT_MARK ? "" : *f->file ? f->file : f->module, &file);
-        name_position(f, &s->options, NAME_AS_ASKED, &line, &column);
-    }
-    if (ok && file.len_bytes)
-        ok = set_text(object, "file", file.data, file.len_bytes);
-    if (ok && line)
-        ok = !json_object_set_new(object, "line", json_integer(line));
-    if (ok && column)
-        ok = !json_object_set_new(object, "col", json_integer(column));
-    ok = ok && !file.bad;
-    buf_deinit(&file);
-    if (!ok) {
-        json_decref(object);
-        return error_no_memory();
-    }
-    return put_json(object, out);
-}
-
-static struct error *number_frame(struct speedscope *s, uint32_t frame, const struct intern *texts, const uint32_t *ids,
-                                  struct buf *scratch)
-{
-    const struct emit_frame *f = frame < s->model->frame_count ? &s->model->frames[frame] : NULL;
-
-    if (s->frame_of[frame] != INTERN_NONE)
-        return NULL;
-    buf_clear(scratch);
-    TRY(put_frame(s, f, intern_get(texts, ids[frame]), scratch));
-    if (!scratch->bad)
-        s->frame_of[frame] = intern_id(&s->frames, scratch->data, (uint32_t)scratch->len_bytes, NULL);
-    return s->frame_of[frame] == INTERN_NONE ? error_no_memory() : NULL;
-}
-
-/* 0 when memory ran out. */
-static uint32_t shown_child(struct speedscope *s, uint32_t parent, uint32_t frame)
-{
-    uint64_t key = (uint64_t)parent << 32 | frame;
-    uint64_t *known = map_get(&s->shown_children, key);
-    struct shown_stack child = {.parent = parent, .frame = frame, .depth = s->shown.data[parent].depth + 1};
-
-    if (known)
-        return (uint32_t)*known;
-    if (!map_set(&s->shown_children, key, s->shown.count) || !VEC_PUSH(&s->shown, child))
-        return 0;
-    return (uint32_t)s->shown.count - 1;
-}
-
-static struct error *number_stacks(struct speedscope *s, const struct intern *texts, const uint32_t *ids)
-{
-    const struct emit_model *m = s->model;
-    VEC(uint32_t) todo = {0};
-    struct buf scratch = {0};
-    struct error *err = NULL;
-
-    for (uint32_t i = 0; !err && i < s->used.count; i++) {
-        uint32_t shown = 0;
-        if (!s->used.data[i])
-            continue;
-        todo.count = 0;
-        for (uint32_t stack = i; !err && stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
-            if ((shown = s->shown_of[stack]))
-                break;
-            if (!VEC_PUSH(&todo, stack))
-                err = error_no_memory();
-        }
-        while (!err && todo.count) {
-            uint32_t stack = todo.data[--todo.count], frame = m->stacks[stack].frame;
-            err = number_frame(s, frame, texts, ids, &scratch);
-            if (!err && !(s->shown_of[stack] = shown = shown_child(s, shown, s->frame_of[frame])))
-                err = error_no_memory();
-        }
-    }
-    VEC_DEINIT(&todo);
-    if (!err && s->has_empty) {
-        err = number_frame(s, m->frame_count, texts, ids, &scratch);
-        if (!err && !(s->shown_empty = shown_child(s, 0, s->frame_of[m->frame_count])))
-            err = error_no_memory();
-    }
-    buf_deinit(&scratch);
-    return err;
-}
-
-static struct error *number_all(struct speedscope *s)
-{
-    const struct emit_model *m = s->model;
-    struct intern texts = {.arena.limits = s->options.limits};
-    struct names names;
-    uint32_t *ids = NULL;
-
-    struct error *err = names_init(&names, m, &s->options);
-    if (!err)
-        err = names_spell(&names, NAME_AS_ASKED, &texts, &ids);
-    s->frame_of = malloc(((size_t)m->frame_count + 1) * sizeof *s->frame_of);
-    s->shown_of = calloc((size_t)m->stack_count + 1, sizeof *s->shown_of);
-    if (!err && (!s->frame_of || !s->shown_of || !VEC_PUSH(&s->shown, ((struct shown_stack){0}))))
-        err = error_no_memory();
-    if (!err) {
-        memset(s->frame_of, 0xff, ((size_t)m->frame_count + 1) * sizeof *s->frame_of);
-        err = number_stacks(s, &texts, ids);
-    }
-    free(ids);
-    names_deinit(&names);
-    intern_deinit(&texts);
-    return err;
-}
-
 /* ---- writing ---- */
-
-static void put_indices(struct speedscope *s, uint32_t shown, struct buf *out)
-{
-    uint32_t depth = s->shown.data[shown].depth;
-    size_t most = (size_t)depth * 11 + 2;
-    uint8_t *from = buf_reserve(out, most), *p = from + most;
-
-    if (!from)
-        return;
-    /* Written backwards, since a stack is walked from its innermost frame. */
-    *--p = ']';
-    for (; shown; shown = s->shown.data[shown].parent) {
-        uint32_t v = s->shown.data[shown].frame;
-        do
-            *--p = (uint8_t)('0' + v % 10);
-        while (v /= 10);
-        if (s->shown.data[shown].parent)
-            *--p = ',';
-    }
-    *--p = '[';
-    memmove(from, p, (size_t)(from + most - p));
-    out->len_bytes += (size_t)(from + most - p);
-}
 
 enum column { COLUMN_SAMPLES, COLUMN_WEIGHTS };
 
@@ -326,7 +126,7 @@ static struct error *write_column(struct speedscope *s, const struct profile *p,
         }
         if (err)
             break;
-        uint32_t shown = !run ? 0 : run->stack == EMIT_NO_STACK ? s->shown_empty : s->shown_of[run->stack];
+        uint32_t shown = run ? speedscope_stacks_find(&s->stacks, run->stack) : 0;
         if (current && shown == current) {
             weight += run->weight;
             continue;
@@ -337,7 +137,7 @@ static struct error *write_column(struct speedscope *s, const struct profile *p,
                 buf_put_u8(&text, ',');
             first = false;
             if (column == COLUMN_SAMPLES)
-                put_indices(s, current, &text);
+                speedscope_stacks_put(&s->stacks, current, &text);
             else
                 buf_printf(&text, "%" PRIu64, weight);
             if (text.bad)
@@ -381,7 +181,7 @@ static struct error *put_profile_name(const struct speedscope *s, const struct p
         buf_put_u8(&name, ' ');
         name_word(s->model->events[p->event].name, &name);
     }
-    struct error *err = name.bad ? error_no_memory() : put_json_text(buf_cstr(&name), out);
+    struct error *err = name.bad ? error_no_memory() : json_put_text(buf_cstr(&name), out);
     buf_deinit(&name);
     return err;
 }
@@ -442,19 +242,19 @@ static struct error *write_head(struct speedscope *s)
 
     /* A file without a name and without profiles makes speedscope throw. */
     name_plain(s->options.name ? s->options.name : "", &name);
-    struct error *err = put_json_text(name.len_bytes ? buf_cstr(&name) : "profile", &text);
+    struct error *err = json_put_text(name.len_bytes ? buf_cstr(&name) : "profile", &text);
     buf_put_str(&text, ",\"exporter\":");
     buf_clear(&name);
     name_plain(s->options.exporter ? s->options.exporter : "pysym", &name);
     if (!err)
-        err = put_json_text(buf_cstr(&name), &text);
+        err = json_put_text(buf_cstr(&name), &text);
     if (!err && (name.bad || text.bad))
         err = error_no_memory();
     if (!err)
         fprintf(s->out, "{\"$schema\":\"" SCHEMA "\",\"name\":%s,\"activeProfileIndex\":%zu,\n\"shared\":{\"frames\":[",
                 buf_cstr(&text), heaviest(s));
-    for (uint32_t i = 0; !err && i < s->frames.count; i++) {
-        const struct intern_entry *frame = intern_get(&s->frames, i);
+    for (uint32_t i = 0; !err && i < s->stacks.frames.count; i++) {
+        const struct intern_entry *frame = intern_get(&s->stacks.frames, i);
         fprintf(s->out, "%s\n%.*s", i ? "," : "", (int)frame->len_bytes, (const char *)frame->data);
     }
     buf_deinit(&name);
@@ -466,7 +266,7 @@ static struct error *speedscope_end(void *state)
 {
     struct speedscope *s = state;
 
-    TRY(number_all(s));
+    TRY(speedscope_stacks_number(&s->stacks));
     if (s->profiles.count)
         qsort_r(s->profiles.data, s->profiles.count, sizeof *s->profiles.data, compare_profiles, (void *)s->model);
     TRY(write_head(s));
@@ -493,13 +293,8 @@ static void speedscope_destroy(void *state)
     for (size_t i = 0; i < s->profiles.count; i++)
         spool_list_deinit(&s->profiles.data[i].samples);
     VEC_DEINIT(&s->profiles);
-    VEC_DEINIT(&s->used);
-    VEC_DEINIT(&s->shown);
     map_deinit(&s->profile_of);
-    map_deinit(&s->shown_children);
-    intern_deinit(&s->frames);
-    free(s->frame_of);
-    free(s->shown_of);
+    speedscope_stacks_deinit(&s->stacks);
     spool_deinit(&s->spool);
     free(s);
 }
