@@ -1,70 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The output formats: golden texts, and one test for each way in which a consumer is known to lose data. */
-#include "tests/unit/test.h"
-
-#include <jansson.h>
-#include <stdio.h>
 #include <sys/resource.h>
 
 #include "formats/emit/names.h"
 #include "formats/emit/spool.h"
-#include "tests/tools/emit_synthetic.h"
-
-static const struct emit_options plain = {.name = "test", .exporter = "pysym test", .top_count = 10};
-
-/* What a format makes of the samples; the caller frees it. */
-static char *emit(const struct synthetic *s, const char *format, struct emit_options options)
-{
-    char *text = NULL;
-    size_t len = 0;
-    const struct emitter *emitter = emitter_find(format);
-
-    assert_non_null(emitter);
-    FILE *out = open_memstream(&text, &len);
-    assert_non_null(out);
-    struct error *err = synthetic_emit(s, emitter, &options, out);
-    if (err)
-        print_error("%s\n", error_text(err));
-    assert_null(err);
-    assert_int_equal(fclose(out), 0);
-    assert_int_equal(strlen(text), len);
-    return text;
-}
-
-static void expect(const struct synthetic *s, const char *format, struct emit_options options, const char *golden)
-{
-    char *text = emit(s, format, options);
-
-    assert_string_equal(text, golden);
-    free(text);
-}
-
-static bool contains(const struct synthetic *s, const char *format, struct emit_options options, const char *part)
-{
-    char *text = emit(s, format, options);
-    bool found = strstr(text, part);
-
-    if (!found)
-        print_error("no '%s' in:\n%s\n", part, text);
-    free(text);
-    return found;
-}
-
-/* One process, one thread, one event of 10 ms. */
-static void setup_one(struct synthetic *s)
-{
-    synthetic_thread(s, synthetic_process(s, 100, "python3"), 101, "MainThread");
-    synthetic_event(s, "cpu-clock", "ns", true);
-}
-
-static void sample(struct synthetic *s, uint32_t thread, uint32_t stack)
-{
-    synthetic_sample(s, (struct emit_sample){.time_ns = 10000001000 + s->samples.count * 10000000,
-                                             .value = 10000000,
-                                             .thread = thread,
-                                             .cpu = 3,
-                                             .stack = stack});
-}
+#include "tests/unit/emit_fixture.h"
 
 /* A thread of one sample with one frame. */
 static void setup_frame(struct synthetic *s, uint32_t frame)
@@ -121,7 +61,7 @@ static void test_speedscope_golden(void **state)
     (void)state;
 
     setup_small(&s);
-    expect(&s, "speedscope", plain,
+    expect(&s, "speedscope", by_thread,
            "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":\"test\","
            "\"exporter\":\"pysym test\",\"activeProfileIndex\":0,\n"
            "\"shared\":{\"frames\":[\n"
@@ -546,8 +486,8 @@ static void test_several_events(void **state)
     s.samples.data[1].event = 1;
     s.samples.data[1].value = 5;
     expect(&s, "folded", plain, "cpu-clock;python3-100;f (x.py:1) 1\npage-faults;python3-100;f (x.py:1) 1\n");
-    assert_true(contains(&s, "speedscope", plain, "\"python3-100 MainThread 101 cpu-clock\",\"unit\":\"nanoseconds\""));
-    assert_true(contains(&s, "speedscope", plain,
+    assert_true(contains(&s, "speedscope", by_thread, "\"python3-100 MainThread 101 cpu-clock\",\"unit\":\"nanoseconds\""));
+    assert_true(contains(&s, "speedscope", by_thread,
                          "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\","
                          "\"startValue\":0,\"endValue\":5,"));
     assert_true(contains(&s, "top", plain, "1 sample of page-faults, 5 page-faults; percentages of page-faults\n"));
@@ -555,7 +495,7 @@ static void test_several_events(void **state)
     s.samples.data[0] = s.samples.data[1];
     s.samples.count = 1;
     expect(&s, "folded", plain, "python3-100;f (x.py:1) 1\n");
-    assert_true(contains(&s, "speedscope", plain, "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\""));
+    assert_true(contains(&s, "speedscope", by_thread, "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\""));
     synthetic_deinit(&s);
 }
 
@@ -592,19 +532,6 @@ static void test_unknown_names(void **state)
 }
 
 /* ---- speedscope: traps ---- */
-
-static json_t *parse_speedscope(const struct synthetic *s, struct emit_options options)
-{
-    char *text = emit(s, "speedscope", options);
-    json_error_t error;
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error); /* refuses invalid UTF-8 */
-
-    if (!json)
-        print_error("%s\n", error.text);
-    assert_non_null(json);
-    free(text);
-    return json;
-}
 
 static void test_speedscope_invalid_utf8(void **state)
 {
@@ -665,7 +592,7 @@ static void test_speedscope_spools(void **state)
             sample(&s, t, stacks[(i + t) % 7]);
     }
     s.samples.data[3].value = 50000000; /* thread 3 is the heaviest */
-    json_t *json = parse_speedscope(&s, plain);
+    json_t *json = parse_speedscope(&s, by_thread);
     json_t *profiles = json_object_get(json, "profiles");
     assert_int_equal(json_array_size(profiles), THREADS);
     assert_int_equal(json_integer_value(json_object_get(json, "activeProfileIndex")), 3);
@@ -707,7 +634,7 @@ static void test_speedscope_many_threads(void **state)
             sample(&s, t, i % 2 ? a : b);
     }
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    char *text = emit(&s, "speedscope", plain);
+    char *text = emit(&s, "speedscope", by_thread);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
     assert_true(strlen(text) > 300000);
     free(text);
