@@ -43,6 +43,14 @@ static struct error *set_output(const struct option_row *row, const char *argume
     return NULL;
 }
 
+/* In the order of enum emit_merge; the first cannot be asked for. */
+static const char *const merge_names[] = {"", "all", "process", "thread", NULL};
+
+static struct error *set_merge(const struct option_row *row, const char *argument, void *target)
+{
+    return *argument ? option_set_choice(row, argument, target) : option_refuse(row, argument);
+}
+
 /* ---- the table ---- */
 
 #define MEMBER(member) .offset = offsetof(struct options, member)
@@ -64,7 +72,11 @@ static const struct option_row option_rows[] = {
     {"debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS", option_set_true, MEMBER(debuginfod)},
 
     OPTION_HEADING("how frames are shown"),
-    {"threads", 't', NULL, "keep threads (folded) and subinterpreters apart", option_set_true, MEMBER(emit.threads)},
+    {"merge", 0, "WHAT", "add up the samples of all, of each process or of each thread:\n"
+     "all, process, thread (default: folded process, top all,\n"
+     "speedscope first all, then each thread)",
+     set_merge, MEMBER(emit.merge), .names = merge_names, .wants = "all, process or thread"},
+    {"threads", 't', NULL, "--merge thread, and keep subinterpreters apart", option_set_true, MEMBER(emit.threads)},
     {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(stacks.labels)},
     {"function", 'F', NULL, "by function rather than by line", option_set_true, MEMBER(stacks.by_function)},
     {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},

@@ -53,6 +53,7 @@ is "--no-host --nolineno" pysym trace.bin --no
 is "--pid --python-only" pysym --p
 is speedscope pysym trace.bin -f spe
 is speedscope pysym --format = spe
+is process pysym trace.bin --merge pr
 is "" pysym trace.b
 for format in $("$2" --help | sed -n '/^formats/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
     has "$format" pysym --format ""

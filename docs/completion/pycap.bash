@@ -67,6 +67,7 @@ _pysym() {
         help=$("$1" --help 2>/dev/null) || return 0
         _pycap_words "$word" "$(sed -nE '/^formats/,/^$/s/^  ([a-z-]+) .*/\1/p' <<<"$help")"
         ;;
+    --merge) _pycap_words "$word" "all process thread" ;;
     *)
         [[ $word == -* ]] || return 0
         help=$("$1" --help 2>/dev/null) || return 0

@@ -181,7 +181,7 @@ enum emit_merge {
 
 struct emit_options {
     enum emit_merge merge;
-    bool threads;       /* folded: keep threads apart */
+    bool threads;       /* the default choice of `merge` is EMIT_MERGE_THREAD; perf-script: comm is the thread's name */
     bool merged_lines;  /* a function's frames were merged into one, so there are no lines to show */
     bool full_paths;    /* file names in full; else shortened as far as they stay distinct */
     bool columns;       /* name:line:column */

@@ -5,7 +5,7 @@
  * the weight, in microseconds for clocks and in the event's unit for other events. For an event that counts occurrences
  * it is always what was counted; page faults are given as bytes.
  *
- * Samples are counted by process (or thread) and stack. At the end the stacks become a tree of names, in which different
+ * Samples are counted by stack, and by process or thread as they are kept apart. At the end the stacks become a tree of names, in which different
  * stacks with the same names are one. Walking the tree in the order of names writes the lines in the order of
  * `LC_ALL=C sort`, without holding them all in memory.
  */
@@ -44,6 +44,8 @@ static struct error *folded_begin(const struct emit_model *model, const struct e
         return error_no_memory();
     *f = (struct folded){.model = model, .options = *options, .out = out, .counts.limits = options->limits,
                          .texts.arena.limits = options->limits, .children.limits = options->limits};
+    if (f->options.merge == EMIT_MERGE_DEFAULT)
+        f->options.merge = options->threads ? EMIT_MERGE_THREAD : EMIT_MERGE_PROCESS;
     *state = f;
     return NULL;
 }
@@ -51,8 +53,12 @@ static struct error *folded_begin(const struct emit_model *model, const struct e
 static struct error *folded_sample(void *state, const struct emit_sample *s)
 {
     struct folded *f = state;
-    uint32_t owner = f->options.threads ? s->thread : f->model->threads[s->thread].process;
+    uint32_t owner = 0;
 
+    if (f->options.merge == EMIT_MERGE_THREAD)
+        owner = s->thread;
+    else if (f->options.merge == EMIT_MERGE_PROCESS)
+        owner = f->model->threads[s->thread].process;
     return counts_add(&f->counts, f->model, s, owner) ? NULL : error_no_memory();
 }
 
@@ -79,30 +85,31 @@ static uint32_t child_of_text(struct folded *f, uint32_t parent, const struct bu
                      : child_of(f, parent, intern_id(&f->texts, text->data, (uint32_t)text->len_bytes, NULL));
 }
 
-/* The node of an owner: [event;]comm-pid[;thread]. NODE_ROOT when memory ran out. */
-static uint32_t owner_node(struct folded *f, uint32_t event, uint32_t owner)
+/* Finds the node of an owner: [event;][comm-pid;][thread;]. That may be NODE_ROOT. False: memory ran out. */
+static bool find_owner(struct folded *f, uint32_t event, uint32_t owner, uint32_t *node)
 {
     const struct emit_model *m = f->model;
+    bool by_thread = f->options.merge == EMIT_MERGE_THREAD;
     struct buf text = {0};
-    uint32_t node = NODE_ROOT, process = f->options.threads ? m->threads[owner].process : owner;
     bool ok = true;
 
+    *node = NODE_ROOT;
     if (counts_events(&f->counts) > 1) {
         name_word(m->events[event].name, &text);
-        ok = (node = child_of_text(f, node, &text)) != NODE_ROOT;
+        ok = (*node = child_of_text(f, *node, &text)) != NODE_ROOT;
+    }
+    if (ok && f->options.merge != EMIT_MERGE_ALL) {
         buf_clear(&text);
+        name_process(&m->processes[by_thread ? m->threads[owner].process : owner], &text);
+        ok = (*node = child_of_text(f, *node, &text)) != NODE_ROOT;
     }
-    if (ok) {
-        name_process(&m->processes[process], &text);
-        ok = (node = child_of_text(f, node, &text)) != NODE_ROOT;
-    }
-    if (ok && f->options.threads) {
+    if (ok && by_thread) {
         buf_clear(&text);
         name_thread(&m->threads[owner], &text);
-        node = child_of_text(f, node, &text);
+        ok = (*node = child_of_text(f, *node, &text)) != NODE_ROOT;
     }
     buf_deinit(&text);
-    return node;
+    return ok;
 }
 
 /*
@@ -161,8 +168,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
                 break;
             }
             if (stack == EMIT_NO_STACK) {
-                node = owner_node(f, event, (uint32_t)(owner >> 32));
-                ok = node != NODE_ROOT && map_set(&known, owner | stack, node);
+                ok = find_owner(f, event, (uint32_t)(owner >> 32), &node) && map_set(&known, owner | stack, node);
                 break;
             }
             ok = limits_work(f->options.limits, 60) && VEC_PUSH(&todo, stack);

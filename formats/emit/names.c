@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/size_text.h"
 #include "formats/base/utf8.h"
 
 #define UNKNOWN "[unknown]"
@@ -348,6 +349,28 @@ void name_thread(const struct emit_thread *thread, struct buf *out)
     if (out->len_bytes == from)
         buf_put_str(out, "thread");
     buf_printf(out, "-%u", thread->tid);
+}
+
+void name_weight(const struct emit_event *event, uint64_t weight, struct buf *out)
+{
+    static const struct {
+        uint64_t ns;
+        const char *unit;
+    } times[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "\xc2\xb5s"}, {1, "ns"}};
+    struct size_text size;
+    size_t i = 0;
+
+    if (event->is_bytes) {
+        buf_put_str(out, size_text(weight, &size));
+    } else if (!event->is_time) {
+        buf_printf(out, "%llu ", (unsigned long long)weight);
+        name_word(*event->unit ? event->unit : event->name, out);
+    } else {
+        while (i < sizeof times / sizeof *times - 1 && weight < times[i].ns)
+            i++;
+        double value = (double)weight / (double)times[i].ns;
+        buf_printf(out, "%.*f %s", value < 100 && times[i].ns > 1 ? 1 : 0, value, times[i].unit);
+    }
 }
 
 /* ---- the perf spelling ---- */

@@ -61,6 +61,8 @@ void name_thread(const struct emit_thread *thread, struct buf *out);
 void name_plain(const char *name, struct buf *out);
 /* A name without spaces, never empty: comm and event of a `perf script` header. */
 void name_word(const char *name, struct buf *out);
+/* A sum of weights of an event, for people: "12.3 s", "840 ms", "64.0 KiB", "32 switches". */
+void name_weight(const struct emit_event *event, uint64_t weight, struct buf *out);
 /* A `perf script` frame line behind the address: "SYMBOL+0xOFFSET (BINARY)". */
 void name_perf(const struct emit_frame *frame, const struct emit_options *options, struct buf *out);
 /* The line and column in the shown spelling; 0: it has none. */

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's own format: JSON with one table of frames and one profile per thread, in which every sample is a list
- * of frame numbers, outermost first, and has a weight.
+ * speedscope's own format: JSON with one table of frames and a list of profiles, in which every sample is a list of frame
+ * numbers, outermost first, and has a weight.
  *
  * The format needs all frames before the samples and all samples of a thread in one piece. So samples, which come in
  * order of time, are kept by thread in a temporary file (spool.h) and written at the end; memory holds frames, stacks and
  * threads only. Neighbouring samples with the same stack become one with the sum of their weights: those of one stack
  * number when they come, those whose stacks only look alike when they are written.
+ *
+ * speedscope shows one profile at a time and cannot add them up. So the file begins with all threads in one, for each
+ * event; then come the threads, the heaviest first, and what is left of them as one more. A profile that shows again
+ * what others hold has a member "overview": true, which speedscope ignores and whoever adds profiles up leaves out.
  */
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/json.h"
 #include "formats/emit/names.h"
+#include "formats/emit/speedscope_plan.h"
 #include "formats/emit/speedscope_stacks.h"
+#include "formats/emit/speedscope_sum.h"
 #include "formats/emit/spool.h"
 
 #include <errno.h>
@@ -24,25 +30,18 @@ enum { SAMPLE_WORK = 400 }; /* to be put in order and written to the temporary f
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
-/* The samples of one thread for one event. */
-struct profile {
-    uint32_t thread, event;
-    struct spool_list samples;
-    struct spool_run last; /* it may still grow */
-    bool has_last;
-    uint64_t weight;
-};
-
 struct speedscope {
     const struct emit_model *model;
     struct emit_options options;
     FILE *out;
     struct spool spool;
-    VEC(struct profile) profiles;
-    struct map profile_of; /* thread << 32 | event -> index */
+    VEC(struct speedscope_series) series;
+    struct map series_of; /* thread << 32 | event -> index */
     uint64_t recent_key;
     uint32_t recent;
     struct speedscope_stacks stacks;
+    struct speedscope_plan plan;
+    struct speedscope_sum sum;
 };
 
 static struct error *speedscope_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
@@ -52,7 +51,7 @@ static struct error *speedscope_begin(const struct emit_model *model, const stru
 
     if (!s)
         return error_no_memory();
-    *s = (struct speedscope){.model = model, .options = *options, .out = out, .profile_of.limits = options->limits};
+    *s = (struct speedscope){.model = model, .options = *options, .out = out, .series_of.limits = options->limits};
     speedscope_stacks_init(&s->stacks, model, &s->options);
     spool_init(&s->spool);
     *state = s;
@@ -60,23 +59,23 @@ static struct error *speedscope_begin(const struct emit_model *model, const stru
 }
 
 /* NULL when memory ran out. */
-static struct profile *profile_for(struct speedscope *s, uint32_t thread, uint32_t event)
+static struct speedscope_series *series_for(struct speedscope *s, uint32_t thread, uint32_t event)
 {
     uint64_t key = (uint64_t)thread << 32 | event;
 
-    if (s->profiles.count && key == s->recent_key)
-        return &s->profiles.data[s->recent];
-    uint64_t *known = map_get(&s->profile_of, key);
+    if (s->series.count && key == s->recent_key)
+        return &s->series.data[s->recent];
+    uint64_t *known = map_get(&s->series_of, key);
     if (!known) {
-        if (!limits_take(s->options.limits, 2 * sizeof(struct profile)) ||
-            !VEC_PUSH(&s->profiles, ((struct profile){.thread = thread, .event = event})) ||
-            !map_set(&s->profile_of, key, s->profiles.count - 1))
+        if (!limits_take(s->options.limits, 2 * sizeof(struct speedscope_series)) ||
+            !VEC_PUSH(&s->series, ((struct speedscope_series){.thread = thread, .event = event})) ||
+            !map_set(&s->series_of, key, s->series.count - 1))
             return NULL;
-        known = map_get(&s->profile_of, key);
+        known = map_get(&s->series_of, key);
     }
     s->recent_key = key;
     s->recent = (uint32_t)*known;
-    return &s->profiles.data[s->recent];
+    return &s->series.data[s->recent];
 }
 
 static struct error *speedscope_sample(void *state, const struct emit_sample *sample)
@@ -85,7 +84,7 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
 
     if (!limits_work(s->options.limits, SAMPLE_WORK))
         return error_no_memory();
-    struct profile *p = profile_for(s, sample->thread, sample->event);
+    struct speedscope_series *p = series_for(s, sample->thread, sample->event);
 
     if (!p)
         return error_no_memory();
@@ -107,24 +106,50 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
 
 enum column { COLUMN_SAMPLES, COLUMN_WEIGHTS };
 
-/* One of a profile's two arrays. */
-static struct error *write_column(struct speedscope *s, const struct profile *p, enum column column)
+/* One item of a column. `text` is scratch. */
+static struct error *write_item(struct speedscope *s, enum column column, uint32_t shown, uint64_t weight, bool first,
+                                struct buf *text)
 {
-    struct spool_reader reader = {.spool = &s->spool, .list = &p->samples};
+    buf_clear(text);
+    if (!first)
+        buf_put_u8(text, ',');
+    if (column == COLUMN_SAMPLES)
+        speedscope_stacks_put(&s->stacks, shown, text);
+    else
+        buf_printf(text, "%" PRIu64, weight);
+    if (text->bad)
+        return error_no_memory();
+    return fwrite(text->data, text->len_bytes, 1, s->out) == 1 ? NULL : error_os(errno, "cannot write the profile");
+}
+
+/* Reads a series run by run: those of the temporary file, then the last. *run NULL: the end. */
+static struct error *next_run(struct spool_reader *reader, const struct speedscope_series *series, bool *ended,
+                              const struct spool_run **run)
+{
+    *run = NULL;
+    if (*ended)
+        return NULL;
+    TRY(spool_next(reader, run));
+    if (!*run) {
+        *ended = true;
+        *run = series->has_last ? &series->last : NULL;
+    }
+    return NULL;
+}
+
+/* A column of one thread, in order of time. */
+static struct error *write_series(struct speedscope *s, const struct speedscope_series *series, enum column column)
+{
+    struct spool_reader reader = {.spool = &s->spool, .list = &series->samples};
     struct buf text = {0};
-    struct error *err = NULL;
+    const struct spool_run *run;
     uint32_t current = 0;
     uint64_t weight = 0;
+    bool ended = false, first = true;
+    struct error *err;
 
-    for (bool last = !p->has_last, first = true;;) {
-        const struct spool_run *run = NULL;
-        if (!last && !(err = spool_next(&reader, &run)) && !run) {
-            run = &p->last;
-            last = true;
-        } else if (last) {
-            run = NULL;
-        }
-        if (err)
+    do {
+        if ((err = next_run(&reader, series, &ended, &run)))
             break;
         uint32_t shown = run ? speedscope_stacks_find(&s->stacks, run->stack) : 0;
         if (current && shown == current) {
@@ -132,108 +157,84 @@ static struct error *write_column(struct speedscope *s, const struct profile *p,
             continue;
         }
         if (current) {
-            buf_clear(&text);
-            if (!first)
-                buf_put_u8(&text, ',');
+            err = write_item(s, column, current, weight, first, &text);
             first = false;
-            if (column == COLUMN_SAMPLES)
-                speedscope_stacks_put(&s->stacks, current, &text);
-            else
-                buf_printf(&text, "%" PRIu64, weight);
-            if (text.bad)
-                err = error_no_memory();
-            else if (fwrite(text.data, text.len_bytes, 1, s->out) != 1)
-                err = error_os(errno, "cannot write the profile");
         }
-        if (err || !run)
-            break;
         current = shown;
-        weight = run->weight;
-    }
+        weight = run ? run->weight : 0;
+    } while (!err && run);
     spool_reader_deinit(&reader);
     buf_deinit(&text);
     return err;
 }
 
-static bool several_events(const struct speedscope *s)
+static struct error *sum_up(struct speedscope *s, const struct speedscope_series *series)
 {
-    for (size_t i = 1; i < s->profiles.count; i++) {
-        if (s->profiles.data[i].event != s->profiles.data[0].event)
-            return true;
-    }
-    return false;
-}
+    struct spool_reader reader = {.spool = &s->spool, .list = &series->samples};
+    const struct spool_run *run;
+    bool ended = false;
+    struct error *err;
 
-/* "comm-pid thread tid", and the event if the profile's unit does not show it. */
-static struct error *put_profile_name(const struct speedscope *s, const struct profile *p, bool with_event,
-                                      struct buf *out)
-{
-    const struct emit_thread *thread = &s->model->threads[p->thread];
-    struct buf name = {0};
-
-    name_process(&s->model->processes[thread->process], &name);
-    if (*thread->name) {
-        buf_put_u8(&name, ' ');
-        name_plain(thread->name, &name);
+    while (!(err = next_run(&reader, series, &ended, &run)) && run) {
+        if (!limits_work(s->options.limits, 20) ||
+            !speedscope_sum_add(&s->sum, speedscope_stacks_find(&s->stacks, run->stack), run->weight)) {
+            err = error_no_memory();
+            break;
+        }
     }
-    buf_printf(&name, " %u", thread->tid);
-    if (with_event) {
-        buf_put_u8(&name, ' ');
-        name_word(s->model->events[p->event].name, &name);
-    }
-    struct error *err = name.bad ? error_no_memory() : json_put_text(buf_cstr(&name), out);
-    buf_deinit(&name);
+    spool_reader_deinit(&reader);
     return err;
 }
 
-static struct error *write_profile(struct speedscope *s, const struct profile *p, bool several)
+static struct error *write_sum(struct speedscope *s, enum column column)
 {
-    const struct emit_event *event = &s->model->events[p->event];
-    struct buf name = {0};
+    struct buf text = {0};
+    struct error *err = NULL;
 
-    struct error *err = put_profile_name(s, p, several || !event->is_time, &name);
-    if (!err) {
-        fprintf(s->out, "{\"type\":\"sampled\",\"name\":%s,\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64,
-                buf_cstr(&name), event->is_time ? "nanoseconds" : event->is_bytes ? "bytes" : "none", p->weight);
-        fputs(",\n\"samples\":[", s->out);
-        err = write_column(s, p, COLUMN_SAMPLES);
+    for (size_t i = 0; i < s->sum.order.count && !err; i++) {
+        const struct speedscope_node *node = &s->sum.nodes.data[s->sum.order.data[i]];
+        err = write_item(s, column, node->stack, node->self, i == 0, &text);
     }
-    if (!err) {
-        fputs("],\n\"weights\":[", s->out);
-        err = write_column(s, p, COLUMN_WEIGHTS);
-    }
+    buf_deinit(&text);
+    return err;
+}
+
+static struct error *write_column(struct speedscope *s, const struct speedscope_profile *p, enum column column)
+{
+    return p->count == 1 ? write_series(s, &s->series.data[p->first], column) : write_sum(s, column);
+}
+
+static struct error *write_profile_head(struct speedscope *s, const struct speedscope_profile *p)
+{
+    const struct emit_event *event = &s->model->events[s->series.data[p->first].event];
+    struct buf name = {0}, text = {0};
+
+    speedscope_plan_name(&s->plan, p, &name);
+    struct error *err = name.bad ? error_no_memory() : json_put_text(buf_cstr(&name), &text);
     if (!err)
-        fputs("]}", s->out);
+        fprintf(s->out, "{\"type\":\"sampled\",\"name\":%s,%s\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64,
+                buf_cstr(&text), speedscope_plan_is_overview(&s->plan, p) ? "\"overview\":true," : "",
+                event->is_time ? "nanoseconds" : event->is_bytes ? "bytes" : "none", p->weight);
     buf_deinit(&name);
+    buf_deinit(&text);
     return err;
 }
 
-/* By process, thread, event, in the model's order. */
-static int compare_profiles(const void *a, const void *b, void *arg)
+static struct error *write_profile(struct speedscope *s, const struct speedscope_profile *p)
 {
-    const struct emit_model *m = arg;
-    const struct profile *pa = a, *pb = b;
-    uint32_t qa = m->threads[pa->thread].process, qb = m->threads[pb->thread].process;
-
-    if (qa != qb)
-        return qa < qb ? -1 : 1;
-    if (pa->thread != pb->thread)
-        return pa->thread < pb->thread ? -1 : 1;
-    return (pa->event > pb->event) - (pa->event < pb->event);
-}
-
-/* The profile to show first. Weights of different units do not compare; those of time go before others. */
-static size_t heaviest(const struct speedscope *s)
-{
-    size_t best = 0;
-
-    for (size_t i = 1; i < s->profiles.count; i++) {
-        const struct profile *p = &s->profiles.data[i], *q = &s->profiles.data[best];
-        bool p_time = s->model->events[p->event].is_time, q_time = s->model->events[q->event].is_time;
-        if (p_time != q_time ? p_time : p->weight > q->weight)
-            best = i;
+    if (p->count > 1) {
+        speedscope_sum_clear(&s->sum);
+        for (size_t i = 0; i < p->count; i++)
+            TRY(sum_up(s, &s->series.data[p->first + i]));
+        TRY(speedscope_sum_sort(&s->sum));
     }
-    return best;
+    TRY(write_profile_head(s, p));
+    fputs(",\n\"samples\":[", s->out);
+    TRY(write_column(s, p, COLUMN_SAMPLES));
+    fputs("],\n\"weights\":[", s->out);
+    TRY(write_column(s, p, COLUMN_WEIGHTS));
+    fputs("]}", s->out);
+    return NULL;
 }
 
 static struct error *write_head(struct speedscope *s)
@@ -252,7 +253,7 @@ static struct error *write_head(struct speedscope *s)
         err = error_no_memory();
     if (!err)
         fprintf(s->out, "{\"$schema\":\"" SCHEMA "\",\"name\":%s,\"activeProfileIndex\":%zu,\n\"shared\":{\"frames\":[",
-                buf_cstr(&text), heaviest(s));
+                buf_cstr(&text), s->plan.active);
     for (uint32_t i = 0; !err && i < s->stacks.frames.count; i++) {
         const struct intern_entry *frame = intern_get(&s->stacks.frames, i);
         fprintf(s->out, "%s\n%.*s", i ? "," : "", (int)frame->len_bytes, (const char *)frame->data);
@@ -265,18 +266,20 @@ static struct error *write_head(struct speedscope *s)
 static struct error *speedscope_end(void *state)
 {
     struct speedscope *s = state;
+    enum emit_merge merge = s->options.merge;
 
+    if (merge == EMIT_MERGE_DEFAULT && s->options.threads)
+        merge = EMIT_MERGE_THREAD;
     TRY(speedscope_stacks_number(&s->stacks));
-    if (s->profiles.count)
-        qsort_r(s->profiles.data, s->profiles.count, sizeof *s->profiles.data, compare_profiles, (void *)s->model);
+    TRY(speedscope_sum_init(&s->sum, &s->stacks));
+    TRY(speedscope_plan_init(&s->plan, s->model, merge, s->series.data, s->series.count));
     TRY(write_head(s));
     fputs("\n]},\n\"profiles\":[", s->out);
-    bool several = several_events(s);
-    for (size_t i = 0; i < s->profiles.count; i++) {
+    for (size_t i = 0; i < s->plan.profiles.count; i++) {
         fputs(i ? ",\n" : "\n", s->out);
-        TRY(write_profile(s, &s->profiles.data[i], several));
+        TRY(write_profile(s, &s->plan.profiles.data[i]));
     }
-    if (!s->profiles.count) /* speedscope cannot show a file without profiles */
+    if (!s->plan.profiles.count) /* speedscope cannot show a file without profiles */
         fputs("\n{\"type\":\"sampled\",\"name\":\"no samples\",\"unit\":\"none\",\"startValue\":0,\"endValue\":0,"
               "\"samples\":[],\"weights\":[]}",
               s->out);
@@ -290,10 +293,12 @@ static void speedscope_destroy(void *state)
 
     if (!s)
         return;
-    for (size_t i = 0; i < s->profiles.count; i++)
-        spool_list_deinit(&s->profiles.data[i].samples);
-    VEC_DEINIT(&s->profiles);
-    map_deinit(&s->profile_of);
+    for (size_t i = 0; i < s->series.count; i++)
+        spool_list_deinit(&s->series.data[i].samples);
+    VEC_DEINIT(&s->series);
+    map_deinit(&s->series_of);
+    speedscope_sum_deinit(&s->sum);
+    speedscope_plan_deinit(&s->plan);
     speedscope_stacks_deinit(&s->stacks);
     spool_deinit(&s->spool);
     free(s);
@@ -301,7 +306,7 @@ static void speedscope_destroy(void *state)
 
 const struct emitter emitter_speedscope = {
     .name = "speedscope",
-    .description = "a file for speedscope.app, one profile per thread",
+    .description = "for speedscope.app: all threads in one, then each thread",
     .extension = ".speedscope.json",
     .time_order = true,
     .begin = speedscope_begin,

@@ -33,6 +33,8 @@ static const char *const outputs[][8] = {
     {"speedscope", "--labels", "--function"},
     {"top", "--top", "0", "--gil"},
     {"summary", "--strict"},
+    {"speedscope", "--merge", "process"},
+    {"folded", "--merge", "all"},
 };
 enum { OUTPUTS = sizeof outputs / sizeof *outputs };
 

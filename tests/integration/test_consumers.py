@@ -118,10 +118,14 @@ def test_formats_agree(demo, truth):
     headers = [line for line in demo("perf-script").decode().split("\n") if line and not line.startswith("\t")]
     assert collections.Counter(int(re.search(r"/(\d+)", line)[1]) for line in headers) == samples
 
-    profiles = json.loads(demo("speedscope"))["profiles"]
+    profiles = json.loads(demo("speedscope", "merge_thread"))["profiles"]
     assert {int(p["name"].rsplit(" ", 1)[1]): sum(p["weights"]) for p in profiles} == {
         tid: ns for tid, (_, ns) in truth.items()
     }
+    # What adds up is what is no overview.
+    overview, *rest = json.loads(demo("speedscope"))["profiles"]
+    assert overview["overview"] and not any(p.get("overview") for p in rest)
+    assert sum(overview["weights"]) == sum(sum(p["weights"]) for p in rest) == sum(ns for _, ns in truth.values())
 
 
 def test_folded_is_sorted(demo):
@@ -170,12 +174,21 @@ def speedscope_shows(tmp_path, name, content):
 
 
 def test_speedscope_opens_speedscope(demo, truth, tmp_path):
-    words = speedscope_shows(tmp_path, "x.json", demo("speedscope"))
+    words = speedscope_shows(tmp_path, "x.json", demo("speedscope", "merge_thread"))
     for tid, (_, ns) in truth.items():
         at = next(i for i, w in enumerate(words) if w.endswith(f" {tid}") and re.match(r"\d", words[i + 1]))
         assert words[at + 1] == f"{ns / 1e9:.2f}s"
     assert "Server.serve (server.py:42)" in words
     assert "do_syscall_64_[k]" in words
+
+
+def test_speedscope_opens_all_threads_first(demo, truth, tmp_path):
+    words = speedscope_shows(tmp_path, "x.json", demo("speedscope"))
+    seconds = sum(ns for _, ns in truth.values()) / 1e9
+    assert f"all threads ({seconds:.1f} s)" in words
+    # The sandwich view is of the profile that opens: its functions' totals are those of all threads.
+    shown = [w for w in words if re.fullmatch(r"[\d.]+s \(\d+%\)|[\d.]+s \([\d.]+%\)", w)]
+    assert shown and max(float(w.split("s")[0]) for w in shown) > max(ns for _, ns in truth.values()) / 1e9
 
 
 def test_speedscope_opens_perf_script(demo, truth, tmp_path):

@@ -148,7 +148,7 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     assert int(changes[1]) == account.periods and changes[2].replace(",", "") == at_end[1], done.stderr
     # pysym's own sum is the same one.
     out = tmp_path / "out.json"
-    assert pysym(trace, "--format", "speedscope", "-o", out).returncode in (0, 3)
+    assert pysym(trace, "--format", "speedscope", "--merge", "thread", "-o", out).returncode in (0, 3)
     profiles = json.loads(out.read_text())["profiles"]
     assert sum(sum(p["weights"]) for p in profiles) == account.weight_ns
     folded = pysym(trace, "--format", "folded")

@@ -107,7 +107,7 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
     folded = pysym(trace, "--format", "folded")
     assert "counts of page faults are bytes" in folded.stderr
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines()) == every
-    scope = json.loads(pysym(trace, "--format", "speedscope").stdout)
+    scope = json.loads(pysym(trace, "--format", "speedscope", "--merge", "thread").stdout)
     assert {p["unit"] for p in scope["profiles"]} == {"bytes"}
     assert sum(sum(p["weights"]) for p in scope["profiles"]) == every
 

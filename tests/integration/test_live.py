@@ -27,7 +27,7 @@ def profile(pysym, tmp_path):
     """A trace as [(profile's name, [frames outermost first], nanoseconds)], from the speedscope output."""
     def run(trace, *options):
         out = tmp_path / "profile.speedscope.json"
-        done = pysym(trace, "--format", "speedscope", "--full-filenames", "-o", out, *options)
+        done = pysym(trace, "--format", "speedscope", "--merge", "thread", "--full-filenames", "-o", out, *options)
         assert done.returncode == 0, done.stderr
         data = json.loads(out.read_text())
         frames = data["shared"]["frames"]

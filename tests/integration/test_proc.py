@@ -60,7 +60,7 @@ def profile(pysym, tmp_path):
     """A trace as [(profile's name, [(function, file, line) outermost first], nanoseconds)]; marks stand as themselves."""
     def run(trace):
         out = tmp_path / "p.speedscope.json"
-        done = pysym(trace, "--format", "speedscope", "--full-filenames", "-o", out)
+        done = pysym(trace, "--format", "speedscope", "--merge", "thread", "--full-filenames", "-o", out)
         assert done.returncode == 0, done.stderr
         data = json.loads(out.read_text())
         frames = []
@@ -298,7 +298,7 @@ def test_shares_are_of_time(record_proc, pysym):
     trace, _ = record_proc(DEBIAN, PROGRAMS / "pairs.py", "0.5")
     weights = [s.weight for s in accounts.read(PYSYM, trace).samples]
     assert len(set(weights)) > 1
-    data = json.loads(pysym(trace, "--format", "speedscope").stdout)
+    data = json.loads(pysym(trace, "--format", "speedscope", "--merge", "thread").stdout)
     names = [frame["name"] for frame in data["shared"]["frames"]]
     by_stack, innermost = collections.Counter(), collections.Counter()
     for one in data["profiles"]:

@@ -69,6 +69,30 @@ def test_views(make, pysym):
     assert len(good(pysym(trace, "-f", "folded", "--threads")).splitlines()) == 2
 
 
+def test_merge(make, pysym):
+    """What is kept apart is in the stacks of folded, and in the names of speedscope's profiles; the sum stays."""
+    trace = make(samples=800, stacks=2, threads=4, processes=2)
+
+    def folded(*options):
+        lines = [line.rsplit(" ", 1) for line in good(pysym(trace, "-f", "folded", *options)).splitlines()]
+        assert sum(int(count) for _, count in lines) == 800
+        return [stack.split(";") for stack, _ in lines]
+
+    assert {stack[0] for stack in folded("--merge", "all")} == {"[python3.11]"}
+    assert len(folded("--merge", "all")) == 2
+    assert folded("--merge", "process") == folded()
+    assert {stack[0] for stack in folded()} == {"python3.11-1000", "python3.11-1100"}
+    assert len({tuple(stack[:2]) for stack in folded("--merge", "thread")}) == 4
+    assert folded("--threads") == folded("--merge", "thread")
+    for merge, count in [("all", 1), ("process", 2), ("thread", 4)]:
+        profiles = json.loads(good(pysym(trace, "-f", "speedscope", "--merge", merge)))["profiles"]
+        assert len(profiles) == count and not any("overview" in p for p in profiles)
+        assert sum(sum(p["weights"]) for p in profiles) == 800 * 10**7
+    overview, *threads = json.loads(good(pysym(trace, "-f", "speedscope")))["profiles"]
+    assert overview["name"] == "all threads (8.0 s)" and overview["overview"] and len(threads) == 4
+    assert sum(overview["weights"]) == sum(sum(p["weights"]) for p in threads) == 800 * 10**7
+
+
 def test_marks_and_losses(make, pysym):
     trace = make(samples=100, stacks=1, depth=2, torn=10, losses=7)
     out = good(pysym(trace, "-f", "folded"))
@@ -130,7 +154,7 @@ def weights_of_perf_script(text):
 ])
 def test_formats_agree_on_weight(make, pysym, settings):
     trace = make(**settings)
-    speedscope = weights_of_speedscope(good(pysym(trace, "-f", "speedscope")))
+    speedscope = weights_of_speedscope(good(pysym(trace, "-f", "speedscope", "--merge", "thread")))
     folded = weights_of_folded(good(pysym(trace, "-f", "folded", "--threads")))
     script = weights_of_perf_script(good(pysym(trace, "-f", "perf-script")))
     ns = settings.get("interval_us", 10000) * 1000
@@ -174,7 +198,7 @@ def self_of_top(text):
 def test_shares_where_weights_differ(files, make, pysym):
     """All formats have the shares that speedscope has, and say that their numbers are not samples."""
     traces = [make(**{"samples": 1999, "stacks": 7, "threads": 3, "native": 0, **settings}) for settings in files]
-    want = shares_of_speedscope(good(pysym(*traces, "-f", "speedscope")))
+    want = shares_of_speedscope(good(pysym(*traces, "-f", "speedscope", "--merge", "thread")))
     folded = pysym(*traces, "-f", "folded")
     got = shares_of_folded(good(folded))
     assert folded.stderr == "pysym: samples weigh differently: counts are microseconds\n"
@@ -484,6 +508,8 @@ def test_usage(make, pysym, tmp_path):
             ([trace, "-f", "folded", "--pid", "1,"], "--pid wants numbers"),
             ([trace, "-f", "folded", "--time", "5"], "--time wants"),
             ([trace, "-f", "folded", "--time", "5,2"], "--time wants"),
+            ([trace, "-f", "folded", "--merge", "cpu"], "--merge wants all, process or thread, not 'cpu'"),
+            ([trace, "-f", "folded", "--merge", ""], "--merge wants all, process or thread"),
             ([trace, "-f", "folded", "--top", "many"], "--top wants"), (["-", "-", "-f", "folded"], "standard input")]:
         done = pysym(*arguments)
         assert done.returncode == 2, arguments

@@ -2,7 +2,7 @@
 /*
  * Writes a made-up profile in any of the output formats, to try them on their consumers.
  *
- *     emit_demo FORMAT [OPTION...] >OUT     options: threads no_lines by_function full_paths columns samples=N
+ *     emit_demo FORMAT [OPTION...] >OUT     options: threads merge_all merge_thread no_lines by_function full_paths columns samples=N
  *     emit_demo totals [samples=N]          "TID SAMPLES NANOSECONDS" per thread: what every format must add up to
  *     emit_demo bench FORMAT [samples=N]    time per sample, on stderr
  */
@@ -74,6 +74,8 @@ int main(int argc, char **argv)
     if (is_bench)
         format = argc > 2 ? argv[2] : "";
     for (int i = 2 + is_bench; i < argc; i++) {
+        if (!strncmp(argv[i], "merge_", 6))
+            options.merge = !strcmp(argv[i], "merge_all") ? EMIT_MERGE_ALL : EMIT_MERGE_THREAD;
         options.threads |= !strcmp(argv[i], "threads");
         no_lines |= !strcmp(argv[i], "no_lines");
         by_function |= !strcmp(argv[i], "by_function");

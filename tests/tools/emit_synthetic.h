@@ -44,7 +44,7 @@ static inline uint32_t synthetic_stack(struct synthetic *s, uint32_t parent, uin
 
 static inline uint32_t synthetic_process(struct synthetic *s, uint32_t pid, const char *comm)
 {
-    return SYNTHETIC_ADD(s, processes, process_count, ((struct emit_process){.pid = pid, .comm = comm}));
+    return SYNTHETIC_ADD(s, processes, process_count, ((struct emit_process){.pid = pid, .comm = comm, .name = comm, .container = ""}));
 }
 
 static inline uint32_t synthetic_thread(struct synthetic *s, uint32_t process, uint32_t tid, const char *name)

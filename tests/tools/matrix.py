@@ -84,7 +84,8 @@ def judge_stack(got, chains, lines, program):
 def samples_of(trace, *options):
     """(Python frames, marks, names) of each sample of a trace, a thread after the other, in the order of time."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        subprocess.run([PYSYM, trace, "--format", "speedscope", "--python-only", "--full-filenames", "-o", out.name, *options],
+        subprocess.run([PYSYM, trace, "--format", "speedscope", "--merge", "thread", "--python-only", "--full-filenames", "-o", out.name,
+                        *options],
                        check=True)
         data = json.load(open(out.name))
     known = []

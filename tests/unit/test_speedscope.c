@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which profiles speedscope's file has, by --merge, and how samples of several threads become one profile. */
+#include "tests/unit/emit_fixture.h"
+
+static json_t *profile_of(json_t *json, size_t i)
+{
+    return json_array_get(json_object_get(json, "profiles"), i);
+}
+
+static size_t profile_count(json_t *json)
+{
+    return json_array_size(json_object_get(json, "profiles"));
+}
+
+static json_int_t weight_of(json_t *profile)
+{
+    json_int_t sum = 0;
+    json_t *weight;
+    size_t i;
+
+    json_array_foreach(json_object_get(profile, "weights"), i, weight)
+        sum += json_integer_value(weight);
+    assert_int_equal(sum, json_integer_value(json_object_get(profile, "endValue")));
+    assert_int_equal(json_array_size(json_object_get(profile, "samples")), i);
+    return sum;
+}
+
+static bool is_overview(json_t *profile)
+{
+    return json_is_true(json_object_get(profile, "overview"));
+}
+
+/* Over the profiles that add up; *overviews counts the others. */
+static json_int_t sum_of(json_t *json, size_t *overviews)
+{
+    json_int_t sum = 0;
+
+    *overviews = 0;
+    for (size_t i = 0; i < profile_count(json); i++) {
+        if (is_overview(profile_of(json, i)))
+            ++*overviews;
+        else
+            sum += weight_of(profile_of(json, i));
+    }
+    return sum;
+}
+
+static void expect_names(json_t *json, const char *const *names, size_t count)
+{
+    assert_int_equal(profile_count(json), count);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(json_string_value(json_object_get(profile_of(json, i), "name")), names[i]);
+}
+
+/* A stack of one Python function for each letter. */
+static uint32_t stack_of(struct synthetic *s, const char *letters)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    uint32_t stack = EMIT_NO_STACK;
+
+    for (; *letters; letters++)
+        stack = synthetic_stack(s, stack, synthetic_python(s, names[*letters - 'a'], "x.py", 1, 0, 1));
+    return stack;
+}
+
+static void add(struct synthetic *s, uint32_t thread, uint32_t event, uint32_t stack, uint64_t value)
+{
+    sample(s, thread, stack);
+    s->samples.data[s->samples.count - 1].event = event;
+    s->samples.data[s->samples.count - 1].value = value;
+}
+
+/* Threads of three processes; one process's name is known only as the kernel's. */
+static void setup_processes(struct synthetic *s)
+{
+    uint32_t master = synthetic_process(s, 20, "gunicorn"), worker = synthetic_process(s, 21, "gunicorn");
+    uint32_t module = synthetic_process(s, 9, "python3");
+
+    s->processes.data[module].name = "-m http.server";
+    synthetic_event(s, "cpu-clock", "ns", true);
+    synthetic_thread(s, master, 20, "MainThread");
+    synthetic_thread(s, worker, 21, "MainThread");
+    synthetic_thread(s, worker, 22, "pool_0");
+    synthetic_thread(s, module, 9, "");
+    uint32_t a = stack_of(s, "a"), ab = stack_of(s, "ab");
+    add(s, 0, 0, a, 1000000000);
+    add(s, 1, 0, ab, 2000000000);
+    add(s, 2, 0, a, 4000000000);
+    add(s, 1, 0, ab, 500000000);
+    add(s, 3, 0, ab, 4800000000);
+}
+
+static void test_all_then_threads(void **state)
+{
+    static const char *const names[] = {"all threads (12.3 s)", "-m http.server 9 \xc2\xb7 thread",
+                                        "gunicorn 21 \xc2\xb7 pool_0 22", "gunicorn 21 \xc2\xb7 MainThread",
+                                        "gunicorn 20 \xc2\xb7 MainThread"};
+    struct synthetic s = {0};
+    size_t overviews;
+    (void)state;
+
+    setup_processes(&s);
+    json_t *json = parse_speedscope(&s, plain);
+    expect_names(json, names, 5);
+    assert_int_equal(json_integer_value(json_object_get(json, "activeProfileIndex")), 0);
+    assert_int_equal(weight_of(profile_of(json, 0)), 12300000000);
+    assert_int_equal(sum_of(json, &overviews), 12300000000);
+    assert_int_equal(overviews, 1);
+    assert_true(is_overview(profile_of(json, 0)));
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+static void test_merge(void **state)
+{
+    static const char *const processes[] = {"gunicorn 21", "-m http.server 9", "gunicorn 20"};
+    static const char *const all[] = {"all threads (12.3 s)"};
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    size_t overviews;
+    (void)state;
+
+    setup_processes(&s);
+    o.merge = EMIT_MERGE_PROCESS;
+    json_t *json = parse_speedscope(&s, o);
+    expect_names(json, processes, 3);
+    assert_int_equal(weight_of(profile_of(json, 0)), 6500000000);
+    assert_int_equal(sum_of(json, &overviews), 12300000000);
+    assert_int_equal(overviews, 0);
+    json_decref(json);
+
+    o.merge = EMIT_MERGE_ALL;
+    json = parse_speedscope(&s, o);
+    expect_names(json, all, 1);
+    assert_int_equal(sum_of(json, &overviews), 12300000000); /* it is all that the file has, so it counts */
+    json_decref(json);
+
+    /* --threads asks for threads as they always were. */
+    o = plain;
+    o.threads = true;
+    char *by_option = emit(&s, "speedscope", o), *by_merge = emit(&s, "speedscope", by_thread);
+    assert_string_equal(by_option, by_merge);
+    assert_non_null(strstr(by_merge, "\"activeProfileIndex\":3,"));
+    free(by_option);
+    free(by_merge);
+    synthetic_deinit(&s);
+}
+
+/* A single thread is not shown twice. */
+static void test_one_thread(void **state)
+{
+    static const char *const names[] = {"python3 100 \xc2\xb7 MainThread 101"};
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    sample(&s, 0, stack_of(&s, "a"));
+    json_t *json = parse_speedscope(&s, plain);
+    expect_names(json, names, 1);
+    assert_false(is_overview(profile_of(json, 0)));
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* `count` threads of the weight, behind one of a second. */
+static void setup_many(struct synthetic *s, uint32_t count, uint64_t weight)
+{
+    setup_one(s);
+    uint32_t a = stack_of(s, "a");
+    add(s, 0, 0, a, 1000000000);
+    for (uint32_t i = 0; i < count; i++)
+        add(s, synthetic_thread(s, 0, 200 + i, "w"), 0, a, weight);
+}
+
+/* Threads are joined where they are many, or small. */
+static void test_other_threads(void **state)
+{
+    static const struct {
+        uint32_t count;
+        uint64_t weight;
+        size_t profiles;
+        const char *last;
+    } cases[] = {
+        {49, 10000000, 51, "python3 100 \xc2\xb7 w 248"}, {50, 10000000, 52, "python3 100 \xc2\xb7 w 249"},
+        {51, 10000000, 52, "2 other threads"},            {500, 2000000, 52, "451 other threads"},
+        {87, 100000, 3, "87 other threads"},              {1, 100000, 3, "python3 100 \xc2\xb7 w 200"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct synthetic s = {0};
+        size_t overviews;
+        setup_many(&s, cases[i].count, cases[i].weight);
+        json_t *json = parse_speedscope(&s, plain);
+        assert_int_equal(profile_count(json), cases[i].profiles);
+        json_t *last = profile_of(json, cases[i].profiles - 1);
+        assert_string_equal(json_string_value(json_object_get(last, "name")), cases[i].last);
+        assert_int_equal(sum_of(json, &overviews), 1000000000 + cases[i].count * cases[i].weight);
+        assert_int_equal(overviews, 1);
+        json_decref(json);
+        synthetic_deinit(&s);
+    }
+}
+
+/* Weights of different units do not add up: each event has its view of all threads. Times come first. */
+static void test_several_units(void **state)
+{
+    static const char *const names[] = {"all threads (3.0 ms) \xc2\xb7 cpu-clock", "all threads (9.0 KiB) \xc2\xb7 page-faults",
+                                        "python3 100 \xc2\xb7 w 102 \xc2\xb7 cpu-clock",
+                                        "python3 100 \xc2\xb7 MainThread 101 \xc2\xb7 cpu-clock",
+                                        "python3 100 \xc2\xb7 MainThread 101 \xc2\xb7 page-faults",
+                                        "python3 100 \xc2\xb7 w 102 \xc2\xb7 page-faults"};
+    struct synthetic s = {0};
+    (void)state;
+
+    synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
+    synthetic_thread(&s, 0, 102, "w");
+    s.events.count = 0;
+    synthetic_event(&s, "page-faults", "bytes", false);
+    s.events.data[0].is_bytes = s.events.data[0].is_counted = true;
+    synthetic_event(&s, "cpu-clock", "ns", true);
+    uint32_t a = stack_of(&s, "a");
+    add(&s, 0, 0, a, 8192);
+    add(&s, 0, 1, a, 1000000);
+    add(&s, 1, 1, a, 2000000);
+    add(&s, 1, 0, a, 1024);
+    json_t *json = parse_speedscope(&s, plain);
+    expect_names(json, names, 6);
+    assert_string_equal(json_string_value(json_object_get(profile_of(json, 0), "unit")), "nanoseconds");
+    assert_string_equal(json_string_value(json_object_get(profile_of(json, 1), "unit")), "bytes");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* Callees of a function stand by weight, its own weight behind them; stacks of all threads are added up. */
+static void test_order_of_a_sum(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_one(&s);
+    synthetic_thread(&s, 0, 102, "w");
+    uint32_t a = stack_of(&s, "a"), b = stack_of(&s, "b"), ab = stack_of(&s, "ab"), ac = stack_of(&s, "ac");
+    uint32_t acd = stack_of(&s, "acd");
+    add(&s, 0, 0, b, 9);
+    add(&s, 0, 0, a, 3);
+    add(&s, 1, 0, ab, 4);
+    add(&s, 0, 0, acd, 2);
+    add(&s, 1, 0, ac, 3);
+    add(&s, 1, 0, acd, 1);
+    add(&s, 1, 0, EMIT_NO_STACK, 1);
+    add(&s, 0, 0, ab, 0);
+    o.merge = EMIT_MERGE_ALL;
+    /* Frames are numbered in the order of the model's stacks: a 0, b 1, c 2, d 3, [no frames] 4. */
+    assert_true(contains(&s, "speedscope", o,
+                         "\"samples\":[[0,2,3],[0,2],[0,1],[0],[1],[4]],\n\"weights\":[3,3,4,3,9,1]}"));
+    synthetic_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_then_threads), cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_one_thread),       cmocka_unit_test(test_other_threads),
+        cmocka_unit_test(test_several_units),    cmocka_unit_test(test_order_of_a_sum),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
