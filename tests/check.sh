@@ -23,7 +23,7 @@ add() { # PASSED FAILED SKIPPED
 
 # Golden and live tests run as two processes side by side, one for each of two cores: BESIDE holds those that compare
 # stack by stack, or need no sampler; what is marked alone comes when both have ended.
-BESIDE="pysym bombs consumers traces bench matrix unwind_check ways privacy proc privileges lines filters jit checks"
+BESIDE="pysym bombs consumers traces bench matrix unwind_check ways privacy proc privileges lines filters jit checks docs"
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
 # NAME.status, and the names of the tests that failed in the folder CACHE.
@@ -108,6 +108,7 @@ echo "checks of the sources and the documents:"
 check "docs/trace-format.md has every record, field and loss" sh tests/check-format-doc.sh
 check "no C code compares versions of CPython: versions.def says what differs" sh tests/check-versions.sh
 check "the manual pages have every option, and none that does not exist" sh tests/check-manual.sh "$PYCAP" "$PYSYM"
+check "the documents' links lead somewhere, and the commands they show are understood" "$python" tests/check-docs.py "$PYCAP" "$PYSYM"
 check "bash completes the programs' options, formats and commands" bash tests/check-completion.sh "$PYCAP" "$PYSYM"
 check "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
 check "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py

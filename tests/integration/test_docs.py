@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/picture.py draws what pysym folds; tests/check-docs.py finds what a document has wrong."""
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+from conftest import PYCAP, PYSYM, ROOT
+
+FOLDED = """main (app.py:1);<template> & co (<page>:3);libfoo 30
+main (app.py:1);parse (parser.c:7);read_[k] 60
+main (app.py:1);std::vector<int>::at(int) 9
+main (app.py:1);rare (app.py:9) 0
+other 1
+"""
+
+
+def draw(folded, *options, code=0):
+    done = subprocess.run([sys.executable, ROOT / "docs/picture.py", "--title", "a <b>", *options], input=folded,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout if not code else done.stderr
+
+
+def test_picture():
+    svg = draw(FOLDED)
+    assert svg == draw("\n".join(reversed(FOLDED.splitlines()))), "the order of stacks changes the picture"
+    bars = {}
+    for group in xml.etree.ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}g"):
+        title, bar = group[0].text, group[1].attrib
+        bars[title.rpartition(",")[0]] = (title.rpartition(", ")[2], int(bar["y"]), float(bar["width"]), bar["fill"])
+    assert {name: bar[0] for name, bar in bars.items()} == {
+        "main (app.py:1)": "99.0 %", "<template> & co (<page>:3)": "30.0 %", "libfoo": "30.0 %",
+        "parse (parser.c:7)": "60.0 %", "read_[k]": "60.0 %", "std::vector<int>::at(int)": "9.0 %", "other": "1.0 %"}
+    _, top, width, _ = bars["main (app.py:1)"]
+    assert width == pytest.approx(980 * 0.99, abs=1) and bars["read_[k]"][1] - top == 36
+
+    def is_blue(name):
+        colour = bytes.fromhex(bars[name][3][1:])
+        return colour[2] == max(colour)
+    assert [name for name in bars if is_blue(name)] == ["main (app.py:1)", "<template> & co (<page>:3)"]
+
+
+def test_picture_of_nothing():
+    assert "no samples" in draw("", code=1)
+    assert "line 2 is no folded stack: 'nonsense'" in draw("a 1\nnonsense\n", code=1)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("[a](gone.md)", "there is no gone.md"),
+    ("[a](docs/page.md#nothing)", "there is no heading for docs/page.md#nothing"),
+    ("```\nsudo build/pycap record --no-such 3 -- true --fine\n```", "pycap record has no option --no-such"),
+    ("```\npysym t.bin -Q | sort -u\n```", "pysym has no option -Q"),
+    ("```\npycap top\n```", "pycap has no command 'top'"),
+    ("[a](docs/page.md#the-first-word) `[a](b)`\n```\n[c](d)\npycap record -o t.bin \\\n    -d 3 | wc -Z\n```", None),
+])
+def test_check_of_documents(tmp_path, text, message):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests/README.md", tmp_path / "tests")
+    (tmp_path / "docs/page.md").write_text("# The first *word*\n" + "[a](https://example.org)\n" * 10 + "```\npycap info\n```\n" * 10)
+    (tmp_path / "README.md").write_text(text + "\n")
+    done = subprocess.run([sys.executable, ROOT / "tests/check-docs.py", PYCAP, PYSYM, tmp_path], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == (1 if message else 0), done.stderr
+    assert done.stderr == (f"README.md: {message}\n" if message else "")
