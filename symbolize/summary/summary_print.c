@@ -8,11 +8,11 @@
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
 #include "formats/base/hex.h"
+#include "formats/base/numbers.h"
 #include "formats/base/printable.h"
 #include "formats/base/size_text.h"
 #include "formats/base/sort.h"
 #include "formats/elf/machine.h"
-#include "symbolize/summary/numbers.h"
 #include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
 

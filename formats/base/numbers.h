@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as the summary writes them: digits in groups of three, counts with their noun, shares in percent. */
-#ifndef SYMBOLIZE_SUMMARY_NUMBERS_H
-#define SYMBOLIZE_SUMMARY_NUMBERS_H
+/* Numbers for people: digits in groups of three, counts with their noun, shares in percent. */
+#ifndef FORMATS_BASE_NUMBERS_H
+#define FORMATS_BASE_NUMBERS_H
 
 #include <inttypes.h>
 #include <stdint.h>
