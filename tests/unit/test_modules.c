@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/binary/modules.h"
+#include "formats/base/clock.h"
 #include "capture/sampler/sideband.h"
 
 struct scene {
@@ -75,8 +76,10 @@ static struct module *find(struct scene *s, const char *name, const char *path, 
         .path = path ? path : real,
     };
     OK(modules_find(s->modules, &(struct module_asker){.pid = getpid()}, &mapping, &module));
-    munmap(at, 4096);
     assert_non_null(module);
+    modules_settle(s->modules, now_ns() + 60 * NS_PER_S); /* on a busy machine the worker is not waited for */
+    assert_false(module->pending);
+    munmap(at, 4096);
     return module;
 }
 

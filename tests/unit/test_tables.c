@@ -178,18 +178,22 @@ static bool view_of(struct tables *t, const struct library *l, uint64_t time_ns,
     return true;
 }
 
-/* The same, when the worker has built the table, for which pycap does not wait long: under a sanitizer that takes seconds. */
-static bool view_when_built(struct tables *t, const struct library *l, uint64_t time_ns, struct unwind_table *view)
+/* What was used STEP_NS ago is cold, and what was taken out then is free. */
+#define STEP_NS (20 * NS_PER_S)
+
+/*
+ * The same, when the worker has built the table, for which pycap does not wait long: under a sanitizer that takes seconds.
+ * A table that found no room is asked for again later, so the clock goes on.
+ */
+static bool view_when_built(struct tables *t, const struct library *l, uint64_t *time_ns, struct unwind_table *view)
 {
     for (uint64_t until_ns = now_ns() + 60 * NS_PER_S; now_ns() < until_ns; usleep(5000)) {
-        if (view_of(t, l, time_ns, view))
+        if (view_of(t, l, *time_ns, view))
             return true;
+        *time_ns += STEP_NS;
     }
     return false;
 }
-
-/* What was used STEP_NS ago is cold, and what was taken out then is free. */
-#define STEP_NS (20 * NS_PER_S)
 
 /* There is room for one large table. While the worker builds, what is served is right, and the rest is said to be missing. */
 static uint64_t view_while_building(struct tables *t, const struct libraries *l, uint64_t time_ns)
@@ -216,11 +220,12 @@ static void view_one_by_one(struct tables *t, const struct libraries *l, const s
     struct unwind_table view;
 
     for (uint32_t i = 0; i < l->count; i++)
-        assert_true(view_when_built(t, &l->list[i], time_ns, &view));
+        assert_true(view_when_built(t, &l->list[i], &time_ns, &view));
     for (uint32_t i = 0; i < 2 * l->count; i++)
         OK(tables_poll(t, time_ns += STEP_NS));
     for (uint32_t i = 0; i < l->count; i++) {
-        assert_true(view_when_built(t, &l->list[i], time_ns += STEP_NS, &view));
+        time_ns += STEP_NS;
+        assert_true(view_when_built(t, &l->list[i], &time_ns, &view));
         served_waiting += view.rows < memory->rows || view.rows >= memory->rows + memory->row_count;
         for (uint32_t k = 0; k < l->count; k++) /* each takes one cold table out, until there is room */
             OK(tables_poll(t, time_ns += STEP_NS));
