@@ -6,7 +6,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "capture/process/process_table.h"
 #include "capture/trace/late_unwind.h"
+#include "formats/base/clock.h"
 
 enum {
     ROWS_MAX = 1 << 19,
@@ -85,6 +87,8 @@ static int set_up(void **state)
     OK(processes_create(&options, f->modules, &f->processes));
     OK(processes_read(f->processes, (uint32_t)getpid(), true, 0, &f->process));
     assert_non_null(f->process);
+    modules_settle(f->modules, now_ns() + 60 * NS_PER_S); /* on a busy machine the worker is not waited for */
+    OK(processes_take_modules(f->processes));
     f->memory = (struct tables_memory){
         .rows = calloc(ROWS_MAX, sizeof *f->memory.rows),
         .index = calloc(INDEX_MAX, sizeof *f->memory.index),
