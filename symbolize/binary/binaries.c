@@ -118,6 +118,7 @@ static struct error *note_mismatch(struct search *s, const char *path, const str
 
     if (s->files->problem)
         return NULL; /* keep the problem of the first place: it is the most likely one */
+    s->files->is_other = true;
     if (id->id_kind == ELF_ID_BUILD_ID)
         n = asprintf(&text, "build ID differs: %s has %s, the trace has %s%s", path, found.text,
                      s->key->id_kind == ELF_ID_BUILD_ID ? "" : "none but content hash ", s->id.text);
@@ -382,6 +383,7 @@ struct error *binaries_find(struct binaries *b, const struct binary_key *key, st
     if (!err && files->binary) {
         free(files->problem); /* noted at a place before the right one */
         files->problem = NULL;
+        files->is_other = false;
         if (!files->debug) {
             err = search_assign(&files->debug, strdup(files->binary));
             if (!err)
@@ -396,7 +398,7 @@ struct error *binaries_find(struct binaries *b, const struct binary_key *key, st
         err = search_assign(&files->problem, strdup("only the debug file was found, not the binary"));
     } else if (!err && !files->problem) {
         err = search_assign(&files->problem,
-                     search_format("not found by its path nor by its build ID%s%s", s.server_errno ? "; debuginfod: " : "",
+                     search_format("not found, neither by its path nor by its build ID%s%s", s.server_errno ? "; debuginfod: " : "",
                             s.server_errno ? strerror(s.server_errno) : ""));
     }
     if (!err && files->debug)

@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZE_BINARY_BINARY_FILES_H
 #define SYMBOLIZE_BINARY_BINARY_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What the trace says about a module. Borrowed. */
@@ -26,6 +27,7 @@ struct binary_files {
     char *source;     /* how the binary was found, for the summary: "archive", "recorded path", "symfs" …, or NULL */
     char *debug_source; /* the same for the debug file; NULL when it is the binary */
     char *supplement_source; /* the same; "missing" when the debug file needs a supplement that was not found */
+    bool is_other;    /* no binary was found, but another file lies where it should: `problem` says which */
     char *problem;    /* why no binary was found, or what is wrong with it ("build ID differs: …"), or NULL */
 };
 void binary_files_deinit(struct binary_files *files);

@@ -50,7 +50,7 @@ struct symbols {
     Dwarf *dw, *supplement_dw, *nothing;
     struct dwarf *dwarf;
     struct symbol_table table;
-    const char *quality;
+    enum symbols_quality quality;
     struct map shown; /* name in the file -> name to show */
     struct arena names;
 };
@@ -222,20 +222,20 @@ static struct error *read_files(struct symbols *s, const struct binary_files *fi
     bool ok = symbol_table_add_code(&s->table, any_file(s));
     ok = ok && symbol_table_add(&s->table, debug, SHT_SYMTAB) && symbol_table_add(&s->table, binary, SHT_SYMTAB);
     if (ok && s->table.symbols.count)
-        s->quality = "symbol table";
+        s->quality = SYMBOLS_TABLE;
     ok = ok && symbol_table_add(&s->table, &s->mini, SHT_SYMTAB);
-    if (ok && s->table.symbols.count && !strcmp(s->quality, "none"))
-        s->quality = "minidebuginfo";
+    if (ok && s->table.symbols.count && s->quality == SYMBOLS_NONE)
+        s->quality = SYMBOLS_MINI;
     symbols = s->table.symbols.count;
     ok = ok && symbol_table_add(&s->table, binary, SHT_DYNSYM);
     if (ok && !symbols && s->table.symbols.count)
-        s->quality = "dynamic symbols";
+        s->quality = SYMBOLS_EXPORTED;
     ok = ok && symbol_table_add_plt(&s->table, binary) && symbol_table_finish(&s->table);
     if (!ok)
         return error_no_memory();
     TRY(open_dwarf(s, files));
     if (s->dwarf && dwarf_has_functions(s->dwarf))
-        s->quality = "DWARF";
+        s->quality = SYMBOLS_DWARF;
     return NULL;
 }
 
@@ -246,7 +246,6 @@ struct error *symbols_open(const struct binary_files *files, struct symbols **ou
 
     if (!s)
         return error_no_memory();
-    s->quality = "none";
     if (files->binary)
         err = file_open(&s->binary, files->binary_fd, files->binary);
     if (!err && files->debug && (!files->binary || strcmp(files->debug, files->binary)))
@@ -269,7 +268,6 @@ struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct 
 
     if (!s)
         return error_no_memory();
-    s->quality = "none";
     err = image_copy(image, len_bytes, &s->binary.image);
     if (!err)
         err = file_begin(&s->binary, NULL);
@@ -335,9 +333,20 @@ uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *
     return count;
 }
 
-const char *symbols_quality(const struct symbols *s)
+enum symbols_quality symbols_quality(const struct symbols *s)
 {
     return s->quality;
+}
+
+const char *symbols_quality_text(enum symbols_quality quality)
+{
+    static const char *const texts[] = {[SYMBOLS_NONE] = "no names",
+                                        [SYMBOLS_EXPORTED] = "only exported names",
+                                        [SYMBOLS_MINI] = "minidebuginfo",
+                                        [SYMBOLS_TABLE] = "symbol table",
+                                        [SYMBOLS_DWARF] = "DWARF"};
+
+    return texts[quality];
 }
 
 bool symbols_vaddr(const struct symbols *s, uint64_t file_offset, uint64_t *vaddr)

@@ -27,8 +27,17 @@ void symbols_close(struct symbols *s);
  * most `max`.
  */
 uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *frames, uint32_t max);
-/* The best source of names, for the summary: "DWARF", "symbol table", "minidebuginfo", "dynamic symbols", "none". */
-const char *symbols_quality(const struct symbols *s);
+/* The best source of names that a module has, worst first. */
+enum symbols_quality {
+    SYMBOLS_NONE,
+    SYMBOLS_EXPORTED, /* .dynsym: what other binaries may call */
+    SYMBOLS_MINI,     /* .gnu_debugdata: functions, packed in the binary ("minidebuginfo") */
+    SYMBOLS_TABLE,    /* .symtab */
+    SYMBOLS_DWARF,    /* with files, lines and what was inlined */
+};
+enum symbols_quality symbols_quality(const struct symbols *s);
+/* In words, for the summary. */
+const char *symbols_quality_text(enum symbols_quality quality);
 /* Converts a file offset to a virtual address by the program headers; false when no segment contains it. */
 bool symbols_vaddr(const struct symbols *s, uint64_t file_offset, uint64_t *vaddr);
 

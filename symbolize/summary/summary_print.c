@@ -460,7 +460,7 @@ static void describe_module(const struct modcache_entry *m, struct buf *line)
     } else {
         buf_put_str(line, "\n      no build ID");
     }
-    put_detail(line, "; ", m->symbols ? symbols_quality(m->symbols) : "not opened");
+    put_detail(line, "; ", m->symbols ? symbols_quality_text(symbols_quality(m->symbols)) : "not opened");
     if (m->files.source)
         put_detail(line, "; ", m->files.source);
     if (m->files.debug_source)

@@ -282,7 +282,7 @@ def test_foreign_archives(record, pysym, pycap, spin, tmp_path):
     assert "spin_inner" not in good(pysym(trace, "-f", "folded", "--archive", other))
     assert "spin_inner" in good(pysym(trace, "-f", "folded", "--archive", plain))
     assert good(pysym(trace, "-f", "folded", "--archive", other, "--archive", plain)) == named
-    assert "not found by its path nor by its build ID" in good(pysym(trace, "-f", "summary", "-v", "--archive", other))
+    assert "not found, neither by its path nor by its build ID" in good(pysym(trace, "-f", "summary", "-v", "--archive", other))
 
 
 def test_bad_archives(record, pysym, spin, tmp_path):
@@ -603,7 +603,7 @@ def test_debuginfod(record, pysym, spin, tmp_path):
     # Without a server the reason is told.
     shutil.rmtree(tmp_path / "cache")
     summary = good(pysym(trace, "-f", "summary", "-v", "--debuginfod", env=environment))
-    assert re.search(r"libspin\.so\n.*; not found by its path nor by its build ID; debuginfod: ", summary), summary
+    assert re.search(r"libspin\.so\n.*; not found, neither by its path nor by its build ID; debuginfod: ", summary), summary
     done = pysym(trace, "-f", "folded", "--debuginfod", env={**environment, "DEBUGINFOD_URLS": ""})
     assert done.returncode == 2 and "DEBUGINFOD_URLS" in done.stderr
 

@@ -182,7 +182,7 @@ static void test_search(void **state)
     assert_non_null(strstr(files.debug, "2.tar:good.debug"));
     assert_true(files.binary_fd > 2 && files.debug_fd > 2);
     OK(symbols_open(&files, &s));
-    assert_string_equal(symbols_quality(s), "DWARF");
+    assert_int_equal(symbols_quality(s), SYMBOLS_DWARF);
     symbols_close(s);
     binary_files_deinit(&files);
     /* Not there by another ID. */
@@ -253,7 +253,7 @@ static void assert_same_names(const struct fixture *f, const char *x, const char
 
     OK(symbols_open(&a, &s));
     OK(symbols_open(&b, &t));
-    assert_string_equal(symbols_quality(s), symbols_quality(t));
+    assert_int_equal(symbols_quality(s), symbols_quality(t));
     for (uint64_t vaddr = 0; vaddr < 0x8000; vaddr++) {
         uint32_t count = symbols_lookup(s, vaddr, one, 8);
         assert_int_equal(symbols_lookup(t, vaddr, two, 8), count);

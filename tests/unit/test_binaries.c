@@ -353,7 +353,7 @@ static void test_replaced_later(void **state)
     alarm(300); /* to open it would wait for a writer */
     OK(symbols_open(&files, &s));
     alarm(0);
-    assert_string_equal(symbols_quality(s), "DWARF");
+    assert_int_equal(symbols_quality(s), SYMBOLS_DWARF);
     symbols_close(s);
     binary_files_deinit(&files);
 }
@@ -432,7 +432,7 @@ static void test_debuginfod(void **state)
                              .path = "/gone"};
     OK(binaries_find(b, &key, &files));
     assert_null(files.binary);
-    static const char problem[] = "not found by its path nor by its build ID";
+    static const char problem[] = "not found, neither by its path nor by its build ID";
     assert_int_equal(strncmp(files.problem, problem, sizeof problem - 1), 0);
     binary_files_deinit(&files);
     binaries_destroy(b);

@@ -93,7 +93,7 @@ static void assert_inlines(struct symbols *s, uint64_t place)
     assert_frame(&frames[1], "middle", 9, true);
     assert_frame(&frames[2], "outer", 15, false);
     assert_true(frames[0].column > 0 && frames[1].column > 0);
-    assert_string_equal(symbols_quality(s), "DWARF");
+    assert_int_equal(symbols_quality(s), SYMBOLS_DWARF);
 }
 
 static void assert_name(struct symbols *s, uint64_t vaddr, const char *function, uint64_t offset)
@@ -175,7 +175,7 @@ static void test_symbol_tables(void **state)
     uint64_t mangled = fixture_symbol(f, "a.so", "_ZN3app3runEi"), rust = fixture_symbol(f, "a.so", "_RNvC5crate4work");
     uint64_t part = fixture_symbol(f, "a.so", "split.part.0");
     struct symbols *s = open_files(f, "a.so", "a.so");
-    assert_string_equal(symbols_quality(s), "symbol table");
+    assert_int_equal(symbols_quality(s), SYMBOLS_TABLE);
     assert_name(s, hidden, "hidden", 0);
     assert_name(s, place, "hidden", place - hidden); /* and not the label */
     assert_name(s, aliased, "aliased", 0);
@@ -189,7 +189,7 @@ static void test_symbol_tables(void **state)
 
     assert_true(fixture_run(f, "strip -o s.so a.so"));
     s = open_files(f, "s.so", "s.so");
-    assert_string_equal(symbols_quality(s), "dynamic symbols");
+    assert_int_equal(symbols_quality(s), SYMBOLS_EXPORTED);
     assert_name(s, aliased + 1, "aliased", 1);
     assert_name(s, hidden, "", 0); /* and not the exported function before it */
     symbols_close(s);
@@ -215,7 +215,7 @@ static void test_minidebuginfo(void **state)
     fixture_write(f, "mini.xz", packed, packed_len);
     assert_true(fixture_run(f, "strip -o s.so a.so && objcopy --add-section .gnu_debugdata=mini.xz s.so m.so"));
     struct symbols *s = open_files(f, "m.so", "m.so");
-    assert_string_equal(symbols_quality(s), "minidebuginfo");
+    assert_int_equal(symbols_quality(s), SYMBOLS_MINI);
     assert_name(s, hidden, "hidden", 0);
     symbols_close(s);
 
@@ -258,7 +258,7 @@ static void test_nothing(void **state)
 
     (void)state;
     OK(symbols_open(&none, &s));
-    assert_string_equal(symbols_quality(s), "none");
+    assert_int_equal(symbols_quality(s), SYMBOLS_NONE);
     assert_int_equal(symbols_lookup(s, 0x1000, frames, FRAMES_MAX), 1);
     assert_string_equal(frames[0].function, "");
     assert_string_equal(frames[0].file, "");
