@@ -9,6 +9,7 @@
 #include "symbolize/pass/pass.h"
 #include "symbolize/pass/weigh.h"
 #include "symbolize/stack/resolve.h"
+#include "symbolize/summary/strict.h"
 #include "symbolize/summary/summary_consumer.h"
 #include "symbolize/trace/file_limits.h"
 #include "symbolize/trace/input.h"
@@ -89,6 +90,12 @@ static bool weights_will_differ(struct convert *c)
     return differ;
 }
 
+static void check_strict(struct convert *c)
+{
+    c->outcome->incomplete = c->options->strict.is_on &&
+                             !strict_check(&c->options->strict, c->summary, c->resolver, c->trouble);
+}
+
 /* ---- the outputs: each adds its consumers, runs the pass, and sets the outcome ---- */
 
 static struct error *run_emitter(struct convert *c, struct pass *p)
@@ -113,7 +120,7 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
     const char *remark = emit_consumer_remark(emit);
     if (remark)
         fprintf(c->trouble, "pysym: %s\n", remark);
-    c->outcome->incomplete = !summary_is_complete(c->summary, c->resolver);
+    check_strict(c);
     return NULL;
 }
 
@@ -126,7 +133,7 @@ static struct error *run_summary(struct convert *c, struct pass *p)
     TRY(pass_add(p, &summary_print_consumer, &c->summary_output));
     TRY(pass_run(p));
     summary_print_trouble(c->summary, c->trouble);
-    c->outcome->incomplete = !summary_is_complete(c->summary, c->resolver);
+    check_strict(c);
     return NULL;
 }
 
@@ -150,7 +157,7 @@ static struct error *run_dump(struct convert *c, struct pass *p)
     TRY(add_summary(c, p, &summary_files_consumer));
     TRY(pass_run(p));
     summary_print_trouble(c->summary, c->trouble);
-    c->outcome->incomplete = !summary_is_complete(c->summary, NULL);
+    check_strict(c);
     return NULL;
 }
 

@@ -12,12 +12,12 @@
 #include "symbolize/options.h"
 
 struct convert_outcome {
-    bool incomplete; /* something was lost, damaged or left without a name */
+    bool incomplete; /* --strict: more is missing than allowed; `trouble` says what */
     bool differs;    /* unwind-check: a stack differs from that of a witness */
 };
 
 /*
- * Writes the output that the options select to `out`, and a few lines about damage to `trouble`. The caller closes
+ * Writes the output that the options select to `out`, and to `trouble` a few lines about damage and what --strict asked for. The caller closes
  * both.
  */
 struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome);

@@ -104,13 +104,11 @@ int main(int argc, char **argv)
         err = run(&o, &outcome);
         if (err)
             status = program_fail(program, err);
-        else if (o.strict && outcome.differs) {
+        else if (o.strict.is_on && outcome.differs) {
             fprintf(stderr, "pysym: stacks unwound in the kernel differ from those of a witness; the report says "
                             "which\n");
             status = EXIT_INCOMPLETE;
-        } else if (o.strict && outcome.incomplete) {
-            fprintf(stderr, "pysym: incomplete: something was lost, damaged or left without a name; "
-                            "see --format summary\n");
+        } else if (outcome.incomplete) {
             status = EXIT_INCOMPLETE;
         }
     }

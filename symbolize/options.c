@@ -51,6 +51,14 @@ static struct error *set_merge(const struct option_row *row, const char *argumen
     return *argument ? option_set_choice(row, argument, target) : option_refuse(row, argument);
 }
 
+static struct error *set_strict(const struct option_row *row, const char *argument, void *target)
+{
+    struct options *o = target;
+
+    (void)row;
+    return strict_parse(argument, &o->strict);
+}
+
 /* ---- the table ---- */
 
 #define MEMBER(member) .offset = offsetof(struct options, member)
@@ -102,10 +110,10 @@ static const struct option_row option_rows[] = {
      MEMBER(max_output_bytes), 1, UINT64_MAX, "an amount of bytes, like 512M"},
 
     OPTION_HEADING("other"),
-    {"strict", 0, NULL,
-     "exit with 3 when anything was lost, damaged or left without a name\n"
-     "(unwind-check: when stacks differ)",
-     option_set_true, MEMBER(strict)},
+    {"strict", 0, "CLASS:PERCENT,...",
+     "exit with 3 when more is missing than that (" STRICT_DEFAULT ");\n"
+     "unwind-check: when stacks differ",
+     set_strict, .may_be_bare = true},
     {"help", 'h', NULL, "this text", option_set_true, MEMBER(help)},
     {"version", 0, NULL, "the version", option_set_true, MEMBER(version)},
     {NULL},

@@ -15,6 +15,7 @@
 #include "formats/emit/emit.h"
 #include "symbolize/pass/sample_filter.h"
 #include "symbolize/stack/stack_map.h"
+#include "symbolize/summary/strict.h"
 
 enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP, OUTPUT_UNWIND_CHECK };
 
@@ -30,7 +31,8 @@ struct options {
     const char *sysroot;
     uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */
     uint64_t max_output_bytes;     /* 0: by the format, see options_max_output() */
-    bool debuginfod, no_host, show_interpreter, python_only, strict, verbose;
+    bool debuginfod, no_host, show_interpreter, python_only, verbose;
+    struct strict strict;
     struct emit_options emit;
     struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
     struct sample_filter_options filters; /* which samples are shown */

@@ -349,32 +349,3 @@ void summary_late(struct summary *s, uint64_t count)
 {
     s->late_count += count;
 }
-
-/* ---- completeness ---- */
-
-static bool ends_whole(const struct resolver_ends *ends)
-{
-    return ends_total(ends) == ends->count[LOSS_complete];
-}
-
-bool summary_is_complete(const struct summary *s, const struct resolver *r)
-{
-    uint64_t losses = s->late_count;
-
-    for (size_t i = 0; i < s->losses.count; i++) {
-        if (trace_loss_class(s->losses.data[i].reason) != LOSS_CLASS_expected)
-            losses += s->losses.data[i].count;
-    }
-    for (size_t i = 0; i < s->files.count; i++) {
-        const struct summary_file *f = &s->files.data[i];
-        if (!f->stats.ended || f->stats.damage_count || f->stats.unknown_record_count || f->end.lost_count)
-            return false;
-    }
-    if (losses)
-        return false;
-    if (!r)
-        return true;
-    const struct resolver_stats *stats = resolver_stats(r);
-    return !stats->unresolved_count && ends_whole(&stats->python) && ends_whole(&stats->native) &&
-           ends_whole(&stats->join);
-}

@@ -35,8 +35,6 @@ struct error *summary_end_file(struct summary *s, const struct trace_reader *rea
 /* Adds samples that came too late to be put in order. */
 void summary_late(struct summary *s, uint64_t count);
 
-/* True if, for the samples that passed the filters, nothing was lost, damaged or left without a name. */
-bool summary_is_complete(const struct summary *s, const struct resolver *r);
 struct error *summary_print(const struct summary *s, const struct resolver *r, FILE *out);
 /* Prints at most a few lines for standard error about damage and missing ends of files; nothing if there is none. */
 void summary_print_trouble(const struct summary *s, FILE *out);

@@ -583,12 +583,40 @@ def test_flipped_bits(make, pysym, tmp_path):
 
 
 def test_strict(make, pysym):
+    """Each flaw fails what it is a flaw of, and is named with its figures; the output is complete all the same."""
     whole = {"samples": 10, "native": 0}
-    assert pysym(make(**whole), "-f", "folded", "--strict").returncode == 0
-    for flaw in ({"torn": 5}, {"losses": 1}, {"end": 0}, {"native": 1}):
+    assert pysym(make(**whole), "-f", "folded", "--strict=all").returncode == 0
+    for flaw, said in [
+        ({"torn": 5}, "python: 8 of 10 Python stacks are whole (80.00 %, wanted: 100 %): 2 python_torn"),
+        ({"losses": 1}, "lost: 1 of 11 samples were lost (9.10 %, allowed: 0 %): 1 ring_full"),
+        ({"end": 0}, "a trace is damaged, or its recorder did not end it"),
+        ({"native": 1}, "names: 0 of 10 samples have a name for every native frame (0.00 %, wanted: 100 %): python3.11"),
+    ]:
         trace = make(**{**whole, **flaw})
-        done = pysym(trace, "-f", "folded", "--strict")
-        assert done.returncode == 3, flaw
-        assert "incomplete" in done.stderr
-        assert count(done.stdout) == 10
-        assert pysym(trace, "-f", "folded").returncode == 0
+        for name in ("folded", "top", "summary"):
+            done = pysym(trace, "-f", name, "--strict=all")
+            assert done.returncode == 3, (flaw, name)
+            assert f"pysym: incomplete: {said}\n" in done.stderr, done.stderr
+            assert done.stdout == good(pysym(trace, "-f", name))
+
+
+def test_strict_thresholds(make, pysym):
+    """Plain --strict is a gate for real recordings: names do not count, a lost sample of a hundred neither."""
+    def status(settings, *options):
+        return pysym(make(samples=1000, **settings), "-f", "folded", *options).returncode
+    for settings, options, expected in [
+        ({"native": 1}, ["--strict"], 0),
+        ({"native": 1}, ["--strict=names:95"], 3),
+        ({"losses": 10}, ["--strict"], 0),
+        ({"losses": 20}, ["--strict"], 3),
+        ({"losses": 20}, ["--strict=lost:2%"], 0),
+        ({"torn": 100}, ["--strict"], 3),
+        ({"torn": 100}, ["--strict=python:99"], 0),
+        ({"torn": 100}, ["--strict=python:off"], 0),
+        ({"unjoined": 100}, ["--strict"], 0),
+        ({"unjoined": 100}, ["--strict=join:99.5"], 3),
+        ({"end": 0}, ["--strict"], 3),
+    ]:
+        assert status(settings, *options) == expected, (settings, options)
+    done = pysym(make(samples=10), "-f", "folded", "--strict=python:high")
+    assert done.returncode == 2 and "not 'python:high'; classes are: python native" in done.stderr, done.stderr
