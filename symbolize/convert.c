@@ -53,7 +53,7 @@ static struct error *create_resolver(struct convert *c)
                      .sysroot = o->sysroot,
                      .no_host = o->no_host,
                      .debuginfod = o->debuginfod},
-        .show_interpreter = o->show_interpreter,
+        .interpreter = o->interpreter,
         .python_only = o->python_only,
         .limits = &c->limits.limits,
         .stacks = o->stacks,

@@ -59,6 +59,18 @@ static struct error *set_strict(const struct option_row *row, const char *argume
     return strict_parse(argument, &o->strict);
 }
 
+static struct error *set_show_interpreter(const struct option_row *row, const char *argument, void *target)
+{
+    struct options *o = target;
+
+    (void)row, (void)argument;
+    o->interpreter = MERGE_SHOW_ALL;
+    return NULL;
+}
+
+/* In the order of enum merge_interpreter. */
+static const char *const interpreter_names[] = {"hide", "calls", "show", NULL};
+
 /* ---- the table ---- */
 
 #define MEMBER(member) .offset = offsetof(struct options, member)
@@ -90,8 +102,9 @@ static const struct option_row option_rows[] = {
     {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},
     {"columns", 0, NULL, "with columns, where the Python version has them", option_set_true, MEMBER(emit.columns)},
     {"full-filenames", 0, NULL, "file names in full", option_set_true, MEMBER(emit.full_paths)},
-    {"show-interpreter", 0, NULL, "with the interpreter's own frames, which Python frames stand for otherwise",
-     option_set_true, MEMBER(show_interpreter)},
+    {"interpreter", 0, "WHAT", "its own frames: hide (default), calls (hide only the passing on of calls), show",
+     option_set_choice, MEMBER(interpreter), .names = interpreter_names, .wants = "hide, calls or show"},
+    {"show-interpreter", 0, NULL, "the same as --interpreter show", set_show_interpreter},
     {"python-only", 0, NULL, "Python frames only", option_set_true, MEMBER(python_only)},
 
     OPTION_HEADING("which samples"),

@@ -14,6 +14,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "symbolize/pass/sample_filter.h"
+#include "symbolize/stack/merge.h"
 #include "symbolize/stack/stack_map.h"
 #include "symbolize/summary/strict.h"
 
@@ -31,8 +32,9 @@ struct options {
     const char *sysroot;
     uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */
     uint64_t max_output_bytes;     /* 0: by the format, see options_max_output() */
-    bool debuginfod, no_host, show_interpreter, python_only, verbose;
+    bool debuginfod, no_host, python_only, verbose;
     struct strict strict;
+    enum merge_interpreter interpreter;
     struct emit_options emit;
     struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
     struct sample_filter_options filters; /* which samples are shown */

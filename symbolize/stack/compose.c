@@ -94,7 +94,11 @@ static struct error *put_native(struct composer *c, uint32_t expansion)
                                   .eval_loop = x->eval_loop,
                                   .switches_stacks = x->switches_stacks,
                                   .trampoline = x->trampoline,
-                                  .clears_frame = x->clears_frame};
+                                  .clears_frame = x->clears_frame,
+                                  .builtin = x->builtin,
+                                  .inlined = x->inlined,
+                                  .serves_caller = x->serves_caller,
+                                  .owner = x->owner};
 
     return VEC_PUSH(&c->native, expansion) && VEC_PUSH(&c->merge_native, native) ? NULL : error_no_memory();
 }
@@ -168,23 +172,25 @@ static struct error *list_native(struct composer *c, struct epoch *e, const stru
     return NULL;
 }
 
-/* Counts a native frame that is shown, and notes its module, each once, and whether a name is missing. */
-static struct error *touch(struct composer *c, struct composed *out, const struct expansion *x)
+/* Notes the module of a frame, once for the stack; counts the frame, and notes whether its name is missing, if shown. */
+static struct error *touch(struct composer *c, struct composed *out, const struct expansion *x, bool shown)
 {
-    out->native_count++;
-    out->native_unnamed += x->unresolved;
+    bool unresolved = shown && x->unresolved;
+
+    out->native_count += shown;
+    out->native_unnamed += unresolved;
     if (x->module == FRAMES_NO_MODULE)
         return NULL;
     TRY(work(c, out->modules_count));
     for (uint32_t i = 0; i < out->modules_count; i++) {
         uint32_t *touched = &c->touched.data[out->modules_first + i];
         if (*touched >> 1 == x->module) {
-            *touched |= x->unresolved;
+            *touched |= unresolved;
             return NULL;
         }
     }
     out->modules_count++;
-    return VEC_PUSH(&c->touched, x->module << 1 | x->unresolved) ? NULL : error_no_memory();
+    return VEC_PUSH(&c->touched, x->module << 1 | unresolved) ? NULL : error_no_memory();
 }
 
 static struct error *step(struct composer *c, uint32_t *stack, uint32_t frame)
@@ -195,8 +201,13 @@ static struct error *step(struct composer *c, uint32_t *stack, uint32_t frame)
 
 static struct error *build_stack(struct composer *c, struct composed *out)
 {
+    static const char *const marks[] = {
+        [MERGE_TORN] = "[torn]", [MERGE_TRUNCATED] = "[truncated]", [MERGE_NO_PYTHON] = "[no Python frames]"};
+
     out->stack = EMIT_NO_STACK;
     out->modules_first = (uint32_t)c->touched.count;
+    for (size_t i = 0; c->options.interpreter == MERGE_HIDE_INTERPRETER && i < c->native.count; i++)
+        TRY(touch(c, out, &c->frames->expansions.data[c->native.data[i]], false));
     for (size_t i = 0; i < c->merged.slots.count; i++) {
         struct merge_slot slot = c->merged.slots.data[i];
         uint32_t frame;
@@ -211,14 +222,17 @@ static struct error *build_stack(struct composer *c, struct composed *out)
             break;
         case MERGE_NATIVE: {
             const struct expansion *x = &c->frames->expansions.data[c->native.data[slot.index]];
-            for (uint32_t k = 0; k < slot.count; k++)
-                TRY(step(c, &out->stack, c->frames->expanded.data[x->first + slot.first + k]));
-            TRY(touch(c, out, x));
+            for (uint32_t k = 0; k < x->count; k++) {
+                if (slot.functions >> k & 1)
+                    TRY(step(c, &out->stack, c->frames->expanded.data[x->first + k]));
+            }
+            TRY(touch(c, out, x, true));
             break;
         }
         case MERGE_TORN:
         case MERGE_TRUNCATED:
-            TRY(frames_mark(c->frames, slot.kind == MERGE_TORN ? "[torn]" : "[truncated]", &frame));
+        case MERGE_NO_PYTHON:
+            TRY(frames_mark(c->frames, marks[slot.kind], &frame));
             TRY(step(c, &out->stack, frame));
             break;
         }
@@ -230,7 +244,9 @@ struct error *compose(struct composer *c, struct epoch *e, uint32_t tuple, uint3
                       struct composed *out)
 {
     const struct trace_tuple *t = &e->tuples.data[tuple];
-    struct merge_input in = {.show_interpreter = c->options.show_interpreter};
+    struct merge_input in = {
+        .interpreter = c->options.interpreter,
+        .is_part = c->options.python_only && (t->native_stack || t->snapshot || t->kernel_stack)};
 
     c->kernel.count = c->native.count = c->merge_native.count = c->runs.count = 0;
     TRY(list_python(c, e, t, interpreter, &in));
@@ -245,6 +261,7 @@ struct error *compose(struct composer *c, struct epoch *e, uint32_t tuple, uint3
     out->native_end = in.native_end;
     out->join_end = c->merged.join_end;
     out->no_frame = c->merged.no_frame;
+    out->in_interpreter = c->merged.in_interpreter;
     out->snapshot = t->snapshot && !t->native_stack && !c->options.python_only;
     return build_stack(c, out);
 }

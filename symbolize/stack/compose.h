@@ -20,7 +20,7 @@
 #include "symbolize/stack/snapshot.h"
 
 struct compose_options {
-    bool show_interpreter;
+    enum merge_interpreter interpreter;
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
 };
 
@@ -28,9 +28,10 @@ struct composed {
     uint32_t stack;                           /* of the model */
     uint32_t python_end, native_end, join_end; /* as in struct merge_input and struct merge_output */
     uint32_t no_frame;                        /* as in struct merge_output */
-    uint32_t modules_first, modules_count;    /* in composer.touched: those with a frame that is shown */
+    uint32_t modules_first, modules_count;    /* in composer.touched: those with a frame that is shown or was hidden */
     uint32_t native_count, native_unnamed;    /* native frames that are shown; of them those without a name */
     uint32_t python_count, python_unnamed;    /* the same of Python frames */
+    bool in_interpreter;                      /* as in struct merge_output */
     bool snapshot;                            /* the native stack was unwound from one */
 };
 

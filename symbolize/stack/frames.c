@@ -6,9 +6,9 @@
 #include "formats/base/vec.h"
 #include "formats/cpython/code.h"
 #include "formats/elf/segment.h"
-#include "symbolize/stack/merge.h"
+#include "symbolize/stack/builtin_modules.h"
 
-enum { INLINE_MAX = 64 };
+enum { INLINE_MAX = MERGE_FUNCTIONS_MAX };
 
 /* The key that makes native addresses equal across processes and epochs. */
 struct native_key {
@@ -192,6 +192,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
     struct expansion x = {.first = (uint32_t)f->expanded.count, .module = key->module};
     struct symbol_frame found[INLINE_MAX] = {{.function = "", .file = ""}};
     uint32_t count = 1;
+    bool interpreter = false;
 
     if (key->module != FRAMES_NO_MODULE) {
         struct symbols *symbols;
@@ -200,6 +201,9 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         const struct trace_module *def = &e->modules.data[module].def;
         if (!limits_work(f->model->limits, 1000 + 2 * (def->segments.count + def->eval_ranges.count)))
             return error_no_memory();
+        if (def->kind == TRACE_MODULE_ELF)
+            x.owner = merge_owner_of(model_text_get(f->model, key->path));
+        interpreter = x.owner == MERGE_OWNER_INTERPRETER || def->eval_ranges.count;
         x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
             x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
@@ -212,6 +216,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         }
     }
     x.unresolved = !found[count - 1].function[0];
+    x.serves_caller = merge_serves_caller(found[count - 1].function);
     for (uint32_t i = count; i--;) {
         const struct symbol_frame *s = &found[i];
         struct model_frame frame = {.kind = EMIT_NATIVE,
@@ -228,6 +233,9 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         x.outer_machinery += machinery && x.outer_machinery == f->expanded.count - x.first;
         x.inner_machinery = machinery ? x.inner_machinery + 1 : 0;
         x.clears_frame |= merge_clears_frame(s->function);
+        uint64_t bit = UINT64_C(1) << (f->expanded.count - x.first);
+        x.builtin |= interpreter && builtin_module_has(s->function, s->file) ? bit : 0;
+        x.inlined |= frame.inlined && merge_is_header_function(s->function) ? bit : 0;
         TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
         TRY(text_of(f, s->file, TRACE_TEXT_LIMIT_BYTES, &frame.file));
         TRY(put_frame(f, &frame, &number));

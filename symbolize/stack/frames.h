@@ -16,6 +16,7 @@
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "symbolize/trace/epoch.h"
+#include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
 #include "symbolize/stack/model.h"
 
@@ -25,13 +26,16 @@
 struct expansion {
     uint32_t first, count;                     /* in frames.expanded; outermost first */
     uint32_t module;                           /* in the module cache; FRAMES_NO_MODULE for an absolute address */
-    uint32_t outer_machinery, inner_machinery; /* see merge.h */
+    uint32_t outer_machinery, inner_machinery; /* this and the rest: see struct merge_native */
+    uint64_t builtin, inlined;
+    bool serves_caller;
+    enum merge_owner owner;
     bool unresolved;
     bool switches_stacks;                      /* its module's flag */
     bool eval_loop;                            /* in its module's eval_ranges */
     bool trampoline;                           /* its name says that CPython made it for perf (see merge.h) */
     bool maybe_trampoline;                     /* a trampoline, or code made at run time that has no name */
-    bool clears_frame;                         /* see merge.h */
+    bool clears_frame;
 };
 
 /* By id of the epoch; all MODEL_NONE until they are looked up. */

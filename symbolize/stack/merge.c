@@ -148,6 +148,41 @@ bool merge_clears_frame(const char *function)
     return is_among(function, names, sizeof names / sizeof *names);
 }
 
+static bool begins(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+enum merge_owner merge_owner_of(const char *path)
+{
+    /* Debian's libc and its debug variant, glibc before 2.34, Alpine's names. */
+    static const char *const c_library[] = {"libc.so", "libc-2.", "libc.musl-", "libpthread.so", "libpthread-2.",
+                                            "ld-linux", "ld-2.", "ld-musl-", "ld.so"};
+    static const char python[] = "python", library[] = "libpython";
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    /* A program such as python3.12-dbg, no module such as python.so, and no program such as pythonista. */
+    if (begins(name, python) && strchr("-.0123456789", name[strlen(python)]) && !strstr(name, ".so"))
+        return MERGE_OWNER_INTERPRETER;
+    if (begins(name, library) && (name[strlen(library)] == '2' || name[strlen(library)] == '3') && strstr(name, ".so"))
+        return MERGE_OWNER_INTERPRETER;
+    for (size_t i = 0; i < sizeof c_library / sizeof *c_library; i++) {
+        if (begins(name, c_library[i]))
+            return MERGE_OWNER_C_LIBRARY;
+    }
+    return MERGE_OWNER_OTHER;
+}
+
+bool merge_is_header_function(const char *function)
+{
+    return begins(function, "Py_") || begins(function, "_Py");
+}
+
+bool merge_serves_caller(const char *function)
+{
+    return begins(function, "__tls_get_addr") || !strcmp(function, "_dl_tlsdesc_dynamic");
+}
+
 /* True if all its functions are the eval loop or call machinery. */
 static bool only_machinery(const struct merge_native *native, uint32_t count)
 {
@@ -200,6 +235,7 @@ void merge_output_deinit(struct merge_output *out)
     VEC_DEINIT(&out->starts);
     VEC_DEINIT(&out->joins);
     VEC_DEINIT(&out->native);
+    VEC_DEINIT(&out->loops);
 }
 
 /* Finds where the runs begin. The first frame always begins one: a cut stack lacks the start of its outermost run. */
@@ -265,7 +301,13 @@ static uint32_t hidden_module(const struct merge_input *in, uint32_t i)
 /* True if call machinery of `i` adjoins the neighbour, and the neighbour is hidden. */
 static bool adjoins(const struct merge_input *in, const struct merge_slot *shown, uint32_t i, uint32_t neighbour)
 {
-    return !shown[neighbour].count && shown[i].count && in->native[i].module == hidden_module(in, neighbour);
+    return !shown[neighbour].functions && shown[i].functions && in->native[i].module == hidden_module(in, neighbour);
+}
+
+/* Bits for that many functions, from the outermost. */
+static uint64_t functions_mask(uint32_t count)
+{
+    return count < MERGE_FUNCTIONS_MAX ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
 }
 
 /* Hides joined frames and the call machinery that adjoins them, directly or through other call machinery. */
@@ -276,19 +318,18 @@ static void hide_joined(const struct merge_input *in, struct merge_output *out)
     for (size_t i = 0; i < out->joins.count; i++) {
         uint32_t native = out->joins.data[i].native;
         if (native)
-            shown[native - 1].count = 0;
+            shown[native - 1].functions = 0;
         if (native > 1 && in->native[native - 2].module == MERGE_NO_MODULE && in->native[native - 1].module != MERGE_NO_MODULE)
-            shown[native - 2].count = 0;
+            shown[native - 2].functions = 0;
     }
     for (uint32_t i = 1; i < in->native_count; i++) {
-        if (adjoins(in, shown, i, i - 1)) {
-            shown[i].first = in->native[i].outer_machinery;
-            shown[i].count -= in->native[i].outer_machinery;
-        }
+        if (adjoins(in, shown, i, i - 1))
+            shown[i].functions &= ~functions_mask(in->native[i].outer_machinery);
     }
     for (uint32_t i = in->native_count; i-- > 1;) {
+        const struct merge_native *n = &in->native[i - 1];
         if (adjoins(in, shown, i - 1, i))
-            shown[i - 1].count -= in->native[i - 1].inner_machinery;
+            shown[i - 1].functions &= functions_mask(n->function_count - n->inner_machinery);
     }
 }
 
@@ -302,10 +343,66 @@ static void hide_trampolines(const struct merge_input *in, struct merge_output *
         bool calls = i + 1 < in->native_count && n[1].eval_loop && n[1].module != MERGE_NO_MODULE;
         if (!n->trampoline && !(n->module == MERGE_NO_MODULE && calls))
             continue;
-        shown[i].count = 0;
+        shown[i].functions = 0;
         if (i && n[-1].module != MERGE_NO_MODULE && n[-1].inner_machinery == n[-1].function_count)
-            shown[i - 1].count = 0;
+            shown[i - 1].functions = 0;
     }
+}
+
+/* Finds the activations of the eval loop: by its address, and by the join for a trace that has no address of it. */
+static bool find_loops(const struct merge_input *in, struct merge_output *out)
+{
+    if (!VEC_RESERVE(&out->loops, in->native_count))
+        return false;
+    for (uint32_t i = 0; i < in->native_count; i++)
+        out->loops.data[i] = in->native[i].eval_loop;
+    for (size_t i = 0; i < out->joins.count; i++) {
+        if (out->joins.data[i].native)
+            out->loops.data[out->joins.data[i].native - 1] = true;
+    }
+    return true;
+}
+
+/* Rules 8 and 9. */
+static void hide_interpreter(const struct merge_input *in, struct merge_output *out)
+{
+    struct merge_slot *shown = out->native.data;
+    uint32_t outer = UINT32_MAX; /* the last activation in a binary that is not the interpreter's own */
+
+    for (uint32_t i = 0; i < in->native_count; i++) {
+        const struct merge_native *n = &in->native[i];
+        if (n->owner == MERGE_OWNER_INTERPRETER) {
+            shown[i].functions &= n->builtin;
+        } else if (out->loops.data[i] && n->module != MERGE_NO_MODULE) {
+            for (uint32_t k = outer; k < i && in->native[outer].module == n->module; k++) {
+                if (in->native[k].module == n->module)
+                    shown[k].functions &= in->native[k].builtin;
+            }
+            shown[i].functions = 0;
+            outer = i;
+        } else if (n->serves_caller && i && !shown[i - 1].functions) {
+            shown[i].functions = 0;
+        }
+        shown[i].functions &= ~n->inlined;
+    }
+}
+
+/* Rule 10. */
+static void hide_start(const struct merge_input *in, struct merge_output *out)
+{
+    bool joined = !out->joins.count || out->joins.data[0].native;
+    uint32_t first = 0, end;
+
+    if (in->native_end != LOSS_complete && !(in->python_end == LOSS_complete && joined))
+        return;
+    if (in->native_count && in->native[0].owner == MERGE_OWNER_INTERPRETER && !out->loops.data[0])
+        first = 1; /* _start, which the linker put into the program */
+    for (end = first; end < in->native_count && in->native[end].owner == MERGE_OWNER_C_LIBRARY;)
+        end++;
+    if (end == in->native_count || in->native[end].owner != MERGE_OWNER_INTERPRETER)
+        return;
+    for (uint32_t i = first; i < end; i++)
+        out->native.data[i].functions = 0;
 }
 
 static bool hide(const struct merge_input *in, struct merge_output *out)
@@ -313,15 +410,24 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
     if (!VEC_RESERVE(&out->native, in->native_count))
         return false;
     for (uint32_t i = 0; i < in->native_count; i++)
-        out->native.data[i] =
-            (struct merge_slot){.kind = MERGE_NATIVE, .index = i, .count = in->native[i].function_count};
-    if (in->show_interpreter)
+        out->native.data[i] = (struct merge_slot){
+            .kind = MERGE_NATIVE, .index = i, .functions = functions_mask(in->native[i].function_count)};
+    out->in_interpreter = false;
+    if (in->interpreter == MERGE_SHOW_ALL)
         return true;
     if (out->joined_count)
         hide_joined(in, out);
     /* Without Python frames the names of trampolines are all that is known, unless the Python stack is really empty. */
     if (in->python_count || in->python_end == LOSS_complete)
         hide_trampolines(in, out);
+    if (in->interpreter == MERGE_HIDE_CALLS)
+        return true;
+    if (!find_loops(in, out))
+        return false;
+    hide_interpreter(in, out);
+    hide_start(in, out);
+    out->in_interpreter =
+        !in->kernel_count && in->native_count && !out->native.data[in->native_count - 1].functions;
     return true;
 }
 
@@ -400,7 +506,7 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
     for (; run < run_count && !out->joins.data[run].native; run++)
         put_run(out, run);
     for (uint32_t i = 0; i < in->native_count; i++) {
-        if (out->native.data[i].count)
+        if (out->native.data[i].functions)
             out->slots.data[out->slots.count++] = out->native.data[i];
         if (run >= run_count || out->joins.data[run].native != i + 1)
             continue;
@@ -418,5 +524,7 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out)
         put(out, mark, 0);
     for (uint32_t i = 0; i < in->kernel_count; i++)
         put(out, MERGE_KERNEL, i);
+    if (in->interpreter == MERGE_HIDE_INTERPRETER && !out->slots.count && (in->native_count || in->is_part))
+        put(out, MERGE_NO_PYTHON, 0);
     return true;
 }

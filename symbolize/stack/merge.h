@@ -19,16 +19,16 @@
  *    functions of the interpreter that do nothing but pass a call on (merge_is_call_machinery()),
  *    where they adjoin such a frame directly or through other such functions, inlined or not. They
  *    belong to the interpreter if they lie in the same module as that frame; file names do not
- *    matter. C functions that do work of their own are never hidden. With show_interpreter nothing
- *    is hidden, and a run stands just inside its eval frame. A frame in memory without a file that
- *    has called the eval loop is a trampoline of -X perf (one for each code object, whose name a run
- *    shows already): it is hidden, and machinery adjoins through it where the loop is joined. So is
+ *    matter. This rule hides no C function that does work of its own. With MERGE_SHOW_ALL nothing is
+ *    hidden, and a run stands just inside its eval frame. A frame in memory without a file that has
+ *    called the eval loop is a trampoline of -X perf (one for each code object, whose name a run shows
+ *    already): it is hidden, and machinery adjoins through it where the loop is joined. So is
  *    a trampoline that is known by its name, wherever it is, and if the loop has no run, what called
  *    the trampoline; so the rest looks as without -X perf. Only samples without Python keep them.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
- *    the whole native stack when no run is. Native eval frames without a run stay visible, and are
- *    counted by cause (enum merge_no_frame).
+ *    the whole native stack when no run is. Rules 1 to 7 leave native eval frames without a run
+ *    visible; they are counted by cause (enum merge_no_frame).
  * 4. A join that is impossible (another number of runs than the Python stack has, an index outside the
  *    native stack, or an inner run joined further out than an outer one) is not used at all:
  *    every run counts as not joined, with the reason LOSS_join_mismatch.
@@ -39,6 +39,24 @@
  * 7. A native stack that did not reach the thread's start has the mark [truncated] at the very
  *    outside, unless the Python stack reached its root (then the way from the root is known, and
  *    what is missing is start-up code or call machinery) or has a mark there already.
+ *
+ * With MERGE_HIDE_INTERPRETER, which is the default view, these come after rule 2, so that the time of the interpreter
+ * goes to the Python function that ran; it does not matter whether the interpreter has symbols:
+ *
+ * 8. Frames of a binary that is the interpreter's own (MERGE_OWNER_INTERPRETER) are hidden wherever they are, except
+ *    functions of built-in modules, where names tell (merge_native.builtin). What they called stays: extension modules,
+ *    libraries and the kernel. So are functions of CPython's headers that were inlined into an extension module, and
+ *    what the compiler calls for a hidden function to reach thread-local variables.
+ * 9. Where the eval loop lies in a program that has other things to do as well (an editor, a server), only its
+ *    activations are hidden, and the frames of that binary between two of them, with the same exception. What called
+ *    the outermost, and what the innermost called, may be the program's own work.
+ * 10. The C library's frames at the thread's start are hidden if nothing but frames of the interpreter's own binary
+ *    stands outside of them, and such a frame just inside: they lead to Python and nowhere else. The root must be
+ *    known, by the native stack or by a Python stack that is whole and whose outermost run is joined.
+ * 11. Code made at run time stays where rule 2 leaves it: it may be a JIT's of an extension module as well as the
+ *    interpreter's.
+ * 12. A stack of which nothing remains has the mark [no Python frames]; so has one without Python frames of which the
+ *    others were not asked for. Without any frame there is no mark.
  */
 #ifndef SYMBOLIZE_STACK_MERGE_H
 #define SYMBOLIZE_STACK_MERGE_H
@@ -51,15 +69,35 @@
 
 #define MERGE_NO_MODULE UINT32_MAX
 
+/* What is shown of the interpreter. */
+enum merge_interpreter {
+    MERGE_HIDE_INTERPRETER, /* nothing but functions of built-in modules */
+    MERGE_HIDE_CALLS,       /* all but the eval loop and what only passes a call on */
+    MERGE_SHOW_ALL,
+};
+
+/* Whose a binary is, as far as its name tells. */
+enum merge_owner {
+    MERGE_OWNER_OTHER,
+    MERGE_OWNER_INTERPRETER, /* there is nothing but Python in it: python3.12, libpython3.12.so.1.0 */
+    MERGE_OWNER_C_LIBRARY,   /* libc, libpthread or the dynamic linker: where threads start */
+};
+
+enum { MERGE_FUNCTIONS_MAX = 64 }; /* of one native frame */
+
 /* A native frame is a function and what the compiler inlined into it there. */
 struct merge_native {
     uint32_t module; /* a number that identifies the module; MERGE_NO_MODULE: memory without a file */
     uint32_t function_count;
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
+    uint64_t builtin;     /* bit n: function n, from the outermost, belongs to a built-in module such as time or gc */
+    enum merge_owner owner;
     bool eval_loop;       /* its address lies in the interpreter's eval loop */
     bool switches_stacks; /* a function of greenlet, which runs Python on stacks of its own */
     bool trampoline;      /* its name says that it is a trampoline of -X perf */
     bool clears_frame;    /* its name says that it clears a Python frame at the end of a call */
+    bool serves_caller;   /* its name says that the compiler calls it to reach its caller's own variables */
+    uint64_t inlined;     /* bit n: function n is one of CPython's headers, which the compiler inlined here */
 };
 
 struct merge_run {
@@ -77,14 +115,15 @@ struct merge_input {
     const struct merge_run *runs;
     uint32_t run_count;
     uint32_t python_end, native_end; /* as in TUPLE; native_end of a snapshot from its unwinding */
-    bool show_interpreter;
+    enum merge_interpreter interpreter;
+    bool is_part; /* the stack has native or kernel frames that were not asked for and are not listed */
 };
 
-enum merge_kind { MERGE_KERNEL, MERGE_NATIVE, MERGE_PYTHON, MERGE_TORN, MERGE_TRUNCATED };
+enum merge_kind { MERGE_KERNEL, MERGE_NATIVE, MERGE_PYTHON, MERGE_TORN, MERGE_TRUNCATED, MERGE_NO_PYTHON };
 struct merge_slot {
     enum merge_kind kind;
-    uint32_t index;        /* into the list of that kind */
-    uint32_t first, count; /* MERGE_NATIVE: the functions that are shown, counted from the outermost */
+    uint32_t index;     /* into the list of that kind */
+    uint64_t functions; /* MERGE_NATIVE: bit n: function n, from the outermost, is shown */
 };
 
 /*
@@ -104,11 +143,13 @@ struct merge_output {
     VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
     uint32_t no_frame; /* bits 1 << enum merge_no_frame */
+    bool in_interpreter; /* MERGE_HIDE_INTERPRETER: the innermost frame is the interpreter's, and hidden */
     uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
     /* Scratch. */
     VEC(uint32_t) starts; /* first Python frame of each run, and the end */
     VEC(struct merge_run) joins;
     VEC(struct merge_slot) native; /* by native frame: what is shown of it */
+    VEC(bool) loops;               /* by native frame: an activation of the eval loop */
 };
 
 void merge_output_deinit(struct merge_output *out);
@@ -129,6 +170,12 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out);
  */
 void merge_join_by_count(const struct merge_input *in, struct merge_run *runs);
 
+/* Whose the binary at that path is: decided by the last part of the path. */
+enum merge_owner merge_owner_of(const char *path);
+/* True for the name of a function of CPython's headers, such as Py_DECREF. */
+bool merge_is_header_function(const char *function);
+/* True for the name of a function that compilers call for their own purposes: to reach a thread-local variable. */
+bool merge_serves_caller(const char *function);
 /* True for the name of an interpreter function that only passes a call on. Ignores suffixes like .cold. */
 bool merge_is_call_machinery(const char *function);
 /* True for the name of an interpreter function that clears a frame at the end of its call. */

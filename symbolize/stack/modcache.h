@@ -34,7 +34,7 @@ struct modcache_entry {
     uint64_t perf_map_bad;   /* lines that were not read: malformed, or too many */
     struct symbols *symbols;
     struct unwind_module *unwind;
-    /* Counted by the resolver: samples that show a frame of it, and those that show one without a name. */
+    /* Counted by the resolver: samples with a frame of it, and those that show one without a name. */
     uint64_t sample_count, unresolved_count;
 };
 

@@ -68,7 +68,7 @@ struct error *resolver_create(const struct resolver_options *options, struct res
         return err;
     }
     frames_init(&r->frames, &r->model, r->modules);
-    r->composer = (struct composer){.options = {.show_interpreter = options->show_interpreter,
+    r->composer = (struct composer){.options = {.interpreter = options->interpreter,
                                                 .python_only = options->python_only},
                                     .limits = options->limits,
                                     .model = &r->model,
@@ -304,7 +304,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     if (sample->label_set)
         TRY(find_label_set(r, e, sample->label_set, &out->label_set));
     out->stack = state->composed.stack;
-    out->in_interpreter = false;
+    out->in_interpreter = state->composed.in_interpreter;
     *kept = true;
     if (!stack_map_is_identity(&r->stack_map))
         TRY(stack_map_find(&r->stack_map, state->composed.stack, out->label_set, &out->stack, kept));

@@ -26,7 +26,7 @@
 
 struct resolver_options {
     struct binaries_options binaries;
-    bool show_interpreter;
+    enum merge_interpreter interpreter;
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
     struct limits *limits; /* borrowed; NULL: none */
     struct stack_map_options stacks;

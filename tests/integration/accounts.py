@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = re.findall(r"^LOSS\((\d+), (\w+), (\w+), ", (ROOT / "formats/trace/losses.def").read_text(), re.M)
 LOSSES = {int(number): name for number, name, _ in ROWS}
 # What stands in a stack for frames that are missing.
-MARKS = {"[torn]", "[truncated]", "[no frames]"}
+MARKS = {"[torn]", "[truncated]", "[no frames]", "[no Python frames]"}
 # Of a trace: a block behind it holds records.
 TRACE_HEAD_BYTES = 24
 # Samples that the sampler ran for and that are not in the file, by their class.

@@ -42,7 +42,13 @@ def good(done):
 
 def test_folded(make, pysym):
     """Runs stand in place of their eval frames, the C callback between them, the kernel innermost."""
-    out = good(pysym(make(samples=8, stacks=2, depth=3), "-f", "folded"))
+    trace = make(samples=8, stacks=2, depth=3)
+    assert good(pysym(trace, "-f", "folded")).splitlines() == [
+        "python3.11-1000;Work.level0_0 (part0.py:1);Work.level1_0 (part1.py:11);Work.level2_0 (part2.py:21) 4",
+        "python3.11-1000;Work.level0_0 (part0.py:1);Work.level1_1 (part1.py:12);Work.level2_1 (part2.py:22);"
+        "entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];ksys_read_[k] 4",
+    ]
+    out = good(pysym(trace, "-f", "folded", "--interpreter", "calls"))
     assert out.splitlines() == [
         "python3.11-1000;[python3.11];Work.level0_0 (part0.py:1);Work.level1_0 (part1.py:11);[python3.11];"
         "Work.level2_0 (part2.py:21) 4",
@@ -60,12 +66,16 @@ def test_views(make, pysym):
         return lines[0].rsplit(" ", 1)[0].split(";")[1:]
 
     native = "[python3.11]"
-    assert stack() == [native, "Work.level0_0 (part0.py:1)", native, "Work.level1_0 (part1.py:11)"]
+    assert stack() == stack("--interpreter", "hide") == ["Work.level0_0 (part0.py:1)", "Work.level1_0 (part1.py:11)"]
+    assert stack("--interpreter", "calls") == [native, "Work.level0_0 (part0.py:1)", native, "Work.level1_0 (part1.py:11)"]
     assert stack("--python-only") == ["Work.level0_0 (part0.py:1)", "Work.level1_0 (part1.py:11)"]
     assert stack("--show-interpreter") == [native, native, "Work.level0_0 (part0.py:1)", native, native,
                                            "Work.level1_0 (part1.py:11)"]
-    assert stack("--nolineno")[1] == "Work.level0_0 (part0.py)"
-    assert stack("--full-filenames")[1] == "Work.level0_0 (/srv/app/part0.py:1)"
+    assert stack("--interpreter", "show") == stack("--show-interpreter")
+    refused = pysym(trace, "-f", "folded", "--interpreter", "all")
+    assert refused.returncode == 2 and "hide, calls or show" in refused.stderr
+    assert stack("--nolineno")[0] == "Work.level0_0 (part0.py)"
+    assert stack("--full-filenames")[0] == "Work.level0_0 (/srv/app/part0.py:1)"
     assert len(good(pysym(trace, "-f", "folded", "--threads")).splitlines()) == 2
 
 
@@ -78,7 +88,7 @@ def test_merge(make, pysym):
         assert sum(int(count) for _, count in lines) == 800
         return [stack.split(";") for stack, _ in lines]
 
-    assert {stack[0] for stack in folded("--merge", "all")} == {"[python3.11]"}
+    assert {stack[0] for stack in folded("--merge", "all")} == {"Work.level0_0 (part0.py:1)"}
     assert len(folded("--merge", "all")) == 2
     assert folded("--merge", "process") == folded()
     assert {stack[0] for stack in folded()} == {"python3.11-1000", "python3.11-1100"}
@@ -95,15 +105,16 @@ def test_merge(make, pysym):
 
 def test_marks_and_losses(make, pysym):
     trace = make(samples=100, stacks=1, depth=2, torn=10, losses=7)
-    out = good(pysym(trace, "-f", "folded"))
+    out = good(pysym(trace, "-f", "folded", "--interpreter", "calls"))
     torn = [line for line in out.splitlines() if "[torn]" in line]
     assert len(torn) == 1 and torn[0].endswith(" 10")
     assert ";[python3.11];[torn];Work.level0_0" in torn[0]
+    assert re.search("^[^;]*;\\[torn\\];Work.level0_0", good(pysym(trace, "-f", "folded")), re.M)
     text = good(pysym(trace, "-f", "summary", "-v"))
     assert re.search(r"python_torn +10\.00 % +10\n", text), text
     assert re.search(r"ring_full +7  sample lost: the ring buffer was full", text), text
 
-    out = good(pysym(make(samples=10, stacks=1, depth=2, unjoined=2), "-f", "folded"))
+    out = good(pysym(make(samples=10, stacks=1, depth=2, unjoined=2), "-f", "folded", "--interpreter", "calls"))
     above = [line for line in out.splitlines() if line.split(";")[1].startswith("Work")]
     assert len(above) == 1 and above[0].endswith(" 5")
     assert above[0].split(";")[1:3] == ["Work.level0_0 (part0.py:1)", "Work.level1_0 (part1.py:11)"]
@@ -584,8 +595,9 @@ def test_flipped_bits(make, pysym, tmp_path):
 
 def test_strict(make, pysym):
     """Each flaw fails what it is a flaw of, and is named with its figures; the output is complete all the same."""
-    whole = {"samples": 10, "native": 0}
+    whole, calls = {"samples": 10, "native": 0}, ("--interpreter", "calls")
     assert pysym(make(**whole), "-f", "folded", "--strict=all").returncode == 0
+    assert pysym(make(samples=10), "-f", "folded", "--strict=all").returncode == 0  # all without a name are hidden
     for flaw, said in [
         ({"torn": 5}, "python: 8 of 10 Python stacks are whole (80.00 %, wanted: 100 %): 2 python_torn"),
         ({"losses": 1}, "lost: 1 of 11 samples were lost (9.10 %, allowed: 0 %): 1 ring_full"),
@@ -594,10 +606,10 @@ def test_strict(make, pysym):
     ]:
         trace = make(**{**whole, **flaw})
         for name in ("folded", "top", "summary"):
-            done = pysym(trace, "-f", name, "--strict=all")
+            done = pysym(trace, "-f", name, "--strict=all", *calls)
             assert done.returncode == 3, (flaw, name)
             assert f"pysym: incomplete: {said}\n" in done.stderr, done.stderr
-            assert done.stdout == good(pysym(trace, "-f", name))
+            assert done.stdout == good(pysym(trace, "-f", name, *calls))
 
 
 def test_strict_thresholds(make, pysym):
@@ -606,7 +618,8 @@ def test_strict_thresholds(make, pysym):
         return pysym(make(samples=1000, **settings), "-f", "folded", *options).returncode
     for settings, options, expected in [
         ({"native": 1}, ["--strict"], 0),
-        ({"native": 1}, ["--strict=names:95"], 3),
+        ({"native": 1}, ["--strict=names:95"], 0),
+        ({"native": 1}, ["--strict=names:95", "--interpreter", "calls"], 3),
         ({"losses": 10}, ["--strict"], 0),
         ({"losses": 20}, ["--strict"], 3),
         ({"losses": 20}, ["--strict=lost:2%"], 0),

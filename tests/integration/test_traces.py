@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of every version and flavour, recorded by testdata/traces/record.sh, read without interpreters or privilege."""
+import collections
 import re
 import sys
 
@@ -21,9 +22,42 @@ def test_every_version_has_one():
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
 def test_golden(trace, pysym):
-    done = pysym(trace, "--format", "folded", "--python-only", "--columns", "--full-filenames")
+    done = pysym(trace, "--format", "folded", "--python-only", "--interpreter", "calls", "--columns", "--full-filenames")
     assert done.returncode == 0, done.stderr
     assert done.stdout == trace.with_suffix(".folded").read_text()
+
+
+# One for each way in which an interpreter lies in its process and keeps its activations.
+VIEWS = ("2.7-shared", "3.8-shared", "3.11-static", "3.12-shared", "3.13-musl", "3.14-static")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_default_view(name, pysym):
+    """What a reader sees who gives no option and has no binaries."""
+    trace = ROOT / f"testdata/traces/{name}.trace"
+    done = pysym(trace, "--format", "folded", "--no-host")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == trace.with_suffix(".view").read_text()
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
+def test_interpreter_is_hidden(trace, pysym):
+    """All views have the same samples and Python frames; only the two others have frames of the interpreter."""
+    own = re.compile(r"\[(lib)?python[^;]*\]$")
+    seen = {}
+    for view in ("hide", "calls", "show"):
+        done = pysym(trace, "--format", "folded", "--no-host", "--interpreter", view)
+        assert done.returncode == 0, done.stderr
+        rows = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+        python = collections.Counter()
+        for stack, count in rows:
+            python[tuple(f for f in stack.split(";")[1:] if re.search(r":\d+\)$", f))] += int(count)
+        seen[view] = python, sum(any(own.match(f) for f in stack.split(";")) for stack, _ in rows)
+        if view == "hide":  # nothing stands before a thread's first Python frame
+            late = [stack for stack, _ in rows if "<module>" in stack and stack.split(";")[1].startswith("[")]
+            assert not late, late[0]
+    assert seen["hide"][0] == seen["calls"][0] == seen["show"][0]
+    assert seen["hide"][1] == 0 < seen["calls"][1] <= seen["show"][1]
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "symbolize/stack/builtin_modules.h"
 #include "symbolize/stack/merge.h"
 
 enum { MOST = 64 };
@@ -17,11 +18,14 @@ enum { MOST = 64 };
 struct scene {
     const char *native, *python, *joins, *kernel;
     uint32_t python_end, native_end; /* 0: complete where there is such a stack */
-    bool show_interpreter;
+    bool show_interpreter, hide_interpreter; /* neither: the view that hides calls only */
+    bool is_part;
     uint32_t reason; /* of joins that are "?" */
     const char *eval, *clears, *greenlet; /* native frames that are such */
+    const char *own, *library, *builtin, *helper; /* of the interpreter's own binary, the C library, built-in modules ... */
     /* What came of it. */
     uint32_t joined, unjoined, join_end, no_frame;
+    bool in_interpreter;
 };
 
 static bool names(const char *list, char frame)
@@ -38,7 +42,10 @@ static void lay_out(struct scene *s, char *text)
     struct merge_input in = {.native = native,
                              .run_start = run_start,
                              .runs = runs,
-                             .show_interpreter = s->show_interpreter,
+                             .interpreter = s->show_interpreter   ? MERGE_SHOW_ALL
+                                            : s->hide_interpreter ? MERGE_HIDE_INTERPRETER
+                                                                  : MERGE_HIDE_CALLS,
+                             .is_part = s->is_part,
                              .kernel_count = s->kernel ? (uint32_t)strlen(s->kernel) : 0};
     struct merge_output out = {0};
     uint32_t module = 1;
@@ -57,6 +64,11 @@ static void lay_out(struct scene *s, char *text)
                                                           .trampoline = known && !machinery,
                                                           .eval_loop = names(s->eval, *p),
                                                           .clears_frame = names(s->clears, *p),
+                                                          .owner = names(s->own, *p)       ? MERGE_OWNER_INTERPRETER
+                                                                   : names(s->library, *p) ? MERGE_OWNER_C_LIBRARY
+                                                                                           : MERGE_OWNER_OTHER,
+                                                          .builtin = names(s->builtin, *p),
+                                                          .serves_caller = names(s->helper, *p),
                                                           .switches_stacks = names(s->greenlet, *p)};
     }
     bool start = true;
@@ -98,6 +110,9 @@ static void lay_out(struct scene *s, char *text)
         case MERGE_TRUNCATED:
             *text++ = '/';
             break;
+        case MERGE_NO_PYTHON:
+            *text++ = '-';
+            break;
         }
     }
     *text = 0;
@@ -105,6 +120,7 @@ static void lay_out(struct scene *s, char *text)
     s->unjoined = out.unjoined_count;
     s->join_end = out.join_end;
     s->no_frame = out.no_frame;
+    s->in_interpreter = out.in_interpreter;
     merge_output_deinit(&out);
 }
 
@@ -264,21 +280,25 @@ static void test_inlined_machinery(void **state)
                              .runs = runs,
                              .run_count = 2,
                              .python_end = LOSS_complete,
-                             .native_end = LOSS_complete};
+                             .native_end = LOSS_complete,
+                             .interpreter = MERGE_HIDE_CALLS};
     const struct merge_slot expected[] = {
-        {MERGE_NATIVE, 0, 0, 1}, {MERGE_PYTHON, 0, 0, 0}, {MERGE_NATIVE, 2, 1, 2},
-        {MERGE_PYTHON, 1, 0, 0}, {MERGE_NATIVE, 5, 1, 2},
+        {MERGE_NATIVE, 0, 1}, {MERGE_PYTHON, 0, 0}, {MERGE_NATIVE, 2, 6}, {MERGE_PYTHON, 1, 0}, {MERGE_NATIVE, 5, 6},
     };
     struct merge_output out = {0};
 
     (void)state;
     assert_true(merge_layout(&in, &out));
     assert_int_equal(out.slots.count, 5);
-    assert_memory_equal(out.slots.data, expected, sizeof expected);
-    in.show_interpreter = true;
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(out.slots.data[i].kind, expected[i].kind);
+        assert_int_equal(out.slots.data[i].index, expected[i].index);
+        assert_int_equal(out.slots.data[i].functions, expected[i].functions);
+    }
+    in.interpreter = MERGE_SHOW_ALL;
     assert_true(merge_layout(&in, &out));
     assert_int_equal(out.slots.count, 8);
-    assert_int_equal(out.slots.data[0].count, 3);
+    assert_int_equal(out.slots.data[0].functions, 7);
     merge_output_deinit(&out);
 }
 
@@ -336,7 +356,8 @@ static void test_index_outside(void **state)
                              .runs = &run,
                              .run_count = 1,
                              .python_end = LOSS_complete,
-                             .native_end = LOSS_complete};
+                             .native_end = LOSS_complete,
+                             .interpreter = MERGE_HIDE_CALLS};
     struct merge_output out = {0};
 
     (void)state;
@@ -413,7 +434,8 @@ static void test_cut_run_at_the_outer_end(void **state)
                              .runs = runs,
                              .run_count = 2,
                              .python_end = LOSS_python_too_deep,
-                             .native_end = LOSS_complete};
+                             .native_end = LOSS_complete,
+                             .interpreter = MERGE_HIDE_CALLS};
     const enum merge_kind kinds[] = {MERGE_NATIVE, MERGE_TRUNCATED, MERGE_PYTHON,
                                      MERGE_PYTHON, MERGE_NATIVE,    MERGE_PYTHON};
     struct merge_output out = {0};
@@ -441,7 +463,8 @@ static void test_deep(void **state)
                              .runs = runs,
                              .run_count = RUNS,
                              .python_end = LOSS_complete,
-                             .native_end = LOSS_complete};
+                             .native_end = LOSS_complete,
+                             .interpreter = MERGE_HIDE_CALLS};
     struct merge_output out = {0};
 
     (void)state;
@@ -513,6 +536,229 @@ static void test_names_of_machinery(void **state)
         assert_false(merge_clears_frame(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
         assert_false(merge_clears_frame(no[i]));
+}
+
+/* ---- the default view: capitals are call machinery, which is nothing special there ---- */
+
+#define HIDDEN(golden, ...) EXPECT(golden, .hide_interpreter = true, __VA_ARGS__)
+
+/* Rule 8. m, i and j are functions of the interpreter's own binary, x and y of another one. */
+static void test_interpreter_is_hidden(void **state)
+{
+    (void)state;
+    HIDDEN("ab", .native = "1miejj", .python = "ab", .joins = "e", .own = "miej");
+    HIDDEN("abkx", .native = "1meif2x", .python = "ab k", .joins = "ef", .own = "meif");
+    /* What it calls stays in place: another binary between two runs, and the kernel inside. */
+    HIDDEN("axbyK", .native = "1mei2x1jf2y", .python = "a b", .joins = "ef", .own = "meijf", .kernel = "K");
+    HIDDEN("aK", .native = "1mei", .python = "a", .joins = "e", .own = "mei", .kernel = "K");
+    /* Activations without a run, runs without an activation, and no Python at all. */
+    HIDDEN("axy", .native = "1me2x1bi2y", .python = "a", .joins = "e", .eval = "eb", .own = "mebi");
+    HIDDEN("abxy", .native = "1me2x1f2y", .python = "a b", .joins = "??", .own = "mef");
+    HIDDEN("x", .native = "1mi2x", .own = "mi");
+    /* A trace that does not say where the eval loop is: the name of the binary is enough. */
+    HIDDEN("!ax", .native = "1mei2x", .python = "a", .joins = "?", .own = "mei", .python_end = LOSS_python_torn);
+    /* Code made at run time is not the interpreter's for certain; a trampoline is. */
+    HIDDEN("ajx", .native = "1me0j2x", .python = "a", .joins = "e", .own = "me");
+    HIDDEN("abx", .native = "1me0t1f2x", .python = "a b", .joins = "ef", .own = "mef");
+    HIDDEN("ax", .native = "1me0T1b2x", .python = "a", .joins = "e", .eval = "eb", .own = "meb");
+    /* In the other views nothing of it changes. */
+    EXPECT("mlax", .native = "1mle2x", .python = "a", .joins = "e", .own = "mle");
+    EXPECT("mleax", .native = "1mle2x", .python = "a", .joins = "e", .own = "mle", .show_interpreter = true);
+}
+
+static void test_builtin_modules_stay(void **state)
+{
+    (void)state;
+    /* g of the gc, s of time: where they are, whatever is between. */
+    HIDDEN("ags", .native = "1meigjs", .python = "a", .joins = "e", .own = "meigjs", .builtin = "gs");
+    HIDDEN("agbs", .native = "1megjfs", .python = "a b", .joins = "ef", .own = "megjfs", .builtin = "gs");
+    HIDDEN("g", .native = "1mig", .own = "mig", .builtin = "g");
+    /* Of another binary nothing is hidden that is not of CPython's headers. */
+    HIDDEN("axy", .native = "1me2xy", .python = "a", .joins = "e", .own = "me", .builtin = "x");
+
+    const struct merge_native native[] = {
+        {.module = 1, .function_count = 1, .owner = MERGE_OWNER_INTERPRETER},
+        {.module = 1, .function_count = 4, .owner = MERGE_OWNER_INTERPRETER, .builtin = 5}, /* sre, a header's, sre, a header's */
+        {.module = 2, .function_count = 3, .inlined = 6}, /* an extension's function with Py_DECREF inlined */
+    };
+    const bool run_start[] = {true};
+    const struct merge_run runs[] = {{.native = 1}};
+    const struct merge_input in = {.native = native, .native_count = 3, .run_start = run_start, .python_count = 1,
+                                   .runs = runs, .run_count = 1, .python_end = LOSS_complete, .native_end = LOSS_complete};
+    struct merge_output out = {0};
+    assert_true(merge_layout(&in, &out));
+    assert_int_equal(out.slots.count, 3);
+    assert_int_equal(out.slots.data[0].kind, MERGE_PYTHON);
+    assert_int_equal(out.slots.data[1].functions, 5);
+    assert_int_equal(out.slots.data[2].functions, 1);
+    assert_false(out.in_interpreter);
+    merge_output_deinit(&out);
+}
+
+/* What the compiler calls for a function is a part of it. */
+static void test_calls_of_the_compiler(void **state)
+{
+    (void)state;
+    HIDDEN("a", .native = "1me2t", .python = "a", .joins = "e", .own = "me", .library = "t", .helper = "t");
+    HIDDEN("axt", .native = "1me3x2t", .python = "a", .joins = "e", .own = "me", .library = "t", .helper = "t");
+}
+
+/* Rule 9: no binary is the interpreter's own; p and q are the program's. */
+static void test_interpreter_in_a_program(void **state)
+{
+    (void)state;
+    HIDDEN("pqax", .native = "1pqex", .python = "a", .joins = "e");
+    HIDDEN("pabx", .native = "1peiif1x", .python = "a b", .joins = "ef");
+    HIDDEN("pabcx", .native = "1peifjgx", .python = "a b c", .joins = "efg");
+    /* Another binary's frames between them stay, and so do functions of built-in modules. */
+    HIDDEN("paysbx", .native = "1pei2y1sfx", .python = "a b", .joins = "ef", .builtin = "s");
+    /* An activation without a run is none of the program's, but it ends what is known to be the interpreter's. */
+    HIDDEN("pax", .native = "1peibx", .python = "a", .joins = "e", .eval = "eb");
+    /* Runs that are not joined: the addresses of the loop say as much. */
+    HIDDEN("abpx", .native = "1peifx", .python = "a b", .joins = "??", .eval = "ef");
+    HIDDEN("pq", .native = "1pq");
+    /* A shared libpython below the program goes; the program's frames between stay. */
+    HIDDEN("pqaqbx", .native = "1pq2ie1q2if1x", .python = "a b", .joins = "ef", .own = "ief");
+}
+
+/* Rule 10. s and t are of the C library. */
+static void test_start_is_hidden(void **state)
+{
+    (void)state;
+    /* A shared interpreter whose program is a stub, a static one, a thread. */
+    HIDDEN("ax", .native = "1s2tt1m3ie4x", .python = "a", .joins = "e", .own = "smie", .library = "t");
+    HIDDEN("ax", .native = "1s2tt1me4x", .python = "a", .joins = "e", .own = "sme", .library = "t");
+    HIDDEN("ax", .native = "2tt1ie4x", .python = "a", .joins = "e", .own = "ie", .library = "t");
+    /* What the interpreter calls of it stays, also at its end, when there is no Python frame any more. */
+    HIDDEN("as", .native = "2t1ie2s", .python = "a", .joins = "e", .own = "ie", .library = "ts");
+    HIDDEN("asb", .native = "1ie2s1jf", .python = "a b", .joins = "ef", .own = "iejf", .library = "s");
+    HIDDEN("s", .native = "1m2tt1i2s", .own = "mi", .library = "ts");
+    /* A thread of another library, and one of the C library that runs no Python. */
+    HIDDEN("txay", .native = "2t3x1ie3y", .python = "a", .joins = "e", .own = "ie", .library = "t");
+    HIDDEN("tx", .native = "2t3x", .library = "t");
+    HIDDEN("t", .native = "2t", .library = "t");
+    /* An embedding program's own start. */
+    HIDDEN("ptpax", .native = "1p2t1p3ie4x", .python = "a", .joins = "e", .own = "ie", .library = "t");
+    /* A stack that was cut begins anywhere: qsort may have called back. Unless Python has its root inside of it. */
+    HIDDEN("/t!ax", .native = "2t1ie4x", .python = "a", .joins = "e", .own = "ie", .library = "t",
+           .native_end = LOSS_native_too_deep, .python_end = LOSS_python_torn);
+    HIDDEN("atb", .native = "2t1if", .python = "a b", .joins = "?f", .own = "if", .library = "t",
+           .native_end = LOSS_native_too_deep);
+    HIDDEN("ax", .native = "2t1ie4x", .python = "a", .joins = "e", .own = "ie", .library = "t",
+           .native_end = LOSS_no_unwind_info);
+    HIDDEN("atbx", .native = "1e2t1f4x", .python = "a b", .joins = "ef", .own = "ef", .library = "t",
+           .native_end = LOSS_no_unwind_info);
+}
+
+/* Rule 12. */
+static void test_nothing_remains(void **state)
+{
+    (void)state;
+    HIDDEN("-", .native = "1mi", .own = "mi");
+    HIDDEN("-", .native = "1m2t1mi", .own = "mi", .library = "t", .python_end = LOSS_complete);
+    HIDDEN("K", .native = "1mi", .own = "mi", .kernel = "K");
+    HIDDEN("-", .is_part = true);
+    HIDDEN("a", .python = "a", .is_part = true);
+    HIDDEN("", .native = NULL);
+    EXPECT("", .is_part = true);
+    /* What is missing has its own mark. */
+    HIDDEN("!", .native = "1mi", .own = "mi", .python_end = LOSS_python_torn);
+    HIDDEN("/", .native = "1mi", .own = "mi", .native_end = LOSS_no_unwind_info);
+}
+
+static bool is_in_interpreter(struct scene scene)
+{
+    char text[4 * MOST];
+
+    lay_out(&scene, text);
+    return scene.in_interpreter;
+}
+
+static void test_time_of_the_interpreter(void **state)
+{
+    (void)state;
+    assert_true(is_in_interpreter((struct scene){
+        .native = "1mei", .python = "a", .joins = "e", .own = "mei", .hide_interpreter = true}));
+    assert_true(is_in_interpreter((struct scene){.native = "1mi", .own = "mi", .hide_interpreter = true}));
+    assert_true(is_in_interpreter((struct scene){
+        .native = "1pe", .python = "a", .joins = "e", .hide_interpreter = true}));
+    /* The kernel worked, a library, a built-in module; native stacks were not asked for; the interpreter is shown. */
+    assert_false(is_in_interpreter((struct scene){
+        .native = "1mei", .python = "a", .joins = "e", .own = "mei", .kernel = "K", .hide_interpreter = true}));
+    assert_false(is_in_interpreter((struct scene){
+        .native = "1mei2x", .python = "a", .joins = "e", .own = "mei", .hide_interpreter = true}));
+    assert_false(is_in_interpreter((struct scene){
+        .native = "1meg", .python = "a", .joins = "e", .own = "meg", .builtin = "g", .hide_interpreter = true}));
+    assert_false(is_in_interpreter((struct scene){.python = "a", .hide_interpreter = true}));
+    assert_false(is_in_interpreter((struct scene){.native = "1mei", .python = "a", .joins = "e", .own = "mei"}));
+}
+
+static void test_owners(void **state)
+{
+    static const struct {
+        const char *path;
+        enum merge_owner owner;
+    } cases[] = {
+        {"/usr/bin/python3.11", MERGE_OWNER_INTERPRETER},
+        {"/usr/bin/python3.11-dbg", MERGE_OWNER_INTERPRETER},
+        {"/opt/bin/python", MERGE_OWNER_INTERPRETER},
+        {"python2.7", MERGE_OWNER_INTERPRETER},
+        {"/usr/lib/x86_64-linux-gnu/libpython3.12.so.1.0", MERGE_OWNER_INTERPRETER},
+        {"/tmp/_MEIabc/libpython3.11.so.1.0", MERGE_OWNER_INTERPRETER},
+        {"/usr/lib/libpython3.so", MERGE_OWNER_INTERPRETER},
+        {"/usr/lib/libpython2.7.so.1.0", MERGE_OWNER_INTERPRETER},
+        {"/lib/x86_64-linux-gnu/libc.so.6", MERGE_OWNER_C_LIBRARY},
+        {"/lib/x86_64-linux-gnu/libc-2.31.so", MERGE_OWNER_C_LIBRARY},
+        {"/lib64/ld-linux-x86-64.so.2", MERGE_OWNER_C_LIBRARY},
+        {"/lib/ld-musl-x86_64.so.1", MERGE_OWNER_C_LIBRARY},
+        {"/lib/x86_64-linux-gnu/libpthread.so.0", MERGE_OWNER_C_LIBRARY},
+        {"", MERGE_OWNER_OTHER},
+        {"/usr/bin/python3.11/", MERGE_OWNER_OTHER},
+        {"/python3/app", MERGE_OWNER_OTHER},
+        {"/usr/bin/pythonista", MERGE_OWNER_OTHER},
+        {"/usr/bin/python_server", MERGE_OWNER_OTHER},
+        {"/x/python3.so", MERGE_OWNER_OTHER},
+        {"/x/libpython_bindings.so", MERGE_OWNER_OTHER},
+        {"/x/libcrypto.so.3", MERGE_OWNER_OTHER},
+        {"/x/ld", MERGE_OWNER_OTHER},
+        {"/usr/bin/gdb", MERGE_OWNER_OTHER},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (merge_owner_of(cases[i].path) != cases[i].owner)
+            fail_msg("%s", cases[i].path);
+    }
+    assert_true(merge_is_header_function("Py_DECREF") && merge_is_header_function("_Py_IsImmortal"));
+    assert_false(merge_is_header_function("PyArray_DESCR"));
+    assert_true(merge_serves_caller("__tls_get_addr_slow") && !merge_serves_caller("memcpy"));
+}
+
+static void test_names_of_builtin_modules(void **state)
+{
+    static const char *const yes[][2] = {
+        {"time_sleep", ""}, {"sre_ucs1_match", "/b/Modules/sre_lib.h"}, {"sre_ucs1_match.cold", ""},
+        {"gc_collect_main", ""}, {"visit_decref", "Python/gc.c"}, {"deduce_unreachable", "./Modules/gcmodule.c"},
+        {"any_name", "Modules/zlibmodule.c"}, {"sock_recv", ""}, {"take_gil", "Python/ceval_gil.c"},
+        {"lock_PyThread_acquire_lock", "Modules/_threadmodule.c"}, {"r_object", "Python/marshal.c"},
+    };
+    static const char *const no[][2] = {
+        {"", ""}, {"", "Modules/zlibmodule.c"}, {"list_sort", "Objects/listobject.c"}, {"list_sort", ""},
+        {"_PyEval_EvalFrameDefault", ""}, {"time_sleep", "Objects/listobject.c"}, {"Py_DECREF", "Include/object.h"},
+        {"_sre_SRE_Pattern_match", "Modules/clinic/_sre.c.h"}, {"PyObject_GC_Del", "Modules/gcmodule.c"},
+        {"_PyObject_GC_New", ""}, {"gc_alloc", "Python/gc.c"}, {"thread_run", "Modules/_threadmodule.c"},
+        {"tim", ""}, {"x", "timemodule"}, {"x", "timemodule.c.h"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        if (!builtin_module_has(yes[i][0], yes[i][1]))
+            fail_msg("%s of %s", yes[i][0], yes[i][1]);
+    }
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        if (builtin_module_has(no[i][0], no[i][1]))
+            fail_msg("%s of %s", no[i][0], no[i][1]);
+    }
 }
 
 /* ---- the join by count ---- */
@@ -603,6 +849,15 @@ int main(void)
         cmocka_unit_test(test_cut_run_at_the_outer_end),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_names_of_machinery),
+        cmocka_unit_test(test_interpreter_is_hidden),
+        cmocka_unit_test(test_builtin_modules_stay),
+        cmocka_unit_test(test_calls_of_the_compiler),
+        cmocka_unit_test(test_interpreter_in_a_program),
+        cmocka_unit_test(test_start_is_hidden),
+        cmocka_unit_test(test_nothing_remains),
+        cmocka_unit_test(test_time_of_the_interpreter),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_names_of_builtin_modules),
         cmocka_unit_test(test_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

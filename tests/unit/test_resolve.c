@@ -195,6 +195,8 @@ static void test_hosts_are_apart(void **state)
 }
 
 /* A join by count: which native frames are of the eval loop is a matter of the module's ranges. */
+static const struct resolver_options hides_calls = {.interpreter = MERGE_HIDE_CALLS};
+
 static void test_join_by_count(void **state)
 {
     static const uint64_t segments[] = {0x401000, 0x1000, 0x3000, 0x3000, 1}, ranges[] = {0x401100, 0x401200, 0x403000, 0x403010};
@@ -203,7 +205,7 @@ static void test_join_by_count(void **state)
     struct scene s;
 
     (void)state;
-    setup(&s, NULL);
+    setup(&s, &hides_calls);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
     uint32_t path = string(&s, "/opt/no/such/libpython.so"), frames[2], native[5];
@@ -227,6 +229,55 @@ static void test_join_by_count(void **state)
     const struct resolver_stats *stats = resolver_stats(s.resolver);
     assert_int_equal(stats->join.count[LOSS_complete], 2);
     assert_int_equal(stats->join.count[LOSS_join_mismatch], 1);
+    teardown(&s);
+}
+
+/* The default view: the interpreter's frames are hidden, and their time is told apart. */
+static void test_interpreter_is_hidden(void **state)
+{
+    static const uint64_t segments[] = {0x401000, 0x1000, 0x3000, 0x3000, 1}, ranges[] = {0x401100, 0x401200};
+    struct scene s;
+    uint32_t stacks[3];
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    const uint32_t own = string(&s, "/opt/no/such/libpython3.9.so.1.0"), other = string(&s, "/opt/no/such/libother.so");
+    LOAD(&s, module, .id = 1, .path = own, .segments = {segments, 1}, .eval_ranges = {ranges, 1});
+    LOAD(&s, module, .id = 2, .path = other, .segments = {segments, 1});
+    const uint32_t outer = python(&s, "outer", "/a.py", 1, 1);
+    const struct {
+        uint32_t module;
+        uint64_t offset;
+    } frames[] = {{1, 0x1010}, {1, 0x1180}, {1, 0x2000}, {2, 0x2010}};
+    uint32_t native[4];
+    for (int i = 0; i < 4; i++)
+        LOAD(&s, native_frame, .id = native[i] = ++s.frames, .module = frames[i].module, .offset = frames[i].offset,
+             .flags = TRACE_FRAME_RETURN);
+    LOAD(&s, join, .id = 1, .kind = TRACE_JOIN_COUNT);
+    struct trace_tuple t = {.native_stack = stack(&s, native, 4), .python_stack = stack(&s, &outer, 1), .join = 1,
+                            .python_end = LOSS_complete, .native_end = LOSS_complete};
+    stacks[0] = sample(&s, 1, tuple(&s, t), 1).stack;
+    t.native_stack = stack(&s, native, 3);
+    const struct emit_sample inside = sample(&s, 1, tuple(&s, t), 2);
+    stacks[1] = inside.stack;
+    t.python_stack = 0;
+    t.native_stack = stack(&s, native, 1);
+    stacks[2] = sample(&s, 1, tuple(&s, t), 3).stack;
+    assert_string_equal(functions(&s, stacks[0]), "outer;");
+    assert_string_equal(functions(&s, stacks[1]), "outer");
+    assert_string_equal(functions(&s, stacks[2]), "[no Python frames]");
+    const struct emit_total *total = &resolver_model(s.resolver)->totals[inside.event];
+    assert_int_equal(total->shown_value, 3 * inside.value);
+    assert_int_equal(total->interpreter_value, 2 * inside.value);
+    resolver_end_epoch(s.resolver);
+    /* Of the binaries that lack names only the one that is shown needs any. */
+    assert_int_equal(resolver_stats(s.resolver)->unresolved_count, 1);
+    assert_int_equal(modcache_count(resolver_modules(s.resolver)), 2);
+    assert_int_equal(modcache_get(resolver_modules(s.resolver), 0)->sample_count, 3);
+    assert_int_equal(modcache_get(resolver_modules(s.resolver), 0)->unresolved_count, 0);
+    assert_int_equal(modcache_get(resolver_modules(s.resolver), 1)->unresolved_count, 1);
     teardown(&s);
 }
 
@@ -462,7 +513,7 @@ static void test_nonsense(void **state)
     for (int round = 0; round < 200; round++) {
         struct scene s;
         uint64_t list[64], registers[REGISTERS];
-        const struct resolver_options options = {.show_interpreter = round & 1, .python_only = round % 5 == 0};
+        const struct resolver_options options = {.interpreter = (enum merge_interpreter)(round % 3), .python_only = round % 5 == 0};
         setup(&s, &options);
         event(&s);
         process(&s, 1, 100, "/usr/bin/python3");
@@ -547,7 +598,7 @@ static void test_snapshot(void **state)
 
     (void)state;
     made_up_outer_eval(&shot);
-    setup(&s, NULL);
+    setup(&s, &hides_calls);
     uint32_t machine = string(&s, "x86_64");
     LOAD(&s, host, .machine = machine);
     event(&s);
@@ -880,6 +931,7 @@ int main(void)
         cmocka_unit_test(test_names_change),
         cmocka_unit_test(test_hosts_are_apart),
         cmocka_unit_test(test_join_by_count),
+        cmocka_unit_test(test_interpreter_is_hidden),
         cmocka_unit_test(test_mappings_and_labels),
         cmocka_unit_test(test_capture_facts),
         cmocka_unit_test(test_native_and_kernel),
