@@ -10,6 +10,7 @@
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/elf/cfi_file.h"
+#include "formats/elf/fde_ref.h"
 #include "formats/elf/unwind_program.h"
 
 enum {
@@ -20,12 +21,6 @@ enum {
     WORK_FACTOR = 8,
     INITIALS = 64,
 };
-
-/* An FDE, for sorting. `offset` is in its section; FDE_DEBUG marks those of .debug_frame. */
-struct fde_ref {
-    uint32_t pc, offset;
-};
-#define FDE_DEBUG (1u << 31)
 
 struct initial {
     uint64_t cie_offset; /* in its section, bytes */
@@ -307,39 +302,6 @@ static void collect_by_table(struct builder *b)
     }
 }
 
-/* A radix sort by pc, one byte a round, lowest first. Stable: FDEs of one pc stay in the order in which they were found. */
-static bool sort_fdes(struct builder *b)
-{
-    size_t n = b->fdes.count;
-    bool sorted = true;
-
-    for (size_t i = 1; i < n && sorted; i++)
-        sorted = b->fdes.data[i - 1].pc <= b->fdes.data[i].pc;
-    if (sorted)
-        return true;
-    struct fde_ref *from = b->fdes.data, *to = malloc(n * sizeof *to);
-    if (!to)
-        return false;
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-        size_t at[256] = {0}, sum = 0;
-        for (size_t i = 0; i < n; i++)
-            at[from[i].pc >> shift & 255]++;
-        for (size_t i = 0; i < 256; i++) {
-            size_t count = at[i];
-            at[i] = sum;
-            sum += count;
-        }
-        for (size_t i = 0; i < n; i++)
-            to[at[from[i].pc >> shift & 255]++] = from[i];
-        struct fde_ref *swap = from;
-        from = to;
-        to = swap;
-    }
-    /* After an even number of rounds the result is back in b->fdes. */
-    free(to);
-    return true;
-}
-
 static struct error *build_index(struct builder *b)
 {
     struct unwind_table *t = b->table;
@@ -427,7 +389,7 @@ static struct error *collect_rows(struct builder *b)
     size_t of_eh_frame = b->fdes.count;
     if (b->file.debug_frame.data)
         collect_section(b, true);
-    b->no_memory = b->no_memory || (!given_up(b) && !sort_fdes(b));
+    b->no_memory = b->no_memory || (!given_up(b) && !fde_refs_sort(b->fdes.data, b->fdes.count));
     TRY(why_given_up(b));
     if (!b->fdes.count)
         return NULL;
