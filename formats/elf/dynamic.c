@@ -6,7 +6,7 @@
 
 enum {
     CHAIN_MAX = 4096, /* symbols that are tried for one name */
-    NAME_MAX_BYTES = 64,
+    NAME_MAX_BYTES = 256,
 };
 
 void elf_dynamic_read(const struct elf_file *f, struct elf_dynamic *out)

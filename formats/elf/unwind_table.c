@@ -11,6 +11,7 @@
 #include "formats/base/vec.h"
 #include "formats/elf/cfi_file.h"
 #include "formats/elf/fde_ref.h"
+#include "formats/elf/stack_start.h"
 #include "formats/elf/unwind_program.h"
 
 enum {
@@ -327,32 +328,53 @@ static struct error *build_index(struct builder *b)
     return NULL;
 }
 
+/* Makes code an end of stacks; what holds behind it stays. */
+static void put_end(struct builder *b, uint64_t from, uint64_t to)
+{
+    struct unwind_row after = {.type = UNWIND_NONE};
+    size_t first = 0, next, n = b->rows.count;
+
+    if (!VEC_RESERVE(&b->rows, n + 2))
+        return;
+    struct unwind_row *rows = b->rows.data;
+    while (first < n && rows[first].pc < from)
+        first++;
+    for (next = first; next < n && rows[next].pc <= to;)
+        next++;
+    if (next)
+        after = rows[next - 1];
+    after.pc = (uint32_t)to;
+    memmove(rows + first + 2, rows + next, (n - next) * sizeof *rows);
+    rows[first] = (struct unwind_row){.pc = (uint32_t)from, .type = UNWIND_END};
+    rows[first + 1] = after;
+    b->rows.count = first + 2 + n - next;
+}
+
 /* A program's entry point may be assembly without call frame information; it never returns. */
 static void put_entry(struct builder *b)
 {
     uint64_t entry = b->file.elf->header.e_entry, code_end, pc = entry - b->table->base_vaddr;
-    size_t next = 0, n = b->rows.count;
+    size_t next = 0;
 
-    if (!entry || !cfi_file_code(&b->file, entry, &code_end) || !VEC_RESERVE(&b->rows, n + 2))
+    if (!entry || !cfi_file_code(&b->file, entry, &code_end))
         return;
-    struct unwind_row *rows = b->rows.data;
-    while (next < n && rows[next].pc <= pc)
+    const struct unwind_row *rows = b->rows.data;
+    while (next < b->rows.count && rows[next].pc <= pc)
         next++;
     if (next && rows[next - 1].type != UNWIND_NONE)
         return;
     uint64_t end = pc + ENTRY_LEN, last = code_end - b->table->base_vaddr;
     end = end < last ? end : last;
-    if (next && rows[next - 1].pc == pc)
-        next--;
-    else
-        memmove(rows + next + 1, rows + next, (n++ - next) * sizeof *rows);
-    rows[next] = (struct unwind_row){.pc = (uint32_t)pc, .type = UNWIND_END};
-    next++;
-    if (next == n || end < rows[next].pc) {
-        memmove(rows + next + 1, rows + next, (n++ - next) * sizeof *rows);
-        rows[next] = (struct unwind_row){.pc = (uint32_t)end, .type = UNWIND_NONE};
-    }
-    b->rows.count = n;
+    put_end(b, pc, next < b->rows.count && rows[next].pc < end ? rows[next].pc : end);
+}
+
+static void put_stack_start(struct builder *b)
+{
+    struct stack_start s = stack_start_find(b->file.elf);
+    uint64_t code_end;
+
+    if (s.end && cfi_file_code(&b->file, s.start, &code_end) && s.end <= code_end)
+        put_end(b, s.start - b->table->base_vaddr, s.end - b->table->base_vaddr);
 }
 
 /* .debug_frame counts only where .eh_frame has nothing, as in unwinders that search one and then the other. */
@@ -429,6 +451,7 @@ static struct error *finish_table(struct builder *b)
     struct unwind_table *t = b->table;
 
     put_entry(b);
+    put_stack_start(b);
     t->row_count = (uint32_t)b->rows.count;
     t->rows = b->rows.data;
     b->rows.data = NULL;

@@ -47,7 +47,7 @@ enum step_kind {
     STEP_ROW,            /* number: of the row */
     STEP_SIGNAL_ROW,     /* the same, in a signal frame */
     STEP_SIGRETURN,      /* the trampoline that a signal handler returns to, without CFI */
-    STEP_END,            /* the program's start, without CFI */
+    STEP_END,            /* the program's start, without CFI; the start of a stack that is part of another */
     STEP_LOSS,           /* number: the loss reason */
 };
 struct step {
@@ -341,6 +341,8 @@ static struct step make_step(struct unwinder *u, struct unwind_module *m, uint64
     bool have_fde = unwind_module_fde(m, vaddr, &fde);
     uint64_t entry = m->elf.header.e_entry;
 
+    if (stack_start_holds(m->stack_start, vaddr))
+        return (struct step){.kind = STEP_END};
     /* The byte before the trampoline may have rules, but of another function. */
     if (!(have_fde && fde.signal_frame) && is_sigreturn(u->machine, m, vaddr + return_address))
         return (struct step){.kind = STEP_SIGRETURN};

@@ -55,6 +55,7 @@ static struct error *read_image(struct unwind_module *m, const char *path)
         elf_file_close(&m->elf);
         return NULL;
     }
+    m->stack_start = stack_start_find(&m->elf);
     TRY(find_eh_frame(m));
     TRY(elf_file_open_memory(m->debug_image.data, m->debug_image.len_bytes, path, &m->debug_elf));
     TRY(find_section(&m->debug_elf, true, &m->debug_frame));

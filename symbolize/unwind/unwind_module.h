@@ -11,6 +11,7 @@
 #include "formats/elf/cfi.h"
 #include "formats/elf/file.h"
 #include "formats/elf/machine.h"
+#include "formats/elf/stack_start.h"
 #include "symbolize/binary/image.h"
 
 /* A search table made here, for sections that have none. */
@@ -29,6 +30,7 @@ struct unwind_module {
     struct cfi_table table; /* of .eh_frame; count 0: there is no table */
     struct cfi_section eh_frame, debug_frame; /* without data if there is no such section */
     struct unwind_index eh_frame_index, debug_frame_index;
+    struct stack_start stack_start;
     uint32_t slot; /* set by the unwinder that uses the module; see unwind.c */
 };
 

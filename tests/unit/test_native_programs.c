@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both unwinders over programs that are compiled here: realigned stacks, code without
- * information, and musl.
+ * information, musl, and the place where a greenlet begins.
  */
 #include "tests/unit/test.h"
 
@@ -138,9 +138,48 @@ static void test_musl(void **state)
     }
 }
 
+/* greenlet's function, whose frames are the outermost of a greenlet: what called it has been overwritten since. */
+static const char greenlet[] =
+    "#define F __attribute__((noinline, noclone))\n"
+    "volatile int sink;\n"
+    "int bootstrap(int n) __asm__(NAME);\n"
+    "F int leaf(int n) { __asm__ volatile(\"int3\" ::: \"memory\"); return sink += n; }\n"
+    "F int run(int n) { return leaf(n) + 1; }\n"
+    "F int bootstrap(int n) { sink += run(n); for (;;) __asm__ volatile(\"hlt\"); }\n"
+    "F int behind(int n) { return sink += n; }\n"
+    "F void starter(void) { void **frame = (void **)__builtin_frame_address(0); frame[1] = (void *)0x10; bootstrap(1); }\n"
+    "int main(void) { starter(); return behind(1); }\n";
+
+static void test_greenlet(void **state)
+{
+    static const struct {
+        const char *name, *flags;
+        uint32_t frames, end;
+    } cases[] = {
+        {"_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object", "", 3, LOSS_complete},
+        {"_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object", "-s", 3, LOSS_complete},
+        {"_ZN8greenlet12UserGreenlet15inner_bootstrapERNS_4refs14_OwnedGreenletI9_greenletXadL_ZNS1_15GreenletCheckerEPvEEEE"
+         "RNS1_14OwnedReferenceI7_objectXadL_ZNS1_11NoOpCheckerES4_EEEE", "", 3, LOSS_complete},
+        /* Without the symbol the stack leads on to what is there by now. */
+        {"_ZN8greenlet12UserGreenlet15inner_bootstrapEv", "", 5, LOSS_no_mapping},
+    };
+    const struct fixture *f = *state;
+
+    fixture_write(f, "greenlet.c", greenlet, sizeof greenlet - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tally tally = {0};
+        assert_true(fixture_run(f, "gcc -w -O1 -fno-omit-frame-pointer -rdynamic %s -DNAME='\"%s\"' -o p greenlet.c",
+                                cases[i].flags, cases[i].name));
+        check_way(f, "p", "", 0, cases[i].end, &tally);
+        assert_int_equal(tally.differing, 0);
+        assert_in_range(tally.frames, cases[i].frames, cases[i].frames + (cases[i].end != LOSS_complete));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_greenlet, fixture_init, stop_and_deinit),
         cmocka_unit_test_setup_teardown(test_realigned, fixture_init, stop_and_deinit),
         cmocka_unit_test_setup_teardown(test_bare_assembly, fixture_init, stop_and_deinit),
         cmocka_unit_test_setup_teardown(test_musl, fixture_init, stop_and_deinit),

@@ -447,6 +447,33 @@ static void test_debug_frame(void **state)
     }
 }
 
+#define BOOTSTRAP "_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object"
+
+/* Where a greenlet begins is the end of a stack, from the first to the last byte of that function; the others' rows stay. */
+static void test_stack_start(void **state)
+{
+    const struct fixture *f = *state;
+
+    fixture_write(f, "shapes.c", shapes, sizeof shapes - 1);
+    assert_true(fixture_run(f, "(echo 'int both(int) __asm__(\"" BOOTSTRAP "\");'; sed 's/F static int both/F int both/' shapes.c) "
+                               ">start.c && " LIBRARY "-O2 -fno-toplevel-reorder -o start.so start.c"));
+    struct unwind_table *t = build_table(f, "start.so");
+    uint64_t start = fixture_symbol(f, "start.so", BOOTSTRAP), end = start;
+    while (UNWIND_TYPE(unwind_table_lookup(t, end).type) == UNWIND_END)
+        end++;
+    uint64_t next = fixture_symbol(f, "start.so", "many"); /* with at most 15 bytes of padding before it */
+    assert_true(end > start + 32 && end > next - 16 && end <= next);
+    struct unwind_row before = unwind_table_lookup(t, start - 1), after = unwind_table_lookup(t, next);
+    assert_int_not_equal(UNWIND_TYPE(before.type), UNWIND_END);
+    assert_int_equal(UNWIND_TYPE(after.type), UNWIND_RSP);
+    assert_int_equal(after.cfa8, 1);
+    uint64_t ends = 0;
+    for (uint32_t i = 0; i < t->row_count; i++)
+        ends += t->rows[i].type == UNWIND_END;
+    assert_int_equal(ends, 1);
+    unwind_table_destroy(t);
+}
+
 /* A program of parts with the one, the other, and both: each address by .eh_frame where that knows it. */
 static void test_mixed(void **state)
 {
@@ -497,6 +524,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_debug_frame, fixture_init, fixture_deinit),
+        cmocka_unit_test_setup_teardown(test_stack_start, fixture_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_mixed, fixture_init, fixture_deinit),
         cmocka_unit_test(test_vdso),
         cmocka_unit_test(test_libc),
