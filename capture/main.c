@@ -20,18 +20,40 @@
 
 static const char program[] = "pycap";
 
+/* One screen: what most people need. */
 static void print_help(void)
 {
-    fputs("usage: pycap record [OPTIONS] [-o FILE] [-- COMMAND [ARG...]]\n"
+    fputs("usage: pycap record [OPTIONS] [COMMAND [ARG...]]\n"
           "       pycap archive TRACE... [-o FILE]\n"
           "       pycap info\n"
           "\n"
-          "Samples CPython processes with eBPF and writes raw facts to FILE; pysym makes stacks of them\n"
-          "later and elsewhere. Without -p and COMMAND every Python process of the host is sampled.\n"
-          "\n",
+          "pycap records where running CPython programs spend their time; pysym shows it.\n"
+          "\n"
+          "  pycap record python3 app.py     a program, from start to end\n"
+          "  pycap record -p 1234 -d 10      a process that runs, and its children, for 10 s\n"
+          "  pycap record -d 30              every Python process of this host, for 30 s\n"
+          "\n"
+          "Each writes trace.bin. Then:\n"
+          "\n"
+          "  pysym trace.bin                                       a first look\n"
+          "  pysym trace.bin -f speedscope -o app.speedscope.json  for speedscope.app\n"
+          "\n"
+          "pycap info says what this host allows and which Python processes it runs. pycap\n"
+          "archive packs the binaries of a trace, to read it on another machine.\n"
+          "\n"
+          "All options: pycap record --help, pycap archive --help, and man pycap.\n",
+          stdout);
+}
+
+static void print_record_help(void)
+{
+    fputs("usage: pycap record [OPTIONS] [COMMAND [ARG...]]\n"
+          "\n"
+          "Samples CPython processes and writes a trace, which pysym reads. Options end where the command\n"
+          "begins; -- may stand before it.\n",
           stdout);
     options_print(record_option_rows, stdout);
-    printf("\nCPython %s on %s Linux 5.10 or later. See pycap(1).\n", py_versions_known(),
+    printf("\nCPython %s\non %s Linux 5.10 or later. See pycap(1).\n", py_versions_known(),
            machine_by_name(ARCH_NAME)->title);
 }
 
@@ -52,7 +74,7 @@ static int cmd_record(int argc, char **argv)
     if (err) {
         code = program_usage(program, err);
     } else if (o.help) {
-        print_help();
+        print_record_help();
         code = program_end_output(program);
     } else if (o.version) {
         code = print_version();
@@ -198,6 +220,32 @@ static const struct {
     {"info", cmd_info},
 };
 
+/* What other profilers call what pysym does. */
+static const struct {
+    const char *name, *instead;
+} foreign[] = {
+    {"top", "pysym trace.bin -f top"},
+    {"report", "pysym trace.bin"},
+    {"stat", "pysym trace.bin"},
+    {"script", "pysym trace.bin -f perf-script"},
+    {"dump", "pysym trace.bin -f dump"},
+    {"flamegraph", "pysym trace.bin -f folded | flamegraph.pl"},
+};
+
+static struct error *refuse_verb(const char *verb)
+{
+    if (!*verb)
+        return error_create(ERROR_USAGE, "say what to do: record, archive or info");
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        if (!strcmp(verb, foreign[i].name))
+            return error_create(ERROR_USAGE, "pycap only records: for '%s', record first, then %s", verb, foreign[i].instead);
+    }
+    if (*verb == '-')
+        return error_create(ERROR_USAGE, "say what to do before %s: record, archive or info", verb);
+    return error_create(ERROR_USAGE, "'%s' is not known: record, archive or info; a program is recorded by pycap record %s",
+                        verb, verb);
+}
+
 int main(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "";
@@ -212,6 +260,5 @@ int main(int argc, char **argv)
     }
     if (!strcmp(verb, "--version") || !strcmp(verb, "version"))
         return print_version();
-    return program_usage(program, *verb ? error_create(ERROR_USAGE, "'%s' is not known: record, archive or info", verb)
-                                        : error_create(ERROR_USAGE, "say what to do: record, archive or info"));
+    return program_usage(program, refuse_verb(verb));
 }

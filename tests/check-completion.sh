@@ -64,7 +64,7 @@ for option in event unwind backend; do
     values=$(answer pycap record --$option "")
     [ -n "$values" ] || { echo "no values for --$option" >&2; failed=1; }
     for value in $values; do
-        "$1" --help | grep -qw -- "$value" || { echo "pycap --help does not know --$option $value" >&2; failed=1; }
+        "$1" record --help | grep -qw -- "$value" || { echo "pycap record --help does not know --$option $value" >&2; failed=1; }
     done
 done
 exit $failed

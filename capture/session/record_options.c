@@ -142,6 +142,13 @@ static struct error *refuse_gil(const struct option_row *row, const char *argume
     return error_create(ERROR_USAGE, "--%s is an option of pysym: pycap records everything", row->name);
 }
 
+static struct error *refuse_format(const struct option_row *row, const char *argument, void *target)
+{
+    (void)target;
+    return error_create(ERROR_USAGE, "--%s is an option of pysym, which reads what was recorded: pysym trace.bin -f %s",
+                        row->name, argument);
+}
+
 /* ---- what the trace remembers; an option that restricts nothing is left out ---- */
 
 static void remember_list(struct buf *out, char *const *list, size_t count)
@@ -221,21 +228,40 @@ static void remember_kernel(const struct option_row *row, const void *target, st
 static_assert(EVENT_FREQUENCY_MAX == 1000000, "RATE says it");
 
 const struct option_row record_option_rows[] = {
-    {"output", 'o', "FILE", "the trace (trace.bin); - for standard output", option_set_text, MEMBER(session.output)},
-    {"rate", 'F', "HZ", "samples a second on each CPU (99), for clocks and hardware counters", option_set_u64,
+    OPTION_HEADING("which processes (without one of these: every Python process of the host)"),
+    {"pid", 'p', "PID,...", "these processes and their children, also those that run already", option_add_numbers, MEMBER(pids), 1, 1 << 22,
+     "process ids, like 123,456"},
+    {"no-inherit", 'i', NULL, "without the children of the processes named or of the command", option_set_false, MEMBER(session.follow),
+     .setting = "children", .remember = remember_children},
+    {"subprocesses", 's', NULL, "with the children, too (the default)", option_set_true, MEMBER(session.follow)},
+    {"comm", 0, "NAME,...", "only processes with these names (the kernel's name of the first thread)", add_comms,
+     .setting = "comm", .remember = remember_comms},
+    {"cgroup", 0, "PATH,...", "only processes in these cgroups or below, like /system.slice/app.service", add_cgroups, .setting = "cgroup",
+     .remember = remember_cgroups},
+    {"all", 'a', NULL, "also processes that are not Python: their native and kernel frames", option_set_true,
+     MEMBER(session.include_non_python)},
+    {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .remember = remember_cpus},
+    OPTION_HEADING("how long, how often, what"),
+    {"duration", 'd', "TIME", "end after that time (30, 10m); else at Ctrl-C, or when what is sampled has ended",
+     option_set_duration, MEMBER(session.duration_ns), .wants = DURATION},
+    {"rate", 'F', "HZ", "samples a second on each CPU (99); for clocks and hardware counters", option_set_u64,
      MEMBER(session.frequency_hz), 1, EVENT_FREQUENCY_MAX, RATE,
      .setting = "frequency", .remember = option_remember_u64},
-    {"frequency", 0, "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1,
+    {"frequency", 'r', "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1,
      EVENT_FREQUENCY_MAX, RATE},
-    {"pid", 'p', "PID,...", "only these processes (and their children)", option_add_numbers, MEMBER(pids), 1, 1 << 22,
-     "process ids, like 123,456"},
-    {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .remember = remember_cpus},
     {"event", 'e', "EVENT,...",
      "cpu-clock (default), page-faults, context-switches, cycles, instructions; more are in pycap(1).\n"
      "May be repeated; NAME/period=N/ and NAME/freq=HZ/ are -c and -F for that event alone",
      add_events},
     {"count", 'c', "N", "a sample every N counts (16), for events that are counted, like page-faults", option_set_u64,
      MEMBER(period), 1, EVENT_PERIOD_MAX, "a number of counts, 1 at least"},
+    OPTION_HEADING("files"),
+    {"output", 'o', "FILE", "the file to write (trace.bin), which pysym reads; - for standard output", option_set_text, MEMBER(session.output)},
+    {"archive", 0, "FILE", "also pack the binaries into FILE, so that pysym can name native functions\n"
+     "on another machine, or after a container has ended",
+     option_set_text, MEMBER(session.archive)},
+    {"strip-code", 0, NULL, "with --archive: leave out code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
+    {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
     {"rotate", 0, "TIME",
      "begin a new file this often (90, 10m, 6h, 1d), and at SIGHUP; -o needs %t, like t-%h-%t.bin", option_set_duration,
      MEMBER(session.rotate_ns), .wants = DURATION},
@@ -246,18 +272,20 @@ const struct option_row record_option_rows[] = {
     {"max-size", 0, "N", "sample more slowly as the file nears that size, and end there", option_set_size,
      MEMBER(session.max_bytes), 4096, UINT64_MAX, FILE_SIZE, .without = "rotate rotate-size keep", .setting = "max-size",
      .remember = option_remember_u64},
+    OPTION_HEADING("what recording may cost"),
     {"max-cpu", 0, "PERCENT", "sample more slowly when recording takes more of one CPU", set_max_cpu,
      .wants = "a share of a CPU: percent, more than 0 and at most 100", .setting = "max-cpu", .remember = remember_max_cpu},
     {"max-memory", 0, "N", "sample more slowly when pycap holds more (64M); it empties its caches first",
      option_set_size, MEMBER(session.max_memory), MIB, UINT64_MAX, "an amount of memory: 1M at least, like 64M",
      .setting = "max-memory", .remember = option_remember_u64},
-    {"duration", 'd', "TIME", "stop after that time (30, 10m); else at Ctrl-C, or when what is sampled has ended",
-     option_set_duration, MEMBER(session.duration_ns), .wants = DURATION},
-    {"no-inherit", 'i', NULL, "without the children of the processes named", option_set_false, MEMBER(session.follow),
-     .setting = "children", .remember = remember_children},
-    {"subprocesses", 's', NULL, "with the children, too (the default)", option_set_true, MEMBER(session.follow)},
-    {"native", 'n', NULL, "native frames too (the default)", set_native},
+    {"nice", 0, "N", "pycap's own nice value (-20, unless it was started with another than 0)", set_nice,
+     .wants = "a nice value: -20 to 19"},
+    {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", set_ring_size,
+     MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
+    OPTION_HEADING("how stacks are taken"),
+    {"native", 'n', NULL, "native frames too, of extension modules and libraries (the default)", set_native},
     {"no-native", 0, NULL, "no native frames", set_no_native},
+    {"no-kernel", 0, NULL, "no kernel frames", option_set_false, MEMBER(session.kernel), .setting = "kernel", .remember = remember_kernel},
     {"unwind", 0, "HOW",
      "native frames by tables (the default: in the kernel, no stack memory is recorded),\n"
      "snapshot (a copy of the stack, unwound by pysym), both (to compare them),\n"
@@ -269,35 +297,24 @@ const struct option_row record_option_rows[] = {
      .remember = remember_stack},
     {"unwind-memory", 0, "N", "tables: bytes for them (32M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
-    {"no-kernel", 0, NULL, "no kernel frames", option_set_false, MEMBER(session.kernel), .setting = "kernel", .remember = remember_kernel},
-    {"archive", 0, "FILE", "also pack the binaries, as they were when mapped, into FILE; see pycap archive",
-     option_set_text, MEMBER(session.archive)},
-    {"strip-code", 0, NULL, "with --archive: leave out code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
     {"backend", 0, "HOW",
      "bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"
      "auto (the default): bpf, else proc",
      option_set_choice, MEMBER(session.backend), .wants = "a backend: auto, bpf or proc", .names = backend_names,
      .setting = "backend", .remember = option_remember_choice},
-    {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", set_ring_size,
-     MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
-    {"all", 'a', NULL, "processes that are not Python, too: their native and kernel frames", option_set_true,
-     MEMBER(session.include_non_python)},
-    {"comm", 0, "NAME,...", "only processes with these names (the kernel's name of the first thread)", add_comms,
-     .setting = "comm", .remember = remember_comms},
-    {"cgroup", 0, "PATH,...", "only processes in these cgroups or below", add_cgroups, .setting = "cgroup",
-     .remember = remember_cgroups},
-    {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
-    {"nice", 0, "N", "pycap's own nice value (-20, unless it was started with another than 0)", set_nice,
-     .wants = "a nice value: -20 to 19"},
+    {NULL, 'g', NULL, "accepted: stacks are always recorded", accept},
+    OPTION_HEADING("other"),
+    {"verbose", 'v', NULL, "at the end also what became of every tick, each kind of loss, and what recording cost",
+     option_set_true, MEMBER(session.verbose), .without = "quiet"},
+    {"quiet", 'q', NULL, "no status line and no closing summary", option_set_true, MEMBER(session.quiet)},
     {"no-sandbox", 0, NULL, "keep all privileges, and allow all system calls, while recording", option_set_true,
      MEMBER(session.no_sandbox)},
-    {NULL, 'g', NULL, "accepted: stacks are always recorded", accept},
-    {"quiet", 'q', NULL, "no status line and no summary", option_set_true, MEMBER(session.quiet)},
     {"help", 'h', NULL, "this", option_set_true, MEMBER(help)},
     {"version", 0, NULL, "the version", option_set_true, MEMBER(version)},
     {"idle", 0, NULL, NULL, refuse_waiting},
     {"wall", 0, NULL, NULL, refuse_waiting},
     {"gil", 0, NULL, NULL, refuse_gil},
+    {"format", 'f', "NAME", NULL, refuse_format},
     {NULL},
 };
 
@@ -330,9 +347,12 @@ struct error *record_options_read(struct record_options *o, int argc, char **arg
     if (o->help || o->version)
         return NULL;
     if (rest < argc) {
-        if (strcmp(argv[rest - 1], "--"))
-            return error_create(ERROR_USAGE, "unexpected argument '%s': a command comes after --", argv[rest]);
+        const char *word = argv[rest];
+        if (strcmp(argv[rest - 1], "--") && !word[strspn(word, "0123456789")])
+            return error_create(ERROR_USAGE, "'%s' is no command: to record a process, pycap record -p %s", word, word);
         o->session.command = argv + rest;
+    } else if (!strcmp(argv[rest - 1], "--")) {
+        return error_create(ERROR_USAGE, "a command is missing after --");
     }
     o->session.pids = o->pids.data;
     o->session.pid_count = (uint32_t)o->pids.count;

@@ -50,7 +50,8 @@ struct session_options {
     bool no_sandbox;         /* keep all privileges and system calls */
     bool has_nice;           /* --nice was given */
     int nice;                /* of pycap itself, while it records */
-    bool quiet;
+    bool quiet;              /* no status line and no summary */
+    bool verbose;            /* the summary tells of ticks, losses and cost */
     FILE *messages;          /* status line and summary are written here */
 };
 

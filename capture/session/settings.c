@@ -18,7 +18,7 @@ struct error *settings_of_options(const struct session_options *o, bool by_proc,
     }
     *out = (struct settings){0};
     TRY(settings_add(out, "scope", o->command ? "command" : o->pid_count ? "pids" : "all"));
-    for (const struct option_row *row = record_option_rows; row->name || row->letter; row++) {
+    for (const struct option_row *row = record_option_rows; !options_at_end(row); row++) {
         struct buf text = {0};
         if (row->remember)
             row->remember(row, &used, &text);

@@ -29,7 +29,7 @@ struct parser {
     bool given[OPTIONS_MAX];
 };
 
-static bool is_end(const struct option_row *row)
+bool options_at_end(const struct option_row *row)
 {
     return !row->name && !row->letter && !row->help;
 }
@@ -49,7 +49,7 @@ static void parser_init(struct parser *p, const struct option_row *rows, bool st
     if (stop_early)
         p->letters[at++] = '+';
     p->letters[at++] = ':'; /* a missing argument is told apart from an unknown option */
-    for (; !is_end(&rows[p->count]); p->count++) {
+    for (; !options_at_end(&rows[p->count]); p->count++) {
         const struct option_row *row = &rows[p->count];
         assert(p->count < OPTIONS_MAX);
         if (row->name)
@@ -189,7 +189,7 @@ static void print_row(const struct option_row *row, FILE *out)
 
 void options_print(const struct option_row *rows, FILE *out)
 {
-    for (; !is_end(rows); rows++) {
+    for (; !options_at_end(rows); rows++) {
         if (!rows->name && !rows->letter)
             fprintf(out, "\n%s:\n", rows->help);
         else if (rows->help)

@@ -37,6 +37,8 @@ struct option_row {
 /* An empty row, {NULL}, ends a table. */
 #define OPTION_HEADING(text) {.help = (text)}
 #define OPTIONS_MAX 96
+/* Whether this is the row that ends a table. */
+bool options_at_end(const struct option_row *row);
 
 /*
  * Reads argv[1...]: calls the setters in order, then checks `with` and `without`. *rest is the index in argv of the

@@ -395,7 +395,7 @@ def test_unit(tmp_path):
     assert unit["Nice"] == "-20"
     for key in ("AmbientCapabilities", "CapabilityBoundingSet"):
         assert sorted(unit[key].split()) == sorted(f"CAP_{name.upper()}" for name in OF_UNIT)
-    usage = subprocess.run([PYCAP, "--help"], capture_output=True, text=True, check=True).stdout
+    usage = subprocess.run([PYCAP, "record", "--help"], capture_output=True, text=True, check=True).stdout
     options = re.findall(r"--[a-z-]+", unit["ExecStart"])
     assert options and all(option in usage for option in options)
     if not shutil.which("systemd-analyze"):

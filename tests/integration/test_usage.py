@@ -24,14 +24,17 @@ RECORD = [
     ("-F", "-F wants an argument"), ("--rate", "--rate wants an argument"), ("--quiet=1", "--quiet takes no argument"),
     ("-C 0 --comm a -p 1 --bogus", "unknown option --bogus"),
     ("--max-size 1M --keep 2", "--keep needs --rotate or --rotate-size"),
-    ("--max-size 1M --keep 2 --rotate 1m", "--max-size and --rotate exclude each other"), ("-p 1 -- true", "-p or a command"), ("true", "unexpected argument"),
+    ("--max-size 1M --keep 2 --rotate 1m", "--max-size and --rotate exclude each other"), ("-p 1 -- true", "-p or a command"), ("1234", "pycap record -p 1234"), ("-F 99 --", "a command is missing after --"),
+    ("--format speedscope", "pysym trace.bin -f speedscope"), ("-f folded", "pysym trace.bin -f folded"),
+    ("-q -v true", "exclude each other"), ("-p 1 true", "-p or a command"),
     ("--archive t.bin", "trace and the archive"), ("--backend proc --archive ./t.bin -- true", "trace and the archive"),
     ("-o - --archive - -- true", "trace and the archive"), ("-o t-%q.bin -- true", "%q"), ("--rotate 1 -- true", "%t"),
     ("--keep 3 -- true", "--rotate"), ("--keep 3 -o t-%t.bin -- true", "--rotate"),
     ("--backend proc", "command or named"), ("--backend proc -a -- true", "need BPF"),
 ]
 OTHER = [
-    ("", "say what"), ("bogus", "not known"), ("info x", "no arguments"), ("archive", "name a trace"),
+    ("", "say what"), ("bogus", "not known"), ("-p 1", "say what to do before -p"), ("top", "then pysym trace.bin -f top"),
+    ("report", "then pysym trace.bin\n"), ("script", "-f perf-script"), ("python3 app.py", "pycap record python3"), ("info x", "no arguments"), ("archive", "name a trace"),
     ("archive --bogus", "unknown option --bogus"), ("info --bogus", "unknown option --bogus"), ("archive -", "with -o"), ("archive there.bin -o there.bin", "a trace"),
     ("archive there.bin -o ./there.bin", "a trace"), ("archive other there.bin -o link.bin", "a trace"),
 ]
