@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws folded stacks as a flame graph, an SVG without scripts: the picture of the README.
+"""Draws folded stacks as a flame graph: an SVG without scripts.
 
 Every frame is a bar, as wide as its share of the samples. What it called hangs below it, in alphabetical order. Colours tell
-Python, native and kernel frames apart. The same stacks give the same bytes. docs/tour.md says how the README's picture was
-made.
+Python, native and kernel frames apart. The same stacks give the same bytes. docs/tour/picture.sh makes the README's.
 
 usage: pysym trace.bin -f folded | picture.py --title TITLE [--width PIXELS] [--depth ROWS] >picture.svg
 """
