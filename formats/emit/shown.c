@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/emit/shown.h"
+
+#include <inttypes.h>
+
+#include "formats/base/size_text.h"
+#include "formats/emit/names.h"
+
+static void put_value(const struct emit_event *event, uint64_t value, struct buf *out)
+{
+    struct size_text size;
+
+    if (event->is_bytes) {
+        buf_put_str(out, size_text(value, &size));
+    } else if (event->is_time) {
+        buf_printf(out, "%.2f s", (double)value / 1e9);
+    } else {
+        buf_printf(out, "%" PRIu64 " ", value);
+        name_word(*event->unit ? event->unit : event->name, out);
+    }
+}
+
+void shown_put(const struct emit_model *model, uint32_t event, struct buf *out)
+{
+    const struct emit_total *total = &model->totals[event];
+
+    if (!*model->filters)
+        return;
+    put_value(&model->events[event], total->shown_value, out);
+    buf_put_str(out, " of ");
+    put_value(&model->events[event], total->all_value, out);
+    buf_put_str(out, " shown");
+}
