@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiles and searches with regcomp(3) and regexec(3), see pattern.h. */
+#include "symbolize/stack/pattern.h"
+
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pattern {
+    const char *text;
+    enum pattern_part part;
+    regex_t regex;
+};
+
+static const struct {
+    const char *prefix;
+    enum pattern_part part;
+} prefixes[] = {{"function:", PATTERN_FUNCTION}, {"file:", PATTERN_FILE}, {"module:", PATTERN_MODULE}};
+
+static struct error *create(const char *option, const char *text, const char *expression, enum pattern_part part,
+                            struct pattern **out)
+{
+    struct pattern *p = calloc(1, sizeof *p);
+    char why[128];
+
+    if (!p)
+        return error_no_memory();
+    *p = (struct pattern){.text = text, .part = part};
+    /* An empty expression would be found in every name, and means something only by mistake. */
+    int status = *expression ? regcomp(&p->regex, expression, REG_EXTENDED | REG_NOSUB) : REG_BADPAT;
+    if (!status) {
+        *out = p;
+        return NULL;
+    }
+    if (*expression)
+        regerror(status, &p->regex, why, sizeof why);
+    else
+        strcpy(why, "it is empty");
+    free(p);
+    return status == REG_ESPACE ? error_no_memory()
+                                : error_create(ERROR_USAGE, "--%s wants a regular expression, not '%s': %s", option, text, why);
+}
+
+struct error *pattern_create(const char *option, const char *text, struct pattern **out)
+{
+    return create(option, text, text, PATTERN_ANY_PART, out);
+}
+
+struct error *pattern_create_for_frames(const char *option, const char *text, struct pattern **out)
+{
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t len = strlen(prefixes[i].prefix);
+        if (!strncmp(text, prefixes[i].prefix, len))
+            return create(option, text, text + len, prefixes[i].part, out);
+    }
+    return create(option, text, text, PATTERN_ANY_PART, out);
+}
+
+void pattern_destroy(struct pattern *p)
+{
+    if (!p)
+        return;
+    regfree(&p->regex);
+    free(p);
+}
+
+void patterns_deinit(struct patterns *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        pattern_destroy(list->data[i]);
+    free(list->data);
+    *list = (struct patterns){0};
+}
+
+enum pattern_part pattern_part(const struct pattern *p)
+{
+    return p->part;
+}
+
+const char *pattern_text(const struct pattern *p)
+{
+    return p->text;
+}
+
+bool pattern_finds(const struct pattern *p, const char *name)
+{
+    char cut[PATTERN_NAME_LIMIT_BYTES + 1];
+
+    if (strnlen(name, sizeof cut) == sizeof cut) {
+        memcpy(cut, name, PATTERN_NAME_LIMIT_BYTES);
+        cut[PATTERN_NAME_LIMIT_BYTES] = 0;
+        name = cut;
+    }
+    return regexec(&p->regex, name, 0, NULL, 0) == 0;
+}
+
+bool patterns_find(const struct patterns *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (pattern_finds(list->data[i], name))
+            return true;
+    }
+    return false;
+}

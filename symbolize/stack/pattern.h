@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regular expressions that users give in filters: POSIX extended ones of libc, compiled once, searched for anywhere in a
+ * name. A pattern for frames may begin with "function:", "file:" or "module:", which narrows it to that part.
+ */
+#ifndef SYMBOLIZE_STACK_PATTERN_H
+#define SYMBOLIZE_STACK_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "formats/base/err.h"
+
+/* Of a longer name only so much is searched: some expressions take time with the square of the length. */
+#define PATTERN_NAME_LIMIT_BYTES 4096
+
+enum pattern_part { PATTERN_ANY_PART, PATTERN_FUNCTION, PATTERN_FILE, PATTERN_MODULE };
+
+struct pattern;
+/* Patterns in the order in which they were given: a VEC. */
+struct patterns {
+    struct pattern **data;
+    size_t count, cap;
+};
+
+/* Compiles `text`, which is borrowed. ERROR_USAGE names `option` and says what libc objects to. */
+struct error *pattern_create(const char *option, const char *text, struct pattern **out);
+/* The same for frames: reads the prefix. */
+struct error *pattern_create_for_frames(const char *option, const char *text, struct pattern **out);
+void pattern_destroy(struct pattern *p);
+void patterns_deinit(struct patterns *list);
+
+enum pattern_part pattern_part(const struct pattern *p);
+/* As it was given, with its prefix. */
+const char *pattern_text(const struct pattern *p);
+/* True if the expression is found in the name. */
+bool pattern_finds(const struct pattern *p, const char *name);
+/* True if one of them is. */
+bool patterns_find(const struct patterns *list, const char *name);
+
+#endif
