@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/convert.h"
 
+#include "formats/base/printable.h"
 #include "formats/base/vec.h"
+#include "formats/emit/shown.h"
 #include "symbolize/check/check_consumer.h"
 #include "symbolize/output_limit.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
 #include "symbolize/pass/pass.h"
+#include "symbolize/pass/scout.h"
 #include "symbolize/pass/weigh.h"
 #include "symbolize/stack/resolve.h"
+#include "symbolize/stack/stack_nothing.h"
 #include "symbolize/summary/strict.h"
 #include "symbolize/summary/summary_consumer.h"
 #include "symbolize/trace/file_limits.h"
@@ -20,6 +24,7 @@ struct convert {
     struct convert_outcome *outcome;
     VEC(struct input) inputs;
     struct file_limits limits;
+    struct scout scout;
     struct resolver *resolver; /* NULL for an output that resolves nothing */
     struct summary *summary;   /* the pass owns it from add_summary() on */
     struct summary_output summary_output;
@@ -41,10 +46,12 @@ static struct error *init_pass(struct convert *c, struct pass *p)
 {
     TRY(pass_init(p, c->inputs.data, c->inputs.count, &c->options->filters, c->resolver));
     p->limits = &c->limits;
+    p->filter.scouted = c->scout.files.data;
     return NULL;
 }
 
-static struct error *create_resolver(struct convert *c)
+/* With `scouting` the stacks that --around asks for, as they were recorded; else as the options want them. */
+static struct error *create_resolver(const struct convert *c, struct limits *limits, bool scouting, struct resolver **out)
 {
     const struct options *o = c->options;
     struct resolver_options options = {
@@ -55,12 +62,53 @@ static struct error *create_resolver(struct convert *c)
                      .debuginfod = o->debuginfod},
         .interpreter = o->interpreter,
         .python_only = o->python_only,
-        .limits = &c->limits.limits,
-        .stacks = o->stacks,
+        .limits = limits,
+        .filters = o->filters_given,
     };
 
-    options.stacks.interpreters = o->emit.threads;
-    return resolver_create(&options, &c->resolver);
+    if (scouting) {
+        options.stacks.given = o->stacks.given;
+        options.stacks.patterns[STACK_AROUND] = o->stacks.patterns[STACK_AROUND];
+    } else {
+        options.stacks = o->stacks;
+        options.stacks.interpreters = o->emit.threads;
+        options.stacks.patterns[STACK_AROUND] = (struct patterns){0};
+    }
+    return resolver_create(&options, out);
+}
+
+/* A pass without filters, with limits of its own, for what filters must know beforehand. Does not report damage. */
+static struct error *scout_for(struct convert *c, const struct consumer *consumer)
+{
+    const struct sample_filter_options none = {0};
+    struct resolver *resolver = NULL;
+    struct file_limits limits;
+    struct pass p;
+
+    file_limits_init(&limits, c->options->max_memory_bytes);
+    struct error *err = consumer->wants & CONSUMER_STACKS ? create_resolver(c, &limits.limits, true, &resolver) : NULL;
+    if (err)
+        return err;
+    err = pass_init(&p, c->inputs.data, c->inputs.count, &none, resolver);
+    p.limits = &limits;
+    if (!err)
+        err = pass_add(&p, consumer, &c->scout);
+    if (!err)
+        err = pass_run(&p);
+    pass_deinit(&p);
+    resolver_destroy(resolver);
+    return file_limits_explain(&limits, err);
+}
+
+static struct error *scout(struct convert *c)
+{
+    bool durations = time_range_has_share(&c->options->filters.time), matches = c->options->filters.around;
+
+    for (size_t i = 0; (durations || matches) && i < c->inputs.count; i++)
+        TRY(input_keep(&c->inputs.data[i]));
+    if (durations)
+        TRY(scout_for(c, &scout_durations));
+    return matches ? scout_for(c, &scout_matches) : NULL;
 }
 
 static struct error *add_summary(struct convert *c, struct pass *p, const struct consumer *consumer)
@@ -96,6 +144,33 @@ static void check_strict(struct convert *c)
                              !strict_check(&c->options->strict, c->summary, c->resolver, c->trouble);
 }
 
+/* Tells on standard error what the filters left, event by event; and which patterns did nothing. */
+static void tell_filters(const struct convert *c, bool shown)
+{
+    const struct emit_model *m = resolver_model(c->resolver);
+    struct buf text = {0};
+
+    for (uint32_t event = 0; shown && *m->filters && event < m->event_count; event++) {
+        buf_put_str(&text, event ? "; " : "pysym: ");
+        if (m->event_count > 1)
+            buf_printf(&text, "%s: ", m->events[event].name);
+        shown_put(m, event, &text);
+    }
+    if (text.len_bytes)
+        buf_printf(&text, " (%s)\n", m->filters);
+    size_t before = text.len_bytes;
+    buf_put_str(&text, "pysym: ");
+    if (stack_nothing_matched(resolver_stack_map(c->resolver), &text))
+        buf_put_str(&text, "\n");
+    else
+        text.len_bytes = before;
+    struct buf clean = {0};
+    printable_put_lines(&clean, buf_cstr(&text));
+    fputs(buf_cstr(&clean), c->trouble);
+    buf_deinit(&clean);
+    buf_deinit(&text);
+}
+
 /* ---- the outputs: each adds its consumers, runs the pass, and sets the outcome ---- */
 
 static struct error *run_emitter(struct convert *c, struct pass *p)
@@ -106,7 +181,7 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
 
     for (size_t i = 0; emitter->wants_weights && i < c->inputs.count; i++)
         TRY(input_keep(&c->inputs.data[i]));
-    TRY(create_resolver(c));
+    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     p->resolver = c->resolver;
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines;
     options.limits = &c->limits.limits;
@@ -120,19 +195,21 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
     const char *remark = emit_consumer_remark(emit);
     if (remark)
         fprintf(c->trouble, "pysym: %s\n", remark);
+    tell_filters(c, true);
     check_strict(c);
     return NULL;
 }
 
 static struct error *run_summary(struct convert *c, struct pass *p)
 {
-    TRY(create_resolver(c));
+    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     p->resolver = c->resolver;
     TRY(add_summary(c, p, &summary_consumer));
     c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver, .out = c->out};
     TRY(pass_add(p, &summary_print_consumer, &c->summary_output));
     TRY(pass_run(p));
     summary_print_trouble(c->summary, c->trouble);
+    tell_filters(c, false);
     check_strict(c);
     return NULL;
 }
@@ -140,7 +217,7 @@ static struct error *run_summary(struct convert *c, struct pass *p)
 /* The outcome is about stacks alone; other losses do not count. */
 static struct error *run_check(struct convert *c, struct pass *p)
 {
-    TRY(create_resolver(c));
+    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     TRY(unwind_check_create(resolver_modules(c->resolver), &c->check_output.check));
     c->check_output.out = c->out;
     TRY(pass_add(p, &check_consumer, &c->check_output));
@@ -175,6 +252,8 @@ struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, str
     file_limits_init(&c.limits, o->max_memory_bytes);
     struct error *err = take_inputs(&c);
     if (!err)
+        err = scout(&c);
+    if (!err)
         err = init_pass(&c, &p);
     struct output_limit limited;
     if (!err)
@@ -188,5 +267,6 @@ struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, str
     for (size_t i = 0; i < c.inputs.count; i++)
         input_deinit(&c.inputs.data[i]);
     VEC_DEINIT(&c.inputs);
+    VEC_DEINIT(&c.scout.files);
     return file_limits_explain(&c.limits, err);
 }

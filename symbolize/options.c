@@ -2,7 +2,6 @@
 /* The options of pysym, a row each (formats/base/options.h), and what they mean together. */
 #include "symbolize/options.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,28 +9,6 @@
 #include "formats/base/options.h"
 
 /* ---- setters ---- */
-
-static bool parse_seconds(const char *text, char **end, uint64_t *ns)
-{
-    double seconds = strtod(text, end);
-
-    if (*end == text || !isfinite(seconds) || seconds < 0 || seconds > 1e9)
-        return false;
-    *ns = (uint64_t)(seconds * 1e9 + 0.5);
-    return true;
-}
-
-static struct error *set_time(const struct option_row *row, const char *text, void *target)
-{
-    struct options *o = target;
-    const char *comma = strchr(text, ',');
-    char *end = NULL;
-
-    if (comma && (comma == text || (parse_seconds(text, &end, &o->filters.from_ns) && end == comma)) &&
-        (!comma[1] || (parse_seconds(comma + 1, &end, &o->filters.to_ns) && !*end)) && o->filters.from_ns < o->filters.to_ns)
-        return NULL;
-    return option_refuse(row, text);
-}
 
 static struct error *set_output(const struct option_row *row, const char *argument, void *target)
 {
@@ -107,14 +84,44 @@ static const struct option_row option_rows[] = {
     {"show-interpreter", 0, NULL, "the same as --interpreter show", set_show_interpreter},
     {"python-only", 0, NULL, "Python frames only", option_set_true, MEMBER(python_only)},
 
-    OPTION_HEADING("which samples"),
-    {"gil", 0, NULL, "of threads that held the GIL", option_set_true, MEMBER(filters.gil)},
-    {"pid", 0, "PID,...", "of these processes", option_add_numbers, MEMBER(filters.pids), 0, UINT32_MAX,
+    OPTION_HEADING("which samples (RE: an extended regular expression, found anywhere in a name)"),
+    {"pid", 0, "PID,...", "of these processes", filter_add_numbers, MEMBER(filters.pids), 0, UINT32_MAX,
      "numbers of processes, like 123,456"},
-    {"tid", 0, "TID,...", "of these threads", option_add_numbers, MEMBER(filters.tids), 0, UINT32_MAX,
+    {"tid", 0, "TID,...", "of these threads", filter_add_numbers, MEMBER(filters.tids), 0, UINT32_MAX,
      "numbers of threads, like 123,456"},
-    {"time", 0, "FROM,TO", "between these seconds since the start; either may be left out", set_time,
-     .wants = "FROM,TO in seconds since the start"},
+    {"comm", 0, "RE", "of processes by name", filter_add_pattern, MEMBER(filters.comms)},
+    {"exe", 0, "RE", "of processes by program file", filter_add_pattern, MEMBER(filters.exes)},
+    {"cgroup", 0, "PATH", "of processes in this cgroup and below it", filter_add_text, MEMBER(filters.cgroups),
+     .wants = "the path of a cgroup"},
+    {"thread", 0, "RE", "of threads by name", filter_add_pattern, MEMBER(filters.threads)},
+    {"cpu", 0, "LIST", "on these CPUs, like 0,4-7", filter_add_ranges, MEMBER(filters.cpus),
+     .wants = "numbers of CPUs, like 0,4-7"},
+    {"task", 0, "RE", "of asyncio tasks by name", filter_add_pattern, MEMBER(filters.tasks)},
+    {"subinterpreter", 0, "N,...", "of these subinterpreters; 0 is the main one", filter_add_numbers,
+     MEMBER(filters.subinterpreters), 0, UINT32_MAX, "numbers of subinterpreters, like 0,1"},
+    {"event", 0, "NAME", "of this event", filter_add_text, MEMBER(filters.events), .wants = "the name of an event"},
+    {"gil", 0, NULL, "of threads that held the GIL", filter_set_true, MEMBER(filters.gil)},
+    {"time", 0, "FROM,TO", "in this range: seconds since the start, 50%, 14:05:00 or a date (UTC)", filter_set_time,
+     .wants = "FROM,TO: seconds since the start, 50%, 14:05:00 or 2026-11-22T14:05:00"},
+    {"around", 0, "RE", "from the first to the last with a match on its stack", filter_add_frame_pattern,
+     MEMBER(stacks.patterns[STACK_AROUND])},
+    {"focus", 0, "RE", "with a function, file or module that matches (file:RE: a file)", filter_add_frame_pattern,
+     MEMBER(stacks.patterns[STACK_FOCUS])},
+    {"ignore", 0, "RE", "without any such frame", filter_add_frame_pattern, MEMBER(stacks.patterns[STACK_IGNORE])},
+
+    OPTION_HEADING("which part of the stacks"),
+    {"root-at", 0, "RE", "begin stacks at the outermost match", filter_add_frame_pattern,
+     MEMBER(stacks.patterns[STACK_ROOT_AT])},
+    {"callers-of", 0, "RE", "end stacks at the innermost match", filter_add_frame_pattern,
+     MEMBER(stacks.patterns[STACK_CALLERS_OF])},
+    {"hide", 0, "RE", "leave out frames; their time goes to the caller", filter_add_frame_pattern,
+     MEMBER(stacks.patterns[STACK_HIDE])},
+    {"show", 0, "RE", "leave out all other frames", filter_add_frame_pattern, MEMBER(stacks.patterns[STACK_SHOW])},
+    {"layer", 0, "LAYER,...", "only python, native or kernel frames", filter_add_layers, .wants =
+     "layers: python, native or kernel, with commas between them"},
+    {"group", 0, "BY", "one frame for neighbours of one module, package, file or layer", filter_set_group,
+     .wants = "module, package, file or layer"},
+    {"collapse-recursion", 0, NULL, "show a cycle of calls once", filter_set_true, MEMBER(stacks.collapse_recursion)},
 
     OPTION_HEADING("what a trace may cost"),
     {"max-memory", 0, "SIZE", "memory for what it unpacks to (96M, and 112 times its size up to 8G)", option_set_size,
@@ -172,8 +179,10 @@ void options_deinit(struct options *o)
     VEC_DEINIT(&o->inputs);
     VEC_DEINIT(&o->archives);
     VEC_DEINIT(&o->symfs);
-    VEC_DEINIT(&o->filters.pids);
-    VEC_DEINIT(&o->filters.tids);
+    sample_filter_options_deinit(&o->filters);
+    stack_map_options_deinit(&o->stacks);
+    VEC_DEINIT(&o->given);
+    buf_deinit(&o->filter_text);
 }
 
 static struct error *usage_formats(const char *what, const char *name)
@@ -231,12 +240,38 @@ static struct error *find_format(struct options *o, const char *name)
     return o->emitter ? NULL : usage_formats("unknown format", name);
 }
 
+/* Not all filters apply to the outputs that are no emitters. */
+static struct error *check_filters(const struct options *o)
+{
+    const char *first = o->given.count ? o->given.data[0].name : NULL;
+    bool changes_stacks = o->stacks.layers || o->stacks.group || o->stacks.collapse_recursion;
+
+    for (int i = 0; i < STACK_PATTERN_COUNT; i++)
+        changes_stacks |= o->stacks.patterns[i].count;
+    if (first && o->kind == OUTPUT_DUMP)
+        return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
+    if (changes_stacks && o->kind == OUTPUT_UNWIND_CHECK)
+        return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "
+                                         "those by process, thread, event and time");
+    return NULL;
+}
+
+/* What the members of filters say about each other. */
+static struct error *end_filters(struct options *o)
+{
+    o->filters.given = o->stacks.given = &o->given;
+    o->filters.around = o->stacks.patterns[STACK_AROUND].count;
+    given_put(&o->given, NULL, &o->filter_text);
+    o->filters_given = buf_cstr(&o->filter_text);
+    return o->filter_text.bad ? error_no_memory() : check_filters(o);
+}
+
 struct error *options_parse(int argc, char **argv, struct options *o)
 {
     size_t from_stdin = 0;
     int rest;
 
-    *o = (struct options){.filters = {.to_ns = UINT64_MAX}, .emit = {.top_count = 10}};
+    *o = (struct options){.emit = {.top_count = 10}};
     TRY(options_read(option_rows, argc, argv, false, o, &rest));
     if (o->help || o->version)
         return NULL;
@@ -251,5 +286,6 @@ struct error *options_parse(int argc, char **argv, struct options *o)
         return error_create(ERROR_USAGE, "name a trace, such as trace.bin");
     if (from_stdin > 1)
         return error_create(ERROR_USAGE, "standard input (-) can be read but once");
-    return o->format ? find_format(o, o->format) : guess_format(o);
+    TRY(o->format ? find_format(o, o->format) : guess_format(o));
+    return end_filters(o);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "formats/base/buf.h"
 #include "formats/base/err.h"
 #include "formats/base/options.h"
 #include "formats/base/vec.h"
@@ -38,13 +39,38 @@ struct options {
     struct emit_options emit;
     struct stack_map_options stacks;      /* how stacks are shown; the member `interpreters` is set later */
     struct sample_filter_options filters; /* which samples are shown */
+    struct given given;                   /* the options that filter, as they were given */
+    struct buf filter_text;
+    const char *filters_given;            /* the same as one text */
 };
 
-/* Fails with ERROR_USAGE, whose text says what is wrong with the command line. */
+/* Fails with ERROR_USAGE, whose text says what is wrong with the command line. *o refers to itself: it must stay in place. */
 struct error *options_parse(int argc, char **argv, struct options *o);
 void options_deinit(struct options *o);
 /* How long the output may get. */
 uint64_t options_max_output(const struct options *o);
 void options_help(FILE *out);
+
+/*
+ * Setters (formats/base/options.h) for the table of options, of those that choose samples or change stacks. Their target is
+ * a struct options. Each notes the option as it was given, in `given`. The type of the member that each writes is:
+ */
+/* bool */
+struct error *filter_set_true(const struct option_row *row, const char *argument, void *target);
+/* struct option_numbers: N,N,... */
+struct error *filter_add_numbers(const struct option_row *row, const char *argument, void *target);
+/* struct number_ranges: 0,4-7 */
+struct error *filter_add_ranges(const struct option_row *row, const char *argument, void *target);
+/* struct option_texts: one text that is not empty */
+struct error *filter_add_text(const struct option_row *row, const char *argument, void *target);
+/* struct patterns: a regular expression for names, and one for frames */
+struct error *filter_add_pattern(const struct option_row *row, const char *argument, void *target);
+struct error *filter_add_frame_pattern(const struct option_row *row, const char *argument, void *target);
+/* struct time_range */
+struct error *filter_set_time(const struct option_row *row, const char *argument, void *target);
+/* unsigned: a set of layers, python,native,kernel */
+struct error *filter_add_layers(const struct option_row *row, const char *argument, void *target);
+/* enum stack_group */
+struct error *filter_set_group(const struct option_row *row, const char *argument, void *target);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "symbolize/stack/stack_nothing.h"
+
 struct error *pass_init(struct pass *p, const struct input *inputs, size_t input_count,
                         const struct sample_filter_options *filters, struct resolver *resolver)
 {
@@ -49,10 +51,12 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
     struct emit_sample shown;
     bool passes = true;
 
+    p->sample_count++;
     if (sample_filter_is_enabled(&p->filter))
-        TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, p->file.start_ns, &passes));
+        TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, &passes));
     if (!passes)
-        return NULL;
+        return p->wants & CONSUMER_STACKS ? resolver_leave_out(p->resolver, &p->epoch, event, raw) : NULL;
+    p->passed_count++;
     if (p->wants & CONSUMER_STACKS) {
         TRY(resolver_sample(p->resolver, &p->epoch, event, raw, &shown, &passes));
         if (!passes)
@@ -153,6 +157,7 @@ static struct error *pass_file(struct pass *p, uint32_t number)
     struct trace_reader *reader;
 
     TRY(input_open(input, &reader));
+    sample_filter_begin_file(&p->filter, number);
     p->file = (struct consumer_file){.input = input, .number = number, .reader = reader, .epoch = &p->epoch};
     if (!(p->wants & (CONSUMER_EPOCH | CONSUMER_STACKS)))
         p->epoch.left_out = EPOCH_STACKS;
@@ -167,13 +172,22 @@ static struct error *pass_file(struct pass *p, uint32_t number)
     return err;
 }
 
+/* Returns an error if the filters left nothing of the samples that there are. */
+static struct error *check_left(const struct pass *p)
+{
+    TRY(sample_filter_check(&p->filter));
+    if (sample_filter_is_enabled(&p->filter) && !p->passed_count)
+        return sample_filter_nothing(&p->filter);
+    return p->passed_count && p->wants & CONSUMER_STACKS ? stack_nothing_left(resolver_stack_map(p->resolver)) : NULL;
+}
+
 struct error *pass_run(struct pass *p)
 {
     if (p->limits)
         file_limits_begin(p->limits);
     for (size_t i = 0; i < p->input_count && !have_enough(p); i++)
         TRY(pass_file(p, (uint32_t)i));
-    TRY(sample_filter_check(&p->filter));
+    TRY(check_left(p));
     EACH_CONSUMER(p, c) {
         if (c->consumer->end)
             TRY(c->consumer->end(c->state));

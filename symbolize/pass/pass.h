@@ -31,6 +31,7 @@ struct pass {
     VEC(struct pass_consumer) consumers;
     /* State while it runs. */
     unsigned wants; /* of all consumers: enum consumer_wants */
+    uint64_t sample_count, passed_count; /* samples read; those that passed the filters of samples */
     struct epoch epoch;
     struct consumer_file file;
 };
@@ -41,7 +42,10 @@ struct error *pass_init(struct pass *p, const struct input *inputs, size_t input
 void pass_deinit(struct pass *p);
 /* Adds a consumer; they are called in this order. Takes ownership of `state`, even if it fails. */
 struct error *pass_add(struct pass *p, const struct consumer *consumer, void *state);
-/* Reads all inputs and ends all consumers. Call once. */
+/*
+ * Reads all inputs and ends all consumers. Call once. If the filters left nothing, that is an error, which says why, and
+ * consumers are not ended.
+ */
 struct error *pass_run(struct pass *p);
 
 #endif

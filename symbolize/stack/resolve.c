@@ -61,6 +61,8 @@ struct error *resolver_create(const struct resolver_options *options, struct res
     struct error *err = model_init(&r->model, options->limits)
                             ? modcache_create(&options->binaries, options->limits, &r->modules)
                             : error_no_memory();
+    if (options->filters)
+        r->model.view.filters = options->filters;
     if (!err)
         err = stack_map_init(&r->stack_map, &r->model, &r->options.stacks, stack_rules);
     if (err) {
@@ -307,13 +309,30 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->in_interpreter = state->composed.in_interpreter;
     *kept = true;
     if (!stack_map_is_identity(&r->stack_map))
-        TRY(stack_map_find(&r->stack_map, state->composed.stack, out->label_set, &out->stack, kept));
+        TRY(stack_map_find(&r->stack_map, state->composed.stack, out->label_set, out->value, &out->stack,
+                           kept));
     add_to_totals(&r->model.totals.data[out->event], out, *kept);
     if (!*kept)
         return NULL;
     state->sample_count++;
     captures_saw_time(&r->captures, sample->time_ns);
     return NULL;
+}
+
+struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint32_t event, const struct trace_sample *sample)
+{
+    struct emit_sample left_out = {0};
+
+    if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
+        TRY(find_event(r, e, event));
+    weigh(r, &r->event_states.data[event], sample, &left_out);
+    add_to_totals(&r->model.totals.data[left_out.event], &left_out, false);
+    return NULL;
+}
+
+const struct stack_map *resolver_stack_map(const struct resolver *r)
+{
+    return &r->stack_map;
 }
 
 static void count_end(struct resolver_ends *ends, uint32_t end, uint64_t samples)

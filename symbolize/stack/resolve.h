@@ -29,7 +29,8 @@ struct resolver_options {
     enum merge_interpreter interpreter;
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
     struct limits *limits; /* borrowed; NULL: none */
-    struct stack_map_options stacks;
+    struct stack_map_options stacks; /* what it points to is borrowed */
+    const char *filters; /* for emit_model.filters; borrowed; NULL: "" */
 };
 
 /* Samples by how a part of their stack ended: [0] not recorded, [LOSS_complete] complete, else by loss reason. */
@@ -63,6 +64,10 @@ struct error *resolver_record(struct resolver *r, const struct epoch *e, const s
 /* Resolves a sample. `event` is the epoch's id. *kept is false when the options exclude the sample by its stack. */
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out, bool *kept);
+/* Counts a sample that a filter left out: in the totals of the model, which are of all samples. */
+struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint32_t event, const struct trace_sample *sample);
+/* How stacks are shown, and which were dropped. */
+const struct stack_map *resolver_stack_map(const struct resolver *r);
 /* Complete for the epochs that have ended. */
 const struct resolver_stats *resolver_stats(const struct resolver *r);
 struct modcache *resolver_modules(const struct resolver *r);

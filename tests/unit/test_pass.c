@@ -1,95 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over traces: what consumers are told and in which order, and which samples the filters let through. */
+/* One pass over traces: what consumers are told and in which order. */
 #include "tests/unit/scene_fixture.h"
 
 #include <sys/mman.h>
 
 #include "symbolize/pass/pass.h"
-
-/* ---- filters ---- */
-
-static bool passes(struct scene *s, struct sample_filter *f, struct trace_sample sample)
-{
-    bool yes;
-
-    OK(sample_filter_sample(f, &s->epoch, 1, &sample, 1000, &yes));
-    return yes;
-}
-
-static void two_processes(struct scene *s)
-{
-    setup(s, NULL);
-    event(s);
-    process(s, 1, 100, "/usr/bin/python3");
-    process(s, 2, 200, "/usr/bin/python3");
-}
-
-static void test_filters_of_threads(void **state)
-{
-    uint32_t numbers[] = {200, 300};
-    struct scene s;
-
-    (void)state;
-    two_processes(&s);
-    for (int tid = 0; tid < 2; tid++) {
-        struct sample_filter_options options = {.to_ns = UINT64_MAX};
-        struct option_numbers *list = tid ? &options.tids : &options.pids;
-        enum sample_filter_subject subject = tid ? FILTER_THREAD : FILTER_PROCESS;
-        struct sample_filter f;
-        *list = (struct option_numbers){.data = numbers, .count = 2};
-        OK(sample_filter_init(&f, &options));
-        assert_int_equal(f.enabled[subject].count, 1);
-        for (int i = 0; i < 3; i++) {
-            assert_false(passes(&s, &f, (struct trace_sample){.thread = 1}));
-            assert_true(passes(&s, &f, (struct trace_sample){.thread = 2}));
-        }
-        /* Asked once for each of the two; again when a name changes, and in the next epoch. */
-        assert_int_equal(f.enabled[subject].data[0].known_count, 2);
-        sample_filter_record(&f, &(struct trace_record){.type = tid ? TRACE_thread_name : TRACE_process_name});
-        assert_true(passes(&s, &f, (struct trace_sample){.thread = 2}));
-        assert_int_equal(f.enabled[subject].data[0].known_count, 3);
-        sample_filter_end_epoch(&f);
-        assert_false(passes(&s, &f, (struct trace_sample){.thread = 1}));
-        assert_int_equal(f.enabled[subject].data[0].known_count, 4);
-        assert_null(sample_filter_check(&f));
-        sample_filter_deinit(&f);
-    }
-    teardown(&s);
-}
-
-static void test_filters_of_samples(void **state)
-{
-    const struct sample_filter_options options = {.from_ns = 10, .to_ns = 20, .gil = true};
-    const uint32_t held = TRACE_SAMPLE_GIL_KNOWN | TRACE_SAMPLE_GIL;
-    struct sample_filter f;
-    struct scene s;
-
-    (void)state;
-    two_processes(&s);
-    OK(sample_filter_init(&f, &options));
-    /* The file began at 1000. */
-    assert_false(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1009, .flags = held}));
-    assert_true(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1010, .flags = held}));
-    assert_true(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1019, .flags = held}));
-    assert_false(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1020, .flags = held}));
-    assert_false(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1015, .flags = TRACE_SAMPLE_GIL_KNOWN}));
-    assert_false(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1015}));
-    assert_null(sample_filter_check(&f));
-    sample_filter_deinit(&f);
-
-    /* A trace that never says who held the GIL. */
-    OK(sample_filter_init(&f, &options));
-    assert_false(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 5})); /* --gil is not asked any more */
-    assert_null(sample_filter_check(&f));
-    assert_false(passes(&s, &f, (struct trace_sample){.thread = 1, .time_ns = 1015}));
-    struct error *err = sample_filter_check(&f);
-    assert_non_null(err);
-    assert_int_equal(err->code, ERROR_UNSUPPORTED);
-    assert_string_equal(error_text(err), "--gil: the trace does not say which thread held the GIL");
-    error_destroy(err);
-    sample_filter_deinit(&f);
-    teardown(&s);
-}
 
 /* ---- consumers ---- */
 
@@ -204,7 +119,7 @@ static void write_trace(char path[64], int *fd)
     trace_writer_destroy(w);
 }
 
-static const struct sample_filter_options all = {.to_ns = UINT64_MAX};
+static const struct sample_filter_options all = {0};
 
 static void test_order_of_calls(void **state)
 {
@@ -318,7 +233,6 @@ static void test_wants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filters_of_threads), cmocka_unit_test(test_filters_of_samples),
         cmocka_unit_test(test_order_of_calls),     cmocka_unit_test(test_enough_and_errors),
         cmocka_unit_test(test_wants),
     };

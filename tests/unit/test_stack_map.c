@@ -50,7 +50,7 @@ static const char *shown(struct stack_map *map, uint32_t stack, uint32_t label_s
     uint32_t number;
     bool kept;
 
-    OK(stack_map_find(map, stack, label_set, &number, &kept));
+    OK(stack_map_find(map, stack, label_set, 1, &number, &kept));
     return kept ? spelled(map->model, number) : "dropped";
 }
 
@@ -68,15 +68,15 @@ static void test_options(void **state)
     uint32_t frames[] = {line_of(&m, "f", 12), line_of(&m, "g", 25)}, late[] = {frames[0], line_of(&m, "g", 27)};
     uint32_t stack = stack_of(&m, frames, 2), second = stack_of(&m, late, 2);
     OK(stack_map_init(&map, &m, &none, stack_rules));
-    OK(stack_map_find(&map, stack, 0, &number, &kept));
+    OK(stack_map_find(&map, stack, 0, 1, &number, &kept));
     assert_int_equal(number, stack);
     stack_map_deinit(&map);
 
     OK(stack_map_init(&map, &m, &function, stack_rules));
     assert_string_equal(shown(&map, stack, 0), "f:10:0;g:20:0");
     assert_string_equal(shown(&map, stack, 0), "f:10:0;g:20:0");
-    OK(stack_map_find(&map, stack, 0, &number, &kept));
-    OK(stack_map_find(&map, second, 0, &other, &kept));
+    OK(stack_map_find(&map, stack, 0, 1, &number, &kept));
+    OK(stack_map_find(&map, second, 0, 1, &other, &kept));
     assert_int_equal(number, other); /* lines of one function fall together */
     assert_string_equal(shown(&map, EMIT_NO_STACK, 0), "");
     stack_map_deinit(&map);
@@ -137,22 +137,20 @@ static bool is_called(const struct model *m, uint32_t frame, const char *functio
     return !strcmp(m->frames.data[frame].function, function);
 }
 
-static struct error *hide_helpers(struct model *m, uint32_t frame, uint32_t *out)
+static struct error *hide_helpers(struct stack_map *map, uint32_t frame, uint32_t *out)
 {
     times_asked++;
-    *out = is_called(m, frame, "helper") ? STACK_MAP_NO_FRAME : frame;
+    *out = is_called(map->model, frame, "helper") ? STACK_MAP_NO_FRAME : frame;
     return NULL;
 }
 
 /* Begins at "work"; drops what never works. */
-static struct error *root_at_work(struct model *m, const struct stack_map_options *o, uint32_t label_set,
-                                  struct stack_list *list, bool *kept)
+static struct error *root_at_work(struct stack_map *map, uint32_t label_set, struct stack_list *list, bool *kept)
 {
-    (void)o;
     (void)label_set;
     times_asked++;
     for (size_t i = 0; i < list->count; i++) {
-        if (is_called(m, list->data[i], "work")) {
+        if (is_called(map->model, list->data[i], "work")) {
             list->count -= i;
             memmove(list->data, list->data + i, list->count * sizeof *list->data);
             return NULL;
