@@ -6,12 +6,13 @@
 /* Adds the files and what they say was lost. */
 static void count_files(const struct summary *s, struct figures *out)
 {
-    uint64_t recorded = 0, lost = 0;
+    uint64_t recorded = 0, lost = 0, skipped = 0;
 
     for (size_t i = 0; i < s->files.count; i++) {
         const struct summary_file *f = &s->files.data[i];
         recorded += f->end.sample_count;
         lost += f->end.lost_count;
+        skipped += f->stats.skipped_sample_count;
         out->is_damaged |= !f->stats.ended || f->stats.damage_count;
         out->is_newer |= f->stats.unknown_record_count != 0;
     }
@@ -23,6 +24,7 @@ static void count_files(const struct summary *s, struct figures *out)
     out->lost_samples.part = out->lost[LOSS_CLASS_sample] + out->lost[LOSS_CLASS_tick];
     if (out->lost_samples.part < lost)
         out->lost_samples.part = lost;
+    out->lost_samples.part += skipped;
 }
 
 /* Counts the ends of a kind of stack: those that are whole, of all but those of the classes `but`. */
@@ -74,9 +76,11 @@ void figures_of(const struct summary *s, const struct resolver *r, struct figure
     if (r) {
         const struct emit_model *model = resolver_model(r);
         const struct emit_total *total = main_total(model);
-        out->recorded_count = 0;
+        uint64_t read = 0;
         for (uint32_t i = 0; i < model->event_count; i++)
-            out->recorded_count += model->totals[i].all_samples;
+            read += model->totals[i].all_samples;
+        if (read > out->recorded_count || out->is_damaged)
+            out->recorded_count = read; /* a file without END */
         if (total)
             out->interpreter = (struct share){total->interpreter_value, total->shown_value};
         out->sample_count = resolver_stats(r)->sample_count;

@@ -38,7 +38,9 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->losses);
     VEC_DEINIT(&s->process_losses);
     VEC_DEINIT(&s->event_of);
+    VEC_DEINIT(&s->threads);
     VEC_DEINIT(&s->thread_samples);
+    VEC_DEINIT(&s->thread_shown);
     VEC_DEINIT(&s->label_samples);
     VEC_DEINIT(&s->labels);
     intern_deinit(&s->label_keys);
@@ -242,8 +244,23 @@ struct error *summary_record(struct summary *s, const struct epoch *e, const str
     return listen(s, e, rec) ? NULL : error_no_memory();
 }
 
+/* Counts the sample for its thread of the model. */
+static bool count_thread(struct summary *s, const struct event_row *row, const struct trace_sample *sample,
+                         const struct emit_sample *shown)
+{
+    if (!VEC_EXTEND_ZERO(&s->threads, (size_t)shown->thread + 1) ||
+        !VEC_EXTEND_NONE(&s->thread_shown, (size_t)sample->thread + 1))
+        return false;
+    if (!s->time_event && !strcmp(row->unit, "ns"))
+        s->time_event = row->name;
+    s->thread_shown.data[sample->thread] = shown->thread;
+    s->threads.data[shown->thread].sample_count++;
+    s->threads.data[shown->thread].time_ns += row->name == s->time_event ? sample->value : 0;
+    return true;
+}
+
 struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t event,
-                             const struct trace_sample *sample)
+                             const struct trace_sample *sample, const struct emit_sample *shown)
 {
     struct event_row *row = find_event(s, e, event);
 
@@ -253,30 +270,30 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
         row->first_value = sample->value;
     row->values_differ |= sample->value != row->first_value;
     row->value += sample->value;
-    while (s->thread_samples.count <= sample->thread) {
-        if (!VEC_PUSH(&s->thread_samples, 0))
-            return error_no_memory();
-    }
+    if (!VEC_EXTEND_ZERO(&s->thread_samples, (size_t)sample->thread + 1) ||
+        !VEC_EXTEND_ZERO(&s->label_samples, (size_t)sample->label_set + 1))
+        return error_no_memory();
     s->thread_samples.data[sample->thread]++;
-    while (s->label_samples.count <= sample->label_set) {
-        if (!VEC_PUSH(&s->label_samples, 0))
-            return error_no_memory();
-    }
     s->label_samples.data[sample->label_set]++;
+    if (shown && !count_thread(s, row, sample, shown))
+        return error_no_memory();
     s->gil_known_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN ? 1 : 0;
     s->gil_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN && sample->flags & TRACE_SAMPLE_GIL;
     saw_time(current(s), sample->time_ns);
     return NULL;
 }
 
-static bool load_process(struct summary *s, const struct epoch *e, uint32_t process, uint64_t samples)
+/* `thread` is one of its threads in the model, or SUMMARY_NO_ROW. */
+static bool load_process(struct summary *s, const struct epoch *e, uint32_t process, uint64_t samples, uint32_t thread)
 {
+    const uint32_t file = (uint32_t)s->files.count - 1;
     const struct epoch_process *p = &e->processes.data[process];
     const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
     bool added;
 
     uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
-    if (row == INTERN_NONE || (added && !VEC_PUSH(&s->processes, ((struct process_row){.pid = p->def.tgid}))))
+    const struct process_row new_row = {.pid = p->def.tgid, .thread = SUMMARY_NO_ROW, .first_file = file};
+    if (row == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
         return false;
     struct process_row *to = &s->processes.data[row];
     to->comm = keep(s, epoch_text(e, p->comm));
@@ -286,7 +303,10 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
         to->version = p->def.python_version;
         to->flags = p->def.python_flags;
     }
+    to->parent_pid = p->def.parent_tgid;
     to->sample_count += samples;
+    to->thread = thread == SUMMARY_NO_ROW ? to->thread : thread;
+    to->last_file = file;
     return to->comm != NULL;
 }
 
@@ -314,20 +334,21 @@ struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
     if (!e->begun)
         return NULL;
     for (uint32_t i = 1; i < e->processes.count; i++) {
-        if (!load_process(s, e, i, 0))
+        if (!load_process(s, e, i, 0, SUMMARY_NO_ROW))
             return error_no_memory();
     }
     for (uint32_t i = 0; i < s->thread_samples.count; i++) {
         uint64_t samples = s->thread_samples.data[i];
         current(s)->sample_count += samples;
-        if (samples && !load_process(s, e, e->threads.data[i].def.process, samples))
+        uint32_t shown = i < s->thread_shown.count ? s->thread_shown.data[i] : SUMMARY_NO_ROW;
+        if (samples && !load_process(s, e, e->threads.data[i].def.process, samples, shown))
             return error_no_memory();
     }
     for (uint32_t i = 1; i < s->label_samples.count; i++) {
         if (s->label_samples.data[i] && !load_labels(s, e, i, s->label_samples.data[i]))
             return error_no_memory();
     }
-    s->event_of.count = s->thread_samples.count = s->label_samples.count = 0;
+    s->event_of.count = s->thread_samples.count = s->label_samples.count = s->thread_shown.count = 0;
     return NULL;
 }
 

@@ -13,7 +13,7 @@ static struct error *take_record(void *state, const struct consumer_file *file, 
 
 static struct error *take_sample(void *state, const struct consumer_file *file, const struct consumer_sample *sample)
 {
-    return summary_sample(state, file->epoch, sample->event, sample->raw);
+    return summary_sample(state, file->epoch, sample->event, sample->raw, sample->shown);
 }
 
 static struct error *end_epoch(void *state, const struct consumer_file *file)
@@ -45,7 +45,7 @@ static struct error *print(void *state)
 {
     const struct summary_output *o = state;
 
-    return summary_print(o->summary, o->resolver, o->out);
+    return summary_print(o->summary, o->resolver, o->verbose, o->out);
 }
 
 static void destroy_nothing(void *state)

@@ -15,8 +15,9 @@ extern const struct consumer summary_files_consumer;
 
 /* The state of the consumer that prints the summary at the end; it stays the caller's. */
 struct summary_output {
-    const struct summary *summary;
+    struct summary *summary;
     const struct resolver *resolver;
+    bool verbose;
     FILE *out;
 };
 extern const struct consumer summary_print_consumer;

@@ -5,6 +5,8 @@
 #ifndef SYMBOLIZE_SUMMARY_SUMMARY_DATA_H
 #define SYMBOLIZE_SUMMARY_SUMMARY_DATA_H
 
+#include <string.h>
+
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
@@ -43,9 +45,15 @@ struct event_row {
     VEC(const char *) reasons;
 };
 struct process_row {
-    uint32_t pid, version, flags;
+    uint32_t pid, parent_pid, version, flags;
     const char *comm, *cmdline;
     uint64_t sample_count;
+    uint32_t thread; /* one of its threads, in the model; SUMMARY_NO_ROW: none was sampled */
+    uint32_t first_file, last_file; /* that it is in */
+};
+/* A thread of the model. */
+struct thread_row {
+    uint64_t sample_count, time_ns;
 };
 struct label_row {
     const char *key, *value;
@@ -73,6 +81,8 @@ struct summary {
     VEC(struct summary_file) files;
     VEC(struct event_row) events;
     VEC(struct process_row) processes;
+    VEC(struct thread_row) threads; /* by number in the model */
+    const char *time_event;         /* whose values are the threads' time; NULL: no event is a clock */
     VEC(struct loss_row) losses;
     VEC(struct process_loss_row) process_losses;
     VEC(struct label_row) labels;
@@ -81,7 +91,18 @@ struct summary {
     /* Of the current epoch, by its ids. */
     VEC(uint32_t) event_of; /* a row, or SUMMARY_NO_ROW */
     VEC(uint64_t) thread_samples, label_samples;
+    VEC(uint32_t) thread_shown; /* by thread: its number in the model */
 };
+
+/* The value of a META record; NULL: the file has no record of that key. */
+static inline const char *summary_setting(const struct summary_file *f, const char *key)
+{
+    for (size_t i = 0; i < f->meta.count; i++) {
+        if (!strcmp(f->meta.data[i].key, key))
+            return f->meta.data[i].value;
+    }
+    return NULL;
+}
 
 /* Number of samples for which a stack was recorded. */
 static inline uint64_t ends_total(const struct resolver_ends *ends)

@@ -13,8 +13,11 @@
 #include "formats/base/size_text.h"
 #include "formats/base/sort.h"
 #include "formats/elf/machine.h"
+#include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
+#include "symbolize/summary/threads.h"
+#include "symbolize/summary/verdict.h"
 
 static const char *end_reason(uint32_t reason)
 {
@@ -49,16 +52,6 @@ static void print_host(const struct summary_file *f, FILE *out)
     fprintf(out, "  %-14s%s\n", "recorder", f->tool);
 }
 
-/* The value of a META record; NULL: the file has no record of that key. */
-static const char *meta_of(const struct summary_file *f, const char *key)
-{
-    for (size_t i = 0; i < f->meta.count; i++) {
-        if (!strcmp(f->meta.data[i].key, key))
-            return f->meta.data[i].value;
-    }
-    return NULL;
-}
-
 static const char *const command_keys[] = {TRACE_META_EXIT_STATUS, TRACE_META_SIGNAL, TRACE_META_WALL_NS,
                                            TRACE_META_CPU_NS};
 
@@ -73,8 +66,8 @@ static bool is_of_command(const char *key)
 
 static void print_command(const struct summary_file *f, FILE *out)
 {
-    const char *status = meta_of(f, TRACE_META_EXIT_STATUS), *number = meta_of(f, TRACE_META_SIGNAL);
-    const char *wall = meta_of(f, TRACE_META_WALL_NS), *cpu = meta_of(f, TRACE_META_CPU_NS);
+    const char *status = summary_setting(f, TRACE_META_EXIT_STATUS), *number = summary_setting(f, TRACE_META_SIGNAL);
+    const char *wall = summary_setting(f, TRACE_META_WALL_NS), *cpu = summary_setting(f, TRACE_META_CPU_NS);
 
     if (!status && !number)
         return;
@@ -169,61 +162,6 @@ static void print_events(const struct summary *s, FILE *out)
     if (!s->events.count)
         fprintf(out, "  no samples\n");
     fprintf(out, "\n");
-}
-
-static int compare_processes(const void *a, const void *b)
-{
-    const struct process_row *x = a, *y = b;
-
-    if (x->sample_count != y->sample_count)
-        return x->sample_count > y->sample_count ? -1 : 1;
-    if (x->pid != y->pid)
-        return x->pid < y->pid ? -1 : 1;
-    return strcmp(x->comm, y->comm);
-}
-
-static void print_version(const struct process_row *row, char *text, size_t size)
-{
-    uint32_t v = row->version;
-
-    if (!v)
-        snprintf(text, size, "-");
-    else
-        snprintf(text, size, "%u.%u.%u%s%s", v >> 24, v >> 16 & 255, v >> 8 & 255,
-                 row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
-}
-
-static struct error *print_processes(const struct summary *s, FILE *out)
-{
-    struct process_row *rows = malloc((s->processes.count + 1) * sizeof *rows);
-    struct number n;
-    char version[32];
-    uint64_t idle = 0;
-
-    if (!rows)
-        return error_no_memory();
-    if (s->processes.count)
-        memcpy(rows, s->processes.data, s->processes.count * sizeof *rows);
-    if (!sort_stable(rows, s->processes.count, sizeof *rows, compare_processes)) {
-        free(rows);
-        return error_no_memory();
-    }
-    fprintf(out, "Processes\n  %8s  %-16s%-10s%12s\n", "pid", "name", "Python", "samples");
-    for (size_t i = 0; i < s->processes.count; i++) {
-        if (!rows[i].sample_count) {
-            idle++;
-            continue;
-        }
-        print_version(&rows[i], version, sizeof version);
-        fprintf(out, "  %8u  %-16s%-10s%12s\n", rows[i].pid, rows[i].comm, version, grouped(rows[i].sample_count, &n));
-        if (rows[i].cmdline)
-            fprintf(out, "            %s\n", rows[i].cmdline);
-    }
-    if (idle)
-        fprintf(out, "  and %s without a sample\n", grouped(idle, &n));
-    fprintf(out, "\n");
-    free(rows);
-    return NULL;
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -508,17 +446,29 @@ static struct error *print_modules(const struct resolver *r, FILE *out)
     return err;
 }
 
-struct error *summary_print(const struct summary *s, const struct resolver *r, FILE *out)
+static struct error *print_details(struct summary *s, const struct resolver *r, FILE *out)
 {
     for (size_t i = 0; i < s->files.count; i++)
         print_file(&s->files.data[i], out);
     print_events(s, out);
-    TRY(print_processes(s, out));
+    TRY(processes_print(s, r, true, out));
+    TRY(threads_print(s, r, true, out));
     TRY(print_labels(s, out));
     print_completeness(s, r, out);
     TRY(print_losses(s, out));
     TRY(print_process_losses(s, out));
     return print_modules(r, out);
+}
+
+struct error *summary_print(struct summary *s, const struct resolver *r, bool verbose, FILE *out)
+{
+    TRY(verdict_print(s, r, false, out));
+    if (verbose)
+        return print_details(s, r, out);
+    TRY(processes_print(s, r, false, out));
+    TRY(threads_print(s, r, false, out));
+    fputs("Every figure, all losses and all modules: -v\n", out);
+    return NULL;
 }
 
 void summary_print_trouble(const struct summary *s, FILE *out)

@@ -86,6 +86,13 @@ const char *unnamed_reason(enum unnamed_cause cause)
     return reasons[cause];
 }
 
+bool unnamed_is_packaged(const struct modcache_entry *m)
+{
+    static const char *const folders[] = {"/usr/", "/lib", "/bin/", "/sbin/", NULL}, *const local[] = {"/usr/local/", NULL};
+
+    return is_below(m->path, folders) && !is_below(m->path, local);
+}
+
 const char *unnamed_package(const struct modcache_entry *m, char *text, size_t size)
 {
     /* What Debian ships of libc; each name is followed by ".so". */
@@ -93,8 +100,6 @@ const char *unnamed_package(const struct modcache_entry *m, char *text, size_t s
     const char *name = unnamed_base_name(m->path);
     char minor[4];
 
-    if (strncmp(m->path, "/usr/", 5) && strncmp(m->path, "/lib", 4))
-        return NULL; /* no package's file */
     if (sscanf(name, "python3.%3[0-9]", minor) == 1 || sscanf(name, "libpython3.%3[0-9]", minor) == 1) {
         snprintf(text, size, "python3.%s-dbg", minor);
         return text;

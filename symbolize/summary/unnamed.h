@@ -3,6 +3,8 @@
 #ifndef SYMBOLIZE_SUMMARY_UNNAMED_H
 #define SYMBOLIZE_SUMMARY_UNNAMED_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "formats/base/buf.h"
@@ -33,9 +35,11 @@ void unnamed_deinit(struct unnamed *u);
 enum unnamed_cause unnamed_cause(const struct modcache_entry *m);
 /* In a few words, such as "no debug symbols". */
 const char *unnamed_reason(enum unnamed_cause cause);
+/* True if its path is one of those where distributions put the files of packages. */
+bool unnamed_is_packaged(const struct modcache_entry *m);
 /*
- * The package that has the debug symbols of a file, where its name tells: "libc6-dbg". NULL: it does not. These are
- * Debian's and Ubuntu's names.
+ * The package that has the debug symbols of a file of a package, where its name tells: "libc6-dbg". NULL: it does
+ * not. These are Debian's and Ubuntu's names.
  */
 const char *unnamed_package(const struct modcache_entry *m, char *text, size_t size);
 /* Appends ": libz.so.1.2.13, libcrypto.so.3 and 4 more" for a message; nothing if no module lacks names. */

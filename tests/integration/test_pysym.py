@@ -339,6 +339,56 @@ def test_output_is_the_same_everywhere(make, pysym, tmp_path):
         assert {out.replace("standard input", trace.name) for out in outputs} == {plain} and len(outputs) == 1, name
 
 
+def test_verdict(make, pysym):
+    """What an operator wants to know, in plain words, and the processes; -v puts every figure behind it."""
+    trace = make(samples=100, processes=2, torn=10, losses=7)
+    text = good(pysym(trace, "-f", "summary"))
+    assert text == f"""\
+{trace.name}: 1.0 s from 2023-11-14 22:13:20 UTC on testhost
+Seen         100 samples, 1.000 s of CPU time, of 2 processes: python3.11
+Lost         7 of 107 samples (6.5 %)
+             7: the ring buffer was full
+Stacks       Python 90.0 % whole, native 100 % whole
+             10 Python stacks cut: the Python frame chain broke off
+Names        Python 100 %, native 0 % of frames have a name
+             /opt/made-up/python3.11: the file has no build ID, in 100 samples
+
+Processes
+       pid  name                    Python      samples       share    running  threads
+      1000  python3.11              3.11.2           50      50.0 %     50.0 %        1
+      1100  python3.11              3.11.2           50      50.0 %     50.0 %        1
+
+Every figure, all losses and all modules: -v
+"""
+    verdict = text.split("Processes\n")[0]
+    assert good(pysym(trace, "-f", "summary", "-v")).startswith(verdict + f"{trace.name}\n  recorded ")
+
+
+def test_verdict_of_little(make, pysym):
+    """Where there is nothing to say, nothing is said; where a file has no end, the verdict does not call it whole."""
+    whole = make(samples=10, native=0)
+    assert good(pysym(whole, "-f", "summary")).splitlines()[1:5] == [
+        "Seen         10 samples, 0.100 s of CPU time, of 1 process: python3.11",
+        "Lost         nothing",
+        "Stacks       Python 100 % whole",
+        "Names        Python 100 % of frames have a name"]
+    text = pysym(make(samples=10, native=0, end=0), "-f", "summary").stdout
+    assert ", not ended by its recorder: the end is missing\n" in text
+    assert "\nLost         what the part of a file held that is damaged or missing\n" in text
+    empty = good(pysym(make(samples=0), "-f", "summary"))
+    assert "\nSeen         no sample\nLost         nothing\n\nEvery" in empty, empty
+    many = good(pysym(*[whole] * 6, "-f", "summary"))
+    assert many.count(f"{whole.name}: ") == 4 and "\nand 2 more files\n" in many
+    assert "\nSeen         60 samples" in many
+
+
+def test_verdict_on_threads(make, pysym):
+    text = good(pysym(make(samples=60, threads=12), "-f", "summary"))
+    assert len(re.findall(r"^ +\d+  .* python3\.11 +5 +\d", text.split("Busiest threads\n")[1], re.M)) == 10, text
+    assert "  and 2 more (-v)\n" in text
+    assert "Busiest" not in good(pysym(make(samples=60, threads=1), "-f", "summary"))
+
+
 def test_summary(make, pysym):
     text = good(pysym(make(samples=100, processes=2), "-f", "summary", "-v"))
     for part in ["testhost", "6.1.0-test", "2023-11-14 22:13:20 UTC", "make_trace", "3.11.2", "cpu-clock",

@@ -793,11 +793,11 @@ static void test_summary_of_two_rates(void **state)
         LOAD(&s, event, .id = 1, .name = name, .unit = unit, .frequency_hz = rates[i]);
         process(&s, 1, 100, "/usr/bin/python3");
         OK(summary_begin_file(summary, "a.bin"));
-        OK(summary_sample(summary, &s.epoch, 1, &seen));
+        OK(summary_sample(summary, &s.epoch, 1, &seen, NULL));
         OK(summary_end_epoch(summary, &s.epoch));
     }
     FILE *out = open_memstream(&text, &len);
-    OK(summary_print(summary, s.resolver, out));
+    OK(summary_print(summary, s.resolver, true, out));
     fclose(out);
     assert_non_null(strstr(text, "           2 samples at 99 Hz, "));
     assert_non_null(strstr(text, "           1 samples at 199 Hz, "));
@@ -831,7 +831,7 @@ static void test_summary_names_who_met_a_limit(void **state)
         OK(summary_end_epoch(summary, &s.epoch));
     }
     FILE *out = open_memstream(&text, &len);
-    OK(summary_print(summary, s.resolver, out));
+    OK(summary_print(summary, s.resolver, true, out));
     fclose(out);
     if (!strstr(text, "  code_quota                      18  a code object was left out") ||
         !strstr(text, "Processes that met a limit\n"
@@ -868,7 +868,7 @@ static void test_perf_map_in_summary(void **state)
     resolver_end_epoch(s.resolver);
     OK(summary_create(NULL, &summary));
     FILE *out = open_memstream(&text, &len);
-    OK(summary_print(summary, s.resolver, out));
+    OK(summary_print(summary, s.resolver, true, out));
     fclose(out);
     if (!strstr(text, "1 names from the process's own table; 2 of its lines cannot be read\n"))
         fail_msg("%s", text);

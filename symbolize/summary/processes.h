@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of a summary as a tree: children below their parents, those with most samples first. The text and the
+ * JSON list them from here.
+ */
+#ifndef SYMBOLIZE_SUMMARY_PROCESSES_H
+#define SYMBOLIZE_SUMMARY_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+#include "formats/base/vec.h"
+#include "symbolize/stack/resolve.h"
+#include "symbolize/summary/summary.h"
+#include "symbolize/summary/summary_data.h"
+
+/* A process that was sampled, or that has a child that was. Texts are printable. */
+struct process_entry {
+    const struct process_row *row;
+    const char *name;      /* what it runs; the kernel's name if that is unknown */
+    const char *container; /* "" for none */
+    uint32_t thread_count; /* that were sampled */
+    uint64_t time_ns;      /* of its samples, by the clock that the summary goes by */
+    uint64_t duration_ns;  /* of the files that it is in */
+    uint32_t depth;        /* in the tree; 0 for a root */
+};
+
+struct process_list {
+    VEC(struct process_entry) entries;
+    uint64_t idle_count; /* processes without a sample that are not in the list */
+};
+
+/* `r` may be NULL. `s` must outlive the list. */
+struct error *processes_list(struct summary *s, const struct resolver *r, struct process_list *out);
+void processes_deinit(struct process_list *list);
+/* Prints the list as a table: `all` of it, or its first rows. */
+struct error *processes_print(struct summary *s, const struct resolver *r, bool all, FILE *out);
+/* "3.13.0t" into `text`; "" if unknown. */
+const char *processes_version(const struct process_row *row, char *text, size_t size);
+
+#endif

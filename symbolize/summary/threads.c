@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/summary/threads.h"
+
+#include <string.h>
+
+#include "formats/base/map.h"
+#include "formats/base/numbers.h"
+#include "formats/base/printable.h"
+#include "formats/base/sort.h"
+#include "symbolize/summary/summary_data.h"
+
+enum { ROWS_SHOWN = 10 };
+
+static int compare_threads(const void *a, const void *b)
+{
+    const struct thread_entry *x = a, *y = b;
+
+    if (x->time_ns != y->time_ns)
+        return x->time_ns > y->time_ns ? -1 : 1;
+    if (x->sample_count != y->sample_count)
+        return x->sample_count > y->sample_count ? -1 : 1;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* Adds the threads of the processes that `of_process` leads to, by their number in the model. */
+static bool add_threads(struct summary *s, const struct emit_model *m, const struct process_list *processes,
+                        const struct map *of_process, struct thread_list *out)
+{
+    for (size_t i = 0; i < s->threads.count; i++) {
+        const struct thread_row *row = &s->threads.data[i];
+        const uint64_t *at = row->sample_count ? map_get(of_process, m->threads[i].process) : NULL;
+        if (!at)
+            continue;
+        const struct process_entry *process = &processes->entries.data[*at];
+        struct thread_entry entry = {.pid = process->row->pid, .tid = m->threads[i].tid, .process = process->name,
+                                     .name = printable_keep(&s->texts, m->threads[i].name),
+                                     .sample_count = row->sample_count, .time_ns = row->time_ns,
+                                     .duration_ns = process->duration_ns};
+        if (!entry.name || !VEC_PUSH(&out->entries, entry))
+            return false;
+    }
+    return true;
+}
+
+struct error *threads_list(struct summary *s, const struct resolver *r, const struct process_list *processes,
+                           struct thread_list *out)
+{
+    const struct emit_model *m = resolver_model(r);
+    struct map of_process = {0}; /* the model's number -> entry */
+    bool good = true;
+
+    *out = (struct thread_list){0};
+    for (size_t i = 0; good && i < processes->entries.count; i++) {
+        const struct process_row *row = processes->entries.data[i].row;
+        if (row->thread != SUMMARY_NO_ROW)
+            good = map_set(&of_process, m->threads[row->thread].process, i);
+    }
+    good = good && add_threads(s, m, processes, &of_process, out) &&
+           sort_stable(out->entries.data, out->entries.count, sizeof *out->entries.data, compare_threads);
+    map_deinit(&of_process);
+    if (good)
+        return NULL;
+    threads_deinit(out);
+    return error_no_memory();
+}
+
+void threads_deinit(struct thread_list *list)
+{
+    VEC_DEINIT(&list->entries);
+}
+
+static void print_rows(const struct summary *s, const struct thread_list *list, bool all, FILE *out)
+{
+    struct number n;
+
+    fprintf(out, "Busiest threads\n  %8s  %-22s  %-22s%12s%s\n", "tid", "thread", "process", "samples",
+            s->time_event ? "    running" : "");
+    for (size_t i = 0; i < list->entries.count && (all || i < ROWS_SHOWN); i++) {
+        const struct thread_entry *e = &list->entries.data[i];
+        fprintf(out, "  %8u  %-22s  %-22s%12s", e->tid, e->name, e->process, grouped(e->sample_count, &n));
+        if (s->time_event)
+            fprintf(out, "%11s", share_text(e->time_ns, e->duration_ns, &n));
+        fputc('\n', out);
+    }
+    if (!all && list->entries.count > ROWS_SHOWN)
+        fprintf(out, "  and %s more (-v)\n", grouped(list->entries.count - ROWS_SHOWN, &n));
+    fputc('\n', out);
+}
+
+struct error *threads_print(struct summary *s, const struct resolver *r, bool all, FILE *out)
+{
+    struct thread_list list = {0};
+    struct process_list processes;
+    bool several = false;
+
+    TRY(processes_list(s, r, &processes));
+    for (size_t i = 0; i < processes.entries.count; i++)
+        several |= processes.entries.data[i].thread_count > 1;
+    struct error *err = several ? threads_list(s, r, &processes, &list) : NULL;
+    if (!err && several)
+        print_rows(s, &list, all, out);
+    threads_deinit(&list);
+    processes_deinit(&processes);
+    return err;
+}

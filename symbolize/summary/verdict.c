@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/summary/verdict.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "formats/base/buf.h"
+#include "formats/base/clock.h"
+#include "formats/base/numbers.h"
+#include "formats/base/printable.h"
+#include "formats/base/size_text.h"
+#include "symbolize/summary/figures.h"
+#include "symbolize/summary/processes.h"
+#include "symbolize/summary/summary_data.h"
+#include "symbolize/summary/unnamed.h"
+
+enum { FILES_SHOWN = 4, NAMES_SHOWN = 3, LOSSES_SHOWN = 3, MODULES_SHOWN = 5, PATH_SHOWN = 48 };
+
+struct verdict {
+    struct summary *summary;
+    const struct resolver *resolver;
+    struct figures figures;
+    struct process_list processes;
+    struct unnamed unnamed;
+    struct buf line; /* of the answer that is being written */
+    FILE *out;
+};
+
+/* Prints what v->line has as the answer to `question`, or as another line of the last answer if that is "". */
+static void put_line(struct verdict *v, const char *question)
+{
+    fprintf(v->out, "%-12s %s\n", question, buf_cstr(&v->line));
+    buf_clear(&v->line);
+}
+
+/* ---- the files ---- */
+
+static void put_file(struct verdict *v, const struct summary_file *f)
+{
+    time_t start = (time_t)((f->clock_realtime_ns - f->clock_monotonic_ns + f->start_ns) / NS_PER_S);
+    char text[32];
+    struct tm tm;
+
+    fprintf(v->out, "%s: %.1f s", f->name, (double)(f->last_ns - f->start_ns) / 1e9);
+    if (f->has_clock && gmtime_r(&start, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm))
+        fprintf(v->out, " from %s", text);
+    if (f->hostname && *f->hostname)
+        fprintf(v->out, " on %s", f->hostname);
+    if (f->stats.damage_count)
+        fputs(", damaged: parts of it are lost", v->out);
+    else if (!f->stats.ended)
+        fputs(", not ended by its recorder: the end is missing", v->out);
+    fputc('\n', v->out);
+}
+
+static void put_files(struct verdict *v)
+{
+    size_t count = v->summary->files.count;
+    struct number n;
+
+    for (size_t i = 0; i < count && i < FILES_SHOWN; i++)
+        put_file(v, &v->summary->files.data[i]);
+    if (count > FILES_SHOWN)
+        fprintf(v->out, "and %s\n", counted(count - FILES_SHOWN, "more file", "more files", &n));
+}
+
+/* ---- what was asked for, and what was seen ---- */
+
+static void put_scope(struct buf *line, const struct summary_file *f)
+{
+    const char *scope = summary_setting(f, "scope"), *comm = summary_setting(f, "comm");
+    const char *cgroup = summary_setting(f, "cgroup"), *children = summary_setting(f, "children");
+
+    if (!strcmp(scope, "command"))
+        buf_put_str(line, "a command");
+    else if (!strcmp(scope, "pids"))
+        buf_put_str(line, "the processes named with -p");
+    else
+        buf_put_str(line, "every Python process of the host");
+    if (strcmp(scope, "all"))
+        buf_printf(line, " %s %s children", children && !strcmp(children, "no") ? "without" : "and",
+                   strcmp(scope, "command") ? "their" : "its");
+    if (comm)
+        buf_printf(line, " that is called %s", comm);
+    if (cgroup)
+        buf_printf(line, " in the cgroup %s", cgroup);
+}
+
+static void put_asked(struct verdict *v)
+{
+    const struct summary *s = v->summary;
+    const struct summary_file *f = s->files.count ? &s->files.data[0] : NULL;
+    const char *unwind = f ? summary_setting(f, "unwind") : NULL, *kernel = f ? summary_setting(f, "kernel") : NULL;
+    struct number n;
+
+    if (!f || !summary_setting(f, "scope"))
+        return;
+    put_scope(&v->line, f);
+    for (size_t i = 0; i < s->events.count; i++) {
+        const struct event_row *row = &s->events.data[i];
+        buf_printf(&v->line, "%s %s", i ? "," : ":", row->name);
+        if (row->frequency_hz)
+            buf_printf(&v->line, " at %s Hz", grouped(row->frequency_hz, &n));
+    }
+    buf_printf(&v->line, "; Python%s%s frames", unwind && !strcmp(unwind, "none") ? "" : ", native",
+               kernel && !strcmp(kernel, "no") ? "" : ", kernel");
+    put_line(v, "Asked for");
+}
+
+/* "4 processes: gunicorn, celery and others". */
+static void put_who(struct verdict *v)
+{
+    const char *names[NAMES_SHOWN + 1];
+    size_t count = 0, sampled = 0;
+    struct number n;
+
+    for (size_t i = 0; i < v->processes.entries.count; i++) {
+        const struct process_entry *e = &v->processes.entries.data[i];
+        size_t known = 0;
+        if (!e->row->sample_count)
+            continue;
+        sampled++;
+        while (known < count && strcmp(names[known], e->name))
+            known++;
+        if (known == count && count <= NAMES_SHOWN)
+            names[count++] = e->name;
+    }
+    buf_put_str(&v->line, counted(sampled, "process", "processes", &n));
+    for (size_t i = 0; i < count && i < NAMES_SHOWN; i++)
+        buf_printf(&v->line, "%s%s", i ? ", " : ": ", names[i]);
+    if (count > NAMES_SHOWN)
+        buf_put_str(&v->line, " and others");
+}
+
+static void put_value(struct buf *line, const struct event_row *row)
+{
+    struct size_text size;
+    struct number n;
+
+    if (!strcmp(row->unit, "ns"))
+        buf_printf(line, "%.3f s of CPU time", (double)row->value / 1e9);
+    else if (row->bytes)
+        buf_printf(line, "%s of %s", size_text(row->value * row->bytes, &size), row->name);
+    else
+        buf_printf(line, "%s %s", grouped(row->value, &n), row->name);
+}
+
+static void put_seen(struct verdict *v)
+{
+    const struct summary *s = v->summary;
+    const struct figures *f = &v->figures;
+    const char *filters = v->resolver ? resolver_model(v->resolver)->filters : NULL;
+    struct number n;
+
+    buf_put_str(&v->line, f->sample_count ? counted(f->sample_count, "sample", "samples", &n) : "no sample");
+    if (f->sample_count < f->recorded_count)
+        buf_printf(&v->line, " of %s recorded", grouped(f->recorded_count, &n));
+    for (size_t i = 0; i < s->events.count; i++) {
+        buf_put_str(&v->line, ", ");
+        put_value(&v->line, &s->events.data[i]);
+    }
+    buf_put_str(&v->line, f->sample_count ? ", of " : "");
+    if (f->sample_count)
+        put_who(v);
+    put_line(v, "Seen");
+    if (filters && *filters) {
+        printable_put(&v->line, filters);
+        put_line(v, "Filters");
+    }
+    if (s->gil_known_count) {
+        buf_printf(&v->line, "held in %s of samples", share_text(s->gil_count, s->gil_known_count, &n));
+        put_line(v, "GIL");
+    }
+    if (f->interpreter.part) {
+        buf_printf(&v->line, "%s of the time was spent in the interpreter itself, on behalf of the Python functions shown",
+                   share_text(f->interpreter.part, f->interpreter.whole, &n));
+        put_line(v, "Interpreter");
+    }
+}
+
+/* ---- what is missing ---- */
+
+static int compare_counts(const void *a, const void *b)
+{
+    const struct loss_row *x = a, *y = b;
+
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+/* What a loss means, without the words that the line has already. */
+static const char *loss_text(const struct loss_row *row)
+{
+    static const char lost[] = "sample lost: ";
+    const char *meaning = trace_loss_meaning(row->reason);
+
+    if (!meaning)
+        return row->name;
+    return strncmp(meaning, lost, sizeof lost - 1) ? meaning : meaning + sizeof lost - 1;
+}
+
+/* Losses of these classes, given as bits, in plain words, a line each; `brief`: only the most frequent one. */
+static struct error *put_losses(struct verdict *v, unsigned classes, const char *question, bool brief)
+{
+    const struct summary *s = v->summary;
+    struct loss_row *rows = malloc((s->losses.count + 1) * sizeof *rows);
+    size_t count = 0;
+    struct number n;
+
+    if (!rows)
+        return error_no_memory();
+    for (size_t i = 0; i < s->losses.count; i++) {
+        if (classes >> trace_loss_class(s->losses.data[i].reason) & 1)
+            rows[count++] = s->losses.data[i];
+    }
+    qsort(rows, count, sizeof *rows, compare_counts);
+    for (size_t i = 0; i < count && i < (brief ? 1 : LOSSES_SHOWN); i++) {
+        buf_printf(&v->line, "%s: %s", grouped(rows[i].count, &n), loss_text(&rows[i]));
+        put_line(v, i ? "" : question);
+    }
+    free(rows);
+    return NULL;
+}
+
+static struct error *put_lost(struct verdict *v, bool brief)
+{
+    const unsigned samples = 1u << LOSS_CLASS_sample | 1u << LOSS_CLASS_tick;
+    const unsigned facts = 1u << LOSS_CLASS_part | 1u << LOSS_CLASS_unknown | 1u << LOSS_CLASS_kernel;
+    const struct share lost = v->figures.lost_samples;
+    struct number n, of, share;
+
+    if (lost.part)
+        buf_printf(&v->line, "%s of %s (%s)", grouped(lost.part, &n), counted(lost.whole, "sample", "samples", &of),
+                   share_text(lost.part, lost.whole, &share));
+    else
+        buf_put_str(&v->line, v->figures.is_damaged ? "" : "nothing");
+    if (v->figures.is_damaged)
+        buf_printf(&v->line, "%swhat the part of a file held that is damaged or missing", lost.part ? ", and " : "");
+    put_line(v, "Lost");
+    TRY(put_losses(v, samples, "", brief));
+    return brief ? NULL : put_losses(v, facts, "Missing", false);
+}
+
+static void put_ends(struct verdict *v, const char *one, const char *many, const struct resolver_ends *ends)
+{
+    struct number n;
+
+    for (uint32_t i = LOSS_complete + 1; i < LOSS_LIMIT; i++) {
+        enum loss_class class = trace_loss_class(i);
+        if (!ends->count[i] || class == LOSS_CLASS_expected || class == LOSS_CLASS_no_python)
+            continue;
+        buf_printf(&v->line, "%s cut: %s", counted(ends->count[i], one, many, &n), trace_loss_meaning(i));
+        put_line(v, "");
+    }
+}
+
+static void put_stacks(struct verdict *v, bool brief)
+{
+    const struct resolver_stats *stats = resolver_stats(v->resolver);
+    const struct figures *f = &v->figures;
+    struct number n;
+
+    if (f->python.whole)
+        buf_printf(&v->line, "Python %s whole", share_text(f->python.part, f->python.whole, &n));
+    if (f->native.whole)
+        buf_printf(&v->line, "%snative %s whole", v->line.len_bytes ? ", " : "", share_text(f->native.part, f->native.whole, &n));
+    if (f->join.whole && f->join.part < f->join.whole)
+        buf_printf(&v->line, ", joined with each other %s", share_text(f->join.part, f->join.whole, &n));
+    if (!v->line.len_bytes)
+        return;
+    put_line(v, "Stacks");
+    if (brief)
+        return;
+    put_ends(v, "Python stack", "Python stacks", &stats->python);
+    put_ends(v, "native stack", "native stacks", &stats->native);
+}
+
+/* The whole path has no room in a line where it is long: its end tells more than its beginning. */
+static void put_path(struct buf *line, const char *path)
+{
+    const char *name = unnamed_base_name(path);
+
+    printable_put(line, strlen(path) <= PATH_SHOWN ? path : name);
+}
+
+static void put_unnamed_module(struct verdict *v, const struct modcache_entry *m)
+{
+    struct number n;
+
+    put_path(&v->line, m->kind == TRACE_MODULE_ANONYMOUS ? "[jit]" : m->path);
+    buf_printf(&v->line, ": %s, in %s", unnamed_reason(unnamed_cause(m)), counted(m->unresolved_count, "sample", "samples", &n));
+    put_line(v, "");
+}
+
+static void put_names(struct verdict *v, bool brief)
+{
+    const struct figures *f = &v->figures;
+    struct number n;
+
+    if (f->named_python.whole)
+        buf_printf(&v->line, "Python %s", share_text(f->named_python.part, f->named_python.whole, &n));
+    if (f->named_native.whole)
+        buf_printf(&v->line, "%snative %s", v->line.len_bytes ? ", " : "", share_text(f->named_native.part, f->named_native.whole, &n));
+    if (!v->line.len_bytes)
+        return;
+    buf_put_str(&v->line, " of frames have a name");
+    put_line(v, "Names");
+    for (uint32_t i = 0; !brief && i < v->unnamed.count && i < MODULES_SHOWN; i++)
+        put_unnamed_module(v, v->unnamed.modules[i]);
+    if (!brief && v->unnamed.count > MODULES_SHOWN) {
+        buf_printf(&v->line, "and %s (-v)", counted(v->unnamed.count - MODULES_SHOWN, "more file", "more files", &n));
+        put_line(v, "");
+    }
+}
+
+/* ---- what to do ---- */
+
+static bool has_container(const struct verdict *v)
+{
+    for (size_t i = 0; i < v->processes.entries.count; i++) {
+        if (*v->processes.entries.data[i].container)
+            return true;
+    }
+    return false;
+}
+
+/* Begins an answer to "To do", of which there may be several. */
+static void put_advice_line(struct verdict *v, bool *begun)
+{
+    put_line(v, *begun ? "" : "To do");
+    *begun = true;
+}
+
+/* Names the packages with the symbols of files that a distribution strips. Others, such as wheels', have none. */
+static void put_packages(struct verdict *v, bool *begun)
+{
+    struct buf packages = {0};
+    bool found = false;
+
+    for (uint32_t i = 0; i < v->unnamed.count; i++) {
+        const struct modcache_entry *m = v->unnamed.modules[i];
+        char text[32];
+        if (unnamed_cause(m) != UNNAMED_STRIPPED || !unnamed_is_packaged(m))
+            continue;
+        const char *package = unnamed_package(m, text, sizeof text);
+        found = true;
+        if (package && !strstr(buf_cstr(&packages), package))
+            buf_printf(&packages, "%s, ", package);
+    }
+    if (found) {
+        buf_printf(&v->line, "install debug symbols (Debian, Ubuntu: %sPACKAGE-dbgsym), or run pysym with --debuginfod",
+                   buf_cstr(&packages));
+        put_advice_line(v, begun);
+    }
+    buf_deinit(&packages);
+}
+
+static void put_advice(struct verdict *v)
+{
+    const struct share named = v->figures.named_native;
+    uint32_t count[UNNAMED_CAUSES] = {0};
+    bool begun = false;
+    struct number n;
+
+    if (named.whole - named.part <= named.whole / 100)
+        return; /* few enough names are missing */
+    for (uint32_t i = 0; i < v->unnamed.count; i++)
+        count[unnamed_cause(v->unnamed.modules[i])]++;
+    put_packages(v, &begun);
+    uint32_t gone = count[UNNAMED_VANISHED] + (has_container(v) ? count[UNNAMED_NOT_FOUND] : 0);
+    uint32_t elsewhere = count[UNNAMED_NOT_FOUND] + count[UNNAMED_VANISHED] + count[UNNAMED_OTHER_FILE] - gone;
+    if (gone) {
+        buf_printf(&v->line, "%s in a container or a temporary folder: record with --archive FILE to keep the names",
+                   counted(gone, "file was", "files were", &n));
+        put_advice_line(v, &begun);
+    }
+    if (elsewhere) {
+        buf_printf(&v->line, "%s missing here: run \"pycap archive\" on the recorded host, then pysym with --archive",
+                   counted(elsewhere, "file is", "files are", &n));
+        put_advice_line(v, &begun);
+    }
+    if (count[UNNAMED_MADE]) {
+        buf_put_str(&v->line, "code made at run time has names only if the program writes /tmp/perf-PID.map");
+        put_advice_line(v, &begun);
+    }
+}
+
+/* ---- all of it ---- */
+
+static struct error *print(struct verdict *v, bool brief)
+{
+    put_files(v);
+    if (!brief)
+        put_asked(v);
+    put_seen(v);
+    TRY(put_lost(v, brief));
+    if (v->resolver) {
+        put_stacks(v, brief);
+        put_names(v, brief);
+        put_advice(v);
+    }
+    fputc('\n', v->out);
+    return v->line.bad ? error_no_memory() : NULL;
+}
+
+struct error *verdict_print(struct summary *s, const struct resolver *r, bool brief, FILE *out)
+{
+    struct verdict v = {.summary = s, .resolver = r, .out = out};
+
+    figures_of(s, r, &v.figures);
+    struct error *err = processes_list(s, r, &v.processes);
+    if (!err && r)
+        err = unnamed_list(r, &v.unnamed);
+    if (!err)
+        err = print(&v, brief);
+    processes_deinit(&v.processes);
+    unnamed_deinit(&v.unnamed);
+    buf_deinit(&v.line);
+    return err;
+}

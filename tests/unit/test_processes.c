@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary's processes as a tree: order, depth, who is left out, and parents that no kernel would report. */
+#include "tests/unit/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/summary/processes.h"
+
+struct fact {
+    uint32_t pid, parent;
+    uint64_t samples;
+};
+
+/* The list of these processes as "pid@depth ...", and the idle ones as "+n". */
+static const char *listed(const struct fact *facts, size_t count)
+{
+    static char out[4096];
+    struct summary s = {0};
+    struct process_list list;
+    int len = 0;
+
+    out[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct process_row row = {.pid = facts[i].pid, .parent_pid = facts[i].parent, .comm = "name",
+                                  .sample_count = facts[i].samples, .thread = SUMMARY_NO_ROW};
+        assert_true(VEC_PUSH(&s.processes, row));
+    }
+    assert_null(processes_list(&s, NULL, &list));
+    for (size_t i = 0; i < list.entries.count; i++)
+        len += snprintf(out + len, sizeof out - (size_t)len, "%s%u@%u", i ? " " : "", list.entries.data[i].row->pid,
+                        list.entries.data[i].depth);
+    if (list.idle_count)
+        snprintf(out + len, sizeof out - (size_t)len, " +%u", (unsigned)list.idle_count);
+    processes_deinit(&list);
+    VEC_DEINIT(&s.processes);
+    return out;
+}
+
+#define LISTED(...) listed((const struct fact[]){__VA_ARGS__}, sizeof((const struct fact[]){__VA_ARGS__}) / sizeof(struct fact))
+
+static void test_tree(void **state)
+{
+    (void)state;
+    assert_string_equal(LISTED({10, 1, 5}), "10@0");
+    /* Children below their parent, by weight; a parent without samples stays for their sake, an idle process does not. */
+    assert_string_equal(LISTED({10, 1, 0}, {11, 10, 5}, {12, 10, 9}, {13, 10, 0}, {20, 1, 100}), "20@0 10@0 12@1 11@1 +1");
+    /* What is below a process counts for its place. */
+    assert_string_equal(LISTED({10, 1, 6}, {20, 1, 5}, {21, 20, 1}, {22, 21, 1}), "20@0 21@1 22@2 10@0");
+    assert_string_equal(LISTED({22, 21, 9}, {21, 20, 1}, {10, 1, 10}, {20, 1, 1}), "20@0 21@1 22@2 10@0");
+    /* The order of the file does not matter, nor does that of the pids. */
+    assert_string_equal(LISTED({5, 9, 1}, {7, 5, 1}, {9, 1, 1}), "9@0 5@1 7@2");
+}
+
+static void test_odd_parents(void **state)
+{
+    struct fact chain[40];
+
+    (void)state;
+    /* Two images of one pid: the last is the parent; neither is its own. */
+    assert_string_equal(LISTED({10, 1, 5}, {10, 1, 2}, {11, 10, 1}), "10@0 10@0 11@1");
+    assert_string_equal(LISTED({10, 10, 5}), "10@0");
+    /* A circle has no root, and each is listed once all the same. */
+    assert_string_equal(LISTED({1, 2, 5}, {2, 3, 5}, {3, 1, 5}), "1@0 3@1 2@2");
+    /* A chain is as deep as the screen allows, and begins anew there. */
+    for (uint32_t i = 0; i < 40; i++)
+        chain[i] = (struct fact){100 + i, i ? 99 + i : 1, 1};
+    const char *text = listed(chain, 40);
+    assert_non_null(strstr(text, "100@0 101@1 "));
+    assert_non_null(strstr(text, " 112@12 113@0 "));
+    assert_non_null(strstr(text, "139@"));
+}
+
+static void test_version(void **state)
+{
+    struct process_row row = {.version = 0x030d00f0, .flags = TRACE_CODE_FREE_THREADED | TRACE_CODE_DEBUG};
+    char text[32];
+
+    (void)state;
+    assert_string_equal(processes_version(&row, text, sizeof text), "3.13.0td");
+    row.version = 0;
+    assert_string_equal(processes_version(&row, text, sizeof text), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_odd_parents),
+        cmocka_unit_test(test_version),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
