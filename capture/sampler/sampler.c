@@ -78,7 +78,7 @@ static uint32_t ring_size(const struct sampler_options *o)
 /* Divides the memory for unwinding among the arrays. Real files need one index entry for every four rows. */
 static int size_tables(struct sampler *s)
 {
-    uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 32u << 20;
+    uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 64u << 20;
 
     if (s->options.native != WIRE_NATIVE_TABLES) {
         s->rows.count = s->index.count = s->wide.count = s->modules.count = s->mappings.count = 1;

@@ -25,7 +25,7 @@ struct sampler_options {
     bool kernel, python;        /* record kernel frames, Python frames */
     bool unconfigured;          /* also sample processes that are not configured: kernel and native frames only */
     enum wire_native native;    /* how to unwind native frames in the kernel */
-    uint32_t table_bytes;       /* memory for unwind tables; 0: 32 MiB */
+    uint32_t table_bytes;       /* memory for unwind tables; 0: 64 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: chosen by rate and CPUs */
     bool timed;                 /* count CPU time, for sampler_cpu_ns() */
 };

@@ -295,7 +295,7 @@ const struct option_row record_option_rows[] = {
     {"stack-size", 0, "N", "with --unwind snapshot or both: copy at most N bytes of a user stack (65536, the most)",
      option_set_size_u32, MEMBER(stack_bytes), 1, 65536, "a stack size: bytes, 1 to 65536", .setting = "stack-size",
      .remember = remember_stack},
-    {"unwind-memory", 0, "N", "tables: bytes for them (32M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
+    {"unwind-memory", 0, "N", "tables: bytes for them (64M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
     {"backend", 0, "HOW",
      "bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"

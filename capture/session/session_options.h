@@ -38,7 +38,7 @@ struct session_options {
     } backend;
     bool include_non_python; /* record processes that are not Python, too */
     uint32_t stack_bytes;    /* how much user stack a sample may copy, in bytes */
-    uint32_t table_bytes;    /* memory for unwind tables; 0: 32 MiB */
+    uint32_t table_bytes;    /* memory for unwind tables; 0: 64 MiB */
     bool kernel;             /* record kernel frames */
     bool follow;             /* record the children of the requested processes, too */
     uint32_t ring_bytes;     /* size of the BPF ring; 0: chosen by rate and CPUs */
