@@ -14,6 +14,7 @@
 #include "symbolize/convert.h"
 #include "symbolize/trace/input.h"
 #include "symbolize/options.h"
+#include "symbolize/terminal.h"
 
 static const char program[] = "pysym";
 
@@ -101,6 +102,8 @@ int main(int argc, char **argv)
             unsetenv("DEBUGINFOD_URLS");
         o.emit.name = input_title(o.inputs.data[0]);
         o.emit.exporter = "pysym " TOOL_VERSION;
+        if (!o.output)
+            o.emit.terminal = terminal_of_output();
         err = run(&o, &outcome);
         if (err)
             status = program_fail(program, err);

@@ -23,6 +23,9 @@ static struct error *set_output(const struct option_row *row, const char *argume
 /* In the order of enum emit_merge; the first cannot be asked for. */
 static const char *const merge_names[] = {"", "all", "process", "thread", NULL};
 
+static const char *const sort_names[] = {"self", "total", NULL}; /* as in enum emit_sort and emit_by */
+static const char *const by_names[] = {"function", "line", NULL};
+
 static struct error *set_merge(const struct option_row *row, const char *argument, void *target)
 {
     return *argument ? option_set_choice(row, argument, target) : option_refuse(row, argument);
@@ -59,6 +62,11 @@ static const struct option_row option_rows[] = {
     {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
     {"top", 0, "N", "rows of top (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
+    {"sort", 0, "WHAT", "order of top: self (default) or total", option_set_choice, MEMBER(emit.sort),
+     .names = sort_names, .wants = "self or total"},
+    {"by", 0, "WHAT", "rows of top: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
+     .wants = "function or line"},
+    {"json", 0, NULL, "top as JSON, for scripts", option_set_true, MEMBER(emit.json)},
 
     OPTION_HEADING("where binaries and their debug files are looked for, besides this host's own paths"),
     {"archive", 0, "FILE", "what pycap archive or perf archive made; before all else; may be repeated", option_add_text,
@@ -266,6 +274,15 @@ static struct error *end_filters(struct options *o)
     return o->filter_text.bad ? error_no_memory() : check_filters(o);
 }
 
+static struct error *check_top(const struct options *o)
+{
+    if (o->emit.json && !(o->emitter && o->emitter->writes_json))
+        return error_create(ERROR_USAGE, "--json is for --format top");
+    if (o->emit.by == EMIT_BY_LINE && (o->stacks.by_function || o->stacks.no_lines))
+        return error_create(ERROR_USAGE, "--by line needs the lines that --function and --nolineno leave out");
+    return NULL;
+}
+
 struct error *options_parse(int argc, char **argv, struct options *o)
 {
     size_t from_stdin = 0;
@@ -287,5 +304,6 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     if (from_stdin > 1)
         return error_create(ERROR_USAGE, "standard input (-) can be read but once");
     TRY(o->format ? find_format(o, o->format) : guess_format(o));
+    TRY(check_top(o));
     return end_filters(o);
 }

@@ -49,8 +49,8 @@ echo
 echo "== pysym --format summary"
 pysym --format summary
 echo
-echo "== the ten hottest lines (pysym --format top)"
-pysym --format top --top 10
+echo "== the ten hottest lines (pysym --format top --by line)"
+pysym --format top --by line
 pysym --format speedscope -o demo.speedscope.json
 pysym --format folded -o demo.folded
 

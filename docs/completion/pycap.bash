@@ -68,6 +68,8 @@ _pysym() {
         _pycap_words "$word" "$(sed -nE '/^formats/,/^$/s/^  ([a-z-]+) .*/\1/p' <<<"$help")"
         ;;
     --merge) _pycap_words "$word" "all process thread" ;;
+    --sort) _pycap_words "$word" "self total" ;;
+    --by) _pycap_words "$word" "function line" ;;
     *)
         [[ $word == -* ]] || return 0
         help=$("$1" --help 2>/dev/null) || return 0

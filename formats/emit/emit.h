@@ -179,6 +179,17 @@ enum emit_merge {
     EMIT_MERGE_THREAD,
 };
 
+/* Rows of top are sorted by this, and stand for this. */
+enum emit_sort { EMIT_SORT_SELF, EMIT_SORT_TOTAL };
+enum emit_by { EMIT_BY_FUNCTION, EMIT_BY_LINE };
+
+/* The terminal that the output goes to; {0}: it goes to a file or a pipe. */
+struct emit_terminal {
+    uint32_t columns; /* 0: lines may be of any length */
+    bool colours;
+    bool blocks; /* it shows UTF-8, and so parts of a block: bars */
+};
+
 struct emit_options {
     enum emit_merge merge;
     bool threads;       /* the default choice of `merge` is EMIT_MERGE_THREAD; perf-script: comm is the thread's name */
@@ -188,6 +199,10 @@ struct emit_options {
     const char *name;   /* of the profile: the input's file name, without its folder */
     const char *exporter; /* "pysym 0.1.0" */
     uint32_t top_count; /* rows of `top`; 0: all */
+    enum emit_sort sort;
+    enum emit_by by;
+    bool json; /* top: for scripts */
+    struct emit_terminal terminal;
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
 };
@@ -198,6 +213,7 @@ struct emitter {
     const char *extension;   /* ".folded" */
     bool time_order;         /* needs each thread's samples in order of time */
     bool writes_each_sample; /* with its stack, as it comes */
+    bool writes_json;        /* with options.json */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
     /* The caller checks and closes `out`. *state is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);

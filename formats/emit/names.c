@@ -351,6 +351,34 @@ void name_thread(const struct emit_thread *thread, struct buf *out)
     buf_printf(out, "-%u", thread->tid);
 }
 
+static void put_plain_process(const struct emit_process *process, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    name_plain(process->name, out);
+    if (out->len_bytes == from)
+        buf_put_str(out, "unknown");
+    buf_printf(out, " %u", process->pid);
+}
+
+void name_owner(const struct emit_model *model, enum emit_merge merge, uint32_t owner, struct buf *out)
+{
+    if (merge == EMIT_MERGE_PROCESS) {
+        put_plain_process(&model->processes[owner], out);
+        return;
+    }
+    const struct emit_thread *thread = &model->threads[owner];
+    const struct emit_process *process = &model->processes[thread->process];
+    put_plain_process(process, out);
+    buf_put_str(out, " \xc2\xb7 ");
+    size_t from = out->len_bytes;
+    name_plain(thread->name, out);
+    if (out->len_bytes == from)
+        buf_put_str(out, "thread");
+    if (thread->tid != process->pid)
+        buf_printf(out, " %u", thread->tid);
+}
+
 void name_weight(const struct emit_event *event, uint64_t weight, struct buf *out)
 {
     static const struct {

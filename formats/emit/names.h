@@ -57,6 +57,11 @@ struct error *names_spell(const struct names *n, enum name_detail detail, struct
 void name_process(const struct emit_process *process, struct buf *out);
 /* "name-tid": */
 void name_thread(const struct emit_thread *thread, struct buf *out);
+/*
+ * For people: "gunicorn 26037", or of a thread "gunicorn 26037 · worker 26041"; a main thread's number is that of its
+ * process. `owner` is the index of a process (EMIT_MERGE_PROCESS) or a thread (EMIT_MERGE_THREAD).
+ */
+void name_owner(const struct emit_model *model, enum emit_merge merge, uint32_t owner, struct buf *out);
 /* A name alone, of a thread or a file; may be "": */
 void name_plain(const char *name, struct buf *out);
 /* A name without spaces, never empty: comm and event of a `perf script` header. */

@@ -198,32 +198,6 @@ static void put_plain_thread(const struct emit_model *m, const struct emit_threa
     buf_printf(out, " %u", thread->tid);
 }
 
-/* "gunicorn 26037" */
-static void put_process(const struct emit_process *process, struct buf *out)
-{
-    size_t from = out->len_bytes;
-
-    name_plain(process->name, out);
-    if (out->len_bytes == from)
-        buf_put_str(out, "unknown");
-    buf_printf(out, " %u", process->pid);
-}
-
-/* "gunicorn 26037 · worker 26041"; a main thread's number is that of its process. */
-static void put_thread(const struct emit_model *m, const struct emit_thread *thread, struct buf *out)
-{
-    const struct emit_process *process = &m->processes[thread->process];
-
-    put_process(process, out);
-    buf_put_str(out, " \xc2\xb7 ");
-    size_t from = out->len_bytes;
-    name_plain(thread->name, out);
-    if (out->len_bytes == from)
-        buf_put_str(out, "thread");
-    if (thread->tid != process->pid)
-        buf_printf(out, " %u", thread->tid);
-}
-
 void speedscope_plan_name(const struct speedscope_plan *p, const struct speedscope_profile *profile, struct buf *out)
 {
     const struct emit_model *m = p->model;
@@ -239,13 +213,13 @@ void speedscope_plan_name(const struct speedscope_plan *p, const struct speedsco
         buf_put_u8(out, ')');
         break;
     case SPEEDSCOPE_PROCESS:
-        put_process(&m->processes[thread->process], out);
+        name_owner(m, EMIT_MERGE_PROCESS, thread->process, out);
         break;
     case SPEEDSCOPE_THREAD:
         if (old)
             put_plain_thread(m, thread, out);
         else
-            put_thread(m, thread, out);
+            name_owner(m, EMIT_MERGE_THREAD, first->thread, out);
         break;
     case SPEEDSCOPE_OTHERS:
         buf_printf(out, "%zu other threads", profile->count);

@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hottest functions and the hottest lines as two tables, for a terminal. `self` counts the samples in which a
+ * The hottest functions or lines, as a table for people or as JSON for scripts. `self` counts the samples in which a
  * function (or line) is the innermost frame, `total` those in which it is anywhere on the stack, once per sample even if
  * it recurs. Both are computed at the end, per distinct stack. Shares and order are by weight, since samples may differ
  * in weight.
  */
-#include "formats/base/size_text.h"
-#include "formats/emit/counts.h"
-#include "formats/emit/emit.h"
-#include "formats/emit/names.h"
+#include "formats/emit/top.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct top {
-    const struct emit_model *model;
-    struct emit_options options;
-    FILE *out;
-    struct counts counts; /* by stack alone */
-};
+#include "formats/emit/names.h"
 
-struct row {
-    uint32_t name;
-    struct count self, total;
-    uint64_t last_stack; /* serial number of the stack that was counted last */
+struct top {
+    struct top_view view;
+    struct counts counts; /* by process, or by thread where these are kept apart */
+    uint32_t *ids;        /* by frame: its text */
+    /* By text, of one table at a time. */
+    struct top_row *rows;
+    uint64_t *last_stack; /* serial number of the stack that was counted last */
+    uint64_t serial;
 };
 
 static struct error *top_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
@@ -35,7 +30,10 @@ static struct error *top_begin(const struct emit_model *model, const struct emit
 
     if (!t)
         return error_no_memory();
-    *t = (struct top){.model = model, .options = *options, .out = out, .counts.limits = options->limits};
+    t->view = (struct top_view){.model = model, .options = *options, .out = out, .texts.arena.limits = options->limits};
+    t->counts.limits = options->limits;
+    if (options->merge == EMIT_MERGE_DEFAULT)
+        t->view.options.merge = options->threads ? EMIT_MERGE_THREAD : EMIT_MERGE_ALL;
     *state = t;
     return NULL;
 }
@@ -43,8 +41,10 @@ static struct error *top_begin(const struct emit_model *model, const struct emit
 static struct error *top_sample(void *state, const struct emit_sample *s)
 {
     struct top *t = state;
+    const struct emit_model *m = t->view.model;
+    uint32_t owner = t->view.options.merge == EMIT_MERGE_THREAD ? s->thread : m->threads[s->thread].process;
 
-    return counts_add(&t->counts, t->model, s, 0) ? NULL : error_no_memory();
+    return counts_add(&t->counts, m, s, owner) ? NULL : error_no_memory();
 }
 
 static void add(struct count *to, const struct count *more)
@@ -53,142 +53,260 @@ static void add(struct count *to, const struct count *more)
     to->weight += more->weight;
 }
 
-/* `rows` has a row for each text, `ids` the text of each frame. */
-static struct error *count_rows(const struct top *t, uint32_t event, const uint32_t *ids, struct row *rows)
-{
-    const struct emit_model *m = t->model;
-    const struct map *counts = &t->counts.events.data[event];
-    uint64_t serial = 0;
+/* ---- rows ---- */
 
-    for (uint64_t i = 0; i < counts->slot_count; i++) {
-        const struct map_slot *slot = &counts->slots[i];
-        uint32_t stack = (uint32_t)slot->key;
-        if (!slot->used)
-            continue;
-        const struct count *count = counts_get(&t->counts, slot);
-        serial++;
-        if (!limits_work(t->options.limits, 10 + (stack == EMIT_NO_STACK ? 0 : 8 * (uint64_t)m->stacks[stack].depth)))
+static void add_total(struct top *t, uint32_t frame, uint32_t depth, uint32_t id, const struct count *count)
+{
+    struct top_row *row = &t->rows[id];
+
+    if (t->last_stack[id] == t->serial)
+        return;
+    t->last_stack[id] = t->serial;
+    if (!row->total.samples) {
+        row->frame = frame;
+        row->depth = depth;
+    }
+    add(&row->total, count);
+}
+
+static struct error *count_rows(struct top *t, const struct top_table *table)
+{
+    const struct emit_model *m = t->view.model;
+
+    for (size_t i = 0; i < table->entry_count; i++) {
+        const struct top_entry *e = &table->entries[i];
+        uint32_t stack = e->stack;
+        t->serial++;
+        if (!limits_work(t->view.options.limits, 10 + (stack == EMIT_NO_STACK ? 0 : 8 * (uint64_t)m->stacks[stack].depth)))
             return error_no_memory();
-        if (stack == EMIT_NO_STACK) {
-            add(&rows[ids[m->frame_count]].self, count);
-            add(&rows[ids[m->frame_count]].total, count);
-            continue;
-        }
-        add(&rows[ids[m->stacks[stack].frame]].self, count);
+        add(&t->rows[t->ids[stack == EMIT_NO_STACK ? m->frame_count : m->stacks[stack].frame]].self, &e->count);
+        if (stack == EMIT_NO_STACK)
+            add_total(t, TOP_NO_FRAME, 1, t->ids[m->frame_count], &e->count);
         for (; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
-            struct row *row = &rows[ids[m->stacks[stack].frame]];
-            if (row->last_stack != serial)
-                add(&row->total, count);
-            row->last_stack = serial;
+            const struct emit_stack *s = &m->stacks[stack];
+            add_total(t, s->frame, s->depth, t->ids[s->frame], &e->count);
         }
     }
     return NULL;
 }
 
+static int compare_down(uint64_t a, uint64_t b)
+{
+    return (a < b) - (a > b);
+}
+
+/* By total, callers stand before what they call. */
 static int compare_rows(const void *a, const void *b, void *arg)
 {
-    const struct intern *texts = arg;
-    const struct row *ra = a, *rb = b;
+    const struct top_view *v = arg;
+    const struct top_row *ra = a, *rb = b;
+    int by_self = compare_down(ra->self.weight, rb->self.weight);
+    int by_total = compare_down(ra->total.weight, rb->total.weight);
+    bool total_first = v->options.sort == EMIT_SORT_TOTAL;
+    int order = total_first ? by_total : by_self;
 
-    if (ra->self.weight != rb->self.weight)
-        return ra->self.weight < rb->self.weight ? 1 : -1;
-    if (ra->total.weight != rb->total.weight)
-        return ra->total.weight < rb->total.weight ? 1 : -1;
-    if (ra->total.samples != rb->total.samples)
-        return ra->total.samples < rb->total.samples ? 1 : -1;
-    const struct intern_entry *na = intern_get(texts, ra->name), *nb = intern_get(texts, rb->name);
-    int order = memcmp(na->data, nb->data, na->len_bytes < nb->len_bytes ? na->len_bytes : nb->len_bytes);
+    if (!order)
+        order = total_first ? compare_down(rb->depth, ra->depth) : by_total;
+    if (!order)
+        order = compare_down(ra->total.samples, rb->total.samples);
+    if (order)
+        return order;
+    const struct intern_entry *na = intern_get(&v->texts, ra->name), *nb = intern_get(&v->texts, rb->name);
+    order = memcmp(na->data, nb->data, na->len_bytes < nb->len_bytes ? na->len_bytes : nb->len_bytes);
     return order ? order : (na->len_bytes > nb->len_bytes) - (na->len_bytes < nb->len_bytes);
 }
 
-static double percent(uint64_t part, uint64_t all)
+/* Makes the rows of a table, in t->rows, where those of the table before were. */
+static struct error *fill_table(struct top *t, struct top_table *table)
 {
-    return all ? 100.0 * (double)part / (double)all : 0;
+    uint32_t count = t->view.texts.count;
+
+    if (!limits_work(t->view.options.limits, 4 * (uint64_t)count))
+        return error_no_memory();
+    memset(t->rows, 0, count * sizeof *t->rows);
+    memset(t->last_stack, 0, count * sizeof *t->last_stack);
+    t->serial = 0;
+    TRY(count_rows(t, table));
+    table->rows = t->rows;
+    table->row_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!t->rows[i].total.samples)
+            continue;
+        t->rows[i].name = i;
+        t->rows[table->row_count++] = t->rows[i];
+    }
+    qsort_r(table->rows, table->row_count, sizeof *table->rows, compare_rows, &t->view);
+    return NULL;
 }
 
-static struct error *write_table(const struct top *t, const struct names *names, uint32_t event,
-                                 uint64_t all, enum name_detail detail)
-{
-    struct intern texts = {.arena.limits = t->options.limits};
-    uint32_t *ids = NULL;
-    struct row *rows = NULL;
+/* ---- events ---- */
 
-    struct error *err = names_spell(names, detail, &texts, &ids);
-    if (!err && !(rows = calloc(texts.count, sizeof *rows)))
-        err = error_no_memory();
-    if (!err)
-        err = count_rows(t, event, ids, rows);
-    if (!err) {
-        for (uint32_t i = 0; i < texts.count; i++)
-            rows[i].name = i;
-        qsort_r(rows, texts.count, sizeof *rows, compare_rows, &texts);
-        fprintf(t->out, "\n%7s %10s %7s %10s  %s\n", "self", "samples", "total", "samples",
-                detail == NAME_FUNCTION ? "function" : "line");
-        for (uint32_t i = 0; i < texts.count && rows[i].total.samples; i++) {
-            const struct intern_entry *name = intern_get(&texts, rows[i].name);
-            if (t->options.top_count && i == t->options.top_count)
-                break;
-            fprintf(t->out, "%6.2f%% %10" PRIu64 " %6.2f%% %10" PRIu64 "  %.*s\n", percent(rows[i].self.weight, all),
-                    rows[i].self.samples, percent(rows[i].total.weight, all), rows[i].total.samples,
-                    (int)name->len_bytes, (const char *)name->data);
-        }
+static int compare_entries(const void *a, const void *b, void *arg)
+{
+    const struct top_entry *ea = a, *eb = b;
+
+    (void)arg;
+    if (ea->owner != eb->owner)
+        return ea->owner < eb->owner ? -1 : 1;
+    return (ea->stack > eb->stack) - (ea->stack < eb->stack);
+}
+
+static int compare_tables(const void *a, const void *b, void *arg)
+{
+    const struct top_table *ta = a, *tb = b;
+    int order = compare_down(ta->all.weight, tb->all.weight);
+
+    (void)arg;
+    return order ? order : (ta->owner > tb->owner) - (ta->owner < tb->owner);
+}
+
+static int compare_programs(const void *a, const void *b, void *arg)
+{
+    const struct top_program *pa = a, *pb = b;
+    int order = compare_down(pa->weight, pb->weight);
+
+    (void)arg;
+    return order ? order : (pa->name > pb->name) - (pa->name < pb->name);
+}
+
+/* Adds a process, whose name others may have too. */
+static struct error *add_program(const struct top_view *v, struct top_event *e, uint32_t process, uint64_t weight)
+{
+    const struct emit_process *p = &v->model->processes[process];
+    struct buf name = {0};
+    bool added;
+
+    name_plain(p->name, &name);
+    if (!name.len_bytes)
+        buf_put_str(&name, "unknown");
+    uint32_t id = name.bad ? INTERN_NONE : intern_id(&e->names, name.data, (uint32_t)name.len_bytes, &added);
+    buf_deinit(&name);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&e->programs, ((struct top_program){.name = id, .pid = p->pid}))))
+        return error_no_memory();
+    e->programs.data[id].count++;
+    e->programs.data[id].weight += weight;
+    e->process_count++;
+    return NULL;
+}
+
+struct top_tables {
+    VEC(struct top_entry) entries;
+    VEC(struct top_table) tables;
+};
+
+static struct error *take_entries(const struct top *t, struct top_event *e, struct top_tables *out)
+{
+    const struct map *counts = &t->counts.events.data[e->event];
+
+    if (!limits_take(t->view.options.limits, counts->count * sizeof(struct top_entry)) ||
+        !limits_work(t->view.options.limits, 100 * counts->count) || !VEC_RESERVE(&out->entries, counts->count))
+        return error_no_memory();
+    for (uint64_t i = 0; i < counts->slot_count; i++) {
+        const struct map_slot *slot = &counts->slots[i];
+        if (slot->used)
+            out->entries.data[out->entries.count++] = (struct top_entry){
+                .owner = (uint32_t)(slot->key >> 32), .stack = (uint32_t)slot->key, .count = *counts_get(&t->counts, slot)};
     }
-    free(rows);
-    free(ids);
-    intern_deinit(&texts);
+    qsort_r(out->entries.data, out->entries.count, sizeof *out->entries.data, compare_entries, NULL);
+    return NULL;
+}
+
+/* A table for each owner, or one for all; and the programs. */
+static struct error *split_entries(const struct top *t, struct top_event *e, struct top_tables *out)
+{
+    const struct top_view *v = &t->view;
+    bool by_thread = v->options.merge == EMIT_MERGE_THREAD;
+    struct map processes = {.limits = v->options.limits}; /* -> weight */
+    struct error *err = NULL;
+
+    for (size_t i = 0, end; !err && i < out->entries.count; i = end) {
+        const struct top_entry *first = &out->entries.data[i];
+        struct top_table table = {.owner = first->owner, .entries = first};
+        for (end = i; end < out->entries.count && out->entries.data[end].owner == first->owner; end++)
+            add(&table.all, &out->entries.data[end].count);
+        table.entry_count = end - i;
+        add(&e->all, &table.all);
+        uint32_t process = by_thread ? v->model->threads[first->owner].process : first->owner;
+        uint64_t *weight = map_get(&processes, process);
+        if ((v->options.merge != EMIT_MERGE_ALL && !VEC_PUSH(&out->tables, table)) ||
+            !map_set(&processes, process, (weight ? *weight : 0) + table.all.weight))
+            err = error_no_memory();
+    }
+    if (!err && v->options.merge == EMIT_MERGE_ALL &&
+        !VEC_PUSH(&out->tables, ((struct top_table){.all = e->all, .entries = out->entries.data,
+                                                    .entry_count = out->entries.count})))
+        err = error_no_memory();
+    /* In the model's order, which a map has not. */
+    for (uint32_t i = 0; !err && i < v->model->process_count; i++) {
+        const uint64_t *weight = map_get(&processes, i);
+        if (weight)
+            err = add_program(v, e, i, *weight);
+    }
+    map_deinit(&processes);
     return err;
 }
 
-static struct error *write_event(const struct top *t, const struct names *names, uint32_t event)
+static struct error *write_event(struct top *t, const struct top_writer *writer, uint32_t event, bool first)
 {
-    const struct map *counts = &t->counts.events.data[event];
-    const struct emit_event *def = &t->model->events[event];
-    struct buf name = {0}, unit = {0};
-    struct size_text size;
-    struct count all = {0};
+    struct top_event e = {.event = event, .names.arena.limits = t->view.options.limits};
+    struct top_tables tables = {0};
 
-    for (uint64_t i = 0; i < counts->slot_count; i++) {
-        if (counts->slots[i].used)
-            add(&all, counts_get(&t->counts, &counts->slots[i]));
+    struct error *err = take_entries(t, &e, &tables);
+    if (!err)
+        err = split_entries(t, &e, &tables);
+    if (!err) {
+        qsort_r(tables.tables.data, tables.tables.count, sizeof *tables.tables.data, compare_tables, NULL);
+        qsort_r(e.programs.data, e.programs.count, sizeof *e.programs.data, compare_programs, NULL);
+        e.table_count = (uint32_t)tables.tables.count;
+        err = writer->begin_event(&t->view, &e, first);
     }
-    name_word(def->name, &name);
-    fprintf(t->out, "%" PRIu64 " sample%s of %s, ", all.samples, all.samples == 1 ? "" : "s", buf_cstr(&name));
-    name_word(*def->unit ? def->unit : def->name, &unit);
-    if (def->is_bytes)
-        fprintf(t->out, "%s; percentages of bytes\n", size_text(all.weight, &size));
-    else if (def->is_time)
-        fprintf(t->out, "%.3f s; percentages of time\n", (double)all.weight / 1e9);
-    else
-        fprintf(t->out, "%" PRIu64 " %s; percentages of %s\n", all.weight, buf_cstr(&unit), buf_cstr(&unit));
-    buf_deinit(&name);
-    buf_deinit(&unit);
-    TRY(write_table(t, names, event, all.weight, NAME_FUNCTION));
-    if (!t->options.merged_lines)
-        TRY(write_table(t, names, event, all.weight, NAME_LINE));
-    return NULL;
+    for (uint32_t i = 0; !err && i < top_shown(&t->view, e.table_count); i++) {
+        err = fill_table(t, &tables.tables.data[i]);
+        if (!err)
+            err = writer->table(&t->view, &e, &tables.tables.data[i], i == 0);
+    }
+    if (!err)
+        err = writer->end_event(&t->view, &e);
+    VEC_DEINIT(&tables.entries);
+    VEC_DEINIT(&tables.tables);
+    VEC_DEINIT(&e.programs);
+    intern_deinit(&e.names);
+    return err;
+}
+
+/* Names all frames, and makes room for a row of each name. */
+static struct error *spell(struct top *t)
+{
+    enum name_detail detail = t->view.options.by == EMIT_BY_LINE ? NAME_LINE : NAME_FUNCTION;
+    struct names names;
+
+    struct error *err = names_init(&names, t->view.model, &t->view.options);
+    if (!err)
+        err = names_spell(&names, detail, &t->view.texts, &t->ids);
+    names_deinit(&names);
+    if (err)
+        return err;
+    t->rows = calloc(t->view.texts.count, sizeof *t->rows);
+    t->last_stack = calloc(t->view.texts.count, sizeof *t->last_stack);
+    return t->rows && t->last_stack ? NULL : error_no_memory();
 }
 
 static struct error *top_end(void *state)
 {
     struct top *t = state;
-    struct names names;
-    bool first = true;
+    const struct top_writer *writer = t->view.options.json ? &top_json_writer : &top_text_writer;
+    bool empty = true;
 
-    struct error *err = names_init(&names, t->model, &t->options);
-    for (uint32_t event = 0; !err && event < t->counts.events.count; event++) {
+    TRY(spell(t));
+    TRY(writer->begin(&t->view));
+    for (uint32_t event = 0; event < t->counts.events.count; event++) {
         if (!t->counts.events.data[event].count)
             continue;
-        if (!first)
-            putc('\n', t->out);
-        first = false;
-        err = write_event(t, &names, event);
+        TRY(write_event(t, writer, event, empty));
+        empty = false;
     }
-    if (!err && first)
-        fputs("0 samples\n", t->out);
-    names_deinit(&names);
-    if (!err && ferror(t->out))
-        err = error_os(errno, "cannot write the tables");
-    return err;
+    TRY(writer->end(&t->view, empty));
+    return ferror(t->view.out) ? error_os(errno, "cannot write the tables") : NULL;
 }
 
 static void top_destroy(void *state)
@@ -198,13 +316,18 @@ static void top_destroy(void *state)
     if (!t)
         return;
     counts_deinit(&t->counts);
+    intern_deinit(&t->view.texts);
+    free(t->ids);
+    free(t->rows);
+    free(t->last_stack);
     free(t);
 }
 
 const struct emitter emitter_top = {
     .name = "top",
-    .description = "the hottest functions and lines, as tables for a terminal",
+    .description = "table of the hottest functions, or of lines (--by line)",
     .extension = ".txt",
+    .writes_json = true,
     .begin = top_begin,
     .sample = top_sample,
     .end = top_end,

@@ -35,6 +35,7 @@ static const char *const outputs[][8] = {
     {"summary", "--strict"},
     {"speedscope", "--merge", "process"},
     {"folded", "--merge", "all"},
+    {"top", "--json", "--by", "line", "--merge", "thread"},
 };
 enum { OUTPUTS = sizeof outputs / sizeof *outputs };
 
@@ -83,7 +84,7 @@ static void run(char **argv, int argc)
     fclose(trouble);
     if (whole) {
         check_text(&text);
-        if (o.emitter && !strcmp(o.emitter->name, "speedscope")) {
+        if (o.emitter && (!strcmp(o.emitter->name, "speedscope") || o.emit.json)) {
             /* Sums of weights may be more than jansson's integers hold. */
             json_t *json = json_loadb((const char *)text.data, text.len_bytes, JSON_DECODE_INT_AS_REAL, NULL);
             if (!json)

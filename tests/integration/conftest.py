@@ -235,8 +235,8 @@ def folded(pysym):
         if len(set(weights)) > 1:
             own_ns = 1000
             if "counts are microseconds" not in done.stderr:  # what is left of the trace has one weight
-                top = re.search(r"^(\d+) samples? of \S+, ([\d.]+) s;", pysym(trace, "--format", "top", *options).stdout)
-                own_ns = float(top[2]) * 1e9 / int(top[1]) if top else 0
+                events = json.loads(pysym(trace, "--format", "top", "--json", *options).stdout)["events"]
+                own_ns = events[0]["weight_ns"] / events[0]["samples"] if events else 0
             scale = own_ns * sum(weights) / sum(w * w for w in weights)
         rows = []
         for line in done.stdout.splitlines():

@@ -396,7 +396,7 @@ def test_line_directives(record, pysym, spin, tmp_path):
     trace = record(sys.executable, program, library, "0.4", "stay")
     frames = re.findall(r"spin\w*|deep", good(pysym(trace, "-f", "folded")))
     assert "spin_inner" in frames
-    text = good(pysym(trace, "-f", "top", "--top", "0"))
+    text = good(pysym(trace, "-f", "top", "--by", "line", "--top", "0"))
     # SPIN_C's first line is empty, and is line 11.
     assert re.search(r"(deep|spin_inner) \(mod\.pyx:1[23]\)", text), text
 

@@ -155,8 +155,8 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     assert "counts are microseconds" in folded.stderr
     in_folded_us = sum(int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines())
     assert abs(in_folded_us - account.weight_ns / 1e3) <= 0.5
-    top = pysym(trace, "--format", "top").stdout
-    assert top.startswith(f"{len(account.samples)} samples of cpu-clock, {account.weight_ns / 1e9:.3f} s; "), top
+    event, = json.loads(pysym(trace, "--format", "top", "--json").stdout)["events"]
+    assert (event["samples"], event["weight_ns"]) == (len(account.samples), account.weight_ns)
     script = pysym(trace, "--format", "perf-script").stdout
     assert sum(int(n) for n in re.findall(r"^\S.*: +(\d+) cpu-clock: $", script, re.M)) == account.weight_ns
 

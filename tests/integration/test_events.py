@@ -103,7 +103,7 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
     page = told["page"]
     top = pysym(trace, "--format", "top").stdout
     every = sum(s.period for s in samples) * page
-    assert f"samples of page-faults, {every / 2**20:.1f} MiB; percentages of bytes" in top
+    assert f"samples of page-faults: {every / 2**20:.1f} MiB, recorded in " in top
     folded = pysym(trace, "--format", "folded")
     assert "counts of page faults are bytes" in folded.stderr
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines()) == every

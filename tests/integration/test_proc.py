@@ -314,10 +314,9 @@ def test_shares_are_of_time(record_proc, pysym):
         rows[tuple(line.rsplit(" ", 1)[0].split(";")[1:])] += int(line.rsplit(" ", 1)[1])
     assert all(abs(rows[stack] - by_stack[stack] / 1e3) <= 1 for stack in rows.keys() | by_stack.keys())
     assert abs(sum(rows.values()) - total / 1e3) <= 0.5
-    lines = pysym(trace, "--format", "top", "--top", "0").stdout.split("  line\n")[1]
-    shares_of = {name: float(share) for share, name in re.findall(r"^ *([\d.]+)% +\d+ +[\d.]+% +\d+  (.*)$", lines, re.M)}
-    for name in shares_of.keys() | innermost.keys():
-        assert abs(shares_of[name] - 100 * innermost[name] / total) < 0.0051, name
+    event, = json.loads(pysym(trace, "--format", "top", "--by", "line", "--top", "0", "--json").stdout)["events"]
+    rows = event["tables"][0]["rows"]
+    assert {r["name"]: r["self_weight_ns"] for r in rows if r["self_samples"]} == innermost
     script = pysym(trace, "--format", "perf-script").stdout
     assert sum(int(n) for n in re.findall(r"^\S.*: +(\d+) task-clock: $", script, re.M)) == total
 

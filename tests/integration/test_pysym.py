@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """pysym over made-up traces (build/tools/make_trace), from the command line to each format."""
 import collections
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import resource
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -103,6 +107,44 @@ def test_merge(make, pysym):
     assert sum(overview["weights"]) == sum(sum(p["weights"]) for p in threads) == 800 * 10**7
 
 
+def on_terminal(columns, *command, **environment):
+    """What a program writes to a terminal of so many columns."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
+    with subprocess.Popen([str(c) for c in command], stdout=child, stderr=subprocess.PIPE,
+                          env={**base, "TERM": "xterm", "LANG": "C.UTF-8", **environment}) as process:
+        os.close(child)
+        out = b""
+        while True:
+            try:
+                piece = os.read(parent, 65536)
+            except OSError:  # Linux's way to say that the other side is closed
+                break
+            out += piece
+        assert process.wait() == 0, process.stderr.read()
+    os.close(parent)
+    return out.decode().replace("\r\n", "\n")
+
+
+def test_top_on_a_terminal(make, pysym, tmp_path):
+    """Colours, blocks and the width are the terminal's; a pipe and a file have whole names and no colours."""
+    trace = make(samples=100, stacks=9)
+    command = (PYSYM, trace, "-f", "top", "--full-filenames")
+    shown = on_terminal(60, *command)
+    assert "\x1b[36m" in shown and "\u2588" in shown
+    plain = re.sub(r"\x1b\[\d+m", "", shown)
+    rows = [line for line in plain.splitlines() if re.match(r" *[\d.]+% ", line)]
+    assert len(rows) == 10 and max(map(len, rows)) <= 60 and any("\u2026" in row for row in rows), plain
+    assert "\x1b" not in on_terminal(60, *command, NO_COLOR="1")
+    assert "\x1b" not in on_terminal(60, *command, TERM="dumb")
+    assert "\u2588" not in on_terminal(60, *command, LANG="C") and "########" in on_terminal(60, *command, LANG="C")
+    piped = good(pysym(*command[1:]))
+    assert "\x1b" not in piped and "\u2026" not in piped and "########" in piped
+    on_terminal(60, *command, "-o", tmp_path / "top.txt")
+    assert (tmp_path / "top.txt").read_text() == piped
+
+
 def test_marks_and_losses(make, pysym):
     trace = make(samples=100, stacks=1, depth=2, torn=10, losses=7)
     out = good(pysym(trace, "-f", "folded", "--interpreter", "calls"))
@@ -193,11 +235,11 @@ def shares_of_speedscope(text):
     return out
 
 
-def self_of_top(text):
-    """{line: (percent, samples)}, of the second table."""
-    rows = re.findall(r"^ *([\d.]+)% +(\d+) +[\d.]+% +\d+  (.*)$", text.split("  line\n")[1], re.M)
-    assert [float(r[0]) for r in rows] == sorted((float(r[0]) for r in rows), reverse=True)
-    return {name: (float(percent), int(samples)) for percent, samples, name in rows}
+def event_of_top(text):
+    """The only event of top as JSON, and the rows of its only table."""
+    event, = json.loads(text)["events"]
+    table, = event["tables"]
+    return event, table["rows"]
 
 
 @pytest.mark.parametrize("files", [
@@ -218,16 +260,18 @@ def test_shares_where_weights_differ(files, make, pysym):
     script = pysym(*traces, "-f", "perf-script")
     assert sum(weights_of_perf_script(good(script)).values()) == sum(want.values())
     assert script.stderr == "pysym: samples weigh differently: periods are weights\n"
-    top = good(pysym(*traces, "-f", "top", "--top", "0"))
-    samples = 1999 * len(traces)
-    assert top.startswith(f"{samples} samples of cpu-clock, {sum(want.values()) / 1e9:.3f} s; percentages of time\n")
-    innermost, counted = collections.Counter(), 0
+    event, rows = event_of_top(good(pysym(*traces, "-f", "top", "--by", "line", "--top", "0", "--json")))
+    assert (event["event"], event["samples"]) == ("cpu-clock", 1999 * len(traces))
+    assert event["weight_ns"] == sum(want.values())
+    innermost, anywhere = collections.Counter(), collections.Counter()
     for stack, weight in want.items():
         innermost[stack[-1]] += weight
-    for name, (percent, count) in self_of_top(top).items():
-        assert abs(percent - 100 * innermost[name] / sum(want.values())) <= 0.0051, name
-        counted += count
-    assert counted == samples
+        for name in set(stack):
+            anywhere[name] += weight
+    assert {r["name"]: r["total_weight_ns"] for r in rows} == anywhere
+    assert {r["name"]: r["self_weight_ns"] for r in rows if r["self_samples"]} == innermost
+    assert sum(r["self_samples"] for r in rows) == event["samples"]
+    assert [r["self_weight_ns"] for r in rows] == sorted((r["self_weight_ns"] for r in rows), reverse=True)
     # A filter may leave samples that all weigh the same: they are counted again.
     if files == [{"slower_at": 500}]:
         done = pysym(*traces, "-f", "folded", "--time", "0,4")
@@ -552,6 +596,10 @@ def test_usage(make, pysym, tmp_path):
             ([trace, "-f", "folded", "--time", "5"], "--time wants"),
             ([trace, "-f", "folded", "--time", "5,2"], "--time wants"),
             ([trace, "-f", "folded", "--merge", "cpu"], "--merge wants all, process or thread, not 'cpu'"),
+            ([trace, "-f", "top", "--sort", "name"], "--sort wants self or total, not 'name'"),
+            ([trace, "-f", "top", "--by", "module"], "--by wants function or line, not 'module'"),
+            ([trace, "-f", "top", "--by", "line", "-F"], "--by line needs the lines that --function and --nolineno leave out"),
+            ([trace, "-f", "folded", "--json"], "--json is for --format top"),
             ([trace, "-f", "folded", "--merge", ""], "--merge wants all, process or thread"),
             ([trace, "-f", "folded", "--top", "many"], "--top wants"), (["-", "-", "-f", "folded"], "standard input")]:
         done = pysym(*arguments)

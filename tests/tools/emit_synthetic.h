@@ -110,7 +110,7 @@ static inline void synthetic_deinit(struct synthetic *s)
     VEC_DEINIT(&s->samples);
 }
 
-/* Runs an emitter over the samples made so far, which have no labels and are of one capture. */
+/* Runs an emitter over the samples made so far, which have no labels, and are of one capture unless the model has some. */
 static inline struct error *synthetic_emit(const struct synthetic *s, const struct emitter *emitter,
                                            const struct emit_options *options, FILE *out)
 {
@@ -121,8 +121,13 @@ static inline struct error *synthetic_emit(const struct synthetic *s, const stru
     void *state = NULL;
 
     model.label_sets = &no_labels;
-    model.captures = &capture;
-    model.label_set_count = model.capture_count = 1;
+    model.label_set_count = 1;
+    if (!model.captures) {
+        model.captures = &capture;
+        model.capture_count = 1;
+    }
+    if (!model.filters)
+        model.filters = "";
     struct error *err = emitter->begin(&model, options, out, &state);
     for (size_t i = 0; !err && i < s->samples.count; i++)
         err = emitter->sample(state, &s->samples.data[i]);

@@ -68,6 +68,26 @@ static inline void sample(struct synthetic *s, uint32_t thread, uint32_t stack)
                                              .stack = stack});
 }
 
+/* main -> C.run -> memcpy -> kernel, twice; C.run alone on another line; a torn stack; in two threads. */
+static inline void setup_small(struct synthetic *s)
+{
+    setup_one(s);
+    synthetic_thread(s, 0, 102, "worker");
+    uint32_t module = synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "<module>", "/srv/x.py", 1, 1, 1));
+    uint32_t run = synthetic_stack(s, module, synthetic_python(s, "C.run", "/srv/x.py", 42, 9, 40));
+    uint32_t run2 = synthetic_stack(s, module, synthetic_python(s, "C.run", "/srv/x.py", 43, 5, 40));
+    uint32_t native =
+        synthetic_stack(s, run, synthetic_native(s, "memcpy", "/usr/lib/libc.so.6", 0x7f0000001000, 0x12));
+    uint32_t kernel =
+        synthetic_stack(s, native, synthetic_kernel(s, "do_syscall_64", "[kernel.kallsyms]", 0xffffffff81000000, 0x5c));
+    uint32_t torn = synthetic_stack(s, EMIT_NO_STACK, synthetic_mark(s, "[torn]"));
+    sample(s, 0, kernel);
+    sample(s, 1, kernel);
+    sample(s, 0, kernel);
+    sample(s, 0, run2);
+    sample(s, 1, torn);
+}
+
 static inline json_t *parse_speedscope(const struct synthetic *s, struct emit_options options)
 {
     char *text = emit(s, "speedscope", options);

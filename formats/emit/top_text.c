@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * top as text. A head says what was recorded; then come rows such as
+ *
+ *      self    time              total    time  function
+ *     23.4%  1.71 s ########     45.1%  3.29 s  Formatter.format (logging/__init__.py:42)
+ *
+ * On a terminal, names are cut in the middle to fit a line, and colours tell Python, native and kernel functions.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "formats/base/buf.h"
+#include "formats/base/numbers.h"
+#include "formats/base/size_text.h"
+#include "formats/base/utf8.h"
+#include "formats/emit/names.h"
+#include "formats/emit/shown.h"
+#include "formats/emit/top.h"
+
+enum {
+    BAR_COLUMNS = 8,
+    NAME_COLUMNS_LEAST = 16, /* of a narrow terminal; its lines wrap */
+    HEAD_COLUMNS = 80,       /* where lines may be of any length */
+};
+
+/* ---- colours ---- */
+
+enum colour { COLOUR_PYTHON, COLOUR_NATIVE, COLOUR_KERNEL, COLOUR_FAINT, COLOUR_NONE };
+
+static const char *colour(const struct top_view *v, enum colour c)
+{
+    static const char *const codes[] = {[COLOUR_PYTHON] = "\033[36m", [COLOUR_NATIVE] = "\033[33m",
+                                        [COLOUR_KERNEL] = "\033[35m", [COLOUR_FAINT] = "\033[2m", [COLOUR_NONE] = "\033[0m"};
+
+    return v->options.terminal.colours ? codes[c] : "";
+}
+
+static enum colour colour_of(const struct top_view *v, const struct top_row *row)
+{
+    static const enum colour by_kind[] = {[EMIT_PYTHON] = COLOUR_PYTHON,
+                                          [EMIT_NATIVE] = COLOUR_NATIVE,
+                                          [EMIT_KERNEL] = COLOUR_KERNEL,
+                                          [EMIT_MARK] = COLOUR_FAINT};
+
+    return row->frame == TOP_NO_FRAME ? COLOUR_FAINT : by_kind[v->model->frames[row->frame].kind];
+}
+
+/* ---- the head ---- */
+
+/* What percentages are of. */
+static void put_unit(const struct emit_event *event, struct buf *out)
+{
+    if (event->is_time || event->is_bytes)
+        buf_put_str(out, event->is_time ? "time" : "bytes");
+    else
+        name_word(*event->unit ? event->unit : event->name, out);
+}
+
+/* "1,480 samples of cpu-clock: 7.3 s of CPU time, recorded in 10.0 s" */
+static void put_samples(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    const struct emit_event *event = &v->model->events[e->event];
+    uint64_t duration_ns = 0;
+    struct number n;
+
+    for (uint32_t i = 0; i < v->model->capture_count; i++)
+        duration_ns += v->model->captures[i].duration_ns;
+    buf_printf(out, "%s of ", counted(e->all.samples, "sample", "samples", &n));
+    name_word(event->name, out);
+    buf_put_str(out, ": ");
+    name_weight(event, e->all.weight, out);
+    if (event->is_time)
+        buf_put_str(out, " of CPU time");
+    if (duration_ns) {
+        buf_put_str(out, ", recorded in ");
+        name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
+    }
+    buf_put_u8(out, '\n');
+}
+
+/* "gunicorn (4 processes), sh (pid 99) and 3 other processes" */
+static void put_programs(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    uint32_t columns = v->options.terminal.columns ? v->options.terminal.columns : HEAD_COLUMNS;
+    size_t from = out->len_bytes, i = 0;
+    uint32_t left = e->process_count;
+    struct number n;
+
+    for (; i < e->programs.count; i++) {
+        const struct top_program *p = &e->programs.data[i];
+        const struct intern_entry *name = intern_get(&e->names, p->name);
+        struct buf text = {0};
+        buf_put_str(&text, i ? ", " : "");
+        buf_put(&text, name->data, name->len_bytes);
+        if (p->count == 1)
+            buf_printf(&text, " (pid %u)", p->pid);
+        else
+            buf_printf(&text, " (%s)", counted(p->count, "process", "processes", &n));
+        bool fits = i == 0 || out->len_bytes - from + text.len_bytes + sizeof " and 1,000 other processes" <= columns;
+        if (fits)
+            buf_put(out, text.data, text.len_bytes);
+        buf_deinit(&text);
+        if (!fits)
+            break;
+        left -= p->count;
+    }
+    if (left)
+        buf_printf(out, " and %s other process%s", grouped(left, &n), left == 1 ? "" : "es");
+    buf_put_u8(out, '\n');
+}
+
+/* What the filters left, and what the view hides. */
+static void put_totals(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    const struct emit_event *event = &v->model->events[e->event];
+    struct number n;
+
+    if (!v->model->totals)
+        return;
+    const struct emit_total *total = &v->model->totals[e->event];
+    if (*v->model->filters) {
+        shown_put(v->model, e->event, out);
+        buf_put_str(out, " (");
+        name_plain(v->model->filters, out);
+        buf_put_str(out, ")\n");
+    }
+    if (total->interpreter_value) {
+        buf_printf(out, "%s of the ", share_text(total->interpreter_value, total->shown_value, &n));
+        put_unit(event, out);
+        buf_put_str(out, " was in the interpreter itself (--interpreter show)\n");
+    }
+}
+
+static struct error *write_out(const struct top_view *v, struct buf *text)
+{
+    struct error *err = text->bad ? error_no_memory() : NULL;
+
+    if (!err)
+        fwrite(text->data, 1, text->len_bytes, v->out);
+    buf_deinit(text);
+    return err;
+}
+
+static struct error *begin(const struct top_view *v)
+{
+    (void)v;
+    return NULL;
+}
+
+static struct error *begin_event(const struct top_view *v, const struct top_event *e, bool first)
+{
+    struct buf text = {0};
+
+    if (!first)
+        buf_put_u8(&text, '\n');
+    put_samples(v, e, &text);
+    put_programs(v, e, &text);
+    put_totals(v, e, &text);
+    return write_out(v, &text);
+}
+
+/* ---- rows ---- */
+
+/* Weights of a table, all in one unit. */
+static void put_weight(const struct emit_event *event, uint64_t weight, uint64_t all, struct buf *out)
+{
+    struct size_text size;
+
+    if (event->is_bytes)
+        buf_put_str(out, size_text(weight, &size));
+    else if (!event->is_time)
+        buf_printf(out, "%" PRIu64, weight);
+    else if (all >= 1000000000)
+        buf_printf(out, "%.2f s", (double)weight / 1e9);
+    else
+        buf_printf(out, "%.1f ms", (double)weight / 1e6);
+}
+
+static double share(uint64_t part, uint64_t all)
+{
+    return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+/* A column of weights with its share, right-aligned. */
+static void put_amount(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint64_t weight,
+                       int columns, struct buf *out)
+{
+    struct buf text = {0};
+
+    put_weight(&v->model->events[e->event], weight, t->all.weight, &text);
+    buf_printf(out, "%6.1f%% %*s", share(weight, t->all.weight), columns, buf_cstr(&text));
+    buf_deinit(&text);
+}
+
+static void put_bar(const struct top_view *v, uint64_t weight, uint64_t longest, struct buf *out)
+{
+    static const char *const parts[] = {"", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c",
+                                        "\xe2\x96\x8b", "\xe2\x96\x8a", "\xe2\x96\x89", "\xe2\x96\x88"};
+    double length = longest ? BAR_COLUMNS * (double)weight / (double)longest : 0;
+    bool blocks = v->options.terminal.blocks;
+    unsigned eighths = blocks ? (unsigned)(8 * length + 0.5) : (unsigned)(length + 0.5) * 8;
+
+    buf_put_u8(out, ' ');
+    for (unsigned i = 0; i < BAR_COLUMNS; i++) {
+        unsigned part = eighths > 8 * i ? eighths - 8 * i : 0;
+        buf_put_str(out, !part ? " " : blocks ? parts[part < 8 ? part : 8] : "#");
+    }
+}
+
+/* Where the character number `count` begins, counted from 0. */
+static size_t character(const uint8_t *text, size_t len, size_t count)
+{
+    size_t i = 0;
+
+    for (; count && i < len; count--) {
+        uint32_t c;
+        size_t bytes = utf8_decode(text + i, len - i, &c);
+        i += bytes ? bytes : 1;
+    }
+    return i;
+}
+
+static size_t characters(const uint8_t *text, size_t len)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < len; count++)
+        i += character(text + i, len - i, 1);
+    return count;
+}
+
+/* A name, in at most so many columns: what is too long loses its middle, since files and lines stand at the end. */
+static void put_name(const struct intern_entry *name, size_t columns, struct buf *out)
+{
+    size_t count = characters(name->data, name->len_bytes), head = columns / 2, tail = columns - head - 1;
+
+    if (count <= columns) {
+        buf_put(out, name->data, name->len_bytes);
+        return;
+    }
+    buf_put(out, name->data, character(name->data, name->len_bytes, head));
+    buf_put_str(out, "\xe2\x80\xa6"); /* U+2026, three dots */
+    size_t from = character(name->data, name->len_bytes, count - tail);
+    buf_put(out, name->data + from, name->len_bytes - from);
+}
+
+/* The columns of the weights: as wide as the widest of them needs. */
+static int weight_columns(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint32_t rows)
+{
+    const struct emit_event *event = &v->model->events[e->event];
+    struct buf text = {0};
+    size_t most = 0;
+
+    put_unit(event, &text);
+    most = characters(text.data, text.len_bytes);
+    for (uint32_t i = 0; i < rows; i++) {
+        buf_clear(&text);
+        put_weight(event, t->rows[i].total.weight, t->all.weight, &text);
+        most = text.len_bytes > most ? text.len_bytes : most;
+    }
+    buf_deinit(&text);
+    return (int)most;
+}
+
+static void put_titles(const struct top_view *v, const struct top_event *e, int columns, struct buf *out)
+{
+    bool by_total = v->options.sort == EMIT_SORT_TOTAL;
+    struct buf unit = {0};
+
+    put_unit(&v->model->events[e->event], &unit);
+    buf_printf(out, "%7s %*s", "self", columns, buf_cstr(&unit));
+    buf_printf(out, "%*s", by_total ? 1 : BAR_COLUMNS + 2, "");
+    buf_printf(out, "%7s %*s", "total", columns, buf_cstr(&unit));
+    buf_printf(out, "%*s%s", by_total ? BAR_COLUMNS + 3 : 2, "", v->options.by == EMIT_BY_LINE ? "line" : "function");
+    if (v->options.terminal.colours)
+        buf_printf(out, ": %sPython%s, %snative%s, %skernel%s", colour(v, COLOUR_PYTHON), colour(v, COLOUR_NONE),
+                   colour(v, COLOUR_NATIVE), colour(v, COLOUR_NONE), colour(v, COLOUR_KERNEL), colour(v, COLOUR_NONE));
+    buf_put_u8(out, '\n');
+    buf_deinit(&unit);
+}
+
+static void put_row(const struct top_view *v, const struct top_event *e, const struct top_table *t,
+                    const struct top_row *row, int columns, struct buf *out)
+{
+    bool by_total = v->options.sort == EMIT_SORT_TOTAL;
+    uint64_t longest = by_total ? t->rows[0].total.weight : t->rows[0].self.weight;
+    size_t used = (size_t)(2 * columns + 2 * 8 + BAR_COLUMNS + 4), room = SIZE_MAX;
+
+    if (v->options.terminal.columns)
+        room = v->options.terminal.columns > used + NAME_COLUMNS_LEAST ? v->options.terminal.columns - used
+                                                                        : NAME_COLUMNS_LEAST;
+    put_amount(v, e, t, row->self.weight, columns, out);
+    buf_put_str(out, colour(v, colour_of(v, row)));
+    if (!by_total)
+        put_bar(v, row->self.weight, longest, out);
+    buf_put_str(out, colour(v, COLOUR_NONE));
+    buf_put_u8(out, ' ');
+    put_amount(v, e, t, row->total.weight, columns, out);
+    buf_put_str(out, colour(v, colour_of(v, row)));
+    if (by_total)
+        put_bar(v, row->total.weight, longest, out);
+    buf_put_str(out, "  ");
+    put_name(intern_get(&v->texts, row->name), room, out);
+    buf_put_str(out, colour(v, COLOUR_NONE));
+    buf_put_u8(out, '\n');
+}
+
+/* "and 131 more functions, with 12.3 % of the time (--top 0 lists all)"; where total decides, their share says little. */
+static void put_rest(const struct top_view *v, const struct top_event *e, const struct top_table *t, struct buf *out)
+{
+    bool by_line = v->options.by == EMIT_BY_LINE;
+    uint32_t shown = top_shown(v, t->row_count);
+    uint64_t rest = t->all.weight;
+    struct number n, s;
+
+    if (shown == t->row_count)
+        return;
+    for (uint32_t i = 0; i < shown; i++)
+        rest -= t->rows[i].self.weight;
+    buf_printf(out, "and %s more %s%s", grouped(t->row_count - shown, &n), by_line ? "line" : "function",
+               t->row_count - shown == 1 ? "" : "s");
+    if (rest && v->options.sort == EMIT_SORT_SELF) {
+        buf_printf(out, ", with %s of the ", share_text(rest, t->all.weight, &s));
+        put_unit(&v->model->events[e->event], out);
+    }
+    buf_put_str(out, " (--top 0 lists all)\n");
+}
+
+/* "gunicorn 26037, MainThread: 1.9 s, 26.3 %", where they are kept apart. */
+static void put_owner(const struct top_view *v, const struct top_event *e, const struct top_table *t, struct buf *out)
+{
+    const struct emit_model *m = v->model;
+    struct number n;
+
+    if (v->options.merge == EMIT_MERGE_ALL)
+        return;
+    name_owner(m, v->options.merge, t->owner, out);
+    buf_put_str(out, ": ");
+    name_weight(&m->events[e->event], t->all.weight, out);
+    buf_printf(out, ", %s\n", share_text(t->all.weight, e->all.weight, &n));
+}
+
+static struct error *table(const struct top_view *v, const struct top_event *e, const struct top_table *t, bool first)
+{
+    uint32_t shown = top_shown(v, t->row_count);
+    int columns = weight_columns(v, e, t, shown);
+    struct buf text = {0};
+
+    (void)first;
+    buf_put_u8(&text, '\n');
+    put_owner(v, e, t, &text);
+    put_titles(v, e, columns, &text);
+    for (uint32_t i = 0; i < shown; i++)
+        put_row(v, e, t, &t->rows[i], columns, &text);
+    put_rest(v, e, t, &text);
+    return write_out(v, &text);
+}
+
+static struct error *end_event(const struct top_view *v, const struct top_event *e)
+{
+    uint32_t left = e->table_count - top_shown(v, e->table_count);
+    bool by_thread = v->options.merge == EMIT_MERGE_THREAD;
+    struct number n;
+
+    if (left)
+        fprintf(v->out, "\nand %s (--top 0 lists all)\n",
+                by_thread ? counted(left, "other thread", "other threads", &n)
+                          : counted(left, "other process", "other processes", &n));
+    return NULL;
+}
+
+static struct error *end(const struct top_view *v, bool empty)
+{
+    if (empty)
+        fputs("0 samples\n", v->out);
+    return NULL;
+}
+
+const struct top_writer top_text_writer = {
+    .begin = begin, .begin_event = begin_event, .table = table, .end_event = end_event, .end = end};

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the hottest functions and lines, as text and as JSON. */
+#include "tests/unit/emit_fixture.h"
+
+/* ---- what is counted ---- */
+
+static void test_golden(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_small(&s);
+    expect(&s, "top", plain,
+           "5 samples of cpu-clock: 50.0 ms of CPU time\n"
+           "python3 (pid 100)\n"
+           "\n"
+           "   self    time            total    time  function\n"
+           "  60.0% 30.0 ms ########   60.0% 30.0 ms  do_syscall_64_[k]\n"
+           "  20.0% 10.0 ms ###        80.0% 40.0 ms  C.run (x.py:40)\n"
+           "  20.0% 10.0 ms ###        20.0% 10.0 ms  [torn]\n"
+           "   0.0%  0.0 ms            80.0% 40.0 ms  <module> (x.py:1)\n"
+           "   0.0%  0.0 ms            60.0% 30.0 ms  memcpy\n");
+    o.by = EMIT_BY_LINE;
+    o.top_count = 2;
+    expect(&s, "top", o,
+           "5 samples of cpu-clock: 50.0 ms of CPU time\n"
+           "python3 (pid 100)\n"
+           "\n"
+           "   self    time            total    time  line\n"
+           "  60.0% 30.0 ms ########   60.0% 30.0 ms  do_syscall_64_[k]\n"
+           "  20.0% 10.0 ms ###        20.0% 10.0 ms  C.run (x.py:43)\n"
+           "and 4 more lines, with 20.0 % of the time (--top 0 lists all)\n");
+    o.by = EMIT_BY_FUNCTION;
+    o.sort = EMIT_SORT_TOTAL;
+    o.top_count = 4;
+    /* Callers before what they call. */
+    expect(&s, "top", o,
+           "5 samples of cpu-clock: 50.0 ms of CPU time\n"
+           "python3 (pid 100)\n"
+           "\n"
+           "   self    time   total    time           function\n"
+           "   0.0%  0.0 ms   80.0% 40.0 ms ########  <module> (x.py:1)\n"
+           "  20.0% 10.0 ms   80.0% 40.0 ms ########  C.run (x.py:40)\n"
+           "   0.0%  0.0 ms   60.0% 30.0 ms ######    memcpy\n"
+           "  60.0% 30.0 ms   60.0% 30.0 ms ######    do_syscall_64_[k]\n"
+           "and 1 more function (--top 0 lists all)\n");
+    synthetic_deinit(&s);
+}
+
+/* A recursion counts once per sample, mixed with others or not. */
+static void test_recursion(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_one(&s);
+    uint32_t f = synthetic_python(&s, "f", "x.py", 2, 0, 1), g = synthetic_python(&s, "g", "x.py", 9, 0, 8);
+    uint32_t f3 = synthetic_python(&s, "f", "x.py", 3, 0, 1);
+    uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, f);
+    stack = synthetic_stack(&s, stack, g);
+    stack = synthetic_stack(&s, stack, f3);
+    sample(&s, 0, stack);
+    sample(&s, 0, stack);
+    sample(&s, 0, synthetic_stack(&s, stack, f3));
+    assert_true(contains(&s, "top", plain,
+                         " 100.0% 30.0 ms ########  100.0% 30.0 ms  f (x.py:1)\n"
+                         "   0.0%  0.0 ms           100.0% 30.0 ms  g (x.py:8)\n"));
+    o.by = EMIT_BY_LINE;
+    assert_true(contains(&s, "top", o,
+                         " 100.0% 30.0 ms ########  100.0% 30.0 ms  f (x.py:3)\n"
+                         "   0.0%  0.0 ms           100.0% 30.0 ms  f (x.py:2)\n"
+                         "   0.0%  0.0 ms           100.0% 30.0 ms  g (x.py:9)\n"));
+    synthetic_deinit(&s);
+}
+
+/* ---- the head ---- */
+
+/* Processes of one name are one, the heaviest name first; those that do not fit the line are counted. */
+static void test_programs(void **state)
+{
+    struct synthetic s = {0};
+    char *names[40];
+    (void)state;
+
+    synthetic_event(&s, "cpu-clock", "ns", true);
+    uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "x.py", 1, 0, 1));
+    for (uint32_t i = 0; i < 3; i++)
+        sample(&s, synthetic_thread(&s, synthetic_process(&s, 10 + i, i == 1 ? "sh" : "gunicorn"), 10 + i, ""), stack);
+    assert_true(contains(&s, "top", plain, "\ngunicorn (2 processes), sh (pid 11)\n\n"));
+    for (uint32_t i = 0; i < 40; i++) {
+        assert_true(asprintf(&names[i], "program%u", i) > 0);
+        sample(&s, synthetic_thread(&s, synthetic_process(&s, 100 + i, names[i]), 100 + i, ""), stack);
+    }
+    assert_true(contains(&s, "top", plain,
+                         "\ngunicorn (2 processes), sh (pid 11) and 40 other processes\n\n"));
+    for (uint32_t i = 0; i < 40; i++)
+        free(names[i]);
+    synthetic_deinit(&s);
+}
+
+/* What filters left, what the view hides, and how long it was recorded. */
+static void test_totals(void **state)
+{
+    static const struct emit_capture captures[] = {{.name = "a", .duration_ns = 6000000000},
+                                                   {.name = "b", .duration_ns = 4000000000}};
+    static const struct emit_total totals[] = {{.all_samples = 20,
+                                                .all_value = 200000000,
+                                                .shown_samples = 5,
+                                                .shown_value = 50000000,
+                                                .interpreter_value = 20500000}};
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_small(&s);
+    s.model.captures = captures;
+    s.model.capture_count = 2;
+    s.model.totals = totals;
+    s.model.filters = "--pid 100";
+    assert_true(contains(&s, "top", plain,
+                         "5 samples of cpu-clock: 50.0 ms of CPU time, recorded in 10.0 s\n"
+                         "python3 (pid 100)\n"
+                         "0.05 s of 0.20 s shown (--pid 100)\n"
+                         "41.0 % of the time was in the interpreter itself (--interpreter show)\n"
+                         "\n"));
+    s.model.filters = "";
+    char *text = emit(&s, "top", plain);
+    assert_null(strstr(text, " shown"));
+    free(text);
+    synthetic_deinit(&s);
+}
+
+/* ---- kept apart ---- */
+
+static void test_merge(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_small(&s);
+    o.merge = EMIT_MERGE_THREAD;
+    o.top_count = 1;
+    expect(&s, "top", o,
+           "5 samples of cpu-clock: 50.0 ms of CPU time\n"
+           "python3 (pid 100)\n"
+           "\n"
+           "python3 100 \xc2\xb7 MainThread 101: 30.0 ms, 60.0 %\n"
+           "   self    time            total    time  function\n"
+           "  66.7% 20.0 ms ########   66.7% 20.0 ms  do_syscall_64_[k]\n"
+           "and 3 more functions, with 33.3 % of the time (--top 0 lists all)\n"
+           "\n"
+           "and 1 other thread (--top 0 lists all)\n");
+    o.merge = EMIT_MERGE_PROCESS;
+    assert_true(contains(&s, "top", o, "\npython3 100: 50.0 ms, 100 %\n"));
+    o.merge = EMIT_MERGE_DEFAULT;
+    o.threads = true;
+    assert_true(contains(&s, "top", o, "MainThread 101: 30.0 ms, 60.0 %\n"));
+    synthetic_deinit(&s);
+}
+
+/* ---- on a terminal ---- */
+
+static void test_terminal(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_small(&s);
+    o.terminal = (struct emit_terminal){.columns = 80, .colours = true, .blocks = true};
+    assert_true(contains(&s, "top", o,
+                         "function: \033[36mPython\033[0m, \033[33mnative\033[0m, \033[35mkernel\033[0m\n"
+                         "  60.0% 30.0 ms\033[35m \xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88"
+                         "\xe2\x96\x88\xe2\x96\x88\033[0m   60.0% 30.0 ms\033[35m  do_syscall_64_[k]\033[0m\n"
+                         "  20.0% 10.0 ms\033[36m \xe2\x96\x88\xe2\x96\x88\xe2\x96\x8b     \033[0m   80.0% 40.0 ms"
+                         "\033[36m  C.run (x.py:40)\033[0m\n"));
+    o.terminal.colours = false;
+    char *text = emit(&s, "top", o);
+    assert_null(strchr(text, '\033'));
+    free(text);
+    synthetic_deinit(&s);
+}
+
+/* No line is longer than the terminal is wide; of a name its middle goes. Without a terminal names are whole. */
+static void test_width(void **state)
+{
+    static const char name[] = "Application.<locals>.caf\xc3\xa9_caf\xc3\xa9_caf\xc3\xa9_caf\xc3\xa9_caf\xc3\xa9.r";
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    char *save = NULL;
+    (void)state;
+
+    setup_one(&s);
+    sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, name, "/srv/app.py", 1, 0, 1234)));
+    o.terminal.columns = 80;
+    char *text = emit(&s, "top", o);
+    assert_non_null(strstr(text, "  Application.<locals\xe2\x80\xa6" "f\xc3\xa9.r (app.py:1234)\n"));
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        size_t columns = 0;
+        for (const char *c = line; *c; c++)
+            columns += (*c & 0xc0) != 0x80;
+        assert_true(columns <= 80);
+    }
+    free(text);
+    assert_true(contains(&s, "top", plain, ".r (app.py:1234)\n") && contains(&s, "top", plain, name));
+    /* Narrow terminals keep a piece of the name. */
+    o.terminal.columns = 20;
+    assert_true(contains(&s, "top", o, "  Applicat\xe2\x80\xa6y:1234)\n"));
+    synthetic_deinit(&s);
+}
+
+/* ---- JSON ---- */
+
+static void test_json(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    json_error_t error;
+    (void)state;
+
+    setup_small(&s);
+    o.json = true;
+    o.top_count = 2;
+    char *text = emit(&s, "top", o);
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error), *expected = json_pack(
+        "{s:s,s:i,s:s,s:s,s:i,s:s,s:s,s:s,s:[{s:s,s:s,s:i,s:i,s:i,s:i,s:[{s:i,s:i,s:i,s:["
+        "{s:s,s:i,s:i,s:i,s:i,s:s,s:s,s:s},{s:s,s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:i,s:s}]}]}]}",
+        "format", "top", "version", 1, "exporter", "pysym test", "name", "test", "duration_ns", 0, "filters", "", "sort",
+        "self", "by", "function", "events", "event", "cpu-clock", "unit", "ns", "samples", 5, "weight_ns", 50000000,
+        "process_count", 1, "table_count", 1, "tables", "samples", 5, "weight_ns", 50000000, "row_count", 5, "rows",
+        "name", "do_syscall_64_[k]", "self_samples", 3, "self_weight_ns", 30000000, "total_samples", 3, "total_weight_ns",
+        30000000, "layer", "kernel", "function", "do_syscall_64", "module", "[kernel.kallsyms]",
+        "name", "C.run (x.py:40)", "self_samples", 1, "self_weight_ns", 10000000, "total_samples", 4, "total_weight_ns",
+        40000000, "layer", "python", "function", "C.run", "file", "/srv/x.py", "line", 40, "module", "/usr/bin/python3.12");
+    assert_non_null(json);
+    assert_non_null(expected);
+    if (!json_equal(json, expected))
+        assert_true(json_equal(json, expected));
+    json_decref(json);
+    json_decref(expected);
+    free(text);
+
+    /* The unit is in the name, and whose table it is. */
+    s.events.data[0] = (struct emit_event){.name = "page-faults", .unit = "bytes", .is_bytes = true};
+    o.merge = EMIT_MERGE_THREAD;
+    assert_true(contains(&s, "top", o, "\"weight_bytes\":50000000"));
+    assert_true(contains(&s, "top", o, "{\"pid\":100,\"process\":\"python3\",\"tid\":102,\"thread\":\"worker\","));
+    s.events.data[0].is_bytes = false;
+    assert_true(contains(&s, "top", o, "\"unit\":\"count\"") && contains(&s, "top", o, "\"self_weight_count\":20000000"));
+    synthetic_deinit(&s);
+}
+
+static void test_json_without_samples(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    o.json = true;
+    char *text = emit(&s, "top", o);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(json, "events")), 0);
+    assert_true(json_is_array(json_object_get(json, "events")));
+    json_decref(json);
+    free(text);
+    synthetic_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_recursion), cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_totals), cmocka_unit_test(test_merge),     cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_width),  cmocka_unit_test(test_json),      cmocka_unit_test(test_json_without_samples),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
