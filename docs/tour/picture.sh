@@ -4,8 +4,8 @@
 # Wants root, wrk, and gunicorn and flask on the PATH, such as those of a virtual environment.
 # usage: picture.sh [BUILDDIR]
 set -eu
+build=$(realpath "${1:-$(dirname "$0")/../../build}")
 cd "$(dirname "$0")"
-build=$(realpath "${1:-../../build}")
 dir=$(mktemp -d)
 gunicorn=
 trap '[ -z "$gunicorn" ] || kill "$gunicorn"; rm -rf "$dir"' EXIT
@@ -19,6 +19,7 @@ until grep -q "Booting worker" "$dir/log"; do
 done
 wrk -t 1 -c 8 -d 12s http://$address/ >"$dir/wrk" &
 "$build/pycap" record -p "$gunicorn" -d 10 -F 499 -o "$dir/shop.bin"
-"$build/pysym" "$dir/shop.bin" -f folded -F --merge all >"$dir/shop.folded"
-../picture.py --title "gunicorn with 4 workers: a page of docs/tour/shop.py" <"$dir/shop.folded" >shop.svg
+"$build/pysym" "$dir/shop.bin" -f folded -F --merge all --root-at Flask.full_dispatch_request >"$dir/shop.folded"
+../picture.py --depth 22 --title "A page of a web shop: Flask, Jinja, SQLite, OpenSSL and the kernel in one flame graph" \
+    <"$dir/shop.folded" >shop.svg
 ls -l shop.svg
