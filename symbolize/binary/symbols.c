@@ -14,17 +14,18 @@
 #include "symbolize/binary/symbols.h"
 
 #include <elfutils/libdw.h>
-#include <libiberty/demangle.h>
 #include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/base/arena.h"
+#include "formats/base/buf.h"
 #include "formats/base/map.h"
 #include "formats/elf/bounds.h"
 #include "formats/elf/file.h"
 #include "formats/elf/unpack.h"
+#include "symbolize/binary/demangle.h"
 #include "symbolize/binary/dwarf.h"
 #include "symbolize/binary/image.h"
 #include "symbolize/binary/symbol_table.h"
@@ -33,7 +34,6 @@ enum {
     UNPACKED_MAX = 1 << 28, /* bytes of .gnu_debugdata unpacked */
     SECTIONS_FREE = 4 << 20, /* bytes of compressed sections unpacked, and so many times the size of the file: */
     SECTIONS_FACTOR = 32,    /* compilers' debug information shrinks to a fifth */
-    MANGLED_MAX = 1 << 14,  /* longer names are not demangled */
 };
 
 /* One ELF file. */
@@ -51,7 +51,8 @@ struct symbols {
     struct dwarf *dwarf;
     struct symbol_table table;
     enum symbols_quality quality;
-    struct map shown; /* name in the file -> name to show */
+    struct map shown; /* name in the file -> struct shown */
+    struct buf text;  /* scratch */
     struct arena names;
 };
 
@@ -95,6 +96,7 @@ void symbols_close(struct symbols *s)
     file_close(&s->debug);
     file_close(&s->binary);
     map_deinit(&s->shown);
+    buf_deinit(&s->text);
     arena_deinit(&s->names);
     free(s);
 }
@@ -281,33 +283,41 @@ struct error *symbols_open_memory(const void *image, uint64_t len_bytes, struct 
     return NULL;
 }
 
+/* A name as it is shown, with what demangle() says of it. */
+struct shown {
+    const char *name;
+    enum demangle_layer layer;
+};
+
 /* Demangles a name and drops the symbol version. The result is cached. */
-static const char *shown_name(struct symbols *s, const char *name)
+static struct shown shown_name(struct symbols *s, const char *name)
 {
     uint64_t key = (uint64_t)(uintptr_t)name;
-    const char *shown = name;
+    struct shown shown = {.name = name};
 
     if (!name || !*name)
-        return "";
+        return (struct shown){.name = ""};
     uint64_t *known = map_get(&s->shown, key);
     if (known)
-        return (const char *)(uintptr_t)*known;
+        return *(const struct shown *)(uintptr_t)*known;
     size_t len = strcspn(name, "@");
-    char *plain = len < MANGLED_MAX ? arena_strndup(&s->names, name, len) : NULL;
-    char *demangled = plain ? cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO) : NULL;
+    char *plain = arena_strndup(&s->names, name, len);
+    bool demangled = plain && demangle(plain, &s->text, &shown.layer);
     if (demangled || name[len]) {
         /* symbol_table.c made "name@plt"; the linker made "name@VERSION" and "name@@VERSION". */
-        const char *suffix = !strcmp(name + len, "@plt") ? "@plt" : "";
-        const char *base = demangled ? demangled : plain ? plain : name;
-        size_t size = strlen(base) + strlen(suffix) + 1;
-        char *joined = arena_alloc(&s->names, size);
-        if (joined) {
-            snprintf(joined, size, "%s%s", base, suffix);
-            shown = joined;
+        if (!demangled) {
+            buf_clear(&s->text);
+            buf_put(&s->text, name, len);
         }
-        free(demangled);
+        if (!strcmp(name + len, "@plt"))
+            buf_put_str(&s->text, "@plt");
+        char *joined = s->text.bad ? NULL : arena_strndup(&s->names, (const char *)s->text.data, s->text.len_bytes);
+        if (joined)
+            shown.name = joined;
     }
-    map_set(&s->shown, key, (uint64_t)(uintptr_t)shown);
+    struct shown *kept = arena_dup(&s->names, &shown, sizeof shown);
+    if (kept)
+        map_set(&s->shown, key, (uint64_t)(uintptr_t)kept);
     return shown;
 }
 
@@ -328,8 +338,11 @@ uint32_t symbols_lookup(struct symbols *s, uint64_t vaddr, struct symbol_frame *
             outer->offset = vaddr - symbol->start;
         }
     }
-    for (uint32_t i = 0; i < count; i++)
-        frames[i].function = shown_name(s, frames[i].function);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct shown shown = shown_name(s, frames[i].function);
+        frames[i].function = shown.name;
+        frames[i].layer = shown.layer;
+    }
     return count;
 }
 

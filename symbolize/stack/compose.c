@@ -199,10 +199,40 @@ static struct error *step(struct composer *c, uint32_t *stack, uint32_t frame)
     return *stack == MODEL_NONE ? error_no_memory() : NULL;
 }
 
+/* True if `inner`, which `outer` called, is the function that it was called for. A recursion is another call. */
+static bool is_one_call(const struct composer *c, struct expanded outer, struct expanded inner)
+{
+    const struct emit_frame *frames = c->model->view.frames;
+
+    return c->options.interpreter == MERGE_HIDE_INTERPRETER && outer.layer != DEMANGLE_NO_LAYER &&
+           (inner.layer == DEMANGLE_NO_LAYER || inner.layer > outer.layer) &&
+           frames[inner.frame].function == frames[outer.frame].function; /* texts of the model are there once */
+}
+
+/*
+ * Adds the functions of a native frame that are shown. *last is the one before, or {0}. Of the functions that one call
+ * passes through (enum demangle_layer) the innermost stands for all.
+ */
+static struct error *step_native(struct composer *c, struct composed *out, const struct expansion *x, uint64_t functions,
+                                 struct expanded *last)
+{
+    for (uint32_t k = 0; k < x->count; k++) {
+        struct expanded function = c->frames->expanded.data[x->first + k];
+        if (!(functions >> k & 1))
+            continue;
+        if (is_one_call(c, *last, function))
+            out->stack = c->model->stacks.data[out->stack].parent;
+        TRY(step(c, &out->stack, function.frame));
+        *last = function;
+    }
+    return NULL;
+}
+
 static struct error *build_stack(struct composer *c, struct composed *out)
 {
     static const char *const marks[] = {
         [MERGE_TORN] = "[torn]", [MERGE_TRUNCATED] = "[truncated]", [MERGE_NO_PYTHON] = "[no Python frames]"};
+    struct expanded last = {0};
 
     out->stack = EMIT_NO_STACK;
     out->modules_first = (uint32_t)c->touched.count;
@@ -211,6 +241,8 @@ static struct error *build_stack(struct composer *c, struct composed *out)
     for (size_t i = 0; i < c->merged.slots.count; i++) {
         struct merge_slot slot = c->merged.slots.data[i];
         uint32_t frame;
+        if (slot.kind != MERGE_NATIVE)
+            last = (struct expanded){0};
         switch (slot.kind) {
         case MERGE_KERNEL:
             TRY(step(c, &out->stack, c->kernel.data[slot.index]));
@@ -222,10 +254,7 @@ static struct error *build_stack(struct composer *c, struct composed *out)
             break;
         case MERGE_NATIVE: {
             const struct expansion *x = &c->frames->expansions.data[c->native.data[slot.index]];
-            for (uint32_t k = 0; k < x->count; k++) {
-                if (slot.functions >> k & 1)
-                    TRY(step(c, &out->stack, c->frames->expanded.data[x->first + k]));
-            }
+            TRY(step_native(c, out, x, slot.functions, &last));
             TRY(touch(c, out, x, true));
             break;
         }

@@ -239,11 +239,11 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
         TRY(text_of(f, s->file, TRACE_TEXT_LIMIT_BYTES, &frame.file));
         TRY(put_frame(f, &frame, &number));
-        if (!VEC_PUSH(&f->expanded, number))
+        if (!VEC_PUSH(&f->expanded, ((struct expanded){.frame = number, .layer = s->layer})))
             return error_no_memory();
     }
     x.count = (uint32_t)f->expanded.count - x.first;
-    if (!limits_take(f->model->limits, sizeof x + x.count * sizeof(uint32_t)))
+    if (!limits_take(f->model->limits, sizeof x + x.count * sizeof(struct expanded)))
         return error_no_memory();
     return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();
 }

@@ -15,6 +15,7 @@
 #include "formats/base/err.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
+#include "symbolize/binary/demangle.h"
 #include "symbolize/trace/epoch.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
@@ -38,6 +39,12 @@ struct expansion {
     bool clears_frame;
 };
 
+/* A function of an expansion. */
+struct expanded {
+    uint32_t frame; /* of the model */
+    enum demangle_layer layer;
+};
+
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
 struct frame_state {
     uint32_t number;      /* frame of the model, or expansion for a native frame */
@@ -54,7 +61,7 @@ struct frames {
     struct modcache *modules;
     struct intern native_keys; /* key n has expansion n */
     VEC(struct expansion) expansions;
-    VEC(uint32_t) expanded;
+    VEC(struct expanded) expanded;
     struct buf text;
     VEC(struct emit_segment) segments; /* scratch */
     VEC(struct frame_state) states; /* of the epoch */
