@@ -173,9 +173,10 @@ static void tell_filters(const struct convert *c, bool shown)
 
 /* ---- the outputs: each adds its consumers, runs the pass, and sets the outcome ---- */
 
-static struct error *run_emitter(struct convert *c, struct pass *p)
+/* `above` is called before the emitter ends; NULL: nothing is. */
+static struct error *run_emitter_below(struct convert *c, struct pass *p, const struct consumer *above)
 {
-    const struct emitter *emitter = c->options->emitter;
+    const struct emitter *emitter = c->options->choice.emitter;
     struct emit_options options = c->options->emit;
     struct emit_consumer *emit;
 
@@ -186,9 +187,12 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines;
     options.limits = &c->limits.limits;
     options.weights_differ = emitter->wants_weights && weights_will_differ(c);
+    TRY(add_summary(c, p, &summary_consumer));
+    c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver, .out = c->out};
+    if (above)
+        TRY(pass_add(p, above, &c->summary_output));
     TRY(emit_consumer_create(emitter, resolver_model(c->resolver), &options, c->out, &emit));
     TRY(pass_add(p, &emit_consumer, emit));
-    TRY(add_summary(c, p, &summary_consumer));
     TRY(pass_run(p));
     summary_late(c->summary, emit_consumer_late_count(emit));
     summary_print_trouble(c->summary, c->trouble);
@@ -197,6 +201,22 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
         fprintf(c->trouble, "pysym: %s\n", remark);
     tell_filters(c, true);
     check_strict(c);
+    return NULL;
+}
+
+static struct error *run_emitter(struct convert *c, struct pass *p)
+{
+    return run_emitter_below(c, p, NULL);
+}
+
+/* The verdict in short, the hottest functions, and where to go from there. */
+static struct error *run_page(struct convert *c, struct pass *p)
+{
+    TRY(run_emitter_below(c, p, &verdict_consumer));
+    fputs("\nNext: pysym FILE -o profile.speedscope.json   then open it at https://www.speedscope.app\n"
+          "      pysym FILE -f summary                   processes, threads, what is missing and why\n"
+          "      pysym --help                            other formats, filters by process, function or time\n",
+          c->out);
     return NULL;
 }
 
@@ -240,6 +260,7 @@ static struct error *run_dump(struct convert *c, struct pass *p)
 }
 
 static struct error *(*const outputs[])(struct convert *, struct pass *) = {[OUTPUT_EMITTER] = run_emitter,
+                                                                            [OUTPUT_PAGE] = run_page,
                                                                             [OUTPUT_SUMMARY] = run_summary,
                                                                             [OUTPUT_DUMP] = run_dump,
                                                                             [OUTPUT_UNWIND_CHECK] = run_check};
@@ -261,7 +282,7 @@ struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, str
         err = output_limit_open(out, options_max_output(o), &limited);
     if (!err) {
         c.out = limited.file;
-        err = output_limit_close(&limited, outputs[o->kind](&c, &p));
+        err = output_limit_close(&limited, outputs[o->choice.kind](&c, &p));
     }
     pass_deinit(&p);
     resolver_destroy(c.resolver);

@@ -147,37 +147,24 @@ static const struct option_row option_rows[] = {
     {NULL},
 };
 
-static const struct {
-    enum output_kind kind;
-    const char *name, *description;
-} own_formats[] = {
-    {OUTPUT_SUMMARY, "summary", "what the trace holds, how complete it is, what was lost"},
-    {OUTPUT_DUMP, "dump", "every record of the trace as text"},
-    {OUTPUT_UNWIND_CHECK, "unwind-check", "stacks unwound in the kernel beside snapshots (pycap record --unwind both)"},
-};
-enum { OWN_FORMAT_COUNT = sizeof own_formats / sizeof *own_formats };
-
 void options_help(FILE *out)
 {
-    fputs("usage: pysym FILE... --format NAME [-o OUT] [options]\n"
+    fputs("usage: pysym FILE... [-f FORMAT] [-o OUT] [options]\n"
           "\n"
           "Turns traces of pycap into stacks that a person can read. Needs no privilege and no\n"
           "running process. FILE or OUT may be - for standard input or output; several files,\n"
           "such as the parts of one capture, become one output.\n"
           "\n"
-          "formats (default: by the extension of OUT):\n",
+          "formats (default: by the extension of OUT; without OUT a first page):\n",
           out);
-    for (const struct emitter *const *e = emitters; *e; e++)
-        fprintf(out, "  %-20s  %s\n", (*e)->name, (*e)->description);
-    for (int i = 0; i < OWN_FORMAT_COUNT; i++)
-        fprintf(out, "  %-20s  %s\n", own_formats[i].name, own_formats[i].description);
+    format_print(out);
     options_print(option_rows, out);
     fputs("\nexit status: 0 good, 1 failed, 2 wrong usage, 3 done but incomplete (with --strict)\n", out);
 }
 
 uint64_t options_max_output(const struct options *o)
 {
-    bool each_sample = o->kind == OUTPUT_DUMP || (o->emitter && o->emitter->writes_each_sample);
+    bool each_sample = o->choice.kind == OUTPUT_DUMP || (o->choice.emitter && o->choice.emitter->writes_each_sample);
 
     return o->max_output_bytes ? o->max_output_bytes : (each_sample ? UINT64_C(4) : UINT64_C(1)) << 30;
 }
@@ -193,61 +180,6 @@ void options_deinit(struct options *o)
     buf_deinit(&o->filter_text);
 }
 
-static struct error *usage_formats(const char *what, const char *name)
-{
-    struct buf names = {0};
-
-    for (const struct emitter *const *e = emitters; *e; e++)
-        buf_printf(&names, "%s ", (*e)->name);
-    for (int i = 0; i < OWN_FORMAT_COUNT; i++)
-        buf_printf(&names, "%s%s", i ? " " : "", own_formats[i].name);
-    struct error *err = error_create(ERROR_USAGE, "%s%s%s; formats are: %s", what, name ? " " : "", name ? name : "",
-                                     buf_cstr(&names));
-    buf_deinit(&names);
-    return err;
-}
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t len = strlen(s), end_len = strlen(end);
-
-    return end_len && len > end_len && !strcmp(s + len - end_len, end);
-}
-
-/* Chooses the format by the extension of the output: a common one, else the longest extension of any format. */
-static struct error *guess_format(struct options *o)
-{
-    static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
-                                           {".perf", "perf-script"}};
-
-    if (!o->output)
-        return usage_formats("say which --format", NULL);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        if (ends_with(o->output, usual[i][0]))
-            o->emitter = emitter_find(usual[i][1]);
-    }
-    const struct emitter *own = NULL;
-    for (const struct emitter *const *e = emitters; *e; e++) {
-        if (ends_with(o->output, (*e)->extension) && (!own || strlen((*e)->extension) > strlen(own->extension)))
-            own = *e;
-    }
-    if (!o->emitter)
-        o->emitter = own;
-    return o->emitter ? NULL : usage_formats("say which --format; none is known by the name", o->output);
-}
-
-static struct error *find_format(struct options *o, const char *name)
-{
-    for (int i = 0; i < OWN_FORMAT_COUNT; i++) {
-        if (!strcmp(name, own_formats[i].name)) {
-            o->kind = own_formats[i].kind;
-            return NULL;
-        }
-    }
-    o->emitter = emitter_find(name);
-    return o->emitter ? NULL : usage_formats("unknown format", name);
-}
-
 /* Not all filters apply to the outputs that are no emitters. */
 static struct error *check_filters(const struct options *o)
 {
@@ -256,9 +188,9 @@ static struct error *check_filters(const struct options *o)
 
     for (int i = 0; i < STACK_PATTERN_COUNT; i++)
         changes_stacks |= o->stacks.patterns[i].count;
-    if (first && o->kind == OUTPUT_DUMP)
+    if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
-    if (changes_stacks && o->kind == OUTPUT_UNWIND_CHECK)
+    if (changes_stacks && o->choice.kind == OUTPUT_UNWIND_CHECK)
         return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "
                                          "those by process, thread, event and time");
     return NULL;
@@ -276,7 +208,7 @@ static struct error *end_filters(struct options *o)
 
 static struct error *check_top(const struct options *o)
 {
-    if (o->emit.json && !(o->emitter && o->emitter->writes_json))
+    if (o->emit.json && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
         return error_create(ERROR_USAGE, "--json is for --format top");
     if (o->emit.by == EMIT_BY_LINE && (o->stacks.by_function || o->stacks.no_lines))
         return error_create(ERROR_USAGE, "--by line needs the lines that --function and --nolineno leave out");
@@ -303,7 +235,7 @@ struct error *options_parse(int argc, char **argv, struct options *o)
         return error_create(ERROR_USAGE, "name a trace, such as trace.bin");
     if (from_stdin > 1)
         return error_create(ERROR_USAGE, "standard input (-) can be read but once");
-    TRY(o->format ? find_format(o, o->format) : guess_format(o));
+    TRY(format_choose(o->format, o->output, &o->choice));
     TRY(check_top(o));
     return end_filters(o);
 }

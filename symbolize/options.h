@@ -14,21 +14,19 @@
 #include "formats/base/options.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
+#include "symbolize/format_choice.h"
 #include "symbolize/pass/sample_filter.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/stack_map.h"
 #include "symbolize/summary/strict.h"
-
-enum output_kind { OUTPUT_EMITTER, OUTPUT_SUMMARY, OUTPUT_DUMP, OUTPUT_UNWIND_CHECK };
 
 /* Texts are borrowed from argv. */
 struct options {
     bool help, version;
     VEC(const char *) inputs; /* "-" is standard input */
     const char *output;       /* NULL: standard output */
-    enum output_kind kind;
-    const struct emitter *emitter; /* of OUTPUT_EMITTER */
-    const char *format;            /* as given; NULL: by the output's name */
+    const char *format;       /* as given; NULL: by the output's name */
+    struct format_choice choice;
     struct option_texts archives, symfs; /* each ends with NULL */
     const char *sysroot;
     uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/summary/summary_consumer.h"
 
+#include "symbolize/summary/verdict.h"
+
 static struct error *begin_file(void *state, const struct consumer_file *file)
 {
     return summary_begin_file(state, file->input->path);
@@ -55,3 +57,12 @@ static void destroy_nothing(void *state)
 
 /* Needs stacks because it prints what the resolver counts. */
 const struct consumer summary_print_consumer = {.wants = CONSUMER_STACKS, .end = print, .destroy = destroy_nothing};
+
+static struct error *print_verdict(void *state)
+{
+    const struct summary_output *o = state;
+
+    return verdict_print(o->summary, o->resolver, true, o->out);
+}
+
+const struct consumer verdict_consumer = {.wants = CONSUMER_STACKS, .end = print_verdict, .destroy = destroy_nothing};

@@ -21,5 +21,7 @@ struct summary_output {
     FILE *out;
 };
 extern const struct consumer summary_print_consumer;
+/* Prints the verdict in short. */
+extern const struct consumer verdict_consumer;
 
 #endif

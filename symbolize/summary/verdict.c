@@ -151,7 +151,6 @@ static void put_seen(struct verdict *v)
 {
     const struct summary *s = v->summary;
     const struct figures *f = &v->figures;
-    const char *filters = v->resolver ? resolver_model(v->resolver)->filters : NULL;
     struct number n;
 
     buf_put_str(&v->line, f->sample_count ? counted(f->sample_count, "sample", "samples", &n) : "no sample");
@@ -165,6 +164,16 @@ static void put_seen(struct verdict *v)
     if (f->sample_count)
         put_who(v);
     put_line(v, "Seen");
+}
+
+/* What holds for all that was seen. */
+static void put_context(struct verdict *v)
+{
+    const struct summary *s = v->summary;
+    const struct figures *f = &v->figures;
+    const char *filters = v->resolver ? resolver_model(v->resolver)->filters : NULL;
+    struct number n;
+
     if (filters && *filters) {
         printable_put(&v->line, filters);
         put_line(v, "Filters");
@@ -202,8 +211,8 @@ static const char *loss_text(const struct loss_row *row)
     return strncmp(meaning, lost, sizeof lost - 1) ? meaning : meaning + sizeof lost - 1;
 }
 
-/* Losses of these classes, given as bits, in plain words, a line each; `brief`: only the most frequent one. */
-static struct error *put_losses(struct verdict *v, unsigned classes, const char *question, bool brief)
+/* Losses of these classes, given as bits, in plain words, a line each. */
+static struct error *put_losses(struct verdict *v, unsigned classes, const char *question)
 {
     const struct summary *s = v->summary;
     struct loss_row *rows = malloc((s->losses.count + 1) * sizeof *rows);
@@ -217,7 +226,7 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
             rows[count++] = s->losses.data[i];
     }
     qsort(rows, count, sizeof *rows, compare_counts);
-    for (size_t i = 0; i < count && i < (brief ? 1 : LOSSES_SHOWN); i++) {
+    for (size_t i = 0; i < count && i < LOSSES_SHOWN; i++) {
         buf_printf(&v->line, "%s: %s", grouped(rows[i].count, &n), loss_text(&rows[i]));
         put_line(v, i ? "" : question);
     }
@@ -225,7 +234,7 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     return NULL;
 }
 
-static struct error *put_lost(struct verdict *v, bool brief)
+static struct error *put_lost(struct verdict *v)
 {
     const unsigned samples = 1u << LOSS_CLASS_sample | 1u << LOSS_CLASS_tick;
     const unsigned facts = 1u << LOSS_CLASS_part | 1u << LOSS_CLASS_unknown | 1u << LOSS_CLASS_kernel;
@@ -240,8 +249,8 @@ static struct error *put_lost(struct verdict *v, bool brief)
     if (v->figures.is_damaged)
         buf_printf(&v->line, "%swhat the part of a file held that is damaged or missing", lost.part ? ", and " : "");
     put_line(v, "Lost");
-    TRY(put_losses(v, samples, "", brief));
-    return brief ? NULL : put_losses(v, facts, "Missing", false);
+    TRY(put_losses(v, samples, ""));
+    return put_losses(v, facts, "Missing");
 }
 
 static void put_ends(struct verdict *v, const char *one, const char *many, const struct resolver_ends *ends)
@@ -257,23 +266,29 @@ static void put_ends(struct verdict *v, const char *one, const char *many, const
     }
 }
 
-static void put_stacks(struct verdict *v, bool brief)
+/* "Python 100 %, native 62.4 %"; nothing where there is neither. */
+static void put_shares(struct verdict *v, struct share python, struct share native, const char *unit)
+{
+    struct number n;
+
+    if (python.whole)
+        buf_printf(&v->line, "Python %s%s", share_text(python.part, python.whole, &n), unit);
+    if (native.whole)
+        buf_printf(&v->line, "%snative %s%s", python.whole ? ", " : "", share_text(native.part, native.whole, &n), unit);
+}
+
+static void put_stacks(struct verdict *v)
 {
     const struct resolver_stats *stats = resolver_stats(v->resolver);
     const struct figures *f = &v->figures;
     struct number n;
 
-    if (f->python.whole)
-        buf_printf(&v->line, "Python %s whole", share_text(f->python.part, f->python.whole, &n));
-    if (f->native.whole)
-        buf_printf(&v->line, "%snative %s whole", v->line.len_bytes ? ", " : "", share_text(f->native.part, f->native.whole, &n));
+    put_shares(v, f->python, f->native, " whole");
     if (f->join.whole && f->join.part < f->join.whole)
         buf_printf(&v->line, ", joined with each other %s", share_text(f->join.part, f->join.whole, &n));
     if (!v->line.len_bytes)
         return;
     put_line(v, "Stacks");
-    if (brief)
-        return;
     put_ends(v, "Python stack", "Python stacks", &stats->python);
     put_ends(v, "native stack", "native stacks", &stats->native);
 }
@@ -295,22 +310,19 @@ static void put_unnamed_module(struct verdict *v, const struct modcache_entry *m
     put_line(v, "");
 }
 
-static void put_names(struct verdict *v, bool brief)
+static void put_names(struct verdict *v)
 {
     const struct figures *f = &v->figures;
     struct number n;
 
-    if (f->named_python.whole)
-        buf_printf(&v->line, "Python %s", share_text(f->named_python.part, f->named_python.whole, &n));
-    if (f->named_native.whole)
-        buf_printf(&v->line, "%snative %s", v->line.len_bytes ? ", " : "", share_text(f->named_native.part, f->named_native.whole, &n));
+    put_shares(v, f->named_python, f->named_native, "");
     if (!v->line.len_bytes)
         return;
     buf_put_str(&v->line, " of frames have a name");
     put_line(v, "Names");
-    for (uint32_t i = 0; !brief && i < v->unnamed.count && i < MODULES_SHOWN; i++)
+    for (uint32_t i = 0; i < v->unnamed.count && i < MODULES_SHOWN; i++)
         put_unnamed_module(v, v->unnamed.modules[i]);
-    if (!brief && v->unnamed.count > MODULES_SHOWN) {
+    if (v->unnamed.count > MODULES_SHOWN) {
         buf_printf(&v->line, "and %s (-v)", counted(v->unnamed.count - MODULES_SHOWN, "more file", "more files", &n));
         put_line(v, "");
     }
@@ -390,16 +402,41 @@ static void put_advice(struct verdict *v)
 
 /* ---- all of it ---- */
 
+/* How far to trust what follows, in one line. */
+static void put_quality(struct verdict *v)
+{
+    const struct figures *f = &v->figures;
+    struct number n;
+
+    if (f->lost_samples.part)
+        buf_printf(&v->line, "%s of samples lost", share_text(f->lost_samples.part, f->lost_samples.whole, &n));
+    else
+        buf_put_str(&v->line, f->is_damaged ? "a file is damaged or has no end" : "no sample lost");
+    if (f->python.whole || f->native.whole) {
+        buf_put_str(&v->line, "; whole stacks: ");
+        put_shares(v, f->python, f->native, "");
+    }
+    if (f->named_python.whole || f->named_native.whole) {
+        buf_put_str(&v->line, "; frames with a name: ");
+        put_shares(v, f->named_python, f->named_native, "");
+    }
+    put_line(v, "Quality");
+}
+
 static struct error *print(struct verdict *v, bool brief)
 {
     put_files(v);
-    if (!brief)
+    if (brief) {
+        put_quality(v);
+    } else {
         put_asked(v);
-    put_seen(v);
-    TRY(put_lost(v, brief));
-    if (v->resolver) {
-        put_stacks(v, brief);
-        put_names(v, brief);
+        put_seen(v);
+        put_context(v);
+        TRY(put_lost(v));
+    }
+    if (!brief && v->resolver) {
+        put_stacks(v);
+        put_names(v);
         put_advice(v);
     }
     fputc('\n', v->out);

@@ -13,7 +13,7 @@
 #include "symbolize/stack/resolve.h"
 #include "symbolize/summary/summary.h"
 
-/* `brief`: the few lines above the tables of the first page, without what is as it should be. */
+/* `brief`: the file and the quality alone, above the tables of the first page. */
 struct error *verdict_print(struct summary *s, const struct resolver *r, bool brief, FILE *out);
 
 #endif

@@ -32,7 +32,7 @@ static const char *const outputs[][8] = {
     {"perf-script", "--show-interpreter", "--full-filenames"},
     {"speedscope", "--labels", "--function"},
     {"top", "--top", "0", "--gil"},
-    {"summary", "--strict"},
+    {"summary", "--strict=all", "-v"},
     {"speedscope", "--merge", "process"},
     {"folded", "--merge", "all"},
     {"top", "--json", "--by", "line", "--merge", "thread"},

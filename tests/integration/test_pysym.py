@@ -386,7 +386,7 @@ def test_output_is_the_same_everywhere(make, pysym, tmp_path):
 def test_verdict(make, pysym):
     """What an operator wants to know, in plain words, and the processes; -v puts every figure behind it."""
     trace = make(samples=100, processes=2, torn=10, losses=7)
-    text = good(pysym(trace, "-f", "summary"))
+    text = good(pysym(trace, "-f", "summary", "--interpreter", "calls"))
     assert text == f"""\
 {trace.name}: 1.0 s from 2023-11-14 22:13:20 UTC on testhost
 Seen         100 samples, 1.000 s of CPU time, of 2 processes: python3.11
@@ -405,7 +405,7 @@ Processes
 Every figure, all losses and all modules: -v
 """
     verdict = text.split("Processes\n")[0]
-    assert good(pysym(trace, "-f", "summary", "-v")).startswith(verdict + f"{trace.name}\n  recorded ")
+    assert good(pysym(trace, "-f", "summary", "-v", "--interpreter", "calls")).startswith(verdict + f"{trace.name}\n  recorded ")
 
 
 def test_verdict_of_little(make, pysym):
@@ -431,6 +431,46 @@ def test_verdict_on_threads(make, pysym):
     assert len(re.findall(r"^ +\d+  .* python3\.11 +5 +\d", text.split("Busiest threads\n")[1], re.M)) == 10, text
     assert "  and 2 more (-v)\n" in text
     assert "Busiest" not in good(pysym(make(samples=60, threads=1), "-f", "summary"))
+
+
+def test_first_page(make, pysym):
+    """A trace alone gives the verdict in two lines, the table of functions, and where to go next."""
+    trace = make(samples=100, native=0, losses=7)
+    text = good(pysym(trace))
+    assert text.startswith(f"""\
+{trace.name}: 1.0 s from 2023-11-14 22:13:20 UTC on testhost
+Quality      6.5 % of samples lost; whole stacks: Python 100 %; frames with a name: Python 100 %
+
+""")
+    _, top = text.split("Python 100 %\n\n")
+    top, following = top.split("\nNext: ")
+    assert top == good(pysym(trace, "-f", "top"))
+    assert following.startswith("pysym FILE -o profile.speedscope.json") and "-f summary" in following
+    assert good(pysym(trace, "--strict=lost:off")) == text
+    assert pysym(trace, "--strict").returncode == 3
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["-f", "speedscop"], "unknown format 'speedscop': did you mean speedscope?"),
+    (["-f", "sumary"], "did you mean summary?"),
+    (["-f", "dum"], "did you mean dump?"),
+    (["-f", "unwind_check"], "did you mean unwind-check?"),
+    (["-f", "flamegraph"], "unknown format 'flamegraph': pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, "
+                           "or write -o profile.speedscope.json and open it at https://www.speedscope.app"),
+    (["-f", "perf"], "use -f perf-script"),
+    (["-f", "xyz"], "unknown format 'xyz' (formats are: "),
+    (["-f", ""], "--format wants an argument that is not empty"),
+    (["-f", "x" * 200], "unknown format 'xxx"),
+    (["-o", "x.svg"], "say which --format: none is known by the name 'x.svg': pysym draws no pictures: "),
+    (["-o", "x.html"], "draws no pictures"),
+    (["-o", "x.pprof"], "use -f speedscope or -f folded"),
+    (["-o", "x"], "none is known by the name 'x' (formats are: "),
+])
+def test_wrong_formats(make, pysym, tmp_path, arguments, said):
+    """What other tools write is answered by what to use here; a slip of the pen by the nearest name."""
+    done = pysym(make(samples=1), *arguments, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and not done.stdout, done.stderr
+    assert not [file for file in tmp_path.iterdir() if file.suffix != ".bin"]
 
 
 def test_summary(make, pysym):
@@ -587,7 +627,7 @@ def test_places_that_are_not_there(make, pysym, tmp_path):
 def test_usage(make, pysym, tmp_path):
     trace = make(samples=1)
     for arguments, message in [
-            ([], "name a trace"), ([trace], "say which --format"), ([trace, "-f", "svg"], "unknown format svg"),
+            ([], "name a trace"), ([trace, "-f", "foo"], "unknown format 'foo' (formats are: speedscope"),
             ([trace, "--frobnicate"], "unknown option --frobnicate"), ([trace, "-z"], "unknown option -z"),
             ([trace, "--function=3"], "--function takes no argument"), ([trace, "--columns=3"], "--columns takes no argument"),
             ([trace, "--frobnicate=3"], "unknown option --frobnicate"),

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/format_choice.h"
+
+#include <string.h>
+
+#include "formats/base/buf.h"
+
+static const struct {
+    enum output_kind kind;
+    const char *name, *description;
+} own_formats[] = {
+    {OUTPUT_SUMMARY, "summary", "how complete the recording is, what to do about it, and who ran"},
+    {OUTPUT_DUMP, "dump", "every record of the trace as text"},
+    {OUTPUT_UNWIND_CHECK, "unwind-check", "stacks unwound in the kernel beside snapshots (pycap record --unwind both)"},
+};
+enum { OWN_FORMAT_COUNT = sizeof own_formats / sizeof *own_formats };
+
+/* What other tools call their formats, and extensions of files. */
+static const struct {
+    const char *words; /* with blanks around each */
+    const char *answer;
+} strangers[] = {
+    {" svg html flamegraph flame png pdf ", "pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, or write "
+                                            "-o profile.speedscope.json and open it at https://www.speedscope.app"},
+    {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
+    {" script perf ", "use -f perf-script"},
+    {" json chrome chrometrace gecko firefox ", "use -f speedscope, or -f perf-script for the Firefox Profiler"},
+    {" pprof pb gz pstats prof callgrind ", "use -f speedscope or -f folded: most tools read one of them"},
+    {" report stat stats info text table hot ", "use -f top or -f summary"},
+    {" check unwind ", "use -f unwind-check"},
+};
+enum { STRANGER_COUNT = sizeof strangers / sizeof *strangers, NAME_MAX_LEN = 24 };
+
+void format_print(FILE *out)
+{
+    for (const struct emitter *const *e = emitters; *e; e++)
+        fprintf(out, "  %-14s  %s\n", (*e)->name, (*e)->description);
+    for (int i = 0; i < OWN_FORMAT_COUNT; i++)
+        fprintf(out, "  %-14s  %s\n", own_formats[i].name, own_formats[i].description);
+}
+
+/* ---- what was probably meant ---- */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters have to be added, left out or changed to make one word the other (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[NAME_MAX_LEN + 1], len = strlen(b);
+
+    if (len > NAME_MAX_LEN || strlen(a) > NAME_MAX_LEN)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= len; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= len; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(change, least(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[len];
+}
+
+/* Keeps `name` as the nearest if it begins with `word` or differs from it by few letters. */
+static void consider(const char *word, const char *name, const char **nearest, size_t *best)
+{
+    size_t letters = *word && !strncmp(name, word, strlen(word)) ? 0 : distance(word, name);
+
+    if (letters <= 2 && letters < strlen(name) / 2 && letters < *best) {
+        *best = letters;
+        *nearest = name;
+    }
+}
+
+static const char *nearest_format(const char *word)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+
+    for (const struct emitter *const *e = emitters; *e; e++)
+        consider(word, (*e)->name, &nearest, &best);
+    for (int i = 0; i < OWN_FORMAT_COUNT; i++)
+        consider(word, own_formats[i].name, &nearest, &best);
+    return nearest;
+}
+
+static const char *stranger(const char *word)
+{
+    char spaced[NAME_MAX_LEN + 3];
+
+    if (!*word || strlen(word) > NAME_MAX_LEN || strchr(word, ' '))
+        return NULL;
+    snprintf(spaced, sizeof spaced, " %s ", word);
+    for (int i = 0; i < STRANGER_COUNT; i++) {
+        if (strstr(strangers[i].words, spaced))
+            return strangers[i].answer;
+    }
+    return NULL;
+}
+
+/* "`what` 'name'", what was probably meant by `word`, and all formats. */
+static struct error *refuse(const char *what, const char *name, const char *word)
+{
+    const char *answer = stranger(word), *nearest = answer ? NULL : nearest_format(word);
+    struct buf text = {0};
+
+    buf_printf(&text, "%s '%s'", what, name);
+    if (answer)
+        buf_printf(&text, ": %s", answer);
+    if (nearest)
+        buf_printf(&text, ": did you mean %s?", nearest);
+    buf_put_str(&text, " (formats are:");
+    for (const struct emitter *const *e = emitters; *e; e++)
+        buf_printf(&text, " %s", (*e)->name);
+    for (int i = 0; i < OWN_FORMAT_COUNT; i++)
+        buf_printf(&text, " %s", own_formats[i].name);
+    buf_put_str(&text, ")");
+    struct error *err = text.bad ? error_no_memory() : error_create(ERROR_USAGE, "%s", buf_cstr(&text));
+    buf_deinit(&text);
+    return err;
+}
+
+/* ---- the choice ---- */
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t len = strlen(s), end_len = strlen(end);
+
+    return end_len && len > end_len && !strcmp(s + len - end_len, end);
+}
+
+/* By the extension of the output: a common one, else the longest extension of any format. */
+static struct error *choose_by_output(const char *output, struct format_choice *out)
+{
+    static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
+                                           {".perf", "perf-script"}};
+    const char *dot = strrchr(output, '.');
+
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        if (ends_with(output, usual[i][0]))
+            out->emitter = emitter_find(usual[i][1]);
+    }
+    const struct emitter *own = NULL;
+    for (const struct emitter *const *e = emitters; *e; e++) {
+        if (ends_with(output, (*e)->extension) && (!own || strlen((*e)->extension) > strlen(own->extension)))
+            own = *e;
+    }
+    if (!out->emitter)
+        out->emitter = own;
+    return out->emitter ? NULL : refuse("say which --format: none is known by the name", output, dot ? dot + 1 : "");
+}
+
+struct error *format_choose(const char *format, const char *output, struct format_choice *out)
+{
+    *out = (struct format_choice){.kind = OUTPUT_EMITTER};
+    if (!format && output)
+        return choose_by_output(output, out);
+    if (!format) {
+        *out = (struct format_choice){OUTPUT_PAGE, emitter_find("top")};
+        return NULL;
+    }
+    for (int i = 0; i < OWN_FORMAT_COUNT; i++) {
+        if (!strcmp(format, own_formats[i].name)) {
+            out->kind = own_formats[i].kind;
+            return NULL;
+        }
+    }
+    out->emitter = emitter_find(format);
+    return out->emitter ? NULL : refuse("unknown format", format, format);
+}
