@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "capture/host/procfs.h"
 
@@ -18,6 +19,7 @@ void filter_deinit(struct filter *f)
         free(f->cgroups.data[i]);
     VEC_DEINIT(&f->comms);
     VEC_DEINIT(&f->cgroups);
+    free(f->mount);
 }
 
 bool filter_is_empty(const struct filter *f)
@@ -42,55 +44,71 @@ struct error *filter_add_comms(struct filter *f, const char *list)
     }
 }
 
-/* Returns where cgroup2 is mounted ("36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"), malloc'd; NULL: nowhere. */
-static char *unified_mount(const char *mountinfo)
+/*
+ * Returns where a hierarchy of this kind is mounted ("36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"), malloc'd: the
+ * first, or with `below` the first that is this path or lies above it. NULL: nowhere.
+ */
+static char *hierarchy(const char *mountinfo, const char *kind, const char *below)
 {
     for (const char *line = mountinfo; *line;) {
         size_t len = strcspn(line, "\n");
         char *copy = strndup(line, len), *found = NULL;
-        char *kind = copy ? strstr(copy, " - cgroup2 ") : NULL;
-        if (kind && sscanf(copy, "%*s %*s %*s %*s %ms", &found) == 1) {
-            free(copy);
-            return found;
+        if (copy && strstr(copy, kind) && sscanf(copy, "%*s %*s %*s %*s %ms", &found) == 1) {
+            size_t found_len = strlen(found);
+            if (!below || (!strncmp(below, found, found_len) && strchr("/,", below[found_len]))) { /* or the end */
+                free(copy);
+                return found;
+            }
         }
+        free(found);
         free(copy);
         line += len + (line[len] == '\n');
     }
     return NULL;
 }
 
+/* Adds the first path of a list, which has this length. */
+static struct error *add_cgroup(struct filter *f, const char *path, size_t len, const char *mountinfo)
+{
+    size_t mount_len = strlen(f->mount);
+
+    if (*path != '/')
+        return error_create(ERROR_USAGE, "'%s' is not a list of cgroup paths (like %s/system.slice/app.service)", path,
+                            f->mount);
+    if (len >= mount_len && !strncmp(path, f->mount, mount_len) && (len == mount_len || path[mount_len] == '/')) {
+        path += mount_len;
+        len -= mount_len;
+    } else {
+        char *older = hierarchy(mountinfo, " - cgroup ", path);
+        if (older) {
+            free(older);
+            return error_create(ERROR_USAGE, "'%.*s' is not in the unified hierarchy, which is mounted at %s", (int)len, path,
+                                f->mount);
+        }
+    }
+    while (len && path[len - 1] == '/')
+        len--;
+    char *copy = strndup(path, len);
+    if (!copy || !VEC_PUSH(&f->cgroups, copy)) {
+        free(copy);
+        return error_no_memory();
+    }
+    return NULL;
+}
+
 struct error *filter_add_cgroups_by(struct filter *f, const char *list, const char *mountinfo)
 {
-    char *mount = unified_mount(mountinfo);
-    struct error *err = NULL;
-
-    if (!mount)
+    free(f->mount);
+    f->mount = hierarchy(mountinfo, " - cgroup2 ", NULL);
+    if (!f->mount)
         return error_create(ERROR_UNSUPPORTED, "no unified hierarchy of cgroups (cgroup2) is mounted on this host");
-    size_t mount_len = strlen(mount);
-    for (const char *p = list; !err; p++) {
+    for (const char *p = list;; p++) {
         size_t len = strcspn(p, ",");
-        const char *next = p + len;
-        if (*p != '/') {
-            err = error_create(ERROR_USAGE, "'%s' is not a list of cgroup paths (like %s/system.slice/app.service)", list, mount);
-            break;
-        }
-        if (len >= mount_len && !strncmp(p, mount, mount_len) && (len == mount_len || p[mount_len] == '/')) {
-            p += mount_len;
-            len -= mount_len;
-        }
-        while (len && p[len - 1] == '/')
-            len--;
-        char *path = strndup(p, len);
-        if (!path || !VEC_PUSH(&f->cgroups, path)) {
-            free(path);
-            err = error_no_memory();
-        }
-        p = next;
+        TRY(add_cgroup(f, p, len, mountinfo));
+        p += len;
         if (!*p)
-            break;
+            return NULL;
     }
-    free(mount);
-    return err;
 }
 
 struct error *filter_add_cgroups(struct filter *f, const char *list)
@@ -101,6 +119,17 @@ struct error *filter_add_cgroups(struct filter *f, const char *list)
     struct error *err = filter_add_cgroups_by(f, list, mountinfo);
     free(mountinfo);
     return err;
+}
+
+bool filter_has_cgroup(const struct filter *f, size_t index)
+{
+    char *path;
+
+    if (asprintf(&path, "%s%s", f->mount, f->cgroups.data[index]) < 0)
+        return true; /* not known, and there is worse */
+    bool there = !access(path, F_OK);
+    free(path);
+    return there;
 }
 
 bool filter_matches(const struct filter *f, const char *comm, const char *cgroup)

@@ -15,6 +15,7 @@
 struct filter {
     VEC(char *) comms;   /* at most 15 bytes each, as the kernel keeps them */
     VEC(char *) cgroups; /* paths in the unified hierarchy, without a slash at the end: "" is its root */
+    char *mount;         /* where that hierarchy is mounted; NULL while `cgroups` is empty */
 };
 void filter_deinit(struct filter *f);
 bool filter_is_empty(const struct filter *f);
@@ -22,12 +23,15 @@ bool filter_is_empty(const struct filter *f);
 struct error *filter_add_comms(struct filter *f, const char *list);
 /*
  * Adds the cgroups of a list "PATH,PATH": the process must be in one of them or below. A path either begins with the
- * mount point of the unified hierarchy, or is a path in the hierarchy as /proc/PID/cgroup shows it.
+ * mount point of the unified hierarchy, or is a path in the hierarchy as /proc/PID/cgroup shows it. One below the mount
+ * point of an older hierarchy (cgroup v1) is a usage error. It need not exist.
  */
 struct error *filter_add_cgroups(struct filter *f, const char *list);
 /* The same, with the text of a mountinfo file, from which the mount point is taken. For tests. */
 struct error *filter_add_cgroups_by(struct filter *f, const char *list, const char *mountinfo);
 
+/* Whether the cgroup with this index in `cgroups` exists. */
+bool filter_has_cgroup(const struct filter *f, size_t index);
 /* Whether a process with this name and cgroup passes. `cgroup` may be NULL when it is unknown. */
 bool filter_matches(const struct filter *f, const char *comm, const char *cgroup);
 /* The same for a running process; reads its cgroup from /proc. An empty filter passes every process without reading. */

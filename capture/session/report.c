@@ -2,38 +2,25 @@
 /* Writes the status line and the summary of `pycap record`. */
 #include "capture/session/report.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "capture/host/messages.h"
-#include "capture/host/privileges.h"
+#include "capture/session/advice.h"
+#include "capture/session/report_details.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
 #include "capture/trace/trace_losses.h"
+#include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
 
 #define REFUSALS_SHOWN 8
-
-struct error *report_no_python(const struct session *s, const struct process *p)
-{
-    const char *unopened = process_unopened(p);
-    char without[128];
-
-    privileges_missing_to_read(&s->host, without);
-    if (p->forbidden)
-        return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,
-                            without);
-    if (unopened)
-        return error_create(ERROR_PERMISSION,
-                            "process %u (%s): %s cannot be opened%s, and no other file that it maps is a CPython interpreter "
-                            "(-a records such processes, too)",
-                            p->tgid, p->comm, unopened, without);
-    return error_create(ERROR_UNSUPPORTED,
-                        "process %u (%s) is not CPython: no file that it maps is an interpreter (-a records such "
-                        "processes, too)",
-                        p->tgid, p->comm);
-}
+/* A recording that begins later than this says so. */
+#define LATE_NS NS_PER_S
+/* Processes that use less than this share of a CPU mostly wait. */
+#define BUSY_SHARE 0.5
 
 void report_status(struct session *s, uint64_t time_ns)
 {
@@ -59,77 +46,11 @@ static const char *last_file(const struct session *s)
     return outputs_path(s->outputs) ? outputs_path(s->outputs) : s->o->output;
 }
 
-static void print_own_cost(const struct session *s, FILE *f)
-{
-    uint64_t most = procfs_own_resident_most();
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    messages_write(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
-            (double)outputs_cpu_ns(s->outputs) / NS_PER_S + (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-            (most ? most : (uint64_t)usage.ru_maxrss * 1024) / 1024);
-}
-
-static const char *filter_options(const struct filter *f)
-{
-    return !f->cgroups.count ? "--comm" : !f->comms.count ? "--cgroup" : "--comm and --cgroup";
-}
-
-static void proc_cost(const struct session *s, FILE *f)
-{
-    struct proc_sampler_counts c = proc_sampler_counts(s->proc);
-
-    if (!c.samples)
-        return;
-    messages_write(f, "Cost: %.1f us to read a sample (%.1f %% of them while the thread was kept from running), ",
-            (double)c.read_ns / (double)c.samples / 1000, 100.0 * (double)c.still / (double)c.samples);
-    print_own_cost(s, f);
-}
-
-/*
- * Writes what became of the ticks of an event, by the sampler's own counters. A process that may turn out to be Python
- * is sampled until that is known. So sampled = recorded + unwanted (not Python after all) + lost.
- */
-static void print_ticks(const struct session *s, uint32_t event, FILE *f)
-{
-    uint64_t stats[WIRE_EVENT_STAT_COUNT], unwanted = 0, skipped = s->skipped[event];
-
-    sampler_event_stats(s->sampler, event, stats);
-    for (uint32_t i = 0; i < s->cpu_count; i++)
-        unwanted += trace_builder_unwanted(s->builder, event, (uint32_t)s->cpus[i]);
-    if (s->events.count > 1)
-        messages_write(f, "Ticks of %s: ", s->events.list[event].source->name);
-    else
-        messages_write(f, "Ticks: ");
-    messages_write(f, "%" PRIu64 ", of which %" PRIu64 " idle, %" PRIu64 " in other processes and %" PRIu64 " sampled",
-                   stats[WIRE_EVENT_TICKS], stats[WIRE_EVENT_IDLE], stats[WIRE_EVENT_OTHERS],
-                   stats[WIRE_EVENT_SAMPLED] + stats[WIRE_EVENT_RING_FULL]);
-    if (unwanted)
-        messages_write(f, " (%" PRIu64 " of them in processes that are not recorded)", unwanted);
-    if (stats[WIRE_EVENT_NESTED])
-        messages_write(f, "; %" PRIu64 " came while the sampler was running", stats[WIRE_EVENT_NESTED]);
-    if (skipped && s->events.count > 1)
-        messages_write(f, "; the kernel skipped %" PRIu64, skipped);
-    messages_write(f, ".\n");
-}
-
 static void print_steps(const struct session *s, FILE *f)
 {
     messages_write(f, "The rate was lowered %s, and is ", messages_count(s->budget.steps, "time").text);
     session_print_rates(s, f);
     messages_write(f, " at the end; weights take that into account.\n");
-}
-
-static void bpf_cost(const struct session *s, FILE *f)
-{
-    uint64_t run_ns, run_count;
-
-    sampler_run_time(s->sampler, &run_ns, &run_count);
-    messages_write(f, "Cost: ");
-    if (run_ns && run_count)
-        messages_write(f, "%.2f us of BPF a tick, ", (double)run_ns / (double)run_count / 1000);
-    print_own_cost(s, f);
 }
 
 /* Who was refused what: the processes that a reader may have to look at. */
@@ -147,35 +68,116 @@ static void print_refusals(const struct session *s, FILE *f)
         messages_write(f, "  and %" PRIu32 " more\n", count - REFUSALS_SHOWN);
 }
 
-void report_summary(struct session *s, uint64_t end_ns)
+/* The processes that are recorded. */
+static const char *whose(const struct session_options *o)
 {
-    FILE *f = s->o->messages;
-    struct trace_builder_counts c = trace_builder_counts(s->builder);
-    uint64_t bytes = session_bytes(s);
-    double seconds = (double)(end_ns - s->start_ns) / 1e9;
-    struct size_text size;
+    if (o->command || o->pid_count || o->filter)
+        return "the processes asked for";
+    return o->include_non_python ? "programs" : "Python processes";
+}
 
-    messages_write(f, "Recorded %s of %s in %.1f s into %s (%s", messages_count(c.samples, "sample").text,
-                   messages_count(c.processes, "process").text, seconds, last_file(s), size_text(bytes, &size));
-    if (c.samples)
-        messages_write(f, ", %.0f bytes a sample", (double)bytes / (double)c.samples);
-    messages_write(f, ").\n");
-    uint64_t with_python = c.python_complete + c.python_cut;
-    if (with_python)
-        messages_write(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
-                100.0 * (double)c.python_complete / (double)with_python, with_python);
+/* Where the ticks of the first event fell, and whether samples were lost. */
+static void print_ticks_in_short(const struct session *s, FILE *f)
+{
+    uint64_t stats[WIRE_EVENT_STAT_COUNT], lost = session_lost_samples(s), samples = trace_builder_counts(s->builder).samples;
+    struct number ours, all, missed;
+
+    if (s->sampler && s->events.count == 1) {
+        sampler_event_stats(s->sampler, 0, stats);
+        messages_write(f, "%s of %s fell on %s; ", grouped(samples, &ours),
+                       counted(stats[WIRE_EVENT_TICKS], "tick", "ticks", &all), whose(s->o));
+    }
+    if (lost)
+        messages_write(f, "%s lost.\n", counted(lost, "sample was", "samples were", &missed));
+    else
+        messages_write(f, "no sample was lost.\n");
+}
+
+/* The time that samples of a clock stand for, in ns; 0: no clock was sampled all the time at one rate. */
+static uint64_t busy_ns(const struct session *s)
+{
+    const struct event *event = &s->events.list[0];
+
+    if (!s->sampler || s->events.count != 1 || event->source->kind != EVENT_CLOCK || s->budget.steps)
+        return 0;
+    return trace_builder_counts(s->builder).samples * event_period(event);
+}
+
+static void print_waiting(const struct session *s, double seconds, FILE *f)
+{
+    double busy = (double)busy_ns(s) / 1e9;
+
+    if (busy > 0 && seconds > 0 && busy < BUSY_SHARE * seconds)
+        messages_write(f, "%s used a CPU for %.0f %% of the time. Threads that wait are not sampled.\n",
+                       trace_builder_counts(s->builder).processes == 1 ? "It" : "They", 100 * busy / seconds);
+}
+
+/* Whether the module's file is not to be found later: it is gone already, in a container, or in a temporary folder. */
+static bool is_fleeting(const struct module *m)
+{
+    static const char *const folders[] = {"/tmp/", "/var/tmp/", "/dev/shm/"};
+    struct statx sx;
+
+    if (m->unreadable || m->kind != TRACE_MODULE_ELF)
+        return false;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!strncmp(m->path, folders[i], strlen(folders[i])))
+            return true;
+    }
+    return statx(AT_FDCWD, m->path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &sx) || sx.stx_ino != m->inode;
+}
+
+static void print_fleeting(const struct session *s, FILE *f)
+{
+    uint32_t count = 0;
+    struct number n;
+
+    for (uint32_t i = 0; !s->o->archive && i < modules_count(s->modules); i++) {
+        const struct module *m = modules_get(s->modules, i);
+        count += trace_builder_module_use(s->builder, m) == MODULE_FRAMED && is_fleeting(m);
+    }
+    if (count)
+        messages_write(f, "%s in containers or temporary folders, or gone: record with --archive FILE to keep the names of "
+                          "their functions.\n",
+                       counted(count, "binary is", "binaries are", &n));
+}
+
+static void print_losses(const struct session *s, FILE *f)
+{
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
         if (i != LOSS_complete && s->losses[i])
             messages_write(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
     }
     print_refusals(s, f);
-    if (s->proc) {
-        proc_cost(s, f);
-    } else if (s->sampler) {
-        for (uint32_t i = 0; i < s->events.count; i++)
-            print_ticks(s, i, f);
-        bpf_cost(s, f);
+}
+
+static void print_recorded(const struct session *s, double seconds, FILE *f)
+{
+    struct trace_builder_counts c = trace_builder_counts(s->builder);
+    struct number samples, processes;
+    struct size_text size;
+
+    messages_write(f, "Recorded %s of %s in %.1f s into %s (%s).\n", counted(c.samples, "sample", "samples", &samples),
+                   counted(c.processes, "process", "processes", &processes), seconds, last_file(s),
+                   size_text(session_bytes(s), &size));
+    if (s->start_ns - s->begun_ns > LATE_NS)
+        messages_write(f, "Recording began %.1f s after pycap was started.\n", (double)(s->start_ns - s->begun_ns) / 1e9);
+}
+
+void report_summary(struct session *s, uint64_t end_ns)
+{
+    FILE *f = s->o->messages;
+    uint64_t samples = trace_builder_counts(s->builder).samples;
+    double seconds = (double)(end_ns - s->start_ns) / 1e9;
+
+    print_recorded(s, seconds, f);
+    if (samples) {
+        print_ticks_in_short(s, f);
+        print_waiting(s, seconds, f);
     }
+    print_losses(s, f);
+    if (s->o->verbose)
+        report_details(s, f);
     if (s->file_count > 1)
         messages_write(f, "%u files were written; the one named above is the last%s.\n", s->file_count,
                        s->o->keep ? ", and not all are kept" : "");
@@ -183,12 +185,12 @@ void report_summary(struct session *s, uint64_t end_ns)
         print_steps(s, f);
     if (s->reason == TRACE_END_FULL)
         messages_write(f, "The capture ended at --max-size.\n");
-    if (c.samples && strcmp(s->o->output, "-"))
-        messages_write(f, "Next: pysym %s --format speedscope -o profile.speedscope.json\n", last_file(s));
-    else if (!c.samples && s->o->filter)
-        messages_write(f, "No sample fell on a %sprocess that passes %s: is there one, and was it idle?%s\n",
-                s->o->include_non_python ? "" : "Python ", filter_options(s->o->filter),
-                s->o->include_non_python ? "" : " 'pycap info' lists what can be recorded.");
-    else if (!c.samples)
-        messages_write(f, "No sample fell on a Python process: were they idle? 'pycap info' lists what can be recorded.\n");
+    advice_left_behind(s);
+    if (!samples) {
+        advice_no_sample(s);
+        return;
+    }
+    print_fleeting(s, f);
+    if (strcmp(s->o->output, "-"))
+        messages_write(f, "Next: pysym %s\n", last_file(s));
 }

@@ -7,12 +7,7 @@
 
 /* Writes the status line, over the previous one. For terminals. */
 void report_status(struct session *s, uint64_t time_ns);
-/*
- * Returns an error that says why a process in which no interpreter was found cannot be recorded: it is no Python, or
- * its files may not be read.
- */
-struct error *report_no_python(const struct session *s, const struct process *p);
-/* Writes what was recorded and lost, what it cost, and the next command to run. `end_ns` is CLOCK_MONOTONIC. */
+/* Writes what was recorded and lost, what to know about it, and the next command to run. `end_ns` is CLOCK_MONOTONIC. */
 void report_summary(struct session *s, uint64_t end_ns);
 
 #endif

@@ -17,6 +17,7 @@
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
 #include "capture/output/interrupt.h"
+#include "capture/session/advice.h"
 #include "capture/session/report.h"
 #include "capture/host/sandbox.h"
 #include "capture/session/session_budget.h"
@@ -233,6 +234,8 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     }
     if (!err && s->command.exited)
         *exit_code = command_exit_code(&s->command);
+    else if (!err && advice_fails_empty(s))
+        *exit_code = EXIT_FAILURE;
     session_tear_down(s);
     free(s);
     return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of a recording session, shared by its parts. session_setup.c creates it,
- * session.c runs the main loop, session_wait.c computes how long to sleep, session_drain.c
+ * session.c runs the main loop, advice.c answers mistakes, session_wait.c computes how long to sleep, session_drain.c
  * records what has arrived, session_files.c begins and ends files, session_budget.c limits
  * what recording costs, report.c writes the status line and the summary.
  */
@@ -67,6 +67,7 @@ struct session {
     const int *cpus;
     uint32_t cpu_count;
     int signal_fd, command_fd;
+    uint64_t begun_ns; /* when the session was set up; it records from start_ns on */
     uint64_t start_ns, flushed_ns, status_ns;
     uint64_t held_bytes;   /* resident memory when last measured, with --max-memory */
     uint64_t forgotten_ns; /* when the caches were last emptied to save memory */

@@ -15,7 +15,7 @@
 #include "capture/host/privileges.h"
 #include "capture/output/files.h"
 #include "capture/output/interrupt.h"
-#include "capture/session/report.h"
+#include "capture/session/advice.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
 #include "formats/cpython/version.h"
@@ -71,7 +71,7 @@ static struct error *check_pids(struct session *s)
         else if (!err && (o->include_non_python || !p->passes || (!p->python && runs_python(s, p->tgid))))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
-            err = report_no_python(s, p);
+            err = advice_no_python(s, p);
         else if (!err && p->python->python.refused)
             err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
                                py_version_text(p->python->python.version_hex, version), p->python->python.refused);
@@ -325,6 +325,7 @@ static struct error *find_processes(struct session *s)
     TRY(processes_take_modules(s->processes));
     if (o->pid_count)
         TRY(check_pids(s));
+    advice_at_start(s);
     return processes_publish(s->processes, now_ns());
 }
 
@@ -370,7 +371,9 @@ struct error *session_set_up(struct session *s)
 {
     const struct session_options *o = s->o;
 
+    s->begun_ns = now_ns();
     TRY(set_up_files(s));
+    TRY(advice_check_pids(o));
     command_context_save(&s->context);
     TRY(go_first(s));
     TRY(set_up_writer(s));

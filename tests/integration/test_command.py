@@ -66,7 +66,7 @@ def number(pattern, text):
     """The one number that `pattern` finds in a summary; 0 where it says nothing of it."""
     found = re.findall(pattern, text, re.M)
     assert len(found) <= 1, text
-    return int(found[0]) if found else 0
+    return int(found[0].replace(",", "")) if found else 0
 
 
 def test_summary_tells_of_samples_not_recorded(tmp_path):
@@ -76,13 +76,13 @@ def test_summary_tells_of_samples_not_recorded(tmp_path):
         pytest.skip(why_no_bpf())
     # Each image has many ticks, and its first is sampled in any case: not what it is but when it was met decides that.
     script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exec " + PYTHON + " -c 'sum(range(20000000))'"
-    done = subprocess.run([PYCAP, "record", "-F", "999", "-o", tmp_path / "t.bin", "--", "sh", "-c", script],
+    done = subprocess.run([PYCAP, "record", "-v", "-F", "999", "-o", tmp_path / "t.bin", "sh", "-c", script],
                           capture_output=True, text=True, timeout=300, check=True)
     told = done.stderr
     ticks = re.search(r"^Ticks: (\d+), of which (\d+) idle, (\d+) in other processes and (\d+) sampled", told, re.M)
     assert ticks, told
     seen, idle, others, sampled = map(int, ticks.groups())
-    recorded = number(r"^Recorded (\d+) samples", told)
+    recorded = number(r"^Recorded ([\d,]+) samples", told)
     unwanted = number(r"^Ticks: .* sampled \((\d+) of them in processes that are not recorded\)\.$", told)
     lost = sum(number(rf"^  {name} +(\d+) ", told) for name in accounts.SEEN_BUT_LOST)
     assert recorded > 0 and unwanted > 0, told

@@ -201,8 +201,8 @@ for n in itertools.count():
 def test_max_memory(pycap, pysym, tmp_path):
     """What is kept of a program's code is forgotten in time, else the rate goes down; no sample is lost by it."""
     def record(*limit):
-        return pycap("record", "-F", "4999", "-m", "1M", "--unwind-memory", "4M", *limit, "-o", tmp_path / "t.bin", "--", PYTHON,
-                     "-c", MAKE)
+        return pycap("record", "-v", "-F", "4999", "-m", "1M", "--unwind-memory", "4M", *limit, "-o", tmp_path / "t.bin",
+                     "--", PYTHON, "-c", MAKE)
     def most(done):
         return int(re.search(r"(\d+) KiB resident at most", done.stderr)[1]) // 1024
     refused = record("--max-memory", "1M")
@@ -228,7 +228,7 @@ def test_max_memory(pycap, pysym, tmp_path):
 def test_memory_is_its_own(pycap, tmp_path):
     """The most that was resident is not that of the program that started pycap."""
     ballast = b"x" * (400 << 20)
-    done = pycap("record", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", "pass")
+    done = pycap("record", "-v", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", "pass")
     assert len(ballast) // 1024 > int(re.search(r"(\d+) KiB resident at most", done.stderr)[1]), done.stderr
 
 

@@ -125,7 +125,7 @@ def test_context_switches_are_the_programs_own(needs_bpf, pycap, pysym, tmp_path
 
 def test_two_events_in_one_trace(needs_bpf, pysym, tmp_path):
     count = 2048
-    trace, told, said = record_faults(pysym, tmp_path, ["-F", "199", "-e", "cpu-clock", "-e", "page-faults/period=1/"], count)
+    trace, told, said = record_faults(pysym, tmp_path, ["-v", "-F", "199", "-e", "cpu-clock", "-e", "page-faults/period=1/"], count)
     clock, faults = events_of(trace)
     assert (clock["frequency_hz"], clock["period"], clock["kind"]) == (199, 10 ** 9 // 199, 0)
     assert (faults["frequency_hz"], faults["period"], faults["kind"]) == (0, 1, 2)

@@ -54,7 +54,8 @@ def bytes_read(tmp_path, *options):
         finally:
             recorder.send_signal(signal.SIGINT)
             _, said = recorder.communicate(timeout=60)
-    assert recorder.returncode in (0, 128 + signal.SIGTERM), said  # or that of the command, which was told to end
+    # 1: none of the processes asked for ran; or the status of the command, which was told to end.
+    assert recorder.returncode in (0, 1, 128 + signal.SIGTERM), said
     trace.unlink()
     return int(dict(line.split(": ") for line in counts.splitlines())["rchar"])
 

@@ -70,7 +70,7 @@ def record(seconds, output, *options):
     """One recording of the load; returns the finished process's (code, stderr), and its memory over time."""
     memory = []
     with tempfile.TemporaryFile("w+") as err:
-        recorder = subprocess.Popen([PYCAP, "record", "-F", str(HZ), *options, "-o", str(output), "--", *LOAD, str(seconds),
+        recorder = subprocess.Popen([PYCAP, "record", "-v", "-F", str(HZ), *options, "-o", str(output), "--", *LOAD, str(seconds),
                                      PROCESSES], stderr=err, stdout=subprocess.DEVNULL)
         start = time.monotonic()
         while recorder.poll() is None:

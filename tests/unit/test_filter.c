@@ -68,6 +68,14 @@ static void test_cgroups(void **state)
     f = (struct filter){0};
     OK(filter_add_cgroups_by(&f, "/sys/fs/cgroup/unified2", mounts));
     assert_true(filter_matches(&f, "x", "/sys/fs/cgroup/unified2/a"));
+    assert_string_equal(f.mount, "/sys/fs/cgroup/unified");
+    /* An older hierarchy is told apart from a path in the unified one that begins alike. */
+    refused(filter_add_cgroups_by(&f, "/sys/fs/cgroup/cpu/app", mounts), ERROR_USAGE);
+    refused(filter_add_cgroups_by(&f, "/a,/sys/fs/cgroup/cpu,/b", mounts), ERROR_USAGE);
+    size_t before = f.cgroups.count;
+    OK(filter_add_cgroups_by(&f, "/sys/fs/cgroup/cpus,/no/such.service", mounts));
+    assert_int_equal(f.cgroups.count, before + 2);
+    assert_false(filter_has_cgroup(&f, before + 1));
     refused(filter_add_cgroups_by(&f, "app.service", mounts), ERROR_USAGE);
     refused(filter_add_cgroups_by(&f, "/a,", mounts), ERROR_USAGE);
     refused(filter_add_cgroups_by(&f, "", mounts), ERROR_USAGE);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at /proc and at the table of processes; what has ended meanwhile is not mentioned. */
+#include "capture/session/advice.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/host/messages.h"
+#include "capture/host/privileges.h"
+#include "capture/host/procfs_task.h"
+
+/* Of a list of processes no more than this many are named. */
+#define NAMED_MAX 8
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* The interpreter of PyPy is a program or a library named after it: pypy3.10-c, libpypy3.10-c.so. */
+static bool is_pypy(const struct process *p)
+{
+    for (size_t i = 0; i < code_mappings_count(&p->mappings); i++) {
+        const char *name = base_name(code_mappings_at(&p->mappings, i)->path);
+        if (!strncmp(name, "pypy", 4) || !strncmp(name, "libpypy", 7))
+            return true;
+    }
+    return false;
+}
+
+static bool read_stat(uint32_t pid, struct procfs_stat *stat)
+{
+    char path[32], text[1024];
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, stat);
+}
+
+/* ---- processes ---- */
+
+struct error *advice_check_pids(const struct session_options *o)
+{
+    for (uint32_t i = 0; i < o->pid_count; i++) {
+        char path[32], text[4096];
+        snprintf(path, sizeof path, "/proc/%u/status", o->pids[i]);
+        uint32_t tgid = procfs_read_at(AT_FDCWD, path, text, sizeof text) ? procfs_last_number(text, "Tgid:") : 0;
+        if (tgid && tgid != o->pids[i])
+            return error_create(ERROR_UNSUPPORTED, "%u is a thread of process %u; record that one: -p %u", o->pids[i], tgid,
+                                tgid);
+    }
+    return NULL;
+}
+
+struct error *advice_no_python(const struct session *s, const struct process *p)
+{
+    const char *unopened = process_unopened(p);
+    char without[128];
+
+    privileges_missing_to_read(&s->host, without);
+    if (p->forbidden)
+        return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,
+                            without);
+    if (is_pypy(p))
+        return error_create(ERROR_UNSUPPORTED,
+                            "process %u (%s) is PyPy, which pycap cannot read (only CPython); -a records its native frames",
+                            p->tgid, p->comm);
+    if (unopened)
+        return error_create(ERROR_PERMISSION,
+                            "process %u (%s): %s cannot be opened%s, and no other file that it maps is a CPython interpreter "
+                            "(-a records such processes, too)",
+                            p->tgid, p->comm, unopened, without);
+    return error_create(ERROR_UNSUPPORTED,
+                        "process %u (%s) is not CPython: no file that it maps is an interpreter (-a records such "
+                        "processes, too)",
+                        p->tgid, p->comm);
+}
+
+/* Writes why a process stands still; false when it does not, or has ended. */
+static bool say_stopped(FILE *f, uint32_t pid)
+{
+    struct procfs_stat stat;
+
+    if (!read_stat(pid, &stat) || (stat.state != 'T' && stat.state != 't'))
+        return false;
+    if (stat.state == 'T')
+        messages_line(f, "process %u (%s) is stopped (SIGSTOP): kill -CONT %u lets it go on", pid, stat.comm, pid);
+    else
+        messages_line(f, "process %u (%s) is stopped by a debugger", pid, stat.comm);
+    return true;
+}
+
+/* ---- names and cgroups ---- */
+
+static bool has_process_named(struct session *s, const char *comm)
+{
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(s->processes, &cursor));) {
+        if (!strcmp(p->comm, comm))
+            return true;
+    }
+    return false;
+}
+
+/* Names and cgroups that nothing on this host has. `yet`: they may still come. Returns whether there were any. */
+static bool say_unknown(struct session *s, const char *yet)
+{
+    const struct filter *filter = s->o->filter;
+    FILE *f = s->o->messages;
+    bool any = false;
+
+    for (size_t i = 0; filter && i < filter->comms.count; i++) {
+        if (has_process_named(s, filter->comms.data[i]))
+            continue;
+        messages_line(f, "no process %s named '%s'%s", s->o->command || s->o->pid_count ? "asked for is" : "is",
+                      filter->comms.data[i], yet);
+        any = true;
+    }
+    for (size_t i = 0; filter && i < filter->cgroups.count; i++) {
+        if (filter_has_cgroup(filter, i))
+            continue;
+        messages_line(f, "no such cgroup%s: %s%s", yet, filter->mount, filter->cgroups.data[i]);
+        any = true;
+    }
+    return any;
+}
+
+void advice_at_start(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    if (o->quiet)
+        return;
+    for (uint32_t i = 0; i < o->pid_count && i < NAMED_MAX; i++)
+        say_stopped(o->messages, o->pids[i]);
+    if (!o->command)
+        say_unknown(s, " yet");
+}
+
+/* ---- at the end ---- */
+
+/* Why none of the processes given with -p brought a sample. */
+static void explain_pids(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    for (uint32_t i = 0; i < o->pid_count && i < NAMED_MAX; i++) {
+        struct procfs_stat stat;
+        if (say_stopped(o->messages, o->pids[i]))
+            continue;
+        if (!read_stat(o->pids[i], &stat) || stat.state == 'Z' || stat.state == 'X')
+            messages_line(o->messages, "process %u has ended", o->pids[i]);
+        else
+            messages_line(o->messages, "process %u (%s) did not run at a tick: it waits, and only threads that run are "
+                                       "sampled",
+                          o->pids[i], stat.comm);
+    }
+}
+
+static void explain_command(const struct session *s)
+{
+    const char *name = base_name(s->o->command[0]);
+    const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid);
+
+    if (p && is_pypy(p))
+        messages_line(s->o->messages, "%s is PyPy, which pycap cannot read (only CPython); -a records its native frames", name);
+    else if (!processes_counts(s->processes).seen_python)
+        messages_line(s->o->messages, "%s ran no CPython; -a records the native frames of other programs", name);
+    else
+        messages_line(s->o->messages, "%s did not run at a tick: it was too short, or waited", name);
+}
+
+void advice_no_sample(struct session *s)
+{
+    const struct session_options *o = s->o;
+    const char *kind = o->include_non_python ? "process" : "Python process";
+
+    messages_write(o->messages, "No sample fell on a %s%s.\n", kind,
+                   o->pid_count || o->command ? " that was asked for" : o->filter ? " that passes the filter" : "");
+    if (o->filter && say_unknown(s, ""))
+        return;
+    if (o->filter)
+        messages_line(o->messages, "those that pass %s were idle, or are no CPython: pycap info lists what can be recorded",
+                      !o->filter->cgroups.count ? "--comm" : !o->filter->comms.count ? "--cgroup" : "--comm and --cgroup");
+    else if (o->command)
+        explain_command(s);
+    else if (o->pid_count)
+        explain_pids(s);
+    else
+        messages_line(o->messages, "all were idle, or there is none: pycap info lists what can be recorded");
+}
+
+bool advice_fails_empty(const struct session *s)
+{
+    return !s->o->command && (s->o->pid_count || s->o->filter) && !trace_builder_counts(s->builder).samples;
+}
+
+void advice_left_behind(struct session *s)
+{
+    uint32_t cursor = 0, named = 0;
+
+    if (s->reason != TRACE_END_COMMAND)
+        return;
+    for (struct process *p; named < NAMED_MAX && (p = processes_next(s->processes, &cursor));) {
+        struct procfs_stat stat;
+        if (!p->in_scope || p->ended_ns || p->tgid == (uint32_t)s->command.pid || !process_has_python(p) ||
+            !read_stat(p->tgid, &stat) || stat.state == 'Z' || stat.state == 'X')
+            continue;
+        messages_line(s->o->messages, "the command has ended; its child %u (%s) runs on and is not recorded any more: pycap "
+                                      "record -p %u",
+                      p->tgid, stat.comm, p->tgid);
+        named++;
+    }
+}

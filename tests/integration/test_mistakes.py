@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes that would end in an empty trace are said by name, with what to do. Nothing recorded of what was asked for is
+exit status 1; with a command its status stays; an idle host is no failure."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+import accounts
+from conftest import PYCAP, PYTHON, why_no_bpf
+
+IDLE = "import threading, time\nthreading.Thread(target=time.sleep, args=(120,), daemon=True).start()\n" \
+       "print('ready', flush=True)\ntime.sleep(120)\n"
+
+
+@pytest.fixture(autouse=True)
+def allowed():
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+
+
+def wait_for_state(pid, state):
+    """Until all threads of the process are in this state."""
+    tasks = pathlib.Path(f"/proc/{pid}/task")
+    while {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()} != {state}:
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def idle():
+    """A Python process with two threads that wait."""
+    with subprocess.Popen([PYTHON, "-c", IDLE], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        wait_for_state(process.pid, "S")
+        yield process.pid
+        process.kill()
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Runs pycap record; returns (status, messages)."""
+    def run(*options, status):
+        done = subprocess.run([PYCAP, "record", "-o", tmp_path / "t.bin", *map(str, options)], capture_output=True, text=True,
+                              timeout=120, check=False)
+        assert done.returncode == status, done.stderr
+        return done.stderr
+    return run
+
+
+def test_thread(record, idle):
+    thread = max(int(tid) for tid in os.listdir(f"/proc/{idle}/task"))
+    said = record("-d", "0.1", "-p", thread, status=1)
+    assert said == f"pycap: {thread} is a thread of process {idle}; record that one: -p {idle}\n"
+
+
+def test_idle(record, idle):
+    said = record("-d", "0.1", "-p", idle, status=1)
+    assert f"process {idle} (python3) did not run at a tick: it waits, and only threads that run are sampled\n" in said
+
+
+def test_stopped(record, idle):
+    os.kill(idle, signal.SIGSTOP)
+    wait_for_state(idle, "T")
+    words = f"process {idle} (python3) is stopped (SIGSTOP): kill -CONT {idle} lets it go on"
+    for backend in ("bpf", "proc"):
+        said = record("-d", "0.1", "--backend", backend, "-p", idle, status=1)
+        assert said.count(words) == 2, said  # at once, and when nothing came
+
+
+def test_filters(record):
+    said = record("-d", "0.1", "--comm", "nope", status=1)
+    assert "pycap: no process is named 'nope' yet\n" in said and "pycap: no process is named 'nope'\n" in said
+    said = record("-d", "0.1", "--cgroup", "/no/such.service", status=1)
+    assert "no such cgroup yet: /" in said and "no such cgroup: /" in said and said.count("/no/such.service\n") == 2
+    said = record("--comm", "nope", "true", status=0)
+    assert "no process asked for is named 'nope'\n" in said
+
+
+def test_command(record, tmp_path):
+    assert "true ran no CPython; -a records" in record("true", status=0)
+    assert "false ran no CPython; -a records" in record("false", status=1)
+    shutil.copy("/bin/sleep", tmp_path / "pypy3")
+    assert "pypy3 is PyPy, which pycap cannot read (only CPython); -a records its native frames\n" in \
+        record(tmp_path / "pypy3", "0.05", status=0)
+
+
+def test_pypy(record, tmp_path):
+    shutil.copy("/bin/sleep", tmp_path / "pypy3")
+    with subprocess.Popen([tmp_path / "pypy3", "120"]) as process:
+        while not os.path.samefile(f"/proc/{process.pid}/exe", tmp_path / "pypy3"):
+            time.sleep(0.01)
+        said = record("-d", "0.1", "-p", process.pid, status=1)
+        process.kill()
+    assert said == f"pycap: process {process.pid} (pypy3) is PyPy, which pycap cannot read (only CPython); " \
+                   "-a records its native frames\n"
+
+
+def test_daemon(record, tmp_path):
+    """The command ends when it is in the trace, and leaves a process behind."""
+    program = "import os, sys, time\nwhile os.path.getsize(sys.argv[1]) <= int(sys.argv[2]): sum(range(10000))\n" \
+              "child = os.fork()\nif child:\n    print(child, file=open(sys.argv[3], 'w'))\n    sys.exit(3)\n" \
+              "os.setsid()\nos.close(1), os.close(2)\ntime.sleep(120)\n"
+    said = record(PYTHON, "-c", program, tmp_path / "t.bin", accounts.TRACE_HEAD_BYTES, tmp_path / "pid", status=3)
+    child = int((tmp_path / "pid").read_text())
+    os.kill(child, signal.SIGKILL)
+    assert f"the command has ended; its child {child} (python3) runs on and is not recorded any more: pycap record -p " \
+           f"{child}\n" in said
