@@ -195,6 +195,24 @@ char *procfs_cmdline(pid_t pid)
     return text;
 }
 
+size_t procfs_arguments(pid_t pid, char *out, size_t size)
+{
+    char path[64];
+    size_t len = 0;
+    ssize_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && len < size - 1 && ((n = read(fd, out + len, size - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
+        len += n > 0 ? (size_t)n : 0;
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        len = 0;
+    out[len] = 0;
+    return len;
+}
+
 char *procfs_exe(pid_t pid)
 {
     char path[64], target[PATH_MAX];
@@ -311,6 +329,19 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
     if (fd < 0 && (closed || seen_from_here(pid, path)))
         fd = open_proven(root_find(0, path), path, file, proof);
     return fd;
+}
+
+bool procfs_lacks_mapping(pid_t pid, uint64_t start, uint64_t end)
+{
+    char name[96];
+    struct stat st;
+    int folder_len = snprintf(name, sizeof name, "/proc/%d/map_files", pid);
+
+    snprintf(name + folder_len, sizeof name - (size_t)folder_len, "/%" PRIx64 "-%" PRIx64, start, end);
+    if (!lstat(name, &st) || errno != ENOENT)
+        return false;
+    name[folder_len] = 0; /* the kernel may have no such folder, and the process may have ended */
+    return !lstat(name, &st);
 }
 
 static uint64_t own_kib(const char *path, const char *name)

@@ -41,6 +41,11 @@ uint64_t procfs_namespace(pid_t pid, const char *name);
 char *procfs_cgroup(pid_t pid);
 /* Its arguments with blanks between them, at most 4 KiB, malloc'd; NULL when unknown. */
 char *procfs_cmdline(pid_t pid);
+/*
+ * Its arguments as exec() laid them out, each with a NUL behind it, and one more NUL. Returns how many bytes were read,
+ * at most size - 1; 0 when there are none: the process has ended, or is about to begin.
+ */
+size_t procfs_arguments(pid_t pid, char *out, size_t size);
 /* Where /proc/PID/exe points, malloc'd; NULL when unknown. */
 char *procfs_exe(pid_t pid);
 /* Resident memory of pycap itself, in bytes: now, and the maximum since exec. 0 when unknown. */
@@ -71,6 +76,8 @@ struct procfs_file {
  * Returns -1 when the file cannot be opened. May block for ever: see open_regular.h.
  */
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file);
+/* Whether there is no mapping of a file from `start` to `end`. In doubt there is. Reads neither the memory nor the file. */
+bool procfs_lacks_mapping(pid_t pid, uint64_t start, uint64_t end);
 /* Whether this thread may read every file, whoever it belongs to: by CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE. */
 bool procfs_reads_everything(void);
 /*

@@ -16,6 +16,7 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/thread_name.h"
+#include "formats/trace/trace.h"
 
 struct thread {
     uint32_t tid;
@@ -37,6 +38,8 @@ struct process {
     bool bound;                 /* the two members above come from a sample */
     char comm[17];
     char *exe;
+    enum trace_program_kind program_kind; /* TRACE_PROGRAM_UNRECORDED: not looked at yet; see program.h */
+    char *program;              /* what it runs; NULL: unknown */
     bool in_scope;              /* the user asked for it: by pid, as a child, or by asking for the whole host */
     bool passes;                /* it passed the filter when that was last applied */
     bool selected;              /* in_scope and passes: sampled if it is Python */
@@ -67,6 +70,11 @@ struct process {
 void process_destroy(struct process *p);
 /* Sets in_scope and passes, and from them selected. */
 void process_select(struct process *p, bool in_scope, bool passes);
+/*
+ * Finds out what the process runs, unless that is known: a child has what its parent had. Reads the command line of a
+ * Python once, of no other program. `finally`: what cannot be read now stays UNKNOWN; else it is tried again.
+ */
+void process_find_program(struct process *p, bool finally);
 /* The process as modules_find() and the tables want to know it. */
 struct module_asker process_asker(const struct process *p, struct quotas *quotas);
 /* Returns the thread; adds it on the first call. Valid until the next thread is added. NULL: out of memory. */

@@ -23,6 +23,9 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     memcpy(child->comm, parent->comm, sizeof child->comm);
     if (parent->exe)
         child->exe = strdup(parent->exe);
+    child->program_kind = parent->program_kind;
+    if (parent->program)
+        child->program = strdup(parent->program);
     child->glibc = parent->glibc;
     child->switches_stacks = parent->switches_stacks;
     child->name_hints = parent->name_hints;

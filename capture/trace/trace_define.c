@@ -106,8 +106,7 @@ static void look_up(struct process_note *n)
     struct process *p = n->process;
     struct procfs_status status;
 
-    if (!p->exe)
-        p->exe = procfs_exe((pid_t)p->tgid);
+    process_find_program(p, true);
     perf_map_file_remember_root(&n->perf_map, p);
     if (p->ns_tgid && p->parent_tgid)
         return;
@@ -141,6 +140,8 @@ uint32_t trace_name_process(struct trace_builder *b, struct process_note *n)
         .mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt"),
         .cgroup = trace_writer_cstr(w, cgroup),
         .cmdline = trace_writer_cstr(w, cmdline),
+        .program_kind = p->program_kind,
+        .program = trace_writer_cstr(w, p->program),
     };
     free(cgroup);
     free(cmdline);
