@@ -337,7 +337,7 @@ void name_plain(const char *name, struct buf *out)
 
 void name_process(const struct emit_process *process, struct buf *out)
 {
-    name_word(process->comm, out);
+    name_word(process->name, out);
     buf_printf(out, "-%u", process->pid);
 }
 

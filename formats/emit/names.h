@@ -53,7 +53,7 @@ void names_deinit(struct names *n);
  */
 struct error *names_spell(const struct names *n, enum name_detail detail, struct intern *texts, uint32_t **ids);
 
-/* These append to `out`. "comm-pid", without spaces: */
+/* These append to `out`. "name-pid", without spaces: */
 void name_process(const struct emit_process *process, struct buf *out);
 /* "name-tid": */
 void name_thread(const struct emit_thread *thread, struct buf *out);

@@ -239,7 +239,7 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
     return model_event(m, name_text, unit_text, def->kind == TRACE_EVENT_COUNTED);
 }
 
-uint32_t model_process(struct model *m, const struct process_identity *key, uint32_t comm)
+uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown)
 {
     bool added;
     uint32_t id = intern_id(&m->process_keys, key, sizeof *key, &added);
@@ -251,11 +251,26 @@ uint32_t model_process(struct model *m, const struct process_identity *key, uint
     if (added && !VEC_PUSH(&m->processes, ((struct emit_process){.pid = key->tgid})))
         return MODEL_NONE;
     struct emit_process *process = &m->processes.data[id];
-    process->comm = process->name = model_text_get(m, comm);
-    process->container = "";
+    process->parent_pid = shown->parent_pid;
+    process->comm = model_text_get(m, shown->comm);
+    process->name = model_text_get(m, shown->name ? shown->name : shown->comm);
+    process->container = model_text_get(m, shown->container);
+    process->cmdline = model_text_get(m, shown->cmdline);
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;
+}
+
+void model_name_process(struct model *m, uint32_t process, uint32_t name)
+{
+    m->processes.data[process].name = model_text_get(m, name);
+}
+
+uint32_t model_find_process(const struct model *m, const struct process_identity *key)
+{
+    uint32_t id = intern_find(&m->process_keys, key, sizeof *key);
+
+    return id == INTERN_NONE ? MODEL_NONE : id;
 }
 
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name)
@@ -274,4 +289,9 @@ uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t 
     m->view.threads = m->threads.data;
     m->view.thread_count = (uint32_t)m->threads.count;
     return id;
+}
+
+void model_name_thread(struct model *m, uint32_t thread, uint32_t name)
+{
+    m->threads.data[thread].name = model_text_get(m, name);
 }

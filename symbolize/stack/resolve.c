@@ -7,6 +7,7 @@
 #include "formats/base/vec.h"
 #include "symbolize/stack/captures.h"
 #include "symbolize/stack/compose.h"
+#include "symbolize/stack/faces.h"
 #include "symbolize/stack/frames.h"
 #include "symbolize/stack/model.h"
 #include "symbolize/stack/stack_map.h"
@@ -14,6 +15,7 @@
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
 struct thread_state {
     uint32_t thread, interpreter; /* of the model: a thread, a text */
+    struct face_wanted wanted;
 };
 struct event_state {
     uint32_t event; /* of the model */
@@ -36,6 +38,7 @@ struct resolver {
     bool reads_once; /* the current file cannot be read again: use its tables of symbols as they come */
 
     struct frames frames;
+    struct faces faces;
     struct composer composer;
     struct stack_map stack_map;
     struct captures captures;
@@ -70,6 +73,7 @@ struct error *resolver_create(const struct resolver_options *options, struct res
         return err;
     }
     frames_init(&r->frames, &r->model, r->modules);
+    faces_init(&r->faces, &r->model, &r->frames);
     r->composer = (struct composer){.options = {.interpreter = options->interpreter,
                                                 .python_only = options->python_only},
                                     .limits = options->limits,
@@ -85,6 +89,7 @@ void resolver_destroy(struct resolver *r)
     if (!r)
         return;
     composer_deinit(&r->composer);
+    faces_deinit(&r->faces);
     frames_deinit(&r->frames);
     modcache_destroy(r->modules);
     model_deinit(&r->model);
@@ -103,6 +108,13 @@ void resolver_destroy(struct resolver *r)
 const struct emit_model *resolver_model(const struct resolver *r)
 {
     return &r->model.view;
+}
+
+const struct emit_process *resolver_process(const struct resolver *r, const struct process_identity *identity)
+{
+    uint32_t number = model_find_process(&r->model, identity);
+
+    return number == MODEL_NONE ? NULL : &r->model.processes.data[number];
 }
 
 const struct resolver_stats *resolver_stats(const struct resolver *r)
@@ -162,32 +174,19 @@ static void weigh(const struct resolver *r, const struct event_state *event, con
 
 static struct error *name_process(struct resolver *r, const struct epoch *e, uint32_t process)
 {
-    const struct epoch_process *p = &e->processes.data[process];
     const struct process_identity identity = epoch_process_identity(e, process, r->file_number);
-    uint32_t comm;
 
     if (!VEC_EXTEND_NONE(&r->process_states, e->processes.count))
         return error_no_memory();
-    TRY(frames_string(&r->frames, e, p->comm, &comm));
-    uint32_t number = model_process(&r->model, &identity, comm);
-    if (number == MODEL_NONE)
-        return error_no_memory();
-    r->process_states.data[process] = number;
-    return NULL;
+    return faces_process(&r->faces, e, process, &identity, &r->process_states.data[process]);
 }
 
 static struct error *name_thread(struct resolver *r, const struct epoch *e, uint32_t thread)
 {
-    const struct epoch_thread *t = &e->threads.data[thread];
+    uint32_t process = e->threads.data[thread].def.process;
     struct thread_state *state = &r->thread_states.data[thread];
-    uint32_t name;
 
-    TRY(frames_string(&r->frames, e, t->python_name ? t->python_name : t->name, &name));
-    uint32_t number = model_thread(&r->model, r->process_states.data[t->def.process], t->def.tid, name);
-    if (number == MODEL_NONE)
-        return error_no_memory();
-    state->thread = number;
-    return NULL;
+    return faces_thread(&r->faces, e, thread, r->process_states.data[process], &state->thread, &state->wanted);
 }
 
 static struct error *find_thread(struct resolver *r, const struct epoch *e, uint32_t thread)
@@ -290,11 +289,13 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
 
     if (sample->thread >= r->thread_states.count || r->thread_states.data[sample->thread].thread == MODEL_NONE)
         TRY(find_thread(r, e, sample->thread));
-    const struct thread_state *thread = &r->thread_states.data[sample->thread];
+    struct thread_state *thread = &r->thread_states.data[sample->thread];
     if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
         TRY(find_event(r, e, event));
     if (number == MODEL_NONE || r->tuple_states.data[number].interpreter != thread->interpreter)
         TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
+    if (thread->wanted.what != FACE_NONE)
+        TRY(faces_look(&r->faces, e, sample->tuple, thread->thread, thread->interpreter, &thread->wanted));
 
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;

@@ -194,7 +194,7 @@ static void test_folded_separators_and_controls(void **state)
     (void)state;
 
     setup_frame(&s, synthetic_python(&s, "a;b\nc\r\x1b[1m\xc2\x85\xe2\x80\xa8", "x;y.py", 1, 0, 0));
-    s.processes.data[0].comm = "my;app 1\n";
+    s.processes.data[0].comm = s.processes.data[0].name = "my;app 1\n";
     expect(&s, "folded", plain, "my:app_1_-100;a:b_c__[1m__ (x:y.py:1) 1\n");
     synthetic_deinit(&s);
 }
@@ -460,7 +460,7 @@ static void test_unknown_names(void **state)
     stack = synthetic_stack(&s, stack, synthetic_python(&s, "", "", 0, 0, 0));
     stack = synthetic_stack(&s, stack, synthetic_kernel(&s, "", "", 5, 0));
     sample(&s, 0, stack);
-    s.processes.data[0].comm = "";
+    s.processes.data[0].comm = s.processes.data[0].name = "";
     expect(&s, "folded", plain,
            "unknown-100;[libfoo.so];[vdso];[jit];[perf-x.map];[unknown];[unknown] (x.py:4);[unknown];[unknown]_[k] 1\n");
     expect(&s, "perf-script", plain,
@@ -491,7 +491,7 @@ static void test_speedscope_invalid_utf8(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, bad[i], bad[i], 1, 0, 0)));
     sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "\"\\\t\xf0\x9f\x90\x8d", "x.py", 1, 0, 0)));
-    s.processes.data[0].comm = s.threads.data[0].name = o.name = o.exporter = "\xff\"\n";
+    s.processes.data[0].comm = s.processes.data[0].name = s.threads.data[0].name = o.name = o.exporter = "\xff\"\n";
     o.full_paths = true;
     json_t *json = parse_speedscope(&s, o);
     json_t *frames = json_object_get(json_object_get(json, "shared"), "frames");
