@@ -105,3 +105,70 @@ def test_command_line(run, pysym):
     summary = pysym(trace, "--format", "summary", "-v").stdout
     assert f"program.py {argument}\n" in summary
     assert argument not in pysym(run("/usr/bin/python3", seed), "--format", "summary", "-v").stdout
+
+
+NAMED = """
+import time
+end = time.thread_time() + 0.5
+while time.thread_time() < end:
+    sum(range(200))
+"""
+
+# Puts a title over its command line, as setproctitle does, and runs until it is killed.
+TITLED = """
+import ctypes, sys
+title = sys.stdin.readline().strip().encode()
+fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+start, size = int(fields[45]), int(fields[46]) - int(fields[45])
+ctypes.memset(start, 0, size)
+ctypes.memmove(start, title, min(len(title), size - 1))
+print("ready", flush=True)
+while True:
+    sum(range(200))
+"""
+
+
+def names_of(pysym, trace):
+    """The names of processes: the first frames of folded stacks, without the pid."""
+    folded = pysym(trace, "-f", "folded", "--python-only").stdout
+    return {line.split(";")[0].rpartition("-")[0] for line in folded.splitlines()}
+
+
+def test_names_of_programs(pycap, pysym, tmp_path):
+    """A process has the name of its script or module. No other argument is in the file."""
+    why = why_no_bpf()
+    if why:
+        pytest.skip(why)
+    argument = secret_of(os.urandom(16).hex(), "argument")
+    (tmp_path / "named.py").write_text(NAMED)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/__main__.py").write_text(NAMED)
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-F", "199", "-o", trace, "--", "sh", "-c",
+                 f"cd {tmp_path}; python=/usr/bin/python3; $python -u -X dev named.py {argument}; "
+                 f"$python -m shop {argument}; $python -c 'import named # {argument}' {argument}; :",
+                 env={**os.environ, "SECRET_OF_ENVIRONMENT": argument})
+    assert done.returncode == 0, done.stderr
+    assert {"named.py", "-m_shop", "-c"} <= names_of(pysym, trace)
+    assert argument.encode() not in bytes_of(trace) + trace.read_bytes()
+
+
+def test_title(pycap, pysym, tmp_path):
+    """A command line that the program has replaced is not used: titles hold arguments."""
+    argument = secret_of(os.urandom(16).hex(), "argument")
+    (tmp_path / "titled.py").write_text(TITLED)
+    trace = tmp_path / "t.bin"
+    with subprocess.Popen(["/usr/bin/python3", tmp_path / "titled.py", 100 * "x"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as titled:
+        try:
+            titled.stdin.write(f"python3 titled [{argument}]\n")
+            titled.stdin.close()
+            assert titled.stdout.readline() == "ready\n"
+            with open(f"/proc/{titled.pid}/cmdline", encoding="ascii") as cmdline:
+                assert argument in cmdline.read()
+            done = pycap("record", "--backend", "proc", "-F", "199", "-d", "1", "-o", trace, "-p", str(titled.pid))
+        finally:
+            titled.kill()
+    assert done.returncode == 0, done.stderr
+    assert names_of(pysym, trace) == {"titled.py"}
+    assert argument.encode() not in bytes_of(trace) + trace.read_bytes()
