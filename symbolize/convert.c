@@ -185,6 +185,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     p->resolver = c->resolver;
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines;
+    options.labels = c->options->stacks.labels;
     options.limits = &c->limits.limits;
     options.weights_differ = emitter->wants_weights && weights_will_differ(c);
     TRY(add_summary(c, p, &summary_consumer));

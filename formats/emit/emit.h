@@ -162,6 +162,9 @@ struct emit_model {
     const char *filters;             /* the options that chose samples or changed stacks, as given; "" for none */
 };
 
+/* Did the thread hold its interpreter's lock? */
+enum emit_gil { EMIT_GIL_UNKNOWN, EMIT_GIL_HELD, EMIT_GIL_NOT_HELD };
+
 struct emit_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t value;   /* in the event's unit: ns for clocks, bytes for page faults */
@@ -169,6 +172,7 @@ struct emit_sample {
     uint32_t thread, event, cpu;
     uint32_t stack;
     uint32_t label_set, capture;
+    enum emit_gil gil;
     bool in_interpreter; /* the innermost frame was the interpreter's own, and is not shown */
 };
 
@@ -194,6 +198,7 @@ struct emit_terminal {
 struct emit_options {
     enum emit_merge merge;
     bool threads;       /* the default choice of `merge` is EMIT_MERGE_THREAD; perf-script: comm is the thread's name */
+    bool labels;        /* speedscope: profiles of each value of a label, too */
     bool merged_lines;  /* a function's frames were merged into one, so there are no lines to show */
     bool full_paths;    /* file names in full; else shortened as far as they stay distinct */
     bool columns;       /* name:line:column */

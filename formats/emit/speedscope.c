@@ -17,6 +17,8 @@
 #include "formats/emit/emit.h"
 #include "formats/emit/json.h"
 #include "formats/emit/names.h"
+#include "formats/emit/shown.h"
+#include "formats/emit/speedscope_labels.h"
 #include "formats/emit/speedscope_plan.h"
 #include "formats/emit/speedscope_stacks.h"
 #include "formats/emit/speedscope_sum.h"
@@ -42,6 +44,7 @@ struct speedscope {
     struct speedscope_stacks stacks;
     struct speedscope_plan plan;
     struct speedscope_sum sum;
+    struct speedscope_labels labels;
 };
 
 static struct error *speedscope_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
@@ -53,6 +56,10 @@ static struct error *speedscope_begin(const struct emit_model *model, const stru
         return error_no_memory();
     *s = (struct speedscope){.model = model, .options = *options, .out = out, .series_of.limits = options->limits};
     speedscope_stacks_init(&s->stacks, model, &s->options);
+    s->labels = (struct speedscope_labels){.model = model,
+                                           .limits = options->limits,
+                                           .counts.limits = options->limits,
+                                           .names.arena.limits = options->limits};
     spool_init(&s->spool);
     *state = s;
     return NULL;
@@ -83,6 +90,8 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
     struct speedscope *s = state;
 
     if (!limits_work(s->options.limits, SAMPLE_WORK))
+        return error_no_memory();
+    if (s->options.labels && !speedscope_labels_add(&s->labels, sample))
         return error_no_memory();
     struct speedscope_series *p = series_for(s, sample->thread, sample->event);
 
@@ -201,12 +210,12 @@ static struct error *write_sum(struct speedscope *s, enum column column)
 
 static struct error *write_column(struct speedscope *s, const struct speedscope_profile *p, enum column column)
 {
-    return p->count == 1 ? write_series(s, &s->series.data[p->first], column) : write_sum(s, column);
+    return p->kind != SPEEDSCOPE_LABEL && p->count == 1 ? write_series(s, &s->series.data[p->first], column) : write_sum(s, column);
 }
 
 static struct error *write_profile_head(struct speedscope *s, const struct speedscope_profile *p)
 {
-    const struct emit_event *event = &s->model->events[s->series.data[p->first].event];
+    const struct emit_event *event = &s->model->events[p->event];
     struct buf name = {0}, text = {0};
 
     speedscope_plan_name(&s->plan, p, &name);
@@ -222,12 +231,12 @@ static struct error *write_profile_head(struct speedscope *s, const struct speed
 
 static struct error *write_profile(struct speedscope *s, const struct speedscope_profile *p)
 {
-    if (p->count > 1) {
-        speedscope_sum_clear(&s->sum);
-        for (size_t i = 0; i < p->count; i++)
-            TRY(sum_up(s, &s->series.data[p->first + i]));
-        TRY(speedscope_sum_sort(&s->sum));
-    }
+    speedscope_sum_clear(&s->sum);
+    if (p->kind == SPEEDSCOPE_LABEL)
+        TRY(speedscope_labels_sum(&s->labels, &s->labels.values.data[p->first], &s->sum));
+    for (size_t i = 0; p->count > 1 && i < p->count; i++)
+        TRY(sum_up(s, &s->series.data[p->first + i]));
+    TRY(speedscope_sum_sort(&s->sum));
     TRY(write_profile_head(s, p));
     fputs(",\n\"samples\":[", s->out);
     TRY(write_column(s, p, COLUMN_SAMPLES));
@@ -237,13 +246,29 @@ static struct error *write_profile(struct speedscope *s, const struct speedscope
     return NULL;
 }
 
+/* The file's name; with filters also what they left of its first event. */
+static void put_file_name(const struct speedscope *s, struct buf *out)
+{
+    const struct emit_model *m = s->model;
+
+    name_plain(s->options.name ? s->options.name : "", out);
+    if (!out->len_bytes) /* a file without a name and without profiles makes speedscope throw */
+        buf_put_str(out, "profile");
+    if (s->plan.merge == EMIT_MERGE_THREAD || !s->plan.profiles.count || !m->totals || !*m->filters)
+        return;
+    buf_put_str(out, ": ");
+    shown_put(m, s->plan.profiles.data[0].event, out);
+    buf_put_str(out, " (");
+    name_plain(m->filters, out);
+    buf_put_u8(out, ')');
+}
+
 static struct error *write_head(struct speedscope *s)
 {
     struct buf name = {0}, text = {0};
 
-    /* A file without a name and without profiles makes speedscope throw. */
-    name_plain(s->options.name ? s->options.name : "", &name);
-    struct error *err = json_put_text(name.len_bytes ? buf_cstr(&name) : "profile", &text);
+    put_file_name(s, &name);
+    struct error *err = json_put_text(buf_cstr(&name), &text);
     buf_put_str(&text, ",\"exporter\":");
     buf_clear(&name);
     name_plain(s->options.exporter ? s->options.exporter : "pysym", &name);
@@ -273,6 +298,10 @@ static struct error *speedscope_end(void *state)
     TRY(speedscope_stacks_number(&s->stacks));
     TRY(speedscope_sum_init(&s->sum, &s->stacks));
     TRY(speedscope_plan_init(&s->plan, s->model, merge, s->series.data, s->series.count));
+    if (s->options.labels) {
+        TRY(speedscope_labels_end(&s->labels));
+        TRY(speedscope_plan_add_labels(&s->plan, &s->labels));
+    }
     TRY(write_head(s));
     fputs("\n]},\n\"profiles\":[", s->out);
     for (size_t i = 0; i < s->plan.profiles.count; i++) {
@@ -299,6 +328,7 @@ static void speedscope_destroy(void *state)
     map_deinit(&s->series_of);
     speedscope_sum_deinit(&s->sum);
     speedscope_plan_deinit(&s->plan);
+    speedscope_labels_deinit(&s->labels);
     speedscope_stacks_deinit(&s->stacks);
     spool_deinit(&s->spool);
     free(s);

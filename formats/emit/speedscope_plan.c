@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
+#include "formats/emit/event_order.h"
 #include "formats/emit/names.h"
+#include "formats/emit/shown.h"
+#include "formats/emit/speedscope_labels.h"
 
 enum {
     THREADS_MOST = 50,         /* with profiles of their own, for each event */
@@ -22,14 +25,6 @@ static uint32_t process_of(const struct emit_model *m, const struct speedscope_s
     return m->threads[s->thread].process;
 }
 
-/* Events of time first. */
-static int compare_events(const struct emit_model *m, uint32_t a, uint32_t b)
-{
-    if (m->events[a].is_time != m->events[b].is_time)
-        return m->events[a].is_time ? -1 : 1;
-    return compare_numbers(a, b);
-}
-
 /* By process, thread, event, in the model's order. */
 static int compare_in_model(const void *a, const void *b, void *arg)
 {
@@ -44,7 +39,7 @@ static int compare_in_model(const void *a, const void *b, void *arg)
 static int compare_weights(const void *a, const void *b, void *arg)
 {
     const struct speedscope_series *sa = a, *sb = b;
-    int order = compare_events(arg, sa->event, sb->event);
+    int order = event_order(arg, sa->event, sb->event);
 
     if (!order)
         order = compare_numbers(sb->weight, sa->weight);
@@ -54,7 +49,7 @@ static int compare_weights(const void *a, const void *b, void *arg)
 static int compare_processes(const void *a, const void *b, void *arg)
 {
     const struct speedscope_series *sa = a, *sb = b;
-    int order = compare_events(arg, sa->event, sb->event);
+    int order = event_order(arg, sa->event, sb->event);
 
     return order ? order : compare_in_model(a, b, arg);
 }
@@ -64,7 +59,7 @@ static int compare_profiles(const void *a, const void *b, void *arg)
 {
     const struct speedscope_plan *p = arg;
     const struct speedscope_profile *pa = a, *pb = b;
-    int order = compare_events(p->model, p->series[pa->first].event, p->series[pb->first].event);
+    int order = event_order(p->model, pa->event, pb->event);
 
     if (!order)
         order = compare_numbers(pb->weight, pa->weight);
@@ -75,7 +70,7 @@ static int compare_profiles(const void *a, const void *b, void *arg)
 
 static struct error *add_profile(struct speedscope_plan *p, enum speedscope_kind kind, size_t first, size_t count)
 {
-    struct speedscope_profile profile = {.kind = kind, .first = first, .count = count};
+    struct speedscope_profile profile = {.kind = kind, .event = p->series[first].event, .first = first, .count = count};
 
     for (size_t i = first; i < first + count; i++)
         profile.weight += p->series[i].weight;
@@ -135,8 +130,7 @@ static size_t heaviest(const struct speedscope_plan *p)
 
     for (size_t i = 1; i < p->profiles.count; i++) {
         const struct speedscope_profile *a = &p->profiles.data[i], *b = &p->profiles.data[best];
-        bool a_time = p->model->events[p->series[a->first].event].is_time;
-        bool b_time = p->model->events[p->series[b->first].event].is_time;
+        bool a_time = p->model->events[a->event].is_time, b_time = p->model->events[b->event].is_time;
         if (a_time != b_time ? a_time : a->weight > b->weight)
             best = i;
     }
@@ -180,9 +174,22 @@ void speedscope_plan_deinit(struct speedscope_plan *p)
     VEC_DEINIT(&p->profiles);
 }
 
+struct error *speedscope_plan_add_labels(struct speedscope_plan *p, const struct speedscope_labels *labels)
+{
+    p->labels = labels;
+    for (size_t i = 0; i < labels->values.count; i++) {
+        const struct speedscope_value *value = &labels->values.data[i];
+        struct speedscope_profile profile = {
+            .kind = SPEEDSCOPE_LABEL, .event = value->event, .first = i, .weight = value->weight};
+        if (!VEC_PUSH(&p->profiles, profile))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
 bool speedscope_plan_is_overview(const struct speedscope_plan *p, const struct speedscope_profile *profile)
 {
-    return p->merge == EMIT_MERGE_DEFAULT && profile->kind == SPEEDSCOPE_ALL;
+    return profile->kind == SPEEDSCOPE_LABEL || (profile->kind == SPEEDSCOPE_ALL && p->merge == EMIT_MERGE_DEFAULT);
 }
 
 /* ---- names ---- */
@@ -201,29 +208,36 @@ static void put_plain_thread(const struct emit_model *m, const struct emit_threa
 void speedscope_plan_name(const struct speedscope_plan *p, const struct speedscope_profile *profile, struct buf *out)
 {
     const struct emit_model *m = p->model;
-    const struct speedscope_series *first = &p->series[profile->first];
-    const struct emit_thread *thread = &m->threads[first->thread];
-    const struct emit_event *event = &m->events[first->event];
+    const struct emit_event *event = &m->events[profile->event];
+    uint32_t thread = profile->kind == SPEEDSCOPE_LABEL ? 0 : p->series[profile->first].thread;
     bool old = p->merge == EMIT_MERGE_THREAD;
 
     switch (profile->kind) {
     case SPEEDSCOPE_ALL:
         buf_put_str(out, "all threads (");
-        name_weight(event, profile->weight, out);
+        if (m->totals && *m->filters)
+            shown_put(m, profile->event, out);
+        else
+            name_weight(event, profile->weight, out);
         buf_put_u8(out, ')');
         break;
     case SPEEDSCOPE_PROCESS:
-        name_owner(m, EMIT_MERGE_PROCESS, thread->process, out);
+        name_owner(m, EMIT_MERGE_PROCESS, m->threads[thread].process, out);
         break;
     case SPEEDSCOPE_THREAD:
         if (old)
-            put_plain_thread(m, thread, out);
+            put_plain_thread(m, &m->threads[thread], out);
         else
-            name_owner(m, EMIT_MERGE_THREAD, first->thread, out);
+            name_owner(m, EMIT_MERGE_THREAD, thread, out);
         break;
     case SPEEDSCOPE_OTHERS:
         buf_printf(out, "%zu other threads", profile->count);
         break;
+    case SPEEDSCOPE_LABEL: {
+        const struct intern_entry *name = intern_get(&p->labels->names, p->labels->values.data[profile->first].name);
+        buf_put(out, name->data, name->len_bytes);
+        break;
+    }
     }
     /* The unit alone tells events of time, if there is one only. */
     if (p->several_events || !event->is_time) {

@@ -13,6 +13,8 @@
 #include "formats/emit/emit.h"
 #include "formats/emit/spool.h"
 
+struct speedscope_labels;
+
 /* The samples of one thread for one event. */
 struct speedscope_series {
     uint32_t thread, event;
@@ -27,11 +29,13 @@ enum speedscope_kind {
     SPEEDSCOPE_PROCESS,
     SPEEDSCOPE_THREAD,
     SPEEDSCOPE_OTHERS, /* threads that are too small for profiles of their own */
+    SPEEDSCOPE_LABEL,
 };
 
 struct speedscope_profile {
     enum speedscope_kind kind;
-    size_t first, count; /* its series */
+    uint32_t event;
+    size_t first, count; /* its series; of SPEEDSCOPE_LABEL `first` is the index of the value */
     uint64_t weight;
 };
 
@@ -39,6 +43,7 @@ struct speedscope_plan {
     const struct emit_model *model; /* borrowed */
     enum emit_merge merge;
     struct speedscope_series *series; /* borrowed */
+    const struct speedscope_labels *labels; /* borrowed; NULL: none are shown */
     bool several_events;
     VEC(struct speedscope_profile) profiles;
     size_t active; /* the profile that is shown first */
@@ -58,6 +63,8 @@ struct speedscope_plan {
 struct error *speedscope_plan_init(struct speedscope_plan *p, const struct emit_model *model, enum emit_merge merge,
                                    struct speedscope_series *series, size_t count);
 void speedscope_plan_deinit(struct speedscope_plan *p);
+/* Adds a profile for each value of the labels, behind the others. */
+struct error *speedscope_plan_add_labels(struct speedscope_plan *p, const struct speedscope_labels *labels);
 /* Does the profile show again what others of the file hold? */
 bool speedscope_plan_is_overview(const struct speedscope_plan *p, const struct speedscope_profile *profile);
 /* Appends the name of a profile, clean. */

@@ -303,6 +303,9 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;
+    out->gil = !(sample->flags & TRACE_SAMPLE_GIL_KNOWN) ? EMIT_GIL_UNKNOWN
+               : sample->flags & TRACE_SAMPLE_GIL      ? EMIT_GIL_HELD
+                                                       : EMIT_GIL_NOT_HELD;
     out->label_set = 0;
     if (sample->label_set)
         TRY(find_label_set(r, e, sample->label_set, &out->label_set));

@@ -110,7 +110,10 @@ static inline void synthetic_deinit(struct synthetic *s)
     VEC_DEINIT(&s->samples);
 }
 
-/* Runs an emitter over the samples made so far, which have no labels, and are of one capture unless the model has some. */
+/*
+ * Runs an emitter over the samples made so far, which have no labels and are of one capture, unless
+ * the model has some.
+ */
 static inline struct error *synthetic_emit(const struct synthetic *s, const struct emitter *emitter,
                                            const struct emit_options *options, FILE *out)
 {
@@ -120,8 +123,10 @@ static inline struct error *synthetic_emit(const struct synthetic *s, const stru
     struct emit_model model = s->model;
     void *state = NULL;
 
-    model.label_sets = &no_labels;
-    model.label_set_count = 1;
+    if (!model.label_sets) {
+        model.label_sets = &no_labels;
+        model.label_set_count = 1;
+    }
     if (!model.captures) {
         model.captures = &capture;
         model.capture_count = 1;

@@ -258,12 +258,106 @@ static void test_order_of_a_sum(void **state)
     synthetic_deinit(&s);
 }
 
+/* Each value of a label has a profile, which adds nothing to the sum. */
+static void test_labels(void **state)
+{
+    static const struct emit_label labels[] = {
+        {"interpreter", "1"}, {"asyncio task", "fetch"}, {"asyncio task", "a;b\n"}, {"interpreter", "1"}};
+    const struct emit_label_set sets[] = {{0}, {&labels[0], 2}, {&labels[2], 2}};
+    static const char *const names[] = {"python3 100 \xc2\xb7 MainThread 101", "interpreter 1", "GIL not held",
+                                        "asyncio task a:b_", "GIL held", "asyncio task fetch"};
+    static const json_int_t weights[] = {1500, 600, 500, 400, 300, 200};
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    size_t overviews;
+    (void)state;
+
+    setup_one(&s);
+    s.model.label_sets = sets;
+    s.model.label_set_count = 3;
+    uint32_t a = stack_of(&s, "a"), ab = stack_of(&s, "ab");
+    add(&s, 0, 0, a, 100);
+    s.samples.data[0].label_set = 1;
+    add(&s, 0, 0, ab, 400);
+    s.samples.data[1].label_set = 2;
+    s.samples.data[1].gil = EMIT_GIL_NOT_HELD;
+    add(&s, 0, 0, ab, 100);
+    s.samples.data[2].label_set = 1;
+    s.samples.data[2].gil = EMIT_GIL_NOT_HELD;
+    add(&s, 0, 0, a, 300);
+    s.samples.data[3].gil = EMIT_GIL_HELD;
+    add(&s, 0, 0, EMIT_NO_STACK, 600);
+    json_t *json = parse_speedscope(&s, o);
+    assert_int_equal(profile_count(json), 1);
+    json_decref(json);
+    o.labels = true;
+    json = parse_speedscope(&s, o);
+    expect_names(json, names, 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(weight_of(profile_of(json, i)), weights[i]);
+    assert_int_equal(sum_of(json, &overviews), 1500);
+    assert_int_equal(overviews, 5);
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* Of many values the fifty heaviest are shown. */
+static void test_many_labels(void **state)
+{
+    struct emit_label labels[60];
+    struct emit_label_set sets[61] = {{0}};
+    char values[60][8];
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_one(&s);
+    uint32_t a = stack_of(&s, "a");
+    for (uint32_t i = 0; i < 60; i++) {
+        snprintf(values[i], sizeof values[i], "%u", i);
+        labels[i] = (struct emit_label){"task", values[i]};
+        sets[1 + i] = (struct emit_label_set){&labels[i], 1};
+        add(&s, 0, 0, a, 100 + i);
+        s.samples.data[i].label_set = 1 + i;
+    }
+    s.model.label_sets = sets;
+    s.model.label_set_count = 61;
+    o.labels = true;
+    json_t *json = parse_speedscope(&s, o);
+    assert_int_equal(profile_count(json), 51);
+    assert_int_equal(weight_of(profile_of(json, 50)), 110);
+    assert_string_equal(json_string_value(json_object_get(profile_of(json, 50), "name")), "task 10");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* With filters the names of the file and of its first profile say how much is shown. */
+static void test_filters(void **state)
+{
+    static const struct emit_total totals[] = {{.all_value = 24600000000, .shown_value = 12300000000}};
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_processes(&s);
+    s.model.totals = totals;
+    s.model.filters = "--comm 'a b'";
+    json_t *json = parse_speedscope(&s, plain);
+    assert_string_equal(json_string_value(json_object_get(json, "name")),
+                        "test: 12.30 s of 24.60 s shown (--comm 'a b')");
+    assert_string_equal(json_string_value(json_object_get(profile_of(json, 0), "name")),
+                        "all threads (12.30 s of 24.60 s shown)");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_then_threads), cmocka_unit_test(test_merge),
         cmocka_unit_test(test_one_thread),       cmocka_unit_test(test_other_threads),
         cmocka_unit_test(test_several_units),    cmocka_unit_test(test_order_of_a_sum),
+        cmocka_unit_test(test_labels),           cmocka_unit_test(test_many_labels),
+        cmocka_unit_test(test_filters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
