@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a document links to something that is not there, or shows a command that the programs do not understand.
+"""Fails when a document links to or names a file that is not there, or shows a command that the programs do not understand.
 
 Looks at README.md, docs/, the manual pages' examples and tests/README.md. Of links those into this repository are followed, with their headings. Of
 commands the options are compared with the programs' --help: those of pycap and pysym in lines of code, up to a pipe, a
@@ -36,6 +36,14 @@ def wrong_links(page, text):
             yield f"there is no {target}"
         elif anchor and anchor not in anchors(there.read_text()):
             yield f"there is no heading for {target}"
+
+
+def wrong_files(top, text):
+    """Files of the sources that are named in backquotes, from the top."""
+    folders = r"(?:bpf|capture|docs|formats|symbolize|testdata|tests)/"
+    for path in sorted(set(re.findall(rf"`({folders}[\w/.-]+\.(?:[ch]|def|py|sh|md|scd|bash|service))`", text))):
+        if not (top / path).exists():
+            yield f"there is no file {path}"
 
 
 def options_of(program, *command):
@@ -77,7 +85,7 @@ def main():
     for page in pages:
         text = page.read_text()
         links += text.count("](")
-        for what in (*wrong_links(page, text), *wrong_commands(text, known)):
+        for what in (*wrong_links(page, text), *wrong_files(top, text), *wrong_commands(text, known)):
             print(f"{page.relative_to(top)}: {what}", file=sys.stderr)
             wrong += 1
     if links < 10 or sum(1 for page in pages for _ in commands(page.read_text())) < 10:

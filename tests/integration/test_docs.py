@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/picture.py draws what pysym folds; tests/check-docs.py finds what a document has wrong."""
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -51,6 +50,7 @@ def test_picture_of_nothing():
 @pytest.mark.parametrize("text, message", [
     ("[a](gone.md)", "there is no gone.md"),
     ("[a](docs/page.md#nothing)", "there is no heading for docs/page.md#nothing"),
+    ("`docs/page.md` `Lib/gone.py` `docs/gone.h` `gone.c`", "there is no file docs/gone.h"),
     ("```\nsudo build/pycap record --no-such 3 -- true --fine\n```", "pycap record has no option --no-such"),
     ("```\npysym t.bin -Q | sort -u\n```", "pysym has no option -Q"),
     ("```\npycap top\n```", "pycap has no command 'top'"),
@@ -59,7 +59,7 @@ def test_picture_of_nothing():
 def test_check_of_documents(tmp_path, text, message):
     (tmp_path / "docs").mkdir()
     (tmp_path / "tests").mkdir()
-    shutil.copy(ROOT / "tests/README.md", tmp_path / "tests")
+    (tmp_path / "tests/README.md").write_text("# Tests\n")
     (tmp_path / "docs/page.md").write_text("# The first *word*\n" + "[a](https://example.org)\n" * 10 + "```\npycap info\n```\n" * 10)
     (tmp_path / "README.md").write_text(text + "\n")
     done = subprocess.run([sys.executable, ROOT / "tests/check-docs.py", PYCAP, PYSYM, tmp_path], capture_output=True,
