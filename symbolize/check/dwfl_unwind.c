@@ -201,6 +201,18 @@ static bool has_cfi(struct dwfl_space *s, uint64_t address)
     return found;
 }
 
+/* Whether code at `address` begins a stack that is part of another (formats/elf/stack_start.h): libdwfl does not know that. */
+static bool begins_stack(const struct dwfl_space *s, uint64_t address)
+{
+    for (uint32_t i = 0; i < s->mapping_count; i++) {
+        const struct unwind_mapping *m = &s->mappings[i];
+        uint64_t bias;
+        if (m->module && m->module->stack_start.end && address - m->address < m->length && unwind_module_bias(m->module, m, &bias))
+            return stack_start_holds(m->module->stack_start, address - bias);
+    }
+    return false;
+}
+
 /*
  * libdwfl unwinds one frame ahead to say whether this one was interrupted: s->fault belongs to the step out of this
  * frame. A signal's trampoline counts as interrupted, but its rules are looked up like a return address's.
@@ -220,6 +232,10 @@ static int take_frame(Dwfl_Frame *state, void *arg)
         return DWARF_CB_ABORT;
     }
     out->frames[out->count++] = (struct witness_frame){pc, !exact};
+    if (begins_stack(s, pc - !exact)) {
+        out->end = LOSS_complete;
+        return DWARF_CB_ABORT;
+    }
     if (!has_cfi(s, pc - !exact) && !(exact && out->count > 1 && has_cfi(s, pc - 1))) {
         out->end = LOSS_no_unwind_info;
         return DWARF_CB_ABORT;
