@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs as people run them (tests/real/programs.py): every process is found, and stacks are whole, Python and native."""
+import collections
 import contextlib
 import json
 import os
@@ -11,7 +12,6 @@ import sys
 
 import pytest
 
-import accounts
 from conftest import PYCAP, PYSYM, PYTHON, ROOT
 
 sys.path.insert(0, str(ROOT / "tests/real"))
@@ -35,10 +35,10 @@ def program(name):
         pytest.skip(str(error))
 
 
-def attach(trace, pid, busy):
+def attach(trace, pid, busy, *options):
     """Records a process and its children until `busy` have worked enough, each for its part of the time."""
-    recorder = subprocess.Popen([PYCAP, "record", "-q", "-F", str(HZ), "-o", trace, "-p", str(pid)], stderr=subprocess.PIPE,
-                                text=True)
+    recorder = subprocess.Popen([PYCAP, "record", "-q", "-F", str(HZ), "-o", trace, *options, "-p", str(pid)],
+                                stderr=subprocess.PIPE, text=True)
     try:
         programs.wait_until(lambda: trace.exists() and trace.stat().st_size > 600, recorder, "records of samples")
         begun = {each: programs.cpu_seconds(each) for each in busy}
@@ -63,10 +63,14 @@ def check_whole(trace):
     return rows
 
 
-def samples_by_pid(trace):
-    found = {}
-    for sample in accounts.read(PYSYM, trace).samples:
-        found[sample.pid] = found.get(sample.pid, 0) + 1
+def processes(trace):
+    """{(name, pid): samples}."""
+    text = subprocess.run([PYSYM, trace, "-f", "folded", "--merge", "process"], capture_output=True, text=True, timeout=300,
+                          check=True).stdout
+    found = collections.Counter()
+    for line in text.splitlines():
+        name, _, pid = line.partition(";")[0].rpartition("-")
+        found[name, int(pid)] += int(line.rpartition(" ")[2])
     return found
 
 
@@ -77,8 +81,8 @@ def test_prefork_server(tmp_path):
         workers = programs.family(master.pid)[1:]
         assert len(workers) == 4
         attach(trace, master.pid, workers)
-    found = samples_by_pid(trace)
-    assert set(workers) <= set(found), (workers, found)
+    found = processes(trace)
+    assert {("gunicorn", pid) for pid in workers} <= set(found), (workers, found)
     check_whole(trace)
 
 
@@ -86,15 +90,19 @@ def test_greenlets(tmp_path):
     """Native stacks end where a greenlet begins. Above it is what other greenlets have on the stack by now."""
     trace = tmp_path / "t.bin"
     with program("gevent-debian") as server:
-        attach(trace, server.pid, [server.pid])
+        attach(trace, server.pid, [server.pid], "--unwind", "both")
     check_whole(trace)
-    done = subprocess.run([PYSYM, trace, "-f", "folded", "--interpreter", "show", "--merge", "all"], capture_output=True, text=True,
-                          timeout=300, check=True)
-    begun = [line for line in done.stdout.splitlines() if "inner_bootstrap" in line]
+    # libunwind and libdwfl stop there, too.
+    text = subprocess.run([PYSYM, trace, "-f", "unwind-check"], capture_output=True, text=True, timeout=300, check=True).stdout
+    reached = re.search(r"^witness: reached .*", text, re.M)[0]
+    assert all(float(share) > 95 for share in re.findall(r"([\d.]+)%", reached)) and reached.count("%") == 3, text
+    assert "_greenlet" not in text.partition("where they differ")[2], text
+    done = subprocess.run([PYSYM, trace, "-f", "folded", "--interpreter", "show", "--layer", "native", "--merge", "all"],
+                          capture_output=True, text=True, timeout=300, check=True)
+    begun = [line.split(";") for line in done.stdout.splitlines() if "inner_bootstrap" in line]
     assert begun
-    # Nothing lies outside of it but what says that a Python stack was cut.
-    wrong = [line for line in begun if not re.match(r"(\[torn\];|\?;)*greenlet::UserGreenlet::inner_bootstrap", line)]
-    assert not wrong, wrong[:3]
+    outside = [frames for frames in begun if "inner_bootstrap" not in next(f for f in frames if f != "?" and f[0] != "[")]
+    assert not outside, outside[:3]
 
 
 SUITE = """
@@ -123,8 +131,8 @@ def test_suite_in_workers(pycap, tmp_path):
     done = pycap("record", "-q", "-F", HZ, "-o", trace, "--", folder / "bin/pytest", "-q", "-p", "no:cacheprovider", "-n", "2",
                  tmp_path / "test_it.py")
     assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
-    found = samples_by_pid(trace)
-    assert sum(count > HZ * 0.25 for count in found.values()) >= 2, found
+    workers = [name for (name, _), count in processes(trace).items() if name == "execnet" and count > HZ * 0.25]
+    assert len(workers) == 2, processes(trace)
     rows = check_whole(trace)
     assert any(row.startswith("spin") for row in rows), rows
 
@@ -175,7 +183,6 @@ def test_container(tmp_path):
             attach(trace, pids[0], pids)
         finally:
             outer.kill()
-    found = samples_by_pid(trace)
-    assert set(pids) == set(found), (pids, found)
+    assert set(processes(trace)) == {("app.py", pid) for pid in pids}
     rows = check_whole(trace)
     assert any(row.startswith("handle") for row in rows), rows
