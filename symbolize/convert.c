@@ -184,7 +184,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
         TRY(input_keep(&c->inputs.data[i]));
     TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     p->resolver = c->resolver;
-    options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines;
+    options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines || c->options->stacks.group;
     options.labels = c->options->stacks.labels;
     options.limits = &c->limits.limits;
     options.weights_differ = emitter->wants_weights && weights_will_differ(c);
@@ -200,7 +200,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     const char *remark = emit_consumer_remark(emit);
     if (remark)
         fprintf(c->trouble, "pysym: %s\n", remark);
-    tell_filters(c, true);
+    tell_filters(c, !emitter->tells_filters);
     check_strict(c);
     return NULL;
 }

@@ -129,6 +129,8 @@ static const struct option_row option_rows[] = {
      "layers: python, native or kernel, with commas between them"},
     {"group", 0, "BY", "one frame for neighbours of one module, package, file or layer", filter_set_group,
      .wants = "module, package, file or layer"},
+    {"min", 0, "PERCENT", "folded, top: join or leave out what takes less, like 0.5%", filter_set_share,
+     MEMBER(emit.min_share), .wants = "a share of the whole, like 0.5%"},
     {"collapse-recursion", 0, NULL, "show a cycle of calls once", filter_set_true, MEMBER(stacks.collapse_recursion)},
 
     OPTION_HEADING("what a trace may cost"),
@@ -190,6 +192,8 @@ static struct error *check_filters(const struct options *o)
         changes_stacks |= o->stacks.patterns[i].count;
     if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
+    if (o->emit.min_share > 0 && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->joins_thin))
+        return error_create(ERROR_USAGE, "--min is for folded and top alone: other formats hold every stack");
     if (changes_stacks && o->choice.kind == OUTPUT_UNWIND_CHECK)
         return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "
                                          "those by process, thread, event and time");

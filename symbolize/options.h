@@ -68,6 +68,8 @@ struct error *filter_add_frame_pattern(const struct option_row *row, const char 
 struct error *filter_set_time(const struct option_row *row, const char *argument, void *target);
 /* unsigned: a set of layers, python,native,kernel */
 struct error *filter_add_layers(const struct option_row *row, const char *argument, void *target);
+/* double: a percentage as a fraction */
+struct error *filter_set_share(const struct option_row *row, const char *argument, void *target);
 /* enum stack_group */
 struct error *filter_set_group(const struct option_row *row, const char *argument, void *target);
 

@@ -124,6 +124,18 @@ struct error *filter_add_layers(const struct option_row *row, const char *argume
     }
 }
 
+struct error *filter_set_share(const struct option_row *row, const char *argument, void *target)
+{
+    char *end;
+    double percent = strtod(argument, &end);
+
+    TRY(note(row, argument, target));
+    if (end == argument || end[*end == '%'] || !(percent >= 0 && percent <= 100))
+        return option_refuse(row, argument);
+    *(double *)member(row, target) = percent / 100;
+    return NULL;
+}
+
 struct error *filter_set_group(const struct option_row *row, const char *argument, void *target)
 {
     static const char *const names[] = {[STACK_GROUP_MODULE] = "module",

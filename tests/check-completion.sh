@@ -54,6 +54,8 @@ is "--pid --python-only" pysym --p
 is speedscope pysym trace.bin -f spe
 is speedscope pysym --format = spe
 is process pysym trace.bin --merge pr
+is "file layer module package" pysym trace.bin --group ""
+is kernel pysym trace.bin --layer k
 is "" pysym trace.b
 for format in $("$2" --help | sed -n '/^formats/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
     has "$format" pysym --format ""

@@ -70,6 +70,8 @@ _pysym() {
     --merge) _pycap_words "$word" "all process thread" ;;
     --sort) _pycap_words "$word" "self total" ;;
     --by) _pycap_words "$word" "function line" ;;
+    --group) _pycap_words "$word" "module package file layer" ;;
+    --layer) _pycap_words "$word" "python native kernel" ;;
     *)
         [[ $word == -* ]] || return 0
         help=$("$1" --help 2>/dev/null) || return 0

@@ -209,6 +209,7 @@ struct emit_options {
     enum emit_by by;
     bool json; /* top: for scripts */
     struct emit_terminal terminal;
+    double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
 };
@@ -220,6 +221,8 @@ struct emitter {
     bool time_order;         /* needs each thread's samples in order of time */
     bool writes_each_sample; /* with its stack, as it comes */
     bool writes_json;        /* with options.json */
+    bool joins_thin;         /* takes options.min_share */
+    bool tells_filters;      /* its output says what the filters left */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
     /* The caller checks and closes `out`. *state is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,67 @@ static void round_lines(struct folded *f, uint64_t from)
     }
 }
 
+/*
+ * Cuts a node's children that weigh less than `least` off, with all that is below them, and joins them in one child. `sums`
+ * are by node; 0 stands for what was cut off.
+ */
+static bool join_thin_children(struct folded *f, uint32_t node, uint64_t from, uint64_t least, uint64_t *sums)
+{
+    uint32_t *link = &f->nodes.data[node].first_child;
+    uint64_t rest = 0;
+    struct buf name = {0};
+
+    while (*link != NODE_ROOT) {
+        uint32_t child = *link;
+        if (child >= from && sums[child - from] < least) {
+            rest += sums[child - from];
+            sums[child - from] = 0;
+            *link = f->nodes.data[child].next_sibling;
+        } else {
+            link = &f->nodes.data[child].next_sibling;
+        }
+    }
+    if (!rest)
+        return true;
+    buf_printf(&name, "[less than %g%%]", 100 * f->options.min_share);
+    uint32_t joined = child_of_text(f, node, &name);
+    buf_deinit(&name);
+    f->nodes.data[joined].number += joined == NODE_ROOT ? 0 : rest;
+    return joined != NODE_ROOT;
+}
+
+static void forget_children(const struct folded *f, uint32_t node, uint64_t from, uint64_t *sums)
+{
+    for (uint32_t c = f->nodes.data[node].first_child; c != NODE_ROOT; c = f->nodes.data[c].next_sibling)
+        sums[c - from] = 0;
+}
+
+/* Joins thin branches of an event's nodes, which are those from `from` on: children have higher numbers than parents. */
+static struct error *join_thin(struct folded *f, uint64_t from)
+{
+    uint64_t count = f->nodes.count - from, total = 0;
+    uint64_t *sums = calloc(count ? count : 1, sizeof *sums);
+    bool ok = sums;
+
+    for (uint64_t i = count; ok && i--;) {
+        sums[i] = f->nodes.data[from + i].number;
+        total += sums[i];
+        for (uint32_t c = f->nodes.data[from + i].first_child; c != NODE_ROOT; c = f->nodes.data[c].next_sibling)
+            sums[i] += sums[c - from];
+    }
+    uint64_t least = (uint64_t)ceil((double)total * f->options.min_share);
+    if (ok)
+        ok = join_thin_children(f, NODE_ROOT, from, least, sums);
+    for (uint64_t i = 0; ok && i < count; i++) {
+        if (sums[i])
+            ok = join_thin_children(f, (uint32_t)(from + i), from, least, sums);
+        else
+            forget_children(f, (uint32_t)(from + i), from, sums);
+    }
+    free(sums);
+    return ok ? NULL : error_no_memory();
+}
+
 /* Adds the stacks of one event to the tree. Events share no node but the root. */
 static struct error *plant(struct folded *f, uint32_t event, const uint32_t *names)
 {
@@ -188,6 +250,8 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
         round_lines(f, from);
     VEC_DEINIT(&todo);
     map_deinit(&known);
+    if (ok && f->options.min_share > 0)
+        return join_thin(f, from);
     return ok ? NULL : error_no_memory();
 }
 
@@ -341,6 +405,7 @@ const struct emitter emitter_folded = {
     .name = "folded",
     .description = "one line per stack with its count of samples, for flamegraph.pl, inferno, speedscope",
     .extension = ".folded",
+    .joins_thin = true,
     .begin = folded_begin,
     .sample = folded_sample,
     .end = folded_end,

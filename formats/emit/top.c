@@ -127,10 +127,11 @@ static struct error *fill_table(struct top *t, struct top_table *table)
     memset(t->last_stack, 0, count * sizeof *t->last_stack);
     t->serial = 0;
     TRY(count_rows(t, table));
+    double least = t->view.options.min_share * (double)table->all.weight;
     table->rows = t->rows;
     table->row_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!t->rows[i].total.samples)
+        if (!t->rows[i].total.samples || (double)t->rows[i].total.weight < least)
             continue;
         t->rows[i].name = i;
         t->rows[table->row_count++] = t->rows[i];
@@ -325,6 +326,8 @@ static void top_destroy(void *state)
 
 const struct emitter emitter_top = {
     .name = "top",
+    .joins_thin = true,
+    .tells_filters = true,
     .description = "table of the hottest functions, or of lines (--by line)",
     .extension = ".txt",
     .writes_json = true,

@@ -33,7 +33,7 @@ struct top_table {
     const struct top_entry *entries;
     size_t entry_count;
     struct top_row *rows; /* in the order in which they are shown */
-    uint32_t row_count;   /* all, also those that are not shown */
+    uint32_t row_count;   /* also those that are not shown, but for those below options.min_share */
 };
 
 /* The processes of one name. */

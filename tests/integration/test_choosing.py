@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of pysym that choose samples and change stacks, over made-up traces and those of testdata/: what passes, what
 its weight is in each format, what is said of it, and what is said where nothing passes."""
+import collections
 import json
 import re
 
@@ -34,7 +35,9 @@ def test_formats_agree(options, trace, pysym):
     said = re.fullmatch(f"pysym: {seconds}\n", folded.stderr)
     assert said and abs(float(said[1]) - left * 0.002) < 0.0051, folded.stderr
     assert said[2].replace("'", "") == " ".join(options)
-    assert f"{left} sample" in good(pysym(trace, "-f", "top", *options))
+    top = pysym(trace, "-f", "top", *options)
+    assert re.search(f"\\b{left} sample", good(top)) and top.stderr == ""
+    assert folded.stderr[len("pysym: "):] in top.stdout
 
 
 def test_how_many_pass(trace, pysym):
@@ -73,6 +76,49 @@ def test_time_goes_to_the_caller(trace, pysym):
     assert stacks("--callers-of", "level1") == {outer}
     assert stacks("--root-at", "level1", "--callers-of", "level1") == {"Work.level1_0 (part1.py)"}
     assert stacks("--layer", "kernel", "--layer", "python", "--hide", "level[1-4]") == {"Work.level0_0 (part0.py)"}
+
+
+def branches(lines):
+    """The weight of every branch, by its frames; a line ends a branch."""
+    out = collections.Counter()
+    for line in lines:
+        frames, number = line.rsplit(" ", 1)
+        frames = tuple(frames.split(";"))
+        for i in range(len(frames)):
+            out[frames[:i + 1]] += int(number)
+    return out
+
+
+def test_thin_branches(make, pysym):  # noqa: F811
+    """They become one box beside their neighbours; everything else, and the sum, stays."""
+    trace = make(samples=1000, stacks=9, depth=4, native=0, interval_us=1000)
+    whole = branches(good(pysym(trace, "-f", "folded")).splitlines())
+    thin = branches(good(pysym(trace, "-f", "folded", "--min", "12%")).splitlines())
+    box = "[less than 12%]"
+    kept = {frames: weight for frames, weight in thin.items() if frames[-1] != box}
+    assert kept == {frames: weight for frames, weight in whole.items() if weight >= 120}
+    # Of nine leaves none has 12 %; of the functions that call them two have, each of two of the leaves.
+    joined = {frames: weight for frames, weight in thin.items() if frames[-1] == box}
+    assert sum(joined.values()) == 1000 and len(joined) == 3, joined
+    assert sum(weight for frames, weight in thin.items() if len(frames) == 1) == 1000
+    assert good(pysym(trace, "-f", "folded", "--min", "0")) == good(pysym(trace, "-f", "folded"))
+    assert good(pysym(trace, "-f", "folded", "--min", "100")).count("\n") == 1
+    top = json.loads(good(pysym(trace, "-f", "top", "--top", "0", "--json", "--min", "12%")))
+    assert sorted(row["total_samples"] for row in top["events"][0]["tables"][0]["rows"]) == sorted(
+        sum(weight for frames, weight in whole.items() if frames[-1] == name)
+        for name in {frames[-1] for frames in kept if len(frames) > 1})
+    for name in ("speedscope", "perf-script", "summary"):
+        done = pysym(trace, "-f", name, "--min", "1%")
+        assert done.returncode == 2 and "--min is for folded and top alone" in done.stderr
+
+
+def test_thin_branches_of_several_events(make, pysym):  # noqa: F811
+    """Shares are of each event."""
+    trace = make(samples=100, second_event=100, stacks=2, native=0)
+    lines = good(pysym(trace, "-f", "folded", "--min", "60%")).splitlines()
+    assert [line.split(";")[0] for line in lines] == ["cpu-clock", "page-faults"]
+    assert all(";[less than 60%] " in line for line in lines), lines
+    assert [int(line.rsplit(" ", 1)[1]) for line in lines] == [100, 100 * 4096]
 
 
 def test_layers(make, pysym):  # noqa: F811
@@ -160,6 +206,8 @@ def test_filters_of_a_pipe(trace, pysym):
     (["--focus", "("], r"--focus wants a regular expression, not '(': Unmatched ( or \("),
     (["--comm", "[a"], "--comm wants a regular expression, not '[a': Unmatched [, [^, [:, [., or [="),
     (["--hide", "file:"], "--hide wants a regular expression, not 'file:': it is empty"),
+    (["--min", "x"], "--min wants a share of the whole, like 0.5%, not 'x'"), (["--min", "101%"], "--min wants a share"),
+    (["--min", "-1"], "--min wants a share"), (["--min", "1%%"], "--min wants a share"),
     (["--layer", "user"], "--layer wants layers: python, native or kernel, with commas between them, not 'user'"),
     (["--group", "line"], "--group wants module, package, file or layer, not 'line'"),
     (["--cpu", "3-1"], "--cpu wants numbers of CPUs, like 0,4-7, not '3-1'"),
