@@ -192,7 +192,7 @@ static struct error *check_filters(const struct options *o)
         changes_stacks |= o->stacks.patterns[i].count;
     if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
-    if (o->emit.min_share > 0 && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->joins_thin))
+    if (o->emit.min_share > 0 && !(o->choice.emitter && o->choice.emitter->joins_thin))
         return error_create(ERROR_USAGE, "--min is for folded and top alone: other formats hold every stack");
     if (changes_stacks && o->choice.kind == OUTPUT_UNWIND_CHECK)
         return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "

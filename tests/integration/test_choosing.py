@@ -35,6 +35,8 @@ def test_formats_agree(options, trace, pysym):
     said = re.fullmatch(f"pysym: {seconds}\n", folded.stderr)
     assert said and abs(float(said[1]) - left * 0.002) < 0.0051, folded.stderr
     assert said[2].replace("'", "") == " ".join(options)
+    named = json.loads(good(pysym(trace, "-f", "speedscope", *options)))["name"]
+    assert named.startswith(trace.name) and named.replace("'", "").endswith(f"({' '.join(options)})")
     top = pysym(trace, "-f", "top", *options)
     assert re.search(f"\\b{left} sample", good(top)) and top.stderr == ""
     assert folded.stderr[len("pysym: "):] in top.stdout
@@ -160,6 +162,7 @@ def test_layers(make, pysym):  # noqa: F811
 ])
 def test_nothing_passes(options, message, trace, pysym, tmp_path):
     """That is an error in every format; it names the filter and what there is, and no output is left behind."""
+    assert pysym(trace, *options).stderr.startswith(f"pysym: {message}")  # the first page
     for name in ("folded", "perf-script", "speedscope", "top", "summary"):
         done = pysym(trace, "-f", name, "-o", tmp_path / "out", *options)
         assert (done.returncode, done.stdout) == (1, ""), name
