@@ -101,6 +101,8 @@ static const struct option_row option_rows[] = {
     {"exe", 0, "RE", "of processes by program file", filter_add_pattern, MEMBER(filters.exes)},
     {"cgroup", 0, "PATH", "of processes in this cgroup and below it", filter_add_text, MEMBER(filters.cgroups),
      .wants = "the path of a cgroup"},
+    {"container", 0, "ID", "of processes in this container; the beginning of its ID is enough", filter_add_text,
+     MEMBER(filters.containers), .wants = "the ID of a container, or how it begins"},
     {"thread", 0, "RE", "of threads by name", filter_add_pattern, MEMBER(filters.threads)},
     {"cpu", 0, "LIST", "on these CPUs, like 0,4-7", filter_add_ranges, MEMBER(filters.cpus),
      .wants = "numbers of CPUs, like 0,4-7"},

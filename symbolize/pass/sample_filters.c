@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "symbolize/pass/sample_filter.h"
+#include "symbolize/stack/faces.h"
+#include "symbolize/trace/container.h"
 
 #define ARGUMENTS const struct sample_filter_options *o, const struct sample_filter_view *v
 
@@ -27,9 +29,17 @@ static const struct epoch_process *process_of(const struct sample_filter_view *v
     return &v->epoch->processes.data[v->process];
 }
 
+/* What it runs, as the trace says and outputs show; else the kernel's name. */
+static void put_name(const struct sample_filter_view *v, struct buf *out)
+{
+    if (!faces_put_program(v->epoch, &process_of(v)->def, out))
+        buf_put_str(out, epoch_text(v->epoch, process_of(v)->comm));
+}
+
 static void describe_process(const struct sample_filter_view *v, struct buf *out)
 {
-    buf_printf(out, "%u %s", process_of(v)->def.tgid, epoch_text(v->epoch, process_of(v)->comm));
+    buf_printf(out, "%u ", process_of(v)->def.tgid);
+    put_name(v, out);
 }
 
 static bool pid_is_enabled(const struct sample_filter_options *o)
@@ -49,12 +59,18 @@ static bool comm_is_enabled(const struct sample_filter_options *o)
 
 static enum sample_filter_answer comm_passes(ARGUMENTS)
 {
-    return answer(patterns_find(&o->comms, epoch_text(v->epoch, process_of(v)->comm)));
+    struct buf name = {0};
+
+    put_name(v, &name);
+    bool matches = patterns_find(&o->comms, epoch_text(v->epoch, process_of(v)->comm)) ||
+                   patterns_find(&o->comms, buf_cstr(&name));
+    buf_deinit(&name);
+    return answer(matches);
 }
 
 static void describe_comm(const struct sample_filter_view *v, struct buf *out)
 {
-    buf_put_str(out, epoch_text(v->epoch, process_of(v)->comm));
+    put_name(v, out);
 }
 
 static bool exe_is_enabled(const struct sample_filter_options *o)
@@ -114,6 +130,32 @@ static enum sample_filter_answer cgroup_passes(ARGUMENTS)
 static void describe_cgroup(const struct sample_filter_view *v, struct buf *out)
 {
     buf_put_str(out, cgroup_of(v));
+}
+
+static bool container_is_enabled(const struct sample_filter_options *o)
+{
+    return o->containers.count;
+}
+
+static enum sample_filter_answer container_passes(ARGUMENTS)
+{
+    unsigned len = 0;
+    const char *id = container_in_cgroup(cgroup_of(v), &len);
+
+    for (size_t i = 0; id && i < o->containers.count; i++) {
+        size_t prefix = strlen(o->containers.data[i]);
+        if (prefix <= len && !memcmp(id, o->containers.data[i], prefix))
+            return FILTER_YES;
+    }
+    return FILTER_NO;
+}
+
+static void describe_container(const struct sample_filter_view *v, struct buf *out)
+{
+    char id[CONTAINER_NAME_MAX];
+
+    if (container_of_cgroup(cgroup_of(v), id))
+        buf_put_str(out, id);
 }
 
 /* ---- by thread ---- */
@@ -317,6 +359,7 @@ const struct sample_filter_row sample_filters[] = {
     {"comm", "commands", FILTER_PROCESS, comm_is_enabled, comm_passes, describe_comm, NULL},
     {"exe", "programs", FILTER_PROCESS, exe_is_enabled, exe_passes, describe_exe, NULL},
     {"cgroup", "cgroups", FILTER_PROCESS, cgroup_is_enabled, cgroup_passes, describe_cgroup, NULL},
+    {"container", "containers", FILTER_PROCESS, container_is_enabled, container_passes, describe_container, NULL},
     {"tid", "threads", FILTER_THREAD, tid_is_enabled, tid_passes, describe_tid, NULL},
     {"thread", "threads", FILTER_THREAD, thread_is_enabled, thread_passes, describe_thread, NULL},
     {"event", "events", FILTER_EVENT, event_is_enabled, event_passes, describe_event, NULL},

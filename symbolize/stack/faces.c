@@ -41,28 +41,33 @@ static struct error *put_buf(struct faces *f, uint32_t *out)
 
 /* ---- processes ---- */
 
-/* The name that the record gives; 0: none. */
-static struct error *recorded_name(struct faces *f, const struct epoch *e, const struct trace_process *def, uint32_t *out)
+bool faces_put_program(const struct epoch *e, const struct trace_process *def, struct buf *out)
 {
     const char *program = epoch_text(e, def->program);
 
-    *out = 0;
     switch (def->program_kind) {
     case TRACE_PROGRAM_FILE:
     case TRACE_PROGRAM_SCRIPT:
-        return put_text(f, program, strlen(program), out);
+        break;
     case TRACE_PROGRAM_MODULE:
-        buf_clear(&f->text);
-        buf_put_str(&f->text, "-m ");
-        buf_put_str(&f->text, program);
-        return put_buf(f, out);
+        buf_put_str(out, "-m ");
+        break;
     case TRACE_PROGRAM_COMMAND:
-        if (!*program)
-            program = "-c";
-        return put_text(f, program, strlen(program), out);
+        program = *program ? program : "-c";
+        break;
     default:
-        return NULL;
+        return false;
     }
+    buf_put_str(out, program);
+    return *program;
+}
+
+/* The same as a text of the model; 0: none. */
+static struct error *recorded_name(struct faces *f, const struct epoch *e, const struct trace_process *def, uint32_t *out)
+{
+    *out = 0;
+    buf_clear(&f->text);
+    return faces_put_program(e, def, &f->text) ? put_buf(f, out) : NULL;
 }
 
 struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t process,

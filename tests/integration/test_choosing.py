@@ -140,6 +140,7 @@ def test_layers(make, pysym):  # noqa: F811
     (["--comm", "gunicorn"], "no sample passes --comm gunicorn; the trace has commands python3.11"),
     (["--exe", "x y"], "no sample passes --exe 'x y'; the trace has programs /opt/made-up/python3.11"),
     (["--cgroup", "/a"], "no sample passes --cgroup /a; the trace has no cgroups"),
+    (["--container", "ab"], "no sample passes --container ab; the trace has no containers"),
     (["--thread", "x"], "no sample passes --thread x; the trace has threads python3.11, worker-1, worker-2, worker-3"),
     (["--cpu", "7-9"], "no sample passes --cpu 7-9; the trace has CPUs 0, 1"),
     (["--task", "x"], "no sample passes --task x; the trace has no asyncio tasks"),

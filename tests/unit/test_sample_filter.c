@@ -18,9 +18,11 @@ static void name_thread(struct scene *s, uint32_t thread, const char *name, cons
 
 static void put_process(struct scene *s, uint32_t id, uint32_t pid, const char *comm, const char *exe, const char *cgroup)
 {
+    uint32_t module = string(s, "shop.worker");
     uint32_t comm_id = string(s, comm), exe_id = string(s, exe), cgroup_id = *cgroup ? string(s, cgroup) : 0;
 
-    LOAD(s, process, .id = id, .tgid = pid, .comm = comm_id, .exe = exe_id, .cgroup = cgroup_id);
+    LOAD(s, process, .id = id, .tgid = pid, .comm = comm_id, .exe = exe_id, .cgroup = cgroup_id,
+         .program_kind = id == WORKER ? TRACE_PROGRAM_MODULE : TRACE_PROGRAM_UNRECORDED, .program = module);
     LOAD(s, thread, .id = id, .process = id, .tid = pid, .name = comm_id);
 }
 
@@ -126,6 +128,8 @@ static void test_each_filter(void **state)
         {"--comm", "^guni", "1-3"},
         {"--comm", "e", "-2-"},
         {"--comm", "corn|lery", "123"},
+        {"--comm", "^-m shop", "-2-"}, /* by what it runs, */
+        {"--comm", "celery", "-2-"},   /* and by the kernel's name */
         {"--exe", "/venv/", "-2-"},
         {"--cgroup", "/system.slice/web.service", "1-3"},
         {"--cgroup", "/system.slice/", "123"},
@@ -133,6 +137,9 @@ static void test_each_filter(void **state)
         {"--cgroup", "/sys/fs/cgroup/system.slice/web.service", "1-3"},
         {"--cgroup", "/sys/fs/cgroup/unified/system.slice", "123"},
         {"--cgroup", "/sys/fs/cgroup", "123"},
+        {"--container", "0123456789ab", "-2-"},
+        {"--container", CONTAINER, "-2-"},
+        {"--container", "123", "---"},
         {"--thread", "Consumer", "-2-"}, /* by Python's name, */
         {"--thread", "pool", "-2-"},     /* and by the kernel's */
         {"--thread", "gunicorn", "1-3"},
@@ -279,18 +286,19 @@ static void test_nothing_passes(void **state)
     static const struct {
         const char *words[4], *text;
     } cases[] = {
-        {{"--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 celery, 100 gunicorn"},
-        {{"--comm", "a b"}, "no sample passes --comm 'a b'; the trace has commands celery, gunicorn"},
+        {{"--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 -m shop.worker, 100 gunicorn"},
+        {{"--comm", "a b"}, "no sample passes --comm 'a b'; the trace has commands -m shop.worker, gunicorn"},
         {{"--tid", "1"}, "no sample passes --tid 1; the trace has threads 200 Consumer, 100 gunicorn"},
         {{"--task", "x"}, "no sample passes --task x; the trace has asyncio tasks fetch page"},
+        {{"--container", "f"}, "no sample passes --container f; the trace has containers 0123456789ab"},
         {{"--cpu", "9"}, "no sample passes --cpu 9; the trace has CPUs 3, 0"},
         {{"--time", "5,"},
          "no sample passes --time 5,; the samples lie between 0.00 s and 2.00 s (1970-01-02 14:00:00.00 to "
          "1970-01-02 14:00:02.00 UTC)"},
         {{"--gil"}, "no sample passes --gil"},
         /* The first that lets nothing pass by itself; */
-        {{"--pid", "100", "--comm", "x"}, "no sample passes --comm x; the trace has commands celery, gunicorn"},
-        {{"--comm", "x", "--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 celery, 100 gunicorn"},
+        {{"--pid", "100", "--comm", "x"}, "no sample passes --comm x; the trace has commands -m shop.worker, gunicorn"},
+        {{"--comm", "x", "--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 -m shop.worker, 100 gunicorn"},
         /* else the first behind which nothing is left. */
         {{"--comm", "celery", "--pid", "100"},
          "no sample passes --comm celery of those that pass --pid 100; they have commands gunicorn"},
