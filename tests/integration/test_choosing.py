@@ -183,6 +183,17 @@ def test_patterns_that_match_nothing(trace, pysym):
     assert "no frame of these samples matches --hide 'zz'" in pysym(trace, "-f", "summary", "--hide", "zz").stderr
 
 
+def test_epochs_change_nothing(make, pysym):  # noqa: F811
+    """Ids start over with each epoch, and with them what filters remember."""
+    settings = {"samples": 400, "processes": 2, "threads": 4, "cpus": 2, "stacks": 7, "gil": 1}
+    one, many = make(**settings), make(**settings, epoch_samples=33)
+    for options in (["--pid", "1000"], ["--thread", "worker"], ["--cpu", "0", "--gil"], ["--time", "50%,"],
+                    ["--focus", "level4_1", "--group", "module"], ["--around", "level4_3"]):
+        assert good(pysym(one, "-f", "folded", *options)) == good(pysym(many, "-f", "folded", *options))
+    failed = [pysym(trace, "-f", "folded", "--tid", "1").stderr for trace in (one, many)]
+    assert failed[0] == failed[1] and "1002 worker-2" in failed[0]
+
+
 def test_several_events(make, pysym):  # noqa: F811
     """Each has its own figures; one can be chosen."""
     trace = make(samples=100, second_event=50)
