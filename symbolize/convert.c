@@ -227,7 +227,8 @@ static struct error *run_summary(struct convert *c, struct pass *p)
     p->resolver = c->resolver;
     TRY(add_summary(c, p, &summary_consumer));
     c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver,
-                                                .verbose = c->options->verbose, .out = c->out};
+                                                .verbose = c->options->verbose, .json = c->options->emit.json,
+                                                .exporter = c->options->emit.exporter, .out = c->out};
     TRY(pass_add(p, &summary_print_consumer, &c->summary_output));
     TRY(pass_run(p));
     summary_print_trouble(c->summary, c->trouble);

@@ -66,7 +66,7 @@ static const struct option_row option_rows[] = {
      .names = sort_names, .wants = "self or total"},
     {"by", 0, "WHAT", "rows of top: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
      .wants = "function or line"},
-    {"json", 0, NULL, "top as JSON, for scripts", option_set_true, MEMBER(emit.json)},
+    {"json", 0, NULL, "top and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
 
     OPTION_HEADING("where binaries and their debug files are looked for, besides this host's own paths"),
     {"archive", 0, "FILE", "what pycap archive or perf archive made; before all else; may be repeated", option_add_text,
@@ -214,8 +214,8 @@ static struct error *end_filters(struct options *o)
 
 static struct error *check_top(const struct options *o)
 {
-    if (o->emit.json && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
-        return error_create(ERROR_USAGE, "--json is for --format top");
+    if (o->emit.json && o->choice.kind != OUTPUT_SUMMARY && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
+        return error_create(ERROR_USAGE, "--json is for --format top and --format summary");
     if (o->emit.by == EMIT_BY_LINE && (o->stacks.by_function || o->stacks.no_lines))
         return error_create(ERROR_USAGE, "--by line needs the lines that --function and --nolineno leave out");
     return NULL;

@@ -35,6 +35,17 @@ enum loss_class trace_loss_class(uint32_t reason)
     return reason < LOSS_LIMIT ? losses[reason].class : LOSS_CLASS_unknown;
 }
 
+const char *trace_loss_class_name(enum loss_class class)
+{
+#define CLASS(name) [LOSS_CLASS_##name] = #name
+    static const char *const names[] = {CLASS(unknown), CLASS(complete), CLASS(sample), CLASS(tick), CLASS(expected),
+                                        CLASS(outdated), CLASS(no_python), CLASS(python), CLASS(native), CLASS(pending),
+                                        CLASS(kernel), CLASS(join), CLASS(part), CLASS(retired)};
+#undef CLASS
+
+    return names[class];
+}
+
 /* ---- enumerations ---- */
 
 struct value {

@@ -71,6 +71,8 @@ enum loss_class {
 const char *trace_loss_name(uint32_t reason);
 const char *trace_loss_meaning(uint32_t reason);
 enum loss_class trace_loss_class(uint32_t reason);
+/* As losses.def has it: "python". */
+const char *trace_loss_class_name(enum loss_class class);
 /* True if a loss of this class means that the sample is missing; false if it is in the trace but lacks a part. */
 static inline bool loss_class_is_sample(enum loss_class class)
 {

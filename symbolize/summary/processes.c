@@ -27,11 +27,6 @@ struct tree {
     VEC(uint32_t) order; /* nodes, heaviest first */
 };
 
-static uint64_t file_duration_ns(const struct summary_file *f)
-{
-    return f->has_start && f->last_ns > f->start_ns ? f->last_ns - f->start_ns : 0;
-}
-
 static bool add_nodes(struct summary *s, struct tree *t)
 {
     for (size_t i = 0; i < s->processes.count; i++) {
@@ -39,7 +34,7 @@ static bool add_nodes(struct summary *s, struct tree *t)
         struct node node = {.entry = {.row = row, .name = row->comm, .container = ""}, .weight = row->sample_count,
                             .parent = SUMMARY_NO_ROW, .first_child = SUMMARY_NO_ROW, .sibling = SUMMARY_NO_ROW};
         for (uint32_t f = row->first_file; f <= row->last_file && f < s->files.count; f++)
-            node.entry.duration_ns += file_duration_ns(&s->files.data[f]);
+            node.entry.duration_ns += summary_duration_ns(&s->files.data[f]);
         if (!VEC_PUSH(&t->nodes, node))
             return false;
     }

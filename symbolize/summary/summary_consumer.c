@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/summary/summary_consumer.h"
 
+#include "symbolize/summary/summary_json.h"
 #include "symbolize/summary/verdict.h"
 
 static struct error *begin_file(void *state, const struct consumer_file *file)
@@ -47,7 +48,8 @@ static struct error *print(void *state)
 {
     const struct summary_output *o = state;
 
-    return summary_print(o->summary, o->resolver, o->verbose, o->out);
+    return o->json ? summary_json_print(o->summary, o->resolver, o->exporter, o->out)
+                   : summary_print(o->summary, o->resolver, o->verbose, o->out);
 }
 
 static void destroy_nothing(void *state)

@@ -17,7 +17,8 @@ extern const struct consumer summary_files_consumer;
 struct summary_output {
     struct summary *summary;
     const struct resolver *resolver;
-    bool verbose;
+    bool verbose, json;
+    const char *exporter; /* for JSON: what wrote it */
     FILE *out;
 };
 extern const struct consumer summary_print_consumer;

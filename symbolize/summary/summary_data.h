@@ -94,6 +94,11 @@ struct summary {
     VEC(uint32_t) thread_shown; /* by thread: its number in the model */
 };
 
+static inline uint64_t summary_duration_ns(const struct summary_file *f)
+{
+    return f->has_start && f->last_ns > f->start_ns ? f->last_ns - f->start_ns : 0;
+}
+
 /* The value of a META record; NULL: the file has no record of that key. */
 static inline const char *summary_setting(const struct summary_file *f, const char *key)
 {

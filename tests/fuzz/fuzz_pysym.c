@@ -33,6 +33,7 @@ static const char *const outputs[][8] = {
     {"speedscope", "--labels", "--function"},
     {"top", "--top", "0", "--gil"},
     {"summary", "--strict=all", "-v"},
+    {"summary", "--json"},
     {"speedscope", "--merge", "process"},
     {"folded", "--merge", "all"},
     {"top", "--json", "--by", "line", "--merge", "thread"},

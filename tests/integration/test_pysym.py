@@ -450,6 +450,29 @@ Quality      6.5 % of samples lost; whole stacks: Python 100 %; frames with a na
     assert pysym(trace, "--strict").returncode == 3
 
 
+def test_summary_json(make, pysym):
+    """The same figures as the text's, for scripts."""
+    trace = make(samples=120, processes=2, threads=4, torn=10, losses=7, command=1)
+    data = json.loads(good(pysym(trace, "-f", "summary", "--json", "--interpreter", "calls")))
+    assert (data["format"], data["version"], data["name"]) == ("summary", 1, trace.name)
+    assert (data["samples"], data["all_samples"], data["damaged"]) == (120, 120, False)
+    assert data["lost_samples"] == {"part": 7, "whole": 127}
+    assert data["whole_stacks"]["python"] == {"part": 108, "whole": 120}
+    assert data["named"]["samples"] == {"part": 0, "whole": 120}
+    assert data["files"][0]["hostname"] == "testhost" and data["files"][0]["settings"]["command.exit_status"] == "3"
+    assert data["events"] == [{"event": "cpu-clock", "unit": "ns", "frequency_hz": 0, "period": 10_000_000,
+                               "samples": 120, "weight_ns": 120 * 10_000_000}], data["events"]
+    assert {loss["loss"]: (loss["class"], loss["count"]) for loss in data["losses"]} == {"ring_full": ("sample", 7)}
+    assert sum(p["samples"] for p in data["processes"]) == sum(t["samples"] for t in data["threads"]) == 120
+    assert sum(p["running_ns"] for p in data["processes"]) == sum(t["running_ns"] for t in data["threads"]) == 1_200_000_000
+    assert [m["reason"] for m in data["modules_without_names"]] == ["the file has no build ID"]
+    some = json.loads(good(pysym(trace, "-f", "summary", "--json", "--pid", "1000")))
+    assert some["samples"] == 60 and some["all_samples"] == 120 and some["filters"] == "--pid 1000"
+    assert [p["samples"] for p in some["processes"]] == [60]
+    broken = json.loads(pysym(make(samples=10, end=0), "-f", "summary", "--json").stdout)
+    assert broken["damaged"] and not broken["files"][0]["ended"]
+
+
 @pytest.mark.parametrize("arguments, said", [
     (["-f", "speedscop"], "unknown format 'speedscop': did you mean speedscope?"),
     (["-f", "sumary"], "did you mean summary?"),
