@@ -79,7 +79,7 @@ static const char *tls_text(const struct process *p)
     return p->glibc && has_key ? "pthread key" : "thread list";
 }
 
-static void print_process(const struct process *p, uint64_t own_mount_namespace, FILE *out)
+static void print_process(const struct process *p, uint64_t own_mount_namespace, bool verbose, FILE *out)
 {
     const struct py_image *image = &p->python->python;
     uint64_t mount = procfs_namespace((pid_t)p->tgid, "mnt");
@@ -98,14 +98,14 @@ static void print_process(const struct process *p, uint64_t own_mount_namespace,
             mount && mount != own_mount_namespace ? "(own mount namespace)" : "");
     if (image->refused)
         fprintf(out, "%8s  cannot be recorded: %s\n", "", image->refused);
-    else
+    else if (verbose)
         fprintf(out, "%8s  thread states by %s\n", "", tls_text(p));
     buf_deinit(&flavour);
     buf_deinit(&comm);
     buf_deinit(&path);
 }
 
-struct error *info_print(FILE *out)
+struct error *info_print(bool verbose, FILE *out)
 {
     struct host host;
     struct modules *modules = NULL;
@@ -137,7 +137,7 @@ struct error *info_print(FILE *out)
         fprintf(out, "%8s  %-16s  %-8s  %-6s  %s\n", "PID", "NAME", "CPYTHON", "LIBC", "INTERPRETER");
         for (struct process *p; (p = processes_next(processes, &cursor));) {
             if (p->python) {
-                print_process(p, own_mount, out);
+                print_process(p, own_mount, verbose, out);
                 found++;
             }
         }

@@ -5,11 +5,15 @@
 #ifndef CAPTURE_INFO_H
 #define CAPTURE_INFO_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "formats/base/err.h"
 
-/* Prints to `out`. That sampling or a process is impossible is part of the output, not an error. */
-struct error *info_print(FILE *out);
+/*
+ * Prints to `out`; `verbose`: also what only those who adapt pycap want to know. That sampling
+ * or a process is impossible is part of the output, not an error.
+ */
+struct error *info_print(bool verbose, FILE *out);
 
 #endif

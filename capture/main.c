@@ -178,10 +178,12 @@ static int cmd_archive(int argc, char **argv)
 /* ---- info ---- */
 
 struct info_command {
-    bool help;
+    bool verbose, help;
 };
 
 static const struct option_row info_rows[] = {
+    {"verbose", 'v', NULL, "also how the state of a process's threads is found", option_set_true,
+     .offset = offsetof(struct info_command, verbose)},
     {"help", 'h', NULL, "this", option_set_true, .offset = offsetof(struct info_command, help)},
     {NULL},
 };
@@ -204,7 +206,7 @@ static int cmd_info(int argc, char **argv)
               stdout);
         options_print(info_rows, stdout);
     } else {
-        err = info_print(stdout);
+        err = info_print(c.verbose, stdout);
     }
     return err ? program_fail(program, err) : program_end_output(program);
 }

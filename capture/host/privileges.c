@@ -62,7 +62,8 @@ struct error *privileges_check(const struct host *h)
         "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,"
         "cap_syslog,cap_sys_nice+ep PYCAP\n"
         "  as a service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH "
-        "CAP_SYSLOG CAP_SYS_NICE",
+        "CAP_SYSLOG CAP_SYS_NICE\n"
+        "  without privilege: 'pycap record COMMAND', and -p PID of your own processes, record their Python frames",
         h->cap_bpf ? "CAP_PERFMON is" : h->cap_perfmon ? "CAP_BPF is" : "CAP_BPF and CAP_PERFMON are",
         h->cap_bpf       ? "it is needed to sample other programs"
         : h->cap_perfmon ? "it is needed to load the sampler"

@@ -18,6 +18,7 @@
 #include "bpf/sampler.skel.h"
 #include "capture/host/host.h"
 #include "capture/binary/tables.h"
+#include "capture/sampler/load_error.h"
 #include "capture/sampler/perf_events.h"
 #include "formats/base/clock.h"
 
@@ -191,7 +192,7 @@ struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
 
 static struct error *load(struct sampler *s)
 {
-    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY}, limit;
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
     libbpf_set_print(quiet);
     /* Before 5.11 the kernel charges maps to RLIMIT_MEMLOCK. Newer kernels ignore it. */
@@ -230,12 +231,7 @@ static struct error *load(struct sampler *s)
     }
     if (!e)
         e = sampler_bpf__load(s->skel);
-    if (e)
-        return error_os(-e, "the kernel refuses to load the sampler (PYCAP_LIBBPF_DEBUG=1 shows why%s)",
-                        e == -EPERM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
-                            ? "; before Linux 5.11 it needs ulimit -l unlimited, too"
-                            : "");
-    return map_arrays(s);
+    return e ? load_error(s->skel->obj, -e) : map_arrays(s);
 }
 
 static int on_message(void *ctx, void *data, size_t len)

@@ -68,7 +68,7 @@ static struct error *check_pids(struct session *s)
         struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
         if (!err && !p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
-        else if (!err && (o->include_non_python || !p->passes || (!p->python && runs_python(s, p->tgid))))
+        else if (!err && (o->include_non_python || !p->passes || (!p->python && !p->forbidden && runs_python(s, p->tgid))))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
             err = advice_no_python(s, p);

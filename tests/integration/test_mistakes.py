@@ -3,6 +3,7 @@
 exit status 1; with a command its status stays; an idle host is no failure."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -98,6 +99,32 @@ def test_pypy(record, tmp_path):
         process.kill()
     assert said == f"pycap: process {process.pid} (pypy3) is PyPy, which pycap cannot read (only CPython); " \
                    "-a records its native frames\n"
+
+
+def test_small_cgroup(tmp_path):
+    """A limit of memory that is too small for the sampler is told in figures."""
+    if "asan" in PYCAP:
+        pytest.skip("the sanitizer takes more memory than the limit")
+    folders = [(pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (pathlib.Path("/sys/fs/cgroup"), "memory.max")]
+    for mount, limit in folders:
+        group = mount / f"pycap-test-{os.getpid()}"
+        if os.access(mount / "cgroup.procs", os.W_OK):
+            group.mkdir()
+            if (group / limit).exists():
+                break
+            group.rmdir()
+    else:
+        pytest.skip("no cgroup with a limit of memory can be made here")
+    try:
+        (group / limit).write_text("30M")
+        done = subprocess.run(["sh", "-c", f"echo $$ > {group}/cgroup.procs; exec {PYCAP} record -d 1 -o {tmp_path}/t.bin"],
+                              capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        while (group / "cgroup.procs").read_text():
+            time.sleep(0.01)
+        group.rmdir()
+    assert done.returncode == 1
+    assert re.fullmatch(r"pycap: the cgroup's memory limit of 30 MB is too small: the sampler needs about \d+ MB\n", done.stderr)
 
 
 def test_daemon(record, tmp_path):

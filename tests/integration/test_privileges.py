@@ -135,7 +135,8 @@ def test_set(held, place, programs):
     assert [name.lower() for name in re.findall(r"^ +without CAP_(\w+):", info.stdout, re.M)] == missing
     assert re.search(r"^sampling +yes$", info.stdout, re.M)
 
-    folded = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, check=True).stdout
+    folded = subprocess.run([PYSYM, trace, "--format", "folded", "--interpreter", "calls"], capture_output=True, text=True,
+                            check=True).stdout
     stacks = {name: [line for line in folded.splitlines() if re.match(rf"\S*-{pid};", line)]
               for name, pid in programs.items()}
     whole = {name: any(f";{LONG} " in line for line in lines) for name, lines in stacks.items()}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel says little more than an errno: what limits there are is looked up. */
+#include "capture/sampler/load_error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+
+#include "capture/host/memory_limit.h"
+
+/* What pycap itself holds besides, when it begins. */
+#define OWN_BYTES (UINT64_C(8) << 20)
+
+/* About what the kernel allocates for the maps: hash tables have some overhead for each entry, arrays have none. */
+static uint64_t map_bytes(const struct bpf_object *obj)
+{
+    enum { OVERHEAD = 64 };
+    uint64_t sum = 0;
+    const struct bpf_map *map;
+
+    bpf_object__for_each_map(map, obj) {
+        enum bpf_map_type type = bpf_map__type(map);
+        uint64_t value = (bpf_map__value_size(map) + 7) / 8 * 8, entry = bpf_map__key_size(map) + value + OVERHEAD;
+        if (type == BPF_MAP_TYPE_RINGBUF)
+            entry = 1;
+        else if (type == BPF_MAP_TYPE_ARRAY)
+            entry = value;
+        sum += entry * bpf_map__max_entries(map);
+    }
+    return sum;
+}
+
+struct error *load_error(const struct bpf_object *obj, int e)
+{
+    uint64_t needed = map_bytes(obj), allowed = memory_limit();
+    struct rlimit limit;
+
+    if (e == ENOMEM && allowed < needed + OWN_BYTES)
+        return error_create(ERROR_UNSUPPORTED,
+                            "the cgroup's memory limit of %" PRIu64 " MB is too small: the sampler needs about %" PRIu64 " MB",
+                            allowed >> 20, (needed + OWN_BYTES) >> 20);
+    return error_os(e, "the kernel refuses to load the sampler (PYCAP_LIBBPF_DEBUG=1 shows why%s)",
+                    e == EPERM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+                        ? "; before Linux 5.11 it needs ulimit -l unlimited, too"
+                        : "");
+}

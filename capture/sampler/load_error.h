@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why the kernel did not load the sampler. */
+#ifndef CAPTURE_SAMPLER_LOAD_ERROR_H
+#define CAPTURE_SAMPLER_LOAD_ERROR_H
+
+#include <bpf/libbpf.h>
+
+#include "formats/base/err.h"
+
+/* Returns an error that names the limit that was met, if one is known. `obj`: what was to be loaded; `e`: the errno. */
+struct error *load_error(const struct bpf_object *obj, int e);
+
+#endif
