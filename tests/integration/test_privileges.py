@@ -233,8 +233,8 @@ def test_forbidden(place):
     assert re.search(rf"^  process_forbidden +{count[1]}  ", summary, re.M), summary
     # It is none of those that were asked for here.
     done = subprocess.run([PYCAP, "record", "-d", "1", "-o", trace, "-a", "-p", str(os.getpid())], capture_output=True,
-                          text=True, timeout=300, check=True)
-    assert "process_forbidden" not in done.stderr
+                          text=True, timeout=300, check=False)
+    assert done.returncode in (0, 1) and "process_forbidden" not in done.stderr  # 1: this process waits, and has no sample
     info = subprocess.run([PYCAP, "info"], capture_output=True, text=True, timeout=300, check=True).stdout
     assert re.search(r"^Processes whose /proc/PID/maps may not be read: [1-9]", info, re.M), info
 
