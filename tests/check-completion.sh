@@ -46,7 +46,7 @@ is "context-switches cpu-clock cycles" pycap record --event c
 is tables pycap record --unwind = t
 is bpf pycap record --backend b
 is --strip-code pycap archive trace.bin --strip
-is --help pycap info --
+is "--help --verbose" pycap info --
 is true pycap record -- true
 is "" pycap record -- true --o
 is "--no-host --nolineno" pysym trace.bin --no
