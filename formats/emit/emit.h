@@ -71,7 +71,6 @@ struct emit_process {
     const char *comm;         /* the kernel's name */
     const char *name;         /* what it runs, such as "gunicorn" or "-m http.server"; comm when unknown */
     const char *container;    /* ID of its container, shortened; "" for none */
-    const char *cmdline;      /* "" where command lines were not asked for */
 };
 struct emit_thread {
     uint32_t process; /* index */

@@ -255,7 +255,6 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
     process->comm = model_text_get(m, shown->comm);
     process->name = model_text_get(m, shown->name ? shown->name : shown->comm);
     process->container = model_text_get(m, shown->container);
-    process->cmdline = model_text_get(m, shown->cmdline);
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;
@@ -264,13 +263,6 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
 void model_name_process(struct model *m, uint32_t process, uint32_t name)
 {
     m->processes.data[process].name = model_text_get(m, name);
-}
-
-uint32_t model_find_process(const struct model *m, const struct process_identity *key)
-{
-    uint32_t id = intern_find(&m->process_keys, key, sizeof *key);
-
-    return id == INTERN_NONE ? MODEL_NONE : id;
 }
 
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name)

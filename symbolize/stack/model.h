@@ -80,7 +80,7 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_coun
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 /* What is shown of a process, by numbers of texts; 0: unknown. Without a name it has that of the kernel. */
 struct model_process {
-    uint32_t comm, name, container, cmdline;
+    uint32_t comm, name, container;
     uint32_t parent_pid;
 };
 /* Adds a process, or replaces what is shown of it. */
@@ -88,7 +88,5 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
 void model_name_process(struct model *m, uint32_t process, uint32_t name);
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name);
 void model_name_thread(struct model *m, uint32_t thread, uint32_t name);
-/* MODEL_NONE: it is not in the model, as no sample of it was shown. */
-uint32_t model_find_process(const struct model *m, const struct process_identity *key);
 
 #endif

@@ -110,13 +110,6 @@ const struct emit_model *resolver_model(const struct resolver *r)
     return &r->model.view;
 }
 
-const struct emit_process *resolver_process(const struct resolver *r, const struct process_identity *identity)
-{
-    uint32_t number = model_find_process(&r->model, identity);
-
-    return number == MODEL_NONE ? NULL : &r->model.processes.data[number];
-}
-
 const struct resolver_stats *resolver_stats(const struct resolver *r)
 {
     return &r->stats;

@@ -68,8 +68,6 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
 struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint32_t event, const struct trace_sample *sample);
 /* How stacks are shown, and which were dropped. */
 const struct stack_map *resolver_stack_map(const struct resolver *r);
-/* A process as it is known so far; NULL if it has no sample. Valid until the next sample or record. */
-const struct emit_process *resolver_process(const struct resolver *r, const struct process_identity *identity);
 /* Complete for the epochs that have ended. */
 const struct resolver_stats *resolver_stats(const struct resolver *r);
 struct modcache *resolver_modules(const struct resolver *r);

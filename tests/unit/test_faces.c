@@ -78,28 +78,22 @@ static void test_other_facts(void **state)
 
     (void)state;
     setup(&s, NULL);
-    uint32_t comm = string(&s, "python3"), line = string(&s, "python3 app.py secret");
+    uint32_t comm = string(&s, "python3");
     uint32_t cgroup = string(&s, "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     event(&s);
-    LOAD(&s, process, .id = 1, .tgid = PID, .parent_tgid = 7, .comm = comm, .cmdline = line, .cgroup = cgroup);
+    LOAD(&s, process, .id = 1, .tgid = PID, .parent_tgid = 7, .comm = comm, .cgroup = cgroup);
     LOAD(&s, thread, .id = 1, .process = 1, .tid = PID, .name = comm);
     LOAD(&s, process, .id = 2, .tgid = PID + 1, .comm = comm);
     LOAD(&s, thread, .id = 2, .process = 2, .tid = PID + 1, .name = comm);
     sample(&s, 1, 0, 1);
     sample(&s, 2, 0, 1);
 
-    const struct process_identity identity = epoch_process_identity(&s.epoch, 1, 1);
-    const struct emit_process *p = resolver_process(s.resolver, &identity);
-    assert_non_null(p);
+    const struct emit_process *p = resolver_model(s.resolver)->processes;
     assert_int_equal(p->pid, PID);
     assert_int_equal(p->parent_pid, 7);
-    assert_string_equal(p->cmdline, "python3 app.py secret");
     assert_string_equal(p->container, "0123456789ab");
     assert_string_equal(p[1].container, "");
-    assert_string_equal(p[1].cmdline, "");
     assert_int_equal(p[1].parent_pid, 0);
-    const struct process_identity other = {.tgid = 5};
-    assert_null(resolver_process(s.resolver, &other));
     teardown(&s);
 }
 
