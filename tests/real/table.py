@@ -99,7 +99,7 @@ def print_program(name, trace, raw):
     lines = [f"{'pycap':60}  py-spy --native"]
     for i in range(max(len(ours), len(spy))):
         lines.append(f"{(ours[i] if i < len(ours) else '')[:60]:60}  {(spy[i] if i < len(spy) else '')[:60]}".rstrip())
-    return "\n".join(["", f"{program.title}:", "", "```", *lines, "```"])
+    return "\n".join(["", f"{program.title}, Python {version[1] if version else '?'}:", "", "```", *lines, "```"])
 
 
 def main():
