@@ -333,6 +333,21 @@ def test_without_the_gil(python, record, profile, pysym):
     assert accounts.is_rare(alone, packing), f"{alone} of {packing} without a Python stack"
 
 
+def test_interpreter_is_hidden(python, chains_of, pysym, profile):
+    """Of a stripped interpreter nothing shows unless it is asked for, and all views have the same weight."""
+    if not is_stripped(python):
+        pytest.skip("built-in modules of an interpreter with symbols show; testdata's traces test the rest")
+    trace, _ = chains_of(python, "tables")
+    views = {view: profile(trace, "--interpreter", view) for view in ("hide", "calls", "show")}
+    own = {view: sum(any(re.match(r"\[(lib)?python", f["name"]) for f in frames) for _, frames, _ in rows)
+           for view, rows in views.items()}
+    assert own["hide"] == 0 < own["calls"] <= own["show"], own
+    assert len({sum(weight for _, _, weight in rows) for rows in views.values()}) == 1
+    top = pysym(trace, "--format", "top", "--top", "0").stdout
+    assert "<module>" in top and not re.search(r" \[(lib)?python", top), top
+    assert not any(frames[0]["name"].startswith("[libc.so") for _, frames, _ in views["hide"] if python_only(frames))
+
+
 @UNWIND
 def test_greenlets(python, unwind, record, pysym, profile):
     """A greenlet's frames stand inside greenlet's own, and nothing of the stack that it was started from among them."""
