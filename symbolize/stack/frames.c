@@ -7,6 +7,7 @@
 #include "formats/cpython/code.h"
 #include "formats/elf/segment.h"
 #include "symbolize/stack/builtin_modules.h"
+#include "symbolize/stack/interpreter_names.h"
 
 enum { INLINE_MAX = MERGE_FUNCTIONS_MAX };
 
@@ -202,7 +203,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         if (!limits_work(f->model->limits, 1000 + 2 * (def->segments.count + def->eval_ranges.count)))
             return error_no_memory();
         if (def->kind == TRACE_MODULE_ELF)
-            x.owner = merge_owner_of(model_text_get(f->model, key->path));
+            x.owner = path_owner(model_text_get(f->model, key->path));
         interpreter = x.owner == MERGE_OWNER_INTERPRETER || def->eval_ranges.count;
         x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
@@ -216,7 +217,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         }
     }
     x.unresolved = !found[count - 1].function[0];
-    x.serves_caller = merge_serves_caller(found[count - 1].function);
+    x.serves_caller = name_serves_caller(found[count - 1].function);
     for (uint32_t i = count; i--;) {
         const struct symbol_frame *s = &found[i];
         struct model_frame frame = {.kind = EMIT_NATIVE,
@@ -229,13 +230,13 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         uint32_t number;
         if (s->function[0] && !frame.inlined)
             frame.symbol_offset = s->offset + key->return_address;
-        bool machinery = merge_is_call_machinery(s->function);
+        bool machinery = name_is_call_machinery(s->function);
         x.outer_machinery += machinery && x.outer_machinery == f->expanded.count - x.first;
         x.inner_machinery = machinery ? x.inner_machinery + 1 : 0;
-        x.clears_frame |= merge_clears_frame(s->function);
+        x.clears_frame |= name_clears_frame(s->function);
         uint64_t bit = UINT64_C(1) << (f->expanded.count - x.first);
         x.builtin |= interpreter && builtin_module_has(s->function, s->file) ? bit : 0;
-        x.inlined |= frame.inlined && merge_is_header_function(s->function) ? bit : 0;
+        x.inlined |= frame.inlined && name_is_of_header(s->function) ? bit : 0;
         TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
         TRY(text_of(f, s->file, TRACE_TEXT_LIMIT_BYTES, &frame.file));
         TRY(put_frame(f, &frame, &number));

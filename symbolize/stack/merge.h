@@ -16,7 +16,7 @@
  * 1. The order is never guessed. Python runs keep their order, native frames keep theirs, kernel
  *    frames come innermost. Only the join says how runs and native frames interleave.
  * 2. A native frame that a run is joined to is machinery: the run is shown instead of it. So are
- *    functions of the interpreter that do nothing but pass a call on (merge_is_call_machinery()),
+ *    functions of the interpreter that do nothing but pass a call on (name_is_call_machinery()),
  *    where they adjoin such a frame directly or through other such functions, inlined or not. They
  *    belong to the interpreter if they lie in the same module as that frame; file names do not
  *    matter. This rule hides no C function that does work of its own. With MERGE_SHOW_ALL nothing is
@@ -169,16 +169,5 @@ bool merge_layout(const struct merge_input *in, struct merge_output *out);
  * lies outside of the innermost frame of greenlet that has an eval loop inside of it is ignored.
  */
 void merge_join_by_count(const struct merge_input *in, struct merge_run *runs);
-
-/* Whose the binary at that path is: decided by the last part of the path. */
-enum merge_owner merge_owner_of(const char *path);
-/* True for the name of a function of CPython's headers, such as Py_DECREF. */
-bool merge_is_header_function(const char *function);
-/* True for the name of a function that compilers call for their own purposes: to reach a thread-local variable. */
-bool merge_serves_caller(const char *function);
-/* True for the name of an interpreter function that only passes a call on. Ignores suffixes like .cold. */
-bool merge_is_call_machinery(const char *function);
-/* True for the name of an interpreter function that clears a frame at the end of its call. */
-bool merge_clears_frame(const char *function);
 
 #endif

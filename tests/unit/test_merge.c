@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "symbolize/stack/builtin_modules.h"
+#include "symbolize/stack/interpreter_names.h"
 #include "symbolize/stack/merge.h"
 
 enum { MOST = 64 };
@@ -523,19 +524,19 @@ static void test_names_of_machinery(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
-        assert_true(merge_is_call_machinery(yes[i]));
+        assert_true(name_is_call_machinery(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-        assert_false(merge_is_call_machinery(no[i]));
+        assert_false(name_is_call_machinery(no[i]));
 
     static const char *const clears[] = {"_PyEvalFrameClearAndPop", "_PyEval_FrameClearAndPop",
                                          "_PyFrame_ClearExceptCode", "_PyFrame_ClearLocals",
                                          "clear_gen_frame", "clear_thread_frame.isra.0"};
     for (size_t i = 0; i < sizeof clears / sizeof *clears; i++)
-        assert_true(merge_clears_frame(clears[i]));
+        assert_true(name_clears_frame(clears[i]));
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
-        assert_false(merge_clears_frame(yes[i]));
+        assert_false(name_clears_frame(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-        assert_false(merge_clears_frame(no[i]));
+        assert_false(name_clears_frame(no[i]));
 }
 
 /* ---- the default view: capitals are call machinery, which is nothing special there ---- */
@@ -726,12 +727,12 @@ static void test_owners(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (merge_owner_of(cases[i].path) != cases[i].owner)
+        if (path_owner(cases[i].path) != cases[i].owner)
             fail_msg("%s", cases[i].path);
     }
-    assert_true(merge_is_header_function("Py_DECREF") && merge_is_header_function("_Py_IsImmortal"));
-    assert_false(merge_is_header_function("PyArray_DESCR"));
-    assert_true(merge_serves_caller("__tls_get_addr_slow") && !merge_serves_caller("memcpy"));
+    assert_true(name_is_of_header("Py_DECREF") && name_is_of_header("_Py_IsImmortal"));
+    assert_false(name_is_of_header("PyArray_DESCR"));
+    assert_true(name_serves_caller("__tls_get_addr_slow") && !name_serves_caller("memcpy"));
 }
 
 static void test_names_of_builtin_modules(void **state)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What names tell of the interpreter's functions and of binaries, for the rules in merge.h. */
+#ifndef SYMBOLIZE_STACK_INTERPRETER_NAMES_H
+#define SYMBOLIZE_STACK_INTERPRETER_NAMES_H
+
+#include <stdbool.h>
+
+#include "symbolize/stack/merge.h"
+
+/* Whose the binary at that path is: decided by the last part of the path. */
+enum merge_owner path_owner(const char *path);
+/* True for the name of a function of CPython's headers, such as Py_DECREF. */
+bool name_is_of_header(const char *function);
+/* True for the name of a function that compilers call for their own purposes: to reach a thread-local variable. */
+bool name_serves_caller(const char *function);
+/* True for the name of an interpreter function that only passes a call on. Ignores suffixes like .cold. */
+bool name_is_call_machinery(const char *function);
+/* True for the name of an interpreter function that clears a frame at the end of its call. */
+bool name_clears_frame(const char *function);
+
+#endif
