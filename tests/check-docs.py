@@ -55,7 +55,7 @@ def commands(text):
     """(program, words) of each command line of a page: in blocks of code, lines that end in a backslash being joined."""
     for block in re.findall(r"^```[^\n]*\n(.*?)^```$", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
-            found = re.match(r"\s*(?:[#$] |- run: )?(?:sudo )?(?:\S*/)?(pycap|pysym) (.*)", line)
+            found = re.match(r"\s*(?:[#$] |- run: )?(?:sudo )?(?:\S*/)?(pycap|pysym) (?! )(.*)", line)
             if found:
                 yield found[1], re.split(r" -- | *\| | *# | *[<>]| *\|\| | && ", found[2])[0].split()
 

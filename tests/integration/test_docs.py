@@ -54,7 +54,7 @@ def test_picture_of_nothing():
     ("```\nsudo build/pycap record --no-such 3 -- true --fine\n```", "pycap record has no option --no-such"),
     ("```\npysym t.bin -Q | sort -u\n```", "pysym has no option -Q"),
     ("```\npycap top\n```", "pycap has no command 'top'"),
-    ("[a](docs/page.md#the-first-word) `[a](b)`\n```\n[c](d)\npycap record -o t.bin \\\n    -d 3 | wc -Z\n```", None),
+    ("[a](docs/page.md#the-first-word) `[a](b)`\n```\n[c](d)\npycap      py-spy\npycap record -o t.bin \\\n    -d 3 | wc -Z\n```", None),
 ])
 def test_check_of_documents(tmp_path, text, message):
     (tmp_path / "docs").mkdir()
