@@ -82,7 +82,8 @@ static struct error *ask_once(struct sample_filter *f, enum sample_filter_subjec
 
 /* ---- what there is, for messages ---- */
 
-static uint32_t find_value(struct sample_filter *f, struct sample_filter_enabled *enabled, const struct sample_filter_view *v)
+static uint32_t find_value(struct sample_filter *f, struct sample_filter_enabled *enabled,
+                           const struct sample_filter_view *v)
 {
     buf_clear(&f->scratch);
     enabled->row->describe(v, &f->scratch);

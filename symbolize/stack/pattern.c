@@ -37,8 +37,9 @@ static struct error *create(const char *option, const char *text, const char *ex
     else
         strcpy(why, "it is empty");
     free(p);
-    return status == REG_ESPACE ? error_no_memory()
-                                : error_create(ERROR_USAGE, "--%s wants a regular expression, not '%s': %s", option, text, why);
+    if (status == REG_ESPACE)
+        return error_no_memory();
+    return error_create(ERROR_USAGE, "--%s wants a regular expression, not '%s': %s", option, text, why);
 }
 
 struct error *pattern_create(const char *option, const char *text, struct pattern **out)

@@ -11,7 +11,8 @@ static struct error *matches_any(struct stack_map *map, enum stack_pattern which
 /* ---- which stacks ---- */
 
 /* Keeps the list if each of the patterns has a match on it. */
-static struct error *keep_matching(struct stack_map *map, enum stack_pattern which, const struct stack_list *list, bool *kept)
+static struct error *keep_matching(struct stack_map *map, enum stack_pattern which, const struct stack_list *list,
+                                   bool *kept)
 {
     struct frame_matches *patterns = &map->matches[which];
 

@@ -20,8 +20,8 @@ struct error *stack_collapse(struct stack_map *map, uint32_t label_set, struct s
 /*
  * Appends the name of the group that a frame belongs to. Of Python frames
  *
- *     module    "django.db.models" of …/site-packages/django/db/models/__init__.py, "json.decoder" of …/lib/python3.12/json/decoder.py,
- *               "views" of a file that lies in no such folder
+ *     module    "django.db.models" of …/site-packages/django/db/models/__init__.py, "json.decoder" of
+ *               …/lib/python3.12/json/decoder.py, "views" of a file that lies in no such folder
  *     package   the first part of it; of a file that lies in no such folder the name of its own folder
  *     file      the path
  *

@@ -95,7 +95,7 @@ struct stack_map {
     VEC(struct stack_map_entry) groups; /* by frame: the frame of its group, see stack_groups.h */
     struct map lists;                   /* that stack << 32 | label set -> the result of the list rules */
     struct stack_list list;             /* scratch */
-    VEC(uint64_t) dropped;              /* by recorded stack: weight of its samples that were dropped or have no frame left */
+    VEC(uint64_t) dropped;              /* by recorded stack: weight of its samples that have no frame left */
 };
 
 /* `model`, `options` and `rules` are borrowed. */

@@ -237,8 +237,8 @@ bool stack_nothing_matched(const struct stack_map *map, struct buf *out)
             const struct frame_match *match = &map->matches[i].data[k];
             if (match->found)
                 continue;
-            buf_printf(out, "%s--%s '%s'", out->len_bytes == before ? "no frame of these samples matches " : ", ", stack_pattern_names[i],
-                       pattern_text(match->pattern));
+            buf_put_str(out, out->len_bytes == before ? "no frame of these samples matches " : ", ");
+            buf_printf(out, "--%s '%s'", stack_pattern_names[i], pattern_text(match->pattern));
         }
     }
     return out->len_bytes != before;
