@@ -37,6 +37,11 @@ static const char *const outputs[][8] = {
     {"speedscope", "--merge", "process"},
     {"folded", "--merge", "all"},
     {"top", "--json", "--by", "line", "--merge", "thread"},
+    {"folded", "--comm", "e", "--thread", ".", "--focus", "[a-m]", "--min=1%"},
+    {"folded", "--group", "package", "--collapse-recursion", "--time", ",90%", "--hide=^_"},
+    {"top", "--root-at", "a", "--ignore", "zz", "--layer=python,kernel"},
+    {"folded", "--pid", "4294967295", "--task", "x", "--around", "e"},
+    {"summary", "--callers-of", "e", "--cgroup", "/", "--cpu=0-3"},
 };
 enum { OUTPUTS = sizeof outputs / sizeof *outputs };
 
@@ -85,7 +90,7 @@ static void run(char **argv, int argc)
     fclose(trouble);
     if (whole) {
         check_text(&text);
-        if (o.emitter && (!strcmp(o.emitter->name, "speedscope") || o.emit.json)) {
+        if (o.choice.emitter && (!strcmp(o.choice.emitter->name, "speedscope") || o.emit.json)) {
             /* Sums of weights may be more than jansson's integers hold. */
             json_t *json = json_loadb((const char *)text.data, text.len_bytes, JSON_DECODE_INT_AS_REAL, NULL);
             if (!json)
