@@ -72,6 +72,38 @@ static void test_strangers(void **state)
     modules_destroy(modules);
 }
 
+/* A child runs what its parent does, until it calls exec. */
+static void test_programs(void **state)
+{
+    struct processes_options options = {.follow = true};
+    uint32_t own = (uint32_t)getpid();
+    struct sideband_event exec = {.kind = SIDEBAND_EXEC, .tgid = 5000001, .tid = 5000001, .time_ns = 2, .text = "next"};
+    struct modules *modules;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_scan(p, &own, 1));
+    struct process *process = processes_find(p, own);
+    process_find_program(process, false);
+    assert_int_equal(process->program_kind, TRACE_PROGRAM_FILE);
+    assert_string_equal(process->program, "test_scope");
+    fork_of(p, own, 5000001);
+    process = processes_find(p, 5000001);
+    process_find_program(process, true);
+    assert_int_equal(process->program_kind, TRACE_PROGRAM_FILE);
+    assert_string_equal(process->program, "test_scope");
+    OK(processes_apply(p, &exec));
+    process = processes_find(p, 5000001);
+    assert_int_equal(process->program_kind, TRACE_PROGRAM_UNRECORDED);
+    process_find_program(process, true); /* there is no such process */
+    assert_int_equal(process->program_kind, TRACE_PROGRAM_UNKNOWN);
+    assert_null(process->program);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
 /* The fork of a child is among the events that were lost: it is found in /proc, and nothing of the others there is kept. */
 static void test_lost_child(void **state)
 {
@@ -172,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_programs),
         cmocka_unit_test(test_lost_child),
         cmocka_unit_test(test_lost_exec),
         cmocka_unit_test(test_filtered),
