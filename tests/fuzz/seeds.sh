@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -25,6 +25,11 @@ for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" testdata/traces/3
         { printf "\\00$output"; cat "$trace"; } >"$seeds/fuzz_pysym/$(basename "$trace")-$output"
     done
 done
+
+# Command lines; the first byte says what is known besides.
+printf '\003python3\0-u\0-X\0dev\0-bWerror\0--check-hash-based-pycs\0always\0/a/b.py\0c\0' >"$seeds/fuzz_program/script"
+printf '\002/usr/bin/python3.13t\0-Im\0http.server\08000\0' >"$seeds/fuzz_program/module"
+printf '\007python\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(7)\0' >"$seeds/fuzz_program/command"
 
 # Libraries with call frame information of every kind and place.
 cat >"$work/a.c" <<'C'
