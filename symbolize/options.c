@@ -68,31 +68,6 @@ static const struct option_row option_rows[] = {
      .wants = "function or line"},
     {"json", 0, NULL, "top and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
 
-    OPTION_HEADING("where binaries and their debug files are looked for, besides this host's own paths"),
-    {"archive", 0, "FILE", "what pycap archive or perf archive made; before all else; may be repeated", option_add_text,
-     MEMBER(archives)},
-    {"symfs", 0, "DIR", "a folder of binaries, by path or build ID; may be repeated", option_add_text, MEMBER(symfs)},
-    {"sysroot", 0, "DIR", "before recorded paths and /usr/lib/debug", option_set_text, MEMBER(sysroot)},
-    {"no-host", 0, NULL, "look at nothing but the places named here", option_set_true, MEMBER(no_host)},
-    {"debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS", option_set_true, MEMBER(debuginfod)},
-
-    OPTION_HEADING("how frames are shown"),
-    {"merge", 0, "WHAT", "add up the samples of all, of each process or of each thread:\n"
-     "all, process, thread (default: folded process, top all,\n"
-     "speedscope first all, then each thread)",
-     set_merge, MEMBER(emit.merge), .names = merge_names, .wants = "all, process or thread"},
-    {"threads", 't', NULL, "--merge thread, and keep subinterpreters apart", option_set_true, MEMBER(emit.threads)},
-    {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(stacks.labels)},
-    {"function", 'F', NULL, "add up lines of a function, which folded and speedscope tell apart", option_set_true,
-     MEMBER(stacks.by_function)},
-    {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},
-    {"columns", 0, NULL, "with columns, where the Python version has them", option_set_true, MEMBER(emit.columns)},
-    {"full-filenames", 0, NULL, "file names in full", option_set_true, MEMBER(emit.full_paths)},
-    {"interpreter", 0, "WHAT", "its own frames: hide (default), calls (hide only the passing on of calls), show",
-     option_set_choice, MEMBER(interpreter), .names = interpreter_names, .wants = "hide, calls or show"},
-    {"show-interpreter", 0, NULL, "the same as --interpreter show", set_show_interpreter},
-    {"python-only", 0, NULL, "Python frames only", option_set_true, MEMBER(python_only)},
-
     OPTION_HEADING("which samples (RE: an extended regular expression, found anywhere in a name)"),
     {"pid", 0, "PID,...", "of these processes", filter_add_numbers, MEMBER(filters.pids), 0, UINT32_MAX,
      "numbers of processes, like 123,456"},
@@ -136,6 +111,32 @@ static const struct option_row option_rows[] = {
      MEMBER(emit.min_share), .wants = "a share of the whole, like 0.5%"},
     {"collapse-recursion", 0, NULL, "show a cycle of calls once", filter_set_true, MEMBER(stacks.collapse_recursion)},
 
+    OPTION_HEADING("how frames are shown"),
+    {"merge", 0, "WHAT", "add up the samples of all, of each process or of each thread:\n"
+     "all, process, thread (default: folded process, top all,\n"
+     "speedscope first all, then each thread)",
+     set_merge, MEMBER(emit.merge), .names = merge_names, .wants = "all, process or thread"},
+    {"threads", 't', NULL, "--merge thread, and keep subinterpreters apart", option_set_true, MEMBER(emit.threads)},
+    {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(stacks.labels)},
+    {"function", 'F', NULL, "add up lines of a function, which folded and speedscope tell apart", option_set_true,
+     MEMBER(stacks.by_function)},
+    {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},
+    {"columns", 0, NULL, "with columns, where the Python version has them", option_set_true, MEMBER(emit.columns)},
+    {"full-filenames", 0, NULL, "file names in full", option_set_true, MEMBER(emit.full_paths)},
+    {"interpreter", 0, "WHAT", "the interpreter's own frames: hide (default), show,\n"
+     "or calls (hide only those that pass a call on)",
+     option_set_choice, MEMBER(interpreter), .names = interpreter_names, .wants = "hide, calls or show"},
+    {"show-interpreter", 0, NULL, "the same as --interpreter show", set_show_interpreter},
+    {"python-only", 0, NULL, "Python frames only", option_set_true, MEMBER(python_only)},
+
+    OPTION_HEADING("where binaries and debug files are looked for, for native names (by default on this host)"),
+    {"archive", 0, "FILE", "what pycap archive made; searched first; may be repeated", option_add_text,
+     MEMBER(archives)},
+    {"symfs", 0, "DIR", "a folder of binaries, by path or build ID; may be repeated", option_add_text, MEMBER(symfs)},
+    {"sysroot", 0, "DIR", "before recorded paths and /usr/lib/debug", option_set_text, MEMBER(sysroot)},
+    {"no-host", 0, NULL, "look at nothing but the places named here", option_set_true, MEMBER(no_host)},
+    {"debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS", option_set_true, MEMBER(debuginfod)},
+
     OPTION_HEADING("what a trace may cost"),
     {"max-memory", 0, "SIZE", "memory for what it unpacks to (96M, and 112 times its size up to 8G)", option_set_size,
      MEMBER(max_memory_bytes), 1 << 20, UINT64_MAX, "an amount of memory: 1M at least, like 512M"},
@@ -143,9 +144,9 @@ static const struct option_row option_rows[] = {
      MEMBER(max_output_bytes), 1, UINT64_MAX, "an amount of bytes, like 512M"},
 
     OPTION_HEADING("other"),
-    {"strict", 0, "CLASS:PERCENT,...",
-     "exit with 3 when more is missing than that (" STRICT_DEFAULT ");\n"
-     "unwind-check: when stacks differ",
+    {"strict", 0, "LIST",
+     "exit with 3 when more is missing than LIST allows, which changes\n"
+     STRICT_DEFAULT "; unwind-check: when stacks differ",
      set_strict, .may_be_bare = true},
     {"help", 'h', NULL, "this text", option_set_true, MEMBER(help)},
     {"version", 0, NULL, "the version", option_set_true, MEMBER(version)},
@@ -156,11 +157,14 @@ void options_help(FILE *out)
 {
     fputs("usage: pysym FILE... [-f FORMAT] [-o OUT] [options]\n"
           "\n"
-          "Turns traces of pycap into stacks that a person can read. Needs no privilege and no\n"
-          "running process. FILE or OUT may be - for standard input or output; several files,\n"
-          "such as the parts of one capture, become one output.\n"
+          "  pysym trace.bin                             a first page: how complete it is, and what is hot\n"
+          "  pysym trace.bin -o profile.speedscope.json  to open at https://www.speedscope.app\n"
+          "  pysym trace.bin -f summary                  processes, threads, what is missing and why\n"
           "\n"
-          "formats (default: by the extension of OUT; without OUT a first page):\n",
+          "Reads traces of pycap, on any machine and without privileges. FILE or OUT may be - for\n"
+          "standard input or output; several files become one output.\n"
+          "\n"
+          "formats (default: by the extension of OUT):\n",
           out);
     format_print(out);
     options_print(option_rows, out);

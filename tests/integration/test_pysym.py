@@ -391,7 +391,7 @@ def test_verdict(make, pysym):
 {trace.name}: 1.0 s from 2023-11-14 22:13:20 UTC on testhost
 Seen         100 samples, 1.000 s of CPU time, of 2 processes: python3.11
 Lost         7 of 107 samples (6.5 %)
-             7: the ring buffer was full
+             7: the ring buffer was full (a larger --ring-size helps)
 Stacks       Python 90.0 % whole, native 100 % whole
              10 Python stacks cut: the Python frame chain broke off
 Names        Python 100 %, native 0 % of frames have a name

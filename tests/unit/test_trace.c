@@ -696,7 +696,7 @@ static void test_names(void **state)
 {
     (void)state;
     assert_string_equal(trace_loss_name(LOSS_ring_full), "ring_full");
-    assert_string_equal(trace_loss_meaning(LOSS_ring_full), "sample lost: the ring buffer was full");
+    assert_string_equal(trace_loss_meaning(LOSS_ring_full), "sample lost: the ring buffer was full (a larger --ring-size helps)");
     assert_null(trace_loss_name(0));
     assert_null(trace_loss_meaning(LOSS_LIMIT));
     for (uint32_t i = 1; i < LOSS_LIMIT; i++)
