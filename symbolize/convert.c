@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/convert.h"
 
+#include <string.h>
+
 #include "formats/base/printable.h"
 #include "formats/base/vec.h"
 #include "formats/emit/shown.h"
@@ -210,14 +212,28 @@ static struct error *run_emitter(struct convert *c, struct pass *p)
     return run_emitter_below(c, p, NULL);
 }
 
+/* The input's name if a shell takes it as one word, for commands to be copied; else "FILE". */
+static const char *word_of_input(const struct options *o)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+-";
+    const char *name = o->inputs.data[0];
+
+    return o->inputs.count == 1 && *name != '-' && strlen(name) <= 60 && !name[strspn(name, plain)] ? name : "FILE";
+}
+
 /* The verdict in short, the hottest functions, and where to go from there. */
 static struct error *run_page(struct convert *c, struct pass *p)
 {
+    const char *name = word_of_input(c->options), *const rows[][2] = {
+        {"-o profile.speedscope.json", "then open it at https://www.speedscope.app"},
+        {"-f summary", "processes, threads, what is missing and why"},
+    };
+    int width = (int)(strlen(name) + 1 + strlen(rows[0][0]));
+
     TRY(run_emitter_below(c, p, &verdict_consumer));
-    fputs("\nNext: pysym FILE -o profile.speedscope.json   then open it at https://www.speedscope.app\n"
-          "      pysym FILE -f summary                   processes, threads, what is missing and why\n"
-          "      pysym --help                            other formats, filters by process, function or time\n",
-          c->out);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        fprintf(c->out, "%s pysym %s %-*s   %s\n", i ? "     " : "\nNext:", name, width - (int)strlen(name) - 1, rows[i][0], rows[i][1]);
+    fprintf(c->out, "      pysym %-*s   other formats, filters by process, function or time\n", width, "--help");
     return NULL;
 }
 

@@ -81,8 +81,9 @@ static void print_ticks_in_short(const struct session *s, FILE *f)
 {
     uint64_t stats[WIRE_EVENT_STAT_COUNT], lost = session_lost_samples(s), samples = trace_builder_counts(s->builder).samples;
     struct number ours, all, missed;
+    bool has_ticks = s->sampler && s->events.count == 1;
 
-    if (s->sampler && s->events.count == 1) {
+    if (has_ticks) {
         sampler_event_stats(s->sampler, 0, stats);
         messages_write(f, "%s of %s fell on %s; ", grouped(samples, &ours),
                        counted(stats[WIRE_EVENT_TICKS], "tick", "ticks", &all), whose(s->o));
@@ -90,7 +91,7 @@ static void print_ticks_in_short(const struct session *s, FILE *f)
     if (lost)
         messages_write(f, "%s lost.\n", counted(lost, "sample was", "samples were", &missed));
     else
-        messages_write(f, "no sample was lost.\n");
+        messages_write(f, "%s sample was lost.\n", has_ticks ? "no" : "No");
 }
 
 /* The time that samples of a clock stand for, in ns; 0: no clock was sampled all the time at one rate. */

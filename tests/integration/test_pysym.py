@@ -445,7 +445,10 @@ Quality      6.5 % of samples lost; whole stacks: Python 100 %; frames with a na
     _, top = text.split("Python 100 %\n\n")
     top, following = top.split("\nNext: ")
     assert top == good(pysym(trace, "-f", "top"))
-    assert following.startswith("pysym FILE -o profile.speedscope.json") and "-f summary" in following
+    name = trace if len(str(trace)) <= 60 else "FILE"
+    assert following.startswith(f"pysym {name} -o profile.speedscope.json") and f"pysym {name} -f summary" in following
+    with open(trace, "rb") as piped:
+        assert "\nNext: pysym FILE -o " in good(pysym("-", stdin=piped))
     assert good(pysym(trace, "--strict=lost:off")) == text
     assert pysym(trace, "--strict").returncode == 3
 
