@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/map.h"
+
 enum {
     MANGLED_MAX = 1 << 14,   /* bytes; longer symbols are shown as they are */
+    CPLUSPLUS_MAX = 1 << 10, /* of C++, as libiberty has it */
     DEMANGLED_MAX = 1 << 16, /* substitutions double a name every few characters */
     NAME_LONG = 120,         /* longer names lose the arguments of their templates and functions */
+    PARTS_MAX = 1 << 16,     /* of a C++ name, with substitutions written out */
 };
 
 static bool begins(const char *text, const char *with)
@@ -41,7 +45,71 @@ static bool ask_library(library_demangler function, const char *symbol, struct b
     struct collector c = {.out = out};
 
     buf_clear(out);
-    return !setjmp(c.too_long) && function(symbol, DMGL_PARAMS | DMGL_ANSI, collect, &c) && out->len_bytes;
+    if (setjmp(c.too_long))
+        return false;
+    return function(symbol, DMGL_PARAMS | DMGL_ANSI, collect, &c) && out->len_bytes;
+}
+
+/* True if all that libiberty has of this part of a name is in other members than u.s_binary. */
+static bool is_leaf(const struct demangle_component *part)
+{
+    switch (part->type) {
+    case DEMANGLE_COMPONENT_NAME:
+    case DEMANGLE_COMPONENT_OPERATOR:
+    case DEMANGLE_COMPONENT_EXTENDED_OPERATOR:
+    case DEMANGLE_COMPONENT_CTOR:
+    case DEMANGLE_COMPONENT_DTOR:
+    case DEMANGLE_COMPONENT_FIXED_TYPE:
+    case DEMANGLE_COMPONENT_BUILTIN_TYPE:
+    case DEMANGLE_COMPONENT_SUB_STD:
+    case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
+    case DEMANGLE_COMPONENT_FUNCTION_PARAM:
+    case DEMANGLE_COMPONENT_CHARACTER:
+    case DEMANGLE_COMPONENT_NUMBER:
+    case DEMANGLE_COMPONENT_LAMBDA:
+    case DEMANGLE_COMPONENT_DEFAULT_ARG:
+    case DEMANGLE_COMPONENT_UNNAMED_TYPE:
+        return true;
+    default:
+        /* What libiberty learned later are single names, builtin types, and parameters of lambdas. */
+        return part->type > DEMANGLE_COMPONENT_THROW_SPEC;
+    }
+}
+
+/* How many parts a name has with its substitutions written out. `known` has those of parts that were counted before. */
+static uint64_t count_parts(const struct demangle_component *part, struct map *known)
+{
+    uint64_t key = (uint64_t)(uintptr_t)part, count = 1;
+
+    if (!part || is_leaf(part))
+        return 1;
+    const uint64_t *before = map_get(known, key);
+    if (before)
+        return *before;
+    count += count_parts(part->u.s_binary.left, known);
+    count += count_parts(part->u.s_binary.right, known);
+    count = count > PARTS_MAX ? PARTS_MAX + 1 : count;
+    return map_set(known, key, count) ? count : PARTS_MAX + 1;
+}
+
+/*
+ * True if substitutions make a C++ name so large that libiberty would search it for hours, which it does before it
+ * writes a pack expansion (Dp), and so before collect() could stop it. A symbol that it cannot read is harmless.
+ */
+static bool is_bomb(const char *symbol)
+{
+    static const char global[] = "_GLOBAL_"; /* _GLOBAL__I_ and the name of a function */
+    size_t skipped = begins(symbol, global) ? strcspn(symbol, "Z") : 0;
+    struct map known = {0};
+    void *memory = NULL;
+
+    if (skipped)
+        symbol += symbol[skipped] ? skipped - 1 : 0;
+    const struct demangle_component *name = cplus_demangle_v3_components(symbol, DMGL_PARAMS | DMGL_ANSI, &memory);
+    bool bomb = name && count_parts(name, &known) > PARTS_MAX;
+    map_deinit(&known);
+    free(memory);
+    return bomb;
 }
 
 /* The end of what the bracket at `from` encloses: its closing one, or the end of the text. */
@@ -255,7 +323,7 @@ static bool cython(const char *symbol, struct buf *out, enum demangle_layer *lay
 /* A function of C++, or one of Cython's that was compiled as C++. */
 static bool cplusplus(const char *symbol, struct buf *out, enum demangle_layer *layer)
 {
-    if (!ask_library(cplus_demangle_v3_callback, symbol, out))
+    if (strlen(symbol) > CPLUSPLUS_MAX || is_bomb(symbol) || !ask_library(cplus_demangle_v3_callback, symbol, out))
         return false;
     if (out->len_bytes > 6 && !memcmp(out->data, "__pyx_", 6)) {
         char *name = strndup((const char *)out->data, out->len_bytes);

@@ -130,6 +130,16 @@ static void test_bombs(void **state)
     }
     assert_false(demangle(symbol, &out, &layer));
     assert_true(out.len_bytes <= 1 << 16);
+    /* The same in a pack expansion, which libiberty would search before it writes anything: it must not begin. */
+    for (int in_constructor = 0; in_constructor < 2; in_constructor++) {
+        size_t len = (size_t)snprintf(symbol, sizeof symbol, "%s_Z1fDp", in_constructor ? "_GLOBAL__I_" : "");
+        memset(symbol + len, 'M', 36);
+        len += 36;
+        len += (size_t)snprintf(symbol + len, sizeof symbol - len, "1aS_");
+        for (int i = 0; i < 35; i++)
+            len += (size_t)snprintf(symbol + len, sizeof symbol - len, "S%c_", digits[i]);
+        assert_false(demangle(symbol, &out, &layer));
+    }
     /* Deep, long, and cut anywhere: whatever comes of it is as long as that. */
     char *deep = calloc(1, 1 << 20);
     memset(deep, 'P', 16000);
