@@ -184,6 +184,18 @@ void sample_filter_begin_file(struct sample_filter *f, uint32_t number)
     apply_time(f);
 }
 
+/* Forgets what was found for one id of the epoch. */
+static void forget(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id)
+{
+    if (id < f->answers[subject].count)
+        f->answers[subject].data[id].asked = false;
+    for (size_t i = 0; i < f->enabled.count; i++) {
+        struct sample_filter_enabled *enabled = &f->enabled.data[i];
+        if (enabled->row->subject == subject && id < enabled->values.count)
+            enabled->values.data[id] = 0;
+    }
+}
+
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec)
 {
     struct file_times *times = &f->file.times;
@@ -199,14 +211,10 @@ void sample_filter_record(struct sample_filter *f, const struct trace_record *re
         apply_time(f);
     }
     /* A filter may depend on the names of processes and threads. */
-    if (rec->type != TRACE_process_name && rec->type != TRACE_thread_name)
-        return;
-    enum sample_filter_subject subject = rec->type == TRACE_process_name ? FILTER_PROCESS : FILTER_THREAD;
-    f->answers[subject].count = 0;
-    for (size_t i = 0; i < f->enabled.count; i++) {
-        if (f->enabled.data[i].row->subject == subject)
-            f->enabled.data[i].values.count = 0;
-    }
+    if (rec->type == TRACE_process_name)
+        forget(f, FILTER_PROCESS, rec->process_name.process);
+    else if (rec->type == TRACE_thread_name)
+        forget(f, FILTER_THREAD, rec->thread_name.thread);
 }
 
 void sample_filter_end_epoch(struct sample_filter *f)

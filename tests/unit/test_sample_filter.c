@@ -266,7 +266,16 @@ static void test_answers_are_kept(void **state)
         }
         /* Asked once for each of the two; again when a name changes, and in the next epoch. */
         assert_int_equal(f.enabled.data[0].known_count, 2);
-        sample_filter_record(&f, &(struct trace_record){.type = by_thread ? TRACE_thread_name : TRACE_process_name});
+        for (uint32_t id = 1; id <= 2; id++) {
+            struct trace_record rec = {.type = by_thread ? TRACE_thread_name : TRACE_process_name};
+            if (by_thread)
+                rec.thread_name.thread = id;
+            else
+                rec.process_name.process = id;
+            sample_filter_record(&f, &rec);
+            assert_false(f.answers[by_thread ? FILTER_THREAD : FILTER_PROCESS].data[id].asked);
+            assert_int_equal(f.answers[by_thread ? FILTER_THREAD : FILTER_PROCESS].data[3 - id].asked, id == 1);
+        }
         assert_true(passes(&s, &f, (struct trace_sample){.thread = 2}));
         assert_int_equal(f.enabled.data[0].known_count, 3);
         sample_filter_end_epoch(&f);
