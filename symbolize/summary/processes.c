@@ -67,18 +67,28 @@ static bool add_faces(struct summary *s, const struct emit_model *m, struct tree
     return good;
 }
 
-/* Links each node to its parent. The last image of a pid is its children's parent. */
+static uint64_t pid_key(const struct process_row *row, uint32_t pid)
+{
+    return (uint64_t)row->boot << 32 | pid;
+}
+
+/*
+ * Links each node to its parent. The last image of a pid is its children's parent; where that began after the child, the
+ * pid went to another process, and the parent is not known.
+ */
 static bool link_parents(struct tree *t)
 {
     struct map of_pid = {0};
     bool good = true;
 
     for (size_t i = 0; good && i < t->nodes.count; i++)
-        good = map_set(&of_pid, t->nodes.data[i].entry.row->pid, i);
+        good = map_set(&of_pid, pid_key(t->nodes.data[i].entry.row, t->nodes.data[i].entry.row->pid), i);
     for (size_t i = 0; good && i < t->nodes.count; i++) {
         struct node *node = &t->nodes.data[i];
-        const uint64_t *parent = node->entry.row->parent_pid ? map_get(&of_pid, node->entry.row->parent_pid) : NULL;
-        if (!parent || t->nodes.data[*parent].entry.row->pid == node->entry.row->pid)
+        const struct process_row *row = node->entry.row;
+        const uint64_t *parent = row->parent_pid ? map_get(&of_pid, pid_key(row, row->parent_pid)) : NULL;
+        if (!parent || row->parent_pid == row->pid ||
+            t->nodes.data[*parent].entry.row->start_boottime_ns > row->start_boottime_ns)
             continue;
         node->parent = (uint32_t)*parent;
     }

@@ -18,6 +18,7 @@ struct error *summary_create(struct limits *limits, struct summary **out)
         return error_no_memory();
     s->limits = s->label_keys.arena.limits = s->texts.arena.limits = s->event_keys.arena.limits = limits;
     s->process_keys.arena.limits = s->process_loss_keys.arena.limits = s->loss_keys.arena.limits = limits;
+    s->boot_keys.arena.limits = limits;
     *out = s;
     return NULL;
 }
@@ -47,6 +48,7 @@ void summary_destroy(struct summary *s)
     intern_deinit(&s->texts);
     intern_deinit(&s->event_keys);
     intern_deinit(&s->process_keys);
+    intern_deinit(&s->boot_keys);
     intern_deinit(&s->loss_keys);
     intern_deinit(&s->process_loss_keys);
     free(s);
@@ -289,11 +291,17 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     const uint32_t file = (uint32_t)s->files.count - 1;
     const struct epoch_process *p = &e->processes.data[process];
     const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
+    struct process_identity boot = {.file = identity.file};
     bool added;
 
+    memcpy(boot.boot_id, identity.boot_id, sizeof boot.boot_id);
     uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
-    const struct process_row new_row = {.pid = p->def.tgid, .thread = SUMMARY_NO_ROW, .first_file = file};
-    if (row == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
+    const struct process_row new_row = {.pid = p->def.tgid,
+                                        .boot = intern_id(&s->boot_keys, &boot, sizeof boot, NULL),
+                                        .start_boottime_ns = p->def.start_boottime_ns,
+                                        .thread = SUMMARY_NO_ROW,
+                                        .first_file = file};
+    if (row == INTERN_NONE || new_row.boot == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
         return false;
     struct process_row *to = &s->processes.data[row];
     to->comm = keep(s, epoch_text(e, p->comm));

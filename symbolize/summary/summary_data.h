@@ -46,6 +46,8 @@ struct event_row {
 };
 struct process_row {
     uint32_t pid, parent_pid, version, flags;
+    uint32_t boot;              /* the boot of a host in which its pid means something */
+    uint64_t start_boottime_ns; /* in that boot */
     const char *comm, *cmdline;
     uint64_t sample_count;
     uint32_t thread; /* one of its threads, in the model; SUMMARY_NO_ROW: none was sampled */
@@ -77,7 +79,7 @@ struct process_loss_row {
 
 struct summary {
     struct limits *limits; /* borrowed; NULL: none */
-    struct intern texts, event_keys, process_keys, loss_keys, process_loss_keys, label_keys;
+    struct intern texts, event_keys, process_keys, boot_keys, loss_keys, process_loss_keys, label_keys;
     VEC(struct summary_file) files;
     VEC(struct event_row) events;
     VEC(struct process_row) processes;

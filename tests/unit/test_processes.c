@@ -10,6 +10,8 @@
 struct fact {
     uint32_t pid, parent;
     uint64_t samples;
+    uint32_t boot;
+    uint64_t start_boottime_ns;
 };
 
 /* The list of these processes as "pid@depth ...", and the idle ones as "+n". */
@@ -23,6 +25,7 @@ static const char *listed(const struct fact *facts, size_t count)
     out[0] = 0;
     for (size_t i = 0; i < count; i++) {
         struct process_row row = {.pid = facts[i].pid, .parent_pid = facts[i].parent, .comm = "name",
+                                  .boot = facts[i].boot, .start_boottime_ns = facts[i].start_boottime_ns,
                                   .sample_count = facts[i].samples, .thread = SUMMARY_NO_ROW};
         assert_true(VEC_PUSH(&s.processes, row));
     }
@@ -71,6 +74,16 @@ static void test_odd_parents(void **state)
     assert_non_null(strstr(text, "139@"));
 }
 
+/* Traces of two hosts have equal pids, and a pid may be used again. */
+static void test_other_processes(void **state)
+{
+    (void)state;
+    assert_string_equal(LISTED({10, 1, 9, 0}, {11, 10, 1, 0}, {10, 1, 5, 1}, {11, 10, 2, 1}), "10@0 11@1 10@0 11@1");
+    assert_string_equal(LISTED({10, 1, 9, 0}, {11, 10, 1, 1}), "10@0 11@0");
+    assert_string_equal(LISTED({10, 1, 9, 0, 70}, {11, 10, 1, 0, 80}), "10@0 11@1");
+    assert_string_equal(LISTED({10, 1, 9, 0, 90}, {11, 10, 1, 0, 80}), "10@0 11@0");
+}
+
 static void test_version(void **state)
 {
     struct process_row row = {.version = 0x030d00f0, .flags = TRACE_CODE_FREE_THREADED | TRACE_CODE_DEBUG};
@@ -87,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree),
         cmocka_unit_test(test_odd_parents),
+        cmocka_unit_test(test_other_processes),
         cmocka_unit_test(test_version),
     };
 
