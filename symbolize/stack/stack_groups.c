@@ -146,6 +146,8 @@ void stack_group_name(enum stack_group group, const struct emit_frame *frame, st
         put_python_group(group, frame, out);
     else
         put_native_group(group, frame, out);
+    if (!out->len_bytes) /* the path ends with a slash */
+        buf_put_str(out, "[unknown]");
 }
 
 /* ---- --group ---- */
@@ -166,6 +168,8 @@ static struct error *group_frame(struct stack_map *map, uint32_t frame, uint32_t
     *shown = frame;
     if (recorded->kind == EMIT_MARK)
         return NULL;
+    if (!limits_work(m->limits, 100 + strlen(recorded->file) + strlen(recorded->module)))
+        return error_no_memory();
     stack_group_name(map->options->group, recorded, &name);
     group.function = name.bad ? MODEL_NONE : model_text(m, (const char *)name.data, name.len_bytes);
     buf_deinit(&name);

@@ -184,6 +184,8 @@ static void test_names_of_groups(void **state)
         {"+f@/v/site-packages/numpy.libs/libopenblas.so", "libopenblas.so", "numpy"},
         {"+f@/usr/lib/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so",
          "_json.cpython-312-x86_64-linux-gnu.so", "_json"},
+        {"f@/srv/app/", "[unknown]", "app"}, {"f@/usr/lib/python3.12/", "[unknown]", "[unknown]"},
+        {"+f@/usr/lib/", "[unknown]", "[unknown]"},
         {"^read", "[kernel.kallsyms]", "[kernel.kallsyms]"},
     };
     struct model m = {0};
