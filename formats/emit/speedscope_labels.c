@@ -31,14 +31,16 @@ bool speedscope_labels_add(struct speedscope_labels *l, const struct emit_sample
 
 /* ---- names ---- */
 
-/* The number of a name; INTERN_NONE: out of memory. */
+/* The number of a name; INTERN_NONE: out of memory, or more work than the limit. */
 static uint32_t name_id(struct speedscope_labels *l, const char *key, const char *value)
 {
     struct buf text = {0}, clean = {0};
 
     buf_printf(&text, "%s %s", key, value);
-    name_plain(buf_cstr(&text), &clean);
-    uint32_t id = text.bad || clean.bad ? INTERN_NONE
+    bool ok = limits_work(l->limits, 500 + 10 * (uint64_t)text.len_bytes);
+    if (ok)
+        name_plain(buf_cstr(&text), &clean);
+    uint32_t id = !ok || text.bad || clean.bad ? INTERN_NONE
                                         : intern_id(&l->names, clean.data, (uint32_t)clean.len_bytes, NULL);
     buf_deinit(&text);
     buf_deinit(&clean);
@@ -56,7 +58,7 @@ static struct error *name_all(struct speedscope_labels *l)
             return error_no_memory();
         for (uint32_t i = 0; i < labels->count; i++) {
             uint32_t name = name_id(l, labels->labels[i].key, labels->labels[i].value);
-            if (name == INTERN_NONE || !limits_work(l->limits, 500) || !VEC_PUSH(&l->set_names, name))
+            if (name == INTERN_NONE || !VEC_PUSH(&l->set_names, name))
                 return error_no_memory();
         }
     }
