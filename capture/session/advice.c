@@ -59,8 +59,12 @@ struct error *advice_check_pids(const struct session_options *o)
 struct error *advice_no_python(const struct session *s, const struct process *p)
 {
     const char *unopened = process_unopened(p);
+    struct procfs_stat stat;
     char without[128];
 
+    if (read_stat(p->tgid, &stat) && (stat.state == 'Z' || stat.state == 'X'))
+        return error_create(ERROR_NOT_FOUND, "process %u (%s) has ended: its parent has not waited for it yet (a zombie)",
+                            p->tgid, p->comm);
     privileges_missing_to_read(&s->host, without);
     if (p->forbidden)
         return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,

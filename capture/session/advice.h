@@ -11,8 +11,8 @@
 /* Returns an error if one of the ids given with -p is that of a thread; call before they are read as processes. */
 struct error *advice_check_pids(const struct session_options *o);
 /*
- * Returns an error that says why a process in which no interpreter was found cannot be recorded: it is no Python, or
- * its files may not be read.
+ * Returns an error that says why a process in which no interpreter was found cannot be recorded: it is no Python, it
+ * has ended, or its files may not be read.
  */
 struct error *advice_no_python(const struct session *s, const struct process *p);
 /* Writes a line for each process that is stopped, and each name or cgroup that no process has yet. */

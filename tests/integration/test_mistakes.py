@@ -64,6 +64,13 @@ def test_idle(record, idle):
     assert f"process {idle} (python3) did not run at a tick: it waits, and only threads that run are sampled\n" in said
 
 
+def test_zombie(record, idle):
+    os.kill(idle, signal.SIGKILL)
+    os.waitid(os.P_PID, idle, os.WEXITED | os.WNOWAIT)
+    said = record("-d", "0.1", "-p", idle, status=1)
+    assert said == f"pycap: process {idle} (python3) has ended: its parent has not waited for it yet (a zombie)\n"
+
+
 def test_stopped(record, idle):
     os.kill(idle, signal.SIGSTOP)
     wait_for_state(idle, "T")
