@@ -401,6 +401,14 @@ void name_weight(const struct emit_event *event, uint64_t weight, struct buf *ou
     }
 }
 
+void name_unit(const struct emit_event *event, struct buf *out)
+{
+    if (event->is_time || event->is_bytes)
+        buf_put_str(out, event->is_time ? "time" : "bytes");
+    else
+        name_word(*event->unit ? event->unit : event->name, out);
+}
+
 /* ---- the perf spelling ---- */
 
 static void put_native_symbol(const struct emit_frame *f, struct buf *out)

@@ -68,6 +68,8 @@ void name_plain(const char *name, struct buf *out);
 void name_word(const char *name, struct buf *out);
 /* A sum of weights of an event, for people: "12.3 s", "840 ms", "64.0 KiB", "32 switches". */
 void name_weight(const struct emit_event *event, uint64_t weight, struct buf *out);
+/* What percentages of an event are of: "time", "bytes", "switches". */
+void name_unit(const struct emit_event *event, struct buf *out);
 /* A `perf script` frame line behind the address: "SYMBOL+0xOFFSET (BINARY)". */
 void name_perf(const struct emit_frame *frame, const struct emit_options *options, struct buf *out);
 /* The line and column in the shown spelling; 0: it has none. */

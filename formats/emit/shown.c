@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
 #include "formats/emit/names.h"
 
@@ -30,4 +31,14 @@ void shown_put(const struct emit_model *model, uint32_t event, struct buf *out)
     buf_put_str(out, " of ");
     put_value(&model->events[event], total->all_value, out);
     buf_put_str(out, " shown");
+}
+
+void shown_put_interpreter(const struct emit_model *model, uint32_t event, struct buf *out)
+{
+    const struct emit_total *total = &model->totals[event];
+    struct number n;
+
+    buf_printf(out, "%s of the ", share_text(total->interpreter_value, total->shown_value, &n));
+    name_unit(&model->events[event], out);
+    buf_put_str(out, " was in the interpreter, running the Python functions shown");
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What filters left of an event, for the head of an output: "6.90 s of 7.31 s shown". */
+/*
+ * What an output is of, for its head: what filters left of an event, "6.90 s of 7.31 s shown", and how much of that the
+ * interpreter took.
+ */
 #ifndef FORMATS_EMIT_SHOWN_H
 #define FORMATS_EMIT_SHOWN_H
 
@@ -11,5 +14,10 @@
  * there are no filters. The totals are complete after the last sample.
  */
 void shown_put(const struct emit_model *model, uint32_t event, struct buf *out);
+/*
+ * Appends how much of what is shown of the event was in the interpreter, whose frames are hidden: "79.6 % of the time was
+ * in the interpreter, running the Python functions shown". For an event that has some.
+ */
+void shown_put_interpreter(const struct emit_model *model, uint32_t event, struct buf *out);
 
 #endif

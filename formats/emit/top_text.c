@@ -48,15 +48,6 @@ static enum colour colour_of(const struct top_view *v, const struct top_row *row
 
 /* ---- the head ---- */
 
-/* What percentages are of. */
-static void put_unit(const struct emit_event *event, struct buf *out)
-{
-    if (event->is_time || event->is_bytes)
-        buf_put_str(out, event->is_time ? "time" : "bytes");
-    else
-        name_word(*event->unit ? event->unit : event->name, out);
-}
-
 /* "1,480 samples of cpu-clock: 7.3 s of CPU time, recorded in 10.0 s" */
 static void put_samples(const struct top_view *v, const struct top_event *e, struct buf *out)
 {
@@ -113,9 +104,6 @@ static void put_programs(const struct top_view *v, const struct top_event *e, st
 /* What the filters left, and what the view hides. */
 static void put_totals(const struct top_view *v, const struct top_event *e, struct buf *out)
 {
-    const struct emit_event *event = &v->model->events[e->event];
-    struct number n;
-
     if (!v->model->totals)
         return;
     const struct emit_total *total = &v->model->totals[e->event];
@@ -126,9 +114,8 @@ static void put_totals(const struct top_view *v, const struct top_event *e, stru
         buf_put_str(out, ")\n");
     }
     if (total->interpreter_value) {
-        buf_printf(out, "%s of the ", share_text(total->interpreter_value, total->shown_value, &n));
-        put_unit(event, out);
-        buf_put_str(out, " was in the interpreter itself (--interpreter show)\n");
+        shown_put_interpreter(v->model, e->event, out);
+        buf_put_u8(out, '\n');
     }
 }
 
@@ -252,7 +239,7 @@ static int weight_columns(const struct top_view *v, const struct top_event *e, c
     struct buf text = {0};
     size_t most = 0;
 
-    put_unit(event, &text);
+    name_unit(event, &text);
     most = characters(text.data, text.len_bytes);
     for (uint32_t i = 0; i < rows; i++) {
         buf_clear(&text);
@@ -268,7 +255,7 @@ static void put_titles(const struct top_view *v, const struct top_event *e, int 
     bool by_total = v->options.sort == EMIT_SORT_TOTAL;
     struct buf unit = {0};
 
-    put_unit(&v->model->events[e->event], &unit);
+    name_unit(&v->model->events[e->event], &unit);
     buf_printf(out, "%7s %*s", "self", columns, buf_cstr(&unit));
     buf_printf(out, "%*s", by_total ? 1 : BAR_COLUMNS + 2, "");
     buf_printf(out, "%7s %*s", "total", columns, buf_cstr(&unit));
@@ -322,7 +309,7 @@ static void put_rest(const struct top_view *v, const struct top_event *e, const 
                t->row_count - shown == 1 ? "" : "s");
     if (rest && v->options.sort == EMIT_SORT_SELF) {
         buf_printf(out, ", with %s of the ", share_text(rest, t->all.weight, &s));
-        put_unit(&v->model->events[e->event], out);
+        name_unit(&v->model->events[e->event], out);
     }
     buf_put_str(out, " (--top 0 lists all)\n");
 }

@@ -83,6 +83,7 @@ void figures_of(const struct summary *s, const struct resolver *r, struct figure
             out->recorded_count = read; /* a file without END */
         if (total)
             out->interpreter = (struct share){total->interpreter_value, total->shown_value};
+        out->main_event = total ? (uint32_t)(total - model->totals) : 0;
         out->sample_count = resolver_stats(r)->sample_count;
         count_stacks(r, out);
     }

@@ -33,7 +33,8 @@ struct figures {
     struct share named_samples;               /* every native frame has a name */
     struct share named_native, named_python;  /* frames, added up over samples */
     struct share parts;                       /* facts that are missing (LOSS_CLASS_part), beside the samples */
-    struct share interpreter;                 /* time (or the first event's value) in the interpreter itself */
+    struct share interpreter;                 /* of the main event's value: in the interpreter itself */
+    uint32_t main_event;                      /* of the model: time, or else the first event */
     bool is_damaged;                          /* a file is damaged, or ends before the recorder ended it */
     bool is_newer;                            /* a file has records that this version does not know */
 };

@@ -11,6 +11,7 @@
 #include "formats/base/numbers.h"
 #include "formats/base/printable.h"
 #include "formats/base/size_text.h"
+#include "formats/emit/shown.h"
 #include "symbolize/summary/figures.h"
 #include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary_data.h"
@@ -183,8 +184,7 @@ static void put_context(struct verdict *v)
         put_line(v, "GIL");
     }
     if (f->interpreter.part) {
-        buf_printf(&v->line, "%s of the time was spent in the interpreter itself, on behalf of the Python functions shown",
-                   share_text(f->interpreter.part, f->interpreter.whole, &n));
+        shown_put_interpreter(resolver_model(v->resolver), f->main_event, &v->line);
         put_line(v, "Interpreter");
     }
 }
