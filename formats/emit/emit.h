@@ -24,11 +24,12 @@ enum emit_frame_kind {
     EMIT_MARK, /* "[torn]", "[truncated]": frames are missing here */
 };
 
-/* A frame as the output shows it. Strings live as long as the model and are never NULL; "" is unknown. */
+/* A frame as the output shows it. Strings live as long as the model; "" is unknown, and only `builtin` can be NULL. */
 struct emit_frame {
     enum emit_frame_kind kind;
     const char *function;  /* Python: qualified name; native: demangled name; kernel: symbol */
     const char *file;      /* source file as recorded */
+    const char *builtin;   /* native: the built-in module of the interpreter that it is work of, such as "gc"; NULL: none */
     const char *module;    /* path of the binary; kernel: "[kernel.kallsyms]" or "[module]"; Python: the interpreter's */
     uint32_t line, column; /* 1-based; 0 unknown */
     uint64_t address;      /* native, kernel: the address (or file offset) sampled; Python: 0 */

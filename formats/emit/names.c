@@ -286,6 +286,8 @@ static void put_shown(const struct names *n, const struct emit_frame *f, enum na
         if (column)
             buf_printf(out, ":%u", column);
         buf_put_u8(out, ')');
+    } else if (f->builtin) {
+        buf_printf(out, " (%s)", f->builtin);
     }
     guard_count(out, from);
 }

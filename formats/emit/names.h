@@ -5,7 +5,8 @@
  * A frame has two spellings. The *shown* one is for people (folded, speedscope, top):
  *
  *     C.run (app.py:42)   Python; with the column when asked for
- *     PyObject_Call       native; [libfoo.so] when the function is unknown, [jit] in code made at run time
+ *     r_object (marshal)  native, of a built-in module of the interpreter
+ *     PyObject_Call       other native; [libfoo.so] when the function is unknown, [jit] in code made at run time
  *     do_syscall_64_[k]   kernel
  *     [torn]              a mark
  *

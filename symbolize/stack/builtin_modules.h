@@ -6,12 +6,10 @@
 #ifndef SYMBOLIZE_STACK_BUILTIN_MODULES_H
 #define SYMBOLIZE_STACK_BUILTIN_MODULES_H
 
-#include <stdbool.h>
-
 /*
- * True for a function of the interpreter that belongs to a built-in module: by its source file, or, if that is "",
- * by its name.
+ * The built-in module that a function of the interpreter belongs to: by the function's source file, or, if that is "",
+ * by its name. Returns static storage; NULL if it belongs to none.
  */
-bool builtin_module_has(const char *function, const char *file);
+const char *builtin_module_of(const char *function, const char *file);
 
 #endif

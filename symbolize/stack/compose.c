@@ -95,8 +95,8 @@ static struct error *put_native(struct composer *c, uint32_t expansion)
                                   .switches_stacks = x->switches_stacks,
                                   .trampoline = x->trampoline,
                                   .clears_frame = x->clears_frame,
-                                  .builtin = x->builtin,
-                                  .inlined = x->inlined,
+                                  .kept = x->kept,
+                                  .helpers = x->helpers,
                                   .serves_caller = x->serves_caller,
                                   .owner = x->owner};
 

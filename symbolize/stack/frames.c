@@ -187,13 +187,51 @@ static struct error *look_up_generated(struct frames *f, uint32_t module, uint64
     return NULL;
 }
 
+/* What is known of the binary that a native address lies in, for its functions. */
+struct place {
+    const struct native_key *key;
+    bool own, has_loop; /* there is nothing in it but the interpreter; it has an eval loop */
+};
+
+/* Adds the next function of an expansion, from the outermost. */
+static struct error *add_function(struct frames *f, struct expansion *x, const struct place *at,
+                                  const struct symbol_frame *s)
+{
+    struct model_frame frame = {.kind = EMIT_NATIVE,
+                                .module = at->key->path,
+                                .mapping = at->key->mapping,
+                                .line = s->line,
+                                .column = s->column,
+                                .address = at->key->offset,
+                                .inlined = s->inlined && x->count};
+    const char *builtin = at->own || at->has_loop ? builtin_module_of(s->function, s->file) : NULL;
+    bool machinery = name_is_call_machinery(s->function);
+    uint64_t bit = UINT64_C(1) << x->count;
+    uint32_t number;
+
+    if (s->function[0] && !frame.inlined)
+        frame.symbol_offset = s->offset + at->key->return_address;
+    x->outer_machinery += machinery && x->outer_machinery == x->count;
+    x->inner_machinery = machinery ? x->inner_machinery + 1 : 0;
+    x->clears_frame |= name_clears_frame(s->function);
+    x->kept |= builtin || (at->has_loop && !at->own && function_is_of_program(s->function, s->file)) ? bit : 0;
+    x->helpers |= (frame.inlined && name_is_of_header(s->function)) || name_is_call_helper(s->function) ? bit : 0;
+    if (builtin && f->names_modules)
+        TRY(text_of(f, builtin, strlen(builtin), &frame.builtin));
+    TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
+    TRY(text_of(f, s->file, TRACE_TEXT_LIMIT_BYTES, &frame.file));
+    TRY(put_frame(f, &frame, &number));
+    x->count++;
+    return VEC_PUSH(&f->expanded, ((struct expanded){.frame = number, .layer = s->layer})) ? NULL : error_no_memory();
+}
+
 /* Names a native address. A return address is looked up at the call before it. */
 static struct error *expand(struct frames *f, const struct epoch *e, uint32_t module, const struct native_key *key)
 {
     struct expansion x = {.first = (uint32_t)f->expanded.count, .module = key->module};
     struct symbol_frame found[INLINE_MAX] = {{.function = "", .file = ""}};
+    struct place at = {.key = key};
     uint32_t count = 1;
-    bool interpreter = false;
 
     if (key->module != FRAMES_NO_MODULE) {
         struct symbols *symbols;
@@ -204,7 +242,9 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
             return error_no_memory();
         if (def->kind == TRACE_MODULE_ELF)
             x.owner = path_owner(model_text_get(f->model, key->path));
-        interpreter = x.owner == MERGE_OWNER_INTERPRETER || def->eval_ranges.count;
+        at.own = x.owner == MERGE_OWNER_INTERPRETER;
+        at.has_loop = def->eval_ranges.count;
+        x.serves_caller = path_is_linker(model_text_get(f->model, key->path));
         x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
             x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
@@ -217,33 +257,9 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         }
     }
     x.unresolved = !found[count - 1].function[0];
-    x.serves_caller = name_serves_caller(found[count - 1].function);
-    for (uint32_t i = count; i--;) {
-        const struct symbol_frame *s = &found[i];
-        struct model_frame frame = {.kind = EMIT_NATIVE,
-                                    .module = key->path,
-                                    .mapping = key->mapping,
-                                    .line = s->line,
-                                    .column = s->column,
-                                    .address = key->offset,
-                                    .inlined = s->inlined && i + 1 < count};
-        uint32_t number;
-        if (s->function[0] && !frame.inlined)
-            frame.symbol_offset = s->offset + key->return_address;
-        bool machinery = name_is_call_machinery(s->function);
-        x.outer_machinery += machinery && x.outer_machinery == f->expanded.count - x.first;
-        x.inner_machinery = machinery ? x.inner_machinery + 1 : 0;
-        x.clears_frame |= name_clears_frame(s->function);
-        uint64_t bit = UINT64_C(1) << (f->expanded.count - x.first);
-        x.builtin |= interpreter && builtin_module_has(s->function, s->file) ? bit : 0;
-        x.inlined |= frame.inlined && name_is_of_header(s->function) ? bit : 0;
-        TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
-        TRY(text_of(f, s->file, TRACE_TEXT_LIMIT_BYTES, &frame.file));
-        TRY(put_frame(f, &frame, &number));
-        if (!VEC_PUSH(&f->expanded, ((struct expanded){.frame = number, .layer = s->layer})))
-            return error_no_memory();
-    }
-    x.count = (uint32_t)f->expanded.count - x.first;
+    x.serves_caller |= name_serves_caller(found[count - 1].function);
+    for (uint32_t i = count; i--;)
+        TRY(add_function(f, &x, &at, &found[i]));
     if (!limits_take(f->model->limits, sizeof x + x.count * sizeof(struct expanded)))
         return error_no_memory();
     return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();

@@ -28,7 +28,7 @@ struct expansion {
     uint32_t first, count;                     /* in frames.expanded; outermost first */
     uint32_t module;                           /* in the module cache; FRAMES_NO_MODULE for an absolute address */
     uint32_t outer_machinery, inner_machinery; /* this and the rest: see struct merge_native */
-    uint64_t builtin, inlined;
+    uint64_t kept, helpers;
     bool serves_caller;
     enum merge_owner owner;
     bool unresolved;
@@ -59,6 +59,7 @@ struct module_state {
 struct frames {
     struct model *model;
     struct modcache *modules;
+    bool names_modules; /* frames of built-in modules have the module's name; set before the first frame */
     struct intern native_keys; /* key n has expansion n */
     VEC(struct expansion) expansions;
     VEC(struct expanded) expanded;

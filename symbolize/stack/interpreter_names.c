@@ -173,6 +173,45 @@ enum merge_owner path_owner(const char *path)
     return MERGE_OWNER_OTHER;
 }
 
+bool path_is_linker(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    return begins(name, "ld-linux") || begins(name, "ld-2.") || begins(name, "ld.so");
+}
+
+bool function_is_of_program(const char *function, const char *file)
+{
+    static const char *const folders[] = {"Include", "Modules", "Objects", "Parser", "Programs", "Python"};
+
+    if (!*file)
+        return strpbrk(function, "(:<"); /* C++ and Rust */
+    for (const char *slash; (slash = strchr(file, '/')); file = slash + 1) {
+        for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+            if (strlen(folders[i]) == (size_t)(slash - file) && begins(file, folders[i]))
+                return false;
+        }
+    }
+    return *function;
+}
+
+bool name_is_call_helper(const char *function)
+{
+    static const char *const helpers[] = {"PyObject_Call", "_PyObject_Call", "PyObject_FastCall", "PyFunction_FastCall",
+                                          "PyCFunction_FastCall", "PyVectorcall_FastCall", "CallUnboundCMethod",
+                                          "_CallUnboundCMethod", "CallCFunction", "CyFunction_Call",
+                                          "CyFunction_Vectorcall", "Coroutine_Send", "Generator_Next"};
+    static const char cython[] = "__Pyx_";
+
+    if (!begins(function, cython))
+        return false;
+    for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++) {
+        if (begins(function + sizeof cython - 1, helpers[i]))
+            return true;
+    }
+    return false;
+}
+
 bool name_is_of_header(const char *function)
 {
     return begins(function, "Py_") || begins(function, "_Py");

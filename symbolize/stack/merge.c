@@ -186,23 +186,30 @@ static void hide_interpreter(const struct merge_input *in, struct merge_output *
 {
     struct merge_slot *shown = out->native.data;
     uint32_t outer = UINT32_MAX; /* the last activation in a binary that is not the interpreter's own */
+    bool interpreter = false;    /* the frame is the interpreter's, and hidden */
 
     for (uint32_t i = 0; i < in->native_count; i++) {
         const struct merge_native *n = &in->native[i];
+        bool hidden = !shown[i].functions;
+        shown[i].functions &= ~n->helpers;
         if (n->owner == MERGE_OWNER_INTERPRETER) {
-            shown[i].functions &= n->builtin;
+            shown[i].functions &= n->kept;
+            interpreter = !shown[i].functions;
         } else if (out->loops.data[i] && n->module != MERGE_NO_MODULE) {
             for (uint32_t k = outer; k < i && in->native[outer].module == n->module; k++) {
                 if (in->native[k].module == n->module)
-                    shown[k].functions &= in->native[k].builtin;
+                    shown[k].functions &= in->native[k].kept;
             }
             shown[i].functions = 0;
             outer = i;
-        } else if (n->serves_caller && i && !shown[i - 1].functions) {
+            interpreter = true;
+        } else if (n->serves_caller && interpreter) {
             shown[i].functions = 0;
+        } else {
+            interpreter = hidden;
         }
-        shown[i].functions &= ~n->inlined;
     }
+    out->in_interpreter = interpreter && !in->kernel_count;
 }
 
 /* Rule 10. */
@@ -244,8 +251,6 @@ static bool hide(const struct merge_input *in, struct merge_output *out)
         return false;
     hide_interpreter(in, out);
     hide_start(in, out);
-    out->in_interpreter =
-        !in->kernel_count && in->native_count && !out->native.data[in->native_count - 1].functions;
     return true;
 }
 

@@ -44,12 +44,14 @@
  * goes to the Python function that ran; it does not matter whether the interpreter has symbols:
  *
  * 8. Frames of a binary that is the interpreter's own (MERGE_OWNER_INTERPRETER) are hidden wherever they are, except
- *    functions of built-in modules, where names tell (merge_native.builtin). What they called stays: extension modules,
- *    libraries and the kernel. So are functions of CPython's headers that were inlined into an extension module, and
- *    what the compiler calls for a hidden function to reach thread-local variables.
+ *    functions of built-in modules, where names tell (merge_native.kept). What they called stays: extension modules,
+ *    libraries and the kernel. Also hidden are, in an extension module, functions of CPython's headers that were inlined
+ *    and those that only pass a call on (merge_native.helpers), and the frames of the dynamic linker that a hidden
+ *    function of the interpreter called directly: it reached a thread-local variable or bound a symbol.
  * 9. Where the eval loop lies in a program that has other things to do as well (an editor, a server), only its
- *    activations are hidden, and the frames of that binary between two of them, with the same exception. What called
- *    the outermost, and what the innermost called, may be the program's own work.
+ *    activations are hidden, and the frames of that binary between two of them, unless debug information or their
+ *    names tell that they are the program's own (function_is_of_program()) or a built-in module's. What called the
+ *    outermost, and what the innermost called, may be the program's own work.
  * 10. The C library's frames at the thread's start are hidden if nothing but frames of the interpreter's own binary
  *    stands outside of them, and such a frame just inside: they lead to Python and nowhere else. The root must be
  *    known, by the native stack or by a Python stack that is whole and whose outermost run is joined.
@@ -90,14 +92,16 @@ struct merge_native {
     uint32_t module; /* a number that identifies the module; MERGE_NO_MODULE: memory without a file */
     uint32_t function_count;
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
-    uint64_t builtin;     /* bit n: function n, from the outermost, belongs to a built-in module such as time or gc */
+    uint64_t kept;        /* bit n: function n, from the outermost, is work of a built-in module such as time or gc, or of
+                             the program that the interpreter is a part of: it stays in view */
     enum merge_owner owner;
     bool eval_loop;       /* its address lies in the interpreter's eval loop */
     bool switches_stacks; /* a function of greenlet, which runs Python on stacks of its own */
     bool trampoline;      /* its name says that it is a trampoline of -X perf */
     bool clears_frame;    /* its name says that it clears a Python frame at the end of a call */
-    bool serves_caller;   /* its name says that the compiler calls it to reach its caller's own variables */
-    uint64_t inlined;     /* bit n: function n is one of CPython's headers, which the compiler inlined here */
+    bool serves_caller;   /* called without the caller's doing: to reach thread-local variables, to bind a symbol */
+    uint64_t helpers;     /* bit n: function n is one of CPython's headers, which the compiler inlined here, or only passes
+                             on a call of generated code */
 };
 
 struct merge_run {
@@ -143,7 +147,8 @@ struct merge_output {
     VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
     uint32_t no_frame; /* bits 1 << enum merge_no_frame */
-    bool in_interpreter; /* MERGE_HIDE_INTERPRETER: the innermost frame is the interpreter's, and hidden */
+    bool in_interpreter; /* MERGE_HIDE_INTERPRETER: the innermost frame is the interpreter's, and hidden by these rules.
+                            Names make no difference but for built-in modules, whose functions are not hidden. */
     uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
     /* Scratch. */
     VEC(uint32_t) starts; /* first Python frame of each run, and the end */

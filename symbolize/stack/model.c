@@ -58,7 +58,7 @@ const char *model_text_get(const struct model *m, uint32_t text)
 /* A frame's key has no padding, which would tell equal frames apart. */
 struct frame_key {
     uint64_t address, symbol_offset;
-    uint32_t kind, inlined, function, file, module, line, column, function_line, mapping, zero;
+    uint32_t kind, inlined, function, file, module, line, column, function_line, mapping, builtin;
 };
 
 struct model_frame model_frame_get(const struct model *m, uint32_t frame)
@@ -70,6 +70,7 @@ struct model_frame model_frame_get(const struct model *m, uint32_t frame)
                                 .function = k.function,
                                 .file = k.file,
                                 .module = k.module,
+                                .builtin = k.builtin,
                                 .line = k.line,
                                 .column = k.column,
                                 .function_line = k.function_line,
@@ -88,6 +89,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
                                   .function = frame->function,
                                   .file = frame->file,
                                   .module = frame->module,
+                                  .builtin = frame->builtin,
                                   .line = frame->line,
                                   .column = frame->column,
                                   .function_line = frame->function_line,
@@ -108,6 +110,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
     shown.function = model_text_get(m, frame->function);
     shown.file = model_text_get(m, frame->file);
     shown.module = model_text_get(m, frame->module);
+    shown.builtin = frame->builtin ? model_text_get(m, frame->builtin) : NULL;
     if (!limits_take(m->limits, sizeof shown) || !VEC_PUSH(&m->frames, shown))
         return MODEL_NONE;
     m->view.frames = m->frames.data;

@@ -39,7 +39,7 @@ struct model {
 /* A frame by numbers of texts; text 0 is "". */
 struct model_frame {
     enum emit_frame_kind kind;
-    uint32_t function, file, module;
+    uint32_t function, file, module, builtin;
     uint32_t line, column, function_line;
     uint32_t mapping;
     uint64_t address, symbol_offset;

@@ -60,6 +60,35 @@ def test_interpreter_is_hidden(trace, pysym):
     assert seen["hide"][1] == 0 < seen["calls"][1] <= seen["show"][1]
 
 
+def samples_of(done):
+    """The frames of each sample of perf-script, innermost first, without marks: lists of (text, binary)."""
+    assert done.returncode == 0, done.stderr
+    return [[line.split(None, 1)[1].rsplit(" (", 1) for line in block.splitlines()[1:] if not line.endswith(" ([unknown])")]
+            for block in done.stdout.split("\n\n") if block]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_hidden_frames(name, pysym):
+    """Sample by sample: what the default view shows is in true order, and what it leaves out is the interpreter's."""
+    trace = ROOT / f"testdata/traces/{name}.trace"
+    own = re.compile(r"/((lib)?python[^/]*|(libc|libpthread|ld)[-.][^/]*)\)$")
+    default, everything = (samples_of(pysym(trace, "-f", "perf-script", "--no-host", "--interpreter", view))
+                           for view in ("hide", "show"))
+    assert len(default) == len(everything) > 100
+    gone = collections.Counter()
+    for kept, frames in zip(default, everything):
+        left = iter(kept)
+        expected = next(left, None)
+        for text, binary in frames:
+            if [text, binary] == expected:
+                expected = next(left, None)
+            else:
+                assert not text.startswith("py::") and own.search(binary), (text, binary)
+                gone[binary] += 1
+        assert expected is None, (expected, frames)
+    assert sum(gone.values()) > len(default)
+
+
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
 def test_as_told(trace):
     """Every sample beside what the interpreter said of itself when the trace was recorded."""

@@ -634,6 +634,31 @@ static void test_speedscope_native_lines_do_not_split(void **state)
     synthetic_deinit(&s);
 }
 
+/* A function of a built-in module says which, but not where readers of perf-script look names up. */
+static void test_builtin_modules(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    sample(&s, 0,
+           synthetic_stack(&s, EMIT_NO_STACK,
+                           synthetic_frame(&s, (struct emit_frame){.kind = EMIT_NATIVE,
+                                                                   .function = "r_object",
+                                                                   .builtin = "marshal",
+                                                                   .file = "Python/marshal.c",
+                                                                   .line = 7,
+                                                                   .module = "/bin/python3",
+                                                                   .address = 0x40})));
+    assert_true(contains(&s, "folded", plain, ";r_object (marshal) 1\n"));
+    assert_true(contains(&s, "speedscope", plain, "{\"name\":\"r_object (marshal)\",\"file\":\"Python/marshal.c\"}"));
+    assert_true(contains(&s, "perf-script", plain, "40 r_object+0x0 (/bin/python3)\n"));
+    struct emit_options by_line = plain;
+    by_line.by = EMIT_BY_LINE;
+    assert_true(contains(&s, "top", by_line, " r_object (marshal.c:7)\n"));
+    synthetic_deinit(&s);
+}
+
 /* ---- perf-script: traps ---- */
 
 /* stackcollapse drops the last sample without it, speedscope wants it to be truly empty. */
@@ -922,6 +947,7 @@ int main(void)
         cmocka_unit_test(test_speedscope_many_threads),
         cmocka_unit_test(test_speedscope_bad_temporary_folder),
         cmocka_unit_test(test_speedscope_native_lines_do_not_split),
+        cmocka_unit_test(test_builtin_modules),
         cmocka_unit_test(test_perf_ends_with_empty_lines),
         cmocka_unit_test(test_perf_lines),
         cmocka_unit_test(test_perf_comm),

@@ -23,7 +23,8 @@ struct scene {
     bool is_part;
     uint32_t reason; /* of joins that are "?" */
     const char *eval, *clears, *greenlet; /* native frames that are such */
-    const char *own, *library, *builtin, *helper; /* of the interpreter's own binary, the C library, built-in modules ... */
+    const char *own, *library, *builtin; /* of the interpreter's own binary, the C library, built-in modules */
+    const char *serves, *passes; /* called without the caller's doing; generated code that only passes a call on */
     /* What came of it. */
     uint32_t joined, unjoined, join_end, no_frame;
     bool in_interpreter;
@@ -68,8 +69,9 @@ static void lay_out(struct scene *s, char *text)
                                                           .owner = names(s->own, *p)       ? MERGE_OWNER_INTERPRETER
                                                                    : names(s->library, *p) ? MERGE_OWNER_C_LIBRARY
                                                                                            : MERGE_OWNER_OTHER,
-                                                          .builtin = names(s->builtin, *p),
-                                                          .serves_caller = names(s->helper, *p),
+                                                          .kept = names(s->builtin, *p),
+                                                          .serves_caller = names(s->serves, *p),
+                                                          .helpers = names(s->passes, *p),
                                                           .switches_stacks = names(s->greenlet, *p)};
     }
     bool start = true;
@@ -579,8 +581,8 @@ static void test_builtin_modules_stay(void **state)
 
     const struct merge_native native[] = {
         {.module = 1, .function_count = 1, .owner = MERGE_OWNER_INTERPRETER},
-        {.module = 1, .function_count = 4, .owner = MERGE_OWNER_INTERPRETER, .builtin = 5}, /* sre, a header's, sre, a header's */
-        {.module = 2, .function_count = 3, .inlined = 6}, /* an extension's function with Py_DECREF inlined */
+        {.module = 1, .function_count = 4, .owner = MERGE_OWNER_INTERPRETER, .kept = 5}, /* sre, a header's, sre, a header's */
+        {.module = 2, .function_count = 3, .helpers = 6}, /* an extension's function with Py_DECREF inlined */
     };
     const bool run_start[] = {true};
     const struct merge_run runs[] = {{.native = 1}};
@@ -600,8 +602,16 @@ static void test_builtin_modules_stay(void **state)
 static void test_calls_of_the_compiler(void **state)
 {
     (void)state;
-    HIDDEN("a", .native = "1me2t", .python = "a", .joins = "e", .own = "me", .library = "t", .helper = "t");
-    HIDDEN("axt", .native = "1me3x2t", .python = "a", .joins = "e", .own = "me", .library = "t", .helper = "t");
+    HIDDEN("a", .native = "1me2t", .python = "a", .joins = "e", .own = "me", .library = "t", .serves = "t");
+    HIDDEN("a", .native = "1me2tu", .python = "a", .joins = "e", .own = "me", .library = "tu", .serves = "tu");
+    HIDDEN("axt", .native = "1me3x2t", .python = "a", .joins = "e", .own = "me", .library = "t", .serves = "t");
+    /* Loading an extension module goes by the C library, and is work. */
+    HIDDEN("adt", .native = "1me2d3t", .python = "a", .joins = "e", .own = "me", .library = "dt", .serves = "t");
+    /* In an extension module, what only passes a call on: to its own function, to Python, to the linker. */
+    HIDDEN("axy", .native = "1me3xpy", .python = "a", .joins = "e", .own = "me", .passes = "p");
+    HIDDEN("axb", .native = "1me3xp1jf", .python = "a b", .joins = "ef", .own = "mejf", .passes = "p");
+    HIDDEN("axt", .native = "1me3xp2t", .python = "a", .joins = "e", .own = "me", .passes = "p", .serves = "t");
+    EXPECT("axpy", .native = "1e3xpy", .python = "a", .joins = "e", .own = "e", .passes = "p");
 }
 
 /* Rule 9: no binary is the interpreter's own; p and q are the program's. */
@@ -683,6 +693,14 @@ static void test_time_of_the_interpreter(void **state)
     assert_true(is_in_interpreter((struct scene){.native = "1mi", .own = "mi", .hide_interpreter = true}));
     assert_true(is_in_interpreter((struct scene){
         .native = "1pe", .python = "a", .joins = "e", .hide_interpreter = true}));
+    /* It reached a thread-local variable. */
+    assert_true(is_in_interpreter((struct scene){
+        .native = "1mei2t", .python = "a", .joins = "e", .own = "mei", .serves = "t", .hide_interpreter = true}));
+    assert_true(is_in_interpreter((struct scene){
+        .native = "1me0T", .python = "a", .joins = "e", .own = "me", .hide_interpreter = true}));
+    /* An extension module passed a call on. */
+    assert_false(is_in_interpreter((struct scene){
+        .native = "1me2xp", .python = "a", .joins = "e", .own = "me", .passes = "p", .hide_interpreter = true}));
     /* The kernel worked, a library, a built-in module; native stacks were not asked for; the interpreter is shown. */
     assert_false(is_in_interpreter((struct scene){
         .native = "1mei", .python = "a", .joins = "e", .own = "mei", .kernel = "K", .hide_interpreter = true}));
@@ -733,6 +751,40 @@ static void test_owners(void **state)
     assert_true(name_is_of_header("Py_DECREF") && name_is_of_header("_Py_IsImmortal"));
     assert_false(name_is_of_header("PyArray_DESCR"));
     assert_true(name_serves_caller("__tls_get_addr_slow") && !name_serves_caller("memcpy"));
+    assert_true(path_is_linker("/lib64/ld-linux-x86-64.so.2") && path_is_linker("ld-2.31.so"));
+    assert_false(path_is_linker("/lib/ld-musl-x86_64.so.1") || path_is_linker("/lib/libc.so.6") ||
+                 path_is_linker("/ld-linux/libx.so"));
+}
+
+static void test_names_of_helpers(void **state)
+{
+    static const char *const yes[] = {"__Pyx_PyObject_Call", "__Pyx_PyObject_CallOneArg", "__Pyx__PyObject_CallOneArg",
+                                      "__Pyx_PyObject_FastCallDict.constprop.0", "__Pyx_CyFunction_Vectorcall_FASTCALL",
+                                      "__Pyx_PyVectorcall_FastCallDict_kw", "__Pyx_Coroutine_SendEx",
+                                      "__Pyx_Generator_Next"};
+    static const char *const no[] = {"", "__Pyx_", "__Pyx_PyObject_Append", "__Pyx_GetItemInt_Fast", "PyObject_Call",
+                                     "__Pyx_ParseKeywords", "__Pyx_Coroutine_Close", "x__Pyx_PyObject_Call"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true(name_is_call_helper(yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(name_is_call_helper(no[i]));
+}
+
+/* In a program that has an interpreter in it: what is certainly none of CPython's stays in view. */
+static void test_functions_of_a_program(void **state)
+{
+    (void)state;
+    assert_true(function_is_of_program("execute_command", "gdb/top.c"));
+    assert_true(function_is_of_program("Py_app", "/build/app/src/Pythonic/main.c"));
+    assert_true(function_is_of_program("app::Editor::run()", "") && function_is_of_program("std::sort<int*>", ""));
+    assert_false(function_is_of_program("list_sort", "../Objects/listobject.c"));
+    assert_false(function_is_of_program("sre_match", "/b/cpython/Modules/_sre/sre.c"));
+    assert_false(function_is_of_program("Py_DECREF", "./Include/object.h"));
+    /* Nothing tells the static functions of the two apart. */
+    assert_false(function_is_of_program("slot_tp_call", "") || function_is_of_program("call.part.0", ""));
+    assert_false(function_is_of_program("", "") || function_is_of_program("", "app.c"));
 }
 
 static void test_names_of_builtin_modules(void **state)
@@ -742,24 +794,29 @@ static void test_names_of_builtin_modules(void **state)
         {"gc_collect_main", ""}, {"visit_decref", "Python/gc.c"}, {"deduce_unreachable", "./Modules/gcmodule.c"},
         {"any_name", "Modules/zlibmodule.c"}, {"sock_recv", ""}, {"take_gil", "Python/ceval_gil.c"},
         {"lock_PyThread_acquire_lock", "Modules/_threadmodule.c"}, {"r_object", "Python/marshal.c"},
+        {"PyGC_Collect", "Modules/gcmodule.c"}, {"PyMarshal_ReadObjectFromString", "Python/marshal.c"},
     };
     static const char *const no[][2] = {
         {"", ""}, {"", "Modules/zlibmodule.c"}, {"list_sort", "Objects/listobject.c"}, {"list_sort", ""},
         {"_PyEval_EvalFrameDefault", ""}, {"time_sleep", "Objects/listobject.c"}, {"Py_DECREF", "Include/object.h"},
         {"_sre_SRE_Pattern_match", "Modules/clinic/_sre.c.h"}, {"PyObject_GC_Del", "Modules/gcmodule.c"},
         {"_PyObject_GC_New", ""}, {"gc_alloc", "Python/gc.c"}, {"thread_run", "Modules/_threadmodule.c"},
+        /* What a stripped interpreter exports. */
+        {"PyGC_Collect", ""}, {"_PyGC_CollectNoFail", ""}, {"PyMarshal_ReadObjectFromString", ""}, {"PyMutex_Lock", ""},
         {"tim", ""}, {"x", "timemodule"}, {"x", "timemodule.c.h"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
-        if (!builtin_module_has(yes[i][0], yes[i][1]))
+        if (!builtin_module_of(yes[i][0], yes[i][1]))
             fail_msg("%s of %s", yes[i][0], yes[i][1]);
     }
     for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
-        if (builtin_module_has(no[i][0], no[i][1]))
+        if (builtin_module_of(no[i][0], no[i][1]))
             fail_msg("%s of %s", no[i][0], no[i][1]);
     }
+    assert_string_equal(builtin_module_of("visit_decref", "Python/gc.c"), "gc");
+    assert_string_equal(builtin_module_of("r_object", ""), "marshal");
 }
 
 /* ---- the join by count ---- */
@@ -858,6 +915,8 @@ int main(void)
         cmocka_unit_test(test_nothing_remains),
         cmocka_unit_test(test_time_of_the_interpreter),
         cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_names_of_helpers),
+        cmocka_unit_test(test_functions_of_a_program),
         cmocka_unit_test(test_names_of_builtin_modules),
         cmocka_unit_test(test_count),
     };
