@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/columns.h"
 #include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
-#include "formats/base/utf8.h"
 #include "formats/emit/names.h"
 #include "formats/emit/shown.h"
 #include "formats/emit/top.h"
@@ -195,43 +195,6 @@ static void put_bar(const struct top_view *v, uint64_t weight, uint64_t longest,
     }
 }
 
-/* Where the character number `count` begins, counted from 0. */
-static size_t character(const uint8_t *text, size_t len, size_t count)
-{
-    size_t i = 0;
-
-    for (; count && i < len; count--) {
-        uint32_t c;
-        size_t bytes = utf8_decode(text + i, len - i, &c);
-        i += bytes ? bytes : 1;
-    }
-    return i;
-}
-
-static size_t characters(const uint8_t *text, size_t len)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < len; count++)
-        i += character(text + i, len - i, 1);
-    return count;
-}
-
-/* A name, in at most so many columns: what is too long loses its middle, since files and lines stand at the end. */
-static void put_name(const struct intern_entry *name, size_t columns, struct buf *out)
-{
-    size_t count = characters(name->data, name->len_bytes), head = columns / 2, tail = columns - head - 1;
-
-    if (count <= columns) {
-        buf_put(out, name->data, name->len_bytes);
-        return;
-    }
-    buf_put(out, name->data, character(name->data, name->len_bytes, head));
-    buf_put_str(out, "\xe2\x80\xa6"); /* U+2026, three dots */
-    size_t from = character(name->data, name->len_bytes, count - tail);
-    buf_put(out, name->data + from, name->len_bytes - from);
-}
-
 /* The columns of the weights: as wide as the widest of them needs. */
 static int weight_columns(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint32_t rows)
 {
@@ -240,7 +203,7 @@ static int weight_columns(const struct top_view *v, const struct top_event *e, c
     size_t most = 0;
 
     name_unit(event, &text);
-    most = characters(text.data, text.len_bytes);
+    most = columns_of(text.data, text.len_bytes);
     for (uint32_t i = 0; i < rows; i++) {
         buf_clear(&text);
         put_weight(event, t->rows[i].total.weight, t->all.weight, &text);
@@ -277,6 +240,8 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
     if (v->options.terminal.columns)
         room = v->options.terminal.columns > used + NAME_COLUMNS_LEAST ? v->options.terminal.columns - used
                                                                         : NAME_COLUMNS_LEAST;
+    const struct intern_entry *name = intern_get(&v->texts, row->name);
+
     put_amount(v, e, t, row->self.weight, columns, out);
     buf_put_str(out, colour(v, colour_of(v, row)));
     if (!by_total)
@@ -288,7 +253,7 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
     if (by_total)
         put_bar(v, row->total.weight, longest, out);
     buf_put_str(out, "  ");
-    put_name(intern_get(&v->texts, row->name), room, out);
+    columns_cut(out, name->data, name->len_bytes, room);
     buf_put_str(out, colour(v, COLOUR_NONE));
     buf_put_u8(out, '\n');
 }

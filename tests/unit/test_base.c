@@ -13,6 +13,7 @@
 #include "formats/base/hex.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
+#include "formats/base/columns.h"
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
 #include "formats/base/utf8.h"
@@ -375,6 +376,29 @@ static void test_sort_stable(void **state)
     }
 }
 
+static const char *filled(struct buf *out, const char *text, size_t columns)
+{
+    buf_clear(out);
+    columns_fill(out, text, columns);
+    return buf_cstr(out);
+}
+
+/* What is too long for a column loses its middle, what is too short is filled up; a character is one column. */
+static void test_columns(void **state)
+{
+    struct buf out = {0};
+
+    (void)state;
+    assert_int_equal(columns_of("a\xc3\xa9\x9b", 4), 3);
+    assert_string_equal(filled(&out, "ab", 4), "ab  ");
+    assert_string_equal(filled(&out, "", 1), " ");
+    assert_string_equal(filled(&out, "abcd", 4), "abcd");
+    assert_string_equal(filled(&out, "abcdefg", 6), "abc\xe2\x80\xa6" "fg");
+    assert_string_equal(filled(&out, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 3), "\xc3\xa9\xe2\x80\xa6\xc3\xa9");
+    assert_string_equal(filled(&out, "abc", 1), "\xe2\x80\xa6");
+    buf_deinit(&out);
+}
+
 static void test_printable(void **state)
 {
     struct intern texts = {0};
@@ -459,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_vec),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_sort_stable),
+        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_printable),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_controls),
