@@ -29,11 +29,9 @@ static const struct epoch_process *process_of(const struct sample_filter_view *v
     return &v->epoch->processes.data[v->process];
 }
 
-/* What it runs, as the trace says and outputs show; else the kernel's name. */
 static void put_name(const struct sample_filter_view *v, struct buf *out)
 {
-    if (!faces_put_program(v->epoch, &process_of(v)->def, out))
-        buf_put_str(out, epoch_text(v->epoch, process_of(v)->comm));
+    faces_put_name(v->epoch, v->process, out);
 }
 
 static void describe_process(const struct sample_filter_view *v, struct buf *out)

@@ -41,7 +41,8 @@ static struct error *put_buf(struct faces *f, uint32_t *out)
 
 /* ---- processes ---- */
 
-bool faces_put_program(const struct epoch *e, const struct trace_process *def, struct buf *out)
+/* Appends the name of what a process runs, as PROCESS has it. False, and nothing is appended: it has none. */
+static bool put_program(const struct epoch *e, const struct trace_process *def, struct buf *out)
 {
     const char *program = epoch_text(e, def->program);
 
@@ -67,7 +68,15 @@ static struct error *recorded_name(struct faces *f, const struct epoch *e, const
 {
     *out = 0;
     buf_clear(&f->text);
-    return faces_put_program(e, def, &f->text) ? put_buf(f, out) : NULL;
+    return put_program(e, def, &f->text) ? put_buf(f, out) : NULL;
+}
+
+void faces_put_name(const struct epoch *e, uint32_t process, struct buf *out)
+{
+    const struct epoch_process *p = &e->processes.data[process];
+
+    if (!put_program(e, &p->def, out))
+        buf_put_str(out, epoch_text(e, p->comm));
 }
 
 struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t process,

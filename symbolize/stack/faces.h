@@ -39,8 +39,8 @@ struct face_wanted {
 /* `model` and `frames` are borrowed. */
 void faces_init(struct faces *f, struct model *model, struct frames *frames);
 void faces_deinit(struct faces *f);
-/* Appends the name of what a process runs, as PROCESS has it. False, and nothing is appended: it has none. */
-bool faces_put_program(const struct epoch *e, const struct trace_process *def, struct buf *out);
+/* Appends what the trace calls a process, whether it was sampled or not: what it runs, else the kernel's name. */
+void faces_put_name(const struct epoch *e, uint32_t process, struct buf *out);
 /* Puts a process of the epoch into the model, or its new name; *number is the model's. */
 struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t process,
                             const struct process_identity *identity, uint32_t *number);

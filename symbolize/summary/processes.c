@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/columns.h"
 #include "formats/base/map.h"
 #include "formats/base/numbers.h"
 #include "formats/base/printable.h"
@@ -31,8 +32,8 @@ static bool add_nodes(struct summary *s, struct tree *t)
 {
     for (size_t i = 0; i < s->processes.count; i++) {
         const struct process_row *row = &s->processes.data[i];
-        struct node node = {.entry = {.row = row, .name = row->comm, .container = ""}, .weight = row->sample_count,
-                            .parent = SUMMARY_NO_ROW, .first_child = SUMMARY_NO_ROW, .sibling = SUMMARY_NO_ROW};
+        struct node node = {.entry = {.row = row, .name = row->name, .container = row->container},
+                            .weight = row->sample_count, .parent = SUMMARY_NO_ROW, .first_child = SUMMARY_NO_ROW, .sibling = SUMMARY_NO_ROW};
         for (uint32_t f = row->first_file; f <= row->last_file && f < s->files.count; f++)
             node.entry.duration_ns += summary_duration_ns(&s->files.data[f]);
         if (!VEC_PUSH(&t->nodes, node))
@@ -41,7 +42,7 @@ static bool add_nodes(struct summary *s, struct tree *t)
     return true;
 }
 
-/* Adds what the model knows: names, and the threads with their time. */
+/* Adds what the model knows: names that stacks tell, and the threads with their time. */
 static bool add_faces(struct summary *s, const struct emit_model *m, struct tree *t)
 {
     struct map of_process = {0}; /* the model's number -> node */
@@ -53,8 +54,7 @@ static bool add_faces(struct summary *s, const struct emit_model *m, struct tree
             continue;
         uint32_t process = m->threads[entry->row->thread].process;
         entry->name = printable_keep(&s->texts, m->processes[process].name);
-        entry->container = printable_keep(&s->texts, m->processes[process].container);
-        good = entry->name && entry->container && map_set(&of_process, process, i);
+        good = entry->name && map_set(&of_process, process, i);
     }
     for (size_t i = 0; good && i < s->threads.count; i++) {
         const uint64_t *node = s->threads.data[i].sample_count ? map_get(&of_process, m->threads[i].process) : NULL;
@@ -210,15 +210,26 @@ const char *processes_version(const struct process_row *row, char *text, size_t 
     return text;
 }
 
-static void print_entry(const struct summary *s, const struct process_entry *e, uint64_t samples, FILE *out)
+int processes_name_columns(const char *name, int indent, int columns)
 {
+    int needed = indent + (int)columns_of(name, strnlen(name, PROCESSES_NAME_MOST));
+
+    return needed < columns ? columns : needed < PROCESSES_NAME_MOST ? needed : PROCESSES_NAME_MOST;
+}
+
+/* `columns` are those of the name with what it is indented by. */
+static struct error *print_entry(const struct summary *s, const struct process_entry *e, uint64_t samples, int columns,
+                                 FILE *out)
+{
+    struct buf name = {0};
     struct number n;
     char version[32];
     int indent = 2 * (int)e->depth;
 
+    columns_fill(&name, e->name, (size_t)(columns - indent));
     processes_version(e->row, version, sizeof version);
-    fprintf(out, "  %8u  %*s%-*s  %-9s%10s", e->row->pid, indent, "", indent < 22 ? 22 - indent : 0, e->name,
-            *version ? version : "-", grouped(e->row->sample_count, &n));
+    fprintf(out, "  %8u  %*s%s  %-9s%10s", e->row->pid, indent, "", buf_cstr(&name), *version ? version : "-",
+            grouped(e->row->sample_count, &n));
     fprintf(out, "%12s", share_text(e->row->sample_count, samples, &n));
     if (s->time_event)
         fprintf(out, "%11s", share_text(e->time_ns, e->duration_ns, &n));
@@ -228,30 +239,41 @@ static void print_entry(const struct summary *s, const struct process_entry *e, 
     fputc('\n', out);
     if (e->row->cmdline)
         fprintf(out, "            %*s%s\n", indent, "", e->row->cmdline);
+    struct error *err = name.bad ? error_no_memory() : NULL;
+    buf_deinit(&name);
+    return err;
+}
+
+static struct error *print_entries(const struct summary *s, const struct process_list *list, size_t count, FILE *out)
+{
+    int columns = PROCESSES_NAME_LEAST;
+    uint64_t samples = 0;
+
+    for (size_t i = 0; i < list->entries.count; i++)
+        samples += list->entries.data[i].row->sample_count;
+    for (size_t i = 0; i < count; i++)
+        columns = processes_name_columns(list->entries.data[i].name, 2 * (int)list->entries.data[i].depth, columns);
+    fprintf(out, "Processes\n  %8s  %-*s  %-9s%10s%12s%s%9s\n", "pid", columns, "name", "Python", "samples", "share",
+            s->time_event ? "    running" : "", "threads");
+    for (size_t i = 0; i < count; i++)
+        TRY(print_entry(s, &list->entries.data[i], samples, columns, out));
+    return NULL;
 }
 
 struct error *processes_print(struct summary *s, const struct resolver *r, bool all, FILE *out)
 {
     struct process_list list;
-    uint64_t samples = 0;
     struct number n;
 
     TRY(processes_list(s, r, &list));
-    for (size_t i = 0; i < list.entries.count; i++)
-        samples += list.entries.data[i].row->sample_count;
-    if (!list.entries.count) {
-        processes_deinit(&list);
-        return NULL;
-    }
-    fprintf(out, "Processes\n  %8s  %-22s  %-9s%10s%12s%s%9s\n", "pid", "name", "Python", "samples", "share",
-            s->time_event ? "    running" : "", "threads");
-    for (size_t i = 0; i < list.entries.count && (all || i < ROWS_SHOWN); i++)
-        print_entry(s, &list.entries.data[i], samples, out);
-    if (!all && list.entries.count > ROWS_SHOWN)
-        fprintf(out, "  and %s more (-v)\n", grouped(list.entries.count - ROWS_SHOWN, &n));
-    if (list.idle_count)
+    size_t count = list.entries.count, shown = all || count < ROWS_SHOWN ? count : ROWS_SHOWN;
+    struct error *err = count ? print_entries(s, &list, shown, out) : NULL;
+    if (shown < count)
+        fprintf(out, "  and %s more (-v)\n", grouped(count - shown, &n));
+    if (count && list.idle_count)
         fprintf(out, "  and %s without a sample\n", grouped(list.idle_count, &n));
-    fprintf(out, "\n");
+    if (count)
+        fputc('\n', out);
     processes_deinit(&list);
-    return NULL;
+    return err;
 }

@@ -16,6 +16,9 @@
 #include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
 
+/* The columns of names in tables: as wide as the widest needs, within these. */
+enum { PROCESSES_NAME_LEAST = 22, PROCESSES_NAME_MOST = 40 };
+
 /* A process that was sampled, or that has a child that was. Texts are printable. */
 struct process_entry {
     const struct process_row *row;
@@ -37,6 +40,8 @@ struct error *processes_list(struct summary *s, const struct resolver *r, struct
 void processes_deinit(struct process_list *list);
 /* Prints the list as a table: `all` of it, or its first rows. */
 struct error *processes_print(struct summary *s, const struct resolver *r, bool all, FILE *out);
+/* The columns that a table needs with another name in it, which is indented; `columns` without it. */
+int processes_name_columns(const char *name, int indent, int columns);
 /* "3.13.0t" into `text`; "" if unknown. */
 const char *processes_version(const struct process_row *row, char *text, size_t size);
 

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "formats/base/printable.h"
-#include "symbolize/trace/input.h"
+#include "symbolize/stack/faces.h"
 #include "symbolize/summary/summary_data.h"
+#include "symbolize/trace/container.h"
+#include "symbolize/trace/input.h"
 
 enum { DAMAGES_KEPT = 16, REASONS_KEPT = 8 };
 
@@ -67,6 +69,17 @@ static const char *keep(struct summary *s, const char *text)
     return limits_work(s->limits, 60 + strlen(text)) ? printable_keep(&s->texts, text) : NULL;
 }
 
+/* Keeps what a process of the epoch is called. */
+static const char *keep_name(struct summary *s, const struct epoch *e, uint32_t process)
+{
+    struct buf name = {0};
+
+    faces_put_name(e, process, &name);
+    const char *kept = name.bad ? NULL : keep(s, buf_cstr(&name));
+    buf_deinit(&name);
+    return kept;
+}
+
 struct error *summary_begin_file(struct summary *s, const char *path)
 {
     struct summary_file file = {.path = keep(s, path), .name = keep(s, input_title(path))};
@@ -115,12 +128,12 @@ static bool load_meta(struct summary *s, const struct epoch *e, const struct tra
 static bool load_process_loss(struct summary *s, const struct epoch *e, const struct trace_loss *loss, const char *name)
 {
     const struct epoch_process *p = &e->processes.data[loss->process];
-    struct process_loss_row row = {.pid = p->def.tgid, .reason = loss->reason, .comm = keep(s, epoch_text(e, p->comm)),
-                                   .name = name};
-    const uint64_t key[] = {row.pid, row.reason, (uintptr_t)row.comm};
+    struct process_loss_row row = {.pid = p->def.tgid, .reason = loss->reason, .name = name,
+                                   .process = keep_name(s, e, loss->process)};
+    const uint64_t key[] = {row.pid, row.reason, (uintptr_t)row.process};
     bool added;
 
-    if (!row.comm)
+    if (!row.process)
         return false;
     uint32_t at = intern_id(&s->process_loss_keys, key, sizeof key, &added);
     if (at == INTERN_NONE || (added && !VEC_PUSH(&s->process_losses, row)))
@@ -292,6 +305,7 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     const struct epoch_process *p = &e->processes.data[process];
     const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
     struct process_identity boot = {.file = identity.file};
+    char container[CONTAINER_NAME_MAX];
     bool added;
 
     memcpy(boot.boot_id, identity.boot_id, sizeof boot.boot_id);
@@ -304,7 +318,10 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     if (row == INTERN_NONE || new_row.boot == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
         return false;
     struct process_row *to = &s->processes.data[row];
+    container_of_cgroup(epoch_text(e, p->def.cgroup), container);
     to->comm = keep(s, epoch_text(e, p->comm));
+    to->name = keep_name(s, e, process);
+    to->container = keep(s, container);
     if (p->def.cmdline && !(to->cmdline = keep(s, epoch_text(e, p->def.cmdline))))
         return false;
     if (p->def.python_version) {
@@ -315,7 +332,7 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     to->sample_count += samples;
     to->thread = thread == SUMMARY_NO_ROW ? to->thread : thread;
     to->last_file = file;
-    return to->comm != NULL;
+    return to->comm && to->name && to->container;
 }
 
 static bool load_labels(struct summary *s, const struct epoch *e, uint32_t set, uint64_t samples)

@@ -49,6 +49,7 @@ struct process_row {
     uint32_t boot;              /* the boot of a host in which its pid means something */
     uint64_t start_boottime_ns; /* in that boot */
     const char *comm, *cmdline;
+    const char *name, *container; /* as its record has them; what stacks tell of it comes from the model */
     uint64_t sample_count;
     uint32_t thread; /* one of its threads, in the model; SUMMARY_NO_ROW: none was sampled */
     uint32_t first_file, last_file; /* that it is in */
@@ -71,7 +72,7 @@ struct loss_row {
 /* What was lost of one process. */
 struct process_loss_row {
     uint32_t pid, reason;
-    const char *comm, *name; /* name: of the reason */
+    const char *process, *name; /* what it is called; the name of the reason */
     uint64_t count;
 };
 

@@ -330,7 +330,7 @@ static int compare_process_losses(const void *a, const void *b)
         return x->count > y->count ? -1 : 1;
     if (x->pid != y->pid)
         return x->pid < y->pid ? -1 : 1;
-    return x->reason != y->reason ? (x->reason < y->reason ? -1 : 1) : strcmp(x->comm, y->comm);
+    return x->reason != y->reason ? (x->reason < y->reason ? -1 : 1) : strcmp(x->process, y->process);
 }
 
 /* The losses that belong to a process: what the recorder's limits left out of it. */
@@ -349,7 +349,7 @@ static struct error *print_process_losses(const struct summary *s, FILE *out)
     if (count)
         fprintf(out, "Processes that met a limit\n  %8s  %-16s%12s  %s\n", "pid", "name", "losses", "kind");
     for (size_t i = 0; i < count && i < SHOWN; i++)
-        fprintf(out, "  %8u  %-16s%12s  %s\n", rows[i].pid, rows[i].comm, grouped(rows[i].count, &n), rows[i].name);
+        fprintf(out, "  %8u  %-16s%12s  %s\n", rows[i].pid, rows[i].process, grouped(rows[i].count, &n), rows[i].name);
     if (count > SHOWN)
         fprintf(out, "  and %s more\n", grouped(count - SHOWN, &n));
     if (count)

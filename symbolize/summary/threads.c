@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "formats/base/columns.h"
 #include "formats/base/map.h"
 #include "formats/base/numbers.h"
 #include "formats/base/printable.h"
@@ -71,22 +72,36 @@ void threads_deinit(struct thread_list *list)
     VEC_DEINIT(&list->entries);
 }
 
-static void print_rows(const struct summary *s, const struct thread_list *list, bool all, FILE *out)
+static struct error *print_rows(const struct summary *s, const struct thread_list *list, bool all, FILE *out)
 {
+    size_t count = list->entries.count, shown = all || count < ROWS_SHOWN ? count : ROWS_SHOWN;
+    int thread = PROCESSES_NAME_LEAST, process = PROCESSES_NAME_LEAST;
+    struct buf names = {0};
     struct number n;
 
-    fprintf(out, "Busiest threads\n  %8s  %-22s  %-22s%12s%s\n", "tid", "thread", "process", "samples",
+    for (size_t i = 0; i < shown; i++) {
+        thread = processes_name_columns(list->entries.data[i].name, 0, thread);
+        process = processes_name_columns(list->entries.data[i].process, 0, process);
+    }
+    fprintf(out, "Busiest threads\n  %8s  %-*s  %-*s%12s%s\n", "tid", thread, "thread", process, "process", "samples",
             s->time_event ? "    running" : "");
-    for (size_t i = 0; i < list->entries.count && (all || i < ROWS_SHOWN); i++) {
+    for (size_t i = 0; i < shown; i++) {
         const struct thread_entry *e = &list->entries.data[i];
-        fprintf(out, "  %8u  %-22s  %-22s%12s", e->tid, e->name, e->process, grouped(e->sample_count, &n));
+        buf_clear(&names);
+        columns_fill(&names, e->name, (size_t)thread);
+        buf_put_str(&names, "  ");
+        columns_fill(&names, e->process, (size_t)process);
+        fprintf(out, "  %8u  %s%12s", e->tid, buf_cstr(&names), grouped(e->sample_count, &n));
         if (s->time_event)
             fprintf(out, "%11s", share_text(e->time_ns, e->duration_ns, &n));
         fputc('\n', out);
     }
-    if (!all && list->entries.count > ROWS_SHOWN)
-        fprintf(out, "  and %s more (-v)\n", grouped(list->entries.count - ROWS_SHOWN, &n));
+    if (shown < count)
+        fprintf(out, "  and %s more (-v)\n", grouped(count - shown, &n));
     fputc('\n', out);
+    struct error *err = names.bad ? error_no_memory() : NULL;
+    buf_deinit(&names);
+    return err;
 }
 
 struct error *threads_print(struct summary *s, const struct resolver *r, bool all, FILE *out)
@@ -100,7 +115,7 @@ struct error *threads_print(struct summary *s, const struct resolver *r, bool al
         several |= processes.entries.data[i].thread_count > 1;
     struct error *err = several ? threads_list(s, r, &processes, &list) : NULL;
     if (!err && several)
-        print_rows(s, &list, all, out);
+        err = print_rows(s, &list, all, out);
     threads_deinit(&list);
     processes_deinit(&processes);
     return err;

@@ -24,8 +24,9 @@ static const char *listed(const struct fact *facts, size_t count)
 
     out[0] = 0;
     for (size_t i = 0; i < count; i++) {
-        struct process_row row = {.pid = facts[i].pid, .parent_pid = facts[i].parent, .comm = "name",
-                                  .boot = facts[i].boot, .start_boottime_ns = facts[i].start_boottime_ns,
+        struct process_row row = {.pid = facts[i].pid, .parent_pid = facts[i].parent, .comm = "comm", .name = "name",
+                                  .container = "", .boot = facts[i].boot,
+                                  .start_boottime_ns = facts[i].start_boottime_ns,
                                   .sample_count = facts[i].samples, .thread = SUMMARY_NO_ROW};
         assert_true(VEC_PUSH(&s.processes, row));
     }
@@ -84,6 +85,41 @@ static void test_other_processes(void **state)
     assert_string_equal(LISTED({10, 1, 9, 0, 90}, {11, 10, 1, 0, 80}), "10@0 11@0");
 }
 
+/* The table of processes with these names, each the child of the last. */
+static char *table(const char *const *names, const uint64_t *samples, size_t count)
+{
+    struct summary s = {0};
+    char *text;
+    size_t len;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct process_row row = {.pid = 10 + i, .parent_pid = 9 + i, .comm = "comm", .name = names[i], .container = "",
+                                  .sample_count = samples[i], .thread = SUMMARY_NO_ROW};
+        assert_true(VEC_PUSH(&s.processes, row));
+    }
+    FILE *out = open_memstream(&text, &len);
+    assert_null(processes_print(&s, NULL, true, out));
+    fclose(out);
+    VEC_DEINIT(&s.processes);
+    return text;
+}
+
+/* A long name makes its column wider, a very long one is cut: the numbers stay below each other. */
+static void test_long_names(void **state)
+{
+    static const char *const names[] = {"master", "multiprocessing.resource_tracker",
+                                        "a-name-that-is-much-longer-than-any-program-has.py"};
+
+    (void)state;
+    char *text = table(names, (const uint64_t[]){0, 1, 3}, 3);
+    assert_string_equal(text, "Processes\n"
+        "       pid  name                                      Python      samples       share  threads\n"
+        "        10  master                                    -                 0         0 %        0\n"
+        "        11    multiprocessing.resource_tracker        -                 1      25.0 %        0\n"
+        "        12      a-name-that-is-muc\xe2\x80\xa6" "ny-program-has.py  -                 3      75.0 %        0\n\n");
+    free(text);
+}
+
 static void test_version(void **state)
 {
     struct process_row row = {.version = 0x030d00f0, .flags = TRACE_CODE_FREE_THREADED | TRACE_CODE_DEBUG};
@@ -101,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_tree),
         cmocka_unit_test(test_odd_parents),
         cmocka_unit_test(test_other_processes),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_version),
     };
 

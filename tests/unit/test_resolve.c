@@ -806,6 +806,43 @@ static void test_summary_of_two_rates(void **state)
     teardown(&s);
 }
 
+/* A process that was not sampled, such as a master of workers, has the name and the container that its record tells. */
+static void test_summary_names_idle_parents(void **state)
+{
+    const struct trace_sample seen = {.thread = 2, .value = 1000};
+    struct summary *summary;
+    struct scene s;
+    char *text;
+    size_t len;
+
+    (void)state;
+    setup(&s, NULL);
+    OK(summary_create(NULL, &summary));
+    OK(summary_begin_file(summary, "a.bin"));
+    event(&s);
+    uint32_t comm = string(&s, "python3"), program = string(&s, "gunicorn");
+    uint32_t cgroup = string(&s, "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+    LOAD(&s, process, .id = 1, .tgid = 10, .comm = comm, .program_kind = TRACE_PROGRAM_SCRIPT, .program = program,
+         .cgroup = cgroup);
+    LOAD(&s, process, .id = 2, .tgid = 11, .parent_tgid = 10, .comm = comm);
+    LOAD(&s, thread, .id = 2, .process = 2, .tid = 11, .name = comm);
+    struct trace_record rec = {.type = TRACE_loss, .loss = {.reason = LOSS_line_quota, .process = 1, .count = 1}};
+    OK(summary_record(summary, &s.epoch, &rec));
+    OK(summary_sample(summary, &s.epoch, 1, &seen, NULL));
+    OK(summary_end_epoch(summary, &s.epoch));
+    FILE *out = open_memstream(&text, &len);
+    OK(summary_print(summary, s.resolver, true, out));
+    fclose(out);
+    if (!strstr(text, "\n        10  gunicorn                -                 0         0 %        0  "
+                      "container 0123456789ab\n"
+                      "        11    python3               -                 1       100 %") ||
+        !strstr(text, "\n        10  gunicorn                   1  line_quota\n"))
+        fail_msg("%s", text);
+    free(text);
+    summary_destroy(summary);
+    teardown(&s);
+}
+
 /* What was lost of one process stands among all losses and, for all epochs together, beside its name. */
 static void test_summary_names_who_met_a_limit(void **state)
 {
@@ -944,6 +981,7 @@ int main(void)
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_reorder_is_bounded),
         cmocka_unit_test(test_summary_of_two_rates),
+        cmocka_unit_test(test_summary_names_idle_parents),
         cmocka_unit_test(test_summary_names_who_met_a_limit),
         cmocka_unit_test(test_perf_map_in_summary),
     };
