@@ -205,8 +205,11 @@ const char *processes_version(const struct process_row *row, char *text, size_t 
 {
     uint32_t v = row->version;
 
-    snprintf(text, size, v ? "%u.%u.%u%s%s" : "", v >> 24, v >> 16 & 255, v >> 8 & 255,
-             row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
+    if (v)
+        snprintf(text, size, "%u.%u.%u%s%s", v >> 24, v >> 16 & 255, v >> 8 & 255,
+                 row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
+    else
+        *text = 0;
     return text;
 }
 
