@@ -234,6 +234,12 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     return NULL;
 }
 
+/* Losses are those of all processes, whatever the filters show. */
+static const char *lost_where(const struct figures *f)
+{
+    return f->sample_count < f->recorded_count ? " in the whole recording" : "";
+}
+
 static struct error *put_lost(struct verdict *v)
 {
     const unsigned samples = 1u << LOSS_CLASS_sample | 1u << LOSS_CLASS_tick;
@@ -242,10 +248,10 @@ static struct error *put_lost(struct verdict *v)
     struct number n, of, share;
 
     if (lost.part)
-        buf_printf(&v->line, "%s of %s (%s)", grouped(lost.part, &n), counted(lost.whole, "sample", "samples", &of),
-                   share_text(lost.part, lost.whole, &share));
-    else
-        buf_put_str(&v->line, v->figures.is_damaged ? "" : "nothing");
+        buf_printf(&v->line, "%s of %s (%s)%s", grouped(lost.part, &n), counted(lost.whole, "sample", "samples", &of),
+                   share_text(lost.part, lost.whole, &share), lost_where(&v->figures));
+    else if (!v->figures.is_damaged)
+        buf_printf(&v->line, "nothing%s", lost_where(&v->figures));
     if (v->figures.is_damaged)
         buf_printf(&v->line, "%swhat the part of a file held that is damaged or missing", lost.part ? ", and " : "");
     put_line(v, "Lost");
@@ -409,9 +415,12 @@ static void put_quality(struct verdict *v)
     struct number n;
 
     if (f->lost_samples.part)
-        buf_printf(&v->line, "%s of samples lost", share_text(f->lost_samples.part, f->lost_samples.whole, &n));
+        buf_printf(&v->line, "%s of samples lost%s", share_text(f->lost_samples.part, f->lost_samples.whole, &n),
+                   lost_where(f));
+    else if (f->is_damaged)
+        buf_put_str(&v->line, "a file is damaged or has no end");
     else
-        buf_put_str(&v->line, f->is_damaged ? "a file is damaged or has no end" : "no sample lost");
+        buf_printf(&v->line, "no sample lost%s", lost_where(f));
     if (f->python.whole || f->native.whole) {
         buf_put_str(&v->line, "; whole stacks: ");
         put_shares(v, f->python, f->native, "");

@@ -426,6 +426,16 @@ def test_verdict_of_little(make, pysym):
     assert "\nSeen         60 samples" in many
 
 
+def test_verdict_on_some_samples(make, pysym):
+    """Losses are those of the whole recording, which is said where filters show a part of it."""
+    for losses, lost, quality in [(7, "7 of 107 samples (6.5 %)", "6.5 % of samples lost"), (0, "nothing", "no sample lost")]:
+        trace = make(samples=100, processes=2, losses=losses)
+        text = good(pysym(trace, "-f", "summary", "--pid", "1000"))
+        assert f"\nLost         {lost} in the whole recording\n" in text, text
+        assert f"\nQuality      {quality} in the whole recording; whole stacks" in good(pysym(trace, "--pid", "1000"))
+        assert "whole recording" not in good(pysym(trace, "-f", "summary", "--full-filenames", "--hide", "^none$"))
+
+
 def test_verdict_on_threads(make, pysym):
     text = good(pysym(make(samples=60, threads=12), "-f", "summary"))
     assert len(re.findall(r"^ +\d+  .* python3\.11 +5 +\d", text.split("Busiest threads\n")[1], re.M)) == 10, text
