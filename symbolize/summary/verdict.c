@@ -324,7 +324,10 @@ static void put_names(struct verdict *v)
     put_shares(v, f->named_python, f->named_native, "");
     if (!v->line.len_bytes)
         return;
-    buf_put_str(&v->line, " of frames have a name");
+    buf_put_str(&v->line, " of the frames shown have a name");
+    if (f->named_samples.part < f->named_samples.whole)
+        buf_printf(&v->line, "; %s of samples have one without",
+                   share_text(f->named_samples.whole - f->named_samples.part, f->named_samples.whole, &n));
     put_line(v, "Names");
     for (uint32_t i = 0; i < v->unnamed.count && i < MODULES_SHOWN; i++)
         put_unnamed_module(v, v->unnamed.modules[i]);
@@ -352,11 +355,17 @@ static void put_advice_line(struct verdict *v, bool *begun)
     *begun = true;
 }
 
+/* Whether frames without a name are in so many of the samples that advice is worth its line. */
+static bool matters(const struct verdict *v, uint64_t samples)
+{
+    return samples && samples * 100 >= v->figures.sample_count;
+}
+
 /* Names the packages with the symbols of files that a distribution strips. Others, such as wheels', have none. */
 static void put_packages(struct verdict *v, bool *begun)
 {
     struct buf packages = {0};
-    bool found = false;
+    uint64_t samples = 0;
 
     for (uint32_t i = 0; i < v->unnamed.count; i++) {
         const struct modcache_entry *m = v->unnamed.modules[i];
@@ -364,11 +373,11 @@ static void put_packages(struct verdict *v, bool *begun)
         if (unnamed_cause(m) != UNNAMED_STRIPPED || !unnamed_is_packaged(m))
             continue;
         const char *package = unnamed_package(m, text, sizeof text);
-        found = true;
+        samples += m->unresolved_count;
         if (package && !strstr(buf_cstr(&packages), package))
             buf_printf(&packages, "%s, ", package);
     }
-    if (found) {
+    if (matters(v, samples)) {
         buf_printf(&v->line, "install debug symbols (Debian, Ubuntu: %sPACKAGE-dbgsym), or run pysym with --debuginfod",
                    buf_cstr(&packages));
         put_advice_line(v, begun);
@@ -378,29 +387,34 @@ static void put_packages(struct verdict *v, bool *begun)
 
 static void put_advice(struct verdict *v)
 {
-    const struct share named = v->figures.named_native;
-    uint32_t count[UNNAMED_CAUSES] = {0};
+    const bool contained = has_container(v);
+    uint64_t gone_samples = 0, elsewhere_samples = 0, made_samples = 0;
+    uint32_t gone = 0, elsewhere = 0;
     bool begun = false;
     struct number n;
 
-    if (named.whole - named.part <= named.whole / 100)
-        return; /* few enough names are missing */
-    for (uint32_t i = 0; i < v->unnamed.count; i++)
-        count[unnamed_cause(v->unnamed.modules[i])]++;
+    for (uint32_t i = 0; i < v->unnamed.count; i++) {
+        const struct modcache_entry *m = v->unnamed.modules[i];
+        enum unnamed_cause cause = unnamed_cause(m);
+        if (cause == UNNAMED_VANISHED || (cause == UNNAMED_NOT_FOUND && contained))
+            gone++, gone_samples += m->unresolved_count;
+        else if (cause == UNNAMED_NOT_FOUND || cause == UNNAMED_OTHER_FILE)
+            elsewhere++, elsewhere_samples += m->unresolved_count;
+        else if (cause == UNNAMED_MADE)
+            made_samples += m->unresolved_count;
+    }
     put_packages(v, &begun);
-    uint32_t gone = count[UNNAMED_VANISHED] + (has_container(v) ? count[UNNAMED_NOT_FOUND] : 0);
-    uint32_t elsewhere = count[UNNAMED_NOT_FOUND] + count[UNNAMED_VANISHED] + count[UNNAMED_OTHER_FILE] - gone;
-    if (gone) {
+    if (matters(v, gone_samples)) {
         buf_printf(&v->line, "%s in a container or a temporary folder: record with --archive FILE to keep the names",
                    counted(gone, "file was", "files were", &n));
         put_advice_line(v, &begun);
     }
-    if (elsewhere) {
+    if (matters(v, elsewhere_samples)) {
         buf_printf(&v->line, "%s missing here: run \"pycap archive\" on the recorded host, then pysym with --archive",
                    counted(elsewhere, "file is", "files are", &n));
         put_advice_line(v, &begun);
     }
-    if (count[UNNAMED_MADE]) {
+    if (matters(v, made_samples)) {
         buf_put_str(&v->line, "code made at run time has names only if the program writes /tmp/perf-PID.map");
         put_advice_line(v, &begun);
     }
@@ -426,7 +440,7 @@ static void put_quality(struct verdict *v)
         put_shares(v, f->python, f->native, "");
     }
     if (f->named_python.whole || f->named_native.whole) {
-        buf_put_str(&v->line, "; frames with a name: ");
+        buf_put_str(&v->line, "; frames shown with a name: ");
         put_shares(v, f->named_python, f->named_native, "");
     }
     put_line(v, "Quality");

@@ -914,6 +914,41 @@ static void test_perf_map_in_summary(void **state)
     teardown(&s);
 }
 
+/* Names that are missing in fewer than 1 % of samples are listed, and bring no advice. */
+static void test_advice_where_it_matters(void **state)
+{
+    struct trace_bytes id = bytes_of_text("identity of process");
+
+    (void)state;
+    for (uint64_t count = 100; count <= 101; count++) {
+        struct summary *summary;
+        struct scene s;
+        char *text;
+        size_t len;
+        setup(&s, NULL);
+        event(&s);
+        process(&s, 1, 100, "/usr/bin/python3");
+        uint32_t path = string(&s, "//anon"), frame;
+        LOAD(&s, module, .id = 1, .path = path, .kind = TRACE_MODULE_ANONYMOUS, .id_kind = TRACE_ID_CONTENT_HASH, .build_id = id);
+        LOAD(&s, native_frame, .id = frame = ++s.frames, .module = 1, .offset = 0x1010);
+        sample(&s, 1, tuple(&s, (struct trace_tuple){.native_stack = stack(&s, &frame, 1)}), 1);
+        for (uint64_t i = 1; i < count; i++)
+            sample(&s, 1, 0, 1 + i);
+        resolver_end_epoch(s.resolver);
+        OK(summary_create(NULL, &summary));
+        FILE *out = open_memstream(&text, &len);
+        OK(summary_print(summary, s.resolver, false, out));
+        fclose(out);
+        if (!strstr(text, "\nNames        native 0 % of the frames shown have a name; 1.0 % of samples have one without\n") ||
+            !strstr(text, "[jit]: code made at run time, without a table of symbols, in 1 sample\n") ||
+            !strstr(text, "\nTo do        code made at run time has names only if ") != (count == 101))
+            fail_msg("%s", text);
+        free(text);
+        summary_destroy(summary);
+        teardown(&s);
+    }
+}
+
 /* Page faults are bytes in the model, by the host's page size; without a host they stay what they were counted as. */
 static void test_faults_are_bytes(void **state)
 {
@@ -981,6 +1016,7 @@ int main(void)
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_reorder_is_bounded),
         cmocka_unit_test(test_summary_of_two_rates),
+        cmocka_unit_test(test_advice_where_it_matters),
         cmocka_unit_test(test_summary_names_idle_parents),
         cmocka_unit_test(test_summary_names_who_met_a_limit),
         cmocka_unit_test(test_perf_map_in_summary),
