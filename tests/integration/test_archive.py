@@ -538,13 +538,13 @@ def test_other_system(python, pycap, pysym, tmp_path):
     trace, archive = tmp_path / "t.bin", tmp_path / "t.tar.zst"
     good(pycap("record", "-F", "499", "-o", trace, "--archive", archive, "--", python.path, program))
     there = empty_root(tmp_path, trace, archive)
-    text = good(there(trace.name, "-f", "folded", "--archive", archive.name))
+    text = good(there(trace.name, "-f", "folded", "--interpreter", "calls", "--archive", archive.name))
     stacks = [line for line in text.splitlines() if "\u00e4u\u00dferes (work.py:3)" in line]
     # An exported function of its interpreter's library, which no other file here has a name for.
     assert any("_start;" in line for line in stacks) and any(re.search(r";_?Py[A-Z]\w+", line) for line in stacks), text[-2000:]
     for view in ["speedscope", "perf-script", "top"]:
         good(there(trace.name, "-f", view, "--archive", archive.name))
-    bare = good(there(trace.name, "-f", "folded"))
+    bare = good(there(trace.name, "-f", "folded", "--interpreter", "calls"))
     assert "\u00e4u\u00dferes (work.py:3)" in bare and not re.search(r";_?Py[A-Z]\w+", bare)
 
 

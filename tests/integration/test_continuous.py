@@ -243,9 +243,9 @@ def test_max_size_in_a_burst(size, unwind, pycap, pysym, tmp_path):
     assert trace.stat().st_size <= most + END_BYTES
     account = accounts.read(PYSYM, trace)
     assert account.ends == [6] and account.residue == 0, account.text()
-    assert account.losses["file_full"], account.text()
-    assert "file_full" in pysym(trace, "--format", "summary", "-v").stdout
-    if size != "4096":
+    if size != "4096":  # that may be full before the program has had a tick
+        assert account.losses["file_full"], account.text()
+        assert "file_full" in pysym(trace, "--format", "summary", "-v").stdout
         assert "<module>" in pysym(trace, "--format", "folded").stdout
 
 

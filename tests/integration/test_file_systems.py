@@ -40,7 +40,8 @@ def command(kind, folder, runs):
 
 def check(record, folded, folder, kind, runs):
     trace = record(*command(kind, folder, runs))
-    rows = [(frames, count) for frames, count in folded(trace) if any("burn" in frame for frame in frames)]
+    rows = [(frames, count) for frames, count in folded(trace, "--interpreter", "calls")
+            if any("burn" in frame for frame in frames)]
     burning = sum(count for _, count in rows)
     assert burning >= 0.7 * runs * 0.4 * 199, "samples are missing"
     # Native stacks begin where the thread does, through the interpreter's frames: its table is the right one. (It has no
