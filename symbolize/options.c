@@ -88,7 +88,7 @@ static const struct option_row option_rows[] = {
     {"event", 0, "NAME", "of this event", filter_add_text, MEMBER(filters.events), .wants = "the name of an event"},
     {"gil", 0, NULL, "of threads that held the GIL", filter_set_true, MEMBER(filters.gil)},
     {"time", 0, "FROM,TO", "in this range: seconds since the start, 50%, 14:05:00 or a date (UTC)", filter_set_time,
-     .wants = "FROM,TO: seconds since the start, 50%, 14:05:00 or 2026-11-22T14:05:00"},
+     .wants = "FROM,TO, the earlier one first: seconds since the start, 50%, 14:05:00 or 2026-11-22T14:05:00"},
     {"around", 0, "RE", "from the first to the last with a match on its stack", filter_add_frame_pattern,
      MEMBER(stacks.patterns[STACK_AROUND])},
     {"focus", 0, "RE", "with a function, file or module that matches (file:RE: a file)", filter_add_frame_pattern,

@@ -454,13 +454,35 @@ struct error *trace_reader_next(struct trace_reader *r, struct trace_record *rec
 
 /* ---- life ---- */
 
+/* Says what a file that is no trace seems to be, by how it begins, and what to do with it. */
+static struct error *not_a_trace(const struct trace_reader *r)
+{
+    static const struct {
+        const char *magic, *text;
+    } kinds[] = {
+        {"\x1f\x8b", "is compressed: unpack it with gunzip first"},
+        {"\xfd" "7zXZ", "is compressed: unpack it with unxz first"},
+        {"BZh", "is compressed: unpack it with bunzip2 first"},
+        {"\x28\xb5\x2f\xfd", "is compressed: unpack it with unzstd first; "
+                             "or name an archive of binaries with --archive, after the trace"},
+        {"PERFILE2", "is a file of perf, not of pycap: perf script reads it"},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].magic);
+        if (window_left(r) >= n && !memcmp(window_at(r), kinds[i].magic, n))
+            return error_path(ERROR_FORMAT, r->path, "%s", kinds[i].text);
+    }
+    return error_path(ERROR_FORMAT, r->path, "is not a pycap trace");
+}
+
 static struct error *open_fd(struct trace_reader *r)
 {
     TRY(fill(r, TRACE_FILE_HEADER_BYTES));
     if (!window_left(r))
         return error_path(ERROR_TRUNCATED, r->path, "is empty");
     if (!window_begins_with(r, TRACE_FILE_MAGIC))
-        return error_path(ERROR_FORMAT, r->path, "is not a pycap trace");
+        return not_a_trace(r);
     if (window_left(r) < TRACE_FILE_HEADER_BYTES)
         return error_path(ERROR_TRUNCATED, r->path, "ends inside the file header");
     return take_file_header(r);

@@ -228,7 +228,8 @@ def test_filters_of_a_pipe(trace, pysym):
     (["--cpu", "3-1"], "--cpu wants numbers of CPUs, like 0,4-7, not '3-1'"),
     (["--cpu", "1,"], "--cpu wants numbers of CPUs"),
     (["--cgroup", ""], "--cgroup wants the path of a cgroup, not ''"),
-    (["--time", "50%"], "--time wants FROM,TO: seconds since the start, 50%, 14:05:00 or 2026-11-22T14:05:00, not '50%'"),
+    (["--time", "50%"],
+     "--time wants FROM,TO, the earlier one first: seconds since the start, 50%, 14:05:00 or 2026-11-22T14:05:00, not '50%'"),
 ])
 def test_usage(options, message, trace, pysym):
     done = pysym(trace, "-f", "folded", *options)

@@ -496,6 +496,11 @@ static void test_other_files(void **state)
     assert_opening_fails("", 0, ERROR_TRUNCATED, "t: is empty");
     assert_opening_fails(text, sizeof text - 1, ERROR_FORMAT, "t: is not a pycap trace");
     assert_opening_fails("x", 1, ERROR_FORMAT, "t: is not a pycap trace");
+    assert_opening_fails("\x1f\x8b\x08", 3, ERROR_FORMAT, "t: is compressed: unpack it with gunzip first");
+    assert_opening_fails("\x28\xb5\x2f\xfd", 4, ERROR_FORMAT,
+                         "t: is compressed: unpack it with unzstd first; "
+                         "or name an archive of binaries with --archive, after the trace");
+    assert_opening_fails("PERFILE2", 8, ERROR_FORMAT, "t: is a file of perf, not of pycap: perf script reads it");
     struct error *err = trace_reader_open("/no/such/trace.bin", &r);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_NOT_FOUND);
