@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/nearest.h"
 
 static const struct {
     enum output_kind kind;
@@ -41,53 +42,15 @@ void format_print(FILE *out)
 
 /* ---- what was probably meant ---- */
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters have to be added, left out or changed to make one word the other (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_MAX_LEN + 1], len = strlen(b);
-
-    if (len > NAME_MAX_LEN || strlen(a) > NAME_MAX_LEN)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= len; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= len; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = least(change, least(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[len];
-}
-
-/* Keeps `name` as the nearest if it begins with `word` or differs from it by few letters. */
-static void consider(const char *word, const char *name, const char **nearest, size_t *best)
-{
-    size_t letters = *word && !strncmp(name, word, strlen(word)) ? 0 : distance(word, name);
-
-    if (letters <= 2 && letters < strlen(name) / 2 && letters < *best) {
-        *best = letters;
-        *nearest = name;
-    }
-}
-
 static const char *nearest_format(const char *word)
 {
-    const char *nearest = NULL;
-    size_t best = SIZE_MAX;
+    struct nearest nearest = nearest_to(word, strlen(word));
 
     for (const struct emitter *const *e = emitters; *e; e++)
-        consider(word, (*e)->name, &nearest, &best);
+        nearest_consider(&nearest, (*e)->name);
     for (int i = 0; i < OWN_FORMAT_COUNT; i++)
-        consider(word, own_formats[i].name, &nearest, &best);
-    return nearest;
+        nearest_consider(&nearest, own_formats[i].name);
+    return nearest.name;
 }
 
 static const char *stranger(const char *word)
