@@ -72,7 +72,7 @@ static int cmd_record(int argc, char **argv)
     int code = EXIT_GOOD;
 
     if (err) {
-        code = program_usage(program, err);
+        code = program_usage(program, "pycap record", err);
     } else if (o.help) {
         print_record_help();
         code = program_end_output(program);
@@ -162,7 +162,7 @@ static int cmd_archive(int argc, char **argv)
     bool complete;
 
     if (err)
-        return program_usage(program, err);
+        return program_usage(program, "pycap archive", err);
     if (c.help)
         return print_archive_help();
     if (!c.archive.output)
@@ -197,7 +197,7 @@ static int cmd_info(int argc, char **argv)
     if (!err && rest < argc)
         err = error_create(ERROR_USAGE, "info takes no arguments, such as '%s'", argv[rest]);
     if (err)
-        return program_usage(program, err);
+        return program_usage(program, "pycap info", err);
     if (c.help) {
         fputs("usage: pycap info\n"
               "\n"
@@ -262,5 +262,5 @@ int main(int argc, char **argv)
     }
     if (!strcmp(verb, "--version") || !strcmp(verb, "version"))
         return print_version();
-    return program_usage(program, refuse_verb(verb));
+    return program_usage(program, program, refuse_verb(verb));
 }

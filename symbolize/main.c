@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 
     signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
     if (err) {
-        status = program_usage(program, err);
+        status = program_usage(program, program, err);
     } else if (o.help || o.version) {
         status = inform(&o);
     } else {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/nearest.h"
+
 /* The column in which the help of an option begins. */
 #define HELP_COLUMN 24
 /* getopt_long() names a row by this number and its index, or by its letter. */
@@ -85,8 +87,15 @@ static struct error *refuse_unknown(const struct parser *p, const char *word)
     if (is_letter())
         return error_create(ERROR_USAGE, "unknown option -%c", optopt);
     int len = (int)strcspn(word, "=");
+    struct nearest nearest = nearest_to(word + 2, (size_t)len - 2);
     if (parser_row(p, optopt)) /* a long option that takes no argument was given one */
         return error_create(ERROR_USAGE, "%.*s takes no argument", len, word);
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->rows[i].name)
+            nearest_consider(&nearest, p->rows[i].name);
+    }
+    if (nearest.name)
+        return error_create(ERROR_USAGE, "unknown option %.*s: did you mean --%s?", len, word, nearest.name);
     return error_create(ERROR_USAGE, "unknown option %.*s", len, word);
 }
 

@@ -22,14 +22,14 @@ static inline int program_fail(const char *program, struct error *err)
     return code;
 }
 
-/* The same for an error in the command line: points to --help. */
-static inline int program_usage(const char *program, struct error *err)
+/* The same for an error in the command line of `command`, such as "pycap record": points to its --help. */
+static inline int program_usage(const char *program, const char *command, struct error *err)
 {
     bool usage = err->code == ERROR_USAGE;
     int code = program_fail(program, err);
 
     if (usage)
-        fprintf(stderr, "Try '%s --help'.\n", program);
+        fprintf(stderr, "Try '%s --help'.\n", command);
     return code;
 }
 

@@ -46,7 +46,7 @@ def test_record(pycap, tmp_path, options, message):
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
     assert message in result.stderr and "Sanitizer" not in result.stderr
     said, advice = result.stderr.splitlines() if "Try" in result.stderr else (result.stderr.rstrip("\n"), None)
-    assert said.startswith("pycap: ") and advice in (None, "Try 'pycap --help'."), result.stderr
+    assert said.startswith("pycap: ") and advice in (None, "Try 'pycap record --help'."), result.stderr
 
 
 @pytest.mark.parametrize("options, message", OTHER, ids=[options for options, _ in OTHER])

@@ -129,6 +129,8 @@ static void test_refused(void **state)
     static const char *const cases[][2] = {
         {"--nope", "unknown option --nope"},
         {"--nope=3", "unknown option --nope"},
+        {"--nmber=3", "unknown option --nmber: did you mean --number?"},
+        {"--sizes 3", "unknown option --sizes: did you mean --size?"},
         {"-z", "unknown option -z"},
         {"-gz", "unknown option -z"},
         {"-gzg", "unknown option -z"},
