@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small web shop for the tour in the README: each page checks a token, reads orders, renders and compresses them.
 
-    pip install gunicorn flask
-    gunicorn --preload -w 4 shop:app
+    python3 -m venv /tmp/shop && /tmp/shop/bin/pip install gunicorn flask
+    /tmp/shop/bin/gunicorn --preload -w 4 shop:app
 """
 import contextlib
 import gzip
