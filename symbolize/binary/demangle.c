@@ -26,28 +26,45 @@ static bool begins(const char *text, const char *with)
 
 struct collector {
     struct buf *out;
-    jmp_buf too_long; /* libiberty has no other way to be stopped; it may then lose the memory of one identifier */
+    bool is_rust, cut;
+    jmp_buf too_long; /* libiberty has no other way to be stopped */
 };
+
+/*
+ * libiberty holds no memory of the heap while it writes, but for an identifier of Rust's beyond ASCII. What comes next is
+ * ASCII again. (C++ symbols have any bytes in them, but then what is written is in no heap.)
+ */
+static bool may_stop(const struct collector *c, const char *text, size_t len_bytes)
+{
+    for (size_t i = 0; c->is_rust && i < len_bytes; i++) {
+        if ((unsigned char)text[i] >= 0x80)
+            return false;
+    }
+    return true;
+}
 
 static void collect(const char *text, size_t len_bytes, void *opaque)
 {
     struct collector *c = opaque;
 
-    if (c->out->len_bytes + len_bytes > DEMANGLED_MAX)
+    if (c->out->len_bytes + len_bytes <= DEMANGLED_MAX)
+        buf_put(c->out, text, len_bytes);
+    else if (may_stop(c, text, len_bytes))
         longjmp(c->too_long, 1);
-    buf_put(c->out, text, len_bytes);
+    else
+        c->cut = true;
 }
 
 typedef int (*library_demangler)(const char *symbol, int options, demangle_callbackref callback, void *opaque);
 
 static bool ask_library(library_demangler function, const char *symbol, struct buf *out)
 {
-    struct collector c = {.out = out};
+    struct collector c = {.out = out, .is_rust = function == rust_demangle_callback};
 
     buf_clear(out);
     if (setjmp(c.too_long))
         return false;
-    return function(symbol, DMGL_PARAMS | DMGL_ANSI, collect, &c) && out->len_bytes;
+    return function(symbol, DMGL_PARAMS | DMGL_ANSI, collect, &c) && out->len_bytes && !c.cut;
 }
 
 /* True if all that libiberty has of this part of a name is in other members than u.s_binary. */

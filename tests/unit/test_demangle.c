@@ -140,6 +140,13 @@ static void test_bombs(void **state)
             len += (size_t)snprintf(symbol + len, sizeof symbol - len, "S%c_", digits[i]);
         assert_false(demangle(symbol, &out, &layer));
     }
+    /* In Rust, by backward references; the first pair is of two identifiers beyond ASCII, which libiberty decodes in the heap. */
+    static const char rust[] =
+        "_RINvC1a1fTNvC1au8gdel_5qaNvC1au8gdel_5qaETB7_B7_ETBD_BD_ETBL_BL_ETBT_BT_ETB11_B11_ETB19_B19_ETB1j_B"
+        "1j_ETB1t_B1t_ETB1D_B1D_ETB1N_B1N_ETB1X_B1X_ETB27_B27_ETB2h_B2h_ETB2r_B2r_ETB2B_B2B_ETB2L_B2L_ETB2V_B"
+        "2V_ETB35_B35_ETB3f_B3f_ETB3p_B3p_ETB3z_B3z_ETB3J_B3J_ETB3T_B3T_ETB43_B43_ETB4d_B4d_ETB4n_B4n_ETB4x_B"
+        "4x_ETB4H_B4H_ETB4R_B4R_EE";
+    assert_false(demangle(rust, &out, &layer));
     /* Deep, long, and cut anywhere: whatever comes of it is as long as that. */
     char *deep = calloc(1, 1 << 20);
     memset(deep, 'P', 16000);
