@@ -181,5 +181,14 @@ bool time_range_in_file(const struct time_range *r, const struct file_times *fil
         return false;
     *from_ns = bound_in_file(&r->from, file, 0);
     *to_ns = bound_in_file(&r->to, file, UINT64_MAX);
+    if (r->from.kind != TIME_OF_DAY || r->to.kind != TIME_OF_DAY || *from_ns <= *to_ns)
+        return true;
+    /* Over midnight: the second of the next day, or the first of the day before. */
+    const int64_t day_ns = S_PER_DAY * NS_PER_S;
+    const struct time_bound next = {TIME_OF_DAY, r->to.value + day_ns};
+    if (!*to_ns)
+        *to_ns = bound_in_file(&next, file, UINT64_MAX);
+    else if (*from_ns > (uint64_t)day_ns / 2)
+        *from_ns = 0;
     return true;
 }

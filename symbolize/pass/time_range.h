@@ -9,7 +9,8 @@
  *
  * Times of the day and dates are UTC, as the summary shows them, unless Z or an offset such as +02:00 follows. A time of
  * the day that lies more than 12 hours before the start of the file is one of the next day: the capture went on over
- * midnight.
+ * midnight. So is the second of two if it lies before the start; the first is of the day before if it lies more than 12
+ * hours after the start and the second does not.
  */
 #ifndef SYMBOLIZE_PASS_TIME_RANGE_H
 #define SYMBOLIZE_PASS_TIME_RANGE_H

@@ -408,6 +408,9 @@ static void test_time_range(void **state)
         {"01:00,", 11 * 3600 * S, -1}, /* past midnight */
         {"03:00,", 0, -1},             /* of this day: less than 12 hours before */
         {"23:59:59,00:00:01", 35999 * S, 36001 * S},
+        {"22:00,03:00", 8 * 3600 * S, 13 * 3600 * S},
+        {"03:30,14:00:01", 0, S},
+        {"14:00:10,14:00:05", 10 * S, 5 * S}, /* nothing: the wrong way round */
         {"10,14:00:20", 10 * S, 20 * S},
     };
     static const char *const bad[] = {"",        "5",          "5,2",        "5,5",       "x,",     "1,2,3",
@@ -425,6 +428,12 @@ static void test_time_range(void **state)
         if (from_ns != (uint64_t)good[i].from_ns || to_ns != (uint64_t)good[i].to_ns)
             fail_msg("%s: %llu to %llu", good[i].text, (unsigned long long)from_ns, (unsigned long long)to_ns);
     }
+    /* Begun at 00:05, the midnight was before. */
+    const struct file_times early = {.has_clock = true, .start_realtime_ns = (uint64_t)(86700 * S)};
+    struct time_range around;
+    uint64_t from_ns, to_ns;
+    assert_true(time_range_parse("23:50,00:10", &around) && time_range_in_file(&around, &early, &from_ns, &to_ns));
+    assert_true(from_ns == 0 && to_ns == (uint64_t)(300 * S));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct time_range range;
         if (time_range_parse(bad[i], &range))
