@@ -77,20 +77,24 @@ BYTES_FIXED(32)
 BYTES_FIXED(64)
 #undef BYTES_FIXED
 
-/* Unsigned LEB128, at most 64 bits; longer or overflowing encodings are bad. */
+/* Unsigned LEB128, at most 64 bits; longer or overflowing encodings are bad. Reading samples is mostly this loop. */
 static inline uint64_t bytes_uleb(struct bytes *b)
 {
+    const uint8_t *p = b->pos, *end = b->bad ? p : b->end;
     uint64_t v = 0;
 
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = bytes_u8(b);
+    for (unsigned shift = 0; shift < 64 && p < end; shift += 7) {
+        uint8_t byte = *p++;
         uint64_t part = byte & 0x7f;
         if (shift == 63 && part > 1)
             break;
         v |= part << shift;
-        if (!(byte & 0x80))
-            return b->bad ? 0 : v;
+        if (!(byte & 0x80)) {
+            b->pos = p;
+            return v;
+        }
     }
+    b->pos = p;
     b->bad = true;
     return 0;
 }
