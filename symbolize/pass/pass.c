@@ -51,7 +51,6 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
     struct emit_sample shown;
     bool passes = true;
 
-    p->sample_count++;
     if (sample_filter_is_enabled(&p->filter))
         TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, &passes));
     if (!passes)

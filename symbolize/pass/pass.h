@@ -31,7 +31,7 @@ struct pass {
     VEC(struct pass_consumer) consumers;
     /* State while it runs. */
     unsigned wants; /* of all consumers: enum consumer_wants */
-    uint64_t sample_count, passed_count; /* samples read; those that passed the filters of samples */
+    uint64_t passed_count; /* samples that passed the filters of samples */
     struct epoch epoch;
     struct consumer_file file;
 };

@@ -42,8 +42,7 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->process_losses);
     VEC_DEINIT(&s->event_of);
     VEC_DEINIT(&s->threads);
-    VEC_DEINIT(&s->thread_samples);
-    VEC_DEINIT(&s->thread_shown);
+    VEC_DEINIT(&s->thread_tallies);
     VEC_DEINIT(&s->label_samples);
     VEC_DEINIT(&s->labels);
     intern_deinit(&s->label_keys);
@@ -259,41 +258,44 @@ struct error *summary_record(struct summary *s, const struct epoch *e, const str
     return listen(s, e, rec) ? NULL : error_no_memory();
 }
 
-/* Counts the sample for its thread of the model. */
-static bool count_thread(struct summary *s, const struct event_row *row, const struct trace_sample *sample,
-                         const struct emit_sample *shown)
+/* The tally of a thread of the epoch; NULL: out of memory. */
+static inline struct thread_tally *find_tally(struct summary *s, uint32_t thread)
 {
-    if (!VEC_EXTEND_ZERO(&s->threads, (size_t)shown->thread + 1) ||
-        !VEC_EXTEND_NONE(&s->thread_shown, (size_t)sample->thread + 1))
-        return false;
-    if (!s->time_event && !strcmp(row->unit, "ns"))
-        s->time_event = row->name;
-    s->thread_shown.data[sample->thread] = shown->thread;
-    s->threads.data[shown->thread].sample_count++;
-    s->threads.data[shown->thread].time_ns += row->name == s->time_event ? sample->value : 0;
-    return true;
+    while (s->thread_tallies.count <= thread) {
+        if (!VEC_PUSH(&s->thread_tallies, ((struct thread_tally){.shown = SUMMARY_NO_ROW})))
+            return NULL;
+    }
+    return &s->thread_tallies.data[thread];
 }
 
 struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t event,
                              const struct trace_sample *sample, const struct emit_sample *shown)
 {
     struct event_row *row = find_event(s, e, event);
+    struct thread_tally *thread = find_tally(s, sample->thread);
 
-    if (!row)
+    if (!row || !thread)
         return error_no_memory();
-    if (!row->sample_count++)
+    if (!row->sample_count++) {
         row->first_value = sample->value;
+        if (shown && !s->time_event && !strcmp(row->unit, "ns"))
+            s->time_event = row->name;
+    }
     row->values_differ |= sample->value != row->first_value;
     row->value += sample->value;
-    if (!VEC_EXTEND_ZERO(&s->thread_samples, (size_t)sample->thread + 1) ||
-        !VEC_EXTEND_ZERO(&s->label_samples, (size_t)sample->label_set + 1))
-        return error_no_memory();
-    s->thread_samples.data[sample->thread]++;
-    s->label_samples.data[sample->label_set]++;
-    if (shown && !count_thread(s, row, sample, shown))
-        return error_no_memory();
-    s->gil_known_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN ? 1 : 0;
-    s->gil_count += sample->flags & TRACE_SAMPLE_GIL_KNOWN && sample->flags & TRACE_SAMPLE_GIL;
+    thread->sample_count++;
+    thread->time_ns += row->name == s->time_event ? sample->value : 0;
+    if (shown)
+        thread->shown = shown->thread;
+    if (sample->label_set) {
+        if (!VEC_EXTEND_ZERO(&s->label_samples, (size_t)sample->label_set + 1))
+            return error_no_memory();
+        s->label_samples.data[sample->label_set]++;
+    }
+    if (sample->flags & TRACE_SAMPLE_GIL_KNOWN) {
+        s->gil_known_count++;
+        s->gil_count += sample->flags & TRACE_SAMPLE_GIL ? 1 : 0;
+    }
     saw_time(current(s), sample->time_ns);
     return NULL;
 }
@@ -335,6 +337,17 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     return to->comm && to->name && to->container;
 }
 
+static bool load_thread(struct summary *s, const struct thread_tally *t)
+{
+    if (t->shown == SUMMARY_NO_ROW)
+        return true;
+    if (!VEC_EXTEND_ZERO(&s->threads, (size_t)t->shown + 1))
+        return false;
+    s->threads.data[t->shown].sample_count += t->sample_count;
+    s->threads.data[t->shown].time_ns += t->time_ns;
+    return true;
+}
+
 static bool load_labels(struct summary *s, const struct epoch *e, uint32_t set, uint64_t samples)
 {
     const struct trace_list *pairs = &e->label_sets.data[set].pairs;
@@ -362,18 +375,18 @@ struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
         if (!load_process(s, e, i, 0, SUMMARY_NO_ROW))
             return error_no_memory();
     }
-    for (uint32_t i = 0; i < s->thread_samples.count; i++) {
-        uint64_t samples = s->thread_samples.data[i];
-        current(s)->sample_count += samples;
-        uint32_t shown = i < s->thread_shown.count ? s->thread_shown.data[i] : SUMMARY_NO_ROW;
-        if (samples && !load_process(s, e, e->threads.data[i].def.process, samples, shown))
+    for (uint32_t i = 0; i < s->thread_tallies.count; i++) {
+        const struct thread_tally *t = &s->thread_tallies.data[i];
+        current(s)->sample_count += t->sample_count;
+        if (t->sample_count && (!load_process(s, e, e->threads.data[i].def.process, t->sample_count, t->shown) ||
+                                !load_thread(s, t)))
             return error_no_memory();
     }
     for (uint32_t i = 1; i < s->label_samples.count; i++) {
         if (s->label_samples.data[i] && !load_labels(s, e, i, s->label_samples.data[i]))
             return error_no_memory();
     }
-    s->event_of.count = s->thread_samples.count = s->label_samples.count = s->thread_shown.count = 0;
+    s->event_of.count = s->thread_tallies.count = s->label_samples.count = 0;
     return NULL;
 }
 

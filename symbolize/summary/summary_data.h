@@ -58,6 +58,11 @@ struct process_row {
 struct thread_row {
     uint64_t sample_count, time_ns;
 };
+/* What was sampled of a thread of the epoch. */
+struct thread_tally {
+    uint64_t sample_count, time_ns;
+    uint32_t shown; /* its number in the model; SUMMARY_NO_ROW: stacks are not resolved, or nothing was sampled */
+};
 struct label_row {
     const char *key, *value;
     uint64_t sample_count;
@@ -93,8 +98,8 @@ struct summary {
     uint64_t late_count;
     /* Of the current epoch, by its ids. */
     VEC(uint32_t) event_of; /* a row, or SUMMARY_NO_ROW */
-    VEC(uint64_t) thread_samples, label_samples;
-    VEC(uint32_t) thread_shown; /* by thread: its number in the model */
+    VEC(struct thread_tally) thread_tallies;
+    VEC(uint64_t) label_samples;
 };
 
 static inline uint64_t summary_duration_ns(const struct summary_file *f)
