@@ -160,20 +160,21 @@ struct error *speedscope_stacks_number(struct speedscope_stacks *s)
 
 void speedscope_stacks_put(const struct speedscope_stacks *s, uint32_t shown, struct buf *out)
 {
-    uint32_t depth = s->shown.data[shown].depth;
-    size_t most = (size_t)depth * 11 + 2;
+    const struct speedscope_stack *stacks = s->shown.data;
+    size_t most = (size_t)stacks[shown].depth * 11 + 2;
     uint8_t *from = buf_reserve(out, most), *p = from + most;
 
     if (!from)
         return;
     /* Written backwards, since a stack is walked from its innermost frame. */
     *--p = ']';
-    for (; shown; shown = s->shown.data[shown].parent) {
-        uint32_t v = s->shown.data[shown].frame;
+    while (shown) {
+        uint32_t v = stacks[shown].frame;
         do
             *--p = (uint8_t)('0' + v % 10);
         while (v /= 10);
-        if (s->shown.data[shown].parent)
+        shown = stacks[shown].parent;
+        if (shown)
             *--p = ',';
     }
     *--p = '[';
