@@ -72,6 +72,12 @@ def wrong_commands(text, known):
                 yield f"{f'{program} {verb}'.strip()} has no option {option[0]}"
 
 
+def missing_rows(top):
+    """Fuzz targets that the table of benchmarks.md lacks."""
+    rows = re.findall(r"^\| (fuzz_\w+) \|", (top / "docs/benchmarks.md").read_text(), re.M)
+    return sorted({source.stem for source in (top / "tests/fuzz").glob("fuzz_*.c")} - set(rows))
+
+
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
@@ -82,6 +88,9 @@ def main():
         known["pycap", verb] = options_of(pycap, verb)
     pages = [top / "README.md", top / "tests/README.md", *sorted((top / "docs").rglob("*.md")), *sorted((top / "docs").glob("*.scd"))]
     wrong, links = 0, 0
+    for target in missing_rows(top) if (top / "tests/fuzz").exists() else []:
+        print(f"docs/benchmarks.md: no row of {target}", file=sys.stderr)
+        wrong += 1
     for page in pages:
         text = page.read_text()
         links += text.count("](")

@@ -62,7 +62,15 @@ def test_check_of_documents(tmp_path, text, message):
     (tmp_path / "tests/README.md").write_text("# Tests\n")
     (tmp_path / "docs/page.md").write_text("# The first *word*\n" + "[a](https://example.org)\n" * 10 + "```\npycap info\n```\n" * 10)
     (tmp_path / "README.md").write_text(text + "\n")
+    if not message:
+        (tmp_path / "docs/benchmarks.md").write_text("| target | s |\n|---|--:|\n| fuzz_a | 20 |\n")
+        (tmp_path / "tests/fuzz").mkdir()
+        (tmp_path / "tests/fuzz/fuzz_a.c").touch()
     done = subprocess.run([sys.executable, ROOT / "tests/check-docs.py", PYCAP, PYSYM, tmp_path], capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.returncode == (1 if message else 0), done.stderr
     assert done.stderr == (f"README.md: {message}\n" if message else "")
+    if not message:
+        (tmp_path / "tests/fuzz/fuzz_b.c").touch()
+        done = subprocess.run(done.args, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (1, "docs/benchmarks.md: no row of fuzz_b\n")
