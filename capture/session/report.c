@@ -139,8 +139,8 @@ static void print_fleeting(const struct session *s, FILE *f)
     }
     if (count)
         messages_write(f, "%s in containers or temporary folders, or gone: record with --archive FILE to keep the names of "
-                          "their functions.\n",
-                       counted(count, "binary is", "binaries are", &n));
+                          "%s functions.\n",
+                       counted(count, "binary is", "binaries are", &n), count == 1 ? "its" : "their");
 }
 
 static void print_losses(const struct session *s, FILE *f)

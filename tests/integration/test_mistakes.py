@@ -64,6 +64,12 @@ def test_idle(record, idle):
     assert f"process {idle} (python3) did not run at a tick: it waits, and only threads that run are sampled\n" in said
 
 
+def test_idle_host(record):
+    """Recording a host is no mistake, whether something runs on it or not."""
+    said = record("-d", "0.1", status=0)
+    assert re.match(r"Recorded [\d,]+ samples? of|No sample fell on a Python process\.\npycap: all were idle, or there is none", said), said
+
+
 def test_zombie(record, idle):
     os.kill(idle, signal.SIGKILL)
     os.waitid(os.P_PID, idle, os.WEXITED | os.WNOWAIT)
