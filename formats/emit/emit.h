@@ -173,7 +173,7 @@ struct emit_sample {
     uint32_t stack;
     uint32_t label_set, capture;
     enum emit_gil gil;
-    bool in_interpreter; /* the innermost frame was the interpreter's own, and is not shown */
+    bool in_interpreter; /* the innermost frame was the interpreter's own; its time is that of the function shown */
 };
 
 /* What is kept apart in formats that add samples up. */

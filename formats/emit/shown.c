@@ -40,5 +40,5 @@ void shown_put_interpreter(const struct emit_model *model, uint32_t event, struc
 
     buf_printf(out, "%s of the ", share_text(total->interpreter_value, total->shown_value, &n));
     name_unit(&model->events[event], out);
-    buf_put_str(out, " was in the interpreter, running the Python functions shown");
+    buf_put_str(out, " was in the interpreter, working for the functions shown");
 }

@@ -16,7 +16,7 @@
 void shown_put(const struct emit_model *model, uint32_t event, struct buf *out);
 /*
  * Appends how much of what is shown of the event was in the interpreter, whose frames are hidden: "79.6 % of the time was
- * in the interpreter, running the Python functions shown". For an event that has some.
+ * in the interpreter, working for the functions shown". For an event that has some.
  */
 void shown_put_interpreter(const struct emit_model *model, uint32_t event, struct buf *out);
 

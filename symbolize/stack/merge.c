@@ -209,7 +209,7 @@ static void hide_interpreter(const struct merge_input *in, struct merge_output *
             interpreter = hidden;
         }
     }
-    out->in_interpreter = interpreter && !in->kernel_count;
+    out->in_interpreter = interpreter && in->python_count && !in->kernel_count;
 }
 
 /* Rule 10. */

@@ -147,8 +147,9 @@ struct merge_output {
     VEC(struct merge_slot) slots;          /* outermost first */
     uint32_t joined_count, unjoined_count; /* runs */
     uint32_t no_frame; /* bits 1 << enum merge_no_frame */
-    bool in_interpreter; /* MERGE_HIDE_INTERPRETER: the innermost frame is the interpreter's, and hidden by these rules.
-                            Names make no difference but for built-in modules, whose functions are not hidden. */
+    bool in_interpreter; /* MERGE_HIDE_INTERPRETER: the innermost frame is the interpreter's, and hidden by these rules:
+                            its time is that of the function shown. Names make no difference but for built-in modules, whose
+                            functions are not hidden. */
     uint32_t join_end; /* 0 nothing to join, LOSS_complete, else why the outermost unjoined run has no native frame */
     /* Scratch. */
     VEC(uint32_t) starts; /* first Python frame of each run, and the end */

@@ -690,7 +690,6 @@ static void test_time_of_the_interpreter(void **state)
     (void)state;
     assert_true(is_in_interpreter((struct scene){
         .native = "1mei", .python = "a", .joins = "e", .own = "mei", .hide_interpreter = true}));
-    assert_true(is_in_interpreter((struct scene){.native = "1mi", .own = "mi", .hide_interpreter = true}));
     assert_true(is_in_interpreter((struct scene){
         .native = "1pe", .python = "a", .joins = "e", .hide_interpreter = true}));
     /* It reached a thread-local variable. */
@@ -709,6 +708,10 @@ static void test_time_of_the_interpreter(void **state)
     assert_false(is_in_interpreter((struct scene){
         .native = "1meg", .python = "a", .joins = "e", .own = "meg", .builtin = "g", .hide_interpreter = true}));
     assert_false(is_in_interpreter((struct scene){.python = "a", .hide_interpreter = true}));
+    /* No Python function ran: the stack is [no Python frames], or torn. */
+    assert_false(is_in_interpreter((struct scene){.native = "1mi", .own = "mi", .hide_interpreter = true}));
+    assert_false(is_in_interpreter((struct scene){
+        .native = "1mei", .own = "mei", .python_end = LOSS_python_torn, .hide_interpreter = true}));
     assert_false(is_in_interpreter((struct scene){.native = "1mei", .python = "a", .joins = "e", .own = "mei"}));
 }
 

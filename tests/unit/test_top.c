@@ -122,7 +122,7 @@ static void test_totals(void **state)
                          "5 samples of cpu-clock: 50.0 ms of CPU time, recorded in 10.0 s\n"
                          "python3 (pid 100)\n"
                          "0.05 s of 0.20 s shown (--pid 100)\n"
-                         "41.0 % of the time was in the interpreter, running the Python functions shown\n"
+                         "41.0 % of the time was in the interpreter, working for the functions shown\n"
                          "\n"));
     s.model.filters = "";
     char *text = emit(&s, "top", plain);
