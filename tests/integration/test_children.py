@@ -38,18 +38,25 @@ def tree():
             os.kill(pid, 9)
 
 
+def record_pids(backend, options, pid, trace):
+    """The pids that a recording of a second has samples of."""
+    done = subprocess.run([PYCAP, "record", "-F", "499", "-d", "1", "-o", trace, "--backend", backend, *options, "-p", str(pid)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    text = subprocess.run([PYSYM, "--format", "perf-script", trace], capture_output=True, text=True, timeout=120,
+                          check=True).stdout
+    return {int(pid) for pid in re.findall(r"^\S.*? +(\d+)/\d+ ", text, re.M)}
+
+
 @pytest.mark.parametrize("backend", ["bpf", "proc"])
 def test_older_children(backend, tree, tmp_path):
     if backend == "bpf" and why_no_bpf():
         pytest.skip(why_no_bpf())
     print(f"pids: {tree}")
-    seen = {}
-    for name, options in (("all", ()), ("alone", ("--no-inherit",))):
-        trace = tmp_path / f"{name}.bin"
-        done = subprocess.run([PYCAP, "record", "-F", "499", "-d", "1", "-o", trace, "--backend", backend, *options, "-p",
-                               str(tree[0])], capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        text = subprocess.run([PYSYM, "--format", "perf-script", trace], capture_output=True, text=True, timeout=120,
-                              check=True).stdout
-        seen[name] = {int(pid) for pid in re.findall(r"^\S.*? +(\d+)/\d+ ", text, re.M)}
-    assert seen == {"all": set(tree), "alone": {tree[0]}}
+    seen = set()
+    for _ in range(10):  # on a busy machine a second is too short for each to have run
+        seen |= record_pids(backend, (), tree[0], tmp_path / "all.bin")
+        if seen == set(tree):
+            break
+    assert seen == set(tree)
+    assert record_pids(backend, ("--no-inherit",), tree[0], tmp_path / "alone.bin") == {tree[0]}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every released pysym reads the traces of this pycap: it skips records that it does not know, and counts the same.
+
+tests/releases lists the releases. Each is built once from this repository's history, into the tests' cache."""
+import collections
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import CACHE, PYSYM, PYTHON, ROOT
+
+PROGRAMS = ROOT / "testdata/programs"
+RELEASES = [line.split() for line in (ROOT / "tests/releases").read_text().splitlines() if line and not line.startswith("#")]
+TRACES = sorted((ROOT / "testdata/traces").glob("*.trace"))
+
+
+def build(version, commit):
+    """The path of that release's pysym. Skips where the history does not reach back that far."""
+    folder = CACHE / "releases" / f"{version}-{commit[:12]}"
+    program = folder / "build/pysym"
+    if program.exists():
+        return program
+    archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, check=False)
+    if archive.returncode:
+        pytest.skip(f"the history here does not have {version}: {archive.stderr.decode().strip()}")
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+    done = subprocess.run(["make", "-C", folder, f"-j{os.cpu_count()}", "build/pysym"], capture_output=True, text=True,
+                          timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return program
+
+
+@pytest.fixture(params=RELEASES, ids=lambda release: release[0])
+def released(request):
+    return build(*request.param)
+
+
+def account(pysym, trace):
+    """Samples and the sum of their values by event, and the number of Python frames: what the sampler said, and no view of it."""
+    done = subprocess.run([pysym, trace, "--format", "perf-script"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    samples, values, frames = collections.Counter(), collections.Counter(), 0
+    for line in done.stdout.splitlines():
+        head = re.search(r": +(\d+) ([\w-]+): $", line)
+        if head:
+            samples[head[2]] += 1
+            values[head[2]] += int(head[1])
+        frames += bool(re.match(r"\t *[0-9a-f]+ py::", line))
+    return samples, values, frames
+
+
+def test_there_are_releases():
+    assert RELEASES
+
+
+def test_new_traces(needs_bpf, released, record):
+    """Of a command with several threads, with whatever pycap now writes by default and on request."""
+    trace = record(PYTHON, PROGRAMS / "threads.py", "0.02",
+                   options=("-F", "199", "-e", "cpu-clock", "-e", "page-faults", "-e", "context-switches", "--cmdline"))
+    new = account(PYSYM, trace)
+    assert sum(new[0].values()) > 50 and len(new[0]) == 3 and new[2] > 100
+    assert account(released, trace) == new
+
+
+@pytest.mark.parametrize("trace", TRACES[:3], ids=lambda path: path.stem)
+def test_old_traces(released, trace):
+    assert account(released, trace) == account(PYSYM, trace)
