@@ -221,6 +221,16 @@ static const char *word_of_input(const struct options *o)
     return o->inputs.count == 1 && *name != '-' && strlen(name) <= 60 && !name[strspn(name, plain)] ? name : "FILE";
 }
 
+/* Complete after the pass. */
+static bool has_samples(const struct emit_model *m)
+{
+    for (uint32_t event = 0; event < m->event_count; event++) {
+        if (m->totals[event].all_samples)
+            return true;
+    }
+    return false;
+}
+
 /* The verdict in short, the hottest functions, and where to go from there. */
 static struct error *run_page(struct convert *c, struct pass *p)
 {
@@ -231,6 +241,10 @@ static struct error *run_page(struct convert *c, struct pass *p)
     int width = (int)(strlen(name) + 1 + strlen(rows[0][0]));
 
     TRY(run_emitter_below(c, p, &verdict_consumer));
+    if (!has_samples(resolver_model(c->resolver))) {
+        fprintf(c->out, "\nNext: pysym %s -f summary -v   how it was recorded, and what was lost\n", name);
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         fprintf(c->out, "%s pysym %s %-*s   %s\n", i ? "     " : "\nNext:", name, width - (int)strlen(name) - 1, rows[i][0], rows[i][1]);
     fprintf(c->out, "      pysym %-*s   other formats, filters by process, function or time\n", width, "--help");

@@ -461,6 +461,8 @@ Quality      6.5 % of samples lost; whole stacks: Python 100 %; frames shown wit
         assert "\nNext: pysym FILE -o " in good(pysym("-", stdin=piped))
     assert good(pysym(trace, "--strict=lost:off")) == text
     assert pysym(trace, "--strict").returncode == 3
+    shown = good(pysym(make(samples=0)))
+    assert "0 samples\n\nNext: pysym " in shown and "speedscope" not in shown
 
 
 def test_summary_json(make, pysym):
