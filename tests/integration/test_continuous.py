@@ -207,12 +207,16 @@ def test_max_memory(pycap, pysym, tmp_path):
         return int(re.search(r"(\d+) KiB resident at most", done.stderr)[1]) // 1024
     refused = record("--max-memory", "1M")
     assert refused.returncode == 2 and not (tmp_path / "t.bin").exists(), refused.stderr
-    least = int(re.search(r"allow (\d+) MiB at least", refused.stderr)[1])
     free = record()
     assert free.returncode == 0, free.stderr
-    if most(free) <= least:
+    limited = refused
+    for _ in range(10):  # not each start takes the same
+        least = int(re.search(r"allow (\d+) MiB at least", limited.stderr)[1])
+        limited = record("--max-memory", f"{least}M")
+        if limited.returncode != 2:
+            break
+    if most(free) <= least + 4:
         pytest.skip(f"a slow machine: {most(free)} MiB were held, and {least} MiB is the least to allow")
-    limited = record("--max-memory", f"{least}M")
     assert limited.returncode == 0, limited.stderr
     lowered = re.findall(r"Hz from here on: --max-memory was reached", limited.stderr)
     account = accounts.read(PYSYM, tmp_path / "t.bin")
@@ -343,24 +347,33 @@ call(int(sys.argv[2]))
 """
 
 
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_large_samples_lose_first(pysym, tmp_path):
     """While the buffer fills, samples that are large are cut, and nobody loses any."""
-    programs = [subprocess.Popen([PYTHON, "-c", DEEP, "6", depth], stdout=subprocess.PIPE) for depth in ("900", "1")]
+    programs = [subprocess.Popen([PYTHON, "-c", DEEP, "120", depth], stdout=subprocess.PIPE) for depth in ("900", "1")]
     trace = tmp_path / "t.bin"
     try:
         for program in programs:
             assert program.stdout.readline()
         deep, shallow = (program.pid for program in programs)
         # Each sample of the deep one takes 90 KB.
-        with subprocess.Popen([PYCAP, "record", "-m", "4M", "-d", "3", "-p", f"{deep},{shallow}", "-o", trace],
+        with subprocess.Popen([PYCAP, "record", "-m", "4M", "-p", f"{deep},{shallow}", "-o", trace],
                               stderr=subprocess.PIPE, text=True) as recorder:
             while not trace.exists() and recorder.poll() is None:
                 time.sleep(0.01)
             time.sleep(0.5)
             recorder.send_signal(signal.SIGSTOP)
-            time.sleep(1)
+            enough, deadline = cpu_seconds(deep) + 0.5, time.monotonic() + 60
+            while cpu_seconds(deep) < enough and time.monotonic() < deadline:  # 50 samples, of which 23 fill half of it
+                time.sleep(0.02)
             recorder.send_signal(signal.SIGCONT)
-            messages = recorder.communicate(timeout=30)[1]
+            time.sleep(0.5)
+            recorder.send_signal(signal.SIGINT)
+            messages = recorder.communicate(timeout=60)[1]
         assert recorder.returncode == 0, messages
     finally:
         for program in programs:

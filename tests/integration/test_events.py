@@ -271,8 +271,8 @@ def test_a_tick_that_meets_the_sampler_at_work_is_counted(needs_bpf, pysym, tmp_
     trace = tmp_path / "t.bin"
     work = "import time\nend = time.time() + 60\nwhile time.time() < end: pass"
     with subprocess.Popen([PYTHON, "-c", work]) as program:
-        with subprocess.Popen([PYCAP, "record", "-o", trace, "-F", "499", "-p", str(program.pid)], stderr=subprocess.PIPE,
-                              text=True) as recorder:
+        with subprocess.Popen([PYCAP, "record", "-v", "-o", trace, "-F", "499", "-p", str(program.pid)],
+                              stderr=subprocess.PIPE, text=True) as recorder:
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline and (not trace.exists() or trace.stat().st_size < 1024):
                 time.sleep(0.1)

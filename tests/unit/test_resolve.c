@@ -810,7 +810,7 @@ static void test_summary_of_two_rates(void **state)
 /* A process that was not sampled, such as a master of workers, has the name and the container that its record tells. */
 static void test_summary_names_idle_parents(void **state)
 {
-    const struct trace_sample seen = {.thread = 2, .value = 1000};
+    const struct trace_sample seen = {.thread = 1, .value = 1000};
     struct summary *summary;
     struct scene s;
     char *text;
@@ -826,7 +826,7 @@ static void test_summary_names_idle_parents(void **state)
     LOAD(&s, process, .id = 1, .tgid = 10, .comm = comm, .program_kind = TRACE_PROGRAM_SCRIPT, .program = program,
          .cgroup = cgroup);
     LOAD(&s, process, .id = 2, .tgid = 11, .parent_tgid = 10, .comm = comm);
-    LOAD(&s, thread, .id = 2, .process = 2, .tid = 11, .name = comm);
+    LOAD(&s, thread, .id = 1, .process = 2, .tid = 11, .name = comm);
     struct trace_record rec = {.type = TRACE_loss, .loss = {.reason = LOSS_line_quota, .process = 1, .count = 1}};
     OK(summary_record(summary, &s.epoch, &rec));
     OK(summary_sample(summary, &s.epoch, 1, &seen, NULL));
