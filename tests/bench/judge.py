@@ -96,7 +96,7 @@ def perf_script(lines):
 
 
 def read_pycap(path, pysym, window):
-    for time, python, native in perf_script(lines_of([pysym, path, "--format", "perf-script"])):
+    for time, python, native in perf_script(lines_of([pysym, path, "--format", "perf-script", "--interpreter", "calls"])):
         if window[0] <= time <= window[1]:
             yield 1, python, native
 

@@ -263,8 +263,8 @@ class Recording:
 
     def whole_samples(self):
         """The number of the victim's samples in its chain of functions, from the program's start to the innermost."""
-        done = subprocess.run([self.pysym, self.scene.trace, "-f", "perf-script", "--pid", str(self.victim_pid)],
-                              capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run([self.pysym, self.scene.trace, "-f", "perf-script", "--interpreter", "calls", "--pid",
+                               str(self.victim_pid)], capture_output=True, text=True, check=False, timeout=60)
         whole = 0
         for sample in done.stdout.split("\n\n"):
             lines = sample.split("\n")

@@ -41,7 +41,8 @@ def losses():
 
 def samples(trace, *options):
     """[(pid, [(name, file, line, is Python)], how many)], outermost first, of a program without threads."""
-    data = json.loads(pysym(trace, "--format", "speedscope", "--merge", "thread", "--full-filenames", *options))
+    data = json.loads(pysym(trace, "--format", "speedscope", "--merge", "thread", "--interpreter", "calls", "--full-filenames",
+                            *options))
     frames = []
     for f in data["shared"]["frames"]:
         match = FRAME.match(f["name"])
