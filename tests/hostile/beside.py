@@ -23,6 +23,7 @@ import trace_text
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
+CPUS = sorted(os.sched_getaffinity(0))
 ATTACKER = 4242  # a user and a group that have nothing
 RATE_HZ = 99  # pycap's own
 DURATION_S = 6
@@ -211,11 +212,22 @@ class Memory:
 
 
 def before_others():
-    """Has the victim run before attackers: what it loses shall be the recorder's doing, and not the scheduler's."""
+    """
+    Has the victim run before attackers: what it loses shall be the recorder's doing, and not the scheduler's. For the same
+    reason it has a CPU of its own (see beside_victim()).
+    """
+    if len(CPUS) > 1:
+        os.sched_setaffinity(0, CPUS[-1:])
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:  # not in every container
         os.nice(-20)
+
+
+def beside_victim():
+    """Has the recorder run on the other CPUs: it would wait for seconds where a program of real-time priority computes."""
+    if len(CPUS) > 1:
+        os.sched_setaffinity(0, CPUS[:-1])
 
 
 class Recording:
@@ -230,7 +242,8 @@ class Recording:
             time.sleep(1)
         command = [pycap, "record", "-d", str(DURATION_S), "-o", scene.trace, *map(scene.fill, options)]
         with open(scene.top / "messages", "wb") as messages, \
-                subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=messages, stderr=messages) as recorder:
+                subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=messages, stderr=messages,
+                                 preexec_fn=beside_victim) as recorder:
             memory = Memory(recorder, scene.trace)
             asked = time.monotonic()
             began = self.wait_for_file(recorder)
