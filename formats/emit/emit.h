@@ -195,6 +195,19 @@ struct emit_terminal {
     bool blocks; /* it shows UTF-8, and so parts of a block: bars */
 };
 
+/* Where an output of several files puts those beside the first. */
+struct emit_files {
+    const char *folder; /* of the output: absolute, ends in '/' */
+    const char *name;   /* of the output in that folder */
+    /*
+     * Creates a file; `path` is relative to `folder`, missing folders are made. It appears when the output does, or never.
+     * The caller of begin() checks and closes *out.
+     */
+    struct error *(*create)(struct emit_files *files, const char *path, FILE **out);
+    /* Makes a symbolic link at `path`, likewise. */
+    struct error *(*link)(struct emit_files *files, const char *path, const char *target);
+};
+
 struct emit_options {
     enum emit_merge merge;
     bool threads;       /* the default choice of `merge` is EMIT_MERGE_THREAD; perf-script: comm is the thread's name */
@@ -212,6 +225,7 @@ struct emit_options {
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
+    struct emit_files *files; /* borrowed; NULL: the output is a pipe or the terminal */
 };
 
 struct emitter {
@@ -224,6 +238,9 @@ struct emitter {
     bool joins_thin;         /* takes options.min_share */
     bool tells_filters;      /* its output says what the filters left */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
+    bool needs_files;        /* needs options.files: it refuses to write to standard output */
+    bool seeks;              /* rewrites the start of `out` at its end: fseeko() to 0 */
+    bool binary;             /* its output is no text: nothing for a terminal, and no lines at whose ends it can be cut */
     /* The caller checks and closes `out`. *state is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);
     struct error *(*sample)(void *state, const struct emit_sample *sample);
