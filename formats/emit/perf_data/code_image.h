@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A code image: a small ELF file whose machine code stands for lines of Python, so that tools which know nothing but
+ * addresses name Python frames, with file and line.
+ *
+ * Every distinct function, file and line has a slot in .text, an instruction of 2 bytes that does nothing. .symtab gives
+ * the slots of a function its name, .debug_line gives each slot its file and line. A frame stands in a call chain as
+ *
+ *     BASE + code_image_address()
+ *
+ * where BASE is where a process is said to have mapped the file from its start. Address and file offset are the same.
+ *
+ * Addresses are final when they are given out, so samples can be written before the image, of which only the distinct
+ * functions and lines are in memory. To have one symbol, and so one row in `perf report`, a Python function gets slots for
+ * all its lines at its first frame (emit_frame.function_end). Lines outside of that, and functions whose end is unknown,
+ * get further pieces: symbols of the same name.
+ *
+ * Symbols are spelled as in the perf maps of CPython, but without a line: "py::C.run:views.py", the file as short as tells
+ * files apart. Native frames keep their name, or have that of their module in brackets. Frames that stand for something
+ * else, such as "[torn]", are symbols without a line.
+ */
+#ifndef FORMATS_EMIT_PERF_DATA_CODE_IMAGE_H
+#define FORMATS_EMIT_PERF_DATA_CODE_IMAGE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+#include "formats/emit/emit.h"
+
+/* The base name of the image, the same for every trace: `perf diff` matches functions by the file that they are in. */
+#define CODE_IMAGE_NAME "python-code"
+
+enum {
+    CODE_IMAGE_MAX_BYTES = 1 << 30, /* every address is below; a mapping of this length holds any image */
+    CODE_IMAGE_ID_BYTES = 20,       /* a build ID */
+};
+
+struct code_image;
+
+/*
+ * `model` and `options` are borrowed until code_image_destroy(). Memory is taken from options->limits; of the options,
+ * full_paths applies.
+ */
+struct error *code_image_create(const struct emit_model *model, const struct emit_options *options,
+                                struct code_image **out);
+void code_image_destroy(struct code_image *image); /* accepts NULL */
+/*
+ * The address of frame number `frame` of the model, of any kind, or of EMIT_NO_STACK, which stands for the frame of a
+ * sample without frames. It is the second byte of the slot: tools that look for a call before a return address, one byte
+ * below, find the same line. Frames of one kind with the same function, file and line have the same address. Fails with
+ * ERROR_NO_MEMORY, or with ERROR_LIMIT when the image would be longer than CODE_IMAGE_MAX_BYTES.
+ */
+struct error *code_image_address(struct code_image *image, uint32_t frame, uint64_t *address);
+/* Has code_image_address() been called? */
+bool code_image_is_used(const struct code_image *image);
+/*
+ * Writes the file, after the last sample: file names are as short as all of the model's frames allow. `build_id` becomes
+ * its build ID, a hash of its content. The caller checks and closes `out`, which need not be seekable.
+ */
+struct error *code_image_write(struct code_image *image, FILE *out, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's symbols as far as a trace has them, as a text like /proc/kallsyms, which perf reads from its build-id cache:
+ *
+ *     ffffffff81000000 T do_syscall_64
+ *
+ * A symbol reaches to the next one. That is right for the addresses of one kernel, since a symbol that was not met has no
+ * address that was. Addresses that are nameless, contradict what is there (the kernel was another one after a reboot), or
+ * cannot be the kernel's, get an entry of their own in a range that no kernel uses; then the address in the call chain is
+ * not the recorded one.
+ */
+#ifndef FORMATS_EMIT_PERF_DATA_KERNEL_NAMES_H
+#define FORMATS_EMIT_PERF_DATA_KERNEL_NAMES_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+#include "formats/emit/emit.h"
+#include "formats/emit/perf_data/code_image.h"
+
+/* All addresses are in this range: what a record of the kernel's mapping says. */
+#define KERNEL_NAMES_START UINT64_C(0xffff800000000000)
+#define KERNEL_NAMES_END UINT64_C(0xfffffffffffff000)
+/* The path of the mapping in records and in the cache. */
+#define KERNEL_NAMES_PATH "[kernel.kallsyms]"
+
+struct kernel_names;
+
+/* `model` is borrowed until kernel_names_destroy(). Memory is taken from `limits`, which may be NULL. */
+struct error *kernel_names_create(const struct emit_model *model, struct limits *limits, struct kernel_names **out);
+void kernel_names_destroy(struct kernel_names *names); /* accepts NULL */
+/* The address of a kernel frame of the model, for the call chain. Frames of the kernel's modules are frames as others. */
+struct error *kernel_names_address(struct kernel_names *names, uint32_t frame, uint64_t *address);
+/* Has kernel_names_address() been called? */
+bool kernel_names_are_used(const struct kernel_names *names);
+/*
+ * Writes the text, after the last sample. `build_id` becomes a hash of it. The kernel's own build ID must not be used with
+ * it: a part of the symbols under the true ID would give other recordings of that kernel wrong names.
+ */
+struct error *kernel_names_write(struct kernel_names *names, FILE *out, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+
+#endif
