@@ -72,5 +72,7 @@ struct py_position {
  * before it or of an unknown version. Then the line is the nearest one before it in the table, else co_firstlineno.
  */
 struct py_position py_code_position(const struct py_code *code, int64_t offset, bool *exact);
+/* The greatest line that an instruction has, as far as the table says; co_firstlineno at least, 0 if that is no line. */
+int32_t py_code_last_line(const struct py_code *code);
 
 #endif

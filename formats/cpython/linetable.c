@@ -22,9 +22,17 @@
 /* The position that a step gives its instructions. */
 struct step {
     int64_t line, end_line; /* wide enough: no table is long enough to overflow it */
+    int64_t last_line;      /* the greatest line so far */
     int32_t column, end_column; /* -1: unknown */
     bool has_line;
 };
+
+static void move_to(struct step *step, int64_t line)
+{
+    step->line = line;
+    if (line > step->last_line)
+        step->last_line = line;
+}
 
 static bool fits(int64_t line)
 {
@@ -53,7 +61,7 @@ static bool walk_lnotab(struct bytes *b, bool is_signed, bool cut, int64_t offse
         if (address > offset)
             return true;
         uint8_t lines = bytes_u8(b);
-        step->line += is_signed ? (int8_t)lines : lines;
+        move_to(step, step->line + (is_signed ? (int8_t)lines : lines));
     }
     return !cut;
 }
@@ -66,7 +74,7 @@ static bool walk_ranges(struct bytes *b, int64_t offset, struct step *step)
         end += bytes_u8(b);
         int8_t lines = (int8_t)bytes_u8(b);
         if (lines != -128)
-            step->line += lines;
+            move_to(step, step->line + lines);
         if (offset < end)
             return lines != -128;
     }
@@ -139,6 +147,8 @@ static bool walk_locations(struct bytes *b, int64_t offset, struct step *step)
         }
         if (b->bad)
             return false;
+        next.last_line = step->last_line;
+        move_to(&next, next.line);
         *step = next;
         if (offset < end)
             return next.has_line;
@@ -161,18 +171,40 @@ static bool walk_table(enum py_lines lines, struct bytes *b, bool cut, int64_t o
     return false;
 }
 
+static struct step first_step(const struct py_code *code)
+{
+    return (struct step){code->first_line, code->first_line, code->first_line, -1, -1, true};
+}
+
+/* Walks the table of the code object, whose first line fits, up to the instruction at `offset`. */
+static bool walk(const struct py_code *code, int64_t offset, struct step *step)
+{
+    const struct py_behaviour *version = py_behaviour_of(code->python_version);
+    bool cut = code->line_table.len_bytes < code->line_table.len;
+    struct bytes b = bytes_of(code->line_table.data, code->line_table.len_bytes);
+
+    return version && offset >= 0 && code->line_table.form == 1 && walk_table(version->lines, &b, cut, offset, step);
+}
+
+int32_t py_code_last_line(const struct py_code *code)
+{
+    struct step step = first_step(code);
+
+    if (!fits(code->first_line))
+        return 0;
+    walk(code, INT64_MAX, &step);
+    return fits(step.last_line) ? (int32_t)step.last_line : (int32_t)code->first_line;
+}
+
 struct py_position py_code_position(const struct py_code *code, int64_t offset, bool *exact)
 {
     const struct py_behaviour *version = py_behaviour_of(code->python_version);
-    struct step step = {code->first_line, code->first_line, -1, -1, true};
-    bool cut = code->line_table.len_bytes < code->line_table.len;
-    struct bytes b = bytes_of(code->line_table.data, code->line_table.len_bytes);
+    struct step step = first_step(code);
 
     *exact = false;
     if (!fits(code->first_line))
         return (struct py_position){0};
-    if (version && offset >= 0 && code->line_table.form == 1)
-        *exact = walk_table(version->lines, &b, cut, offset, &step);
+    *exact = walk(code, offset, &step);
     if (code->code_len_bytes && offset >= code->code_len_bytes)
         *exact = false;
     if (!fits(step.line)) {

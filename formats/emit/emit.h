@@ -37,6 +37,7 @@ struct emit_frame {
     bool inlined;          /* inlined into its caller, the next frame outwards */
     uint32_t mapping;      /* native, kernel: the index of its binary; else EMIT_NO_MAPPING */
     uint32_t function_line; /* where the function starts; 0 unknown */
+    uint32_t function_end;  /* Python: the last line of its code; 0 unknown. It may differ among frames of a function */
 };
 
 /* PT_LOAD of an ELF file. */

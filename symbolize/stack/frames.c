@@ -92,15 +92,18 @@ static struct error *python_frame(struct frames *f, const struct epoch *e, const
     struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter, .mapping = EMIT_NO_MAPPING};
 
     if (!limits_work(f->model->limits, 2 * (code.name.len_bytes + code.qualname.len_bytes + code.filename.len_bytes) +
-                                           5 * code.line_table.len_bytes))
+                                           10 * code.line_table.len_bytes))
         return error_no_memory();
     TRY(code_text(f, code.qualname.form ? &code.qualname : &code.name, &frame.function));
     if (code.filename.form)
         TRY(code_text(f, &code.filename, &frame.file));
     if (from->ref) {
         bool exact;
-        if (code.first_line > 0 && code.first_line < UINT32_MAX)
+        if (code.first_line > 0 && code.first_line < UINT32_MAX) {
+            int32_t last_line = py_code_last_line(&code);
             frame.function_line = (uint32_t)code.first_line;
+            frame.function_end = last_line > 0 ? (uint32_t)last_line : 0;
+        }
         struct py_position position = py_code_position(&code, from->at, &exact);
         /* The last line of a table that was cut says nothing about what lies behind. */
         bool beyond = !exact && from->at >= 0 && code.line_table.len_bytes < code.line_table.len;

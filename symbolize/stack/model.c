@@ -55,7 +55,10 @@ const char *model_text_get(const struct model *m, uint32_t text)
     return (const char *)intern_get(&m->texts, text)->data;
 }
 
-/* A frame's key has no padding, which would tell equal frames apart. */
+/*
+ * A frame's key has no padding, which would tell equal frames apart. function_end is no part of it: of a function that was
+ * edited while it was recorded, frames that look the same stay the same.
+ */
 struct frame_key {
     uint64_t address, symbol_offset;
     uint32_t kind, inlined, function, file, module, line, column, function_line, mapping, builtin;
@@ -74,6 +77,7 @@ struct model_frame model_frame_get(const struct model *m, uint32_t frame)
                                 .line = k.line,
                                 .column = k.column,
                                 .function_line = k.function_line,
+                                .function_end = m->frames.data[frame].function_end,
                                 .mapping = k.mapping,
                                 .address = k.address,
                                 .symbol_offset = k.symbol_offset,
@@ -106,6 +110,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
                                .symbol_offset = frame->symbol_offset,
                                .inlined = frame->inlined,
                                .function_line = frame->function_line,
+                               .function_end = frame->function_end,
                                .mapping = frame->mapping};
     shown.function = model_text_get(m, frame->function);
     shown.file = model_text_get(m, frame->file);

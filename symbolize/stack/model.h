@@ -41,6 +41,7 @@ struct model_frame {
     enum emit_frame_kind kind;
     uint32_t function, file, module, builtin;
     uint32_t line, column, function_line;
+    uint32_t function_end; /* of frames that differ in nothing else the first stays */
     uint32_t mapping;
     uint64_t address, symbol_offset;
     bool inlined;

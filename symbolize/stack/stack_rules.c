@@ -44,7 +44,7 @@ static struct error *drop_lines(struct stack_map *map, uint32_t frame, uint32_t 
 {
     struct model_frame f = model_frame_get(map->model, frame);
 
-    f.line = f.column = f.function_line = 0;
+    f.line = f.column = f.function_line = f.function_end = 0;
     return change(map->model, &f, shown);
 }
 

@@ -19,5 +19,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
     int64_t step = 1 + data[4] * 16;
     for (int64_t i = 0, offset = -1; i < 64; i++, offset += i % 2 ? 1 : step)
         py_code_position(&code, offset, &exact);
+    py_code_last_line(&code);
     return 0;
 }

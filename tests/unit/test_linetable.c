@@ -170,6 +170,43 @@ static void test_absurd_numbers(void **state)
     assert_false(p.has_line);
 }
 
+static void test_last_line(void **state)
+{
+    static const uint8_t locations[] = {0xe8, 0x0a, 0xf8, 0xe8, 0x03, 0xe8, 0x02}; /* +5, no line, -1, +1 */
+    static const uint8_t ranges[] = {2, 5, 2, 0x80, 2, 0xff, 2, 1}, pairs[] = {2, 5, 2, 0xff, 2, 1};
+    struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
+
+    (void)state;
+    assert_int_equal(py_code_last_line(&code), 15);
+    code.line_table.len_bytes = 2; /* cut: as far as it says */
+    assert_int_equal(py_code_last_line(&code), 15);
+    code.line_table.len_bytes = 0;
+    assert_int_equal(py_code_last_line(&code), 10);
+    code = code_of(0x030a0df0, ranges, sizeof ranges);
+    assert_int_equal(py_code_last_line(&code), 15);
+    code = code_of(0x030912f0, pairs, sizeof pairs);
+    assert_int_equal(py_code_last_line(&code), 15);
+    code = code_of(0x020712f0, pairs, sizeof pairs); /* unsigned */
+    assert_int_equal(py_code_last_line(&code), 10 + 5 + 255 + 1);
+    code.python_version = 0x040000f0; /* unknown */
+    assert_int_equal(py_code_last_line(&code), 10);
+    code.first_line = INT64_MAX;
+    assert_int_equal(py_code_last_line(&code), 0);
+}
+
+/* The last line is the greatest that any instruction has. */
+static void check_last_line(const struct py_code *code)
+{
+    int32_t greatest = (int32_t)code->first_line;
+    bool exact;
+
+    for (int64_t offset = 0; offset < 1100; offset++) {
+        struct py_position p = py_code_position(code, offset, &exact);
+        greatest = exact && p.line > greatest ? p.line : greatest;
+    }
+    assert_true(py_code_last_line(code) >= greatest);
+}
+
 static void test_random_bytes(void **state)
 {
     uint8_t table[64];
@@ -188,6 +225,11 @@ static void test_random_bytes(void **state)
         struct py_code code = code_of(versions[round % VERSION_COUNT], tight, len);
         code.first_line = (int64_t)rand() << 20;
         py_code_position(&code, rand() % 1000, &exact);
+        py_code_last_line(&code);
+        if (round % 100 == 0) {
+            code.first_line = 1000;
+            check_last_line(&code);
+        }
         free(tight);
     }
 }
@@ -210,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_cut_table),
         cmocka_unit_test(test_no_line),
         cmocka_unit_test(test_absurd_numbers),
+        cmocka_unit_test(test_last_line),
         cmocka_unit_test(test_random_bytes),
     };
 

@@ -94,6 +94,7 @@ static void test_python_stack(void **state)
     assert_string_equal(leaf->module, "/usr/bin/python3");
     assert_int_equal(leaf->line, 9);
     assert_int_equal(leaf->function_line, 9);
+    assert_int_equal(leaf->function_end, 9);
     /* A sample without any frame. */
     assert_int_equal(sample(&s, 1, 0, 60).stack, EMIT_NO_STACK);
 
