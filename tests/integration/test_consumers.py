@@ -2,8 +2,8 @@
 """The output formats, read by the programs they are made for.
 
 build/tools/emit_demo writes a made-up profile with the names that have tripped consumers; each consumer has to show
-all of its samples, thread by thread. Consumers come from their package registries, at the versions below, into
-build/consumers; one that cannot be had is skipped with the reason.
+all of its samples, thread by thread. Consumers come from their package registries, at the versions below: into
+build/consumers, and what takes a minute to compile into the cache. One that cannot be had is skipped with the reason.
 
   speedscope    its JSON schema, and the program itself in headless Chromium (a Debian package; not installed from here)
   Firefox       @firefox-devtools/profiler-cli, which has the Profiler's own importers inside
@@ -21,6 +21,8 @@ import shutil
 import subprocess
 
 import pytest
+
+from conftest import CACHE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONSUMERS = ROOT / "build" / "consumers"
@@ -87,7 +89,7 @@ def inferno():
     found = shutil.which("inferno-collapse-perf")
     if found:
         return pathlib.Path(found).parent
-    folder = CONSUMERS / "cargo"
+    folder = CACHE / f"inferno-{INFERNO}"
     if not (folder / "bin" / "inferno-collapse-perf").exists():
         features = ("--no-default-features", "--features", "cli")
         obtain(
