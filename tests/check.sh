@@ -22,7 +22,8 @@ add() { # PASSED FAILED SKIPPED
 }
 
 # Golden and live tests run as two processes side by side, one for each of two cores: BESIDE holds those that compare
-# stack by stack, or need no sampler; what is marked alone comes when both have ended.
+# stack by stack, or need no sampler; what is marked alone comes when both have ended. What is marked long is for make
+# check-long.
 BESIDE="pysym bombs consumers traces bench matrix unwind_check ways privacy proc privileges lines filters jit checks docs choosing releases"
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
@@ -80,7 +81,7 @@ for name in $BESIDE; do
     apart="$apart --ignore=tests/integration/test_$name.py"
 done
 # shellcheck disable=SC2086
-suite beside beside-cache -m "not alone" $beside &
+suite beside beside-cache -m "not alone and not long" $beside &
 beside_pid=$!
 trap 'kill $beside_pid 2>/dev/null' EXIT INT TERM
 
@@ -115,10 +116,10 @@ check "includes are as docs/design.md says, and go round in no circle" "$python"
 check "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
 
 # shellcheck disable=SC2086
-suite live live-cache -m "not alone" $apart tests/integration
+suite live live-cache -m "not alone and not long" $apart tests/integration
 wait $beside_pid
 trap - EXIT INT TERM
-suite alone alone-cache -m alone tests/integration
+suite alone alone-cache -m "alone and not long" tests/integration
 end_suite live "live tests:"
 end_suite beside "golden tests, and live ones beside the others:"
 end_suite alone "live tests alone:"

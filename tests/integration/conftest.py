@@ -117,6 +117,7 @@ KINDS = [(3, 8), (3, 11), (3, 13), (3, 14)]
 def pytest_configure(config):
     config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
     config.addinivalue_line("markers", "alone: keeps the machine busy, or measures how busy it is; tests/check.sh runs it by itself")
+    config.addinivalue_line("markers", "long: too long for every run; make check-long runs it")
 
 
 def one_of_each_kind(found):
