@@ -36,15 +36,19 @@ static struct error *allow_all(struct places *p, const char *const *paths)
     return NULL;
 }
 
-/* The temporary file beside the output becomes the output, or is removed. */
-static struct error *allow_output(struct places *p, const char *output)
+/*
+ * The temporary file beside the output becomes the output, or is removed. Files beside the output are also opened again,
+ * and lie in folders.
+ */
+static struct error *allow_output(struct places *p, const struct options *o)
 {
-    const char *slash = output ? strrchr(output, '/') : NULL;
-    char *folder = !output ? NULL : slash ? strndup(output, (size_t)(slash - output) + 1) : strdup(".");
+    const char *slash = o->output ? strrchr(o->output, '/') : NULL;
+    bool several = o->choice.emitter && o->choice.emitter->needs_files;
 
-    if (!output)
+    if (!o->output)
         return NULL;
-    struct error *err = folder ? allow(p, folder, LANDLOCK_RENAME) : error_no_memory();
+    char *folder = slash ? strndup(o->output, (size_t)(slash - o->output) + 1) : strdup(".");
+    struct error *err = folder ? allow(p, folder, LANDLOCK_RENAME | (several ? LANDLOCK_WRITE | LANDLOCK_MAKE : 0)) : error_no_memory();
     free(folder);
     return err;
 }
@@ -83,7 +87,7 @@ static struct error *collect(const struct options *o, struct places *p)
     if (o->sysroot)
         TRY(allow(p, o->sysroot, LANDLOCK_READ));
     TRY(allow(p, temporary_folder(), LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME));
-    TRY(allow_output(p, o->output));
+    TRY(allow_output(p, o));
 #ifdef __SANITIZE_ADDRESS__
     TRY(allow(p, "/proc", LANDLOCK_READ)); /* where the sanitizer looks for leaks */
 #endif

@@ -7,7 +7,6 @@
 #include "formats/base/vec.h"
 #include "formats/emit/shown.h"
 #include "symbolize/check/check_consumer.h"
-#include "symbolize/output_limit.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
 #include "symbolize/pass/pass.h"
@@ -299,7 +298,7 @@ static struct error *(*const outputs[])(struct convert *, struct pass *) = {[OUT
 
 struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome)
 {
-    struct convert c = {.options = o, .trouble = trouble, .outcome = outcome};
+    struct convert c = {.options = o, .out = out, .trouble = trouble, .outcome = outcome};
     struct pass p = {0};
 
     *outcome = (struct convert_outcome){0};
@@ -309,13 +308,8 @@ struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, str
         err = scout(&c);
     if (!err)
         err = init_pass(&c, &p);
-    struct output_limit limited;
     if (!err)
-        err = output_limit_open(out, options_max_output(o), &limited);
-    if (!err) {
-        c.out = limited.file;
-        err = output_limit_close(&limited, outputs[o->choice.kind](&c, &p));
-    }
+        err = outputs[o->choice.kind](&c, &p);
     pass_deinit(&p);
     resolver_destroy(c.resolver);
     for (size_t i = 0; i < c.inputs.count; i++)

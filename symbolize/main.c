@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "formats/base/output.h"
 #include "formats/base/program.h"
+#include "formats/base/vec.h"
 #include "symbolize/confine.h"
 #include "symbolize/convert.h"
 #include "symbolize/trace/input.h"
 #include "symbolize/options.h"
+#include "symbolize/output_files.h"
 #include "symbolize/terminal.h"
 
 static const char program[] = "pysym";
@@ -25,28 +26,6 @@ static int inform(const struct options *o)
     else
         printf("pysym " TOOL_VERSION "\n");
     return program_end_output(program);
-}
-
-static bool is_file(const char *path, const struct stat *file)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
-}
-
-/* Writing over a trace or an archive would lose it. */
-static struct error *check_output(const struct options *o)
-{
-    struct stat out;
-    bool is_input = false;
-
-    if (!o->output || stat(o->output, &out) < 0 || !S_ISREG(out.st_mode))
-        return NULL;
-    for (size_t i = 0; i < o->inputs.count; i++)
-        is_input |= is_file(o->inputs.data[i], &out);
-    for (const char *const *path = o->archives.data; *path; path++)
-        is_input |= is_file(*path, &out);
-    return is_input ? error_create(ERROR_USAGE, "%s is an input and cannot be the output too", o->output) : NULL;
 }
 
 /* A place that does not exist is an error: files would silently not be found there. */
@@ -68,19 +47,95 @@ static struct error *check_places(const struct options *o)
     return o->sysroot ? check_place(o->sysroot, true) : NULL;
 }
 
+struct inputs {
+    VEC(struct stat) list;
+};
+
+/* Adds the files that are read: writing over a trace or an archive would lose it. */
+static struct error *find_inputs(const struct options *o, struct inputs *found)
+{
+    struct stat st;
+
+    for (size_t i = 0; i < o->inputs.count; i++) {
+        if (!stat(o->inputs.data[i], &st) && !VEC_PUSH(&found->list, st))
+            return error_no_memory();
+    }
+    for (const char *const *path = o->archives.data; *path; path++) {
+        if (!stat(*path, &st) && !VEC_PUSH(&found->list, st))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+/* The output as long as it is not complete, for remove_output(). */
+static struct output_files *volatile unfinished;
+
+static void remove_output(int signal_number)
+{
+    struct output_files *files = unfinished;
+
+    if (files)
+        output_files_remove(files);
+    raise(signal_number); /* its default effect, when this function returns */
+}
+
+/* A signal that ends pysym leaves no half of an output. Those that are ignored stay so. */
+static void receive_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
+    struct sigaction act = {.sa_handler = remove_output, .sa_flags = (int)SA_RESETHAND}, before;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &act, NULL);
+    }
+}
+
+/* Gives an emitter what it asks for. */
+static struct error *arrange_files(struct options *o, struct output_files *files)
+{
+    const struct emitter *emitter = o->choice.emitter;
+
+    if (!emitter || !(emitter->needs_files || emitter->seeks))
+        return NULL;
+    o->emit.files = output_files_beside(files);
+    return o->emit.files ? NULL : error_create(ERROR_USAGE, "%s cannot be written to %s, which is no regular file: name another with -o",
+                                               emitter->name, o->output ? o->output : "standard output");
+}
+
+static struct error *convert_to(struct options *o, const struct inputs *inputs, struct convert_outcome *outcome)
+{
+    const struct output_files_options options = {.path = o->output,
+                                                 .max_bytes = options_max_output(o),
+                                                 .binary = o->choice.emitter && o->choice.emitter->binary,
+                                                 .inputs = inputs->list.data,
+                                                 .input_count = inputs->list.count};
+    struct output_files *files;
+
+    TRY(output_files_open(&options, &files));
+    unfinished = files;
+    receive_signals();
+    struct error *err = arrange_files(o, files);
+    if (!err)
+        err = confine(o);
+    if (!err)
+        err = convert_run(o, output_files_first(files), stderr, outcome);
+    err = output_files_finish(files, err);
+    output_files_remove(files); /* while remove_output() still would */
+    unfinished = NULL;
+    output_files_destroy(files);
+    return err;
+}
+
 static struct error *run(struct options *o, struct convert_outcome *outcome)
 {
-    struct output output;
+    struct inputs inputs = {0};
 
-    TRY(check_output(o));
     TRY(check_places(o));
-    TRY(output_open(o->output, &output));
-    struct error *err = confine(o);
+    struct error *err = find_inputs(o, &inputs);
     if (!err)
-        err = output_blame(&output, convert_run(o, output.file, stderr, outcome));
-    if (!err)
-        err = output_finish(&output);
-    output_deinit(&output);
+        err = convert_to(o, &inputs, outcome);
+    VEC_DEINIT(&inputs.list);
     return err;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats/base/buf.h"
 #include "formats/base/options.h"
@@ -207,6 +208,22 @@ static struct error *check_filters(const struct options *o)
     return NULL;
 }
 
+/* Outputs that a terminal or a pipe cannot take. */
+static struct error *check_output(const struct options *o)
+{
+    const struct emitter *emitter = o->choice.emitter;
+
+    if (o->output || !emitter)
+        return NULL;
+    if (emitter->needs_files || emitter->seeks)
+        return error_create(ERROR_USAGE, "%s cannot be written to standard output: name a file, like -o profile%s",
+                            emitter->name, emitter->extension);
+    if (emitter->binary && isatty(STDOUT_FILENO))
+        return error_create(ERROR_USAGE, "%s is not written to a terminal: name a file, like -o profile%s",
+                            emitter->name, emitter->extension);
+    return NULL;
+}
+
 /* What the members of filters say about each other. */
 static struct error *end_filters(struct options *o)
 {
@@ -247,6 +264,7 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     if (from_stdin > 1)
         return error_create(ERROR_USAGE, "standard input (-) can be read but once");
     TRY(format_choose(o->format, o->output, &o->choice));
+    TRY(check_output(o));
     TRY(check_top(o));
     return end_filters(o);
 }

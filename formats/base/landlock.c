@@ -36,6 +36,8 @@ static uint64_t rights_of(unsigned access, bool folder)
         rights |= LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE;
     if (folder && (access & LANDLOCK_RENAME))
         rights |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE;
+    if (folder && (access & LANDLOCK_MAKE))
+        rights |= LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM;
     return rights;
 }
 

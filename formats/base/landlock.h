@@ -11,6 +11,7 @@ enum landlock_access {
     LANDLOCK_READ = 1,   /* files read, folders listed */
     LANDLOCK_WRITE = 2,  /* files that are there written */
     LANDLOCK_RENAME = 4, /* regular files created, renamed and removed */
+    LANDLOCK_MAKE = 8,   /* folders made and removed, symbolic links made */
 };
 struct landlock_place {
     int fd; /* of a folder, which stands for all below it, or of a file, pipe or device; O_PATH will do */

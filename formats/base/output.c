@@ -125,13 +125,6 @@ struct error *output_open(const char *path, struct output *out)
     return NULL;
 }
 
-struct error *output_blame(const struct output *out, struct error *err)
-{
-    if (err && err->code == ERROR_IO && !err->path && ferror(out->file))
-        err->path = strdup(out->name);
-    return err;
-}
-
 struct error *output_finish(struct output *out)
 {
     bool bad = ferror(out->file);

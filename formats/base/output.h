@@ -22,8 +22,6 @@ struct output {
 
 /* `path` NULL: standard output. `path` is borrowed until output_deinit(). Nothing to deinit after an error. */
 struct error *output_open(const char *path, struct output *out);
-/* Returns `err`, with the output's name added if writing to the output is what failed. Takes NULL. */
-struct error *output_blame(const struct output *out, struct error *err);
 /* Flushes, closes and renames the file to its final path. Only output_deinit() may follow. */
 struct error *output_finish(struct output *out);
 /* Without output_finish() before it, what was written to a regular file is removed. */

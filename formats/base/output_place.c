@@ -10,8 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sets `out` unless it must not be written to. */
-static struct error *judge(const char *path, const struct stat *st, enum output_place *out)
+struct error *output_place_judge(const char *path, const struct stat *st, enum output_place *out)
 {
     uid_t owner;
     gid_t group;
@@ -78,7 +77,7 @@ struct error *output_place_look(const char *path, struct stat *st, enum output_p
     *out = OUTPUT_NOTHING;
     TRY(output_place_check_way(path));
     if (!lstat(path, st))
-        return judge(path, st, out);
+        return output_place_judge(path, st, out);
     return errno == ENOENT ? NULL : error_file(errno, path, "cannot be opened for writing");
 }
 
@@ -95,7 +94,7 @@ struct error *output_place_open(const char *path, const struct stat *st, int *fd
     if (!err && (opened.st_dev != st->st_dev || opened.st_ino != st->st_ino))
         err = error_path(ERROR_PERMISSION, path, "was replaced by another file while it was opened");
     if (!err)
-        err = judge(path, &opened, &place);
+        err = output_place_judge(path, &opened, &place);
     if (!err && fcntl(opened_fd, F_SETFL, O_WRONLY))
         err = error_file(errno, path, "cannot be opened for writing");
     if (err)

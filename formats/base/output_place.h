@@ -28,6 +28,8 @@ enum output_place {
  * ERROR_IO for a folder or a socket, or if it cannot be looked at. `st` is set unless nothing is there.
  */
 struct error *output_place_look(const char *path, struct stat *st, enum output_place *out);
+/* The same about what is known to lie there: `st` is from lstat(). Sets `out` unless it is an error. */
+struct error *output_place_judge(const char *path, const struct stat *st, enum output_place *out);
 /*
  * ERROR_PERMISSION if a folder of the path is a symbolic link that somebody else has put into a folder that everybody may
  * write to, such as /tmp.

@@ -8,6 +8,7 @@ import pathlib
 import pty
 import re
 import resource
+import signal
 import struct
 import subprocess
 import termios
@@ -598,6 +599,22 @@ def test_output_is_whole_or_not_there(make, pysym, tmp_path):
     assert count(out.read_text()) == 10
     assert out.stat().st_mode & 0o777 == 0o640
     assert [p.name for p in tmp_path.iterdir() if "folded" in p.name] == ["keep.folded"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing(tmp_path, number):
+    """pysym waits for its input, and has begun its output."""
+    def handles(pid):
+        caught = re.search(r"^SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+        return caught and int(caught[1], 16) >> (number - 1) & 1
+
+    with subprocess.Popen([PYSYM, "-", "-f", "folded", "-o", tmp_path / "out"], stdin=subprocess.PIPE) as process:
+        while process.poll() is None and not handles(process.pid):
+            pass
+        assert len(os.listdir(tmp_path)) == 1
+        process.send_signal(number)
+        assert process.wait() == -number
+    assert os.listdir(tmp_path) == []
 
 
 def test_output_follows_no_link(make, pysym, tmp_path):

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "formats/base/landlock.h"
@@ -34,6 +35,16 @@ static bool writes(const char *path)
 static bool removes(const char *path)
 {
     return !unlink(path);
+}
+
+static bool makes_folder(const char *path)
+{
+    return !mkdir(path, 0700) && !rmdir(path);
+}
+
+static bool links(const char *path)
+{
+    return !symlink("target", path) && !unlink(path);
 }
 
 /* Landlock refuses before anybody is asked; the port is closed. */
@@ -113,6 +124,21 @@ static void test_confine(void **state)
     assert_false(can(&o, creates, beside) || can(&o, removes, beside));
     assert_true(can(&o, removes, old));
     assert_true(fixture_run(f, "rm -f tmp/made"));
+    options_deinit(&o);
+
+    /* Only an output of several files makes folders and links, and opens its files again. */
+    char *one[] = {"pysym", trace, "-f", "folded", "-o", out, "--no-host", NULL};
+    const struct emitter several = {.name = "several", .needs_files = true};
+    char folder[256], link[256], outside[256];
+    snprintf(folder, sizeof folder, "%s/out/folder", f->dir);
+    snprintf(link, sizeof link, "%s/out/link", f->dir);
+    snprintf(outside, sizeof outside, "%s/other/folder", f->dir);
+    assert_true(fixture_run(f, "touch out/old"));
+    OK(options_parse(7, one, &o));
+    assert_false(can(&o, makes_folder, folder) || can(&o, links, link) || can(&o, writes, old));
+    o.choice.emitter = &several;
+    assert_true(can(&o, makes_folder, folder) && can(&o, links, link) && can(&o, writes, old));
+    assert_false(can(&o, makes_folder, outside) || can(&o, links, outside) || can(&o, writes, other) || can(&o, reads, old));
     options_deinit(&o);
 
     /* With the host's files: read, and no more. */
