@@ -73,6 +73,7 @@ struct emit_process {
     const char *comm;         /* the kernel's name */
     const char *name;         /* what it runs, such as "gunicorn" or "-m http.server"; comm when unknown */
     const char *container;    /* ID of its container, shortened; "" for none */
+    const char *cgroup;       /* path in the unified hierarchy; "" when unknown */
 };
 struct emit_thread {
     uint32_t process; /* index */

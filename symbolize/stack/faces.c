@@ -87,6 +87,7 @@ struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t pro
     char container[CONTAINER_NAME_MAX];
 
     TRY(frames_string(f->frames, e, p->comm, &names.comm));
+    TRY(frames_string(f->frames, e, p->def.cgroup, &names.cgroup));
     TRY(recorded_name(f, e, &p->def, &names.name));
     if (container_of_cgroup(epoch_text(e, p->def.cgroup), container))
         TRY(put_text(f, container, strlen(container), &names.container));

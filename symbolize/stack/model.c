@@ -263,6 +263,7 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
     process->comm = model_text_get(m, shown->comm);
     process->name = model_text_get(m, shown->name ? shown->name : shown->comm);
     process->container = model_text_get(m, shown->container);
+    process->cgroup = model_text_get(m, shown->cgroup);
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;

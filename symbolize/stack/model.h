@@ -81,7 +81,7 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_coun
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 /* What is shown of a process, by numbers of texts; 0: unknown. Without a name it has that of the kernel. */
 struct model_process {
-    uint32_t comm, name, container;
+    uint32_t comm, name, container, cgroup;
     uint32_t parent_pid;
 };
 /* Adds a process, or replaces what is shown of it. */

@@ -93,6 +93,8 @@ static void test_other_facts(void **state)
     assert_int_equal(p->parent_pid, 7);
     assert_string_equal(p->container, "0123456789ab");
     assert_string_equal(p[1].container, "");
+    assert_string_equal(p->cgroup, "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+    assert_string_equal(p[1].cgroup, "");
     assert_int_equal(p[1].parent_pid, 0);
     teardown(&s);
 }
