@@ -111,6 +111,7 @@ struct emit_loss {
     const char *name, *meaning; /* meaning: "" when this version does not know it */
     const char *event;          /* whose samples it concerns; "" if none in particular */
     uint64_t count;
+    bool is_sample;             /* each is a sample that is missing; else samples are there that lack a part */
 };
 
 /*

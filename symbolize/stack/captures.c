@@ -141,7 +141,8 @@ static bool take_loss(struct captures *c, const struct epoch *e, const struct tr
     struct emit_loss counted = {.name = keep(c, name ? name : epoch_text(e, loss->name)),
                                 .meaning = meaning ? meaning : "",
                                 .event = keep(c, epoch_text(e, e->events.data[loss->event].def.name)),
-                                .count = loss->count};
+                                .count = loss->count,
+                                .is_sample = loss_class_is_sample(trace_loss_class(loss->reason))};
     struct capture_lists *lists = newest_lists(c);
 
     if (!loss->count || loss->reason == LOSS_complete)

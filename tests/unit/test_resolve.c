@@ -410,6 +410,7 @@ static void test_capture_facts(void **state)
     assert_int_equal(c->losses[1].count, 5);
     assert_string_equal(c->losses[2].name, "odd_loss");
     assert_string_equal(c->losses[2].meaning, "");
+    assert_true(c->losses[0].is_sample && c->losses[1].is_sample && !c->losses[2].is_sample);
     HEAR(&s, end, .time_ns = 8500);
     assert_int_equal(c->duration_ns, 3500);
 
