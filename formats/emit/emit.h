@@ -34,6 +34,7 @@ struct emit_frame {
     uint32_t line, column; /* 1-based; 0 unknown */
     uint64_t address;      /* native, kernel: the address (or file offset) sampled; Python: 0 */
     uint64_t symbol_offset; /* bytes from the symbol's start */
+    bool return_address;   /* native: a call returns to `address`, and the frame is that of the code before it */
     bool inlined;          /* inlined into its caller, the next frame outwards */
     uint32_t mapping;      /* native, kernel: the index of its binary; else EMIT_NO_MAPPING */
     uint32_t function_line; /* where the function starts; 0 unknown */

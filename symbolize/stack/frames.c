@@ -206,7 +206,8 @@ static struct error *add_function(struct frames *f, struct expansion *x, const s
                                 .line = s->line,
                                 .column = s->column,
                                 .address = at->key->offset,
-                                .inlined = s->inlined && x->count};
+                                .inlined = s->inlined && x->count,
+                                .return_address = at->key->return_address};
     const char *builtin = at->own || at->has_loop ? builtin_module_of(s->function, s->file) : NULL;
     bool machinery = name_is_call_machinery(s->function);
     uint64_t bit = UINT64_C(1) << x->count;

@@ -55,13 +55,15 @@ const char *model_text_get(const struct model *m, uint32_t text)
     return (const char *)intern_get(&m->texts, text)->data;
 }
 
+enum { FRAME_INLINED = 1 << 0, FRAME_RETURN_ADDRESS = 1 << 1 };
+
 /*
  * A frame's key has no padding, which would tell equal frames apart. function_end is no part of it: of a function that was
  * edited while it was recorded, frames that look the same stay the same.
  */
 struct frame_key {
     uint64_t address, symbol_offset;
-    uint32_t kind, inlined, function, file, module, line, column, function_line, mapping, builtin;
+    uint32_t kind, flags, function, file, module, line, column, function_line, mapping, builtin;
 };
 
 struct model_frame model_frame_get(const struct model *m, uint32_t frame)
@@ -81,7 +83,8 @@ struct model_frame model_frame_get(const struct model *m, uint32_t frame)
                                 .mapping = k.mapping,
                                 .address = k.address,
                                 .symbol_offset = k.symbol_offset,
-                                .inlined = k.inlined};
+                                .inlined = k.flags & FRAME_INLINED,
+                                .return_address = k.flags & FRAME_RETURN_ADDRESS};
 }
 
 uint32_t model_frame(struct model *m, const struct model_frame *frame)
@@ -89,7 +92,8 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
     const struct frame_key key = {.address = frame->address,
                                   .symbol_offset = frame->symbol_offset,
                                   .kind = frame->kind,
-                                  .inlined = frame->inlined,
+                                  .flags = (frame->inlined ? FRAME_INLINED : 0u) |
+                                           (frame->return_address ? FRAME_RETURN_ADDRESS : 0u),
                                   .function = frame->function,
                                   .file = frame->file,
                                   .module = frame->module,
@@ -109,6 +113,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
                                .address = frame->address,
                                .symbol_offset = frame->symbol_offset,
                                .inlined = frame->inlined,
+                               .return_address = frame->return_address,
                                .function_line = frame->function_line,
                                .function_end = frame->function_end,
                                .mapping = frame->mapping};

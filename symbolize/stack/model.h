@@ -44,7 +44,7 @@ struct model_frame {
     uint32_t function_end; /* of frames that differ in nothing else the first stays */
     uint32_t mapping;
     uint64_t address, symbol_offset;
-    bool inlined;
+    bool inlined, return_address;
 };
 
 /* A binary by its path, a text. Bytes and segments are copied. */

@@ -267,6 +267,9 @@ static void test_interpreter_is_hidden(void **state)
     t.native_stack = stack(&s, native, 1);
     stacks[2] = sample(&s, 1, tuple(&s, t), 3).stack;
     assert_string_equal(functions(&s, stacks[0]), "outer;");
+    const struct emit_model *m = resolver_model(s.resolver);
+    const struct emit_frame *innermost = &m->frames[m->stacks[stacks[0]].frame];
+    assert_true(innermost->address == 0x2010 && innermost->return_address);
     assert_string_equal(functions(&s, stacks[1]), "outer");
     assert_string_equal(functions(&s, stacks[2]), "[no Python frames]");
     const struct emit_total *total = &resolver_model(s.resolver)->totals[inside.event];
@@ -467,6 +470,7 @@ static void test_native_and_kernel(void **state)
             assert_string_equal(m->frames[st->frame].module, "[ext4]");
             assert_int_equal(m->frames[st->frame].symbol_offset, 0x10);
             assert_int_equal(m->frames[m->stacks[st->parent].frame].address, 0x7f00);
+            assert_false(m->frames[m->stacks[st->parent].frame].return_address);
             assert_int_equal(stats->native.count[LOSS_native_fault], 1);
             assert_int_equal(stats->join.count[LOSS_complete], 1);
         }
