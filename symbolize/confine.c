@@ -43,7 +43,7 @@ static struct error *allow_all(struct places *p, const char *const *paths)
 static struct error *allow_output(struct places *p, const struct options *o)
 {
     const char *slash = o->output ? strrchr(o->output, '/') : NULL;
-    bool several = o->choice.emitter && o->choice.emitter->needs_files;
+    bool several = o->choice.emitter && (o->choice.emitter->needs_files || o->choice.emitter->uses_files);
 
     if (!o->output)
         return NULL;

@@ -95,11 +95,11 @@ static void receive_signals(void)
 static struct error *arrange_files(struct options *o, struct output_files *files)
 {
     const struct emitter *emitter = o->choice.emitter;
+    bool needs = emitter && (emitter->needs_files || emitter->seeks);
 
-    if (!emitter || !(emitter->needs_files || emitter->seeks))
-        return NULL;
-    o->emit.files = output_files_beside(files);
-    return o->emit.files ? NULL : error_create(ERROR_USAGE, "%s cannot be written to %s, which is no regular file: name another with -o",
+    if (needs || (emitter && emitter->uses_files))
+        o->emit.files = output_files_beside(files);
+    return o->emit.files || !needs ? NULL : error_create(ERROR_USAGE, "%s cannot be written to %s, which is no regular file: name another with -o",
                                                emitter->name, o->output ? o->output : "standard output");
 }
 

@@ -243,6 +243,7 @@ struct emitter {
     bool tells_filters;      /* its output says what the filters left */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
     bool needs_files;        /* needs options.files: it refuses to write to standard output */
+    bool uses_files;         /* takes options.files where there are any */
     bool seeks;              /* rewrites the start of `out` at its end: fseeko() to 0 */
     bool binary;             /* its output is no text: nothing for a terminal, and no lines at whose ends it can be cut */
     /* The caller checks and closes `out`. *state is the emitter's own. */

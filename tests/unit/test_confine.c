@@ -128,7 +128,7 @@ static void test_confine(void **state)
 
     /* Only an output of several files makes folders and links, and opens its files again. */
     char *one[] = {"pysym", trace, "-f", "folded", "-o", out, "--no-host", NULL};
-    const struct emitter several = {.name = "several", .needs_files = true};
+    const struct emitter several[] = {{.name = "several", .needs_files = true}, {.name = "some", .uses_files = true}};
     char folder[256], link[256], outside[256];
     snprintf(folder, sizeof folder, "%s/out/folder", f->dir);
     snprintf(link, sizeof link, "%s/out/link", f->dir);
@@ -136,9 +136,11 @@ static void test_confine(void **state)
     assert_true(fixture_run(f, "touch out/old"));
     OK(options_parse(7, one, &o));
     assert_false(can(&o, makes_folder, folder) || can(&o, links, link) || can(&o, writes, old));
-    o.choice.emitter = &several;
-    assert_true(can(&o, makes_folder, folder) && can(&o, links, link) && can(&o, writes, old));
-    assert_false(can(&o, makes_folder, outside) || can(&o, links, outside) || can(&o, writes, other) || can(&o, reads, old));
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+        o.choice.emitter = &several[i];
+        assert_true(can(&o, makes_folder, folder) && can(&o, links, link) && can(&o, writes, old));
+        assert_false(can(&o, makes_folder, outside) || can(&o, links, outside) || can(&o, writes, other) || can(&o, reads, old));
+    }
     options_deinit(&o);
 
     /* With the host's files: read, and no more. */
