@@ -9,6 +9,7 @@
     X(speedscope)   \
     X(folded)       \
     X(perf_script)  \
+    X(ndjson)       \
     X(top)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/utf8.h"
+
 static void put_for_pages(const char *json, struct buf *out)
 {
     for (const char *next; (next = strchr(json, '<')); json = next + 1) {
@@ -28,4 +30,39 @@ struct error *json_put(json_t *value, struct buf *out)
 struct error *json_put_text(const char *text, struct buf *out)
 {
     return json_put(json_string(text), out);
+}
+
+/* As "\\u202e"; above U+FFFF as the two halves of UTF-16. */
+static void put_escaped(uint32_t code, struct buf *out)
+{
+    if (code > 0xffff) {
+        buf_printf(out, "\\u%04x", 0xd7c0 + (code >> 10));
+        code = 0xdc00 + (code & 0x3ff);
+    }
+    buf_printf(out, "\\u%04x", code);
+}
+
+void json_put_foreign(const char *text, struct buf *out)
+{
+    const uint8_t *s = (const uint8_t *)text, *plain = s;
+    size_t len = strlen(text);
+
+    buf_put_u8(out, '"');
+    for (size_t used; len; s += used, len -= used) {
+        uint32_t code = 0;
+        size_t valid = utf8_decode(s, len, &code);
+        used = valid ? valid : 1;
+        if (valid && code != '"' && code != '\\' && !utf8_is_control(code))
+            continue;
+        buf_put(out, plain, (size_t)(s - plain));
+        plain = s + used;
+        if (!valid)
+            buf_put_str(out, "\xef\xbf\xbd"); /* U+FFFD */
+        else if (code == '"' || code == '\\')
+            buf_printf(out, "\\%c", (int)code);
+        else
+            put_escaped(code, out);
+    }
+    buf_put(out, plain, (size_t)(s - plain));
+    buf_put_u8(out, '"');
 }

@@ -15,5 +15,10 @@
 struct error *json_put(json_t *value, struct buf *out);
 /* Appends a string with its quotes. `text` is UTF-8. */
 struct error *json_put_text(const char *text, struct buf *out);
+/*
+ * The same for text from elsewhere, of any bytes. What a terminal would obey (utf8_is_control()) is escaped, which leaves
+ * the value exact; bytes that are not UTF-8 become U+FFFD.
+ */
+void json_put_foreign(const char *text, struct buf *out);
 
 #endif

@@ -24,6 +24,7 @@ static const char *const outputs[][8] = {
     {"folded"},
     {"speedscope"},
     {"perf-script"},
+    {"ndjson"},
     {"top"},
     {"summary"},
     {"unwind-check"},
@@ -66,6 +67,27 @@ static void check_text(const struct buf *out)
     }
 }
 
+static void check_json(const char *text, size_t len_bytes)
+{
+    /* Sums of weights may be more than jansson's integers hold. */
+    json_t *json = json_loadb(text, len_bytes, JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, NULL);
+
+    if (!json)
+        __builtin_trap();
+    json_decref(json);
+}
+
+static void check_json_lines(const struct buf *out)
+{
+    for (size_t i = 0; i < out->len_bytes;) {
+        const char *line = (const char *)out->data + i, *end = memchr(line, '\n', out->len_bytes - i);
+        if (!end)
+            __builtin_trap();
+        check_json(line, (size_t)(end - line));
+        i += (size_t)(end - line) + 1;
+    }
+}
+
 static FILE *open_buf(struct buf *out)
 {
     return fopencookie(out, "w", (cookie_io_functions_t){.write = collect});
@@ -90,13 +112,11 @@ static void run(char **argv, int argc)
     fclose(trouble);
     if (whole) {
         check_text(&text);
-        if (o.choice.emitter && (!strcmp(o.choice.emitter->name, "speedscope") || o.emit.json)) {
-            /* Sums of weights may be more than jansson's integers hold. */
-            json_t *json = json_loadb((const char *)text.data, text.len_bytes, JSON_DECODE_INT_AS_REAL, NULL);
-            if (!json)
-                __builtin_trap();
-            json_decref(json);
-        }
+        const char *format = o.choice.emitter ? o.choice.emitter->name : "";
+        if (!strcmp(format, "speedscope") || o.emit.json)
+            check_json((const char *)text.data, text.len_bytes);
+        else if (!strcmp(format, "ndjson"))
+            check_json_lines(&text);
     }
     check_text(&messages);
     error_destroy(err);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples and stacks as lines of JSON: the rows, exact values, and where the two tables go. */
+#include "formats/emit/json.h"
+#include "tests/unit/emit_fixture.h"
+
+#define NO_PLACE ",\"builtin\":\"\",\"address\":\"\",\"inlined\":false,\"build_id\":\"\"}"
+#define PYTHON_MODULE ",\"module\":\"/usr/bin/python3.12\"" NO_PLACE
+
+static const uint8_t build_id[] = {0x0a, 0xf0, 0x11};
+
+/* One sample of a kernel frame below an inlined native one below Python, and one without frames. */
+static void setup_layers(struct synthetic *s)
+{
+    static struct emit_mapping mapping = {.path = "/usr/lib/libc.so.6", .build_id = build_id, .build_id_len = 3};
+    static const struct emit_label task[] = {{"asyncio task", "fetch"}, {"asyncio task", "again"}, {"interpreter", "2"}};
+    static const struct emit_label_set sets[] = {{0}, {.labels = task, .count = 3}};
+    static const struct emit_capture capture = {
+        .name = "t.bin", .hostname = "vm", .monotonic_ns = 9000000000, .realtime_ns = UINT64_C(1700000000123456789)};
+
+    setup_one(s);
+    s->processes.data[0].container = "1f2e";
+    s->processes.data[0].name = "gunicorn";
+    s->model.mappings = &mapping;
+    s->model.mapping_count = 1;
+    s->model.label_sets = sets;
+    s->model.label_set_count = 2;
+    s->model.captures = &capture;
+    s->model.capture_count = 1;
+    uint32_t run = synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "C.run", "/srv/x.py", 42, 9, 40));
+    uint32_t inlined = synthetic_stack(s, run,
+                                       synthetic_frame(s, (struct emit_frame){.kind = EMIT_NATIVE,
+                                                                              .function = "copy",
+                                                                              .builtin = "gc",
+                                                                              .file = "mem.c",
+                                                                              .line = 7,
+                                                                              .module = "/usr/lib/libc.so.6",
+                                                                              .address = 0xfffffffffffffff0,
+                                                                              .inlined = true}));
+    synthetic_sample(s, (struct emit_sample){.time_ns = 10000001000,
+                                             .value = UINT64_MAX,
+                                             .cpu = 3,
+                                             .stack = inlined,
+                                             .label_set = 1,
+                                             .gil = EMIT_GIL_NOT_HELD,
+                                             .in_interpreter = true});
+    synthetic_sample(s, (struct emit_sample){.time_ns = 10000002000, .value = 1, .stack = EMIT_NO_STACK});
+}
+
+#define STACK_ROWS_1                                                                                                   \
+    "{\"type\":\"stack\",\"stack\":1,\"frames\":[{\"layer\":\"python\",\"function\":\"C.run\",\"file\":\"/srv/x.py\"," \
+    "\"line\":42,\"column\":9,\"function_line\":40" PYTHON_MODULE ",{\"layer\":\"native\",\"function\":\"copy\","      \
+    "\"file\":\"mem.c\",\"line\":7,\"column\":0,\"function_line\":0,\"module\":\"/usr/lib/libc.so.6\","                \
+    "\"builtin\":\"gc\",\"address\":\"0xfffffffffffffff0\",\"inlined\":true,\"build_id\":\"0af011\"}]}\n"
+#define STACK_ROWS_2                                                                                                   \
+    "{\"type\":\"stack\",\"stack\":2,\"frames\":[{\"layer\":\"mark\",\"function\":\"[no frames]\",\"file\":\"\","      \
+    "\"line\":0,\"column\":0,\"function_line\":0,\"module\":\"\"" NO_PLACE "]}\n"
+#define OWNER                                                                                                          \
+    ",\"capture\":\"t.bin\",\"host\":\"vm\",\"container\":\"1f2e\",\"pid\":100,\"process\":\"gunicorn\","              \
+    "\"comm\":\"python3\",\"tid\":101,\"thread\":\"MainThread\""
+#define SAMPLE_ROWS_1                                                                                                  \
+    "{\"type\":\"sample\",\"time_ns\":10000001000,\"time\":\"2023-11-14T22:13:21.123457Z\"" OWNER ",\"cpu\":3,"        \
+    "\"event\":\"cpu-clock\",\"value\":18446744073709551615,\"unit\":\"ns\",\"faults\":0,\"gil\":\"not held\","        \
+    "\"in_interpreter\":true,\"labels\":{\"asyncio task\":\"fetch\",\"interpreter\":\"2\"},\"stack\":1}\n"
+#define SAMPLE_ROWS_2                                                                                                  \
+    "{\"type\":\"sample\",\"time_ns\":10000002000,\"time\":\"2023-11-14T22:13:21.123458Z\"" OWNER ",\"cpu\":0,"        \
+    "\"event\":\"cpu-clock\",\"value\":1,\"unit\":\"ns\",\"faults\":0,\"gil\":\"unknown\",\"in_interpreter\":false,"   \
+    "\"labels\":{},\"stack\":2}\n"
+
+/* In one stream a stack comes before the first sample that has it. */
+static void test_one_stream(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_layers(&s);
+    expect(&s, "ndjson", plain, STACK_ROWS_1 SAMPLE_ROWS_1 STACK_ROWS_2 SAMPLE_ROWS_2);
+    synthetic_deinit(&s);
+}
+
+struct fake_files {
+    struct emit_files files;
+    char *path, *text;
+    size_t len;
+    FILE *out;
+};
+
+static struct error *create_fake(struct emit_files *files, const char *path, FILE **out)
+{
+    struct fake_files *f = (struct fake_files *)files; /* its first member */
+
+    f->path = strdup(path);
+    *out = f->out = open_memstream(&f->text, &f->len);
+    return NULL;
+}
+
+/* Of two files one has the samples, the other the stacks. */
+static void test_two_files(void **state)
+{
+    static const char *const names[][2] = {
+        {"t.ndjson", "t.stacks.ndjson"}, {"t.json", "t.json.stacks.ndjson"}, {".ndjson", ".ndjson.stacks.ndjson"}};
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_layers(&s);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct fake_files f = {.files = {.folder = "/tmp/", .name = names[i][0], .create = create_fake}};
+        struct emit_options options = plain;
+        options.files = &f.files;
+        expect(&s, "ndjson", options, SAMPLE_ROWS_1 SAMPLE_ROWS_2);
+        assert_non_null(f.out);
+        assert_int_equal(fclose(f.out), 0);
+        assert_string_equal(f.path, names[i][1]);
+        assert_string_equal(f.text, STACK_ROWS_1 STACK_ROWS_2);
+        free(f.path);
+        free(f.text);
+    }
+    synthetic_deinit(&s);
+}
+
+/* The same stack is written once, and has one number. */
+static void test_stacks_are_distinct(void **state)
+{
+    struct synthetic s = {0};
+    size_t rows = 0;
+    (void)state;
+
+    setup_small(&s);
+    char *text = emit(&s, "ndjson", plain);
+    for (const char *row = text; (row = strstr(row, "\"type\":\"stack\"")); row++)
+        rows++;
+    assert_int_equal(rows, 3);
+    assert_null(strstr(text, "\"stack\":4"));
+    free(text);
+    synthetic_deinit(&s);
+}
+
+/* What the clocks say may be missing or made up. */
+static void test_times(void **state)
+{
+    static const struct {
+        struct emit_capture clocks;
+        const char *shown;
+    } cases[] = {
+        {{.realtime_ns = 0}, "\"time\":null"},
+        {{.realtime_ns = 1, .monotonic_ns = 10000001001}, "\"time\":\"1970-01-01T00:00:00.000000Z\""},
+        {{.realtime_ns = UINT64_MAX, .monotonic_ns = 10000001000}, "\"time\":\"2554-07-21T23:34:33.709551Z\""},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct synthetic s = {0};
+        struct emit_capture capture = cases[i].clocks;
+        setup_small(&s);
+        capture.name = capture.hostname = "";
+        s.model.captures = &capture;
+        s.model.capture_count = 1;
+        assert_true(contains(&s, "ndjson", plain, cases[i].shown));
+        synthetic_deinit(&s);
+    }
+}
+
+/* Page faults are bytes, and their number is not lost. */
+static void test_faults(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    uint32_t event = synthetic_event(&s, "page-faults", "bytes", false);
+    s.events.data[event].is_bytes = true;
+    synthetic_sample(&s, (struct emit_sample){.value = 8192, .faults = 2, .event = event, .stack = EMIT_NO_STACK});
+    assert_true(contains(&s, "ndjson", plain, "\"event\":\"page-faults\",\"value\":8192,\"unit\":\"bytes\",\"faults\":2,"));
+    synthetic_deinit(&s);
+}
+
+/* The value of a text is exact, whatever is in it, and the text does nothing to a terminal. */
+static void test_text_from_elsewhere(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", "\"\""},
+        {"plain \xc3\xa9 \xf0\x9f\x90\x8d", "\"plain \xc3\xa9 \xf0\x9f\x90\x8d\""},
+        {"a\"b\\c/d", "\"a\\\"b\\\\c/d\""},
+        {"\x1b[31m\n\x7f", "\"\\u001b[31m\\u000a\\u007f\""},
+        {"\xe2\x80\xae" "evil", "\"\\u202eevil\""},
+        {"\xf3\xa0\x80\x81", "\"\\udb40\\udc01\""}, /* a tag, above U+FFFF */
+        {"\xff" "a\xe2\x80", "\"\xef\xbf\xbd" "a\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* half of a pair is no UTF-8 */
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf out = {0};
+        json_put_foreign(cases[i][0], &out);
+        assert_string_equal(buf_cstr(&out), cases[i][1]);
+        buf_deinit(&out);
+    }
+}
+
+/* Every row of a profile with odd names is an object of its own, with the members of its type. */
+static void test_rows(void **state)
+{
+    struct synthetic s = {0};
+    size_t samples = 0, members[2] = {0};
+    (void)state;
+
+    synthetic_demo(&s, 500);
+    char *text = emit(&s, "ndjson", plain), *rest = text;
+    for (char *row; (row = strsep(&rest, "\n")) && *row;) {
+        json_error_t error;
+        json_t *json = json_loads(row, JSON_REJECT_DUPLICATES, &error);
+        if (!json)
+            print_error("%s in: %s\n", error.text, row);
+        assert_true(json_is_object(json));
+        bool is_sample = !strcmp(json_string_value(json_object_get(json, "type")), "sample");
+        size_t *count = &members[is_sample];
+        assert_true(!*count || *count == json_object_size(json));
+        *count = json_object_size(json);
+        samples += is_sample;
+        json_decref(json);
+    }
+    assert_int_equal(samples, 500);
+    free(text);
+    synthetic_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_stream),
+        cmocka_unit_test(test_two_files),
+        cmocka_unit_test(test_stacks_are_distinct),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_text_from_elsewhere),
+        cmocka_unit_test(test_rows),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
