@@ -18,6 +18,8 @@
  *     torn=0              every so many samples have a Python stack that broke off
  *     unjoined=0          every so many samples have a join without native frames
  *     gil=0               say who held the GIL: thread 1 alone
+ *     labels=0            samples go round so many asyncio tasks, and every other one is of subinterpreter 1
+ *     containers=0        each process is in a container of its own
  *     losses=0            so many samples lost because the ring was full
  *     end=1               end in good order
  *     foreign=0           from a machine that nobody knows, with snapshots in place of native stacks
@@ -59,6 +61,8 @@ enum {
     TORN,
     UNJOINED,
     GIL,
+    LABELS,
+    CONTAINERS,
     LOSSES,
     END,
     FOREIGN,
@@ -74,7 +78,7 @@ struct maker {
     struct setting settings[SETTING_COUNT];
     uint64_t sample_count, period_ns;
     uint32_t event, second_event;
-    uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples;
+    uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples, *label_sets;
 };
 
 static uint64_t get(const struct maker *m, int setting)
@@ -257,6 +261,17 @@ static void put_host(struct maker *m)
     trace_writer_put(m->w, TRACE_clock, &clock);
 }
 
+/* An asyncio task; and of every other one, subinterpreter 1. */
+static uint32_t put_label_set(struct maker *m, uint32_t number)
+{
+    char task[32];
+
+    snprintf(task, sizeof task, "task-%u", number);
+    const uint64_t pairs[] = {str(m, trace_label_key(TRACE_LABEL_task)), str(m, task), str(m, trace_label_key(TRACE_LABEL_interpreter)), str(m, "1")};
+    struct trace_label_set set = {.pairs = {.values = pairs, .count = number % 2 ? 2 : 1}};
+    return trace_writer_intern(m->w, TRACE_label_set, &set);
+}
+
 /* Everything that samples refer to: once in each epoch. */
 static void define(struct maker *m)
 {
@@ -264,7 +279,7 @@ static void define(struct maker *m)
         .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = m->period_ns};
     struct trace_event second = {
         .name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_COUNTED};
-    char name[32];
+    char name[32], cgroup[80];
 
     put_host(m);
     trace_writer_put(m->w, TRACE_event, &event);
@@ -273,12 +288,16 @@ static void define(struct maker *m)
         trace_writer_put(m->w, TRACE_event, &second);
         m->second_event = second.id;
     }
+    for (uint32_t i = 0; i < get(m, LABELS); i++)
+        m->label_sets[i] = put_label_set(m, i);
     for (uint32_t i = 0; i < get(m, PROCESSES); i++) {
+        snprintf(cgroup, sizeof cgroup, "/docker/%08x%056x", i + 1, 0);
         struct trace_process process = {
             .tgid = (uint32_t)get(m, PID) + 100 * i,
             .start_boottime_ns = 5000 + i,
             .comm = str(m, "python3.11"),
             .exe = str(m, "/opt/made-up/python3.11"),
+            .cgroup = get(m, CONTAINERS) ? str(m, cgroup) : 0,
             .python_version = PYTHON_3_11,
         };
         trace_writer_put(m->w, TRACE_process, &process);
@@ -308,6 +327,10 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
         sample.tuple = m->unjoined_tuples[stack];
     if (get(m, GIL))
         sample.flags = TRACE_SAMPLE_GIL_KNOWN | (thread ? 0 : TRACE_SAMPLE_GIL);
+    if (get(m, LABELS)) {
+        sample.flags |= TRACE_SAMPLE_LABELS;
+        sample.label_set = m->label_sets[i % get(m, LABELS)];
+    }
     if (get(m, UNEVEN)) {
         sample.flags |= TRACE_SAMPLE_VALUE;
         sample.value = i * 7919 % 3001 * (m->period_ns / 1000 + 1);
@@ -432,6 +455,8 @@ int main(int argc, char **argv)
                           [TORN] = {"torn", 0},
                           [UNJOINED] = {"unjoined", 0},
                           [GIL] = {"gil", 0},
+                          [LABELS] = {"labels", 0},
+                          [CONTAINERS] = {"containers", 0},
                           [LOSSES] = {"losses", 0},
                           [END] = {"end", 1},
                           [FOREIGN] = {"foreign", 0},
@@ -452,6 +477,7 @@ int main(int argc, char **argv)
     }
     m.threads = calloc(get(&m, THREADS), sizeof *m.threads);
     m.tuples = calloc(3 * get(&m, STACKS), sizeof *m.tuples);
+    m.label_sets = calloc(get(&m, LABELS) + 1, sizeof *m.label_sets);
     m.torn_tuples = m.tuples + get(&m, STACKS);
     m.unjoined_tuples = m.torn_tuples + get(&m, STACKS);
     int fd = strcmp(argv[1], "-") ? open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : 1;
@@ -471,5 +497,6 @@ int main(int argc, char **argv)
     trace_writer_destroy(m.w);
     free(m.threads);
     free(m.tuples);
+    free(m.label_sets);
     return status;
 }

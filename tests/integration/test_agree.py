@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds samples one by one holds what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
+over made-up traces, damaged ones, and those of testdata/."""
+import collections
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import profile_readers
+from conftest import PYSYM, ROOT
+from test_pysym import make  # noqa: F401
+
+sys.path.insert(0, str(ROOT / "tests/hostile"))
+import craft  # noqa: E402
+
+# Every option of pysym that chooses samples or changes stacks, with arguments that leave some samples of rich().
+ARGUMENTS = {
+    "--pid": ["1000"], "--tid": ["1000,1101"], "--comm": ["^python"], "--exe": ["made-up"], "--cgroup": ["/docker"],
+    "--container": ["00000002"], "--thread": ["worker-[12]"], "--cpu": ["1"], "--task": ["task-[01]"],
+    "--subinterpreter": ["1", "0"], "--event": ["page-faults", "cpu-clock"], "--gil": [None],
+    "--time": ["0.1,0.3", "25%,75%", "22:13:20.1,22:13:20.3"], "--around": ["level4_3$"], "--focus": ["level4_1"],
+    "--ignore": ["level4_1"], "--root-at": ["level3_[12]"], "--callers-of": ["level2_2"], "--hide": ["level[23]"],
+    "--show": ["level1"], "--layer": ["python", "kernel"], "--group": ["module", "package", "file", "layer"],
+    "--collapse-recursion": [None], "--threads": [None], "--labels": [None], "--function": [None], "--nolineno": [None],
+    "--interpreter": ["show", "calls"], "--show-interpreter": [None], "--python-only": [None],
+}
+# Those that change only how folded stacks are added up or spelled; the other formats always have all of it.
+SPELLING = {"--min", "--merge", "--columns", "--full-filenames"}
+# Files by whose names pysym knows the formats.
+OUTPUTS = ["t.ndjson"]
+COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group", "file", "--labels"]
+
+
+def option_sets():
+    yield ()
+    for option, arguments in ARGUMENTS.items():
+        for argument in arguments:
+            yield (option,) if argument is None else (option, argument)
+    yield tuple(COMBINED)
+
+
+def test_every_option_is_tried():
+    """A new filter of pysym wants its row above."""
+    text = subprocess.run([PYSYM, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    sections = re.findall(r"^(?:which samples|which part of the stacks|how frames are shown).*:\n((?:  .*\n)+)", text, re.M)
+    assert len(sections) == 3
+    options = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", "".join(sections), re.M))
+    assert options == set(ARGUMENTS) | SPELLING
+
+
+# ---- one spelling for all: that of folded stacks with whole file names ----
+
+# What utf8_is_control() lists.
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+                     "\U000e0000-\U000e007f]")
+
+
+def clean(text):
+    return CONTROL.sub("_", text.strip(" ")).replace(";", ":")
+
+
+def in_brackets(module):
+    if re.fullmatch(r"/tmp/perf-\d+\.map", module):
+        return "[jit]"
+    if module.startswith("["):
+        return clean(module)
+    return f"[{clean(re.sub(r'.*/(?=.)', '', module, flags=re.S))}]" if module else "[unknown]"
+
+
+def spelled(frame):
+    """A frame of ndjson as folded stacks have it."""
+    text = clean(frame["function"])
+    if not text:
+        text = in_brackets(frame["module"]) if frame["layer"] in ("native", "kernel") else "[unknown]"
+    if frame["layer"] == "kernel":
+        text += "_[k]"
+    if frame["layer"] == "python" and frame["file"]:
+        text += f" ({clean(frame['file'])}" + (f":{frame['line']})" if frame["line"] else ")")
+    elif frame["builtin"]:
+        text += f" ({frame['builtin']})"
+    return re.sub(r" ([0-9.]+)$", r"_\1", text)
+
+
+class Sums:
+    """Samples and weights by (event, pid, tid, frames outermost first)."""
+
+    def __init__(self):
+        self.samples, self.weights = collections.Counter(), collections.Counter()
+        self.of_one_weight = True  # the samples of clocks
+        self.weight_of_clocks = None
+
+    def add(self, key, weight, is_time, samples=1):
+        self.samples[key] += samples
+        self.weights[key] += weight
+        if is_time:
+            self.of_one_weight &= self.weight_of_clocks in (None, weight)
+            self.weight_of_clocks = weight
+
+
+def sums_of_ndjson(samples, stacks):
+    texts = {number: tuple(spelled(frame) for frame in frames) for number, frames in stacks.items()}
+    sums = Sums()
+    for row in samples:
+        sums.add((row["event"], row["pid"], row["tid"], texts[row["stack"]]), row["value"], row["unit"] == "ns")
+    return sums
+
+
+def check_folded(text, sums):
+    """Folded stacks count samples, if those of a clock weigh the same; else they are microseconds, each line rounded."""
+    events = {key[0] for key in sums.samples}
+    folded = collections.Counter()
+    for frames, number in profile_readers.folded(text).items():
+        event, owner = (frames[0], frames[1:]) if len(events) > 1 else (next(iter(events)), frames)
+        pid, tid = (int(name.rsplit("-", 1)[1]) for name in owner[:2])
+        folded[event, pid, tid, owner[2:]] += number
+    assert set(folded) == set(sums.samples)
+    for key, number in folded.items():
+        if key[0] != "cpu-clock":
+            assert number == sums.weights[key], key
+        elif sums.of_one_weight:
+            assert number == sums.samples[key], key
+        else:
+            assert abs(number - sums.weights[key] / 1000) <= 1, key
+    if not sums.of_one_weight:
+        clocks = [key for key in folded if key[0] == "cpu-clock"]
+        assert abs(sum(folded[key] for key in clocks) - sum(sums.weights[key] for key in clocks) / 1000) <= 1
+
+
+def run(pysym, trace, *arguments):
+    """The output; None where nothing passes the filters."""
+    done = pysym(trace, "--no-host", *arguments)
+    if done.returncode == 1 and "no sample" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Formats:
+    """A trace in every format, with the same options."""
+
+    def __init__(self, pysym, trace, folder, options=()):
+        self.pysym, self.trace, self.folder, self.options = pysym, trace, folder, options
+        self.folded = run(pysym, trace, "-f", "folded", "--merge", "thread", "--full-filenames", *options)
+
+    def ndjson(self):
+        return profile_readers.ndjson(run(self.pysym, self.trace, "-f", "ndjson", *self.options))
+
+
+def check(formats):
+    samples, stacks = formats.ndjson()
+    sums = sums_of_ndjson(samples, stacks)
+    check_folded(formats.folded, sums)
+    return sums
+
+
+@pytest.fixture
+def rich(make):  # noqa: F811
+    """A trace for which every filter has something to leave out."""
+    return make(samples=240, processes=2, threads=4, cpus=2, stacks=7, gil=1, labels=3, containers=1, second_event=60,
+                slower_at=120, torn=50, interval_us=2000)
+
+
+@pytest.mark.parametrize("options", option_sets(), ids=" ".join)
+def test_filters(options, rich, pysym, tmp_path):
+    everything = 300
+    sums = check(Formats(pysym, rich, tmp_path, options))
+    assert 0 < sum(sums.samples.values()) <= everything
+
+
+@pytest.mark.parametrize("settings", [
+    {"samples": 400, "stacks": 9, "threads": 5, "processes": 2, "uneven": 1},
+    {"samples": 400, "slower_at": 150, "second_event": 100},
+    {"samples": 300, "epoch_samples": 40, "torn": 7, "unjoined": 5},
+    {"samples": 300, "losses": 9, "newer": 3, "end": 0},
+    {"samples": 60, "stacks": 3, "depth": 900},
+    {"samples": 50, "foreign": 1},
+    {"samples": 0},
+], ids=lambda settings: "-".join(settings))
+def test_made_up(settings, make, pysym, tmp_path):  # noqa: F811
+    sums = check(Formats(pysym, make(**settings), tmp_path))
+    assert sum(sums.samples.values()) == settings["samples"] + settings.get("second_event", 0) + settings.get("newer", 0)
+
+
+@pytest.mark.parametrize("name", ["demo/demo", "traces/2.7-shared", "traces/3.11-static", "traces/3.14-static"])
+def test_recorded(name, pysym, tmp_path):
+    for options in ((), ("--interpreter", "show", "--function")):
+        assert sum(check(Formats(pysym, ROOT / f"testdata/{name}.trace", tmp_path, options)).samples.values()) > 100
+
+
+def test_several_files(make, pysym, tmp_path):  # noqa: F811
+    """The second one is of another rate, another host's pids and a later start."""
+    traces = make(samples=100), make(samples=90, pid=7000, interval_us=3000, second_event=20)
+    alone = [sum(check(Formats(pysym, trace, tmp_path)).samples.values()) for trace in traces]
+    both = check(Formats(lambda trace, *arguments: pysym(*trace, *arguments), traces, tmp_path))
+    assert sum(both.samples.values()) == sum(alone) == 210
+
+
+def test_damaged(make, pysym, tmp_path):  # noqa: F811
+    """What is left of a damaged trace is the same in every format."""
+    data = make(samples=400, interval_us=50000, epoch_samples=50).read_bytes()
+    left = set()
+    for i, at in enumerate(range(50, len(data), len(data) // 12)):
+        path = tmp_path / "damaged.bin"
+        path.write_bytes(data[:at] if i % 2 else data[:at] + bytes([data[at] ^ 1 << i % 8]) + data[at + 1:])
+        left.add(sum(check(Formats(pysym, path, tmp_path)).samples.values()))
+    assert len(left) > 3 and max(left) <= 400
+
+
+# Functions, files, processes and threads may be called so.
+HOSTILE = [b"\x1b]0;P\x07\x1b[31mX", b"a;b 99\n=cmd|'!A0", b"\"},{\"x\":\"</script><!--", b"\xff\xc0\x80\xed\xa0\x80",
+           b"\xe2\x80\xae\xe2\x80\x8b\xe2\x81\xa6\xc2\x9b31m\xe2\x80\xa8", b"%s%n", b"\r\x08\x08", b" ", b"\\", b"x" * 3000,
+           "\U000e0041\U0001f40d".encode()]
+
+
+def test_hostile_names(pysym, tmp_path):
+    path = tmp_path / "hostile.bin"
+    parts = [craft.file_header()]
+    for epoch, name in enumerate(HOSTILE):
+        body = craft.begin(epoch, name)
+        for i, function in enumerate(HOSTILE):
+            body += craft.code(function, HOSTILE[i - 1]) + craft.python_frame(i + 1)
+        count = len(HOSTILE)
+        body += craft.stack(0, range(1, count + 1)) + b"".join(craft.whole_stack(python=i + 1) for i in range(count))
+        parts.append(craft.block(body + craft.samples(range(1, count + 1)), epoch, samples=count))
+    path.write_bytes(b"".join(parts))
+    sums = check(Formats(pysym, path, tmp_path))
+    assert sum(sums.samples.values()) == len(HOSTILE) ** 2
+
+
+def test_equal_input_gives_equal_bytes(rich, pysym, tmp_path):
+    """Also in another folder, at another time, in another zone and locale."""
+    trees = []
+    for i, environment in enumerate(({}, {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent"})):
+        folder = tmp_path / f"run{i}"
+        folder.mkdir()
+        for name in OUTPUTS:
+            done = pysym(rich, "--no-host", "-o", name, cwd=folder, env={**os.environ, **environment})
+            assert done.returncode == 0, done.stderr
+        trees.append({path.relative_to(folder): os.readlink(path) if path.is_symlink() else path.read_bytes()
+                      for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file()})
+    assert len(trees[0]) >= len(OUTPUTS) and trees[0] == trees[1]
