@@ -87,6 +87,16 @@ void buf_put_zigzag(struct buf *b, int64_t v)
     buf_put_uleb(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
 }
 
+void buf_put_sleb(struct buf *b, int64_t v)
+{
+    /* Ends with the first byte whose bit 6 is the sign of all that is left. */
+    while (v < -64 || v > 63) {
+        buf_put_u8(b, (uint8_t)((v & 0x7f) | 0x80));
+        v >>= 7;
+    }
+    buf_put_u8(b, (uint8_t)(v & 0x7f));
+}
+
 void buf_put_str(struct buf *b, const char *s)
 {
     buf_put(b, s, strlen(s));

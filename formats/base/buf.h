@@ -31,9 +31,10 @@ void buf_put_u8(struct buf *b, uint8_t v);
 void buf_put_u16(struct buf *b, uint16_t v);
 void buf_put_u32(struct buf *b, uint32_t v);
 void buf_put_u64(struct buf *b, uint64_t v);
-/* Unsigned LEB128, and zigzag over it for signed numbers (bytes.h reads both). */
+/* Unsigned LEB128, zigzag over it for signed numbers, and signed LEB128 (bytes.h reads all three). */
 void buf_put_uleb(struct buf *b, uint64_t v);
 void buf_put_zigzag(struct buf *b, int64_t v);
+void buf_put_sleb(struct buf *b, int64_t v);
 void buf_put_str(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The content as a C string, valid until the next change; "" when bad. */

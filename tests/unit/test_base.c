@@ -15,6 +15,7 @@
 #include "formats/base/map.h"
 #include "formats/base/columns.h"
 #include "formats/base/printable.h"
+#include "formats/base/sha1.h"
 #include "formats/base/sort.h"
 #include "formats/base/utf8.h"
 #include "formats/base/vec.h"
@@ -87,10 +88,14 @@ static void test_varints_come_back(void **state)
             buf_put_uleb(&b, v);
             buf_put_zigzag(&b, (int64_t)v);
             buf_put_zigzag(&b, -(int64_t)(v & INT64_MAX));
+            buf_put_sleb(&b, (int64_t)v);
+            buf_put_sleb(&b, -(int64_t)(v & INT64_MAX));
             struct bytes in = bytes_of(b.data, b.len_bytes);
             assert_int_equal(bytes_uleb(&in), v);
             assert_int_equal(bytes_zigzag(&in), (int64_t)v);
             assert_int_equal(bytes_zigzag(&in), -(int64_t)(v & INT64_MAX));
+            assert_int_equal(bytes_sleb(&in), (int64_t)v);
+            assert_int_equal(bytes_sleb(&in), -(int64_t)(v & INT64_MAX));
             assert_false(in.bad);
             assert_int_equal(bytes_left(&in), 0);
         }
@@ -98,9 +103,12 @@ static void test_varints_come_back(void **state)
     buf_clear(&b);
     buf_put_zigzag(&b, INT64_MIN);
     buf_put_zigzag(&b, INT64_MAX);
+    buf_put_sleb(&b, INT64_MIN);
     struct bytes in = bytes_of(b.data, b.len_bytes);
     assert_true(bytes_zigzag(&in) == INT64_MIN);
     assert_true(bytes_zigzag(&in) == INT64_MAX);
+    assert_true(bytes_sleb(&in) == INT64_MIN);
+    assert_int_equal(bytes_left(&in), 0);
     buf_deinit(&b);
 }
 
@@ -468,6 +476,35 @@ static void test_hex(void **state)
     assert_int_equal(hex_read("0123456789", back, 2), 2);
 }
 
+/* As sha1sum prints it. */
+static void expect_sha1(const char *data, size_t len_bytes, size_t part, const char *expected)
+{
+    uint8_t hash[SHA1_BYTES];
+    struct sha1 sha;
+
+    sha1_init(&sha);
+    for (size_t at = 0; at < len_bytes; at += part)
+        sha1_add(&sha, data + at, len_bytes - at < part ? len_bytes - at : part);
+    sha1_end(&sha, hash);
+    assert_string_equal(hex_of(hash, sizeof hash).text, expected);
+}
+
+static void test_sha1(void **state)
+{
+    char as[1000];
+
+    (void)state;
+    memset(as, 'a', sizeof as);
+    expect_sha1("", 0, 1, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    expect_sha1("abc", 3, 3, "a9993e364706816aba3e25717850c26c9cd0d89d"); /* RFC 3174 */
+    for (size_t part = 1; part < 200; part += 7)
+        expect_sha1(as, sizeof as, part, "291e9a6c66994949b57ba5e650361e98fc36b1ba");
+    /* The length needs a block of its own from 56 bytes on. */
+    expect_sha1(as, 55, 55, "c1c8bbdc22796e28c0e15163d20899b65621d65a");
+    expect_sha1(as, 56, 56, "c2db330f6083854c99d4b5bfb6e8f29f201be699");
+    expect_sha1(as, 64, 64, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_controls),
         cmocka_unit_test(test_hex),
+        cmocka_unit_test(test_sha1),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
