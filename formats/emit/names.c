@@ -413,11 +413,11 @@ void name_unit(const struct emit_event *event, struct buf *out)
 
 /* ---- the perf spelling ---- */
 
-static void put_native_symbol(const struct emit_frame *f, struct buf *out)
+static void put_native_name(const struct emit_frame *f, struct buf *out)
 {
     static const char anonymous[] = "(anonymous namespace)";
+    const size_t from = out->len_bytes;
     const char *s = f->function;
-    size_t from = out->len_bytes;
 
     /* stackcollapse-perf.pl and the Firefox Profiler skip a symbol that begins with '('; "{anonymous}" is GCC's spelling. */
     for (const char *hit; (hit = strstr(s, anonymous)); s = hit + sizeof anonymous - 1) {
@@ -427,6 +427,13 @@ static void put_native_symbol(const struct emit_frame *f, struct buf *out)
     put_clean_str(out, s, CLEAN_ARROW);
     if (!out->bad && out->len_bytes > from && out->data[from] == '(')
         out->data[from] = '{';
+}
+
+static void put_native_symbol(const struct emit_frame *f, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    put_native_name(f, out);
     if (out->len_bytes == from)
         buf_put_str(out, UNKNOWN);
     guard_count(out, from);
@@ -434,18 +441,26 @@ static void put_native_symbol(const struct emit_frame *f, struct buf *out)
         buf_printf(out, "+0x%llx", (unsigned long long)f->symbol_offset);
 }
 
-static void put_python_symbol(const struct emit_frame *f, const struct emit_options *options, struct buf *out)
+/* As in the maps that CPython writes for perf. */
+static void put_python_symbol(const struct emit_frame *f, const char *file, struct buf *out)
 {
     const unsigned flags = CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW;
+
+    buf_put_str(out, "py::");
+    put_clean_str(out, *f->function ? f->function : UNKNOWN, flags);
+    if (!*file)
+        return;
+    buf_put_u8(out, ':');
+    put_clean_str(out, file, flags);
+}
+
+static void put_python_position(const struct emit_frame *f, const struct emit_options *options, struct buf *out)
+{
     uint32_t line, column;
 
     name_position(f, options, NAME_AS_ASKED, &line, &column);
-    buf_put_str(out, "py::");
-    put_clean_str(out, *f->function ? f->function : UNKNOWN, flags);
     if (!*f->file)
         return;
-    buf_put_u8(out, ':');
-    put_clean_str(out, f->file, flags);
     if (line)
         buf_printf(out, ":%u", line);
     if (column)
@@ -480,20 +495,26 @@ static void put_binary(const struct emit_frame *f, struct buf *out)
     }
 }
 
+static void put_mark(const struct emit_frame *f, struct buf *out)
+{
+    put_clean_str(out, *f->function ? f->function : UNKNOWN, CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW);
+}
+
 void name_perf(const struct emit_frame *f, const struct emit_options *options, struct buf *out)
 {
     size_t from = out->len_bytes;
 
     switch (f->kind) {
     case EMIT_PYTHON:
-        put_python_symbol(f, options, out);
+        put_python_symbol(f, f->file, out);
+        put_python_position(f, options, out);
         break;
     case EMIT_NATIVE:
     case EMIT_KERNEL:
         put_native_symbol(f, out);
         break;
     case EMIT_MARK:
-        put_clean_str(out, *f->function ? f->function : UNKNOWN, CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW);
+        put_mark(f, out);
         break;
     }
     guard_count(out, from);
@@ -503,4 +524,34 @@ void name_perf(const struct emit_frame *f, const struct emit_options *options, s
     else
         put_binary(f, out);
     buf_put_u8(out, ')');
+}
+
+void names_symbol(const struct names *n, const struct emit_frame *f, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    switch (f->kind) {
+    case EMIT_PYTHON:
+        put_python_symbol(f, *f->file ? shown_file(n, f) : "", out);
+        break;
+    case EMIT_NATIVE:
+    case EMIT_KERNEL:
+        put_native_name(f, out);
+        if (out->len_bytes == from)
+            put_module(out, f->module, CLEAN_SEPARATOR);
+        break;
+    case EMIT_MARK:
+        put_mark(f, out);
+        break;
+    }
+    guard_count(out, from);
+}
+
+void name_path(const char *path, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    put_clean_str(out, path, 0);
+    if (out->len_bytes == from)
+        buf_put_str(out, UNKNOWN);
 }

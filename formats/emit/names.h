@@ -73,6 +73,13 @@ void name_weight(const struct emit_event *event, uint64_t weight, struct buf *ou
 void name_unit(const struct emit_event *event, struct buf *out);
 /* A `perf script` frame line behind the address: "SYMBOL+0xOFFSET (BINARY)". */
 void name_perf(const struct emit_frame *frame, const struct emit_options *options, struct buf *out);
+/*
+ * A symbol for perf, which stands for all lines of a function: "py::C.run:views.py" with the short name of the file, the
+ * name of a native function, or its module as above if that is unknown.
+ */
+void names_symbol(const struct names *n, const struct emit_frame *frame, struct buf *out);
+/* The path of a source file in full, for programs that open it; never empty. */
+void name_path(const char *path, struct buf *out);
 /* The line and column in the shown spelling; 0: it has none. */
 void name_position(const struct emit_frame *frame, const struct emit_options *options, enum name_detail detail,
                    uint32_t *line, uint32_t *column);
