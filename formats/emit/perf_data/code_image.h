@@ -44,7 +44,6 @@ struct code_image;
  */
 struct error *code_image_create(const struct emit_model *model, const struct emit_options *options,
                                 struct code_image **out);
-void code_image_destroy(struct code_image *image); /* accepts NULL */
 /*
  * The address of frame number `frame` of the model, of any kind, or of EMIT_NO_STACK, which stands for the frame of a
  * sample without frames. It is the second byte of the slot: tools that look for a call before a return address, one byte
@@ -55,9 +54,12 @@ struct error *code_image_address(struct code_image *image, uint32_t frame, uint6
 /* Has code_image_address() been called? */
 bool code_image_is_used(const struct code_image *image);
 /*
- * Writes the file, after the last sample: file names are as short as all of the model's frames allow. `build_id` becomes
- * its build ID, a hash of its content. The caller checks and closes `out`, which need not be seekable.
+ * Makes the file in memory, after the last address was given out: file names are as short as all of the model's frames
+ * allow. `build_id` becomes its build ID, a hash of its content. Only the next two functions may be called afterwards.
  */
-struct error *code_image_write(struct code_image *image, FILE *out, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+struct error *code_image_finish(struct code_image *image, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+/* Writes the finished file. The caller checks and closes `out`, which need not be seekable. */
+struct error *code_image_write(const struct code_image *image, FILE *out);
+void code_image_destroy(struct code_image *image); /* accepts NULL; before code_image_finish(), too */
 
 #endif

@@ -35,9 +35,11 @@ struct error *kernel_names_address(struct kernel_names *names, uint32_t frame, u
 /* Has kernel_names_address() been called? */
 bool kernel_names_are_used(const struct kernel_names *names);
 /*
- * Writes the text, after the last sample. `build_id` becomes a hash of it. The kernel's own build ID must not be used with
- * it: a part of the symbols under the true ID would give other recordings of that kernel wrong names.
+ * Makes the text, after the last address was given out. `build_id` becomes a hash of it. The kernel's own build ID must not
+ * be used with it: a part of the symbols under the true ID would give other recordings of that kernel wrong names.
  */
-struct error *kernel_names_write(struct kernel_names *names, FILE *out, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+struct error *kernel_names_finish(struct kernel_names *names, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+/* Writes the finished text. The caller checks and closes `out`. */
+struct error *kernel_names_write(const struct kernel_names *names, FILE *out);
 
 #endif

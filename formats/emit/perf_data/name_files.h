@@ -2,7 +2,7 @@
 /*
  * The files beside a perf.data that hold its names, in the layout of perf's build-id cache:
  *
- *     perf.data.d/python-code                              the code image, where the records say it is
+ *     perf.data.d/python-code                              where the records say that the code image is; link to its elf below
  *     perf.data.d/debug/.build-id/aa/bbbb...               link to ../../PATH/ID
  *     perf.data.d/debug/PATH/ID/elf                        the code image; PATH is its absolute path
  *     perf.data.d/debug/[kernel.kallsyms]/ID/kallsyms      the kernel's symbols, and their .build-id link
