@@ -45,7 +45,7 @@ struct ndjson {
     const struct emit_model *model;
     struct limits *limits;
     FILE *samples, *stacks;   /* the same for one stream */
-    struct buf stacks_remark; /* "" for one stream */
+    struct buf stacks_remark; /* a C string; empty for one stream */
     VEC(uint32_t) numbers;    /* by stack: its number in the output; 0: not written yet */
     uint32_t number_without_frames, number_count;
     struct arena arena;
@@ -300,6 +300,7 @@ static struct error *create_stacks(struct ndjson *n, struct emit_files *files)
 {
     put_stacks_name(files->name, &n->scratch);
     buf_printf(&n->stacks_remark, "the stacks are in %s, beside it", buf_cstr(&n->scratch));
+    buf_put_u8(&n->stacks_remark, 0);
     if (n->scratch.bad || n->stacks_remark.bad)
         return error_no_memory();
     TRY(files->create(files, buf_cstr(&n->scratch), &n->stacks));

@@ -117,6 +117,30 @@ static void test_two_files(void **state)
     synthetic_deinit(&s);
 }
 
+/* Where the second file is, is said. */
+static void test_remark(void **state)
+{
+    struct synthetic s = {0};
+    struct fake_files f = {.files = {.folder = "/tmp/", .name = "t.ndjson", .create = create_fake}};
+    struct emit_options options = plain;
+    const struct emitter *emitter = emitter_find("ndjson");
+    void *emitting = NULL;
+    (void)state;
+
+    setup_layers(&s);
+    OK(emitter->begin(&s.model, &options, stdout, &emitting));
+    assert_null(emitter->remark(emitting));
+    emitter->destroy(emitting);
+    options.files = &f.files;
+    OK(emitter->begin(&s.model, &options, stdout, &emitting));
+    assert_string_equal(emitter->remark(emitting), "the stacks are in t.stacks.ndjson, beside it");
+    emitter->destroy(emitting);
+    fclose(f.out);
+    free(f.path);
+    free(f.text);
+    synthetic_deinit(&s);
+}
+
 /* The same stack is written once, and has one number. */
 static void test_stacks_are_distinct(void **state)
 {
@@ -228,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_stream),
         cmocka_unit_test(test_two_files),
+        cmocka_unit_test(test_remark),
         cmocka_unit_test(test_stacks_are_distinct),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_faults),
