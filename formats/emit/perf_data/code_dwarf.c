@@ -143,18 +143,6 @@ static void number_files(struct encoder *e, const struct code_symbol *const *uni
     }
 }
 
-/* Returns `to`. Readers have 32 bits for how far a line advances. */
-static int64_t advance_line(struct buf *b, int64_t from, int64_t to)
-{
-    while (from != to) {
-        int64_t step = to - from > INT32_MAX ? INT32_MAX : to - from < INT32_MIN ? INT32_MIN : to - from;
-        buf_put_u8(b, DW_LNS_advance_line);
-        buf_put_sleb(b, step);
-        from += step;
-    }
-    return to;
-}
-
 static void put_sequence(struct encoder *e, const struct code_symbol *symbol)
 {
     const struct code_line *lines = e->map->lines + symbol->line_first;
@@ -176,9 +164,11 @@ static void put_sequence(struct encoder *e, const struct code_symbol *symbol)
         }
         buf_put_u8(b, DW_LNS_advance_pc);
         buf_put_uleb(b, lines[i].address - address);
-        line = advance_line(b, line, lines[i].line);
+        buf_put_u8(b, DW_LNS_advance_line);
+        buf_put_sleb(b, (int64_t)lines[i].line - line);
         buf_put_u8(b, DW_LNS_copy);
         address = lines[i].address;
+        line = lines[i].line;
     }
     buf_put_u8(b, DW_LNS_advance_pc);
     buf_put_uleb(b, symbol->end - address);

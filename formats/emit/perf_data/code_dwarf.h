@@ -22,7 +22,7 @@
 struct code_line {
     uint32_t address;
     uint32_t file; /* CODE_NO_FILE: none, and no line either */
-    uint32_t line; /* 0: none */
+    uint32_t line; /* 0: none; at most INT32_MAX: one that is greater makes libdw give up all lines of the file */
 };
 #define CODE_NO_FILE UINT32_MAX
 

@@ -221,7 +221,7 @@ static struct error *find_slot(struct code_image *image, uint32_t number, const 
     if (slot.file == INTERN_NONE)
         return error_no_memory();
     TRY(function_of(image, number, frame, slot.file, &key.function));
-    slot.line = key.line = frame && *frame->file ? frame->line : 0;
+    slot.line = key.line = frame && *frame->file && frame->line <= INT32_MAX ? frame->line : 0;
     if (!key.line)
         key.file = 0;
     uint32_t id = intern_id(&image->slot_keys, &key, sizeof key, &added);

@@ -47,8 +47,9 @@ struct error *code_image_create(const struct emit_model *model, const struct emi
 /*
  * The address of frame number `frame` of the model, of any kind, or of EMIT_NO_STACK, which stands for the frame of a
  * sample without frames. It is the second byte of the slot: tools that look for a call before a return address, one byte
- * below, find the same line. Frames of one kind with the same function, file and line have the same address. Fails with
- * ERROR_NO_MEMORY, or with ERROR_LIMIT when the image would be longer than CODE_IMAGE_MAX_BYTES.
+ * below, find the same line. A line above INT32_MAX is none. Frames of one kind with the same function, file and line have
+ * the same address. Fails with ERROR_NO_MEMORY, or with ERROR_LIMIT when the image would be longer than
+ * CODE_IMAGE_MAX_BYTES.
  */
 struct error *code_image_address(struct code_image *image, uint32_t frame, uint64_t *address);
 /* Has code_image_address() been called? */
