@@ -24,6 +24,7 @@ import accounts
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
+MAKE_TRACE = pathlib.Path(os.environ.get("MAKE_TRACE", pathlib.Path(PYSYM).parent / "tools/make_trace"))
 # A system call that is missing in the list of capture/host/sandbox.c would only fail, and might not be noticed.
 os.environ.setdefault("PYCAP_SANDBOX_KILL", "1")
 

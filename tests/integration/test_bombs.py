@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import PYSYM
+from conftest import MAKE_TRACE, PYSYM
 
 MAKE_BOMB = pathlib.Path(PYSYM).parent / "tools/make_bomb"
 MEMORY_MIB = 256
@@ -79,12 +79,11 @@ def test_the_limits_are_options(make_trace, tmp_path):
 
 @pytest.fixture
 def make_trace(tmp_path):
-    tool = pathlib.Path(PYSYM).parent / "tools/make_trace"
-    if not os.access(tool, os.X_OK):
-        pytest.skip(f"{tool} is not built")
+    if not os.access(MAKE_TRACE, os.X_OK):
+        pytest.skip(f"{MAKE_TRACE} is not built")
 
     def run_tool(**settings):
         path = tmp_path / "made.bin"
-        subprocess.run([tool, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
+        subprocess.run([MAKE_TRACE, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
         return path
     return run_tool

@@ -15,9 +15,8 @@ import termios
 
 import pytest
 
-from conftest import PYSYM, ROOT, formats
+from conftest import MAKE_TRACE, PYSYM, ROOT, formats
 
-MAKE_TRACE = pathlib.Path(os.environ.get("MAKE_TRACE", pathlib.Path(PYSYM).parent / "tools/make_trace"))
 # Those that every trace has something for; test_unwind_check.py has the other.
 FORMATS = [name for name in formats() if name != "unwind-check"]
 
