@@ -5,6 +5,7 @@ They come from their package registries, at the versions below: into build/consu
 into the cache. A test whose consumer cannot be had is skipped with the reason.
 """
 import base64
+import html
 import json
 import os
 import re
@@ -13,10 +14,12 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import CACHE, ROOT
 
 CONSUMERS = ROOT / "build" / "consumers"
 NPM = {"speedscope": "1.25.0", "ajv": "8.17.1", "@firefox-devtools/profiler-cli": "0.10.0"}
+GO = shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+PPROF = "v0.0.0-20260906184651-6331bc6350fe"
 
 
 def run(*command, timeout=120, **kw):
@@ -25,17 +28,48 @@ def run(*command, timeout=120, **kw):
     )
 
 
-def obtain(what, *command, timeout=900):
+def obtain(what, *command, timeout=900, **keywords):
     """Runs a package client; a test that needs what it could not get is skipped."""
     if not shutil.which(command[0]):
         pytest.skip(f"{what}: no {command[0]} on this machine")
     try:
-        run(*command, timeout=timeout)
+        run(*command, timeout=timeout, **keywords)
     except subprocess.TimeoutExpired:
         pytest.skip(f"{what}: {command[0]} took longer than {timeout} s")
     except subprocess.CalledProcessError as e:
         lines = e.stderr.decode(errors="replace").strip().splitlines()
         pytest.skip(f"{what}: {command[0]} failed: {lines[-1] if lines else e.returncode}")
+
+
+def go_program(name, version, *command):
+    """The path of a program called pprof that `command` of go puts into GOBIN; made once."""
+    program = CACHE / f"{name}-{version}"
+    if not program.exists():
+        new = CACHE / f"{name}-{os.getpid()}"
+        new.mkdir(parents=True)
+        command = [str(word).format(GOBIN=new) for word in command]
+        obtain(name, GO, *command, env={**os.environ, "GOBIN": str(new), "GOTOOLCHAIN": "local"})
+        (new / "pprof").rename(program)
+        shutil.rmtree(new)
+    return program
+
+
+def need_go():
+    if not GO:
+        pytest.skip("pprof: no go on this machine")
+
+
+def go_pprof():
+    """The path of `go tool pprof`, which newer releases of Go bring as source."""
+    need_go()
+    version = run(GO, "version", env={**os.environ, "GOTOOLCHAIN": "local"}).stdout.decode().split()[2]
+    return go_program("go-tool-pprof", version, "build", "-o", "{GOBIN}/pprof", "cmd/pprof")
+
+
+def google_pprof():
+    """The path of the pprof that Go's own is made from. Unlike that it looks binaries up by their build IDs."""
+    need_go()
+    return go_program("google-pprof", PPROF, "install", f"github.com/google/pprof@{PPROF}")
 
 
 def npm_package(name):
@@ -54,21 +88,52 @@ def npm_package(name):
     return folder
 
 
-def speedscope_shows(tmp_path, name, content):
-    """The words on speedscope's page once it has opened the file."""
+def speedscope_page(tmp_path, name, content, script=""):
+    """speedscope's page, as HTML, once it has opened the file; `script` runs on it before."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         pytest.skip("speedscope's importer runs in a browser only, and there is no chromium on this machine")
     app = tmp_path / "app"
     shutil.copytree(npm_package("speedscope") / "dist/release", app)
     data = json.dumps(base64.b64encode(content).decode())
-    (app / "load.js").write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {data})")
+    (app / "load.js").write_text(f"{script}\nspeedscope.loadFileFromBase64({json.dumps(name)}, {data})")
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    page = run(
+    return run(
         chromium, "--headless", *sandbox, "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
         "--allow-file-access-from-files", "--virtual-time-budget=20000", f"--user-data-dir={tmp_path / 'chromium'}",
         "--dump-dom", f"file://{app}/index.html#localProfilePath={app}/load.js&view=sandwich",
     ).stdout.decode()  # fmt: skip
-    page = re.sub(r"<style.*?</style>", "", page, flags=re.S)
-    words = re.sub(r"<[^>]*>", "\n", page).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def speedscope_shows(tmp_path, name, content):
+    """The words on speedscope's page once it has opened the file."""
+    page = re.sub(r"<style.*?</style>", "", speedscope_page(tmp_path, name, content), flags=re.S)
+    words = html.unescape(re.sub(r"<[^>]*>", "\n", page))
     return [w.strip() for w in words.split("\n") if w.strip()]
+
+
+# Presses Ctrl-S until there is something to save, and keeps that on the page.
+SAVE = """
+const made = Blob
+window.Blob = function (parts, options) {
+    if (options && options.type == 'text/json') {
+        const saved = document.createElement('pre')
+        saved.id = 'saved'
+        saved.textContent = parts.join('')
+        document.body.appendChild(saved)
+    }
+    return new made(parts, options)
+}
+setInterval(() => {
+    if (!document.getElementById('saved'))
+        dispatchEvent(new KeyboardEvent('keydown', {key: 's', code: 'KeyS', ctrlKey: true}))
+}, 200)
+"""
+
+
+def speedscope_reads(tmp_path, name, content):
+    """What speedscope's importer makes of the file, as the JSON that it saves."""
+    page = speedscope_page(tmp_path, name, content, SAVE)
+    saved = re.search(r'<pre id="saved">(.*?)</pre>', page, re.S)
+    assert saved, page[-2000:]
+    return json.loads(html.unescape(saved[1]))
