@@ -157,10 +157,10 @@ $(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
 $(call obj,$(UNIT_SRC)): | build/.needs-test
 # A made-up profile in every output format, to feed their consumers.
-$(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c))
+$(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c formats/emit/*/*.c))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lz
 
 # Made-up traces, for tests of pysym and for measuring it; and what there is to read in a trace.
 # check_lines: line tables beside what an interpreter says of them.

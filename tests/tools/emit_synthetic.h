@@ -19,6 +19,7 @@ struct synthetic {
     VEC(struct emit_process) processes;
     VEC(struct emit_thread) threads;
     VEC(struct emit_event) events;
+    VEC(struct emit_mapping) mappings;
     VEC(struct emit_sample) samples;
 };
 
@@ -77,22 +78,36 @@ static inline uint32_t synthetic_python(struct synthetic *s, const char *functio
                                                   .function_line = function_line});
 }
 
+/* The binary of that path, of which nothing else is known. */
+static inline uint32_t synthetic_mapping(struct synthetic *s, const char *path)
+{
+    for (uint32_t i = 0; i < s->model.mapping_count; i++) {
+        if (!strcmp(s->mappings.data[i].path, path))
+            return i;
+    }
+    return SYNTHETIC_ADD(s, mappings, mapping_count, ((struct emit_mapping){.path = path}));
+}
+
 static inline uint32_t synthetic_native(struct synthetic *s, const char *function, const char *module, uint64_t address,
                                         uint64_t offset)
 {
-    return synthetic_frame(
-        s,
-        (struct emit_frame){
-            .kind = EMIT_NATIVE, .function = function, .module = module, .address = address, .symbol_offset = offset});
+    return synthetic_frame(s, (struct emit_frame){.kind = EMIT_NATIVE,
+                                                  .function = function,
+                                                  .module = module,
+                                                  .mapping = synthetic_mapping(s, module),
+                                                  .address = address,
+                                                  .symbol_offset = offset});
 }
 
 static inline uint32_t synthetic_kernel(struct synthetic *s, const char *function, const char *module, uint64_t address,
                                         uint64_t offset)
 {
-    return synthetic_frame(
-        s,
-        (struct emit_frame){
-            .kind = EMIT_KERNEL, .function = function, .module = module, .address = address, .symbol_offset = offset});
+    return synthetic_frame(s, (struct emit_frame){.kind = EMIT_KERNEL,
+                                                  .function = function,
+                                                  .module = module,
+                                                  .mapping = synthetic_mapping(s, module),
+                                                  .address = address,
+                                                  .symbol_offset = offset});
 }
 
 static inline uint32_t synthetic_mark(struct synthetic *s, const char *text)
@@ -107,6 +122,7 @@ static inline void synthetic_deinit(struct synthetic *s)
     VEC_DEINIT(&s->processes);
     VEC_DEINIT(&s->threads);
     VEC_DEINIT(&s->events);
+    VEC_DEINIT(&s->mappings);
     VEC_DEINIT(&s->samples);
 }
 
@@ -177,15 +193,11 @@ static inline void synthetic_demo(struct synthetic *s, uint32_t count)
         synthetic_stack(s, dumps,
                         synthetic_native(s, "py_encode_basestring_ascii", "/usr/lib/python3.12/lib-dynload/_json.so",
                                          0x7f0000001000, 0x1c));
-    uint32_t inlined =
-        synthetic_stack(s, encode,
-                        synthetic_frame(s, (struct emit_frame){.kind = EMIT_NATIVE,
-                                                               .function = "ascii_escape_unichar",
-                                                               .file = "/build/Modules/_json.c",
-                                                               .line = 120,
-                                                               .module = "/usr/lib/python3.12/lib-dynload/_json.so",
-                                                               .address = 0x7f0000001000,
-                                                               .inlined = true}));
+    uint32_t escape = synthetic_native(s, "ascii_escape_unichar", "/usr/lib/python3.12/lib-dynload/_json.so", 0x7f0000001000, 0);
+    s->frames.data[escape].file = "/build/Modules/_json.c";
+    s->frames.data[escape].line = 120;
+    s->frames.data[escape].inlined = true;
+    uint32_t inlined = synthetic_stack(s, encode, escape);
     uint32_t unknown =
         synthetic_stack(s, serve, synthetic_native(s, "", "/opt/my libs (x)/libodd.so", 0x7f0000002000, 0));
     uint32_t arrow = synthetic_stack(s, unknown,

@@ -15,20 +15,28 @@ static const struct emit_options plain = {.name = "test", .exporter = "pysym tes
 static const struct emit_options by_thread = {.name = "test", .exporter = "pysym test", .merge = EMIT_MERGE_THREAD};
 
 /* What a format makes of the samples; the caller frees it. */
-static inline char *emit(const struct synthetic *s, const char *format, struct emit_options options)
+static inline char *emit_bytes(const struct synthetic *s, const char *format, struct emit_options options, size_t *len_bytes)
 {
-    char *text = NULL;
-    size_t len = 0;
+    char *bytes = NULL;
     const struct emitter *emitter = emitter_find(format);
 
     assert_non_null(emitter);
-    FILE *out = open_memstream(&text, &len);
+    FILE *out = open_memstream(&bytes, len_bytes);
     assert_non_null(out);
     struct error *err = synthetic_emit(s, emitter, &options, out);
     if (err)
         print_error("%s\n", error_text(err));
     assert_null(err);
     assert_int_equal(fclose(out), 0);
+    return bytes;
+}
+
+/* The same of a format that is text. */
+static inline char *emit(const struct synthetic *s, const char *format, struct emit_options options)
+{
+    size_t len;
+    char *text = emit_bytes(s, format, options, &len);
+
     assert_int_equal(strlen(text), len);
     return text;
 }
