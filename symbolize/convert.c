@@ -73,6 +73,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
     } else {
         options.stacks = o->stacks;
         options.stacks.interpreters = o->emit.threads;
+        options.stacks.labels &= !(o->choice.emitter && o->choice.emitter->shows_labels);
         options.stacks.patterns[STACK_AROUND] = (struct patterns){0};
     }
     return resolver_create(&options, out);
@@ -187,6 +188,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     p->resolver = c->resolver;
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines || c->options->stacks.group;
     options.labels = c->options->stacks.labels;
+    options.times_chosen = !time_range_is_open(&c->options->filters.time) || c->options->filters.around;
     options.limits = &c->limits.limits;
     options.weights_differ = emitter->wants_weights && weights_will_differ(c);
     TRY(add_summary(c, p, &summary_consumer));

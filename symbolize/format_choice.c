@@ -26,7 +26,8 @@ static const struct {
     {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
     {" script perf ", "use -f perf-script"},
     {" json chrome chrometrace gecko firefox ", "use -f speedscope, or -f perf-script for the Firefox Profiler"},
-    {" pprof pb gz pstats prof callgrind ", "use -f speedscope or -f folded: most tools read one of them"},
+    {" pb gz proto ", "use -f pprof"},
+    {" pstats prof callgrind ", "use -f pprof, -f speedscope or -f folded: most tools read one of them"},
     {" report stat stats info text table hot ", "use -f top or -f summary"},
     {" check unwind ", "use -f unwind-check"},
 };
@@ -102,7 +103,7 @@ static bool ends_with(const char *s, const char *end)
 static struct error *choose_by_output(const char *output, struct format_choice *out)
 {
     static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
-                                           {".perf", "perf-script"}};
+                                           {".perf", "perf-script"},     {".pprof", "pprof"}, {".pb", "pprof"}};
     const char *dot = strrchr(output, '.');
 
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {

@@ -123,6 +123,8 @@ static const struct option_row option_rows[] = {
      MEMBER(stacks.by_function)},
     {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},
     {"columns", 0, NULL, "with columns, where the Python version has them", option_set_true, MEMBER(emit.columns)},
+    {"qualify", 0, NULL, "pprof: names of Python functions with their module", option_set_true, MEMBER(emit.qualify)},
+    {"label-cpu", 0, NULL, "pprof: tell samples apart by their CPU", option_set_true, MEMBER(emit.label_cpu)},
     {"full-filenames", 0, NULL, "file names in full", option_set_true, MEMBER(emit.full_paths)},
     {"interpreter", 0, "WHAT", "the interpreter's own frames: hide (default), show,\n"
      "or calls (hide only those that pass a call on)",
@@ -234,6 +236,15 @@ static struct error *end_filters(struct options *o)
     return o->filter_text.bad ? error_no_memory() : check_filters(o);
 }
 
+static struct error *check_pprof(const struct options *o)
+{
+    const char *given = o->emit.qualify ? "qualify" : o->emit.label_cpu ? "label-cpu" : NULL;
+
+    if (given && !(o->choice.emitter && o->choice.emitter->shows_labels))
+        return error_create(ERROR_USAGE, "--%s is for --format pprof", given);
+    return NULL;
+}
+
 static struct error *check_top(const struct options *o)
 {
     if (o->emit.json && o->choice.kind != OUTPUT_SUMMARY && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
@@ -266,5 +277,6 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     TRY(format_choose(o->format, o->output, &o->choice));
     TRY(check_output(o));
     TRY(check_top(o));
+    TRY(check_pprof(o));
     return end_filters(o);
 }

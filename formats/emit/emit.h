@@ -215,10 +215,13 @@ struct emit_files {
 struct emit_options {
     enum emit_merge merge;
     bool threads;       /* the default choice of `merge` is EMIT_MERGE_THREAD; perf-script: comm is the thread's name */
-    bool labels;        /* speedscope: profiles of each value of a label, too */
+    bool labels;        /* speedscope: profiles of each value of a label, too; pprof: samples have them */
     bool merged_lines;  /* a function's frames were merged into one, so there are no lines to show */
     bool full_paths;    /* file names in full; else shortened as far as they stay distinct */
     bool columns;       /* name:line:column */
+    bool qualify;       /* pprof: names of Python functions say their module */
+    bool label_cpu;     /* pprof: samples have the number of their CPU as a label */
+    bool times_chosen;  /* samples were chosen by time: captures took longer than what is shown */
     const char *name;   /* of the profile: the input's file name, without its folder */
     const char *exporter; /* "pysym 0.1.0" */
     uint32_t top_count; /* rows of `top`; 0: all */
@@ -241,6 +244,7 @@ struct emitter {
     bool writes_json;        /* with options.json */
     bool joins_thin;         /* takes options.min_share */
     bool tells_filters;      /* its output says what the filters left */
+    bool shows_labels;       /* its samples have labels, so stacks do not begin with them */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
     bool needs_files;        /* needs options.files: it refuses to write to standard output */
     bool uses_files;         /* takes options.files where there are any */

@@ -9,6 +9,7 @@
     X(speedscope)   \
     X(folded)       \
     X(perf_script)  \
+    X(pprof)        \
     X(ndjson)       \
     X(top)
 

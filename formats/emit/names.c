@@ -292,6 +292,50 @@ static void put_shown(const struct names *n, const struct emit_frame *f, enum na
     guard_count(out, from);
 }
 
+/* "shop/cart/__init__.py" as the import has it: "shop.cart"; of "<frozen abc>" "abc". */
+static void put_module_of_file(const char *file, struct buf *out)
+{
+    static const char frozen[] = "<frozen ", init[] = "__init__";
+    size_t len = strlen(file), from = out->len_bytes;
+
+    if (!strncmp(file, frozen, sizeof frozen - 1) && file[len - 1] == '>')
+        file += sizeof frozen - 1, len -= sizeof frozen;
+    else if (len > 3 && !memcmp(file + len - 3, ".py", 3))
+        len -= 3;
+    if (len > sizeof init && !memcmp(file + len - (sizeof init - 1), init, sizeof init - 1) && file[len - sizeof init] == '/')
+        len -= sizeof init;
+    put_clean(out, file, len, CLEAN_SEPARATOR);
+    for (size_t i = from; !out->bad && i < out->len_bytes; i++)
+        out->data[i] = out->data[i] == '/' ? '.' : out->data[i];
+}
+
+void names_put_python(const struct names *n, const struct emit_frame *f, bool by_module, struct buf *out)
+{
+    static const char module_code[] = "<module>";
+    const char *function = *f->function ? f->function : UNKNOWN, *file = shown_file(n, f);
+    bool is_module = !strcmp(function, module_code);
+
+    if (is_module && *file && !by_module) {
+        buf_put_str(out, "<module ");
+        put_clean_str(out, file, CLEAN_SEPARATOR);
+        buf_put_u8(out, '>');
+        return;
+    }
+    if (by_module && *file) {
+        if (is_module)
+            put_clean_str(out, file, CLEAN_SEPARATOR);
+        else
+            put_module_of_file(n->starts ? file : f->file + module_start(f->file), out);
+        buf_put_u8(out, is_module ? ':' : '.');
+    }
+    put_clean_str(out, function, CLEAN_SEPARATOR);
+}
+
+void name_module(const struct emit_frame *f, struct buf *out)
+{
+    put_module(out, f->module, CLEAN_SEPARATOR);
+}
+
 struct error *names_spell(const struct names *n, enum name_detail detail, struct intern *texts, uint32_t **ids)
 {
     uint32_t count = n->model->frame_count;

@@ -65,6 +65,13 @@ void name_thread(const struct emit_thread *thread, struct buf *out);
 void name_owner(const struct emit_model *model, enum emit_merge merge, uint32_t owner, struct buf *out);
 /* A name alone, of a thread or a file; may be "": */
 void name_plain(const char *name, struct buf *out);
+/*
+ * A Python function for a reader who may not see its file: <module app.py>, else the qualified name. With `by_module` all
+ * begin with their module: shop.cart.Cart.add, app.py:<module>.
+ */
+void names_put_python(const struct names *n, const struct emit_frame *frame, bool by_module, struct buf *out);
+/* The binary of a frame without a function: [libfoo.so], [jit], [unknown]. */
+void name_module(const struct emit_frame *frame, struct buf *out);
 /* A name without spaces, never empty: comm and event of a `perf script` header. */
 void name_word(const char *name, struct buf *out);
 /* A sum of weights of an event, for people: "12.3 s", "840 ms", "64.0 KiB", "32 switches". */

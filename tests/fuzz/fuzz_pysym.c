@@ -2,7 +2,8 @@
 /*
  * Traces whose records were changed behind correct checksums (trace_mutator.h), through every output of pysym. The
  * input's first byte chooses output and options, the rest is the trace. Beside what the sanitizers find, it is a fault
- * if an output holds a character that controls a terminal or misleads its reader, or is not JSON where it should be.
+ * if an output holds a character that controls a terminal or misleads its reader, or is not JSON, or no profile of pprof's,
+ * where it should be.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "formats/base/utf8.h"
 #include "symbolize/convert.h"
+#include "tests/fuzz/check_profile.h"
 #include "tests/fuzz/trace_mutator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
@@ -25,6 +27,7 @@ static const char *const outputs[][8] = {
     {"speedscope"},
     {"perf-script"},
     {"ndjson"},
+    {"pprof"},
     {"top"},
     {"summary"},
     {"unwind-check"},
@@ -37,6 +40,8 @@ static const char *const outputs[][8] = {
     {"summary", "--json"},
     {"speedscope", "--merge", "process"},
     {"folded", "--merge", "all"},
+    {"pprof", "--labels", "--label-cpu", "--qualify", "--columns", "--show-interpreter"},
+    {"pprof", "--merge", "process", "--full-filenames", "--group=file", "--time", "10%,"},
     {"top", "--json", "--by", "line", "--merge", "thread"},
     {"folded", "--comm", "e", "--thread", ".", "--focus", "[a-m]", "--min=1%"},
     {"folded", "--group", "package", "--collapse-recursion", "--time", ",90%", "--hide=^_"},
@@ -111,8 +116,11 @@ static void run(char **argv, int argc)
     bool whole = fclose(out) == 0 && !err;
     fclose(trouble);
     if (whole) {
-        check_text(&text);
         const char *format = o.choice.emitter ? o.choice.emitter->name : "";
+        if (strcmp(format, "pprof"))
+            check_text(&text);
+        else
+            profile_check(&text);
         if (!strcmp(format, "speedscope") || o.emit.json)
             check_json((const char *)text.data, text.len_bytes);
         else if (!strcmp(format, "ndjson"))

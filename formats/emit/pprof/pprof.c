@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof's profile: a gzipped message of Protocol Buffers, for `go tool pprof` and for stores of profiles such as Pyroscope
+ * and Parca. (profile.proto of github.com/google/pprof)
+ *
+ * The format is a sum: rows of a stack, labels and values. So samples are added up while they come, and everything is
+ * written at the end. What suits its readers:
+ *
+ *  - system_name, the mangled name of a function, stays empty. Where it is that of `name`, pprof takes the name for one of
+ *    C++ and removes what stands in <>: then <module>, <lambda> and <listcomp> are one function without a name.
+ *  - pprof adds up functions of one name, whatever their files, unless told otherwise (-filefunctions, -lines). So the
+ *    name of a module's code has the file in it: <module app.py>. --qualify does so for all functions of Python.
+ *  - Python frames are in a mapping "[python]" and have no address: of a frame in a real binary pprof would look the name
+ *    up. Brackets tell it that there is nothing to be found.
+ *  - Native code without a name has no line but an address, so that pprof and stores can look it up by build ID.
+ *  - The interpreter's mapping is the first, which pprof shows as the file of the profile.
+ *  - Ids count 1, 2, 3 without gaps: Parca refuses others.
+ */
+#include <stdlib.h>
+
+#include "formats/emit/emit.h"
+#include "formats/emit/pprof/facts.h"
+#include "formats/emit/pprof/fields.h"
+#include "formats/emit/pprof/labels.h"
+#include "formats/emit/pprof/program.h"
+#include "formats/emit/pprof/samples.h"
+#include "formats/emit/pprof/stacks.h"
+#include "formats/emit/pprof/tables.h"
+#include "formats/emit/pprof/types.h"
+#include "formats/emit/protobuf.h"
+
+enum { ROW_WORK = 100, LOCATION_WORK = 10 }; /* see limits.h */
+
+/* A row of the profile. Different rows of samples can become one of these, where they differ in what is not shown. */
+struct row {
+    uint32_t node, group;
+    uint64_t samples, value;
+};
+
+struct pprof {
+    const struct emit_model *model;
+    struct emit_options options;
+    FILE *out;
+    struct pprof_samples samples;
+    struct pprof_tables tables;
+    struct pprof_stacks stacks;
+    struct pprof_types types;
+    struct intern groups;     /* the place of the event (pprof_types), as uint32_t, and the encoded labels */
+    VEC(uint32_t) group_of;   /* by owner (pprof_samples) */
+    VEC(struct row) rows;
+    struct map row_of;        /* group << 32 | node -> row */
+    VEC(uint64_t) locations;  /* scratch, like the rest */
+    VEC(uint64_t) values;
+    struct buf message, field;
+    struct gzip gzip;
+};
+
+static struct error *pprof_begin(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state)
+{
+    struct pprof *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return error_no_memory();
+    p->model = model;
+    p->options = *options;
+    p->out = out;
+    p->groups.arena.limits = p->row_of.limits = options->limits;
+    pprof_samples_init(&p->samples, model, &p->options);
+    *state = p;
+    return NULL;
+}
+
+static struct error *pprof_sample(void *state, const struct emit_sample *sample)
+{
+    struct pprof *p = state;
+
+    return pprof_samples_add(&p->samples, sample) ? NULL : error_no_memory();
+}
+
+/* ---- rows ---- */
+
+/* Finds the group of each owner. */
+static struct error *group_owners(struct pprof *p)
+{
+    struct buf key = {0};
+    bool ok = true;
+
+    for (uint32_t i = 0; ok && i < p->samples.owners.count; i++) {
+        struct pprof_owner owner = pprof_samples_owner(&p->samples, i);
+        buf_clear(&key);
+        buf_put_u32(&key, p->types.places.data[owner.event]);
+        ok = pprof_put_labels(&p->samples, &p->tables, &owner, &key) &&
+             limits_work(p->options.limits, ROW_WORK + key.len_bytes);
+        uint32_t group = ok ? intern_id(&p->groups, key.data, (uint32_t)key.len_bytes, NULL) : INTERN_NONE;
+        ok = group != INTERN_NONE && limits_take(p->options.limits, sizeof group) && VEC_PUSH(&p->group_of, group);
+    }
+    buf_deinit(&key);
+    return ok ? NULL : error_no_memory();
+}
+
+static bool add_row(struct pprof *p, const struct pprof_row *from)
+{
+    uint32_t node = pprof_stacks_node(&p->stacks, from->stack), group = p->group_of.data[from->owner];
+    uint64_t key = (uint64_t)group << 32 | node;
+
+    if (node == PPROF_NONE)
+        return false;
+    const uint64_t *known = map_get(&p->row_of, key);
+    if (known) {
+        struct row *row = &p->rows.data[*known];
+        row->samples = pprof_sum(row->samples, from->samples);
+        row->value = pprof_sum(row->value, from->value);
+        return true;
+    }
+    return limits_take(p->options.limits, sizeof(struct row)) && map_set(&p->row_of, key, p->rows.count) &&
+           VEC_PUSH(&p->rows, ((struct row){node, group, from->samples, from->value}));
+}
+
+static struct error *make_rows(struct pprof *p)
+{
+    TRY(group_owners(p));
+    for (size_t i = 0; i < p->samples.rows.count; i++) {
+        if (!add_row(p, &p->samples.rows.data[i]))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+static struct error *write_row(struct pprof *p, const struct row *row)
+{
+    const struct intern_entry *group = intern_get(&p->groups, row->group);
+    uint32_t place;
+
+    memcpy(&place, group->data, sizeof place);
+    p->locations.count = p->values.count = 0;
+    for (uint32_t node = row->node; node != PPROF_NONE; node = p->stacks.nodes.data[node].parent) {
+        if (!limits_work(p->options.limits, LOCATION_WORK) || !VEC_PUSH(&p->locations, p->stacks.nodes.data[node].location))
+            return error_no_memory();
+    }
+    if (!limits_work(p->options.limits, ROW_WORK + 4 * p->types.types.count) ||
+        !VEC_EXTEND_ZERO(&p->values, 2 * p->types.types.count))
+        return error_no_memory();
+    p->values.data[2 * place] = row->samples;
+    p->values.data[2 * place + 1] = row->value;
+    buf_clear(&p->message);
+    buf_clear(&p->field);
+    protobuf_put_packed(&p->message, PPROF_SAMPLE_LOCATIONS, p->locations.data, p->locations.count);
+    protobuf_put_packed(&p->message, PPROF_SAMPLE_VALUES, p->values.data, p->values.count);
+    buf_put(&p->message, group->data + sizeof place, group->len_bytes - sizeof place);
+    protobuf_put_message(&p->field, PPROF_SAMPLE, &p->message);
+    return pprof_write(&p->gzip, &p->field);
+}
+
+static struct error *pprof_end(void *state)
+{
+    struct pprof *p = state;
+
+    TRY(pprof_tables_init(&p->tables, p->model, p->options.limits));
+    TRY(pprof_stacks_init(&p->stacks, p->model, &p->options, &p->tables));
+    TRY(pprof_types_init(&p->types, &p->samples, &p->tables));
+    TRY(pprof_add_program(&p->samples, &p->tables));
+    TRY(make_rows(p));
+    TRY(gzip_begin(&p->gzip, p->out));
+    TRY(pprof_types_write(&p->types, p->model, &p->tables, &p->gzip));
+    for (size_t i = 0; i < p->rows.count; i++)
+        TRY(write_row(p, &p->rows.data[i]));
+    TRY(pprof_facts_write(&p->samples, &p->options, &p->tables, &p->gzip));
+    TRY(pprof_tables_write(&p->tables, &p->gzip));
+    return gzip_end(&p->gzip);
+}
+
+static void pprof_destroy(void *state)
+{
+    struct pprof *p = state;
+
+    if (!p)
+        return;
+    pprof_samples_deinit(&p->samples);
+    pprof_tables_deinit(&p->tables);
+    pprof_stacks_deinit(&p->stacks);
+    pprof_types_deinit(&p->types);
+    intern_deinit(&p->groups);
+    VEC_DEINIT(&p->group_of);
+    VEC_DEINIT(&p->rows);
+    map_deinit(&p->row_of);
+    VEC_DEINIT(&p->locations);
+    VEC_DEINIT(&p->values);
+    buf_deinit(&p->message);
+    buf_deinit(&p->field);
+    gzip_deinit(&p->gzip);
+    free(p);
+}
+
+const struct emitter emitter_pprof = {
+    .name = "pprof",
+    .description = "for go tool pprof, and for stores of profiles: Pyroscope, Parca and others",
+    .extension = ".pb.gz",
+    .shows_labels = true,
+    .binary = true,
+    .begin = pprof_begin,
+    .sample = pprof_sample,
+    .end = pprof_end,
+    .destroy = pprof_destroy,
+};
