@@ -77,151 +77,6 @@ static void guard_count(struct buf *out, size_t from)
         out->data[i - 1] = '_';
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* ---- short file names ---- */
-
-/* Whether `s` names a folder of the standard library: python3.12, python3.13t, pypy3.10, python312.zip. */
-static bool is_library_folder(const char *s, size_t len)
-{
-    size_t i;
-
-    if (len > 6 && !memcmp(s, "python", 6))
-        i = 6;
-    else if (len > 4 && !memcmp(s, "pypy", 4))
-        i = 4;
-    else
-        return false;
-    size_t digits = i;
-    bool dot = false;
-    while (i < len && ((s[i] >= '0' && s[i] <= '9') || (s[i] == '.' && !dot && len - i > 1 && s[i + 1] != 'z')))
-        dot |= s[i++] == '.';
-    if (i == digits)
-        return false;
-    if (len - i == 4 && !memcmp(s + i, ".zip", 4))
-        return true;
-    return dot && (i == len || (i + 1 == len && (s[i] == 't' || s[i] == 'd')));
-}
-
-/* Where the part of the path begins that an import names, if site-packages or the like shows it; else the last component. */
-static size_t module_start(const char *path)
-{
-    const char *start = NULL;
-
-    if (path[0] == '<') /* <string>, <frozen importlib._bootstrap> */
-        return 0;
-    for (const char *s = path, *slash; (slash = strchr(s, '/')); s = slash + 1) {
-        size_t len = (size_t)(slash - s);
-        if (slash[1] && ((len == 13 && (!memcmp(s, "site-packages", 13) || !memcmp(s, "dist-packages", 13))) ||
-                         is_library_folder(s, len)))
-            start = slash + 1;
-    }
-    if (start)
-        return (size_t)(start - path);
-    start = base_name(path);
-    /* These names say nothing alone: keep the package. */
-    if (!strcmp(start, "__init__.py") || !strcmp(start, "__main__.py")) {
-        while (start > path && start[-1] == '/')
-            start--;
-        while (start > path && start[-1] != '/')
-            start--;
-    }
-    return (size_t)(start - path);
-}
-
-/* Takes in one more component on the left. */
-static uint32_t start_earlier(const char *path, uint32_t start)
-{
-    while (start && path[start - 1] == '/')
-        start--;
-    while (start && path[start - 1] != '/')
-        start--;
-    return start;
-}
-
-static const char *path_of(const struct names *n, uint32_t id)
-{
-    return (const char *)intern_get(&n->paths, id)->data;
-}
-
-/* Lengthens short names until no two files share one. All that share a name grow, so the order of files does not matter. */
-static struct error *tell_apart(struct names *n)
-{
-    uint32_t count = n->paths.count;
-    uint32_t *first = malloc((count + 1) * sizeof *first); /* by short name: the first path that has it */
-    bool *shared = malloc(count + 1);
-    struct error *err = first && shared ? NULL : error_no_memory();
-
-    for (bool again = true; again && !err;) {
-        struct intern shorts = {.arena.limits = n->options->limits};
-        if (!limits_work(n->options->limits, 50 * (uint64_t)count + n->paths.arena.total_bytes))
-            err = error_no_memory();
-        again = false;
-        memset(shared, 0, count + 1);
-        for (uint32_t id = 0; id < count && !err; id++) {
-            const char *s = path_of(n, id) + n->starts[id];
-            bool added;
-            uint32_t sid = intern_id(&shorts, s, (uint32_t)strlen(s), &added);
-            if (sid == INTERN_NONE)
-                err = error_no_memory();
-            else if (added)
-                first[sid] = id;
-            else
-                shared[id] = shared[first[sid]] = true;
-        }
-        for (uint32_t id = 0; id < count && !err; id++) {
-            if (shared[id] && n->starts[id]) {
-                n->starts[id] = start_earlier(path_of(n, id), n->starts[id]);
-                again = true;
-            }
-        }
-        intern_deinit(&shorts);
-    }
-    free(first);
-    free(shared);
-    return err;
-}
-
-struct error *names_init(struct names *n, const struct emit_model *model, const struct emit_options *options)
-{
-    *n = (struct names){.model = model, .options = options, .paths.arena.limits = options->limits};
-    if (options->full_paths)
-        return NULL;
-    for (uint32_t i = 0; i < model->frame_count; i++) {
-        const struct emit_frame *f = &model->frames[i];
-        /* With the NUL, so that the table's bytes are strings. */
-        if (f->kind == EMIT_PYTHON && intern_id(&n->paths, f->file, (uint32_t)strlen(f->file) + 1, NULL) == INTERN_NONE)
-            return error_no_memory();
-    }
-    n->starts = malloc((n->paths.count + 1) * sizeof *n->starts);
-    if (!n->starts)
-        return error_no_memory();
-    for (uint32_t id = 0; id < n->paths.count; id++)
-        n->starts[id] = (uint32_t)module_start(path_of(n, id));
-    return tell_apart(n);
-}
-
-void names_deinit(struct names *n)
-{
-    intern_deinit(&n->paths);
-    free(n->starts);
-    *n = (struct names){0};
-}
-
-static const char *shown_file(const struct names *n, const struct emit_frame *f)
-{
-    if (n->options->full_paths)
-        return f->file;
-    if (f->kind != EMIT_PYTHON)
-        return base_name(f->file);
-    return f->file + n->starts[intern_find(&n->paths, f->file, (uint32_t)strlen(f->file) + 1)];
-}
-
 /* ---- the shown spelling ---- */
 
 void name_position(const struct emit_frame *f, const struct emit_options *options, enum name_detail detail,
@@ -258,7 +113,7 @@ static void put_module(struct buf *out, const char *module, unsigned flags)
         put_clean_str(out, module, flags);
     } else {
         buf_put_u8(out, '[');
-        put_clean_str(out, base_name(module), flags);
+        put_clean_str(out, name_base(module), flags);
         buf_put_u8(out, ']');
     }
 }
@@ -280,7 +135,7 @@ static void put_shown(const struct names *n, const struct emit_frame *f, enum na
         buf_put_str(out, "_[k]");
     if (*f->file && (f->kind == EMIT_PYTHON || line)) {
         buf_put_str(out, " (");
-        put_clean_str(out, shown_file(n, f), CLEAN_SEPARATOR);
+        put_clean_str(out, names_file(n, f), CLEAN_SEPARATOR);
         if (line)
             buf_printf(out, ":%u", line);
         if (column)
@@ -312,7 +167,7 @@ static void put_module_of_file(const char *file, struct buf *out)
 void names_put_python(const struct names *n, const struct emit_frame *f, bool by_module, struct buf *out)
 {
     static const char module_code[] = "<module>";
-    const char *function = *f->function ? f->function : UNKNOWN, *file = shown_file(n, f);
+    const char *function = *f->function ? f->function : UNKNOWN, *file = names_file(n, f);
     bool is_module = !strcmp(function, module_code);
 
     if (is_module && *file && !by_module) {
@@ -325,7 +180,7 @@ void names_put_python(const struct names *n, const struct emit_frame *f, bool by
         if (is_module)
             put_clean_str(out, file, CLEAN_SEPARATOR);
         else
-            put_module_of_file(n->starts ? file : f->file + module_start(f->file), out);
+            put_module_of_file(n->starts ? file : names_import_path(f->file), out);
         buf_put_u8(out, is_module ? ':' : '.');
     }
     put_clean_str(out, function, CLEAN_SEPARATOR);
@@ -576,7 +431,7 @@ void names_symbol(const struct names *n, const struct emit_frame *f, struct buf 
 
     switch (f->kind) {
     case EMIT_PYTHON:
-        put_python_symbol(f, *f->file ? shown_file(n, f) : "", out);
+        put_python_symbol(f, *f->file ? names_file(n, f) : "", out);
         break;
     case EMIT_NATIVE:
     case EMIT_KERNEL:

@@ -19,6 +19,8 @@
 #ifndef FORMATS_EMIT_NAMES_H
 #define FORMATS_EMIT_NAMES_H
 
+#include <string.h>
+
 #include "formats/base/buf.h"
 #include "formats/base/err.h"
 #include "formats/base/intern.h"
@@ -48,6 +50,18 @@ struct names {
 /* `model` and `options` must outlive `n`, which the caller deinits, also after an error. */
 struct error *names_init(struct names *n, const struct emit_model *model, const struct emit_options *options);
 void names_deinit(struct names *n);
+/* The file of a frame as it is shown; it lives as long as the model. */
+const char *names_file(const struct names *n, const struct emit_frame *frame);
+/* The part of a path that an import names, as far as the path alone shows it. */
+const char *names_import_path(const char *path);
+/* The last component of a path. */
+static inline const char *name_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 /*
  * Spells all frames. (*ids)[frame] is the id of the frame's text in `texts`; equal texts have equal ids. One more entry,
  * at frame_count, is NAME_NO_FRAMES. The caller frees *ids.
