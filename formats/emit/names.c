@@ -65,6 +65,16 @@ static void put_clean_str(struct buf *out, const char *text, unsigned flags)
     put_clean(out, text, strlen(text), flags);
 }
 
+/* The same for a function; one without a name, or with nothing but blanks for a name, is unknown. */
+static void put_function(struct buf *out, const char *function, unsigned flags)
+{
+    size_t from = out->len_bytes;
+
+    put_clean_str(out, function, flags);
+    if (out->len_bytes == from)
+        buf_put_str(out, UNKNOWN);
+}
+
 /* Replaces the space before a number at the end of what was written since `from`: it would look like a count. */
 static void guard_count(struct buf *out, size_t from)
 {
@@ -167,8 +177,8 @@ static void put_module_of_file(const char *file, struct buf *out)
 void names_put_python(const struct names *n, const struct emit_frame *f, bool by_module, struct buf *out)
 {
     static const char module_code[] = "<module>";
-    const char *function = *f->function ? f->function : UNKNOWN, *file = names_file(n, f);
-    bool is_module = !strcmp(function, module_code);
+    const char *file = names_file(n, f);
+    bool is_module = !strcmp(f->function, module_code);
 
     if (is_module && *file && !by_module) {
         buf_put_str(out, "<module ");
@@ -183,7 +193,7 @@ void names_put_python(const struct names *n, const struct emit_frame *f, bool by
             put_module_of_file(n->starts ? file : names_import_path(f->file), out);
         buf_put_u8(out, is_module ? ':' : '.');
     }
-    put_clean_str(out, function, CLEAN_SEPARATOR);
+    put_function(out, f->function, CLEAN_SEPARATOR);
 }
 
 void name_module(const struct emit_frame *f, struct buf *out)
@@ -346,7 +356,7 @@ static void put_python_symbol(const struct emit_frame *f, const char *file, stru
     const unsigned flags = CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW;
 
     buf_put_str(out, "py::");
-    put_clean_str(out, *f->function ? f->function : UNKNOWN, flags);
+    put_function(out, f->function, flags);
     if (!*file)
         return;
     buf_put_u8(out, ':');
@@ -396,7 +406,7 @@ static void put_binary(const struct emit_frame *f, struct buf *out)
 
 static void put_mark(const struct emit_frame *f, struct buf *out)
 {
-    put_clean_str(out, *f->function ? f->function : UNKNOWN, CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW);
+    put_function(out, f->function, CLEAN_SEPARATOR | CLEAN_PAREN | CLEAN_ARROW);
 }
 
 void name_perf(const struct emit_frame *f, const struct emit_options *options, struct buf *out)

@@ -260,6 +260,7 @@ class PerfData:
         self.lost, self.cgroups, self.symbols = collections.Counter(), {}, {}
         self.kernel_names = None
         self.read_header()
+        self.build_ids = self.read_build_ids()
         self.read_records()
 
     def unpack(self, form, at):
@@ -334,7 +335,7 @@ class PerfData:
         number, ip, pid, tid, time_ns, cpu, _, period, count = self.unpack("QQIIQIIQQ", at)
         event = self.events[self.by_id[number]]
         assert event.sample_type & ~CGROUP == IP | TID | TIME | CALLCHAIN | CPU | PERIOD | IDENTIFIER
-        at += 64
+        at += 56
         entries = self.unpack(f"{count}Q", at)
         at += 8 * count
         cgroup = None
@@ -365,21 +366,23 @@ class PerfData:
             pid = None
         self.mappings[pid].append((start, length, offset, path, build_id))
 
-    def build_ids(self):
+    def read_build_ids(self):
         """(path, is_kernel) -> build ID, of the feature."""
         data, at, out = self.features.get("build_id", b""), 0, {}
         while at < len(data):
             _, misc, size = struct.unpack_from("<IHH", data, at)
             out[data[at + 36:at + size].split(b"\0")[0].decode(), misc & 7 == 1] = data[at + 12:at + 12 + data[at + 32]]
             at += size
+        assert at == len(data)
         return out
 
     def place(self, sample, is_kernel, address):
         """The PerfPlace of an entry of a call chain; the newest mapping counts. None: no mapping has it."""
         for start, length, offset, path, build_id in reversed(self.mappings[None if is_kernel else sample.pid]):
             if start <= address < start + length:
+                path = path.removesuffix("_text") if is_kernel else path
+                build_id = build_id or self.build_ids.get((path, is_kernel), b"")
                 if is_kernel:
-                    build_id = build_id or self.build_ids().get((path.removesuffix("_text"), True), b"")
                     return PerfPlace(path, address, build_id, self.kernel_name(address, build_id))
                 return PerfPlace(path, address - start + offset, build_id, self.symbol(address - start + offset, build_id))
         return None

@@ -4,12 +4,15 @@ over made-up traces, damaged ones, and those of testdata/."""
 import collections
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
 
 import pytest
 
 import profile_readers
+import conftest
 from conftest import PYSYM, ROOT
 from test_pysym import make  # noqa: F401
 
@@ -27,10 +30,10 @@ ARGUMENTS = {
     "--collapse-recursion": [None], "--threads": [None], "--labels": [None], "--function": [None], "--nolineno": [None],
     "--interpreter": ["show", "calls"], "--show-interpreter": [None], "--python-only": [None],
 }
-# Those that change only how folded stacks are added up or spelled; the other formats always have all of it.
-SPELLING = {"--min", "--merge", "--columns", "--full-filenames"}
+# Those that change only how one format adds up or spells what is shown.
+SPELLING = {"--min", "--merge", "--columns", "--full-filenames", "--qualify", "--label-cpu"}
 # Files by whose names pysym knows the formats.
-OUTPUTS = ["t.ndjson"]
+OUTPUTS = ["t.ndjson", "t.pb.gz"]
 COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group", "file", "--labels"]
 
 
@@ -145,14 +148,120 @@ class Formats:
         self.pysym, self.trace, self.folder, self.options = pysym, trace, folder, options
         self.folded = run(pysym, trace, "-f", "folded", "--merge", "thread", "--full-filenames", *options)
 
+    def file(self, name, *options):
+        path = self.folder / name
+        assert run(self.pysym, self.trace, "-o", path, *options, *self.options) == ""
+        return path
+
     def ndjson(self):
         return profile_readers.ndjson(run(self.pysym, self.trace, "-f", "ndjson", *self.options))
+
+
+# ---- pprof ----
+
+
+def name_in_pprof(frame):
+    """(name, file, line) of a frame of ndjson as pprof has them."""
+    name = clean(frame["function"])
+    if not name:
+        name = in_brackets(frame["module"]) if frame["layer"] in ("native", "kernel") else "[unknown]"
+    elif frame["builtin"]:
+        name += f" ({frame['builtin']})"
+    return name, clean(frame["file"]), frame["line"]
+
+
+def name_of_pprof(frame):
+    # A module's code has its file in the name; native code without a name is left to pprof to look up.
+    name = re.sub(r"^<module .*>$", "<module>", frame.function) or in_brackets(frame.mapping["filename"])
+    return clean(name), clean(frame.file), frame.line
+
+
+def is_label(frame):
+    return frame["layer"] == "mark" and frame["function"].startswith(("[asyncio task ", "[interpreter "))
+
+
+def check_pprof(profile, samples, stacks, labels):
+    """`labels`: they are no frames, but labels of the profile's rows."""
+    texts = {number: tuple(name_in_pprof(frame) for frame in frames if not (labels and is_label(frame)))
+             for number, frames in stacks.items()}
+    expected = Sums()
+    for row in samples:
+        expected.add((row["event"], row["pid"], row["tid"], texts[row["stack"]]), row["value"], False)
+    names = [name for name, _ in profile.types]
+    columns = {}
+    for event in {row["event"] for row in samples}:
+        name = "cpu" if event == "cpu-clock" else re.sub(r"\W", "_", event)
+        columns[event] = names.index(name)
+        assert profile.types[columns[event] - 1][1] == "count"
+    found = Sums()
+    for sample in profile.samples:
+        (event, column), = [(event, column) for event, column in columns.items() if sample.values[column - 1]]
+        assert sum(map(bool, sample.values)) <= 2
+        (pid,), (tid,) = sample.labels["pid"], sample.labels["tid"]
+        found.add((event, pid, tid, tuple(map(name_of_pprof, sample.frames))), sample.values[column], False,
+                  sample.values[column - 1])
+    assert found.samples == expected.samples
+    assert found.weights == expected.weights
+
+
+# ---- perf.data ----
+
+
+def names_in_perf(frame):
+    """What a frame of ndjson may be in perf.data: a symbol, or (binary, offset)."""
+    name, module = clean(frame["function"]), frame["module"]
+    if frame["layer"] == "python":
+        return {f"py::{name or '[unknown]'}" + (f":{clean(frame['file'])}" if frame["file"] else "")}
+    if frame["layer"] != "native":
+        return {name or in_brackets(module)}
+    # Of a caller it is the last byte of the call, as perf has it.
+    address = int(frame["address"], 16)
+    text = name + (f" ({frame['builtin']})" if frame["builtin"] else "")
+    return {text or in_brackets(module), (module, address), (module, address - 1)}
+
+
+def frames_of_perf(data, sample):
+    """Outermost first: the symbol, of what lies beside; else the binary and the offset in it."""
+    for is_kernel, address in reversed(sample.chain):
+        place = data.place(sample, is_kernel, address)
+        assert place, hex(address)
+        yield clean(place.symbol) if place.symbol else (place.path, place.offset)
+
+
+def check_perf_data(data, samples, stacks):
+    """Sample by sample. Captures of different clocks get a common one."""
+    expected, found = collections.defaultdict(list), collections.defaultdict(list)
+    one_clock = len({row["capture"] for row in samples}) < 2
+    for row in samples:
+        # perf counts page faults, not their bytes.
+        period = row["faults"] if row["unit"] == "bytes" else row["value"]
+        expected[row["event"], row["pid"], row["tid"], row["cpu"], one_clock and row["time_ns"]].append((period, row["stack"]))
+    for sample in data.samples:
+        found[sample.event, sample.pid, sample.tid, sample.cpu, one_clock and sample.time_ns].append(sample)
+    names = {number: [names_in_perf(frame) for frame in frames] for number, frames in stacks.items()}
+    assert {key: len(rows) for key, rows in found.items()} == {key: len(rows) for key, rows in expected.items()}
+    for key, rows in found.items():
+        for sample, (period, stack) in zip(rows, expected[key]):
+            assert sample.period == period, key
+            frames = list(frames_of_perf(data, sample))
+            assert len(frames) == len(names[stack])
+            wrong = [(frame, allowed) for frame, allowed in zip(frames, names[stack]) if frame not in allowed]
+            assert not wrong, wrong
+
+
+# ---- all of them ----
 
 
 def check(formats):
     samples, stacks = formats.ndjson()
     sums = sums_of_ndjson(samples, stacks)
     check_folded(formats.folded, sums)
+    if "pprof" in conftest.formats():
+        check_pprof(profile_readers.pprof(formats.file("t.pb.gz", "--merge", "thread")), samples, stacks,
+                "--labels" in formats.options)
+    if "perf-data" in conftest.formats():
+        path = formats.file("perf.data", "--full-filenames")
+        check_perf_data(profile_readers.PerfData(path, path.parent / "perf.data.d"), samples, stacks)
     return sums
 
 
@@ -231,14 +340,72 @@ def test_hostile_names(pysym, tmp_path):
 
 
 def test_equal_input_gives_equal_bytes(rich, pysym, tmp_path):
-    """Also in another folder, at another time, in another zone and locale."""
+    """Also at another time, in another zone and locale. (perf.data names a file by its path, so the folder is the same.)"""
     trees = []
-    for i, environment in enumerate(({}, {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent"})):
-        folder = tmp_path / f"run{i}"
+    for environment in ({}, {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent"}):
+        folder = tmp_path / "run"
         folder.mkdir()
         for name in OUTPUTS:
             done = pysym(rich, "--no-host", "-o", name, cwd=folder, env={**os.environ, **environment})
             assert done.returncode == 0, done.stderr
         trees.append({path.relative_to(folder): os.readlink(path) if path.is_symlink() else path.read_bytes()
                       for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file()})
-    assert len(trees[0]) >= len(OUTPUTS) and trees[0] == trees[1]
+        shutil.rmtree(folder)
+    assert set(map(str, trees[0])) > set(OUTPUTS) and trees[0] == trees[1]
+
+
+def resident_kib(pysym_arguments, out):
+    """Runs pysym with its output into a file; the most memory that it had."""
+    with open(out, "wb") as file, subprocess.Popen([PYSYM, *map(str, pysym_arguments)], stdout=file) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss
+
+
+@pytest.mark.skipif("asan" in PYSYM, reason="takes long under a sanitizer, which also wants memory of its own")
+@pytest.mark.parametrize("count", [80_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_many_samples(count, make, tmp_path):  # noqa: F811
+    """Totals by thread and event are right, and memory does not grow with samples."""
+    settings = {"stacks": 40, "threads": 8, "processes": 2, "depth": 3, "native": 0, "interval_us": 1000}
+    many, few = make(samples=count, **settings), make(samples=count // 50, **settings)
+    out = tmp_path / "out"
+    expected = {1000 + 100 * (i % 2) + i: (count // 8, count // 8 * 1_000_000) for i in range(8)}
+    for read, options in READERS_OF_MANY:
+        before = resident_kib([few, *options, "-o", out], os.devnull)
+        assert resident_kib([many, *options, "-o", out], os.devnull) < before + 2048, options
+        assert read(out) == expected, options
+        out.unlink()
+
+
+def many_of_ndjson(path):
+    sums = collections.defaultdict(lambda: [0, 0])
+    for tid, value in re.findall(rb'"tid":(\d+),.*?"value":(\d+),', path.read_bytes()):
+        sums[int(tid)][0] += 1
+        sums[int(tid)][1] += int(value)
+    return {tid: tuple(both) for tid, both in sums.items()}
+
+
+def many_of_perf_data(path):
+    data, sums = path.read_bytes(), collections.defaultdict(lambda: [0, 0])
+    at, length = struct.unpack_from("<QQ", data, 40)
+    end = at + length
+    while at < end:
+        kind, _, size = struct.unpack_from("<IHH", data, at)
+        if kind == profile_readers.SAMPLE_RECORD:
+            (tid,), (period,) = struct.unpack_from("<I", data, at + 28), struct.unpack_from("<Q", data, at + 48)
+            sums[tid][0] += 1
+            sums[tid][1] += period
+        at += size
+    return {tid: tuple(both) for tid, both in sums.items()}
+
+
+def many_of_pprof(path):
+    sums = collections.defaultdict(lambda: [0, 0])
+    for sample in profile_readers.pprof(path).samples:
+        for i in range(2):
+            sums[sample.labels["tid"][0]][i] += sample.values[i]
+    return {tid: tuple(both) for tid, both in sums.items()}
+
+
+READERS_OF_MANY = [(many_of_ndjson, ("-f", "ndjson")), (many_of_pprof, ("-f", "pprof", "--merge", "thread"))]
