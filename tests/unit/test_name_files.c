@@ -2,6 +2,7 @@
 /* The kernel's symbols of a trace, and the files of names beside a perf.data. */
 #include "tests/unit/test.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -224,6 +225,30 @@ static struct error *keep_link(struct emit_files *files, const char *path, const
     return NULL;
 }
 
+/* Sections as tools/perf/util/symbol-elf.c wants them of a vmlinux: code, build ID, and symbols, _text before all. */
+static void check_kernel_elf(const char *file, size_t len, const uint8_t *id)
+{
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)file;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(file + header->e_shoff), *code = &sections[1];
+    const Elf64_Shdr *note = &sections[2], *symtab = &sections[3];
+    const char *names = file + sections[header->e_shstrndx].sh_offset, *strings = file + sections[symtab->sh_link].sh_offset;
+    const Elf64_Sym *symbols = (const Elf64_Sym *)(file + symtab->sh_offset);
+
+    assert_true(header->e_shoff + header->e_shnum * sizeof *sections == len);
+    assert_int_equal(header->e_type, ET_EXEC);
+    assert_string_equal(names + code->sh_name, ".text");
+    assert_int_equal(code->sh_type, SHT_NOBITS);
+    assert_true(code->sh_addr == KERNEL_NAMES_START && code->sh_size == KERNEL_NAMES_END - KERNEL_NAMES_START);
+    assert_string_equal(names + note->sh_name, ".note.gnu.build-id");
+    assert_memory_equal(file + note->sh_offset + note->sh_size - CODE_IMAGE_ID_BYTES, id, CODE_IMAGE_ID_BYTES);
+    assert_int_equal(symtab->sh_type, SHT_SYMTAB);
+    assert_int_equal(symtab->sh_size, 3 * sizeof *symbols);
+    assert_string_equal(strings + symbols[1].st_name, "_text");
+    assert_true(symbols[1].st_value == KERNEL_NAMES_START);
+    assert_string_equal(strings + symbols[2].st_name, "vfs_read");
+    assert_true(symbols[2].st_value == 0xffffffff81000000 && symbols[2].st_size == 0x11 && symbols[2].st_shndx == 1);
+}
+
 static void test_layout(void **state)
 {
     struct kept_files k = {.files = {"/srv/out/", "perf.data", keep_file, keep_link}};
@@ -255,9 +280,11 @@ static void test_layout(void **state)
     buf_printf(&expected, "file perf.data.d/debug/[kernel.kallsyms]/%s/kallsyms\n", kernel.text);
     buf_printf(&expected, "link perf.data.d/debug/.build-id/%.2s/%s -> ../../[kernel.kallsyms]/%s\n", kernel.text,
                kernel.text + 2, kernel.text);
+    buf_printf(&expected, "file perf.data.d/debug/[kernel.kallsyms]/%s/elf\n", kernel.text);
     assert_string_equal(buf_cstr(&k.log), buf_cstr(&expected));
     assert_memory_equal(k.contents[0], "\x7f" "ELF", 4);
     assert_memory_equal(k.contents[1], "ffff800000000000 T _text\n", 25);
+    check_kernel_elf(k.contents[2], k.lens[2], out.kernel_id);
     buf_clear(&expected);
     name_files_image_path(&k.files, &expected);
     buf_put_u8(&expected, ' ');

@@ -15,6 +15,7 @@
 #include "formats/base/sha1.h"
 #include "formats/base/vec.h"
 #include "formats/emit/names.h"
+#include "formats/emit/perf_data/kernel_elf.h"
 
 /* x86-64's hole below the kernel's half of the address space, from where on nothing is mapped, and its end. */
 #define MADE_UP_START (KERNEL_NAMES_START + 0x1000)
@@ -183,6 +184,14 @@ struct error *kernel_names_address(struct kernel_names *k, uint32_t frame, uint6
     return NULL;
 }
 
+static const struct intern_entry *name_of(const struct kernel_names *k, const struct symbol *s)
+{
+    static const char unknown[] = "[unknown]";
+    static const struct intern_entry nameless = {.data = (const uint8_t *)unknown, .len_bytes = sizeof unknown - 1};
+
+    return s->name == NAMELESS ? &nameless : intern_get(&k->names, s->name);
+}
+
 /* perf takes the first symbol for where the kernel begins; and a symbol without another one behind it for a page. */
 static void put_text(const struct kernel_names *k, struct buf *text)
 {
@@ -192,12 +201,8 @@ static void put_text(const struct kernel_names *k, struct buf *text)
     for (size_t i = 0; i < k->symbols.count; i++) {
         const struct symbol *s = &k->symbols.data[i];
         buf_printf(text, "%" PRIx64 " T ", s->start);
-        if (s->name == NAMELESS) {
-            buf_put_str(text, "[unknown]");
-        } else {
-            const struct intern_entry *name = intern_get(&k->names, s->name);
-            buf_put(text, name->data, name->len_bytes);
-        }
+        const struct intern_entry *name = name_of(k, s);
+        buf_put(text, name->data, name->len_bytes);
         buf_put_u8(text, '\n');
         end = s->greatest;
     }
@@ -206,7 +211,8 @@ static void put_text(const struct kernel_names *k, struct buf *text)
 
 struct error *kernel_names_finish(struct kernel_names *k, uint8_t build_id[static CODE_IMAGE_ID_BYTES])
 {
-    uint64_t max = k->symbols.count * (uint64_t)(NAME_MAX_BYTES + 20);
+    /* Of the text, and of the ELF file's tables. */
+    uint64_t max = k->symbols.count * (uint64_t)(2 * NAME_MAX_BYTES + 50);
     struct sha1 sha;
 
     if (!limits_take(k->limits, max) || !limits_work(k->limits, max))
@@ -225,4 +231,23 @@ struct error *kernel_names_write(const struct kernel_names *k, FILE *out)
 {
     return fwrite(k->text.data, k->text.len_bytes, 1, out) == 1 ? NULL
                                                                  : error_os(errno, "cannot write the kernel's symbols");
+}
+
+struct error *kernel_names_write_elf(const struct kernel_names *k, const uint8_t build_id[static CODE_IMAGE_ID_BYTES],
+                                     FILE *out)
+{
+    /* The symbol that the record of the kernel's mapping names: it says that the kernel was not moved since. */
+    static const char first[] = "_text";
+    struct kernel_elf elf = {0};
+
+    kernel_elf_symbol(&elf, first, sizeof first - 1, KERNEL_NAMES_START, KERNEL_NAMES_START);
+    for (size_t i = 0; i < k->symbols.count; i++) {
+        const struct symbol *s = &k->symbols.data[i];
+        const struct intern_entry *name = name_of(k, s);
+        uint64_t end = i + 1 < k->symbols.count ? s[1].start : s->greatest + 1;
+        kernel_elf_symbol(&elf, name->data, name->len_bytes, s->start, end);
+    }
+    struct error *err = kernel_elf_write(&elf, KERNEL_NAMES_START, KERNEL_NAMES_END, build_id, out);
+    kernel_elf_deinit(&elf);
+    return err;
 }

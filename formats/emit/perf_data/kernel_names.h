@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's symbols as far as a trace has them, as a text like /proc/kallsyms, which perf reads from its build-id cache:
+ * The kernel's symbols as far as a trace has them, as a text like /proc/kallsyms, for hotspot:
  *
  *     ffffffff81000000 T do_syscall_64
  *
@@ -41,5 +41,8 @@ bool kernel_names_are_used(const struct kernel_names *names);
 struct error *kernel_names_finish(struct kernel_names *names, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
 /* Writes the finished text. The caller checks and closes `out`. */
 struct error *kernel_names_write(const struct kernel_names *names, FILE *out);
+/* Writes the same symbols as an ELF file with that build ID, after kernel_names_finish(). */
+struct error *kernel_names_write_elf(const struct kernel_names *names, const uint8_t build_id[static CODE_IMAGE_ID_BYTES],
+                                     FILE *out);
 
 #endif

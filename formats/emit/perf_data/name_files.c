@@ -30,35 +30,47 @@ struct member {
     const struct hex id;
 };
 
-/* Creates the file, and the link by which it is found. */
-static struct error *add_member(struct emit_files *files, const struct member *m, FILE **out)
+static struct error *create_member(struct emit_files *files, const struct member *m, FILE **out)
 {
-    struct buf path = {0}, link = {0}, target = {0};
+    struct buf path = {0};
     struct error *err;
 
     name_files_cache(files, &path);
     buf_printf(&path, "/%s/%s/%s", m->path, m->id.text, m->name);
+    err = path.bad ? error_no_memory() : files->create(files, buf_cstr(&path), out);
+    buf_deinit(&path);
+    return err;
+}
+
+/* Creates the file, and the link by which it is found. */
+static struct error *add_member(struct emit_files *files, const struct member *m, FILE **out)
+{
+    struct buf link = {0}, target = {0};
+    struct error *err = create_member(files, m, out);
+
     name_files_cache(files, &link);
     buf_printf(&link, "/.build-id/%.2s/%s", m->id.text, m->id.text + 2);
     buf_printf(&target, "../../%s/%s", m->path, m->id.text);
-    err = path.bad || link.bad || target.bad ? error_no_memory() : files->create(files, buf_cstr(&path), out);
     if (!err)
-        err = files->link(files, buf_cstr(&link), buf_cstr(&target));
-    buf_deinit(&path);
+        err = link.bad || target.bad ? error_no_memory() : files->link(files, buf_cstr(&link), buf_cstr(&target));
     buf_deinit(&link);
     buf_deinit(&target);
     return err;
 }
 
+/* As text for hotspot, which is told where it is, and as an ELF file for perf. */
 static struct error *write_kernel(struct emit_files *files, struct kernel_names *kernel, struct name_files *out)
 {
     FILE *file;
 
     TRY(kernel_names_finish(kernel, out->kernel_id));
-    const struct member member = {KERNEL_NAMES_PATH, "kallsyms", hex_of(out->kernel_id, sizeof out->kernel_id)};
+    struct member member = {KERNEL_NAMES_PATH, "kallsyms", hex_of(out->kernel_id, sizeof out->kernel_id)};
     TRY(add_member(files, &member, &file));
     out->has_kernel = true;
-    return kernel_names_write(kernel, file);
+    TRY(kernel_names_write(kernel, file));
+    member.name = "elf";
+    TRY(create_member(files, &member, &file));
+    return kernel_names_write_elf(kernel, out->kernel_id, file);
 }
 
 /* Makes the link to the member: perf.data.d/python-code, to which `path` leads. */

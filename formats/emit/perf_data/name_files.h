@@ -5,7 +5,8 @@
  *     perf.data.d/python-code                              where the records say that the code image is; link to its elf below
  *     perf.data.d/debug/.build-id/aa/bbbb...               link to ../../PATH/ID
  *     perf.data.d/debug/PATH/ID/elf                        the code image; PATH is its absolute path
- *     perf.data.d/debug/[kernel.kallsyms]/ID/kallsyms      the kernel's symbols, and their .build-id link
+ *     perf.data.d/debug/[kernel.kallsyms]/ID/elf           the kernel's symbols, with a .build-id link
+ *     perf.data.d/debug/[kernel.kallsyms]/ID/kallsyms      the same as text, for hotspot's --kallsyms
  *
  * perf, hotspot and samply find Python names on the same machine without any option. Kernel names need
  * `perf --buildid-dir perf.data.d/debug`, and so do all names when the folder was moved; or a copy of debug/ in ~/.debug.
