@@ -103,7 +103,8 @@ static bool ends_with(const char *s, const char *end)
 static struct error *choose_by_output(const char *output, struct format_choice *out)
 {
     static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
-                                           {".perf", "perf-script"},     {".pprof", "pprof"}, {".pb", "pprof"}};
+                                           {".perf", "perf-script"},     {".data", "perf-data"},
+                                           {".pprof", "pprof"},          {".pb", "pprof"}};
     const char *dot = strrchr(output, '.');
 
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {

@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-/* emitter_NAME is in NAME.c. */
+/* emitter_NAME is in NAME.c, here or in a folder NAME. */
 #define EMITTERS(X) \
     X(speedscope)   \
     X(folded)       \
     X(perf_script)  \
+    X(perf_data)    \
     X(pprof)        \
     X(ndjson)       \
     X(top)

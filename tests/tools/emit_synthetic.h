@@ -45,7 +45,7 @@ static inline uint32_t synthetic_stack(struct synthetic *s, uint32_t parent, uin
 
 static inline uint32_t synthetic_process(struct synthetic *s, uint32_t pid, const char *comm)
 {
-    return SYNTHETIC_ADD(s, processes, process_count, ((struct emit_process){.pid = pid, .comm = comm, .name = comm, .container = ""}));
+    return SYNTHETIC_ADD(s, processes, process_count, ((struct emit_process){.pid = pid, .comm = comm, .name = comm, .container = "", .cgroup = ""}));
 }
 
 static inline uint32_t synthetic_thread(struct synthetic *s, uint32_t process, uint32_t tid, const char *name)
@@ -128,14 +128,14 @@ static inline void synthetic_deinit(struct synthetic *s)
 
 /*
  * Runs an emitter over the samples made so far, which have no labels and are of one capture, unless
- * the model has some.
+ * the model has some. *remark becomes what the emitter remarks at its end, or NULL; the caller frees it.
  */
-static inline struct error *synthetic_emit(const struct synthetic *s, const struct emitter *emitter,
-                                           const struct emit_options *options, FILE *out)
+static inline struct error *synthetic_emit_remark(const struct synthetic *s, const struct emitter *emitter,
+                                                  const struct emit_options *options, FILE *out, char **remark)
 {
     static const struct emit_label_set no_labels = {0};
     static const struct emit_capture capture = {
-        .name = "test", .hostname = "", .kernel_release = "", .machine = "", .recorder = ""};
+        .name = "test", .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "", .recorder = ""};
     struct emit_model model = s->model;
     void *state = NULL;
 
@@ -154,8 +154,17 @@ static inline struct error *synthetic_emit(const struct synthetic *s, const stru
         err = emitter->sample(state, &s->samples.data[i]);
     if (!err)
         err = emitter->end(state);
+    if (!err && remark)
+        *remark = emitter->remark && emitter->remark(state) ? strdup(emitter->remark(state)) : NULL;
     emitter->destroy(state);
     return err;
+}
+
+/* The same without the remark. */
+static inline struct error *synthetic_emit(const struct synthetic *s, const struct emitter *emitter,
+                                           const struct emit_options *options, FILE *out)
+{
+    return synthetic_emit_remark(s, emitter, options, out, NULL);
 }
 
 /* `count` samples at 99 Hz and more of odd names than a real host would have. */

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The perf.data that pysym writes, read byte by byte: records, call chains, made-up addresses, features, hostile names. */
+#include "tests/unit/test.h"
+
+#include <linux/perf_event.h>
+
+#include "formats/emit/perf_data/timeline.h"
+#include "tests/tools/emit_synthetic.h"
+#include "tests/tools/memory_files.h"
+#include "tests/tools/perf_data_reader.h"
+
+enum { FINISHED_ROUND = 68, IMAGE_BYTES = 1 << 30 };
+#define IMAGE_BASE (UINT64_C(1) << 40)
+#define IN_KERNEL ((uint64_t)-128)
+#define IN_USER ((uint64_t)-512)
+
+/* A profile, and what became of it. */
+struct written {
+    struct synthetic s;
+    struct emit_options options;
+    struct memory_files files;
+    struct perf_data_reader reader;
+    char *remark;
+};
+
+static void setup_profile(struct written *w)
+{
+    *w = (struct written){.options = {.name = "test", .exporter = "pysym test"}};
+    synthetic_thread(&w->s, synthetic_process(&w->s, 100, "python3"), 101, "worker");
+    synthetic_event(&w->s, "cpu-clock", "ns", true);
+}
+
+static void forget_output(struct written *w)
+{
+    memory_files_deinit(&w->files);
+    free(w->remark);
+    w->remark = NULL;
+}
+
+static void teardown_profile(struct written *w)
+{
+    forget_output(w);
+    synthetic_deinit(&w->s);
+}
+
+/* Writes the profile, and opens what was written. */
+static void write_out(struct written *w)
+{
+    FILE *out = memory_files_open(&w->files, "perf.data");
+
+    w->options.files = &w->files.files;
+    struct error *err = synthetic_emit_remark(&w->s, emitter_find("perf-data"), &w->options, out, &w->remark);
+    if (err)
+        print_error("%s\n", error_text(err));
+    assert_null(err);
+    /* The output's own stream is closed with those beside it. */
+    assert_true(memory_files_close(&w->files));
+    const struct buf *data = &w->files.list.data[0]->data;
+    assert_true(perf_data_open(&w->reader, data->data, data->len_bytes));
+}
+
+static bool next(struct written *w, uint32_t type, struct perf_data_record *out)
+{
+    bool broken;
+
+    while (perf_data_next(&w->reader, out, &broken)) {
+        if (out->type == type)
+            return true;
+    }
+    assert_false(broken);
+    return false;
+}
+
+/* The next record of the type, from where the last one was. */
+static struct perf_data_record want(struct written *w, uint32_t type)
+{
+    struct perf_data_record record;
+
+    assert_true(next(w, type, &record));
+    return record;
+}
+
+static void rewind_records(struct written *w)
+{
+    w->reader.at = 104;
+    w->reader.last_ns = 0;
+}
+
+static uint32_t count(struct written *w, uint32_t type)
+{
+    struct perf_data_record record;
+    uint32_t n = 0;
+
+    rewind_records(w);
+    while (next(w, type, &record))
+        n++;
+    rewind_records(w);
+    return n;
+}
+
+static uint64_t chain_len(const struct perf_data_record *sample)
+{
+    return perf_data_u64(sample->body + 48);
+}
+
+static uint64_t chain_at(const struct perf_data_record *sample, uint64_t i)
+{
+    assert_true(i < chain_len(sample));
+    return perf_data_u64(sample->body + 56 + 8 * i);
+}
+
+static bool in_image(uint64_t ip)
+{
+    return ip >= IMAGE_BASE && ip < IMAGE_BASE + IMAGE_BYTES;
+}
+
+static void add_sample(struct written *w, uint32_t stack)
+{
+    synthetic_sample(&w->s, (struct emit_sample){.time_ns = 1000000 + w->s.samples.count * 1000, .value = 10000000,
+                                                 .stack = stack, .cpu = 1});
+}
+
+static void test_small(void **state)
+{
+    struct written w;
+
+    (void)state;
+    setup_profile(&w);
+    w.s.processes.data[0].cgroup = "/system.slice/shop.service";
+    uint32_t main_frame = synthetic_python(&w.s, "<module>", "/srv/x.py", 1, 1, 1);
+    uint32_t outer = synthetic_stack(&w.s, EMIT_NO_STACK, main_frame);
+    uint32_t run = synthetic_stack(&w.s, outer, synthetic_python(&w.s, "C.run", "/srv/x.py", 42, 9, 40));
+    uint32_t torn = synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_mark(&w.s, "[torn]"));
+    add_sample(&w, run);
+    add_sample(&w, run);
+    add_sample(&w, torn);
+    add_sample(&w, EMIT_NO_STACK);
+    write_out(&w);
+
+    struct perf_data_record r = want(&w, PERF_RECORD_MMAP);
+    assert_int_equal(r.misc, PERF_RECORD_MISC_KERNEL);
+    assert_string_equal((const char *)r.body + 32, "[kernel.kallsyms]_text");
+    r = want(&w, PERF_RECORD_CGROUP);
+    assert_int_equal(perf_data_u64(r.body), 1);
+    assert_string_equal((const char *)r.body + 8, "/system.slice/shop.service");
+    r = want(&w, PERF_RECORD_COMM);
+    assert_int_equal(perf_data_u32(r.body + 4), 100);
+    assert_string_equal((const char *)r.body + 8, "python3");
+    r = want(&w, PERF_RECORD_COMM);
+    assert_int_equal(perf_data_u32(r.body), 100);
+    assert_int_equal(perf_data_u32(r.body + 4), 101);
+    assert_string_equal((const char *)r.body + 8, "worker");
+    r = want(&w, PERF_RECORD_MMAP2);
+    assert_int_equal(perf_data_u64(r.body + 8), IMAGE_BASE);
+    assert_int_equal(perf_data_u64(r.body + 16), IMAGE_BYTES);
+    assert_string_equal((const char *)r.body + 64, "/out/perf.data.d/python-code");
+    r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(r.misc, PERF_RECORD_MISC_USER);
+    assert_int_equal(chain_len(&r), 3);
+    assert_true(chain_at(&r, 0) == IN_USER && in_image(chain_at(&r, 1)) && in_image(chain_at(&r, 2)));
+    assert_int_equal(perf_data_u64(r.body + 8), chain_at(&r, 1));
+    assert_int_equal(perf_data_u32(r.body + 16), 100);
+    assert_int_equal(perf_data_u32(r.body + 20), 101);
+    assert_int_equal(perf_data_u64(r.body + 24), 1000000);
+    assert_int_equal(perf_data_u32(r.body + 32), 1);
+    assert_int_equal(perf_data_u64(r.body + 40), 10000000);
+    assert_int_equal(perf_data_u64(r.body + 80), 1);
+    struct perf_data_record again = want(&w, PERF_RECORD_SAMPLE);
+    assert_memory_equal(r.body + 56, again.body + 56, 24);
+    assert_int_equal(count(&w, PERF_RECORD_SAMPLE), 4);
+    assert_int_equal(count(&w, PERF_RECORD_COMM), 2);
+    assert_int_equal(count(&w, PERF_RECORD_MMAP2), 1);
+    assert_string_equal(w.remark, "to read it: perf --buildid-dir /out/perf.data.d/debug report -i /out/perf.data");
+    teardown_profile(&w);
+}
+
+/* Where a binary lies depends on its program headers; a caller's address is that of its call. */
+static void test_native(void **state)
+{
+    static const struct emit_segment fixed[] = {{0x400000, 0, 0x1000, 0x1000, 4}, {0x401000, 0x1000, 0x2345, 0x2345, 5}},
+                                     relocatable[] = {{0, 0, 0x800, 0x800, 4}, {0x2800, 0x1800, 0x900, 0x900, 5}},
+                                     absurd[] = {{0x1000, 0x1000, UINT64_MAX, UINT64_MAX, 5}};
+    static const uint8_t id[] = "0123456789abcdefghij";
+    static const struct emit_mapping mappings[] = {
+        {.path = "/bin/fixed", .build_id = id, .build_id_len = 20, .segments = fixed, .segment_count = 2},
+        {.path = "/lib/libx.so (deleted)", .segments = relocatable, .segment_count = 2},
+        {.path = "/lib/absurd.so", .segments = absurd, .segment_count = 1},
+        {.path = "[vdso]", .segments = relocatable, .segment_count = 2},
+        {.path = "/lib/new\nline.so", .segments = relocatable, .segment_count = 2},
+    };
+    static const struct {
+        struct emit_frame frame;
+        uint64_t ip; /* 0: in the code image */
+    } rows[] = {
+        {{.function = "main", .address = 0x1010, .mapping = 0}, 0x401010},
+        {{.function = "called", .address = 0x1010, .mapping = 0, .return_address = true}, 0x40100f},
+        {{.function = "never_returns", .address = 0x3345, .mapping = 0, .return_address = true}, 0x403344},
+        {{.function = "outside", .address = 0x3345, .mapping = 0}, 0},
+        {{.function = "f", .address = 0x1900, .mapping = 1}, (UINT64_C(2) << 40) + 0x2900},
+        {{.function = "", .address = 0x1900, .mapping = 1}, (UINT64_C(2) << 40) + 0x2900},
+        {{.function = "f@plt", .address = 0x1900, .mapping = 1}, 0},
+        {{.function = "inlined", .address = 0x1900, .mapping = 1, .inlined = true}, 0},
+        {{.function = "absurd", .address = 0x1900, .mapping = 2}, 0},
+        {{.function = "clock_gettime", .address = 0x1900, .mapping = 3}, 0},
+        {{.function = "f", .address = 0x1900, .mapping = 4}, 0},
+        {{.function = "jit", .address = 0x7f0000001000, .mapping = EMIT_NO_MAPPING}, 0},
+    };
+    struct written w;
+    struct perf_data_record r;
+
+    (void)state;
+    setup_profile(&w);
+    w.s.model.mappings = mappings;
+    w.s.model.mapping_count = sizeof mappings / sizeof *mappings;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct emit_frame frame = rows[i].frame;
+        frame.kind = EMIT_NATIVE;
+        frame.module = frame.mapping == EMIT_NO_MAPPING ? "" : mappings[frame.mapping].path;
+        add_sample(&w, synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_frame(&w.s, frame)));
+    }
+    write_out(&w);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        r = want(&w, PERF_RECORD_SAMPLE);
+        assert_int_equal(chain_len(&r), 2);
+        assert_true(chain_at(&r, 0) == IN_USER);
+        if (rows[i].ip)
+            assert_int_equal(chain_at(&r, 1), rows[i].ip);
+        else
+            assert_true(in_image(chain_at(&r, 1)));
+    }
+    rewind_records(&w);
+    r = want(&w, PERF_RECORD_MMAP2);
+    assert_int_equal(r.misc, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID);
+    assert_int_equal(perf_data_u64(r.body + 8), 0x401000);
+    assert_int_equal(perf_data_u64(r.body + 16), 0x3000);
+    assert_int_equal(perf_data_u64(r.body + 24), 0x1000);
+    assert_int_equal(r.body[32], 20);
+    assert_memory_equal(r.body + 36, id, 20);
+    assert_string_equal((const char *)r.body + 64, "/bin/fixed");
+    want(&w, PERF_RECORD_MMAP2); /* the code image */
+    r = want(&w, PERF_RECORD_MMAP2);
+    assert_int_equal(r.misc, PERF_RECORD_MISC_USER);
+    assert_int_equal(perf_data_u64(r.body + 8), (UINT64_C(2) << 40) + 0x2000);
+    assert_int_equal(perf_data_u64(r.body + 16), 0x2000);
+    assert_int_equal(perf_data_u64(r.body + 24), 0x1000);
+    assert_string_equal((const char *)r.body + 64, "/lib/libx.so");
+    assert_false(next(&w, PERF_RECORD_MMAP2, &r));
+    teardown_profile(&w);
+}
+
+/* Of two binaries with one path only the first is known to readers by it. */
+static void test_path_of_two_binaries(void **state)
+{
+    static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
+    static const char path[] = "/usr/bin/python3";
+    const struct emit_mapping mappings[] = {
+        {.path = path, .build_id = (const uint8_t *)"a", .build_id_len = 1, .segments = segments, .segment_count = 1},
+        {.path = path, .build_id = (const uint8_t *)"b", .build_id_len = 1, .segments = segments, .segment_count = 1}};
+    struct written w;
+
+    (void)state;
+    setup_profile(&w);
+    w.s.model.mappings = mappings;
+    w.s.model.mapping_count = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct emit_frame f = {.kind = EMIT_NATIVE, .function = "f", .module = path, .address = 0x100, .mapping = i};
+        add_sample(&w, synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_frame(&w.s, f)));
+    }
+    write_out(&w);
+    struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
+    assert_false(in_image(chain_at(&r, 1)));
+    r = want(&w, PERF_RECORD_SAMPLE);
+    assert_true(in_image(chain_at(&r, 1)));
+    teardown_profile(&w);
+}
+
+/* Readers add what was inlined to the frame that it was inlined into; if that one is hidden, they cannot. */
+static void test_inlined(void **state)
+{
+    static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
+    static const struct emit_mapping mapping = {.path = "/lib/l.so", .segments = segments, .segment_count = 1};
+    struct written w;
+
+    (void)state;
+    setup_profile(&w);
+    w.s.model.mappings = &mapping;
+    w.s.model.mapping_count = 1;
+    struct emit_frame f = {.kind = EMIT_NATIVE, .function = "host", .address = 0x100};
+    uint32_t host = synthetic_frame(&w.s, f);
+    f.inlined = true;
+    f.function = "middle";
+    uint32_t middle = synthetic_frame(&w.s, f);
+    f.function = "inner";
+    uint32_t inner = synthetic_frame(&w.s, f);
+    f.address = 0x200;
+    uint32_t elsewhere = synthetic_frame(&w.s, f);
+
+    uint32_t stack = synthetic_stack(&w.s, EMIT_NO_STACK, host);
+    uint32_t other = synthetic_stack(&w.s, stack, elsewhere);
+    stack = synthetic_stack(&w.s, synthetic_stack(&w.s, stack, middle), inner);
+    uint32_t alone = synthetic_stack(&w.s, synthetic_stack(&w.s, EMIT_NO_STACK, middle), inner);
+    add_sample(&w, stack);
+    add_sample(&w, alone);
+    add_sample(&w, other);
+    write_out(&w);
+    struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(chain_len(&r), 2);
+    assert_int_equal(chain_at(&r, 1), (UINT64_C(2) << 40) + 0x100);
+    r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(chain_len(&r), 3);
+    assert_true(in_image(chain_at(&r, 1)) && in_image(chain_at(&r, 2)) && chain_at(&r, 1) != chain_at(&r, 2));
+    r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(chain_len(&r), 3);
+    assert_true(in_image(chain_at(&r, 1)) && !in_image(chain_at(&r, 2)));
+    teardown_profile(&w);
+}
+
+/* Marks tell the kernel's addresses from those of programs, wherever they stand. */
+static void test_kernel(void **state)
+{
+    struct written w;
+
+    (void)state;
+    setup_profile(&w);
+    uint32_t python = synthetic_python(&w.s, "f", "x.py", 1, 1, 1);
+    uint32_t entry = synthetic_kernel(&w.s, "do_syscall_64", "[kernel.kallsyms]", 0xffffffff81000010, 0x10);
+    uint32_t deeper = synthetic_kernel(&w.s, "ksys_read", "[kernel.kallsyms]", 0xffffffff81200020, 0x20);
+    uint32_t stack = synthetic_stack(&w.s, EMIT_NO_STACK, python);
+    add_sample(&w, synthetic_stack(&w.s, synthetic_stack(&w.s, stack, entry), deeper));
+    /* Turned round, as by --callers-of. */
+    stack = synthetic_stack(&w.s, synthetic_stack(&w.s, EMIT_NO_STACK, deeper), entry);
+    add_sample(&w, synthetic_stack(&w.s, stack, python));
+    write_out(&w);
+    struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(r.misc, PERF_RECORD_MISC_KERNEL);
+    assert_int_equal(chain_len(&r), 5);
+    assert_true(chain_at(&r, 0) == IN_KERNEL && chain_at(&r, 1) == 0xffffffff81200020);
+    assert_true(chain_at(&r, 2) == 0xffffffff81000010 && chain_at(&r, 3) == IN_USER && in_image(chain_at(&r, 4)));
+    assert_true(perf_data_u64(r.body + 8) == chain_at(&r, 1));
+    r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(r.misc, PERF_RECORD_MISC_USER);
+    assert_true(chain_at(&r, 0) == IN_USER && chain_at(&r, 2) == IN_KERNEL && chain_len(&r) == 5);
+    teardown_profile(&w);
+}
+
+static void test_deep(void **state)
+{
+    static const uint32_t depths[] = {127, 128, 900, 20000};
+    struct written w;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        char expected[64];
+        setup_profile(&w);
+        uint32_t stack = EMIT_NO_STACK, frame = synthetic_python(&w.s, "f", "x.py", 2, 1, 1);
+        for (uint32_t k = 0; k < depths[i]; k++)
+            stack = synthetic_stack(&w.s, stack, frame);
+        add_sample(&w, stack);
+        write_out(&w);
+        struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
+        if (depths[i] < 8000)
+            assert_int_equal(chain_len(&r), depths[i] + 1);
+        else
+            assert_in_range(chain_len(&r), 8000, 8182);
+        snprintf(expected, sizeof expected, "add --max-stack %u", (unsigned)chain_len(&r) - 1);
+        assert_true(!strstr(w.remark, "max-stack") == (depths[i] == 127));
+        assert_true(depths[i] == 127 || strstr(w.remark, expected));
+        teardown_profile(&w);
+    }
+}
+
+/* An image that has another program, and threads whose names change. */
+static void test_names_over_time(void **state)
+{
+    struct written w;
+    struct perf_data_record r;
+
+    (void)state;
+    setup_profile(&w);
+    uint32_t after = synthetic_process(&w.s, 100, "sleep");
+    synthetic_thread(&w.s, after, 100, "sleep");
+    synthetic_thread(&w.s, 0, 100, "MainThread");
+    synthetic_sample(&w.s, (struct emit_sample){.time_ns = 5, .stack = EMIT_NO_STACK, .thread = 2});
+    synthetic_sample(&w.s, (struct emit_sample){.time_ns = 6, .stack = EMIT_NO_STACK, .thread = 1});
+    write_out(&w);
+    r = want(&w, PERF_RECORD_COMM);
+    assert_string_equal((const char *)r.body + 8, "python3");
+    assert_int_equal(r.misc, 0);
+    r = want(&w, PERF_RECORD_COMM);
+    assert_string_equal((const char *)r.body + 8, "sleep");
+    assert_int_equal(r.misc, PERF_RECORD_MISC_COMM_EXEC);
+    assert_false(next(&w, PERF_RECORD_COMM, &r));
+    assert_int_equal(count(&w, PERF_RECORD_MMAP2), 2);
+    teardown_profile(&w);
+}
+
+/* Names of the target are cut and made safe; nothing breaks a record. */
+static void test_hostile_names(void **state)
+{
+    static char long_name[10001];
+    static const char *const names[] = {"", "\n\x1b[31m", "a;b %s%n", "\xff\xfe", long_name, "#", "  "};
+    struct written w;
+    struct perf_data_record r;
+
+    (void)state;
+    memset(long_name, 'x', sizeof long_name - 1);
+    memcpy(long_name + 254, "\xc3\xa4", 2); /* a character where the name is cut */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        setup_profile(&w);
+        w.s.processes.data[0].comm = w.s.processes.data[0].cgroup = names[i];
+        w.s.threads.data[0].name = names[i];
+        w.s.events.data[0].name = names[i];
+        const struct emit_capture capture = {.name = names[i], .hostname = names[i], .kernel_release = names[i],
+                                             .machine = names[i], .cpu_model = names[i], .recorder = names[i]};
+        w.s.model.captures = &capture;
+        w.s.model.capture_count = 1;
+        add_sample(&w, synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_python(&w.s, names[i], names[i], 1, 1, 1)));
+        write_out(&w);
+        while (next(&w, PERF_RECORD_COMM, &r)) {
+            const char *comm = (const char *)r.body + 8;
+            assert_true(strlen(comm) <= 255 && !strpbrk(comm, "\n\x1b;"));
+            assert_true(names[i] != long_name || strlen(comm) == 254);
+        }
+        assert_int_equal(count(&w, PERF_RECORD_SAMPLE), 1);
+        forget_output(&w);
+        synthetic_deinit(&w.s);
+    }
+}
+
+/* The type and config of each event that pycap knows; others are as perf's own offcpu-time. */
+static void test_events(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t type, config;
+    } rows[] = {{"cpu-clock", 1, 0}, {"task-clock", 1, 1}, {"page-faults", 1, 2}, {"context-switches", 1, 3},
+                {"cycles", 0, 0},    {"branches", 0, 4},   {"ref-cycles", 0, 9},  {"offcpu-time", 1, 10}};
+    enum { EVENTS = sizeof rows / sizeof *rows };
+    const struct emit_rate rates[] = {{.event = 0, .frequency_hz = 99, .period = 1}, {.event = 2, .period = 16}};
+    const struct emit_loss losses[] = {{"ring_full", "", "", 7, true}, {"ring_full", "", "cycles", 5, true},
+                                       {"python_torn", "", "cycles", 9, false}};
+    const struct emit_capture capture = {.name = "t", .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "",
+                                         .recorder = "", .rates = rates, .rate_count = 2, .losses = losses, .loss_count = 3};
+    struct written w;
+
+    (void)state;
+    setup_profile(&w);
+    w.s.model.captures = &capture;
+    w.s.model.capture_count = 1;
+    for (size_t i = 1; i < EVENTS; i++)
+        synthetic_event(&w.s, rows[i].name, "", false);
+    w.s.events.data[2].is_bytes = true;
+    for (uint32_t i = 0; i < EVENTS; i++)
+        synthetic_sample(&w.s, (struct emit_sample){.time_ns = 9, .event = i, .value = 4096, .faults = 1, .stack = EMIT_NO_STACK});
+    write_out(&w);
+    assert_int_equal(w.reader.event_count, EVENTS);
+    const uint8_t *attributes = w.reader.data + perf_data_u64(w.reader.data + 24);
+    for (uint32_t i = 0; i < EVENTS; i++) {
+        const uint8_t *a = attributes + (size_t)i * 144;
+        assert_int_equal(perf_data_u32(a), rows[i].type);
+        assert_int_equal(perf_data_u64(a + 8), rows[i].config);
+        assert_int_equal(perf_data_u64(a + 16), i == 0 ? 99 : i == 2 ? 16 : 0);
+        assert_int_equal(perf_data_u64(a + 40) >> 10 & 1, i == 0); /* it is a frequency */
+        struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
+        assert_int_equal(perf_data_u64(r.body), i + 1);
+        assert_int_equal(perf_data_u64(r.body + 40), i == 2 ? 1 : 4096);
+    }
+    struct perf_data_record lost = want(&w, PERF_RECORD_LOST_SAMPLES);
+    assert_int_equal(perf_data_u64(lost.body), 7);
+    assert_int_equal(perf_data_u64(lost.body + 8 + 24), 1);
+    lost = want(&w, PERF_RECORD_LOST_SAMPLES);
+    assert_int_equal(perf_data_u64(lost.body), 5);
+    assert_int_equal(perf_data_u64(lost.body + 8 + 24), 5);
+    assert_false(next(&w, PERF_RECORD_LOST_SAMPLES, &lost));
+    teardown_profile(&w);
+}
+
+static void test_empty(void **state)
+{
+    struct written w = {.options = {.name = "test", .exporter = "pysym test"}};
+    const uint8_t *data = NULL;
+    size_t len_bytes = 0;
+
+    (void)state;
+    write_out(&w);
+    assert_int_equal(w.reader.event_count, 1);
+    assert_int_equal(count(&w, PERF_RECORD_MMAP), 1);
+    assert_int_equal(count(&w, PERF_RECORD_SAMPLE), 0);
+    assert_true(perf_data_feature(&w.reader, 6, &data, &len_bytes)); /* ARCH, which readers want */
+    assert_string_equal((const char *)data + 4, "x86_64");
+    assert_false(perf_data_feature(&w.reader, 3, &data, &len_bytes));  /* HOSTNAME is unknown */
+    assert_false(perf_data_feature(&w.reader, 21, &data, &len_bytes)); /* SAMPLE_TIME, likewise */
+    assert_int_equal(w.files.list.count, 1);
+    assert_string_equal(w.remark, "to read it: perf report -i /out/perf.data");
+    teardown_profile(&w);
+}
+
+static void test_features(void **state)
+{
+    const struct emit_capture capture = {.name = "t", .hostname = "vm", .kernel_release = "6.1", .machine = "x86_64",
+                                         .cpu_model = "a CPU", .recorder = "pycap 0.2.0", .cpu_count = 12,
+                                         .memory_bytes = 1 << 20, .realtime_ns = 1800000000000000000, .monotonic_ns = 5};
+    static const struct {
+        unsigned number;
+        const char *text;
+    } rows[] = {{3, "vm"}, {4, "6.1"}, {5, "pycap 0.2.0"}, {6, "x86_64"}, {8, "a CPU"}};
+    struct written w;
+    const uint8_t *data = NULL;
+    size_t len_bytes = 0;
+
+    (void)state;
+    setup_profile(&w);
+    w.s.model.captures = &capture;
+    w.s.model.capture_count = 1;
+    add_sample(&w, EMIT_NO_STACK);
+    add_sample(&w, EMIT_NO_STACK);
+    write_out(&w);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(perf_data_feature(&w.reader, rows[i].number, &data, &len_bytes));
+        assert_string_equal((const char *)data + 4, rows[i].text);
+        assert_int_equal(perf_data_u32(data), 64);
+        assert_int_equal(len_bytes, 72); /* padded to 8 */
+    }
+    assert_true(perf_data_feature(&w.reader, 7, &data, &len_bytes));
+    assert_int_equal(perf_data_u32(data), 12);
+    assert_true(perf_data_feature(&w.reader, 10, &data, &len_bytes));
+    assert_int_equal(perf_data_u64(data), 1024);
+    assert_true(perf_data_feature(&w.reader, 21, &data, &len_bytes));
+    assert_int_equal(perf_data_u64(data), 1000000);
+    assert_int_equal(perf_data_u64(data + 8), 1001000);
+    assert_true(perf_data_feature(&w.reader, 29, &data, &len_bytes));
+    assert_int_equal(perf_data_u64(data + 8), 1800000000000000000);
+    assert_int_equal(perf_data_u64(data + 16), 5);
+    assert_true(perf_data_feature(&w.reader, 2, &data, &len_bytes));
+    assert_int_equal(data[6] | data[7] << 8, len_bytes);
+    assert_string_equal((const char *)data + 36, "/out/perf.data.d/python-code");
+    teardown_profile(&w);
+}
+
+static void test_rounds(void **state)
+{
+    struct written w;
+
+    (void)state;
+    setup_profile(&w);
+    for (int i = 0; i < 2500; i++)
+        add_sample(&w, EMIT_NO_STACK);
+    write_out(&w);
+    assert_int_equal(count(&w, PERF_RECORD_SAMPLE), 2500);
+    assert_int_equal(count(&w, FINISHED_ROUND), 3);
+    teardown_profile(&w);
+}
+
+static void test_same_bytes(void **state)
+{
+    struct written one = {.options = {.name = "test", .exporter = "pysym test"}}, two = one;
+
+    (void)state;
+    synthetic_demo(&one.s, 3000);
+    synthetic_demo(&two.s, 3000);
+    write_out(&one);
+    write_out(&two);
+    assert_int_equal(count(&one, PERF_RECORD_SAMPLE), 3000);
+    assert_int_equal(one.files.list.count, two.files.list.count);
+    for (size_t i = 0; i < one.files.list.count; i++) {
+        const struct buf *a = &one.files.list.data[i]->data, *b = &two.files.list.data[i]->data;
+        assert_int_equal(a->len_bytes, b->len_bytes);
+        assert_true(!a->len_bytes || !memcmp(a->data, b->data, a->len_bytes));
+    }
+    teardown_profile(&one);
+    teardown_profile(&two);
+}
+
+/* A full disk is an error. */
+static void test_no_space(void **state)
+{
+    static const size_t sizes[] = {50, 5000, 100000};
+    struct written w = {.options = {.name = "test", .exporter = "pysym test"}};
+
+    (void)state;
+    synthetic_demo(&w.s, 3000);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        w.files.most_bytes = sizes[i];
+        FILE *out = memory_files_open(&w.files, "perf.data");
+        setvbuf(out, NULL, _IONBF, 0);
+        w.options.files = &w.files.files;
+        struct error *err = synthetic_emit(&w.s, emitter_find("perf-data"), &w.options, out);
+        assert_non_null(err);
+        error_destroy(err);
+        memory_files_deinit(&w.files);
+    }
+    w.files = (struct memory_files){0};
+    teardown_profile(&w);
+}
+
+/* ---- the axis of time ---- */
+
+static uint64_t place(struct timeline *t, const struct emit_capture *captures, uint32_t capture, uint64_t time_ns)
+{
+    const struct emit_model model = {.captures = captures, .capture_count = 3};
+
+    return timeline_place(t, &model, &(struct emit_sample){.time_ns = time_ns, .capture = capture});
+}
+
+static void test_timeline(void **state)
+{
+    const uint64_t second = 1000000000, wall = 1800000000 * second;
+    struct emit_capture c[3] = {{.monotonic_ns = second, .realtime_ns = wall},
+                                {.monotonic_ns = 50 * second, .realtime_ns = wall + 49 * second + 3000},
+                                {.monotonic_ns = 7, .realtime_ns = wall + 100 * second}};
+    struct timeline t = {0};
+
+    (void)state;
+    assert_int_equal(place(&t, c, 0, 5 * second), 5 * second);
+    assert_int_equal(place(&t, c, 0, 4 * second), 5 * second); /* too late: not back in time */
+    /* The same boot, its wall clock adjusted by microseconds: the clock is the same. */
+    assert_int_equal(place(&t, c, 1, 50 * second), 50 * second);
+    assert_int_equal(place(&t, c, 1, 51 * second), 51 * second);
+    /* Another boot, by the wall clock. */
+    assert_int_equal(place(&t, c, 2, 7 + second), 102 * second);
+    assert_false(t.moved);
+    assert_int_equal(t.first_ns, 5 * second);
+    assert_int_equal(t.last_ns, 102 * second);
+
+    /* Recorded at the same time, or without clocks: the second stands behind the first. */
+    for (int clocks = 0; clocks < 2; clocks++) {
+        if (!clocks)
+            c[1] = (struct emit_capture){0};
+        t = (struct timeline){0};
+        place(&t, c, 0, 5 * second);
+        assert_int_equal(place(&t, c, 1, 3 * second), 5 * second);
+        assert_int_equal(place(&t, c, 1, 4 * second), 6 * second);
+        assert_true(t.moved);
+    }
+    /* Nonsense stays in range. */
+    t = (struct timeline){0};
+    assert_int_equal(place(&t, c, 0, 0), 1);
+    assert_true(place(&t, c, 0, UINT64_MAX) < UINT64_MAX);
+    c[2].realtime_ns = UINT64_MAX;
+    assert_true(place(&t, c, 2, UINT64_MAX) < UINT64_MAX);
+    assert_true(place(&t, c, 1, 1) < UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),          cmocka_unit_test(test_native),  cmocka_unit_test(test_path_of_two_binaries),
+        cmocka_unit_test(test_inlined),        cmocka_unit_test(test_kernel),  cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_names_over_time), cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_empty),          cmocka_unit_test(test_features), cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_same_bytes),     cmocka_unit_test(test_no_space), cmocka_unit_test(test_timeline),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
