@@ -14,6 +14,8 @@
 #include "symbolize/convert.h"
 #include "tests/fuzz/check_profile.h"
 #include "tests/fuzz/trace_mutator.h"
+#include "tests/tools/memory_files.h"
+#include "tests/tools/perf_data_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len_bytes, size_t max_bytes, unsigned seed);
@@ -26,6 +28,9 @@ static const char *const outputs[][8] = {
     {"folded"},
     {"speedscope"},
     {"perf-script"},
+    {"perf-data", "-o", "perf.data"},
+    {"perf-data", "-o", "perf.data", "--show-interpreter", "--full-filenames"},
+    {"perf-data", "-o", "perf.data", "--hide=^_", "--labels"},
     {"ndjson"},
     {"pprof"},
     {"top"},
@@ -62,14 +67,24 @@ static ssize_t collect(void *state, const char *data, size_t len_bytes)
     return (ssize_t)len_bytes;
 }
 
-static void check_text(const struct buf *out)
+static void check_characters(const struct buf *out, const char *controls)
 {
     for (size_t i = 0, n; i < out->len_bytes; i += n) {
         uint32_t code;
         n = utf8_decode(out->data + i, out->len_bytes - i, &code);
-        if (!n || (utf8_is_control(code) && code != '\n' && code != '\t'))
+        if (!n || (utf8_is_control(code) && !(code && code < 128 && strchr(controls, (int)code))))
             __builtin_trap();
     }
+}
+
+static void check_text(const struct buf *out)
+{
+    check_characters(out, "\n\t");
+}
+
+static void check_line(const struct buf *out)
+{
+    check_characters(out, "");
 }
 
 static void check_json(const char *text, size_t len_bytes)
@@ -93,6 +108,43 @@ static void check_json_lines(const struct buf *out)
     }
 }
 
+/* The records of a perf.data file, and the names in them. */
+static void check_perf_data(const struct buf *out)
+{
+    enum { COMM = 3, MMAP2 = 10, CGROUP = 19 };
+    struct perf_data_reader reader;
+    struct perf_data_record record;
+    bool broken;
+
+    if (!perf_data_open(&reader, out->data, out->len_bytes))
+        __builtin_trap();
+    while (perf_data_next(&reader, &record, &broken)) {
+        size_t name = record.type == MMAP2 ? 64 : 8;
+        if (record.type != COMM && record.type != MMAP2 && record.type != CGROUP)
+            continue;
+        struct buf text = {.data = (uint8_t *)record.body + name, .len_bytes = strlen((const char *)record.body + name)};
+        check_line(&text);
+    }
+    if (broken)
+        __builtin_trap();
+}
+
+static void check_output(const struct options *o, const struct buf *out)
+{
+    const char *format = o->choice.emitter ? o->choice.emitter->name : "";
+
+    if (!strcmp(format, "perf-data"))
+        check_perf_data(out);
+    else if (!strcmp(format, "pprof"))
+        profile_check(out);
+    else
+        check_text(out);
+    if (!strcmp(format, "speedscope") || o->emit.json)
+        check_json((const char *)out->data, out->len_bytes);
+    else if (!strcmp(format, "ndjson"))
+        check_json_lines(out);
+}
+
 static FILE *open_buf(struct buf *out)
 {
     return fopencookie(out, "w", (cookie_io_functions_t){.write = collect});
@@ -102,34 +154,28 @@ static void run(char **argv, int argc)
 {
     struct options o;
     struct convert_outcome outcome = {0};
-    struct buf text = {0}, messages = {0};
-    FILE *out = open_buf(&text), *trouble = open_buf(&messages);
+    struct buf messages = {0};
+    struct memory_files files = {.most_bytes = OUTPUT_MOST_BYTES};
+    FILE *out = memory_files_open(&files, "output"), *trouble = open_buf(&messages);
 
     struct error *err = options_parse(argc, argv, &o);
     if (err)
         __builtin_trap();
     o.emit.name = "fuzz";
     o.emit.exporter = "pysym fuzz";
+    if (o.choice.emitter && o.choice.emitter->needs_files)
+        o.emit.files = &files.files;
     err = convert_run(&o, out, trouble, &outcome);
     if (err)
         buf_put_str(&messages, error_text(err));
-    bool whole = fclose(out) == 0 && !err;
+    bool whole = memory_files_close(&files) && !err;
     fclose(trouble);
-    if (whole) {
-        const char *format = o.choice.emitter ? o.choice.emitter->name : "";
-        if (strcmp(format, "pprof"))
-            check_text(&text);
-        else
-            profile_check(&text);
-        if (!strcmp(format, "speedscope") || o.emit.json)
-            check_json((const char *)text.data, text.len_bytes);
-        else if (!strcmp(format, "ndjson"))
-            check_json_lines(&text);
-    }
+    if (whole)
+        check_output(&o, &files.list.data[0]->data);
     check_text(&messages);
     error_destroy(err);
     options_deinit(&o);
-    buf_deinit(&text);
+    memory_files_deinit(&files);
     buf_deinit(&messages);
 }
 
