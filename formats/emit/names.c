@@ -100,8 +100,7 @@ void name_position(const struct emit_frame *f, const struct emit_options *option
         *column = f->column;
 }
 
-/* Is it the module of code made at run time? That has the path of its table of symbols: /tmp/perf-PID.map. */
-static bool is_perf_map(const char *module)
+bool name_is_generated(const char *module)
 {
     static const char start[] = "/tmp/perf-";
 
@@ -116,9 +115,9 @@ static void put_module(struct buf *out, const char *module, unsigned flags)
 {
     if (!*module) {
         buf_put_str(out, UNKNOWN);
-    } else if (is_perf_map(module)) {
+    } else if (name_is_generated(module)) {
         /* The file need not exist, and its number would keep equal stacks of processes apart. */
-        buf_put_str(out, "[jit]");
+        buf_put_str(out, NAME_GENERATED);
     } else if (*module == '[') { /* [vdso] */
         put_clean_str(out, module, flags);
     } else {

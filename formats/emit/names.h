@@ -28,6 +28,8 @@
 
 /* The only frame of a sample without frames. Some readers would lose a sample that has none. */
 #define NAME_NO_FRAMES "[no frames]"
+/* The module of code made at run time. */
+#define NAME_GENERATED "[jit]"
 
 enum name_detail {
     NAME_AS_ASKED, /* with the frame's line, in Python */
@@ -84,8 +86,10 @@ void name_plain(const char *name, struct buf *out);
  * begin with their module: shop.cart.Cart.add, app.py:<module>.
  */
 void names_put_python(const struct names *n, const struct emit_frame *frame, bool by_module, struct buf *out);
-/* The binary of a frame without a function: [libfoo.so], [jit], [unknown]. */
+/* The binary of a frame without a function: [libfoo.so], NAME_GENERATED, [unknown]. */
 void name_module(const struct emit_frame *frame, struct buf *out);
+/* Is it the module of code made at run time? That has the path of its table of symbols: /tmp/perf-PID.map. */
+bool name_is_generated(const char *module);
 /* A name without spaces, never empty: comm and event of a `perf script` header. */
 void name_word(const char *name, struct buf *out);
 /* A sum of weights of an event, for people: "12.3 s", "840 ms", "64.0 KiB", "32 switches". */

@@ -293,9 +293,9 @@ static void test_unnamed(void **state)
     jit.frames.data[nowhere].mapping = EMIT_NO_MAPPING;
     sample(&jit, 0, synthetic_stack(&jit, EMIT_NO_STACK, nowhere));
     assert_true(has(&jit, options,
-                    "mapping 1 /tmp/perf-12.map  F---\n"
+                    "mapping 1 [jit]  F---\n"
                     "mapping 2 [unknown]  F---\n"
-                    "location 1 M1 5 F1:0:0\n"
+                    "location 1 M1 0 F1:0:0\n"
                     "location 2 M2 0 F2:0:0\n"
                     "function 1 [jit] :0\n"
                     "function 2 [unknown] :0\n"));

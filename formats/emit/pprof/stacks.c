@@ -83,6 +83,8 @@ static uint32_t mapping_of(struct pprof_stacks *s, const struct emit_frame *f, u
         return pprof_named_mapping(s->tables, "[python]");
     if (f->mapping == EMIT_NO_MAPPING)
         return pprof_named_mapping(s->tables, f->kind == EMIT_KERNEL ? "[kernel.kallsyms]" : "[unknown]");
+    if (name_is_generated(f->module)) /* its address means something in its process alone */
+        return pprof_named_mapping(s->tables, NAME_GENERATED);
     return pprof_binary(s->tables, f->mapping, f->address - f->return_address, address);
 }
 
