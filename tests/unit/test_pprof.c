@@ -217,6 +217,8 @@ static void test_names(void **state)
                     "function 10 <string>.C.<lambda> <string>:3\n"
                     "function 11 <module> :1\n"
                     "function 12 C.<lambda> :3\n"));
+    sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, " ", "", 0, 0, 0)));
+    assert_true(has(&s, options, "function 13 [unknown] :0\n"));
     options = (struct emit_options){.merge = EMIT_MERGE_ALL, .columns = true};
     assert_true(has(&s, options, "location 1 M2 0 F1:1:2\nlocation 2 M2 0 F2:3:4\n"));
     synthetic_deinit(&s);
@@ -403,6 +405,7 @@ static void test_limits(void **state)
             assert_non_null(out);
             struct error *err = synthetic_emit(&s, emitter_find("pprof"), &options, out);
             assert_true(!err == !each[i]->exceeded);
+            assert_true(err || !each[i]->memory_used); /* all is given back */
             succeeded = succeeded && !err;
             error_destroy(err);
             fclose(out);

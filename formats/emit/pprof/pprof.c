@@ -182,6 +182,7 @@ static void pprof_destroy(void *state)
     pprof_stacks_deinit(&p->stacks);
     pprof_types_deinit(&p->types);
     intern_deinit(&p->groups);
+    limits_give(p->options.limits, p->group_of.count * sizeof *p->group_of.data + p->rows.count * sizeof *p->rows.data);
     VEC_DEINIT(&p->group_of);
     VEC_DEINIT(&p->rows);
     map_deinit(&p->row_of);

@@ -15,6 +15,7 @@ void pprof_samples_init(struct pprof_samples *s, const struct emit_model *model,
 void pprof_samples_deinit(struct pprof_samples *s)
 {
     intern_deinit(&s->owners);
+    limits_give(s->limits, s->rows.count * sizeof *s->rows.data);
     VEC_DEINIT(&s->rows);
     map_deinit(&s->row_of);
     VEC_DEINIT(&s->spans);

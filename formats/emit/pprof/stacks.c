@@ -16,6 +16,8 @@ void pprof_stacks_deinit(struct pprof_stacks *s)
 {
     if (s->model)
         names_deinit(&s->names);
+    if (s->options)
+        limits_give(s->options->limits, s->nodes.count * sizeof *s->nodes.data);
     VEC_DEINIT(&s->nodes);
     VEC_DEINIT(&s->node_of);
     map_deinit(&s->node_ids);

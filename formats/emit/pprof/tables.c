@@ -24,6 +24,7 @@ void pprof_tables_deinit(struct pprof_tables *t)
     intern_deinit(&t->strings);
     intern_deinit(&t->functions);
     intern_deinit(&t->locations);
+    limits_give(t->limits, t->mappings.count * sizeof *t->mappings.data);
     VEC_DEINIT(&t->mappings);
     map_deinit(&t->binaries);
     map_deinit(&t->names);
