@@ -24,10 +24,14 @@ static const struct {
     {" svg html flamegraph flame png pdf ", "pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, or write "
                                             "-o profile.speedscope.json and open it at https://www.speedscope.app"},
     {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
-    {" script perf ", "use -f perf-script"},
-    {" json chrome chrometrace gecko firefox ", "use -f speedscope, or -f perf-script for the Firefox Profiler"},
-    {" pb gz proto ", "use -f pprof"},
-    {" pstats prof callgrind ", "use -f pprof, -f speedscope or -f folded: most tools read one of them"},
+    {" perf data hotspot samply ", "use -f perf-data, or -f perf-script for the text that perf script prints"},
+    {" script ", "use -f perf-script"},
+    {" gecko firefox perfetto ", "use -f perf-script: https://profiler.firefox.com and https://ui.perfetto.dev open it"},
+    {" json chrome chrometrace ", "use -f speedscope, -f ndjson for a row for each sample, or -f top --json"},
+    {" jsonl csv tsv parquet arrow sql sqlite duckdb jq ", "use -f ndjson: DuckDB and jq read it, and DuckDB writes Parquet and CSV"},
+    {" pb gz prof proto go pyroscope parca grafana ", "use -f pprof"},
+    {" otlp otel opentelemetry ", "use -f pprof, which the OpenTelemetry Collector receives (pprofreceiver)"},
+    {" pstats snakeviz callgrind cachegrind kcachegrind ", "use -f pprof or -f speedscope: most tools read one of them"},
     {" report stat stats info text table hot ", "use -f top or -f summary"},
     {" check unwind ", "use -f unwind-check"},
 };
@@ -103,8 +107,8 @@ static bool ends_with(const char *s, const char *end)
 static struct error *choose_by_output(const char *output, struct format_choice *out)
 {
     static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
-                                           {".perf", "perf-script"},     {".data", "perf-data"},
-                                           {".pprof", "pprof"},          {".pb", "pprof"}};
+                                           {".perf", "perf-script"}, {".data", "perf-data"}, {".pprof", "pprof"},
+                                           {".pb", "pprof"}, {".jsonl", "ndjson"}};
     const char *dot = strrchr(output, '.');
 
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {

@@ -497,13 +497,20 @@ def test_summary_json(make, pysym):
     (["-f", "unwind_check"], "did you mean unwind-check?"),
     (["-f", "flamegraph"], "unknown format 'flamegraph': pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, "
                            "or write -o profile.speedscope.json and open it at https://www.speedscope.app"),
-    (["-f", "perf"], "use -f perf-script"),
+    (["-f", "perf"], "use -f perf-data, or -f perf-script for"),
+    (["-f", "gecko"], "use -f perf-script: https://profiler.firefox.com"),
+    (["-f", "otlp"], "use -f pprof, which the OpenTelemetry Collector receives"),
+    (["-f", "pb"], "unknown format 'pb': use -f pprof (formats"),
+    (["-o", "x.parquet"], "none is known by the name 'x.parquet': use -f ndjson: DuckDB"),
+    (["-f", "sql"], "use -f ndjson"),
+    (["-f", "ndjsn"], "did you mean ndjson?"),
     (["-f", "xyz"], "unknown format 'xyz' (formats are: "),
     (["-f", ""], "--format wants an argument that is not empty"),
     (["-f", "x" * 200], "unknown format 'xxx"),
     (["-o", "x.svg"], "say which --format: none is known by the name 'x.svg': pysym draws no pictures: "),
     (["-o", "x.html"], "draws no pictures"),
-    (["-o", "x.prof"], "use -f pprof, -f speedscope or -f folded"),
+    (["-o", "x.prof"], "use -f pprof (formats"),
+    (["-o", "x.pstats"], "use -f pprof or -f speedscope"),
     (["-o", "x"], "none is known by the name 'x' (formats are: "),
 ])
 def test_wrong_formats(make, pysym, tmp_path, arguments, said):
@@ -584,10 +591,12 @@ def test_stdin_and_stdout(make, pysym, tmp_path):
 
 def test_format_by_extension(make, pysym, tmp_path):
     trace = make(samples=10)
-    for name, begin in [("x.speedscope.json", "{"), ("x.json", "{"), ("x.folded", "python3.11-1000;"),
-                        ("x.txt", "python3.11-1000;")]:
+    for name, begin in [("x.speedscope.json", b"{"), ("x.json", b"{"), ("x.folded", b"python3.11-1000;"),
+                        ("x.txt", b"python3.11-1000;"), ("x.ndjson", b'{"type":'), ("x.jsonl", b'{"type":'),
+                        ("perf.data", b"PERFILE2"), ("x.data", b"PERFILE2"), ("x.perf.data", b"PERFILE2"),
+                        ("x.perf", b"python3.11  "), ("x.pb.gz", b"\x1f\x8b"), ("x.pprof", b"\x1f\x8b"), ("x.pb", b"\x1f\x8b")]:
         good(pysym(trace, "-o", tmp_path / name))
-        assert (tmp_path / name).read_text().startswith(begin)
+        assert (tmp_path / name).read_bytes().startswith(begin), name
     done = pysym(trace, "-o", tmp_path / "x.unknown")
     assert done.returncode == 2
     assert "formats are: " + " ".join(formats()) in done.stderr
