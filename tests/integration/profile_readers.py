@@ -4,7 +4,7 @@
 They follow the formats' own documents, share no code with pysym, and check what a reader may rely on: sizes, ids, offsets,
 references. Tests compare what they return; other programs' readers are the judges in the tests of each format.
 
-    perf_data(path)     PerfData: events, samples in the order of the file, comms, mappings, lost counts, features
+    PerfData(path)      events, samples in the order of the file, names of threads, mappings, lost counts, features
     pprof(path)         Pprof: sample types, samples, mappings, comments, times
     ndjson(path)        the rows of samples, and the frames of the stacks by number
     folded(text)        Counter: frames, outermost first -> number

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds samples one by one holds what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
+"""perf-data, pprof and ndjson hold what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
 over made-up traces, damaged ones, and those of testdata/."""
 import collections
 import os
@@ -12,7 +12,6 @@ import sys
 import pytest
 
 import profile_readers
-import conftest
 from conftest import PYSYM, ROOT
 from test_pysym import make  # noqa: F401
 
@@ -33,7 +32,7 @@ ARGUMENTS = {
 # Those that change only how one format adds up or spells what is shown.
 SPELLING = {"--min", "--merge", "--columns", "--full-filenames", "--qualify", "--label-cpu"}
 # Files by whose names pysym knows the formats.
-OUTPUTS = ["t.ndjson", "t.pb.gz"]
+OUTPUTS = ["t.ndjson", "t.pb.gz", "perf.data"]
 COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group", "file", "--labels"]
 
 
@@ -256,12 +255,10 @@ def check(formats):
     samples, stacks = formats.ndjson()
     sums = sums_of_ndjson(samples, stacks)
     check_folded(formats.folded, sums)
-    if "pprof" in conftest.formats():
-        check_pprof(profile_readers.pprof(formats.file("t.pb.gz", "--merge", "thread")), samples, stacks,
+    check_pprof(profile_readers.pprof(formats.file("t.pb.gz", "--merge", "thread")), samples, stacks,
                 "--labels" in formats.options)
-    if "perf-data" in conftest.formats():
-        path = formats.file("perf.data", "--full-filenames")
-        check_perf_data(profile_readers.PerfData(path, path.parent / "perf.data.d"), samples, stacks)
+    path = formats.file("perf.data", "--full-filenames")
+    check_perf_data(profile_readers.PerfData(path, path.parent / "perf.data.d"), samples, stacks)
     return sums
 
 
@@ -408,4 +405,5 @@ def many_of_pprof(path):
     return {tid: tuple(both) for tid, both in sums.items()}
 
 
-READERS_OF_MANY = [(many_of_ndjson, ("-f", "ndjson")), (many_of_pprof, ("-f", "pprof", "--merge", "thread"))]
+READERS_OF_MANY = [(many_of_ndjson, ("-f", "ndjson")), (many_of_perf_data, ("-f", "perf-data")),
+                   (many_of_pprof, ("-f", "pprof", "--merge", "thread"))]
