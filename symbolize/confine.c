@@ -37,18 +37,19 @@ static struct error *allow_all(struct places *p, const char *const *paths)
 }
 
 /*
- * The temporary file beside the output becomes the output, or is removed. Files beside the output are also opened again,
- * and lie in folders.
+ * The temporary file beside the output becomes the output, or is removed. Of several files some are also opened again;
+ * those beside an output lie in folders.
  */
 static struct error *allow_output(struct places *p, const struct options *o)
 {
     const char *slash = o->output ? strrchr(o->output, '/') : NULL;
-    bool several = o->choice.emitter && (o->choice.emitter->needs_files || o->choice.emitter->uses_files);
+    bool beside = o->choice.emitter && (o->choice.emitter->needs_files || o->choice.emitter->uses_files);
+    unsigned access = LANDLOCK_RENAME | (beside || options_split(o) ? LANDLOCK_WRITE : 0) | (beside ? LANDLOCK_MAKE : 0);
 
     if (!o->output)
         return NULL;
     char *folder = slash ? strndup(o->output, (size_t)(slash - o->output) + 1) : strdup(".");
-    struct error *err = folder ? allow(p, folder, LANDLOCK_RENAME | (several ? LANDLOCK_WRITE | LANDLOCK_MAKE : 0)) : error_no_memory();
+    struct error *err = folder ? allow(p, folder, access) : error_no_memory();
     free(folder);
     return err;
 }

@@ -9,6 +9,7 @@
 #include "symbolize/check/check_consumer.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
+#include "symbolize/pass/parts.h"
 #include "symbolize/pass/pass.h"
 #include "symbolize/pass/scout.h"
 #include "symbolize/pass/weigh.h"
@@ -23,6 +24,8 @@ struct convert {
     const struct options *options;
     FILE *out, *trouble;
     struct convert_outcome *outcome;
+    struct part_sink *parts;  /* NULL: the output is whole */
+    struct weigh_result weighed;   /* for parts */
     VEC(struct input) inputs;
     struct file_limits limits;
     struct scout scout;
@@ -119,7 +122,7 @@ static struct error *add_summary(struct convert *c, struct pass *p, const struct
     return pass_add(p, consumer, c->summary);
 }
 
-/* Finds out whether the samples have different weights. Does not report damage: the conversion will. */
+/* Finds out whether the samples have different weights; for parts, more. Does not report damage: the conversion will. */
 static bool weights_will_differ(struct convert *c)
 {
     struct pass p;
@@ -128,7 +131,7 @@ static bool weights_will_differ(struct convert *c)
 
     struct error *err = init_pass(c, &p);
     if (!err)
-        err = weigh_create(&weigh);
+        err = weigh_create(c->parts ? &c->weighed : NULL, &weigh);
     if (!err)
         err = pass_add(&p, &weigh_consumer, weigh);
     if (!err) {
@@ -175,14 +178,41 @@ static void tell_filters(const struct convert *c, bool shown)
 
 /* ---- the outputs: each adds its consumers, runs the pass, and sets the outcome ---- */
 
+/* Begins the emitter, or one that splits the samples between several of its kind. */
+static struct error *begin_emitter(struct convert *c, const struct emit_options *options, struct parts **parts, struct emit_consumer **out)
+{
+    const struct emitter *emitter = c->options->choice.emitter;
+    const struct emit_model *model = resolver_model(c->resolver);
+    const struct parts_options split = {.by = c->options->split,
+                                        .window_ns = c->options->window_ns,
+                                        .input_count = (uint32_t)c->inputs.count,
+                                        .weighed = &c->weighed,
+                                        .sink = c->parts};
+    void *state = NULL;
+
+    *parts = NULL;
+    if (c->parts) {
+        TRY(parts_create(&split, emitter, model, options, parts));
+        return emit_consumer_create(&parts_emitter, *parts, emitter->time_order, out);
+    }
+    struct error *err = emitter->begin(model, options, c->out, &state);
+    if (err) {
+        emitter->destroy(state);
+        return err;
+    }
+    return emit_consumer_create(emitter, state, emitter->time_order, out);
+}
+
 /* `above` is called before the emitter ends; NULL: nothing is. */
 static struct error *run_emitter_below(struct convert *c, struct pass *p, const struct consumer *above)
 {
     const struct emitter *emitter = c->options->choice.emitter;
     struct emit_options options = c->options->emit;
     struct emit_consumer *emit;
+    struct parts *parts;
 
-    for (size_t i = 0; emitter->wants_weights && i < c->inputs.count; i++)
+    bool weighs = emitter->wants_weights || c->parts;
+    for (size_t i = 0; weighs && i < c->inputs.count; i++)
         TRY(input_keep(&c->inputs.data[i]));
     TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     p->resolver = c->resolver;
@@ -190,15 +220,17 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     options.labels = c->options->stacks.labels;
     options.times_chosen = !time_range_is_open(&c->options->filters.time) || c->options->filters.around;
     options.limits = &c->limits.limits;
-    options.weights_differ = emitter->wants_weights && weights_will_differ(c);
+    options.weights_differ = weighs && weights_will_differ(c);
     TRY(add_summary(c, p, &summary_consumer));
     c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver, .out = c->out};
     if (above)
         TRY(pass_add(p, above, &c->summary_output));
-    TRY(emit_consumer_create(emitter, resolver_model(c->resolver), &options, c->out, &emit));
+    TRY(begin_emitter(c, &options, &parts, &emit));
     TRY(pass_add(p, &emit_consumer, emit));
     TRY(pass_run(p));
     summary_late(c->summary, emit_consumer_late_count(emit));
+    if (parts)
+        summary_late(c->summary, parts_late_count(parts));
     summary_print_trouble(c->summary, c->trouble);
     const char *remark = emit_consumer_remark(emit);
     if (remark)
@@ -298,9 +330,10 @@ static struct error *(*const outputs[])(struct convert *, struct pass *) = {[OUT
                                                                             [OUTPUT_DUMP] = run_dump,
                                                                             [OUTPUT_UNWIND_CHECK] = run_check};
 
-struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome)
+struct error *convert_run(const struct options *o, const struct convert_output *out, FILE *trouble,
+                          struct convert_outcome *outcome)
 {
-    struct convert c = {.options = o, .out = out, .trouble = trouble, .outcome = outcome};
+    struct convert c = {.options = o, .out = out->file, .parts = out->parts, .trouble = trouble, .outcome = outcome};
     struct pass p = {0};
 
     *outcome = (struct convert_outcome){0};
@@ -318,5 +351,6 @@ struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, str
         input_deinit(&c.inputs.data[i]);
     VEC_DEINIT(&c.inputs);
     VEC_DEINIT(&c.scout.files);
+    intern_deinit(&c.weighed.differ);
     return file_limits_explain(&c.limits, err);
 }

@@ -10,6 +10,13 @@
 
 #include "formats/base/err.h"
 #include "symbolize/options.h"
+#include "symbolize/pass/parts.h"
+
+/* One of both. */
+struct convert_output {
+    FILE *file;              /* the caller closes it */
+    struct part_sink *parts; /* for an emitter, of an output that is split */
+};
 
 struct convert_outcome {
     bool incomplete; /* --strict: more is missing than allowed; `trouble` says what */
@@ -17,9 +24,10 @@ struct convert_outcome {
 };
 
 /*
- * Writes the output that the options select to `out`, and to `trouble` a few lines about damage and what --strict asked for. The caller closes
- * both.
+ * Writes the output that the options select to `out`, and to `trouble`, which the caller closes, a few lines about damage
+ * and what --strict asked for.
  */
-struct error *convert_run(const struct options *o, FILE *out, FILE *trouble, struct convert_outcome *outcome);
+struct error *convert_run(const struct options *o, const struct convert_output *out, FILE *trouble,
+                          struct convert_outcome *outcome);
 
 #endif

@@ -15,6 +15,7 @@
 #include "symbolize/trace/input.h"
 #include "symbolize/options.h"
 #include "symbolize/output_files.h"
+#include "symbolize/part_files.h"
 #include "symbolize/terminal.h"
 
 static const char program[] = "pysym";
@@ -97,15 +98,41 @@ static struct error *arrange_files(struct options *o, struct output_files *files
     const struct emitter *emitter = o->choice.emitter;
     bool needs = emitter && (emitter->needs_files || emitter->seeks);
 
+    if (options_split(o))
+        return NULL;
     if (needs || (emitter && emitter->uses_files))
         o->emit.files = output_files_beside(files);
-    return o->emit.files || !needs ? NULL : error_create(ERROR_USAGE, "%s cannot be written to %s, which is no regular file: name another with -o",
-                                               emitter->name, o->output ? o->output : "standard output");
+    return o->emit.files || !needs ? NULL
+                                   : error_create(ERROR_USAGE, "%s cannot be written to %s, which is no regular file: name another with -o",
+                                                  emitter->name, o->output ? o->output : "standard output");
+}
+
+/* Writes the parts of an output to files, and says how many there are. */
+static struct error *convert_to_parts(const struct options *o, struct output_files *files, struct convert_outcome *outcome)
+{
+    struct part_files parts;
+
+    struct error *err = part_files_init(&parts, files, o->output, o->choice.emitter->extension, o->window_ns);
+    if (!err)
+        err = convert_run(o, &(struct convert_output){.parts = &parts.sink}, stderr, outcome);
+    err = output_files_finish(files, err);
+    if (!err)
+        part_files_print(&parts, stderr);
+    part_files_deinit(&parts);
+    return err;
+}
+
+static struct error *convert_to_one(const struct options *o, struct output_files *files, struct convert_outcome *outcome)
+{
+    const struct convert_output out = {.file = output_files_first(files)};
+
+    return output_files_finish(files, convert_run(o, &out, stderr, outcome));
 }
 
 static struct error *convert_to(struct options *o, const struct inputs *inputs, struct convert_outcome *outcome)
 {
     const struct output_files_options options = {.path = o->output,
+                                                 .parts = options_split(o),
                                                  .max_bytes = options_max_output(o),
                                                  .binary = o->choice.emitter && o->choice.emitter->binary,
                                                  .inputs = inputs->list.data,
@@ -119,8 +146,7 @@ static struct error *convert_to(struct options *o, const struct inputs *inputs, 
     if (!err)
         err = confine(o);
     if (!err)
-        err = convert_run(o, output_files_first(files), stderr, outcome);
-    err = output_files_finish(files, err);
+        err = (options_split(o) ? convert_to_parts : convert_to_one)(o, files, outcome);
     output_files_remove(files); /* while remove_output() still would */
     unfinished = NULL;
     output_files_destroy(files);

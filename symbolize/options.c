@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/clock.h"
 #include "formats/base/options.h"
 
 /* ---- setters ---- */
@@ -24,10 +25,13 @@ static struct error *set_output(const struct option_row *row, const char *argume
 /* In the order of enum emit_merge; the first cannot be asked for. */
 static const char *const merge_names[] = {"", "all", "process", "thread", NULL};
 
+/* In the order of enum parts_by, likewise. */
+static const char *const split_names[] = {"", "process", "thread", NULL};
+
 static const char *const sort_names[] = {"self", "total", NULL}; /* as in enum emit_sort and emit_by */
 static const char *const by_names[] = {"function", "line", NULL};
 
-static struct error *set_merge(const struct option_row *row, const char *argument, void *target)
+static struct error *set_choice_but_first(const struct option_row *row, const char *argument, void *target)
 {
     return *argument ? option_set_choice(row, argument, target) : option_refuse(row, argument);
 }
@@ -60,6 +64,10 @@ static const struct option_row option_rows[] = {
     OPTION_HEADING("output"),
     {"format", 'f', "NAME", "one of the formats above", option_set_text, MEMBER(format)},
     {"output", 'o', "OUT", "file to write, complete or not at all (default: standard output)", set_output, MEMBER(output)},
+    {"split", 0, "BY", "a file for each process or thread, named after it: process or thread", set_choice_but_first,
+     MEMBER(split), .names = split_names, .wants = "process or thread"},
+    {"window", 0, "DURATION", "a file for each 15s, 1m or 500ms of real time", option_set_duration, MEMBER(window_ns), .wants =
+     "a length of time, like 15s, 1m or 500ms"},
     {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
     {"top", 0, "N", "rows of top (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
@@ -116,7 +124,7 @@ static const struct option_row option_rows[] = {
     {"merge", 0, "WHAT", "add up the samples of all, of each process or of each thread:\n"
      "all, process, thread (default: folded process, top all,\n"
      "speedscope first all, then each thread)",
-     set_merge, MEMBER(emit.merge), .names = merge_names, .wants = "all, process or thread"},
+     set_choice_but_first, MEMBER(emit.merge), .names = merge_names, .wants = "all, process or thread"},
     {"threads", 't', NULL, "--merge thread, and keep subinterpreters apart", option_set_true, MEMBER(emit.threads)},
     {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(stacks.labels)},
     {"function", 'F', NULL, "add up lines of a function, which folded and speedscope tell apart", option_set_true,
@@ -210,11 +218,27 @@ static struct error *check_filters(const struct options *o)
     return NULL;
 }
 
+/* What can be several files, and where. */
+static struct error *check_split(const struct options *o)
+{
+    const struct emitter *emitter = o->choice.emitter;
+    const char *option = o->split ? "--split" : "--window";
+
+    if (o->choice.kind == OUTPUT_PAGE || (o->choice.kind == OUTPUT_EMITTER && !o->output))
+        return error_create(ERROR_USAGE, "%s writes several files: say how their names begin and end, like -o profile%s", option,
+                            o->choice.kind == OUTPUT_PAGE ? ".folded" : emitter->extension);
+    if (o->choice.kind != OUTPUT_EMITTER || emitter->needs_files)
+        return error_create(ERROR_USAGE, "%s: %s is always one output, of all samples", option, emitter ? emitter->name : o->format);
+    return o->window_ns && o->window_ns < NS_PER_MS ? error_create(ERROR_USAGE, "--window wants 1ms at least") : NULL;
+}
+
 /* Outputs that a terminal or a pipe cannot take. */
 static struct error *check_output(const struct options *o)
 {
     const struct emitter *emitter = o->choice.emitter;
 
+    if (options_split(o))
+        return check_split(o);
     if (o->output || !emitter)
         return NULL;
     if (emitter->needs_files || emitter->seeks)

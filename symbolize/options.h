@@ -15,6 +15,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "symbolize/format_choice.h"
+#include "symbolize/pass/parts.h"
 #include "symbolize/pass/sample_filter.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/stack_map.h"
@@ -29,6 +30,8 @@ struct options {
     struct format_choice choice;
     struct option_texts archives, symfs; /* each ends with NULL */
     const char *sysroot;
+    enum parts_by split;           /* --split; PARTS_BY_NOTHING: not given */
+    uint64_t window_ns;            /* --window; 0: not given */
     uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */
     uint64_t max_output_bytes;     /* 0: by the format, see options_max_output() */
     bool debuginfod, no_host, python_only, verbose;
@@ -45,6 +48,11 @@ struct options {
 /* Fails with ERROR_USAGE, whose text says what is wrong with the command line. *o refers to itself: it must stay in place. */
 struct error *options_parse(int argc, char **argv, struct options *o);
 void options_deinit(struct options *o);
+/* Is the output split into several? Then it has an emitter, and `output` is not NULL. */
+static inline bool options_split(const struct options *o)
+{
+    return o->split != PARTS_BY_NOTHING || o->window_ns;
+}
 /* How long the output may get. */
 uint64_t options_max_output(const struct options *o);
 void options_help(FILE *out);

@@ -36,7 +36,7 @@ struct output_file {
     struct output_stream stream; /* of a file. First: its functions get a pointer to it */
     struct output_files *set;
     struct output_file *next;
-    char *path;      /* below the set's folder; of a file where it will be */
+    char *path;      /* below the set's folder; of a file where it will be, or NULL: it has no name yet */
     char *temporary; /* likewise, until then; NULL: it is a folder */
     bool is_link;
     enum placed placed;
@@ -171,7 +171,7 @@ static int descriptor_of(struct output_stream *stream)
 
     if (f->fd >= 0)
         return f->fd;
-    struct error *err = output_folder_open(&f->set->folder, f->path, false, &folder);
+    struct error *err = output_folder_open(&f->set->folder, f->temporary, false, &folder);
     if (err) {
         error_destroy(err);
         errno = ESTALE;
@@ -188,8 +188,8 @@ static int descriptor_of(struct output_stream *stream)
     return fd;
 }
 
-/* Adds an entry for `path`, which is still to be created as `temporary`. */
-static struct error *add(struct output_files *s, const char *path, bool link, struct output_file **out, int *folder, mode_t *mode)
+/* Finds the folder of a new file, which must have a name of its own. *mode: see look(). */
+static struct error *find_place(struct output_files *s, const char *path, bool link, int *folder, mode_t *mode)
 {
     bool added = false;
 
@@ -200,19 +200,7 @@ static struct error *add(struct output_files *s, const char *path, bool link, st
     if (!added)
         return output_folder_blame(&s->folder, path, 0, ERROR_USAGE, "would be two outputs");
     TRY(output_folder_open(&s->folder, path, true, folder));
-    TRY(look(s, *folder, path, link, mode));
-    struct output_file *f = calloc(1, sizeof *f);
-    char *name = strdup(path), *temporary = temporary_name(path);
-    if (!f || !name || !temporary) {
-        free(f);
-        free(name);
-        free(temporary);
-        return error_no_memory();
-    }
-    *f = (struct output_file){.set = s, .path = name, .temporary = temporary, .fd = -1};
-    f->stream = (struct output_stream){.limit = &s->limit, .binary = true, .seekable = true, .descriptor = descriptor_of};
-    *out = f;
-    return NULL;
+    return look(s, *folder, path, link, mode);
 }
 
 static void free_file(struct output_file *f)
@@ -222,30 +210,73 @@ static void free_file(struct output_file *f)
     free(f);
 }
 
-static struct error *create_file(struct output_files *s, const char *path, FILE **out)
+/* `beside`: a path in its folder. NULL: no memory. */
+static struct output_file *new_file(struct output_files *s, const char *beside)
 {
-    struct output_file *f;
-    struct stat st;
-    mode_t mode;
-    int folder;
+    struct output_file *f = calloc(1, sizeof *f);
+    char *temporary = temporary_name(beside);
 
-    TRY(add(s, path, false, &f, &folder, &mode));
+    if (!f || !temporary) {
+        free(f);
+        free(temporary);
+        return NULL;
+    }
+    *f = (struct output_file){.set = s, .temporary = temporary, .fd = -1};
+    f->stream = (struct output_stream){.limit = &s->limit, .binary = true, .seekable = true, .descriptor = descriptor_of};
+    return f;
+}
+
+static void add(struct output_file *f)
+{
+    f->next = f->set->files;
+    f->set->files = f;
+}
+
+/* Creates a file, without a name, in the folder of `beside`, which is open. */
+static struct error *create_file(struct output_files *s, int folder, const char *beside, struct output_file **out)
+{
+    struct output_file *f = new_file(s, beside);
+    struct stat st;
+
+    if (!f)
+        return error_no_memory();
     int fd = openat(folder, name_of(f->temporary), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, NEW_FILE_MODE);
     if (fd < 0) {
         int why = errno;
         free_file(f);
-        return output_folder_blame(&s->folder, path, why, 0, "cannot be opened for writing");
+        return output_folder_blame(&s->folder, beside, why, 0, "cannot be opened for writing");
     }
-    f->next = s->files;
-    s->files = f;
+    add(f);
     take_descriptor(f, fd);
-    if (fstat(fd, &st) || (mode && fchmod(fd, mode)))
-        return output_folder_blame(&s->folder, path, errno, 0, "cannot be opened for writing");
+    if (fstat(fd, &st))
+        return output_folder_blame(&s->folder, beside, errno, 0, "cannot be opened for writing");
     f->device = st.st_dev;
     f->inode = st.st_ino;
-    TRY(output_stream_open(&f->stream));
+    *out = f;
+    return output_stream_open(&f->stream);
+}
+
+/* Gives a file the name that it gets at the end. `mode`: of the file that it replaces, or 0. */
+static struct error *name_file(struct output_file *f, const char *path, mode_t mode)
+{
+    int fd = mode ? descriptor_of(&f->stream) : -1;
+
+    if (mode && (fd < 0 || fchmod(fd, mode)))
+        return output_folder_blame(&f->set->folder, path, errno, 0, "cannot be opened for writing");
+    f->path = strdup(path);
+    return f->path ? NULL : error_no_memory();
+}
+
+static struct error *create_beside(struct output_files *s, const char *path, FILE **out)
+{
+    struct output_file *f;
+    mode_t mode;
+    int folder;
+
+    TRY(find_place(s, path, false, &folder, &mode));
+    TRY(create_file(s, folder, path, &f));
     *out = f->stream.file;
-    return NULL;
+    return name_file(f, path, mode);
 }
 
 static struct error *create(struct emit_files *files, const char *path, FILE **out)
@@ -253,26 +284,33 @@ static struct error *create(struct emit_files *files, const char *path, FILE **o
     sigset_t before;
 
     hold_signals(&before);
-    struct error *err = create_file((struct output_files *)files, path, out);
+    struct error *err = create_beside((struct output_files *)files, path, out);
     release_signals(&before);
     return err;
 }
 
 static struct error *create_link(struct output_files *s, const char *path, const char *target)
 {
-    struct output_file *f;
     mode_t mode;
     int folder;
 
-    TRY(add(s, path, true, &f, &folder, &mode));
+    TRY(find_place(s, path, true, &folder, &mode));
+    struct output_file *f = new_file(s, path);
+    char *name = strdup(path);
+    if (!f || !name) {
+        free(name);
+        if (f)
+            free_file(f);
+        return error_no_memory();
+    }
+    f->path = name;
+    f->is_link = true;
     if (symlinkat(target, folder, name_of(f->temporary))) {
         int why = errno;
         free_file(f);
         return output_folder_blame(&s->folder, path, why, 0, "cannot be made as a symbolic link");
     }
-    f->is_link = true;
-    f->next = s->files;
-    s->files = f;
+    add(f);
     return NULL;
 }
 
@@ -284,6 +322,36 @@ static struct error *add_link(struct emit_files *files, const char *path, const 
     struct error *err = create_link((struct output_files *)files, path, target);
     release_signals(&before);
     return err;
+}
+
+struct error *output_files_create(struct output_files *s, struct output_file **file, FILE **out)
+{
+    sigset_t before;
+
+    hold_signals(&before);
+    struct error *err = create_file(s, s->folder.fd, s->emit.name, file);
+    release_signals(&before);
+    if (!err)
+        *out = (*file)->stream.file;
+    return err;
+}
+
+struct error *output_files_close(struct output_file *f, const char *path)
+{
+    struct output_files *s = f->set;
+    sigset_t before;
+    mode_t mode;
+    int folder;
+
+    TRY(find_place(s, path, false, &folder, &mode));
+    hold_signals(&before);
+    struct error *err = name_file(f, path, mode);
+    release_signals(&before);
+    if (err)
+        return err;
+    bool good = output_stream_close(&f->stream);
+    close_file(f);
+    return good && !f->stream.os_errno ? NULL : output_folder_blame(&s->folder, path, f->stream.os_errno, 0, "could not be written");
 }
 
 /* ---- the set ---- */
@@ -333,10 +401,24 @@ static struct error *check_input(const struct output_files_options *o)
     return NULL;
 }
 
+/* What is there says what -o means: parts have names like the one of a file. */
+static struct error *check_parts(const char *path)
+{
+    struct stat st;
+
+    if (!*name_of(path) || (!stat(path, &st) && !S_ISREG(st.st_mode)))
+        return error_create(ERROR_USAGE, "%s cannot be split into several files: name one in a folder, like profile.folded", path);
+    return NULL;
+}
+
 static struct error *open_first(struct output_files *s)
 {
     const struct output_files_options *o = &s->options;
 
+    if (o->parts) {
+        TRY(check_parts(o->path));
+        return find_folder(s);
+    }
     TRY(check_input(o));
     TRY(output_open(o->path, &s->output));
     s->first = (struct output_stream){.limit = &s->limit, .binary = o->binary, .seekable = s->output.place,
@@ -386,10 +468,10 @@ static struct error *close_streams(struct output_files *s, struct error *err)
         close_file(f);
         if (good && !f->stream.os_errno)
             continue;
-        failed = f->path;
+        failed = f->path ? f->path : name_of(s->options.path);
         why = f->stream.os_errno;
     }
-    bool first_failed = !output_stream_close(&s->first);
+    bool first_failed = !s->options.parts && !output_stream_close(&s->first);
     if (first_failed)
         why = s->first.os_errno;
     struct error *limit = output_limit_error(&s->limit);
@@ -449,16 +531,16 @@ static struct error *place_all(struct output_files *s)
     struct error *err = NULL;
 
     for (struct output_file *f = s->files; f && !err; f = f->next) {
-        if (f->temporary)
+        if (f->temporary && f->path)
             err = place(s, f);
     }
-    if (!err)
+    if (!err && !s->options.parts)
         err = output_finish(&s->output);
     s->done = !err;
     for (struct output_file *f = s->files; f; f = f->next) {
         if (err)
             take_back(s, f);
-        else if (f->placed == PLACED_EXCHANGED)
+        else if (f->temporary && (f->placed == PLACED_EXCHANGED || f->placed == PLACED_NOT))
             unlinkat(s->folder.fd, f->temporary, 0);
     }
     return err;

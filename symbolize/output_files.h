@@ -24,6 +24,7 @@
 
 struct output_files_options {
     const char *path;          /* of -o; NULL: standard output. Borrowed, as the inputs are */
+    bool parts;                /* nothing is written to `path`: there are only files in its folder */
     uint64_t max_bytes;        /* of all files together */
     bool binary;               /* see struct output_stream */
     const struct stat *inputs; /* files that are not overwritten */
@@ -31,12 +32,19 @@ struct output_files_options {
 };
 
 struct output_files;
-/* Opens the output itself. ERROR_USAGE if it is one of the inputs. */
+/* Opens the output itself. ERROR_USAGE if it is one of the inputs, or no place for parts. */
 struct error *output_files_open(const struct output_files_options *options, struct output_files **out);
-/* The output itself: not to be closed. */
+/* The output itself: not to be closed. NULL for parts. */
 FILE *output_files_first(const struct output_files *s);
 /* For the files beside it. NULL: the output is no regular file, or one that nothing can be created beside. */
 struct emit_files *output_files_beside(struct output_files *s);
+/*
+ * A part: a file in the folder of the output that has no name yet. It goes to where `path` says, a name in that folder, when
+ * all files appear; without output_files_close() it never does. That writes the rest of it and closes *out.
+ */
+struct output_file;
+struct error *output_files_create(struct output_files *s, struct output_file **file, FILE **out);
+struct error *output_files_close(struct output_file *file, const char *path);
 /*
  * Takes the error of what wrote the files, if any. Without one it closes all files and gives them their names. Returns
  * what went wrong, with the name of the file that could not be written; the limit comes before all else. Only

@@ -54,6 +54,7 @@ is "--pid --python-only" pysym --p
 is speedscope pysym trace.bin -f spe
 is speedscope pysym --format = spe
 is process pysym trace.bin --merge pr
+is process pysym trace.bin --split pr
 is "file layer module package" pysym trace.bin --group ""
 is kernel pysym trace.bin --layer k
 is "" pysym trace.b

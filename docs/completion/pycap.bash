@@ -68,6 +68,7 @@ _pysym() {
         _pycap_words "$word" "$(sed -nE '/^formats/,/^$/s/^  ([a-z-]+) .*/\1/p' <<<"$help")"
         ;;
     --merge) _pycap_words "$word" "all process thread" ;;
+    --split) _pycap_words "$word" "process thread" ;;
     --sort) _pycap_words "$word" "self total" ;;
     --by) _pycap_words "$word" "function line" ;;
     --group) _pycap_words "$word" "module package file layer" ;;

@@ -312,23 +312,22 @@ struct error *option_set_size_u32(const struct option_row *row, const char *argu
 
 struct error *option_set_duration(const struct option_row *row, const char *argument, void *target)
 {
-    static const struct { char unit; unsigned seconds; } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    static const struct { const char *unit; double seconds; } units[] = {{"", 1},   {"ms", 1e-3}, {"s", 1},
+                                                                         {"m", 60}, {"h", 3600},  {"d", 86400}};
     uint64_t *ns = member(row, target);
-    unsigned seconds = 0;
+    double seconds = 0;
     char *rest;
     double v = strtod(argument, &rest);
 
-    if (!*rest)
-        seconds = 1;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (*rest == units[i].unit && !rest[1])
+        if (!strcmp(rest, units[i].unit))
             seconds = units[i].seconds;
     }
     v *= seconds;
     /* The upper bound keeps nanoseconds within 64 bits; 0 is refused, since it would mean no limit. */
     if (rest == argument || !(v >= 1e-9 && v <= 1e9))
         return option_refuse(row, argument);
-    *ns = (uint64_t)(v * 1e9);
+    *ns = (uint64_t)(v * 1e9 + 0.5);
     return *ns ? NULL : option_refuse(row, argument);
 }
 

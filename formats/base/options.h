@@ -64,7 +64,7 @@ struct error *option_set_choice(const struct option_row *row, const char *argume
 /* uint32_t or uint64_t: bytes, given as 65536, 64k, 64M or 1G. */
 struct error *option_set_size_u32(const struct option_row *row, const char *argument, void *target);
 struct error *option_set_size(const struct option_row *row, const char *argument, void *target);
-/* uint64_t: nanoseconds, given as seconds or as 90s, 10m, 6h or 1d. */
+/* uint64_t: nanoseconds, given as seconds or as 500ms, 90s, 10m, 6h or 1d. */
 struct error *option_set_duration(const struct option_row *row, const char *argument, void *target);
 
 /* Lists, for options that may be repeated: texts borrowed from argv, and numbers given as N,N,... Each is a VEC. */

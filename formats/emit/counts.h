@@ -28,6 +28,7 @@ static inline void counts_deinit(struct counts *c)
     for (size_t i = 0; i < c->events.count; i++)
         map_deinit(&c->events.data[i]);
     VEC_DEINIT(&c->events);
+    limits_give(c->limits, c->rows.count * sizeof(struct count));
     VEC_DEINIT(&c->rows);
     weights_deinit(&c->weights);
 }
@@ -49,8 +50,12 @@ static inline bool counts_add(struct counts *c, const struct emit_model *m, cons
         c->rows.data[*row].weight += s->value;
         return true;
     }
-    return limits_take(c->limits, sizeof(struct count)) && map_set(&c->events.data[s->event], key, c->rows.count) &&
-           VEC_PUSH(&c->rows, ((struct count){.samples = 1, .weight = s->value}));
+    if (!limits_take(c->limits, sizeof(struct count)))
+        return false;
+    if (VEC_PUSH(&c->rows, ((struct count){.samples = 1, .weight = s->value})))
+        return map_set(&c->events.data[s->event], key, c->rows.count - 1);
+    limits_give(c->limits, sizeof(struct count));
+    return false;
 }
 
 /* The sums behind a used slot of one of the tables. */

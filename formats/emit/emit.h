@@ -139,7 +139,7 @@ struct emit_capture {
 
 /* Sums of an event over all inputs, in its unit. */
 struct emit_total {
-    uint64_t all_samples, all_value;     /* of the inputs */
+    uint64_t all_samples, all_value;     /* of the inputs; 0 in a part of an output, where they are not known */
     uint64_t shown_samples, shown_value; /* of those that passed the filters */
     uint64_t interpreter_value;          /* of those shown: where `in_interpreter` */
 };
@@ -212,6 +212,25 @@ struct emit_files {
     struct error *(*link)(struct emit_files *files, const char *path, const char *target);
 };
 
+#define EMIT_PART_ALL UINT32_MAX
+
+/*
+ * What one of several parts of an output holds (--split, --window): the samples of one process or thread, of one window of
+ * time. Each part has an emitter state of its own, which writes its samples as if there were no others. In its model the
+ * totals are those of the part (all_samples and all_value: 0); losses are still those of the captures.
+ */
+struct emit_part {
+    uint32_t process, thread; /* indices; EMIT_PART_ALL: of all */
+    /* As real time, ns since 1970: from the window's begin until before its end. Both 0: not a window. */
+    uint64_t window_begin_ns, window_end_ns;
+    /* What of that time the captures lasted, or of all time; for the head of a profile. Complete at the end; both 0 when unknown. */
+    uint64_t begin_ns, end_ns;
+    /* By event: do the samples of all parts together weigh differently? What depends on it must be alike in all parts. */
+    const bool *weights_differ;
+    bool several_events; /* do the samples of all parts together belong to several events? Likewise */
+};
+
+struct spool;
 struct emit_options {
     enum emit_merge merge;
     bool threads;       /* the default choice of `merge` is EMIT_MERGE_THREAD; perf-script: comm is the thread's name */
@@ -232,7 +251,9 @@ struct emit_options {
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
-    struct emit_files *files; /* borrowed; NULL: the output is a pipe or the terminal */
+    struct emit_files *files; /* borrowed; NULL: the output is a pipe or the terminal, or a part */
+    const struct emit_part *part; /* borrowed, and changes as samples come; NULL: the output holds all samples */
+    struct spool *spool; /* one for all parts, so that each needs no file of its own; borrowed; NULL: none (formats/emit/spool.h) */
 };
 
 struct emitter {

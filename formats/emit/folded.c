@@ -95,7 +95,7 @@ static bool find_owner(struct folded *f, uint32_t event, uint32_t owner, uint32_
     bool ok = true;
 
     *node = NODE_ROOT;
-    if (counts_events(&f->counts) > 1) {
+    if (counts_events(&f->counts) > 1 || (f->options.part && f->options.part->several_events)) {
         name_word(m->events[event].name, &text);
         ok = (*node = child_of_text(f, *node, &text)) != NODE_ROOT;
     }
@@ -205,6 +205,14 @@ static struct error *join_thin(struct folded *f, uint64_t from)
     return ok ? NULL : error_no_memory();
 }
 
+/* Do the samples of an event weigh differently? In a part of an output: do those of all parts? */
+static bool differs(const struct folded *f, uint32_t event)
+{
+    const struct emit_part *part = f->options.part;
+
+    return part ? part->weights_differ[event] : weights_differ(&f->counts.weights, weights_class_of(f->model, event));
+}
+
 /* Adds the stacks of one event to the tree. Events share no node but the root. */
 static struct error *plant(struct folded *f, uint32_t event, const uint32_t *names)
 {
@@ -213,7 +221,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
     struct map known = {.limits = f->options.limits}; /* owner << 32 | stack (or EMIT_NO_STACK, for the owner itself) -> node */
     VEC(uint32_t) todo = {0};
     uint64_t from = f->nodes.count;
-    bool ok = true, weigh = m->events[event].is_counted || weights_differ(&f->counts.weights, weights_class_of(m, event));
+    bool ok = true, weigh = m->events[event].is_counted || differs(f, event);
 
     for (uint64_t i = 0; ok && i < counts->slot_count; i++) {
         const struct map_slot *slot = &counts->slots[i];
@@ -368,24 +376,28 @@ static struct error *folded_end(void *state)
     return err;
 }
 
-static bool shows_bytes(const struct folded *f)
+/* What is shown of the events that have samples. */
+static void look_at_events(const struct folded *f, bool *time_differs, bool *bytes, bool *other_differs)
 {
-    for (size_t i = 0; i < f->counts.events.count; i++) {
-        if (f->counts.events.data[i].count && f->model->events[i].is_bytes)
-            return true;
+    *time_differs = *bytes = *other_differs = false;
+    for (uint32_t i = 0; i < f->counts.events.count; i++) {
+        if (!f->counts.events.data[i].count)
+            continue;
+        *(f->model->events[i].is_time ? time_differs : other_differs) |= differs(f, i);
+        *bytes |= f->model->events[i].is_bytes;
     }
-    return false;
 }
 
 static const char *folded_remark(const void *state)
 {
-    const struct folded *f = state;
+    bool time_differs, bytes, other_differs;
 
-    if (weights_differ(&f->counts.weights, WEIGHTS_OF_TIME))
+    look_at_events(state, &time_differs, &bytes, &other_differs);
+    if (time_differs)
         return "samples weigh differently: counts are microseconds";
-    if (shows_bytes(f))
+    if (bytes)
         return "counts of page faults are bytes";
-    return f->counts.weights.differ ? "samples weigh differently: numbers are the event's, not counts of samples" : NULL;
+    return other_differs ? "samples weigh differently: numbers are the event's, not counts of samples" : NULL;
 }
 
 static void folded_destroy(void *state)
@@ -396,6 +408,7 @@ static void folded_destroy(void *state)
         return;
     counts_deinit(&f->counts);
     intern_deinit(&f->texts);
+    limits_give(f->options.limits, f->nodes.count ? (f->nodes.count - 1) * sizeof(struct node) : 0);
     VEC_DEINIT(&f->nodes);
     map_deinit(&f->children);
     free(f);

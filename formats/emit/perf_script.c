@@ -23,6 +23,7 @@
  * native threads; else it is the process's, so that flame graphs show a process as one tower.
  */
 #include "formats/base/arena.h"
+#include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/names.h"
@@ -44,7 +45,9 @@ struct perf_script {
     FILE *out;
     struct weights weights;
     struct arena arena;
-    VEC(struct text) frames, comms, events;
+    VEC(struct text) frames, events; /* by id */
+    VEC(struct text) comms;
+    struct map comm_of; /* thread -> its index in comms: one of many parts has few of all threads */
     struct buf scratch;
 };
 
@@ -55,7 +58,8 @@ static struct error *perf_begin(const struct emit_model *model, const struct emi
 
     if (!p)
         return error_no_memory();
-    *p = (struct perf_script){.model = model, .options = *options, .out = out, .arena.limits = options->limits};
+    *p = (struct perf_script){.model = model, .options = *options, .out = out, .arena.limits = options->limits,
+                              .comm_of.limits = options->limits};
     *state = p;
     return NULL;
 }
@@ -72,8 +76,12 @@ static bool keep_text(struct perf_script *p, struct text *t)
 static const struct text *frame_text(struct perf_script *p, uint32_t id)
 {
     while (id >= p->frames.count) {
-        if (!VEC_PUSH(&p->frames, ((struct text){0})))
+        if (!limits_take(p->options.limits, sizeof(struct text)))
             return NULL;
+        if (!VEC_PUSH(&p->frames, ((struct text){0}))) {
+            limits_give(p->options.limits, sizeof(struct text));
+            return NULL;
+        }
     }
     struct text *t = &p->frames.data[id];
     if (t->data)
@@ -90,13 +98,12 @@ static const struct text *comm_text(struct perf_script *p, uint32_t id)
     const struct emit_thread *thread = &p->model->threads[id];
     const struct emit_process *process = &p->model->processes[thread->process];
 
-    while (id >= p->comms.count) {
-        if (!VEC_PUSH(&p->comms, ((struct text){0})))
-            return NULL;
-    }
-    struct text *t = &p->comms.data[id];
-    if (t->data)
-        return t;
+    const uint64_t *known = map_get(&p->comm_of, id);
+    if (known)
+        return &p->comms.data[*known];
+    if (!VEC_PUSH(&p->comms, ((struct text){0})) || !map_set(&p->comm_of, id, p->comms.count - 1))
+        return NULL;
+    struct text *t = &p->comms.data[p->comms.count - 1];
     name_word(p->options.threads && *thread->name ? thread->name : process->comm, &p->scratch);
     buf_printf(&p->scratch, "  %7u/%-7u ", process->pid, thread->tid);
     return keep_text(p, t) ? t : NULL;
@@ -179,8 +186,10 @@ static void perf_destroy(void *state)
         return;
     weights_deinit(&p->weights);
     arena_deinit(&p->arena);
+    limits_give(p->options.limits, p->frames.count * sizeof(struct text));
     VEC_DEINIT(&p->frames);
     VEC_DEINIT(&p->comms);
+    map_deinit(&p->comm_of);
     VEC_DEINIT(&p->events);
     buf_deinit(&p->scratch);
     free(p);

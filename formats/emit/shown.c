@@ -28,8 +28,10 @@ void shown_put(const struct emit_model *model, uint32_t event, struct buf *out)
     if (!*model->filters)
         return;
     put_value(&model->events[event], total->shown_value, out);
-    buf_put_str(out, " of ");
-    put_value(&model->events[event], total->all_value, out);
+    if (total->all_samples >= total->shown_samples) { /* less: it is not known, see struct emit_part */
+        buf_put_str(out, " of ");
+        put_value(&model->events[event], total->all_value, out);
+    }
     buf_put_str(out, " shown");
 }
 

@@ -36,7 +36,7 @@ struct speedscope {
     const struct emit_model *model;
     struct emit_options options;
     FILE *out;
-    struct spool spool;
+    struct spool own_spool, *spool; /* `spool`: its own, or the one that it shares */
     VEC(struct speedscope_series) series;
     struct map series_of; /* thread << 32 | event -> index */
     uint64_t recent_key;
@@ -60,7 +60,8 @@ static struct error *speedscope_begin(const struct emit_model *model, const stru
                                            .limits = options->limits,
                                            .counts.limits = options->limits,
                                            .names.arena.limits = options->limits};
-    spool_init(&s->spool);
+    spool_init(&s->own_spool);
+    s->spool = options->spool ? options->spool : &s->own_spool;
     *state = s;
     return NULL;
 }
@@ -105,7 +106,7 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
     if (!speedscope_stacks_use(&s->stacks, sample->stack))
         return error_no_memory();
     if (p->has_last)
-        TRY(spool_add(&s->spool, &p->samples, p->last.stack, p->last.weight));
+        TRY(spool_add(s->spool, &p->samples, p->last.stack, p->last.weight));
     p->last = (struct spool_run){.stack = sample->stack, .weight = sample->value};
     p->has_last = true;
     return NULL;
@@ -149,7 +150,7 @@ static struct error *next_run(struct spool_reader *reader, const struct speedsco
 /* A column of one thread, in order of time. */
 static struct error *write_series(struct speedscope *s, const struct speedscope_series *series, enum column column)
 {
-    struct spool_reader reader = {.spool = &s->spool, .list = &series->samples};
+    struct spool_reader reader = {.spool = s->spool, .list = &series->samples};
     struct buf text = {0};
     const struct spool_run *run;
     uint32_t current = 0;
@@ -179,7 +180,7 @@ static struct error *write_series(struct speedscope *s, const struct speedscope_
 
 static struct error *sum_up(struct speedscope *s, const struct speedscope_series *series)
 {
-    struct spool_reader reader = {.spool = &s->spool, .list = &series->samples};
+    struct spool_reader reader = {.spool = s->spool, .list = &series->samples};
     const struct spool_run *run;
     bool ended = false;
     struct error *err;
@@ -330,7 +331,7 @@ static void speedscope_destroy(void *state)
     speedscope_plan_deinit(&s->plan);
     speedscope_labels_deinit(&s->labels);
     speedscope_stacks_deinit(&s->stacks);
-    spool_deinit(&s->spool);
+    spool_deinit(&s->own_spool);
     free(s);
 }
 

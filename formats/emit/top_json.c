@@ -92,7 +92,8 @@ static bool set_totals(json_t *object, const struct emit_event *event, const str
     char key[48];
 
     snprintf(key, sizeof key, "interpreter_weight_%s", unit_of(event));
-    return set_count(object, event, "all_", &(struct count){.samples = total->all_samples, .weight = total->all_value}) &&
+    bool known = total->all_samples >= total->shown_samples; /* see struct emit_part */
+    return (!known || set_count(object, event, "all_", &(struct count){.samples = total->all_samples, .weight = total->all_value})) &&
            set(object, key, number(total->interpreter_value));
 }
 

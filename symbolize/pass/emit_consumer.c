@@ -8,6 +8,7 @@
 struct emit_consumer {
     const struct emitter *emitter;
     void *state; /* the emitter's */
+    bool time_order;
     struct reorder reorder;
 };
 
@@ -20,21 +21,17 @@ static void destroy(void *state)
     free(c);
 }
 
-struct error *emit_consumer_create(const struct emitter *emitter, const struct emit_model *model,
-                                   const struct emit_options *options, FILE *out, struct emit_consumer **state)
+struct error *emit_consumer_create(const struct emitter *emitter, void *emitter_state, bool time_order,
+                                   struct emit_consumer **state)
 {
     struct emit_consumer *c = calloc(1, sizeof *c);
 
-    if (!c)
+    if (!c) {
+        emitter->destroy(emitter_state);
         return error_no_memory();
-    c->emitter = emitter;
-    struct error *err = emitter->begin(model, options, out, &c->state);
-    if (err) {
-        destroy(c);
-        return err;
     }
-    c->reorder.emitter = emitter;
-    c->reorder.state = c->state;
+    *c = (struct emit_consumer){.emitter = emitter, .state = emitter_state, .time_order = time_order,
+                                .reorder = {.emitter = emitter, .state = emitter_state}};
     *state = c;
     return NULL;
 }
@@ -44,8 +41,7 @@ static struct error *take_sample(void *state, const struct consumer_file *file, 
     struct emit_consumer *c = state;
 
     (void)file;
-    return c->emitter->time_order ? reorder_sample(&c->reorder, sample->shown)
-                                  : c->emitter->sample(c->state, sample->shown);
+    return c->time_order ? reorder_sample(&c->reorder, sample->shown) : c->emitter->sample(c->state, sample->shown);
 }
 
 /* The next file may come from a host with another clock. */

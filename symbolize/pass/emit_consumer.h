@@ -3,7 +3,7 @@
 #ifndef SYMBOLIZE_PASS_EMIT_CONSUMER_H
 #define SYMBOLIZE_PASS_EMIT_CONSUMER_H
 
-#include <stdio.h>
+#include <stdbool.h>
 
 #include "formats/base/err.h"
 #include "formats/emit/emit.h"
@@ -12,9 +12,12 @@
 struct emit_consumer;
 extern const struct consumer emit_consumer;
 
-/* Begins the output. `emitter`, `model` and `out` are borrowed. */
-struct error *emit_consumer_create(const struct emitter *emitter, const struct emit_model *model,
-                                   const struct emit_options *options, FILE *out, struct emit_consumer **state);
+/*
+ * Takes the state of an emitter that has begun, even if it fails; `emitter` is borrowed. With `time_order` samples come in
+ * order of time.
+ */
+struct error *emit_consumer_create(const struct emitter *emitter, void *emitter_state, bool time_order,
+                                   struct emit_consumer **state);
 /* Number of samples that came too late to be put in order, and got a later time. */
 uint64_t emit_consumer_late_count(const struct emit_consumer *c);
 /* After the end: a note for the user about the output, or NULL. */

@@ -10,13 +10,18 @@
 
 struct weigh {
     struct weights weights;
+    struct weigh_result *weighed; /* borrowed; may be NULL */
+    struct intern events;    /* names of those that have samples */
     struct intern keys; /* events not of time, by name and unit: class - 1 has the number of its key */
 };
 
-struct error *weigh_create(struct weigh **out)
+struct error *weigh_create(struct weigh_result *weighed, struct weigh **out)
 {
     *out = calloc(1, sizeof **out);
-    return *out ? NULL : error_no_memory();
+    if (!*out)
+        return error_no_memory();
+    (*out)->weighed = weighed;
+    return NULL;
 }
 
 bool weigh_differs(const struct weigh *w)
@@ -29,6 +34,7 @@ static void destroy(void *state)
     struct weigh *w = state;
 
     weights_deinit(&w->weights);
+    intern_deinit(&w->events);
     intern_deinit(&w->keys);
     free(w);
 }
@@ -56,14 +62,34 @@ static struct error *take_sample(void *state, const struct consumer_file *file, 
     struct weigh *w = state;
     uint32_t class;
 
+    const char *name = epoch_text(file->epoch, file->epoch->events.data[sample->event].def.name);
+    if (w->weighed && intern_id(&w->events, name, (uint32_t)strlen(name), NULL) == INTERN_NONE)
+        return error_no_memory();
     TRY(find_class(w, file->epoch, sample->event, &class));
     return weights_add(&w->weights, class, sample->raw->value) ? NULL : error_no_memory();
 }
 
+static struct error *end(void *state)
+{
+    struct weigh *w = state;
+
+    for (uint32_t class = 0; w->weighed && class < w->weights.classes.count; class++) {
+        /* A key begins with the event's name. */
+        const char *name = class == WEIGHTS_OF_TIME ? "" : (const char *)intern_get(&w->keys, class - 1)->data;
+        if (weights_differ(&w->weights, class) && intern_id(&w->weighed->differ, name, (uint32_t)strlen(name), NULL) == INTERN_NONE)
+            return error_no_memory();
+    }
+    if (w->weighed)
+        w->weighed->several_events = w->events.count > 1;
+    return NULL;
+}
+
 static bool has_enough(const void *state)
 {
-    return weigh_differs(state);
+    const struct weigh *w = state;
+
+    return !w->weighed && weigh_differs(w);
 }
 
 const struct consumer weigh_consumer = {
-    .wants = CONSUMER_SAMPLES, .sample = take_sample, .destroy = destroy, .has_enough = has_enough};
+    .wants = CONSUMER_SAMPLES, .sample = take_sample, .end = end, .destroy = destroy, .has_enough = has_enough};

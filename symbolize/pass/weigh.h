@@ -9,13 +9,20 @@
 #include <stdbool.h>
 
 #include "formats/base/err.h"
+#include "formats/base/intern.h"
 #include "symbolize/pass/consumer.h"
 
 struct weigh;
 extern const struct consumer weigh_consumer;
 
-struct error *weigh_create(struct weigh **out);
-/* The pass ends as soon as two samples of one class differ. */
+/* What the parts of an output have to agree on. */
+struct weigh_result {
+    struct intern differ; /* events whose samples differ: by name, or "" for all events of time. {0} before the pass */
+    bool several_events;
+};
+
+/* The pass ends as soon as two samples of one class differ. If `weighed` is given it does not, and fills it in at its end. */
+struct error *weigh_create(struct weigh_result *weighed, struct weigh **out);
 bool weigh_differs(const struct weigh *w);
 
 #endif

@@ -165,7 +165,7 @@ static void run(char **argv, int argc)
     o.emit.exporter = "pysym fuzz";
     if (o.choice.emitter && o.choice.emitter->needs_files)
         o.emit.files = &files.files;
-    err = convert_run(&o, out, trouble, &outcome);
+    err = convert_run(&o, &(struct convert_output){.file = out}, trouble, &outcome);
     if (err)
         buf_put_str(&messages, error_text(err));
     bool whole = memory_files_close(&files) && !err;
