@@ -248,6 +248,7 @@ struct emit_options {
     enum emit_by by;
     bool json; /* top: for scripts */
     struct emit_terminal terminal;
+    bool native_names;   /* native names travel with the output, where the format `takes_native_names` */
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
@@ -264,6 +265,7 @@ struct emitter {
     bool writes_each_sample; /* with its stack, as it comes */
     bool writes_json;        /* with options.json */
     bool joins_thin;         /* takes options.min_share */
+    bool takes_native_names; /* takes options.native_names */
     bool tells_filters;      /* its output says what the filters left */
     bool shows_labels;       /* its samples have labels, so stacks do not begin with them */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */

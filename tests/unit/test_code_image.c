@@ -22,7 +22,7 @@ struct scene {
     struct code_image *image;
     char *file; /* its content */
     size_t len_bytes;
-    uint8_t build_id[CODE_IMAGE_ID_BYTES];
+    const uint8_t *build_id;
     char path[40];
     Dwfl *dwfl;
     Dwfl_Module *module;
@@ -66,6 +66,19 @@ static uint64_t address_of(struct scene *sc, uint32_t frame)
     return address;
 }
 
+static struct error *finish(struct scene *sc)
+{
+    struct names names;
+    struct error *err = names_init(&names, &sc->s.model, &sc->options);
+
+    if (!err)
+        err = code_image_finish(sc->image, &names);
+    names_deinit(&names);
+    if (!err)
+        sc->build_id = code_image_build_id(sc->image);
+    return err;
+}
+
 /* Gives all frames addresses, in order, and opens the file with libdwfl. */
 static void write_image(struct scene *sc)
 {
@@ -77,7 +90,7 @@ static void write_image(struct scene *sc)
 
     for (uint32_t i = 0; i < sc->s.model.frame_count; i++)
         address_of(sc, i);
-    OK(code_image_finish(sc->image, sc->build_id));
+    OK(finish(sc));
     FILE *out = open_memstream(&sc->file, &sc->len_bytes);
     assert_non_null(out);
     OK(code_image_write(sc->image, out));
@@ -415,7 +428,7 @@ static void test_limits(void **state)
         for (uint32_t i = 0; !err && i < 1000; i++)
             err = code_image_address(sc.image, i, &address);
         if (!err)
-            err = code_image_finish(sc.image, sc.build_id);
+            err = finish(&sc);
         assert_int_equal(limits.exceeded, err != NULL);
         bool done = !err;
         error_destroy(err);

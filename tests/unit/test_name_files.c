@@ -17,7 +17,6 @@ struct scene {
     struct kernel_names *names;
     struct limits limits;
     char *text;
-    uint8_t id[CODE_IMAGE_ID_BYTES];
 };
 
 static struct scene *scene_of(struct scene *sc)
@@ -44,7 +43,7 @@ static const char *finish(struct scene *sc)
 {
     size_t len;
 
-    OK(kernel_names_finish(sc->names, sc->id));
+    OK(kernel_names_finish(sc->names));
     FILE *out = open_memstream(&sc->text, &len);
     OK(kernel_names_write(sc->names, out));
     assert_int_equal(fclose(out), 0);
@@ -199,9 +198,9 @@ static void test_random_symbols(void **state)
 struct kept_files {
     struct emit_files files;
     struct buf log; /* "file PATH\n" or "link PATH -> TARGET\n" */
-    char *contents[4];
-    size_t lens[4];
-    FILE *open[4];
+    char *contents[8];
+    size_t lens[8];
+    FILE *open[8];
     int count;
 };
 
@@ -209,7 +208,7 @@ static struct error *keep_file(struct emit_files *files, const char *path, FILE 
 {
     struct kept_files *k = (struct kept_files *)files;
 
-    assert_true(k->count < 4);
+    assert_true(k->count < 8);
     buf_printf(&k->log, "file %s\n", path);
     *out = k->open[k->count] = open_memstream(&k->contents[k->count], &k->lens[k->count]);
     assert_non_null(*out);
@@ -249,54 +248,174 @@ static void check_kernel_elf(const char *file, size_t len, const uint8_t *id)
     assert_true(symbols[2].st_value == 0xffffffff81000000 && symbols[2].st_size == 0x11 && symbols[2].st_shndx == 1);
 }
 
+static void kept_deinit(struct kept_files *k)
+{
+    for (int i = 0; i < k->count; i++)
+        free(k->contents[i]);
+    buf_deinit(&k->log);
+}
+
+/* Writes the files; the log must be as expected then. */
+static void expect_files(struct kept_files *k, struct code_images *images, struct kernel_names *kernel, struct buf *expected)
+{
+    OK(name_files_write(&k->files, images, kernel));
+    for (int i = 0; i < k->count; i++)
+        assert_int_equal(fclose(k->open[i]), 0);
+    assert_string_equal(buf_cstr(&k->log), buf_cstr(expected));
+    buf_deinit(expected);
+}
+
+static void put_image(struct buf *expected, const char *path, const char *up, struct hex id)
+{
+    buf_printf(expected, "file perf.data.d/debug/srv/out/perf.data.d/%s/%s/elf\n", path, id.text);
+    buf_printf(expected, "link perf.data.d/debug/.build-id/%.2s/%s -> ../../srv/out/perf.data.d/%s/%s\n", id.text,
+               id.text + 2, path, id.text);
+    buf_printf(expected, "link perf.data.d/%s -> %sdebug/srv/out/perf.data.d/%s/%s/elf\n", path, up, path, id.text);
+}
+
+static struct hex id_of(struct code_images *images, uint32_t image)
+{
+    return hex_of(code_image_build_id(code_images_get(images, image)), CODE_IMAGE_ID_BYTES);
+}
+
 static void test_layout(void **state)
 {
-    struct kept_files k = {.files = {"/srv/out/", "perf.data", keep_file, keep_link}};
+    struct kept_files nothing = {.files = {"/srv/out/", "perf.data", keep_file, keep_link}}, k = nothing;
     struct emit_options options = {0};
-    struct code_image *image;
     struct buf expected = {0};
-    struct name_files out;
+    struct code_images *images;
     struct scene sc;
+    uint32_t image;
     uint64_t address;
 
     (void)state;
     scene_of(&sc);
-    OK(code_image_create(&sc.s.model, &options, &image));
-    OK(name_files_write(&k.files, image, sc.names, &out));
-    assert_false(out.has_image || out.has_kernel);
-    assert_int_equal(k.log.len_bytes, 0); /* nothing was used */
-    OK(code_image_address(image, synthetic_python(&sc.s, "f", "/srv/a.py", 3, 0, 1), &address));
+    OK(code_images_create(&sc.s.model, &options, &images));
+    expect_files(&nothing, images, sc.names, &expected);
+    kept_deinit(&nothing);
+    OK(code_images_address(images, synthetic_python(&sc.s, "f", "/srv/a.py", 3, 0, 1), &image, &address));
+    assert_int_equal(image, CODE_IMAGES_PYTHON);
     met(&sc, "vfs_read", KERNEL, 0xffffffff81000010, 0x10);
-    OK(name_files_write(&k.files, image, sc.names, &out));
-    assert_true(out.has_image && out.has_kernel);
-    for (int i = 0; i < k.count; i++)
-        assert_int_equal(fclose(k.open[i]), 0);
-
-    struct hex elf = hex_of(out.image_id, sizeof out.image_id), kernel = hex_of(out.kernel_id, sizeof out.kernel_id);
-    buf_printf(&expected, "file perf.data.d/debug/srv/out/perf.data.d/python-code/%s/elf\n", elf.text);
-    buf_printf(&expected, "link perf.data.d/debug/.build-id/%.2s/%s -> ../../srv/out/perf.data.d/python-code/%s\n", elf.text,
-               elf.text + 2, elf.text);
-    buf_printf(&expected, "link perf.data.d/python-code -> debug/srv/out/perf.data.d/python-code/%s/elf\n", elf.text);
+    OK(code_images_finish(images));
+    OK(kernel_names_finish(sc.names));
+    struct hex kernel = hex_of(kernel_names_build_id(sc.names), KERNEL_NAMES_ID_BYTES);
+    put_image(&expected, "python-code", "", id_of(images, 0));
     buf_printf(&expected, "file perf.data.d/debug/[kernel.kallsyms]/%s/kallsyms\n", kernel.text);
     buf_printf(&expected, "link perf.data.d/debug/.build-id/%.2s/%s -> ../../[kernel.kallsyms]/%s\n", kernel.text,
                kernel.text + 2, kernel.text);
     buf_printf(&expected, "file perf.data.d/debug/[kernel.kallsyms]/%s/elf\n", kernel.text);
-    assert_string_equal(buf_cstr(&k.log), buf_cstr(&expected));
+    code_images_destroy(images);
+    kernel_names_destroy(sc.names);
+
+    OK(code_images_create(&sc.s.model, &options, &images));
+    OK(kernel_names_create(&sc.s.model, &sc.limits, &sc.names));
+    OK(code_images_address(images, 0, &image, &address));
+    OK(kernel_names_address(sc.names, 1, &address));
+    expect_files(&k, images, sc.names, &expected);
     assert_memory_equal(k.contents[0], "\x7f" "ELF", 4);
     assert_memory_equal(k.contents[1], "ffff800000000000 T _text\n", 25);
-    check_kernel_elf(k.contents[2], k.lens[2], out.kernel_id);
-    buf_clear(&expected);
-    name_files_image_path(&k.files, &expected);
+    check_kernel_elf(k.contents[2], k.lens[2], kernel_names_build_id(sc.names));
+    name_files_image_path(&k.files, images, CODE_IMAGES_PYTHON, &expected);
     buf_put_u8(&expected, ' ');
     name_files_cache(&k.files, &expected);
     assert_string_equal(buf_cstr(&expected), "/srv/out/perf.data.d/python-code perf.data.d/debug");
-
-    code_image_destroy(image);
-    end(&sc);
     buf_deinit(&expected);
-    buf_deinit(&k.log);
+    code_images_destroy(images);
+    end(&sc);
+    kept_deinit(&k);
+}
+
+static uint32_t native(struct scene *sc, const char *function, const char *module, uint32_t mapping)
+{
+    return synthetic_frame(&sc->s, (struct emit_frame){.kind = EMIT_NATIVE, .function = function, .module = module,
+                                                       .address = 0x1000, .mapping = mapping});
+}
+
+/* The image that a native frame is in. */
+static uint32_t image_of(struct code_images *images, uint32_t frame)
+{
+    uint32_t image, again;
+    uint64_t address;
+
+    OK(code_images_address(images, frame, &image, &address));
+    OK(code_images_address(images, frame, &again, &address));
+    assert_int_equal(image, again);
+    return image;
+}
+
+static void test_native_names(void **state)
+{
+    static const struct emit_segment segment = {0, 0, 0x1000, 0x1000, 5};
+    /* What an image is called is for the binary's path; one that no file can have has no image. */
+    static const char *const bad[] = {"", "libc.so", "/", "//lib/libc.so", "/lib/../libc.so", "/./x", "/lib/", "/lib/a\nb",
+                                      "/lib/\xff", "[vdso]", "/memfd:x (deleted)/.."};
+    struct emit_mapping mappings[] = {{.path = "", .segments = &segment, .segment_count = 1}, {.path = ""}};
+    struct kept_files k = {.files = {"/srv/out/", "perf.data", keep_file, keep_link}};
+    struct emit_options options = {.native_names = true};
+    struct buf expected = {0};
+    struct code_images *images;
+    static char longest[600];
+    struct scene sc;
+
+    (void)state;
+    scene_of(&sc);
+    sc.s.model.mappings = mappings;
+    sc.s.model.mapping_count = 2;
+    OK(code_images_create(&sc.s.model, &options, &images));
+    assert_int_equal(image_of(images, native(&sc, "malloc", "/usr/lib/libc.so.6", 0)), 1);
+    assert_int_equal(image_of(images, native(&sc, "f", "/app/libc.so.6", 0)), 2);
+    assert_int_equal(image_of(images, native(&sc, "free", "/usr/lib/libc.so.6", 0)), 1);
+    assert_int_equal(image_of(images, synthetic_python(&sc.s, "f", "/srv/a.py", 3, 0, 1)), 0);
+    assert_int_equal(image_of(images, EMIT_NO_STACK), 0);
+    assert_int_equal(image_of(images, native(&sc, "malloc", "/usr/lib/libc.so.6", EMIT_NO_MAPPING)), 0);
+    assert_int_equal(image_of(images, native(&sc, "malloc", "/usr/lib/libc.so.6", 1)), 0); /* no file, so no segments */
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(image_of(images, native(&sc, "f", bad[i], 0)), 0);
+    memset(longest, '/', 1);
+    memset(longest + 1, 'x', sizeof longest - 2);
+    assert_int_equal(image_of(images, native(&sc, "f", longest, 0)), 0);
+    longest[200] = longest[400] = '/';
+    assert_int_equal(image_of(images, native(&sc, "f", longest, 0)), 0);
+    longest[500] = 0;
+    assert_int_equal(image_of(images, native(&sc, "f", longest, 0)), 3);
+    assert_int_equal(code_images_count(images), 4);
+    OK(name_files_write(&k.files, images, sc.names));
     for (int i = 0; i < k.count; i++)
-        free(k.contents[i]);
+        assert_int_equal(fclose(k.open[i]), 0);
+    put_image(&expected, "python-code", "", id_of(images, 0));
+    put_image(&expected, "native/usr/lib/libc.so.6", "../../../", id_of(images, 1));
+    put_image(&expected, "native/app/libc.so.6", "../../", id_of(images, 2));
+    buf_put_u8(&k.log, 0);
+    assert_memory_equal(k.log.data, expected.data, expected.len_bytes);
+    buf_deinit(&expected);
+    code_images_destroy(images);
+    end(&sc);
+    kept_deinit(&k);
+}
+
+/* However many binaries a trace names, there are not as many files. */
+static void test_many_binaries(void **state)
+{
+    static const struct emit_segment segment = {0, 0, 0x1000, 0x1000, 5};
+    struct emit_mapping mapping = {.path = "", .segments = &segment, .segment_count = 1};
+    struct emit_options options = {.native_names = true};
+    struct code_images *images;
+    static char names[3000][20];
+    struct scene sc;
+
+    (void)state;
+    scene_of(&sc);
+    sc.s.model.mappings = &mapping;
+    sc.s.model.mapping_count = 1;
+    OK(code_images_create(&sc.s.model, &options, &images));
+    for (uint32_t i = 0; i < 3000; i++) {
+        snprintf(names[i], sizeof *names, "/lib/%u.so", i);
+        assert_int_equal(image_of(images, native(&sc, "f", names[i], 0)), i + 1 < 1024 ? i + 1 : 0);
+    }
+    assert_int_equal(image_of(images, 5), 6);
+    assert_int_equal(code_images_count(images), 1024);
+    code_images_destroy(images);
+    end(&sc);
 }
 
 int main(void)
@@ -307,6 +426,8 @@ int main(void)
         cmocka_unit_test(test_hostile_symbols),
         cmocka_unit_test(test_random_symbols),
         cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_native_names),
+        cmocka_unit_test(test_many_binaries),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

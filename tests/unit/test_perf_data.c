@@ -315,6 +315,48 @@ static void test_inlined(void **state)
     teardown_profile(&w);
 }
 
+/* Where native names travel, native frames and what was inlined into them are in an image of their binary. */
+static void test_native_names(void **state)
+{
+    static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
+    static const struct emit_mapping mapping = {.path = "/lib/l.so", .segments = segments, .segment_count = 1};
+    struct emit_frame f = {.kind = EMIT_NATIVE, .function = "host", .module = "/lib/l.so", .file = "/src/l.c", .line = 3,
+                           .address = 0x100};
+    struct written w;
+    const uint8_t *data = NULL;
+    size_t len_bytes = 0;
+
+    (void)state;
+    setup_profile(&w);
+    w.options.native_names = true;
+    w.s.model.mappings = &mapping;
+    w.s.model.mapping_count = 1;
+    uint32_t stack = synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_python(&w.s, "f", "/srv/x.py", 1, 1, 1));
+    stack = synthetic_stack(&w.s, stack, synthetic_frame(&w.s, f));
+    f.inlined = true;
+    f.function = "inner";
+    add_sample(&w, synthetic_stack(&w.s, stack, synthetic_frame(&w.s, f)));
+    add_sample(&w, synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_mark(&w.s, "[torn]")));
+    write_out(&w);
+
+    struct perf_data_record r = want(&w, PERF_RECORD_MMAP2);
+    assert_int_equal(perf_data_u64(r.body + 8), IMAGE_BASE + IMAGE_BYTES);
+    assert_string_equal((const char *)r.body + 64, "/out/perf.data.d/native/lib/l.so");
+    r = want(&w, PERF_RECORD_MMAP2);
+    assert_int_equal(perf_data_u64(r.body + 8), IMAGE_BASE);
+    assert_string_equal((const char *)r.body + 64, "/out/perf.data.d/python-code");
+    r = want(&w, PERF_RECORD_SAMPLE);
+    assert_int_equal(chain_len(&r), 4);
+    assert_true(in_image(chain_at(&r, 1) - IMAGE_BYTES) && in_image(chain_at(&r, 2) - IMAGE_BYTES));
+    assert_true(chain_at(&r, 1) != chain_at(&r, 2) && in_image(chain_at(&r, 3)));
+    assert_int_equal(count(&w, PERF_RECORD_MMAP2), 2);
+    assert_true(perf_data_feature(&w.reader, 2, &data, &len_bytes));
+    assert_string_equal((const char *)data + 36, "/out/perf.data.d/python-code");
+    data += data[6] | data[7] << 8;
+    assert_string_equal((const char *)data + 36, "/out/perf.data.d/native/lib/l.so");
+    teardown_profile(&w);
+}
+
 /* Marks tell the kernel's addresses from those of programs, wherever they stand. */
 static void test_kernel(void **state)
 {
@@ -645,7 +687,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),          cmocka_unit_test(test_native),  cmocka_unit_test(test_path_of_two_binaries),
-        cmocka_unit_test(test_inlined),        cmocka_unit_test(test_kernel),  cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_inlined),        cmocka_unit_test(test_native_names), cmocka_unit_test(test_kernel),  cmocka_unit_test(test_deep),
         cmocka_unit_test(test_names_over_time), cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_events),
         cmocka_unit_test(test_empty),          cmocka_unit_test(test_features), cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_same_bytes),     cmocka_unit_test(test_no_space), cmocka_unit_test(test_timeline),

@@ -10,19 +10,22 @@
 #define SEGMENT_EXECUTABLE 1u
 /* Bases are multiples of this. */
 #define BASE_STEP (UINT64_C(1) << 20)
-/* Relocatable binaries lie above the code image, one after the other, up to the end of user space. */
+/* Relocatable binaries lie above the code images, one after the other, up to the end of user space. */
 #define FIRST_BASE (ADDRESSES_IMAGE_BASE << 1)
 #define END_BASE (UINT64_C(1) << 46)
 
-void addresses_init(struct addresses *p, const struct emit_model *model, struct limits *limits, struct code_image *image,
-                 struct kernel_names *kernel)
+_Static_assert(ADDRESSES_IMAGE_BASE + CODE_IMAGES_MAX * (uint64_t)CODE_IMAGE_MAX_BYTES <= FIRST_BASE, "they do not overlap");
+
+void addresses_init(struct addresses *p, const struct emit_model *model, const struct emit_options *options,
+                    struct code_images *images, struct kernel_names *kernel)
 {
     *p = (struct addresses){.model = model,
-                         .limits = limits,
-                         .image = image,
-                         .kernel = kernel,
-                         .paths.limits = limits,
-                         .next_base = FIRST_BASE};
+                            .limits = options->limits,
+                            .native_names = options->native_names,
+                            .images = images,
+                            .kernel = kernel,
+                            .paths.limits = options->limits,
+                            .next_base = FIRST_BASE};
 }
 
 void addresses_deinit(struct addresses *p)
@@ -179,9 +182,10 @@ static struct error *find_in_binary(struct addresses *p, const struct emit_frame
 static struct error *find_in_image(struct addresses *p, uint32_t frame, struct address *out)
 {
     uint64_t address = 0;
+    uint32_t image = 0;
 
-    TRY(code_image_address(p->image, frame, &address));
-    *out = (struct address){.kind = ADDRESS_IMAGE, .ip = ADDRESSES_IMAGE_BASE + address};
+    TRY(code_images_address(p->images, frame, &image, &address));
+    *out = (struct address){ADDRESS_IMAGE, image, ADDRESSES_IMAGE_BASE + image * (uint64_t)CODE_IMAGE_MAX_BYTES + address};
     return NULL;
 }
 
@@ -203,7 +207,7 @@ static struct error *find_frame(struct addresses *p, uint32_t frame, struct addr
         *out = (struct address){.kind = ADDRESS_KERNEL};
         return kernel_names_address(p->kernel, frame, &out->ip);
     }
-    if (f->kind == EMIT_NATIVE && f->mapping != EMIT_NO_MAPPING && !f->inlined && !is_stub(f))
+    if (f->kind == EMIT_NATIVE && f->mapping != EMIT_NO_MAPPING && !p->native_names && !f->inlined && !is_stub(f))
         TRY(find_in_binary(p, f, out, &found));
     return found ? NULL : find_in_image(p, frame, out);
 }

@@ -8,9 +8,10 @@
  * may belong to the next function. Functions that were inlined have no address of their own; readers add them from DWARF,
  * if the frame that they were inlined into is there.
  *
- * All other frames have an address in the code image, which names them: Python frames, marks, labels, groups, and native
+ * All other frames have an address in a code image, which names them: Python frames, marks, labels, groups, and native
  * frames that the reader could not name, or would name otherwise than pysym: generated code, stubs of the PLT, the vDSO,
- * inlined functions whose caller is hidden, a second binary with the path of another. Frames of the kernel have theirs.
+ * inlined functions whose caller is hidden, a second binary with the path of another. Where native names travel, all native
+ * frames are among them. Frames of the kernel have theirs.
  */
 #ifndef FORMATS_EMIT_PERF_DATA_ADDRESSES_H
 #define FORMATS_EMIT_PERF_DATA_ADDRESSES_H
@@ -22,10 +23,10 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
-#include "formats/emit/perf_data/code_image.h"
+#include "formats/emit/perf_data/code_images.h"
 #include "formats/emit/perf_data/kernel_names.h"
 
-/* Where processes have the code image. */
+/* Where processes have code image 0; the next ones lie at multiples of CODE_IMAGE_MAX_BYTES above. */
 #define ADDRESSES_IMAGE_BASE (UINT64_C(1) << 40)
 
 enum address_kind {
@@ -38,7 +39,7 @@ enum address_kind {
 
 struct address {
     enum address_kind kind;
-    uint32_t mapping; /* ADDRESS_BINARY: the model's */
+    uint32_t number; /* ADDRESS_BINARY: of the model's mapping; ADDRESS_IMAGE: of the image */
     uint64_t ip;
 };
 
@@ -59,7 +60,8 @@ struct address_binary {
 struct addresses {
     const struct emit_model *model;
     struct limits *limits;
-    struct code_image *image;
+    bool native_names; /* travel */
+    struct code_images *images;
     struct kernel_names *kernel;
     VEC(struct address) frames;          /* by frame */
     VEC(struct address_binary) binaries; /* by mapping */
@@ -67,9 +69,9 @@ struct addresses {
     uint64_t next_base;
 };
 
-/* All are borrowed; limits may be NULL. The owner of `p` calls addresses_deinit(). */
-void addresses_init(struct addresses *p, const struct emit_model *model, struct limits *limits, struct code_image *image,
-                 struct kernel_names *kernel);
+/* All are borrowed; of the options, limits and native_names apply. The owner of `p` calls addresses_deinit(). */
+void addresses_init(struct addresses *p, const struct emit_model *model, const struct emit_options *options,
+                    struct code_images *images, struct kernel_names *kernel);
 void addresses_deinit(struct addresses *p);
 /* The address of the innermost frame of a stack; EMIT_NO_STACK: of the frame that stands for a stack without any. */
 struct error *addresses_find(struct addresses *p, uint32_t stack, struct address *out);

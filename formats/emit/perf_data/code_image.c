@@ -259,7 +259,7 @@ struct error *code_image_address(struct code_image *image, uint32_t frame, uint6
 struct build {
     const struct code_image *image;
     uint64_t taken_bytes; /* from the limits */
-    struct names names;
+    const struct names *names;
     struct slot *slots; /* by ascending address */
     const char **paths; /* by text: the file that it names; NULL: none needed it yet */
     struct arena arena; /* of paths */
@@ -295,7 +295,6 @@ static struct error *build_start(struct build *b)
     if (!limits_take(limits, bytes) || !limits_work(limits, 10 * bytes))
         return error_no_memory();
     b->taken_bytes = bytes;
-    TRY(names_init(&b->names, image->model, image->options));
     b->slots = malloc((count + 1) * sizeof *b->slots);
     b->paths = calloc((size_t)image->texts.count + 1, sizeof *b->paths);
     if (!b->slots || !b->paths)
@@ -310,7 +309,6 @@ static void build_destroy(struct build *b)
     if (!b)
         return;
     limits_give(b->image->options->limits, b->taken_bytes);
-    names_deinit(&b->names);
     free(b->slots);
     free(b->paths);
     arena_deinit(&b->arena);
@@ -346,7 +344,7 @@ static struct error *name_function(struct build *b, const struct function *f, st
     if (f->frame == EMIT_NO_STACK)
         buf_put_str(&b->scratch, NAME_NO_FRAMES);
     else
-        names_symbol(&b->names, &b->image->model->frames[f->frame], &b->scratch);
+        names_symbol(b->names, &b->image->model->frames[f->frame], &b->scratch);
     buf_put_u8(&b->scratch, 0);
     if (b->scratch.bad || b->scratch.len_bytes > UINT32_MAX)
         return error_no_memory();
@@ -441,20 +439,23 @@ static struct error *build_all(struct build *b)
     return code_dwarf_encode(&map, &b->elf.dwarf);
 }
 
-struct error *code_image_finish(struct code_image *image, uint8_t build_id[static CODE_IMAGE_ID_BYTES])
+struct error *code_image_finish(struct code_image *image, const struct names *names)
 {
     struct limits *limits = image->options->limits;
 
     image->build = calloc(1, sizeof *image->build);
     if (!image->build)
         return error_no_memory();
-    *image->build = (struct build){.image = image, .arena.limits = limits, .symbols.arena.limits = limits,
+    *image->build = (struct build){.image = image, .names = names, .arena.limits = limits, .symbols.arena.limits = limits,
                                    .elf.dwarf.limits = limits};
     TRY(build_start(image->build));
     TRY(build_all(image->build));
-    TRY(code_elf_identify(&image->build->elf));
-    memcpy(build_id, image->build->elf.build_id, CODE_IMAGE_ID_BYTES);
-    return NULL;
+    return code_elf_identify(&image->build->elf);
+}
+
+const uint8_t *code_image_build_id(const struct code_image *image)
+{
+    return image->build->elf.build_id;
 }
 
 struct error *code_image_write(const struct code_image *image, FILE *out)

@@ -27,6 +27,7 @@
 
 #include "formats/base/err.h"
 #include "formats/emit/emit.h"
+#include "formats/emit/names.h"
 
 /* The base name of the image, the same for every trace: `perf diff` matches functions by the file that they are in. */
 #define CODE_IMAGE_NAME "python-code"
@@ -55,10 +56,12 @@ struct error *code_image_address(struct code_image *image, uint32_t frame, uint6
 /* Has code_image_address() been called? */
 bool code_image_is_used(const struct code_image *image);
 /*
- * Makes the file in memory, after the last address was given out: file names are as short as all of the model's frames
- * allow. `build_id` becomes its build ID, a hash of its content. Only the next two functions may be called afterwards.
+ * Makes the file in memory, after the last address was given out. `names` are those of the whole model. Only the functions
+ * below may be called afterwards.
  */
-struct error *code_image_finish(struct code_image *image, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+struct error *code_image_finish(struct code_image *image, const struct names *names);
+/* The build ID of the finished file, a hash of its content. */
+const uint8_t *code_image_build_id(const struct code_image *image);
 /* Writes the finished file. The caller checks and closes `out`, which need not be seekable. */
 struct error *code_image_write(const struct code_image *image, FILE *out);
 void code_image_destroy(struct code_image *image); /* accepts NULL; before code_image_finish(), too */

@@ -97,12 +97,22 @@ static void put_build_id(struct buf *out, uint16_t misc, const uint8_t *id, uint
 
 static void put_build_ids(const struct header_facts *f, struct buf *out)
 {
-    if (f->names->has_kernel)
-        put_build_id(out, PERF_RECORD_MISC_KERNEL, f->names->kernel_id, CODE_IMAGE_ID_BYTES, KERNEL_NAMES_PATH,
-                     strlen(KERNEL_NAMES_PATH));
-    if (f->names->has_image)
-        put_build_id(out, PERF_RECORD_MISC_USER, f->names->image_id, CODE_IMAGE_ID_BYTES, f->image_path,
-                     strlen(f->image_path));
+    const struct code_images *images = f->addresses->images;
+    struct buf path = {0};
+
+    if (kernel_names_are_used(f->kernel))
+        put_build_id(out, PERF_RECORD_MISC_KERNEL, kernel_names_build_id(f->kernel), KERNEL_NAMES_ID_BYTES,
+                     KERNEL_NAMES_PATH, strlen(KERNEL_NAMES_PATH));
+    for (uint32_t i = 0; i < code_images_count(images); i++) {
+        const struct code_image *image = code_images_get(images, i);
+        buf_clear(&path);
+        name_files_image_path(f->files, images, i, &path);
+        if (code_image_is_used(image))
+            put_build_id(out, PERF_RECORD_MISC_USER, code_image_build_id(image), CODE_IMAGE_ID_BYTES, buf_cstr(&path),
+                         path.len_bytes);
+    }
+    out->bad |= path.bad;
+    buf_deinit(&path);
     for (uint32_t i = 0; i < f->addresses->binaries.count; i++) {
         const struct address_binary *binary = addresses_binary(f->addresses, i);
         const struct emit_mapping *m = &f->model->mappings[i];

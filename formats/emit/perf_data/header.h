@@ -29,8 +29,8 @@ static inline uint64_t header_event_id(uint32_t event)
 struct header_facts {
     const struct emit_model *model;
     const struct addresses *addresses; /* their binaries have build IDs */
-    const char *image_path;
-    const struct name_files *names;
+    const struct kernel_names *kernel;
+    const struct emit_files *files;
     uint64_t records_len_bytes;
     uint64_t first_ns, last_ns; /* of the samples */
     uint32_t cpu_max;           /* the highest that a sample has */

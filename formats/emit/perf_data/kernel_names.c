@@ -43,6 +43,7 @@ struct kernel_names {
     VEC(uint64_t) addresses;    /* by frame; 0: not known yet */
     struct buf scratch;
     struct buf text;            /* the finished one */
+    uint8_t build_id[SHA1_BYTES];
     uint64_t text_max_bytes;    /* taken from the limits for it */
 };
 
@@ -209,7 +210,7 @@ static void put_text(const struct kernel_names *k, struct buf *text)
     buf_printf(text, "%" PRIx64 " T _end\n", end + 1);
 }
 
-struct error *kernel_names_finish(struct kernel_names *k, uint8_t build_id[static CODE_IMAGE_ID_BYTES])
+struct error *kernel_names_finish(struct kernel_names *k)
 {
     /* Of the text, and of the ELF file's tables. */
     uint64_t max = k->symbols.count * (uint64_t)(2 * NAME_MAX_BYTES + 50);
@@ -223,8 +224,13 @@ struct error *kernel_names_finish(struct kernel_names *k, uint8_t build_id[stati
         return error_no_memory();
     sha1_init(&sha);
     sha1_add(&sha, k->text.data, k->text.len_bytes);
-    sha1_end(&sha, build_id);
+    sha1_end(&sha, k->build_id);
     return NULL;
+}
+
+const uint8_t *kernel_names_build_id(const struct kernel_names *k)
+{
+    return k->build_id;
 }
 
 struct error *kernel_names_write(const struct kernel_names *k, FILE *out)
@@ -233,8 +239,7 @@ struct error *kernel_names_write(const struct kernel_names *k, FILE *out)
                                                                  : error_os(errno, "cannot write the kernel's symbols");
 }
 
-struct error *kernel_names_write_elf(const struct kernel_names *k, const uint8_t build_id[static CODE_IMAGE_ID_BYTES],
-                                     FILE *out)
+struct error *kernel_names_write_elf(const struct kernel_names *k, FILE *out)
 {
     /* The symbol that the record of the kernel's mapping names: it says that the kernel was not moved since. */
     static const char first[] = "_text";
@@ -247,7 +252,7 @@ struct error *kernel_names_write_elf(const struct kernel_names *k, const uint8_t
         uint64_t end = i + 1 < k->symbols.count ? s[1].start : s->greatest + 1;
         kernel_elf_symbol(&elf, name->data, name->len_bytes, s->start, end);
     }
-    struct error *err = kernel_elf_write(&elf, KERNEL_NAMES_START, KERNEL_NAMES_END, build_id, out);
+    struct error *err = kernel_elf_write(&elf, KERNEL_NAMES_START, KERNEL_NAMES_END, k->build_id, out);
     kernel_elf_deinit(&elf);
     return err;
 }

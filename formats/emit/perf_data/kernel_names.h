@@ -17,11 +17,11 @@
 
 #include "formats/base/err.h"
 #include "formats/emit/emit.h"
-#include "formats/emit/perf_data/code_image.h"
 
 /* All addresses are in this range: what a record of the kernel's mapping says. */
 #define KERNEL_NAMES_START UINT64_C(0xffff800000000000)
 #define KERNEL_NAMES_END UINT64_C(0xfffffffffffff000)
+enum { KERNEL_NAMES_ID_BYTES = 20 };
 /* The path of the mapping in records and in the cache. */
 #define KERNEL_NAMES_PATH "[kernel.kallsyms]"
 
@@ -34,15 +34,16 @@ void kernel_names_destroy(struct kernel_names *names); /* accepts NULL */
 struct error *kernel_names_address(struct kernel_names *names, uint32_t frame, uint64_t *address);
 /* Has kernel_names_address() been called? */
 bool kernel_names_are_used(const struct kernel_names *names);
+/* Makes the text, after the last address was given out. */
+struct error *kernel_names_finish(struct kernel_names *names);
 /*
- * Makes the text, after the last address was given out. `build_id` becomes a hash of it. The kernel's own build ID must not
- * be used with it: a part of the symbols under the true ID would give other recordings of that kernel wrong names.
+ * A build ID for the finished text, its hash. The kernel's own build ID must not be used with it: a part of the symbols under
+ * the true ID would give other recordings of that kernel wrong names.
  */
-struct error *kernel_names_finish(struct kernel_names *names, uint8_t build_id[static CODE_IMAGE_ID_BYTES]);
+const uint8_t *kernel_names_build_id(const struct kernel_names *names);
 /* Writes the finished text. The caller checks and closes `out`. */
 struct error *kernel_names_write(const struct kernel_names *names, FILE *out);
-/* Writes the same symbols as an ELF file with that build ID, after kernel_names_finish(). */
-struct error *kernel_names_write_elf(const struct kernel_names *names, const uint8_t build_id[static CODE_IMAGE_ID_BYTES],
-                                     FILE *out);
+/* Writes the same symbols as an ELF file with that build ID, likewise. */
+struct error *kernel_names_write_elf(const struct kernel_names *names, FILE *out);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names the files, and writes each where perf's build-id cache has it. Only python-code lies outside, a link into it. */
+/* Names the files, and writes each where perf's build-id cache has it. Only links into it lie outside. */
 #include "formats/emit/perf_data/name_files.h"
+
+#include <string.h>
 
 #include "formats/base/hex.h"
 
@@ -10,11 +12,13 @@ static void put_folder(const struct emit_files *files, struct buf *out)
     buf_put_str(out, ".d");
 }
 
-void name_files_image_path(const struct emit_files *files, struct buf *out)
+void name_files_image_path(const struct emit_files *files, const struct code_images *images, uint32_t image,
+                           struct buf *out)
 {
     buf_put_str(out, files->folder);
     put_folder(files, out);
-    buf_put_str(out, "/" CODE_IMAGE_NAME);
+    buf_put_u8(out, '/');
+    code_images_path(images, image, out);
 }
 
 void name_files_cache(const struct emit_files *files, struct buf *out)
@@ -59,28 +63,30 @@ static struct error *add_member(struct emit_files *files, const struct member *m
 }
 
 /* As text for hotspot, which is told where it is, and as an ELF file for perf. */
-static struct error *write_kernel(struct emit_files *files, struct kernel_names *kernel, struct name_files *out)
+static struct error *write_kernel(struct emit_files *files, struct kernel_names *kernel)
 {
     FILE *file;
 
-    TRY(kernel_names_finish(kernel, out->kernel_id));
-    struct member member = {KERNEL_NAMES_PATH, "kallsyms", hex_of(out->kernel_id, sizeof out->kernel_id)};
+    TRY(kernel_names_finish(kernel));
+    struct member member = {KERNEL_NAMES_PATH, "kallsyms",
+                            hex_of(kernel_names_build_id(kernel), KERNEL_NAMES_ID_BYTES)};
     TRY(add_member(files, &member, &file));
-    out->has_kernel = true;
     TRY(kernel_names_write(kernel, file));
     member.name = "elf";
     TRY(create_member(files, &member, &file));
-    return kernel_names_write_elf(kernel, out->kernel_id, file);
+    return kernel_names_write_elf(kernel, file);
 }
 
-/* Makes the link to the member: perf.data.d/python-code, to which `path` leads. */
-static struct error *link_image(struct emit_files *files, const struct member *m)
+/* Makes a link to the member at `path` of the folder of names, such as python-code. */
+static struct error *link_image(struct emit_files *files, const char *path, const struct member *m)
 {
     struct buf link = {0}, target = {0};
     struct error *err;
 
     put_folder(files, &link);
-    buf_put_str(&link, "/" CODE_IMAGE_NAME);
+    buf_printf(&link, "/%s", path);
+    for (const char *slash = path; (slash = strchr(slash, '/')); slash++)
+        buf_put_str(&target, "../");
     buf_printf(&target, "debug/%s/%s/%s", m->path, m->id.text, m->name);
     err = link.bad || target.bad ? error_no_memory() : files->link(files, buf_cstr(&link), buf_cstr(&target));
     buf_deinit(&link);
@@ -88,33 +94,32 @@ static struct error *link_image(struct emit_files *files, const struct member *m
     return err;
 }
 
-static struct error *write_image(struct emit_files *files, struct code_image *image, const char *path,
-                                 struct name_files *out)
+static struct error *write_image(struct emit_files *files, const struct code_images *images, uint32_t i)
 {
+    const struct code_image *image = code_images_get(images, i);
+    struct buf full = {0}, path = {0};
     FILE *file;
 
-    TRY(code_image_finish(image, out->image_id));
-    const struct member member = {path + 1, "elf", hex_of(out->image_id, sizeof out->image_id)};
-    TRY(add_member(files, &member, &file));
-    TRY(link_image(files, &member));
-    out->has_image = true;
-    return code_image_write(image, file);
-}
-
-struct error *name_files_write(struct emit_files *files, struct code_image *image, struct kernel_names *kernel,
-                               struct name_files *out)
-{
-    struct buf path = {0};
-    struct error *err = NULL;
-
-    *out = (struct name_files){0};
-    name_files_image_path(files, &path);
-    if (path.bad)
-        err = error_no_memory();
-    if (!err && code_image_is_used(image))
-        err = write_image(files, image, buf_cstr(&path), out);
-    if (!err && kernel_names_are_used(kernel))
-        err = write_kernel(files, kernel, out);
+    name_files_image_path(files, images, i, &full);
+    code_images_path(images, i, &path);
+    const struct member member = {buf_cstr(&full) + 1, "elf",
+                                  hex_of(code_image_build_id(image), CODE_IMAGE_ID_BYTES)};
+    struct error *err = full.bad || path.bad ? error_no_memory() : add_member(files, &member, &file);
+    if (!err)
+        err = link_image(files, buf_cstr(&path), &member);
+    if (!err)
+        err = code_image_write(image, file);
+    buf_deinit(&full);
     buf_deinit(&path);
     return err;
+}
+
+struct error *name_files_write(struct emit_files *files, struct code_images *images, struct kernel_names *kernel)
+{
+    TRY(code_images_finish(images));
+    for (uint32_t i = 0; i < code_images_count(images); i++) {
+        if (code_image_is_used(code_images_get(images, i)))
+            TRY(write_image(files, images, i));
+    }
+    return kernel_names_are_used(kernel) ? write_kernel(files, kernel) : NULL;
 }

@@ -20,7 +20,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/perf_data/addresses.h"
-#include "formats/emit/perf_data/code_image.h"
+#include "formats/emit/perf_data/code_images.h"
 #include "formats/emit/perf_data/header.h"
 #include "formats/emit/perf_data/kernel_names.h"
 #include "formats/emit/perf_data/name_files.h"
@@ -38,9 +38,8 @@ struct perf_data {
     const struct emit_model *model;
     struct emit_options options;
     FILE *out;
-    struct code_image *image;
+    struct code_images *images;
     struct kernel_names *kernel;
-    struct buf image_path;
     struct records records;
     struct addresses addresses;
     struct tasks tasks;
@@ -48,7 +47,6 @@ struct perf_data {
     VEC(uint64_t) chain;
     uint64_t round_samples; /* since the last round */
     uint32_t cpu_max, deepest;
-    struct name_files names;
     struct buf remark;
 };
 
@@ -56,15 +54,11 @@ static struct error *start(struct perf_data *p)
 {
     const struct record_stamp stamp = {.pid = UINT32_MAX, .time_ns = 1, .id = header_event_id(0)};
 
-    name_files_image_path(p->options.files, &p->image_path);
-    buf_put_u8(&p->image_path, 0);
-    if (p->image_path.bad)
-        return error_no_memory();
-    TRY(code_image_create(p->model, &p->options, &p->image));
+    TRY(code_images_create(p->model, &p->options, &p->images));
     TRY(kernel_names_create(p->model, p->options.limits, &p->kernel));
     p->records.out = p->out;
-    addresses_init(&p->addresses, p->model, p->options.limits, p->image, p->kernel);
-    tasks_init(&p->tasks, p->model, p->options.limits, &p->records, &p->addresses, (const char *)p->image_path.data);
+    addresses_init(&p->addresses, p->model, &p->options, p->images, p->kernel);
+    tasks_init(&p->tasks, p->model, p->options.limits, &p->records, &p->addresses, p->options.files);
     TRY(header_reserve(p->out));
     return records_kernel(&p->records, &stamp, KERNEL_NAMES_START, KERNEL_NAMES_END, KERNEL_NAMES_PATH);
 }
@@ -220,7 +214,7 @@ static void make_remark(struct perf_data *p)
     struct buf path = {0};
 
     buf_put_str(&p->remark, "to read it: perf ");
-    if (p->names.has_image || p->names.has_kernel) {
+    if (code_images_are_used(p->images) || kernel_names_are_used(p->kernel)) {
         put_folder(files, &path);
         name_files_cache(files, &path);
         buf_put_str(&p->remark, "--buildid-dir ");
@@ -247,11 +241,11 @@ static struct error *perf_data_end(void *state)
 
     TRY(write_losses(p));
     TRY(records_end_round(&p->records));
-    TRY(name_files_write(p->options.files, p->image, p->kernel, &p->names));
+    TRY(name_files_write(p->options.files, p->images, p->kernel));
     const struct header_facts facts = {.model = p->model,
                                        .addresses = &p->addresses,
-                                       .image_path = (const char *)p->image_path.data,
-                                       .names = &p->names,
+                                       .kernel = p->kernel,
+                                       .files = p->options.files,
                                        .records_len_bytes = p->records.len_bytes,
                                        .first_ns = p->timeline.first_ns,
                                        .last_ns = p->timeline.last_ns,
@@ -275,10 +269,9 @@ static void perf_data_destroy(void *state)
         return;
     tasks_deinit(&p->tasks);
     addresses_deinit(&p->addresses);
-    code_image_destroy(p->image);
+    code_images_destroy(p->images);
     kernel_names_destroy(p->kernel);
     buf_deinit(&p->records.record);
-    buf_deinit(&p->image_path);
     buf_deinit(&p->remark);
     VEC_DEINIT(&p->chain);
     free(p);
@@ -292,6 +285,7 @@ const struct emitter emitter_perf_data = {
     .writes_each_sample = true,
     .needs_files = true,
     .seeks = true,
+    .takes_native_names = true,
     .binary = true,
     .begin = perf_data_begin,
     .sample = perf_data_sample,

@@ -5,6 +5,7 @@
 
 #include "formats/base/utf8.h"
 #include "formats/emit/names.h"
+#include "formats/emit/perf_data/name_files.h"
 
 enum {
     COMM_MAX_BYTES = 255, /* columns of reports are as wide as the longest name */
@@ -12,13 +13,13 @@ enum {
 };
 
 void tasks_init(struct tasks *t, const struct emit_model *model, struct limits *limits, struct records *records,
-                const struct addresses *addresses, const char *image_path)
+                const struct addresses *addresses, const struct emit_files *files)
 {
     *t = (struct tasks){.model = model,
                         .limits = limits,
                         .records = records,
                         .addresses = addresses,
-                        .image_path = image_path,
+                        .files = files,
                         .pids.limits = limits,
                         .mapped.limits = limits,
                         .cgroups.limits = limits};
@@ -111,13 +112,16 @@ struct error *tasks_name(struct tasks *t, uint32_t thread, struct record_stamp *
     return shown->tid == process->pid ? NULL : write_comm(t, stamp, name, false);
 }
 
-static struct error *map_image(struct tasks *t, const struct record_stamp *stamp)
+static struct error *map_image(struct tasks *t, const struct record_stamp *stamp, uint32_t number)
 {
+    buf_clear(&t->text);
+    name_files_image_path(t->files, t->addresses->images, number, &t->text);
     /* Its build ID is known only when it is complete; the file's features have it. */
-    const struct record_mapping mapping = {
-        .start = ADDRESSES_IMAGE_BASE, .len_bytes = CODE_IMAGE_MAX_BYTES, .path = t->image_path};
+    const struct record_mapping mapping = {.start = ADDRESSES_IMAGE_BASE + number * (uint64_t)CODE_IMAGE_MAX_BYTES,
+                                           .len_bytes = CODE_IMAGE_MAX_BYTES,
+                                           .path = buf_cstr(&t->text)};
 
-    return records_mapping(t->records, stamp, &mapping);
+    return t->text.bad ? error_no_memory() : records_mapping(t->records, stamp, &mapping);
 }
 
 static struct error *map_binary(struct tasks *t, const struct record_stamp *stamp, uint32_t number)
@@ -145,17 +149,17 @@ static struct error *map_binary(struct tasks *t, const struct record_stamp *stam
 struct error *tasks_map(struct tasks *t, uint32_t process, const struct record_stamp *stamp,
                         const struct address *address)
 {
-    const uint32_t image = UINT32_MAX; /* instead of the number of a binary */
     struct record_stamp leader = *stamp;
 
     if (address->kind != ADDRESS_IMAGE && address->kind != ADDRESS_BINARY)
         return NULL;
-    uint32_t file = address->kind == ADDRESS_IMAGE ? image : address->mapping;
-    uint64_t key = (uint64_t)process << 32 | file;
+    bool is_image = address->kind == ADDRESS_IMAGE;
+    /* Images are at the end of the numbers of binaries. */
+    uint64_t key = (uint64_t)process << 32 | (is_image ? UINT32_MAX - address->number : address->number);
     if (map_get(&t->mapped, key))
         return NULL;
     if (!map_set(&t->mapped, key, 0))
         return error_no_memory();
     leader.tid = leader.pid;
-    return file == image ? map_image(t, &leader) : map_binary(t, &leader, file);
+    return is_image ? map_image(t, &leader, address->number) : map_binary(t, &leader, address->number);
 }

@@ -27,7 +27,7 @@ struct tasks {
     struct limits *limits;
     struct records *records;
     const struct addresses *addresses;
-    const char *image_path;
+    const struct emit_files *files;
     VEC(struct task_process) processes;
     VEC(const char *) threads; /* names as last written */
     struct map pids;           /* pid -> nothing: those that have been written */
@@ -38,7 +38,7 @@ struct tasks {
 
 /* All are borrowed; limits may be NULL. The owner of `t` calls tasks_deinit(). */
 void tasks_init(struct tasks *t, const struct emit_model *model, struct limits *limits, struct records *records,
-                const struct addresses *addresses, const char *image_path);
+                const struct addresses *addresses, const struct emit_files *files);
 void tasks_deinit(struct tasks *t);
 /*
  * Writes what is new of the thread of a sample, and sets the numbers in the stamp, and *cgroup, for the sample's record.
