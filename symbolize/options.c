@@ -76,6 +76,8 @@ static const struct option_row option_rows[] = {
     {"by", 0, "WHAT", "rows of top: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
      .wants = "function or line"},
     {"json", 0, NULL, "top and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
+    {"native-names", 0, NULL, "perf-data: native functions have their names, lines and what was\n"
+     "inlined from here, so that perf needs no binaries", option_set_true, MEMBER(emit.native_names)},
 
     OPTION_HEADING("which samples (RE: an extended regular expression, found anywhere in a name)"),
     {"pid", 0, "PID,...", "of these processes", filter_add_numbers, MEMBER(filters.pids), 0, UINT32_MAX,
@@ -269,6 +271,13 @@ static struct error *check_pprof(const struct options *o)
     return NULL;
 }
 
+static struct error *check_native_names(const struct options *o)
+{
+    if (o->emit.native_names && !(o->choice.emitter && o->choice.emitter->takes_native_names))
+        return error_create(ERROR_USAGE, "--native-names is for --format perf-data: what other formats name is in them");
+    return NULL;
+}
+
 static struct error *check_top(const struct options *o)
 {
     if (o->emit.json && o->choice.kind != OUTPUT_SUMMARY && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
@@ -301,6 +310,7 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     TRY(format_choose(o->format, o->output, &o->choice));
     TRY(check_output(o));
     TRY(check_top(o));
+    TRY(check_native_names(o));
     TRY(check_pprof(o));
     return end_filters(o);
 }

@@ -709,6 +709,8 @@ def test_usage(make, pysym, tmp_path):
             ([trace, "-f", "top", "--by", "module"], "--by wants function or line, not 'module'"),
             ([trace, "-f", "top", "--by", "line", "-F"], "--by line needs the lines that --function and --nolineno leave out"),
             ([trace, "-f", "folded", "--json"], "--json is for --format top"),
+            ([trace, "-f", "folded", "--native-names"], "--native-names is for --format perf-data"),
+            ([trace, "-f", "dump", "--native-names"], "--native-names is for --format perf-data"),
             ([trace, "-f", "folded", "--merge", ""], "--merge wants all, process or thread"),
             ([trace, "-f", "folded", "--top", "many"], "--top wants"), (["-", "-", "-f", "folded"], "standard input")]:
         done = pysym(*arguments)
