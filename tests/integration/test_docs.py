@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/picture.py draws what pysym folds; tests/check-docs.py finds what a document has wrong."""
+import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -74,3 +76,16 @@ def test_check_of_documents(tmp_path, text, message):
         (tmp_path / "tests/fuzz/fuzz_b.c").touch()
         done = subprocess.run(done.args, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (1, "docs/benchmarks.md: no row of fuzz_b\n")
+
+
+def test_commands_for_other_tools(pysym, tmp_path):
+    """Every command of pysym in the first table of docs/formats.md writes something."""
+    page = (ROOT / "docs/formats.md").read_text()
+    table = page[page.index("\n|"):page.index("\n\n", page.index("\n|"))]
+    commands = sorted(set(re.findall(r"`pysym (trace\.bin [^`|\\]*)", table)))
+    assert len(commands) > 6
+    shutil.copy(ROOT / "testdata/demo/demo.trace", tmp_path / "trace.bin")
+    for command in commands:
+        done = pysym(*command.split(), cwd=tmp_path, text=False)
+        assert done.returncode == 0, (command, done.stderr)
+        assert bool(done.stdout) != ("-o" in command.split()), command
