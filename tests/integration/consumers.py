@@ -112,9 +112,10 @@ def speedscope_shows(tmp_path, name, content):
     return [w.strip() for w in words.split("\n") if w.strip()]
 
 
-# Presses Ctrl-S until there is something to save, and keeps that on the page.
+# Presses Ctrl-S until there is something to save, and keeps that on the page in place of a download.
 SAVE = """
 const made = Blob
+HTMLAnchorElement.prototype.click = () => {}
 window.Blob = function (parts, options) {
     if (options && options.type == 'text/json') {
         const saved = document.createElement('pre')
