@@ -124,6 +124,22 @@ def test_two_inputs(make, pysym, profile):  # noqa: F811
     assert p.duration_ns == sum(durations)
 
 
+def test_windows(make, pysym, profile, tmp_path):  # noqa: F811
+    """Windows have the types, the time and the part of the recording that are theirs, so that pprof can add them up."""
+    trace = make(samples=400, threads=4, processes=2, second_event=1)
+    whole = profile(trace)
+    assert pysym(trace, "-o", tmp_path / "w.pb.gz", "--window", "1s").returncode == 0
+    windows = [profile_readers.pprof(path) for path in sorted(tmp_path.glob("w.*.pb.gz"))]
+    assert len(windows) == 5 and {str(w.types) for w in windows} == {str(whole.types)} and len(whole.types) == 4
+    assert [w.time_ns - whole.time_ns for w in windows] == [second * 10**9 for second in range(5)]
+    assert [w.duration_ns for w in windows] == [10**9] * 4 + [0]  # the last sample is at the end
+    for key, values in sums(whole).items():
+        assert values == tuple(map(sum, zip(*(sums(w)[key] for w in windows if key in sums(w)))))
+    assert pysym(trace, "-o", tmp_path / "p.pb.gz", "--split", "process").returncode == 0
+    processes = [profile_readers.pprof(path) for path in tmp_path.glob("p.*.pb.gz")]
+    assert [(p.time_ns, p.duration_ns) for p in processes] == [(whole.time_ns, whole.duration_ns)] * 2
+
+
 def test_same_bytes(make, profile, tmp_path):  # noqa: F811
     """Whichever way it is read and written, but for the name of what was read."""
     trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9)

@@ -25,22 +25,26 @@ static uint64_t realtime_of(const struct emit_capture *c, uint64_t monotonic_ns)
 
 /*
  * Of whole captures their start and duration, so that pprof's share of the duration is that of the recording; of a part
- * chosen by time that of its samples. Durations of several captures are added up, as pprof does when it merges profiles.
+ * chosen by time that of its samples; of a window of time as much of it as was recorded. Durations of several captures are added up, as pprof does when it merges profiles.
  */
 static struct times times_of(const struct pprof_samples *samples, const struct emit_options *options)
 {
     const struct emit_model *m = samples->model;
+    const struct emit_part *part = options->part;
+    bool is_window = part && part->window_end_ns, chosen = options->times_chosen || is_window;
     struct times t = {0};
 
+    if (is_window && part->end_ns > part->begin_ns)
+        return (struct times){part->begin_ns, part->end_ns - part->begin_ns};
     for (uint32_t i = 0; i < m->capture_count; i++) {
         const struct emit_capture *c = &m->captures[i];
         const struct pprof_span none = {0}, *span = i < samples->spans.count ? &samples->spans.data[i] : &none;
-        uint64_t start = options->times_chosen ? 0 : c->start_realtime_ns;
+        uint64_t start = chosen ? 0 : c->start_realtime_ns;
         if (!start && span->seen)
             start = realtime_of(c, span->first_ns);
         if (start && (!t.start_ns || start < t.start_ns))
             t.start_ns = start;
-        t.duration_ns = pprof_sum(t.duration_ns, options->times_chosen ? span->last_ns - span->first_ns : c->duration_ns);
+        t.duration_ns = pprof_sum(t.duration_ns, chosen ? span->last_ns - span->first_ns : c->duration_ns);
     }
     return t;
 }

@@ -159,7 +159,7 @@ static struct error *pprof_end(void *state)
 
     TRY(pprof_tables_init(&p->tables, p->model, p->options.limits));
     TRY(pprof_stacks_init(&p->stacks, p->model, &p->options, &p->tables));
-    TRY(pprof_types_init(&p->types, &p->samples, &p->tables));
+    TRY(pprof_types_init(&p->types, &p->samples, &p->options, &p->tables));
     TRY(pprof_add_program(&p->samples, &p->tables));
     TRY(make_rows(p));
     TRY(gzip_begin(&p->gzip, p->out));

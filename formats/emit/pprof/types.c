@@ -22,16 +22,17 @@ static int compare_events(const void *a, const void *b, void *model)
     return event_order(model, *(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-static struct error *choose_events(struct pprof_types *t, const struct pprof_samples *samples)
+static struct error *choose_events(struct pprof_types *t, const struct pprof_samples *samples, const struct emit_options *options)
 {
     const struct emit_model *m = samples->model;
+    bool all = !samples->owners.count || (options->part && options->part->several_events);
 
     if (!VEC_EXTEND_ZERO(&t->places, m->event_count))
         return error_no_memory();
     for (uint32_t i = 0; i < samples->owners.count; i++)
         t->places.data[pprof_samples_owner(samples, i).event] = 1;
     for (uint32_t event = 0; event < m->event_count; event++) {
-        if ((!samples->owners.count || t->places.data[event]) && !VEC_PUSH(&t->events, event))
+        if ((all || t->places.data[event]) && !VEC_PUSH(&t->events, event))
             return error_no_memory();
     }
     if (t->events.count)
@@ -97,11 +98,12 @@ static struct error *name_type(struct pprof_types *t, const struct emit_event *e
     return type.unit != PPROF_NONE && VEC_PUSH(&t->types, type) ? NULL : error_no_memory();
 }
 
-struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples *samples, struct pprof_tables *tables)
+struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples *samples, const struct emit_options *options,
+                               struct pprof_tables *tables)
 {
     static const struct emit_event none = {.name = "cpu-clock", .unit = "ns", .is_time = true};
 
-    TRY(choose_events(t, samples));
+    TRY(choose_events(t, samples, options));
     for (size_t i = 0; i < t->events.count; i++)
         TRY(name_type(t, &samples->model->events[t->events.data[i]], tables));
     return t->types.count ? NULL : name_type(t, &none, tables);

@@ -3,6 +3,8 @@
  * The types of a profile's values. Each event has two: how many samples, and what they weigh. The values of the first event
  * are called as pprof's users know them, samples/count and, of a CPU clock, cpu/nanoseconds; those of another event are
  * called after it: page_faults_samples/count and page_faults/bytes. A row has values of one event, and 0 for the others.
+ *
+ * Profiles of different types cannot be added up; so parts of an output that has several events all have those of all.
  */
 #ifndef FORMATS_EMIT_PPROF_TYPES_H
 #define FORMATS_EMIT_PPROF_TYPES_H
@@ -18,14 +20,15 @@ struct pprof_type {
 };
 
 struct pprof_types {
-    VEC(uint32_t) events;          /* those with samples; of time first. Without samples: all */
+    VEC(uint32_t) events;          /* of time first: those with samples; all if there are no samples */
     VEC(struct pprof_type) types;  /* likewise; at least one */
     VEC(uint32_t) places;          /* by event of the model: its index among these */
 };
 
 void pprof_types_deinit(struct pprof_types *t);
 /* {0} before. */
-struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples *samples, struct pprof_tables *tables);
+struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples *samples, const struct emit_options *options,
+                               struct pprof_tables *tables);
 /* Writes the types, the default type and the period. */
 struct error *pprof_types_write(const struct pprof_types *t, const struct emit_model *model, struct pprof_tables *tables,
                                 struct gzip *out);
