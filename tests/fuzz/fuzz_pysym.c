@@ -31,6 +31,7 @@ static const char *const outputs[][8] = {
     {"perf-data", "-o", "perf.data"},
     {"perf-data", "-o", "perf.data", "--show-interpreter", "--full-filenames"},
     {"perf-data", "-o", "perf.data", "--hide=^_", "--labels"},
+    {"perf-data", "-o", "perf.data", "--native-names", "--interpreter", "show"},
     {"ndjson"},
     {"pprof"},
     {"top"},
