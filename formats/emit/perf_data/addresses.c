@@ -16,6 +16,8 @@
 
 _Static_assert(ADDRESSES_IMAGE_BASE + CODE_IMAGES_MAX * (uint64_t)CODE_IMAGE_MAX_BYTES <= FIRST_BASE, "they do not overlap");
 
+enum { INLINED_MAX = 64 }; /* functions at one address; in a recursion the same ones come again and again */
+
 void addresses_init(struct addresses *p, const struct emit_model *model, const struct emit_options *options,
                     struct code_images *images, struct kernel_names *kernel)
 {
@@ -225,7 +227,10 @@ static struct error *find_host(struct addresses *p, uint32_t stack, bool *found)
     struct address host;
 
     *found = false;
-    for (stack = p->model->stacks[stack].parent; stack != EMIT_NO_STACK; stack = p->model->stacks[stack].parent) {
+    for (int i = 0; i < INLINED_MAX; i++) {
+        stack = p->model->stacks[stack].parent;
+        if (stack == EMIT_NO_STACK)
+            return NULL;
         const struct emit_frame *outer = &frames[p->model->stacks[stack].frame];
         if (!is_same_address(f, outer))
             return NULL;

@@ -31,7 +31,6 @@
 enum {
     ROUND_SAMPLES = 1000, /* readers hold two rounds in memory */
     SHOWN_FRAMES = 127,   /* that perf reads: kernel.perf_event_max_stack, unless somebody changed it */
-    STEP_WORK = 10,       /* for a frame of a sample, see limits.h */
 };
 
 struct perf_data {
@@ -104,7 +103,7 @@ static struct error *list_chain(struct perf_data *p, uint32_t stack, uint32_t pr
             if ((!depth || kernel != (last == ADDRESS_KERNEL)) && !put_entry(p, kernel ? RECORDS_IN_KERNEL : RECORDS_IN_USER))
                 return error_no_memory();
             TRY(tasks_map(&p->tasks, process, stamp, &address));
-            if (!put_entry(p, address.ip) || !limits_work(p->options.limits, STEP_WORK))
+            if (!put_entry(p, address.ip))
                 return error_no_memory();
             last = address.kind;
             depth++;
@@ -231,6 +230,7 @@ static void make_remark(struct perf_data *p)
                    SHOWN_FRAMES, p->deepest);
     if (p->timeline.moved)
         buf_put_str(&p->remark, "\npysym: inputs overlap in time: each stands behind the one before");
+    buf_put_u8(&p->remark, 0);
     p->remark.bad |= path.bad;
     buf_deinit(&path);
 }
@@ -257,8 +257,9 @@ static struct error *perf_data_end(void *state)
 
 static const char *perf_data_remark(const void *state)
 {
-    /* Appends a NUL, which changes nothing that is shown. */
-    return buf_cstr(&((struct perf_data *)state)->remark);
+    const struct perf_data *p = state;
+
+    return (const char *)p->remark.data;
 }
 
 static void perf_data_destroy(void *state)

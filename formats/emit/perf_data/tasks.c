@@ -9,7 +9,6 @@
 
 enum {
     COMM_MAX_BYTES = 255, /* columns of reports are as wide as the longest name */
-    WORK = 50,            /* steps for each sample, see limits.h */
 };
 
 void tasks_init(struct tasks *t, const struct emit_model *model, struct limits *limits, struct records *records,
@@ -99,7 +98,7 @@ struct error *tasks_name(struct tasks *t, uint32_t thread, struct record_stamp *
     if ((processes <= shown->process &&
          !limits_take(t->limits, (shown->process + 1 - processes) * sizeof *t->processes.data)) ||
         (threads <= thread && !limits_take(t->limits, (thread + 1 - threads) * sizeof *t->threads.data)) ||
-        !limits_work(t->limits, WORK) || !VEC_EXTEND_ZERO(&t->processes, (size_t)shown->process + 1) ||
+        !VEC_EXTEND_ZERO(&t->processes, (size_t)shown->process + 1) ||
         !VEC_EXTEND_ZERO(&t->threads, (size_t)thread + 1))
         return error_no_memory();
     TRY(name_of_process(t, shown->process, *stamp));

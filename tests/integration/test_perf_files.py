@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""perf.data and what lies beside it, from the command line: names of files, what pysym says at its end, several inputs."""
+import re
+import shlex
+
+import pytest
+
+import profile_readers
+from test_pysym import good, make  # noqa: F401
+
+
+def written(pysym, out, *arguments):
+    """What was written, and the words on standard error."""
+    done = pysym(*arguments, "-o", out)
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    return profile_readers.PerfData(out, f"{out}.d"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["perf.data", "x.perf.data", "x.data"])
+def test_format_by_extension(make, pysym, tmp_path, name):
+    data, told = written(pysym, tmp_path / name, make(samples=10))
+    assert len(data.samples) == 10
+    assert told == f"pysym: to read it: perf --buildid-dir {tmp_path}/{name}.d/debug report -i {tmp_path}/{name}\n"
+    assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(".bin")) == [name, name + ".d"]
+
+
+def test_standard_output_is_refused(make, pysym, tmp_path):
+    for arguments in ([], ["-o", "-"], ["-o", "/dev/null"]):
+        done = pysym(make(samples=10), "-f", "perf-data", *arguments)
+        assert done.returncode == 2 and done.stdout == "" and "perf-data cannot be written to" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["a b.data", "it's.data", "$(x)`;&.data", "ä.data"])
+def test_line_to_type(make, pysym, tmp_path, name):
+    """A shell takes the words apart as they were meant, as seen from the current folder."""
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    trace = make(samples=10)
+    done = pysym(trace, "-o", folder / name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    line = re.match(r"pysym: to read it: (.*)\n$", done.stderr)[1]
+    assert shlex.split(line) == ["perf", "--buildid-dir", f"with space/{name}.d/debug", "report", "-i", f"with space/{name}"]
+
+
+def test_deep_stacks_are_told(make, pysym, tmp_path):
+    trace = make(samples=10, stacks=1, depth=127)
+    assert "--max-stack" not in written(pysym, tmp_path / "a.data", trace)[1]
+    trace = make(samples=10, stacks=1, depth=900)
+    data, told = written(pysym, tmp_path / "b.data", trace)
+    assert {len(sample.chain) for sample in data.samples} == {900}
+    assert told.endswith("pysym: stacks have up to 900 frames, of which perf reads 127: add --max-stack 900\n")
+
+
+def test_inputs_of_one_time(make, pysym, tmp_path):
+    """Two recordings of the same time: the second stands behind the first, each as long as it was."""
+    one, two = make(samples=30), make(samples=50, pid=2000)
+    data, told = written(pysym, tmp_path / "perf.data", one, two)
+    times = [sample.time_ns for sample in data.samples]
+    assert times == sorted(times) and [sample.pid for sample in data.samples] == [1000] * 30 + [2000] * 50
+    assert times[29] - times[0] == 29 * 10**7 and times[79] - times[30] == 49 * 10**7
+    assert "inputs overlap in time" in told
+    assert "overlap" not in written(pysym, tmp_path / "perf.data", one)[1]
+
+
+def test_totals_and_losses(make, pysym, tmp_path):
+    trace = make(samples=500, second_event=200, threads=3, losses=2, slower_at=100)
+    data, _ = written(pysym, tmp_path / "perf.data", trace)
+    text = good(pysym(trace, "-f", "ndjson"))
+    samples, _ = profile_readers.ndjson(text)
+    for event in {row["event"] for row in samples}:
+        rows = [row for row in samples if row["event"] == event]
+        periods = [sample.period for sample in data.samples if sample.event == event]
+        assert sum(periods) == sum(row["faults"] or row["value"] for row in rows) and len(periods) == len(rows)
+    assert len({sample.period for sample in data.samples if sample.event == "cpu-clock"}) == 2
+    assert {tid: name for (_, tid), name in data.comms.items() if tid != 1000} == \
+        {row["tid"]: row["thread"] for row in samples if row["tid"] != 1000}
+    assert sum(data.lost.values()) > 0
+
+
+def test_same_input_same_bytes(make, pysym, tmp_path):
+    """All files, too, when an older output is written again."""
+    trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9, unjoined=11)
+    contents = []
+    for _ in range(2):
+        good(pysym(trace, "-o", tmp_path / "perf.data"))
+        files = [p for p in tmp_path.rglob("*") if p.is_file() and p != trace]
+        contents.append({str(p): p.read_bytes() for p in files})
+    assert contents[0] == contents[1] and len(contents[0]) >= 3
