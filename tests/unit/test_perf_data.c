@@ -476,7 +476,8 @@ static void test_events(void **state)
         const char *name;
         uint32_t type, config;
     } rows[] = {{"cpu-clock", 1, 0}, {"task-clock", 1, 1}, {"page-faults", 1, 2}, {"context-switches", 1, 3},
-                {"cycles", 0, 0},    {"branches", 0, 4},   {"ref-cycles", 0, 9},  {"offcpu-time", 1, 10}};
+                {"cycles", 0, 0},    {"branches", 0, 4},   {"ref-cycles", 0, 9},  {"off-cpu", 1, 10},
+                {"of-tomorrow", 1, 10}};
     enum { EVENTS = sizeof rows / sizeof *rows };
     const struct emit_rate rates[] = {{.event = 0, .frequency_hz = 99, .period = 1}, {.event = 2, .period = 16}};
     const struct emit_loss losses[] = {{"ring_full", "", "", 7, true}, {"ring_full", "", "cycles", 5, true},
@@ -506,6 +507,13 @@ static void test_events(void **state)
         struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
         assert_int_equal(perf_data_u64(r.body), i + 1);
         assert_int_equal(perf_data_u64(r.body + 40), i == 2 ? 1 : 4096);
+    }
+    const uint8_t *names = NULL;
+    size_t names_len = 0;
+    assert_true(perf_data_feature(&w.reader, 12, &names, &names_len));
+    for (uint32_t i = 0; i < EVENTS; i++) { /* each 128 + 4 bytes, a text of 4 + 64, and an id */
+        const char *name = (const char *)names + 8 + (size_t)i * 208 + 136;
+        assert_string_equal(name, strcmp(rows[i].name, "off-cpu") ? rows[i].name : "offcpu-time");
     }
     struct perf_data_record lost = want(&w, PERF_RECORD_LOST_SAMPLES);
     assert_int_equal(perf_data_u64(lost.body), 7);
@@ -561,7 +569,7 @@ static void test_features(void **state)
         assert_true(perf_data_feature(&w.reader, rows[i].number, &data, &len_bytes));
         assert_string_equal((const char *)data + 4, rows[i].text);
         assert_int_equal(perf_data_u32(data), 64);
-        assert_int_equal(len_bytes, 72); /* padded to 8 */
+        assert_int_equal(len_bytes, 68);
     }
     assert_true(perf_data_feature(&w.reader, 7, &data, &len_bytes));
     assert_int_equal(perf_data_u32(data), 12);

@@ -15,6 +15,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "attributes are written
 static const struct kind {
     const char *name;
     uint32_t type, config;
+    const char *name_in_perf; /* NULL: the same */
 } kinds[] = {
     {"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
     {"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
@@ -33,11 +34,13 @@ static const struct kind {
     {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
     {"bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
     {"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES},
+    /* As `perf record --off-cpu` writes it. */
+    {"off-cpu", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT, "offcpu-time"},
 };
-/* For events that the kernel does not have, such as waiting: perf's own `offcpu-time` is of this kind. The name says it. */
-static const struct kind other_kind = {NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT};
+/* For other events that the kernel does not have. */
+static const struct kind other_kind = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_BPF_OUTPUT};
 /* Of a trace without events. */
-static const struct kind no_kind = {"dummy", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY};
+static const struct kind no_kind = {.name_in_perf = "dummy", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
 
 enum { NAME_MAX_BYTES = 200 };
 
@@ -100,9 +103,10 @@ void event_attr_put(const struct emit_model *model, uint32_t event, struct buf *
 
 void event_attr_put_name(const struct emit_model *model, uint32_t event, struct buf *out)
 {
+    const char *known = kind_of(model, event)->name_in_perf;
     struct buf name = {0};
 
-    name_word(model->event_count ? model->events[event].name : no_kind.name, &name);
+    name_word(known ? known : model->events[event].name, &name);
     buf_put(out, name.data, name.len_bytes < NAME_MAX_BYTES ? name.len_bytes : NAME_MAX_BYTES);
     out->bad |= name.bad;
     buf_deinit(&name);

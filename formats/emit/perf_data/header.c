@@ -247,21 +247,21 @@ static void put_section(struct buf *out, uint64_t offset, uint64_t len_bytes)
 static void put_features(const struct header_facts *f, uint64_t offset, struct buf *out, uint8_t bits[FEATURES / 8])
 {
     struct buf contents = {0};
-    size_t starts[FEATURE_COUNT + 1], count = 0;
+    size_t starts[FEATURE_COUNT], lengths[FEATURE_COUNT], count = 0;
 
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
         starts[i] = contents.len_bytes;
         features[i].put(f, &contents);
-        if (contents.len_bytes == starts[i])
-            continue;
+        lengths[i] = contents.len_bytes - starts[i];
         pad_to(&contents, 0, 8);
+        if (!lengths[i])
+            continue;
         bits[features[i].number / 8] |= (uint8_t)(1u << features[i].number % 8);
         count++;
     }
-    starts[FEATURE_COUNT] = contents.len_bytes;
     for (size_t i = 0; i < FEATURE_COUNT; i++) {
-        if (starts[i + 1] != starts[i])
-            put_section(out, offset + 16 * count + starts[i], starts[i + 1] - starts[i]);
+        if (lengths[i])
+            put_section(out, offset + 16 * count + starts[i], lengths[i]);
     }
     buf_put(out, contents.data, contents.len_bytes);
     out->bad |= contents.bad;
