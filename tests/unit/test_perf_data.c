@@ -404,6 +404,8 @@ static void test_deep(void **state)
             assert_int_equal(chain_len(&r), depths[i] + 1);
         else
             assert_in_range(chain_len(&r), 8000, 8182);
+        uint64_t outermost = chain_at(&r, chain_len(&r) - 1), next_inwards = chain_at(&r, chain_len(&r) - 2);
+        assert_true(in_image(outermost) && (outermost == next_inwards) == (depths[i] < 8000));
         snprintf(expected, sizeof expected, "add --max-stack %u", (unsigned)chain_len(&r) - 1);
         assert_true(!strstr(w.remark, "max-stack") == (depths[i] == 127));
         assert_true(depths[i] == 127 || strstr(w.remark, expected));

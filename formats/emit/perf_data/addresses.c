@@ -246,7 +246,7 @@ static struct error *find_host(struct addresses *p, uint32_t stack, bool *found)
 struct error *addresses_find(struct addresses *p, uint32_t stack, struct address *out)
 {
     if (stack == EMIT_NO_STACK)
-        return find_in_image(p, EMIT_NO_STACK, out);
+        return find_in_image(p, CODE_IMAGE_NO_FRAMES, out);
     uint32_t frame = p->model->stacks[stack].frame;
     bool has_host = false;
     if (p->model->frames[frame].inlined)
@@ -264,4 +264,9 @@ struct error *addresses_find(struct addresses *p, uint32_t stack, struct address
         TRY(find_frame(p, frame, address));
     *out = *address;
     return NULL;
+}
+
+struct error *addresses_truncated(struct addresses *p, struct address *out)
+{
+    return find_in_image(p, CODE_IMAGE_TRUNCATED, out);
 }

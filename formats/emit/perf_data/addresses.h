@@ -75,6 +75,8 @@ void addresses_init(struct addresses *p, const struct emit_model *model, const s
 void addresses_deinit(struct addresses *p);
 /* The address of the innermost frame of a stack; EMIT_NO_STACK: of the frame that stands for a stack without any. */
 struct error *addresses_find(struct addresses *p, uint32_t stack, struct address *out);
+/* The address of the mark that stands for frames which are left out at the outer end of a stack. */
+struct error *addresses_truncated(struct addresses *p, struct address *out);
 /* A binary that an address referred to. */
 const struct address_binary *addresses_binary(const struct addresses *p, uint32_t mapping);
 

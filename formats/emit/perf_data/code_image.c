@@ -40,7 +40,7 @@ struct block {
 };
 
 struct function {
-    uint32_t frame; /* its first one; EMIT_NO_STACK: a sample without frames */
+    uint32_t frame; /* its first one, see frame_of() */
     uint32_t file;  /* of that frame, a text */
     uint32_t first, last; /* blocks */
 };
@@ -67,7 +67,7 @@ struct code_image {
     VEC(struct slot) slots;         /* by number of the key */
     VEC(struct block) blocks;       /* by ascending address */
     VEC(uint32_t) addresses;        /* by frame; 0: not known yet */
-    uint32_t no_frames;             /* the address of EMIT_NO_STACK; 0 likewise */
+    uint32_t no_frames, truncated;  /* the addresses of the frames that are in no model; 0 likewise */
     uint32_t end;                   /* of the last block */
     uint32_t reserved_lines;
     struct build *build;            /* NULL before the end */
@@ -128,7 +128,7 @@ static struct error *reserve(struct code_image *image, uint32_t function, const 
 {
     struct block block = {.function = function, .used = 1}; /* the first stands for no line */
 
-    if (!frame || frame->kind == EMIT_MARK) {
+    if (frame->kind == EMIT_MARK) {
         block.slot_count = 1;
     } else if (frame->kind != EMIT_PYTHON) {
         block.slot_count = 1 + NATIVE_LINES_MIN;
@@ -185,20 +185,26 @@ static const char *text_get(const struct code_image *image, uint32_t text)
     return (const char *)intern_get(&image->texts, text)->data;
 }
 
+/* A frame by what code_image_address() takes. */
+static const struct emit_frame *frame_of(const struct code_image *image, uint32_t frame)
+{
+    static const struct emit_frame no_frames = {.kind = EMIT_MARK, .function = NAME_NO_FRAMES, .file = "", .module = ""};
+    static const struct emit_frame truncated = {.kind = EMIT_MARK, .function = "[truncated]", .file = "", .module = ""};
+
+    return frame == CODE_IMAGE_NO_FRAMES ? &no_frames : frame == CODE_IMAGE_TRUNCATED ? &truncated : &image->model->frames[frame];
+}
+
 static struct error *function_of(struct code_image *image, uint32_t number, const struct emit_frame *frame,
                                  uint32_t file, uint32_t *out)
 {
-    struct function_key key = {0};
+    const struct function_key key = {.kind = frame->kind,
+                                     .name = text_of(image, frame->function),
+                                     .place = frame->kind == EMIT_PYTHON ? file : text_of(image, frame->module),
+                                     .line = frame->function_line};
     bool added;
 
-    if (frame) {
-        key = (struct function_key){.kind = 1 + frame->kind,
-                                    .name = text_of(image, frame->function),
-                                    .place = frame->kind == EMIT_PYTHON ? file : text_of(image, frame->module),
-                                    .line = frame->function_line};
-        if (key.name == INTERN_NONE || key.place == INTERN_NONE)
-            return error_no_memory();
-    }
+    if (key.name == INTERN_NONE || key.place == INTERN_NONE)
+        return error_no_memory();
     *out = intern_id(&image->function_keys, &key, sizeof key, &added);
     if (*out == INTERN_NONE)
         return error_no_memory();
@@ -210,18 +216,17 @@ static struct error *function_of(struct code_image *image, uint32_t number, cons
     return reserve(image, *out, frame);
 }
 
-/* `frame` NULL: a sample without frames. */
-static struct error *find_slot(struct code_image *image, uint32_t number, const struct emit_frame *frame,
-                               uint32_t *address)
+static struct error *find_slot(struct code_image *image, uint32_t number, uint32_t *address)
 {
-    struct slot slot = {.file = text_of(image, frame ? frame->file : "")};
+    const struct emit_frame *frame = frame_of(image, number);
+    struct slot slot = {.file = text_of(image, frame->file)};
     struct slot_key key = {.file = slot.file};
     bool added;
 
     if (slot.file == INTERN_NONE)
         return error_no_memory();
     TRY(function_of(image, number, frame, slot.file, &key.function));
-    slot.line = key.line = frame && *frame->file && frame->line <= INT32_MAX ? frame->line : 0;
+    slot.line = key.line = *frame->file && frame->line <= INT32_MAX ? frame->line : 0;
     if (!key.line)
         key.file = 0;
     uint32_t id = intern_id(&image->slot_keys, &key, sizeof key, &added);
@@ -238,9 +243,9 @@ static struct error *find_slot(struct code_image *image, uint32_t number, const 
 
 struct error *code_image_address(struct code_image *image, uint32_t frame, uint64_t *address)
 {
-    uint32_t *known = &image->no_frames;
+    uint32_t *known = frame == CODE_IMAGE_TRUNCATED ? &image->truncated : &image->no_frames;
 
-    if (frame != EMIT_NO_STACK) {
+    if (frame < CODE_IMAGE_TRUNCATED) {
         size_t count = image->addresses.count, more = frame < count ? 0 : frame + 1 - count;
         if (!limits_take(image->options->limits, more * sizeof *known) ||
             !VEC_EXTEND_ZERO(&image->addresses, count + more))
@@ -248,7 +253,7 @@ struct error *code_image_address(struct code_image *image, uint32_t frame, uint6
         known = &image->addresses.data[frame];
     }
     if (!*known)
-        TRY(find_slot(image, frame, frame == EMIT_NO_STACK ? NULL : &image->model->frames[frame], known));
+        TRY(find_slot(image, frame, known));
     *address = *known;
     return NULL;
 }
@@ -341,10 +346,7 @@ static struct error *name_function(struct build *b, const struct function *f, st
     bool added;
 
     buf_clear(&b->scratch);
-    if (f->frame == EMIT_NO_STACK)
-        buf_put_str(&b->scratch, NAME_NO_FRAMES);
-    else
-        names_symbol(b->names, &b->image->model->frames[f->frame], &b->scratch);
+    names_symbol(b->names, frame_of(b->image, f->frame), &b->scratch);
     buf_put_u8(&b->scratch, 0);
     if (b->scratch.bad || b->scratch.len_bytes > UINT32_MAX)
         return error_no_memory();
@@ -386,10 +388,10 @@ static void pad_text(struct buf *text, uint32_t address)
 static struct error *build_block(struct build *b, const struct block *block, const struct slot *slots, size_t count)
 {
     const struct function *f = &b->image->functions.data[block->function];
-    const struct emit_frame *frame = f->frame == EMIT_NO_STACK ? NULL : &b->image->model->frames[f->frame];
+    const struct emit_frame *frame = frame_of(b->image, f->frame);
     uint32_t end = block->start + SLOT_BYTES * block->slot_count, name = 0;
     struct code_symbol symbol = {.start = block->start, .end = end, .file = CODE_NO_FILE,
-                                 .is_python = frame && frame->kind == EMIT_PYTHON,
+                                 .is_python = frame->kind == EMIT_PYTHON,
                                  .line_first = b->map_lines.count};
 
     TRY(name_function(b, f, &symbol, &name));

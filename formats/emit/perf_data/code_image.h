@@ -37,6 +37,10 @@ enum {
     CODE_IMAGE_ID_BYTES = 20,       /* a build ID */
 };
 
+/* Instead of a frame of the model: that of a sample without frames, and the mark where frames were left out. */
+#define CODE_IMAGE_NO_FRAMES UINT32_MAX
+#define CODE_IMAGE_TRUNCATED (UINT32_MAX - 1)
+
 struct code_image;
 
 /*
@@ -46,8 +50,7 @@ struct code_image;
 struct error *code_image_create(const struct emit_model *model, const struct emit_options *options,
                                 struct code_image **out);
 /*
- * The address of frame number `frame` of the model, of any kind, or of EMIT_NO_STACK, which stands for the frame of a
- * sample without frames. It is the second byte of the slot: tools that look for a call before a return address, one byte
+ * The address of frame number `frame` of the model, of any kind, or of one of the two above. It is the second byte of the slot: tools that look for a call before a return address, one byte
  * below, find the same line. A line above INT32_MAX is none. Frames of one kind with the same function, file and line have
  * the same address. Fails with ERROR_NO_MEMORY, or with ERROR_LIMIT when the image would be longer than
  * CODE_IMAGE_MAX_BYTES.

@@ -116,7 +116,7 @@ static struct error *image_of(struct code_images *images, const struct emit_fram
 struct error *code_images_address(struct code_images *images, uint32_t frame, uint32_t *image, uint64_t *address)
 {
     *image = CODE_IMAGES_PYTHON;
-    if (frame != EMIT_NO_STACK && images->options->native_names)
+    if (frame < CODE_IMAGE_TRUNCATED && images->options->native_names)
         TRY(image_of(images, &images->model->frames[frame], image));
     return code_image_address(images->images.data[*image], frame, address);
 }

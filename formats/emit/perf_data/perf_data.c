@@ -10,7 +10,7 @@
  *  - A sample's period is its value: CPU time of clocks, counts of what is counted. So the readers' sums are right
  *    whatever the rate was, and however often it changed.
  *  - perf reads the innermost 127 frames of a stack, or what --max-stack says.
- *  - A record's length has 16 bits: what a stack has above 8,000 frames is left out at its outer end.
+ *  - A record's length has 16 bits: of a stack of more than 8,000 frames the outermost are left out, and a mark says so.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,7 @@
 
 enum {
     ROUND_SAMPLES = 1000, /* readers hold two rounds in memory */
+    MOST_ENTRIES = 2,     /* in a chain for one frame: a mark and an address */
     SHOWN_FRAMES = 127,   /* that perf reads: kernel.perf_event_max_stack, unless somebody changed it */
 };
 
@@ -43,7 +44,9 @@ struct perf_data {
     struct addresses addresses;
     struct tasks tasks;
     struct timeline timeline;
-    VEC(uint64_t) chain;
+    VEC(uint64_t) chain; /* of the sample */
+    uint64_t side;       /* the last RECORDS_IN_… mark in it */
+    uint32_t depth;      /* frames in it */
     uint64_t round_samples; /* since the last round */
     uint32_t cpu_max, deepest;
     struct buf remark;
@@ -76,43 +79,40 @@ static struct error *perf_data_begin(const struct emit_model *model, const struc
 
 /* ---- samples ---- */
 
-static bool put_entry(struct perf_data *p, uint64_t entry)
+/* Appends an address to the chain, and writes the mapping that it lies in. */
+static struct error *put_address(struct perf_data *p, uint32_t process, const struct record_stamp *stamp,
+                                 const struct address *address)
 {
-    return VEC_PUSH(&p->chain, entry);
+    uint64_t side = address->kind == ADDRESS_KERNEL ? RECORDS_IN_KERNEL : RECORDS_IN_USER;
+
+    if (address->kind == ADDRESS_NONE)
+        return NULL;
+    if ((!p->chain.count || p->side != side) && !VEC_PUSH(&p->chain, side))
+        return error_no_memory();
+    p->side = side;
+    p->depth++;
+    TRY(tasks_map(&p->tasks, process, stamp, address));
+    return VEC_PUSH(&p->chain, address->ip) ? NULL : error_no_memory();
 }
 
-/*
- * Fills the chain with the addresses of a stack, innermost first, and writes the mappings that they lie in. Sets
- * *in_kernel for the innermost.
- */
-static struct error *list_chain(struct perf_data *p, uint32_t stack, uint32_t process, const struct record_stamp *stamp,
-                                bool *in_kernel)
+/* Fills the chain with the addresses of a stack, innermost first. */
+static struct error *list_chain(struct perf_data *p, uint32_t stack, uint32_t process, const struct record_stamp *stamp)
 {
-    enum address_kind last = ADDRESS_UNKNOWN;
-    uint32_t depth = 0;
     struct address address;
 
-    p->chain.count = 0;
-    *in_kernel = false;
+    p->chain.count = p->depth = 0;
     do {
         TRY(addresses_find(&p->addresses, stack, &address));
-        if (address.kind != ADDRESS_NONE) {
-            bool kernel = address.kind == ADDRESS_KERNEL;
-            if (!depth)
-                *in_kernel = kernel;
-            if ((!depth || kernel != (last == ADDRESS_KERNEL)) && !put_entry(p, kernel ? RECORDS_IN_KERNEL : RECORDS_IN_USER))
-                return error_no_memory();
-            TRY(tasks_map(&p->tasks, process, stamp, &address));
-            if (!put_entry(p, address.ip))
-                return error_no_memory();
-            last = address.kind;
-            depth++;
-        }
+        TRY(put_address(p, process, stamp, &address));
         if (stack != EMIT_NO_STACK)
             stack = p->model->stacks[stack].parent;
-    } while (stack != EMIT_NO_STACK && p->chain.count + 1 < RECORDS_CHAIN_MAX);
-    if (depth > p->deepest)
-        p->deepest = depth;
+    } while (stack != EMIT_NO_STACK && p->chain.count + MOST_ENTRIES <= RECORDS_CHAIN_MAX - MOST_ENTRIES);
+    if (stack != EMIT_NO_STACK) {
+        TRY(addresses_truncated(&p->addresses, &address));
+        TRY(put_address(p, process, stamp, &address));
+    }
+    if (p->depth > p->deepest)
+        p->deepest = p->depth;
     return NULL;
 }
 
@@ -126,7 +126,8 @@ static struct error *perf_data_sample(void *state, const struct emit_sample *s)
     if (s->cpu > p->cpu_max)
         p->cpu_max = s->cpu;
     TRY(tasks_name(&p->tasks, s->thread, &record.stamp, &record.cgroup));
-    TRY(list_chain(p, s->stack, p->model->threads[s->thread].process, &record.stamp, &record.in_kernel));
+    TRY(list_chain(p, s->stack, p->model->threads[s->thread].process, &record.stamp));
+    record.in_kernel = p->chain.data[0] == RECORDS_IN_KERNEL;
     record.chain = p->chain.data;
     record.chain_len = (uint32_t)p->chain.count;
     TRY(records_sample(&p->records, &record));
