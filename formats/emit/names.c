@@ -156,16 +156,22 @@ static void put_shown(const struct names *n, const struct emit_frame *f, enum na
     guard_count(out, from);
 }
 
+/* pprof's flame graph shows of a name what follows its last dot when there is little room: of "<module app.py>" "py>". */
+static size_t len_without_py(const char *file)
+{
+    size_t len = strlen(file);
+
+    return len > 3 && !memcmp(file + len - 3, ".py", 3) ? len - 3 : len;
+}
+
 /* "shop/cart/__init__.py" as the import has it: "shop.cart"; of "<frozen abc>" "abc". */
 static void put_module_of_file(const char *file, struct buf *out)
 {
     static const char frozen[] = "<frozen ", init[] = "__init__";
-    size_t len = strlen(file), from = out->len_bytes;
+    size_t len = len_without_py(file), from = out->len_bytes;
 
     if (!strncmp(file, frozen, sizeof frozen - 1) && file[len - 1] == '>')
         file += sizeof frozen - 1, len -= sizeof frozen;
-    else if (len > 3 && !memcmp(file + len - 3, ".py", 3))
-        len -= 3;
     if (len > sizeof init && !memcmp(file + len - (sizeof init - 1), init, sizeof init - 1) && file[len - sizeof init] == '/')
         len -= sizeof init;
     put_clean(out, file, len, CLEAN_SEPARATOR);
@@ -181,7 +187,7 @@ void names_put_python(const struct names *n, const struct emit_frame *f, bool by
 
     if (is_module && *file && !by_module) {
         buf_put_str(out, "<module ");
-        put_clean_str(out, file, CLEAN_SEPARATOR);
+        put_clean(out, file, len_without_py(file), CLEAN_SEPARATOR);
         buf_put_u8(out, '>');
         return;
     }

@@ -82,7 +82,7 @@ void name_owner(const struct emit_model *model, enum emit_merge merge, uint32_t 
 /* A name alone, of a thread or a file; may be "": */
 void name_plain(const char *name, struct buf *out);
 /*
- * A Python function for a reader who may not see its file: <module app.py>, else the qualified name. With `by_module` all
+ * A Python function for a reader who may not see its file: <module shop/app>, else the qualified name. With `by_module` all
  * begin with their module: shop.cart.Cart.add, app.py:<module>.
  */
 void names_put_python(const struct names *n, const struct emit_frame *frame, bool by_module, struct buf *out);

@@ -99,7 +99,7 @@ def name_of(row):
     """A function's name as a profile has it. Of a module's code the file belongs to the name."""
     if row["layer"] == "python":
         file = re.search(r"^<module> \((.*?)(:\d+)?\)$", row["name"])
-        return f"<module {file[1]}>" if file else row["function"]
+        return f"<module {file[1].removesuffix('.py')}>" if file else row["function"]
     return row["name"]
 
 
@@ -109,7 +109,7 @@ def row_key(row):
 
 
 def native_name(frame):
-    kernel = frame.mapping.startswith("[") and frame.mapping not in ("[python]", "[vdso]", "[unknown]")
+    kernel = frame.mapping.startswith("[") and frame.mapping not in ("[python]", "[vdso]", "[unknown]", "[jit]")
     return frame.name + ("_[k]" if kernel else "")
 
 

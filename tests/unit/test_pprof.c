@@ -72,7 +72,7 @@ static void test_golden(void **state)
                    "location 4 M4 ffffffff81000000 F4:0:0\n"
                    "location 5 M2 0 F2:43:0\n"
                    "location 6 M2 0 F5:0:0\n"
-                   "function 1 <module x.py> /srv/x.py:1\n"
+                   "function 1 <module x> /srv/x.py:1\n"
                    "function 2 C.run /srv/x.py:40\n"
                    "function 3 memcpy :0\n"
                    "function 4 do_syscall_64 :0\n"
@@ -191,11 +191,11 @@ static void test_names(void **state)
         sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "C.<lambda>", files[i], 3, 4, 3)));
     }
     assert_true(has(&s, options,
-                    "function 1 <module srv/app.py> /srv/app.py:1\n"
+                    "function 1 <module srv/app> /srv/app.py:1\n"
                     "function 2 C.<lambda> /srv/app.py:3\n"
-                    "function 3 <module opt/app.py> /opt/app.py:1\n"
+                    "function 3 <module opt/app> /opt/app.py:1\n"
                     "function 4 C.<lambda> /opt/app.py:3\n"
-                    "function 5 <module json/__init__.py> /usr/lib/python3.12/json/__init__.py:1\n"
+                    "function 5 <module json/__init__> /usr/lib/python3.12/json/__init__.py:1\n"
                     "function 6 C.<lambda> /usr/lib/python3.12/json/__init__.py:3\n"
                     "function 7 <module <frozen importlib._bootstrap>> <frozen importlib._bootstrap>:1\n"
                     "function 8 C.<lambda> <frozen importlib._bootstrap>:3\n"

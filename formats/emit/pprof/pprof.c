@@ -9,7 +9,7 @@
  *  - system_name, the mangled name of a function, stays empty. Where it is that of `name`, pprof takes the name for one of
  *    C++ and removes what stands in <>: then <module>, <lambda> and <listcomp> are one function without a name.
  *  - pprof adds up functions of one name, whatever their files, unless told otherwise (-filefunctions, -lines). So the
- *    name of a module's code has the file in it: <module app.py>. --qualify does so for all functions of Python.
+ *    name of a module's code has the file in it: <module shop/app>. --qualify does so for all functions of Python.
  *  - Python frames are in a mapping "[python]" and have no address: of a frame in a real binary pprof would look the name
  *    up. Brackets tell it that there is nothing to be found.
  *  - Native code without a name has no line but an address, so that pprof and stores can look it up by build ID.
