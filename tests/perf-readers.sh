@@ -16,27 +16,37 @@ set -euo pipefail
 [ "$(id -u)" = 0 ] || skip "needs root to make root trees"
 [ "$(uname -m)" = x86_64 ] || skip "root trees are made for x86-64 only"
 
-# unpack NAME SUITE ALONE PACKAGE...: a root tree of the packages and all that they depend on, and of the package ALONE,
-# "" for none, without what it depends on. Nothing to do if it is there.
-unpack() {
-    local name=$1 suite=$2 alone=$3 root=$cache/roots/$1 new package
+# fill FOLDER SUITE ALONE PACKAGE...: unpacks the packages and all that they depend on, and the package ALONE, "" for
+# none, without what it depends on.
+fill() {
+    local folder=$1 suite=$2 alone=$3 package
     shift 3
+    mkdir -p "$folder/packages/partial"
+    suite_apt "$suite" apt-get -qq --no-install-recommends -y --download-only -oDir::Cache::archives="$folder/packages" \
+        install base-files coreutils dash "$@" >&2 || return 1
+    [ -z "$alone" ] || (cd "$folder/packages" && suite_apt "$suite" apt-get -qq download "$alone" >&2) || return 1
+    # base-files first, which has the links /lib and /bin where they are links.
+    for package in "$folder"/packages/base-files_*.deb "$folder"/packages/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar x -C "$folder" --keep-directory-symlink --exclude='./usr/share/doc/*' \
+            --exclude='./usr/share/man/*' --exclude='./usr/share/locale/*' || return 1
+    done
+    rm -rf "$folder/packages"
+}
+
+# unpack NAME SUITE ALONE PACKAGE...: fills a root tree; nothing to do if it is there.
+unpack() {
+    local root=$cache/roots/$1 new
     mkdir -p "$cache/roots"
-    cache_lock "roots/$name"
+    cache_lock "roots/$1"
     [ ! -e "$root/.complete" ] || return 0
-    say "  ROOT    $name"
+    say "  ROOT    $1"
     new=$(mktemp -d "$root.XXXXXX")
     chmod 755 "$new"
-    mkdir -p "$new/packages/partial"
-    suite_apt "$suite" apt-get -qq --no-install-recommends -y --download-only -oDir::Cache::archives="$new/packages" \
-        install base-files coreutils dash "$@" >&2 &&
-        { [ -z "$alone" ] || (cd "$new/packages" && suite_apt "$suite" apt-get -qq download "$alone" >&2); } &&
-        # base-files first, which has the links /lib and /bin where they are links.
-        for package in "$new"/packages/base-files_*.deb "$new"/packages/*.deb; do
-            dpkg-deb --fsys-tarfile "$package" | tar x -C "$new" --keep-directory-symlink --exclude='./usr/share/doc/*' \
-                --exclude='./usr/share/man/*' --exclude='./usr/share/locale/*' || return 1
-        done &&
-        rm -rf "$new/packages" "$root" && mv "$new" "$root" && touch "$root/.complete"
+    shift
+    fill "$new" "$@" || { rm -rf "$new"; return 1; }
+    rm -rf "$root"
+    mv "$new" "$root"
+    touch "$root/.complete"
 }
 
 failed=0 made=0
