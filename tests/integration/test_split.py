@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pysym --split and --window: all files together are what one file would be, and none is there if one cannot be."""
 import collections
+import gzip
 import os
 import pathlib
 import re
@@ -104,6 +105,39 @@ def test_windows(make, split):
     assert [len(t) for t in times] == [99, 700, 201]
     for begin, within in zip((994, 1001, 1008), times):
         assert min(within) >= begin and max(within) < begin + 7
+
+
+def numbers_of(profile):
+    """The fields of a pprof profile that are numbers."""
+    data, at, found = gzip.decompress(profile), 0, {}
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = data[at], at + 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        key = varint()
+        value = varint()
+        if key & 7:
+            at += value
+        else:
+            found[key >> 3] = value
+    return found
+
+
+def test_window_of_pprof(make, pysym, tmp_path):
+    """time_nanos (9) and duration_nanos (10) are those of the window, or of the part of it that was recorded."""
+    done = pysym(make(samples=1000, threads=1), "--window", "7s", "-o", tmp_path / "p.pb.gz")
+    assert done.returncode == 0, done.stderr
+    times = [numbers_of(path.read_bytes()) for path in sorted(tmp_path.glob("p.*"))]
+    begin = 1700000000
+    assert [t[9] for t in times] == [begin * 10**9, (begin + 1) * 10**9, (begin + 8) * 10**9]
+    assert [t[10] for t in times[:2]] == [10**9, 7 * 10**9] and 2 * 10**9 <= times[2][10] < 3 * 10**9
 
 
 def test_several_inputs(make, split):
