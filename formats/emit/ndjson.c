@@ -22,6 +22,7 @@
  */
 #include "formats/base/arena.h"
 #include "formats/base/hex.h"
+#include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/json.h"
@@ -37,8 +38,14 @@
 #define EXTENSION ".ndjson"
 
 struct text {
-    const char *data; /* NULL: not made yet */
+    const char *data;
     size_t len_bytes;
+};
+
+/* Texts of frames, or of sets of labels. One of many parts of an output has few of all that the model has. */
+struct texts {
+    VEC(struct text) list;
+    struct map number_of; /* id in the model -> index in the list */
 };
 
 struct ndjson {
@@ -46,10 +53,9 @@ struct ndjson {
     struct limits *limits;
     FILE *samples, *stacks;   /* the same for one stream */
     struct buf stacks_remark; /* a C string; empty for one stream */
-    VEC(uint32_t) numbers;    /* by stack: its number in the output; 0: not written yet */
-    uint32_t number_without_frames, number_count;
+    struct map numbers;       /* stack, or EMIT_NO_STACK -> its number in the output, from 1 on */
     struct arena arena;
-    VEC(struct text) frames, label_sets;
+    struct texts frames, label_sets;
     struct buf row, scratch;
 };
 
@@ -73,13 +79,30 @@ static void put_bool(struct buf *out, const char *key, bool value)
     buf_put_str(out, value ? "true" : "false");
 }
 
-/* Keeps what is in `scratch` as the text `t`; false: out of memory. */
-static bool keep_text(struct ndjson *n, struct text *t)
+static void texts_deinit(struct texts *t)
 {
-    t->data = n->scratch.bad ? NULL : arena_dup(&n->arena, n->scratch.data, n->scratch.len_bytes);
-    t->len_bytes = n->scratch.len_bytes;
+    VEC_DEINIT(&t->list);
+    map_deinit(&t->number_of);
+}
+
+/* NULL: it was not made yet. Valid until another text is made. */
+static const struct text *find_text(const struct texts *t, uint32_t id)
+{
+    const uint64_t *number = map_get(&t->number_of, id);
+
+    return number ? &t->list.data[*number] : NULL;
+}
+
+/* Keeps what is in `scratch` as a text, valid likewise. NULL: out of memory. */
+static const struct text *keep_text(struct ndjson *n, struct texts *t, uint32_t id)
+{
+    struct text text = {.data = n->scratch.bad ? NULL : arena_dup(&n->arena, n->scratch.data, n->scratch.len_bytes),
+                        .len_bytes = n->scratch.len_bytes};
+
     buf_clear(&n->scratch);
-    return t->data;
+    if (!text.data || !VEC_PUSH(&t->list, text) || !map_set(&t->number_of, id, t->list.count - 1))
+        return NULL;
+    return &t->list.data[t->list.count - 1];
 }
 
 /* ---- stacks ---- */
@@ -111,13 +134,12 @@ static void put_frame(const struct emit_model *m, const struct emit_frame *f, st
 /* The text of a frame; NULL: out of memory. */
 static const struct text *frame_text(struct ndjson *n, uint32_t frame)
 {
-    if (!VEC_EXTEND_ZERO(&n->frames, n->model->frame_count))
-        return NULL;
-    struct text *t = &n->frames.data[frame];
-    if (t->data)
-        return t;
+    const struct text *known = find_text(&n->frames, frame);
+
+    if (known)
+        return known;
     put_frame(n->model, &n->model->frames[frame], &n->scratch);
-    return keep_text(n, t) ? t : NULL;
+    return keep_text(n, &n->frames, frame);
 }
 
 /* Appends the frames of a stack, outermost first; false: out of memory. */
@@ -138,7 +160,7 @@ static bool put_frames(struct ndjson *n, uint32_t stack, struct buf *out)
     out->len_bytes = from + len_bytes;
     uint8_t *to = out->data + out->len_bytes;
     for (uint32_t s = stack; s != EMIT_NO_STACK; s = m->stacks[s].parent) {
-        const struct text *t = &n->frames.data[m->stacks[s].frame];
+        const struct text *t = find_text(&n->frames, m->stacks[s].frame);
         to -= t->len_bytes;
         memcpy(to, t->data, t->len_bytes);
         if (m->stacks[s].parent != EMIT_NO_STACK)
@@ -175,19 +197,12 @@ static struct error *write_stack(struct ndjson *n, uint32_t stack, uint32_t numb
 /* Finds the number of a stack; a new one is written. */
 static struct error *number_stack(struct ndjson *n, uint32_t stack, uint32_t *number)
 {
-    uint32_t *known = &n->number_without_frames;
+    const uint64_t *known = map_get(&n->numbers, stack);
 
-    if (stack != EMIT_NO_STACK) {
-        if (!VEC_EXTEND_ZERO(&n->numbers, n->model->stack_count))
-            return error_no_memory();
-        known = &n->numbers.data[stack];
-    }
-    if (!*known) {
-        *known = ++n->number_count;
-        TRY(write_stack(n, stack, *known));
-    }
-    *number = *known;
-    return NULL;
+    *number = (uint32_t)(known ? *known : n->numbers.count + 1);
+    if (known)
+        return NULL;
+    return map_set(&n->numbers, stack, *number) ? write_stack(n, stack, *number) : error_no_memory();
 }
 
 /* ---- samples ---- */
@@ -220,12 +235,11 @@ static bool is_again(const struct emit_label_set *set, uint32_t label)
 /* The text of a set of labels, an object; NULL: out of memory. */
 static const struct text *labels_text(struct ndjson *n, uint32_t number)
 {
-    if (!VEC_EXTEND_ZERO(&n->label_sets, n->model->label_set_count))
-        return NULL;
-    struct text *t = &n->label_sets.data[number];
-    if (t->data)
-        return t;
+    const struct text *known = find_text(&n->label_sets, number);
     const struct emit_label_set *set = &n->model->label_sets[number];
+
+    if (known)
+        return known;
     if (!limits_work(n->limits, 10 * (uint64_t)set->count * set->count))
         return NULL;
     buf_put_u8(&n->scratch, '{');
@@ -236,7 +250,7 @@ static const struct text *labels_text(struct ndjson *n, uint32_t number)
         put_text(&n->scratch, ":", set->labels[i].value);
     }
     buf_put_u8(&n->scratch, '}');
-    return keep_text(n, t) ? t : NULL;
+    return keep_text(n, &n->label_sets, number);
 }
 
 static void put_owner(const struct emit_model *m, const struct emit_sample *s, struct buf *out)
@@ -317,6 +331,7 @@ static struct error *ndjson_begin(const struct emit_model *model, const struct e
         return error_no_memory();
     *n = (struct ndjson){
         .model = model, .limits = options->limits, .samples = out, .stacks = out, .arena.limits = options->limits};
+    n->numbers.limits = n->frames.number_of.limits = n->label_sets.number_of.limits = options->limits;
     *state = n;
     return options->files ? create_stacks(n, options->files) : NULL;
 }
@@ -340,9 +355,9 @@ static void ndjson_destroy(void *state)
 
     if (!n)
         return;
-    VEC_DEINIT(&n->numbers);
-    VEC_DEINIT(&n->frames);
-    VEC_DEINIT(&n->label_sets);
+    map_deinit(&n->numbers);
+    texts_deinit(&n->frames);
+    texts_deinit(&n->label_sets);
     arena_deinit(&n->arena);
     buf_deinit(&n->row);
     buf_deinit(&n->scratch);

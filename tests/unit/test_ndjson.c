@@ -247,6 +247,40 @@ static void test_rows(void **state)
     synthetic_deinit(&s);
 }
 
+/* What is kept of the stacks that were written counts in the limits; what was not written takes nothing. */
+static void test_memory(void **state)
+{
+    enum { STACKS = 4000 };
+    struct synthetic s = {0};
+    struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
+    struct emit_options options = plain;
+    const struct emitter *emitter = emitter_find("ndjson");
+    uint32_t stack = EMIT_NO_STACK, first;
+    void *emitting = NULL;
+    (void)state;
+
+    setup_layers(&s);
+    uint32_t frame = synthetic_python(&s, "f", "f.py", 1, 1, 1);
+    first = s.model.stack_count;
+    for (uint32_t i = 0; i < STACKS; i++)
+        stack = synthetic_stack(&s, i % 2 ? stack : EMIT_NO_STACK, frame);
+    struct emit_sample sample = {.value = 1, .stack = stack};
+    FILE *out = fopen("/dev/null", "w");
+    assert_non_null(out);
+    options.limits = &limits;
+    OK(emitter->begin(&s.model, &options, out, &emitting));
+    OK(emitter->sample(emitting, &sample));
+    uint64_t used = limits.memory_used;
+    assert_true(used < STACKS * sizeof(uint32_t));
+    for (sample.stack = first; sample.stack < first + STACKS; sample.stack++)
+        OK(emitter->sample(emitting, &sample));
+    assert_true(limits.memory_used - used >= STACKS * sizeof(uint32_t));
+    emitter->destroy(emitting);
+    assert_int_equal(limits.memory_used, 0);
+    assert_int_equal(fclose(out), 0);
+    synthetic_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_text_from_elsewhere),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
