@@ -3,18 +3,24 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 
+enum { BLOCK_BYTES = 1 << 15 };
 enum { GZIP_WINDOW_BITS = 15 + 16 /* 16 asks zlib for gzip's header */, MEMORY_LEVEL = 8 /* zlib's default */ };
 
 struct error *gzip_begin(struct gzip *g, FILE *out)
 {
     g->out = out;
     g->stream = (z_stream){0};
-    if (deflateInit2(&g->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW_BITS, MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
+    g->block = malloc(BLOCK_BYTES);
+    if (!g->block)
         return error_no_memory();
-    g->is_open = true;
-    return NULL;
+    if (deflateInit2(&g->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW_BITS, MEMORY_LEVEL,
+                     Z_DEFAULT_STRATEGY) == Z_OK)
+        return NULL;
+    free(g->block);
+    g->block = NULL;
+    return error_no_memory();
 }
 
 /* Compresses all input there is, and writes every full block; with Z_FINISH the last one, too. */
@@ -22,9 +28,9 @@ static struct error *compress_input(struct gzip *g, int flush)
 {
     do {
         g->stream.next_out = g->block;
-        g->stream.avail_out = sizeof g->block;
+        g->stream.avail_out = BLOCK_BYTES;
         deflate(&g->stream, flush); /* cannot fail: the stream is valid, and there is room */
-        size_t len = sizeof g->block - g->stream.avail_out;
+        size_t len = BLOCK_BYTES - g->stream.avail_out;
         if (len && fwrite(g->block, len, 1, g->out) != 1)
             return error_os(errno, "cannot write the profile");
     } while (!g->stream.avail_out);
@@ -53,7 +59,8 @@ struct error *gzip_end(struct gzip *g)
 
 void gzip_deinit(struct gzip *g)
 {
-    if (g->is_open)
+    if (g->block)
         deflateEnd(&g->stream);
-    g->is_open = false;
+    free(g->block);
+    g->block = NULL;
 }

@@ -6,7 +6,6 @@
 #ifndef FORMATS_EMIT_GZIP_H
 #define FORMATS_EMIT_GZIP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <zlib.h>
@@ -16,8 +15,7 @@
 struct gzip {
     FILE *out; /* borrowed */
     z_stream stream;
-    bool is_open;
-    uint8_t block[1 << 15];
+    uint8_t *block; /* of what was compressed; NULL: not begun */
 };
 
 /* {0} is a file that was not begun; deinit frees what begin took, also after an error. */
