@@ -83,17 +83,21 @@ static void put_part(const struct part_files *p, const struct emit_model *m, con
 static struct error *tell_apart(struct part_files *p, struct buf *name)
 {
     size_t len = name->len_bytes;
-    bool added = false;
+    uint32_t first = INTERN_NONE;
 
-    for (unsigned number = 2; !added; number++) {
-        if (name->bad || intern_id(&p->names, name->data, (uint32_t)name->len_bytes, &added) == INTERN_NONE)
+    for (;;) {
+        bool added = false;
+        uint32_t id = name->bad ? INTERN_NONE : intern_id(&p->names, name->data, (uint32_t)name->len_bytes, &added);
+        if (id == INTERN_NONE || !VEC_EXTEND_ZERO(&p->numbers, (size_t)id + 1))
             return error_no_memory();
         if (added)
-            break;
+            return NULL;
+        first = first == INTERN_NONE ? id : first;
+        unsigned *number = &p->numbers.data[first];
+        *number = *number ? *number + 1 : 2;
         name->len_bytes = len;
-        buf_printf(name, ".%u", number);
+        buf_printf(name, ".%u", *number);
     }
-    return NULL;
 }
 
 static struct error *open_part(struct part_sink *sink, struct part_output *out)
@@ -143,6 +147,7 @@ struct error *part_files_init(struct part_files *p, struct output_files *files, 
 void part_files_deinit(struct part_files *p)
 {
     intern_deinit(&p->names);
+    VEC_DEINIT(&p->numbers);
 }
 
 void part_files_print(const struct part_files *p, FILE *out)

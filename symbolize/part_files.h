@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "formats/base/intern.h"
+#include "formats/base/vec.h"
 #include "symbolize/output_files.h"
 #include "symbolize/pass/parts.h"
 
@@ -26,6 +27,7 @@ struct part_files {
     size_t stem_len;          /* of `name`; behind it stands the extension */
     uint64_t window_ns;
     struct intern names;      /* without extension */
+    VEC(unsigned) numbers;    /* by name: the last number that was added to it; 0: none yet */
     uint64_t count;           /* of files that are complete */
 };
 
