@@ -20,6 +20,7 @@ struct part {
     struct emit_options options;
     VEC(struct emit_total) totals; /* by event */
     VEC(bool) differ;              /* likewise */
+    uint64_t events_bytes;         /* taken from the limits for both */
     struct part_output out;
     void *state; /* the emitter's */
     uint64_t key;
@@ -74,7 +75,7 @@ static void destroy_part(struct parts *p, struct part *part)
     p->emitter->destroy(part->state);
     VEC_DEINIT(&part->totals);
     VEC_DEINIT(&part->differ);
-    limits_give(p->emit.limits, cost_of(p));
+    limits_give(p->emit.limits, cost_of(p) + part->events_bytes);
     free(part);
 }
 
@@ -82,7 +83,11 @@ static void destroy_part(struct parts *p, struct part *part)
 static struct error *refresh(const struct parts *p, struct part *part)
 {
     const struct emit_model *m = p->model;
+    uint64_t more = (m->event_count - part->differ.count) * (sizeof *part->totals.data + sizeof *part->differ.data);
 
+    if (!limits_take(p->emit.limits, more))
+        return error_no_memory();
+    part->events_bytes += more;
     if (!VEC_EXTEND_ZERO(&part->totals, m->event_count) || !VEC_RESERVE(&part->differ, m->event_count))
         return error_no_memory();
     while (part->differ.count < m->event_count) {

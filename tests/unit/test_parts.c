@@ -246,6 +246,31 @@ static void test_too_many(void **state)
     synthetic_deinit(&c.s);
 }
 
+/* What each part keeps of all events counts in the limits. */
+static void test_many_events(void **state)
+{
+    struct scene c;
+    struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
+
+    (void)state;
+    scene_init(&c, PARTS_BY_THREAD, 0, 1);
+    parts_emitter.destroy(c.parts);
+    for (int i = 0; i < 15000; i++)
+        synthetic_event(&c.s, "e", "", false);
+    c.emit.limits = &limits;
+    const struct parts_options options = {PARTS_BY_THREAD, 0, 1, &c.weighed, &c.sink.sink};
+    OK(parts_create(&options, &told, &c.s.model, &c.emit, &c.parts));
+    sample(&c, 0, 0, 1);
+    struct error *err = parts_emitter.sample(c.parts, &(struct emit_sample){.thread = 1, .stack = EMIT_NO_STACK});
+    assert_true(err && limits.exceeded);
+    error_destroy(err);
+    OK(parts_emitter.end(c.parts));
+    parts_emitter.destroy(c.parts);
+    assert_int_equal(limits.memory_used, 0);
+    buf_deinit(&c.sink.text);
+    synthetic_deinit(&c.s);
+}
+
 /* ---- names ---- */
 
 static void write_part(struct part_files *p, const struct synthetic *s, struct emit_part part)
@@ -358,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_many_events),
         cmocka_unit_test_setup_teardown(test_names, fixture_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_files, fixture_init, fixture_deinit),
     };
