@@ -385,12 +385,9 @@ static void put_python_position(const struct emit_frame *f, const struct emit_op
 static void put_binary(const struct emit_frame *f, struct buf *out)
 {
     const unsigned flags = CLEAN_SPACE | CLEAN_PAREN;
-    static const char deleted[] = " (deleted)";
     const char *module = f->module;
-    size_t len = strlen(module);
+    size_t len = name_path_len(module);
 
-    if (len > sizeof deleted - 1 && !strcmp(module + len - (sizeof deleted - 1), deleted))
-        len -= sizeof deleted - 1;
     if (f->kind == EMIT_MARK || !len) {
         buf_put_str(out, f->kind == EMIT_KERNEL ? "[kernel.kallsyms]" : UNKNOWN);
         return;

@@ -56,6 +56,14 @@ void names_deinit(struct names *n);
 const char *names_file(const struct names *n, const struct emit_frame *frame);
 /* The part of a path that an import names, as far as the path alone shows it. */
 const char *names_import_path(const char *path);
+/* The length of a binary's path, without " (deleted)", which the kernel adds when the file is gone. */
+static inline size_t name_path_len(const char *path)
+{
+    static const char deleted[] = " (deleted)";
+    size_t len = strlen(path), end = sizeof deleted - 1;
+
+    return len > end && !strcmp(path + len - end, deleted) ? len - end : len;
+}
 /* The last component of a path. */
 static inline const char *name_base(const char *path)
 {

@@ -248,29 +248,33 @@ static void test_native(void **state)
     teardown_profile(&w);
 }
 
-/* Of two binaries with one path only the first is known to readers by it. */
+/* Of binaries with one path only the first is known to readers by it: one may be gone, as when it was updated. */
 static void test_path_of_two_binaries(void **state)
 {
     static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
-    static const char path[] = "/usr/bin/python3";
+    static const char path[] = "/usr/bin/python3", gone[] = "/usr/bin/python3 (deleted)";
     const struct emit_mapping mappings[] = {
         {.path = path, .build_id = (const uint8_t *)"a", .build_id_len = 1, .segments = segments, .segment_count = 1},
-        {.path = path, .build_id = (const uint8_t *)"b", .build_id_len = 1, .segments = segments, .segment_count = 1}};
+        {.path = path, .build_id = (const uint8_t *)"b", .build_id_len = 1, .segments = segments, .segment_count = 1},
+        {.path = gone, .build_id = (const uint8_t *)"c", .build_id_len = 1, .segments = segments, .segment_count = 1}};
     struct written w;
 
     (void)state;
     setup_profile(&w);
     w.s.model.mappings = mappings;
-    w.s.model.mapping_count = 2;
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct emit_frame f = {.kind = EMIT_NATIVE, .function = "f", .module = path, .address = 0x100, .mapping = i};
+    w.s.model.mapping_count = 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct emit_frame f = {.kind = EMIT_NATIVE, .function = "f", .module = mappings[i].path, .address = 0x100,
+                                     .mapping = i};
         add_sample(&w, synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_frame(&w.s, f)));
     }
     write_out(&w);
     struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
     assert_false(in_image(chain_at(&r, 1)));
-    r = want(&w, PERF_RECORD_SAMPLE);
-    assert_true(in_image(chain_at(&r, 1)));
+    for (int i = 0; i < 2; i++) {
+        r = want(&w, PERF_RECORD_SAMPLE);
+        assert_true(in_image(chain_at(&r, 1)));
+    }
     teardown_profile(&w);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/base/utf8.h"
+#include "formats/emit/names.h"
 #include "formats/emit/perf_data/records.h"
 
 #define PAGE_MASK UINT64_C(0xfff)
@@ -26,7 +27,7 @@ void addresses_init(struct addresses *p, const struct emit_model *model, const s
                             .native_names = options->native_names,
                             .images = images,
                             .kernel = kernel,
-                            .paths.limits = options->limits,
+                            .paths.arena.limits = options->limits,
                             .next_base = FIRST_BASE};
 }
 
@@ -34,7 +35,7 @@ void addresses_deinit(struct addresses *p)
 {
     VEC_DEINIT(&p->frames);
     VEC_DEINIT(&p->binaries);
-    map_deinit(&p->paths);
+    intern_deinit(&p->paths);
 }
 
 const struct address_binary *addresses_binary(const struct addresses *p, uint32_t mapping)
@@ -67,14 +68,6 @@ static bool is_path_of_file(const char *path, size_t len)
             return false;
     }
     return true;
-}
-
-static size_t path_len(const char *path)
-{
-    static const char deleted[] = " (deleted)";
-    size_t len = strlen(path), end = sizeof deleted - 1;
-
-    return len > end && !strcmp(path + len - end, deleted) ? len - end : len;
 }
 
 static bool is_sane(const struct emit_segment *s)
@@ -137,18 +130,18 @@ static struct error *look_up_binary(struct addresses *p, uint32_t mapping)
 {
     const struct emit_mapping *m = &p->model->mappings[mapping];
     struct address_binary *b = &p->binaries.data[mapping];
-    uint64_t *first = map_get(&p->paths, (uintptr_t)m->path);
 
     b->known = true;
-    b->path_len = (uint32_t)path_len(m->path);
+    b->path_len = (uint32_t)name_path_len(m->path);
     if (!limits_work(p->limits, 100 + b->path_len + m->segment_count))
         return error_no_memory();
-    if (first || !is_path_of_file(m->path, b->path_len) || !choose_base(p, m, &b->base))
+    /* Readers tell binaries apart by their paths: of a second one with the same path the code image has the names. */
+    if (!is_path_of_file(m->path, b->path_len) || intern_find(&p->paths, m->path, b->path_len) != INTERN_NONE ||
+        !choose_base(p, m, &b->base))
         return NULL;
     list_areas(m, b);
     b->usable = b->area_count;
-    /* Readers tell binaries apart by their paths: of a second one with the same path the code image has the names. */
-    return map_set(&p->paths, (uintptr_t)m->path, mapping) ? NULL : error_no_memory();
+    return intern_id(&p->paths, m->path, b->path_len, NULL) != INTERN_NONE ? NULL : error_no_memory();
 }
 
 /* False: the frame has no address in its binary. */

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
-#include "formats/base/map.h"
+#include "formats/base/intern.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/perf_data/code_images.h"
@@ -65,7 +65,7 @@ struct addresses {
     struct kernel_names *kernel;
     VEC(struct address) frames;          /* by frame */
     VEC(struct address_binary) binaries; /* by mapping */
-    struct map paths;                  /* path of the model -> the first mapping that has it */
+    struct intern paths;               /* of usable binaries, without " (deleted)" */
     uint64_t next_base;
 };
 
