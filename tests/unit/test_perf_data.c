@@ -179,7 +179,8 @@ static void test_native(void **state)
 {
     static const struct emit_segment fixed[] = {{0x400000, 0, 0x1000, 0x1000, 4}, {0x401000, 0x1000, 0x2345, 0x2345, 5}},
                                      relocatable[] = {{0, 0, 0x800, 0x800, 4}, {0x2800, 0x1800, 0x900, 0x900, 5}},
-                                     absurd[] = {{0x1000, 0x1000, UINT64_MAX, UINT64_MAX, 5}};
+                                     absurd[] = {{0x1000, 0x1000, UINT64_MAX, UINT64_MAX, 5}},
+                                     overlong[] = {{0, 0, (UINT64_C(1) << 46) - 1, 0x2000, 5}};
     static const uint8_t id[] = "0123456789abcdefghij";
     static const struct emit_mapping mappings[] = {
         {.path = "/bin/fixed", .build_id = id, .build_id_len = 20, .segments = fixed, .segment_count = 2},
@@ -187,6 +188,7 @@ static void test_native(void **state)
         {.path = "/lib/absurd.so", .segments = absurd, .segment_count = 1},
         {.path = "[vdso]", .segments = relocatable, .segment_count = 2},
         {.path = "/lib/new\nline.so", .segments = relocatable, .segment_count = 2},
+        {.path = "/lib/overlong.so", .segments = overlong, .segment_count = 1},
     };
     static const struct {
         struct emit_frame frame;
@@ -203,6 +205,7 @@ static void test_native(void **state)
         {{.function = "absurd", .address = 0x1900, .mapping = 2}, 0},
         {{.function = "clock_gettime", .address = 0x1900, .mapping = 3}, 0},
         {{.function = "f", .address = 0x1900, .mapping = 4}, 0},
+        {{.function = "f", .address = 0x1900, .mapping = 5}, 0},
         {{.function = "jit", .address = 0x7f0000001000, .mapping = EMIT_NO_MAPPING}, 0},
     };
     struct written w;

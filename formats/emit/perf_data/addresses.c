@@ -83,12 +83,13 @@ static bool find_extent(const struct emit_mapping *m, uint64_t *lowest, uint64_t
     *end = 0;
     for (uint32_t i = 0; i < m->segment_count; i++) {
         const struct emit_segment *s = &m->segments[i];
+        uint64_t size = s->memory_size > s->file_size ? s->memory_size : s->file_size;
         if (!is_sane(s))
             return false;
         if (s->vaddr < *lowest)
             *lowest = s->vaddr;
-        if (s->vaddr + s->memory_size > *end)
-            *end = s->vaddr + s->memory_size;
+        if (s->vaddr + size > *end)
+            *end = s->vaddr + size;
     }
     return *end;
 }
