@@ -348,7 +348,9 @@ static void test_native_names(void **state)
     static const struct emit_segment segment = {0, 0, 0x1000, 0x1000, 5};
     /* What an image is called is for the binary's path; one that no file can have has no image. */
     static const char *const bad[] = {"", "libc.so", "/", "//lib/libc.so", "/lib/../libc.so", "/./x", "/lib/", "/lib/a\nb",
-                                      "/lib/\xff", "[vdso]", "/memfd:x (deleted)/.."};
+                                      "/lib/\xff", "[vdso]", "/memfd:x (deleted)/..",
+                                      /* Where another one is a file or a folder: */
+                                      "/usr/lib/libc.so.6/x", "/usr/lib/libc.so.6/x/y", "/usr/lib", "/app"};
     struct emit_mapping mappings[] = {{.path = "", .segments = &segment, .segment_count = 1}, {.path = ""}};
     struct kept_files k = {.files = {"/srv/out/", "perf.data", keep_file, keep_link}};
     struct emit_options options = {.native_names = true};
@@ -365,6 +367,7 @@ static void test_native_names(void **state)
     assert_int_equal(image_of(images, native(&sc, "malloc", "/usr/lib/libc.so.6", 0)), 1);
     assert_int_equal(image_of(images, native(&sc, "f", "/app/libc.so.6", 0)), 2);
     assert_int_equal(image_of(images, native(&sc, "free", "/usr/lib/libc.so.6", 0)), 1);
+    assert_int_equal(image_of(images, native(&sc, "gone", "/usr/lib/libc.so.6 (deleted)", 0)), 1);
     assert_int_equal(image_of(images, synthetic_python(&sc.s, "f", "/srv/a.py", 3, 0, 1)), 0);
     assert_int_equal(image_of(images, EMIT_NO_STACK), 0);
     assert_int_equal(image_of(images, native(&sc, "malloc", "/usr/lib/libc.so.6", EMIT_NO_MAPPING)), 0);

@@ -8,6 +8,7 @@
 #include "formats/base/intern.h"
 #include "formats/base/utf8.h"
 #include "formats/base/vec.h"
+#include "formats/emit/names.h"
 
 enum {
     PATH_MAX_BYTES = 512, /* it stands in another path twice */
@@ -17,7 +18,8 @@ enum {
 struct code_images {
     const struct emit_model *model;
     const struct emit_options *options;
-    struct intern binaries; /* paths with their NUL; number n has image n + 1 */
+    struct intern binaries; /* paths without " (deleted)"; number n has image n + 1 */
+    struct intern folders;  /* that these lie in */
     VEC(struct code_image *) images;
 };
 
@@ -39,7 +41,8 @@ struct error *code_images_create(const struct emit_model *model, const struct em
 
     if (!images)
         return error_no_memory();
-    *images = (struct code_images){.model = model, .options = options, .binaries.arena.limits = options->limits};
+    *images = (struct code_images){.model = model, .options = options, .binaries.arena.limits = options->limits,
+                                    .folders.arena.limits = options->limits};
     struct error *err = add_image(images);
     if (err)
         code_images_destroy(images);
@@ -56,6 +59,7 @@ void code_images_destroy(struct code_images *images)
         code_image_destroy(images->images.data[i]);
     VEC_DEINIT(&images->images);
     intern_deinit(&images->binaries);
+    intern_deinit(&images->folders);
     free(images);
 }
 
@@ -76,41 +80,62 @@ static bool is_name(const char *s, size_t len)
 }
 
 /* An absolute path of names, one slash between two. */
-static bool is_path(const char *s)
+static bool is_path(const char *s, size_t len)
 {
-    if (*s != '/' || strlen(s) > PATH_MAX_BYTES)
+    if (*s != '/' || len > PATH_MAX_BYTES)
         return false;
-    while (*s) {
-        size_t len = strcspn(++s, "/");
-        if (!is_name(s, len))
+    for (size_t from = 1, end; from <= len; from = end + 1) {
+        end = from + strcspn(s + from, "/");
+        end = end < len ? end : len;
+        if (!is_name(s + from, end - from))
             return false;
-        s += len;
     }
     return true;
+}
+
+/* Would the file be a folder of another one, or the other way round? */
+static bool is_in_the_way(const struct code_images *images, const char *path, size_t len)
+{
+    if (intern_find(&images->folders, path, (uint32_t)len) != INTERN_NONE)
+        return true;
+    for (size_t i = 1; i < len; i++) {
+        if (path[i] == '/' && intern_find(&images->binaries, path, (uint32_t)i) != INTERN_NONE)
+            return true;
+    }
+    return false;
+}
+
+/* Adds the path, and an image for it. */
+static struct error *add_binary(struct code_images *images, const char *path, size_t len)
+{
+    for (size_t i = 1; i < len; i++) {
+        if (path[i] == '/' && intern_id(&images->folders, path, (uint32_t)i, NULL) == INTERN_NONE)
+            return error_no_memory();
+    }
+    if (intern_id(&images->binaries, path, (uint32_t)len, NULL) == INTERN_NONE)
+        return error_no_memory();
+    return add_image(images);
 }
 
 /* Sets *image to that of the frame's binary. */
 static struct error *image_of(struct code_images *images, const struct emit_frame *frame, uint32_t *image)
 {
-    uint32_t id;
-    bool added;
+    size_t len = name_path_len(frame->module);
 
     *image = CODE_IMAGES_PYTHON;
-    if (frame->kind != EMIT_NATIVE || frame->mapping == EMIT_NO_MAPPING || !is_path(frame->module))
+    if (frame->kind != EMIT_NATIVE || frame->mapping == EMIT_NO_MAPPING || !is_path(frame->module, len))
         return NULL;
     if (!images->model->mappings[frame->mapping].segment_count)
         return NULL;
-    uint32_t len = (uint32_t)strlen(frame->module) + 1;
-    if (images->binaries.count + 1 == CODE_IMAGES_MAX) {
-        id = intern_find(&images->binaries, frame->module, len);
-        *image = id == INTERN_NONE ? CODE_IMAGES_PYTHON : id + 1;
+    uint32_t id = intern_find(&images->binaries, frame->module, (uint32_t)len);
+    if (id != INTERN_NONE) {
+        *image = id + 1;
         return NULL;
     }
-    id = intern_id(&images->binaries, frame->module, len, &added);
-    if (id == INTERN_NONE)
-        return error_no_memory();
-    *image = id + 1;
-    return added ? add_image(images) : NULL;
+    if (images->binaries.count + 1 == CODE_IMAGES_MAX || is_in_the_way(images, frame->module, len))
+        return NULL;
+    *image = images->binaries.count + 1;
+    return add_binary(images, frame->module, len);
 }
 
 struct error *code_images_address(struct code_images *images, uint32_t frame, uint32_t *image, uint64_t *address)
@@ -156,6 +181,7 @@ void code_images_path(const struct code_images *images, uint32_t image, struct b
         buf_put_str(out, CODE_IMAGE_NAME);
     } else {
         buf_put_str(out, "native");
-        buf_put_str(out, (const char *)intern_get(&images->binaries, image - 1)->data);
+        const struct intern_entry *path = intern_get(&images->binaries, image - 1);
+        buf_put(out, path->data, path->len_bytes);
     }
 }
