@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-1 (RFC 3174), for build IDs, which linkers make by it. It does not withstand who wants two inputs of one hash. */
+/* SHA-1 (RFC 3174), for build IDs, which linkers make by it. It is no protection against forgery. */
 #ifndef FORMATS_BASE_SHA1_H
 #define FORMATS_BASE_SHA1_H
 

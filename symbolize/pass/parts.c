@@ -10,8 +10,8 @@
 #include "symbolize/pass/reorder.h"
 
 enum {
-    STREAM_BYTES = 1024,       /* what a stream takes that has nothing to write yet */
-    BUFFER_BYTES = BUFSIZ, /* and one that is written to as samples come */
+    STREAM_BYTES = 1024,   /* memory of a stream to which nothing was written yet */
+    BUFFER_BYTES = BUFSIZ, /* what the stream takes more once something was */
 };
 
 struct part {

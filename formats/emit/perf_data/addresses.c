@@ -214,7 +214,7 @@ static bool is_same_address(const struct emit_frame *a, const struct emit_frame 
            a->return_address == b->return_address;
 }
 
-/* Is the frame that an inlined one, the innermost of `stack`, was inlined into there, at its address in a binary? */
+/* Sets *found if the function into which the innermost frame of `stack` was inlined is in the stack, in a binary. */
 static struct error *find_host(struct addresses *p, uint32_t stack, bool *found)
 {
     const struct emit_frame *frames = p->model->frames, *f = &frames[p->model->stacks[stack].frame];

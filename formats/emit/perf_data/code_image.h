@@ -50,10 +50,10 @@ struct code_image;
 struct error *code_image_create(const struct emit_model *model, const struct emit_options *options,
                                 struct code_image **out);
 /*
- * The address of frame number `frame` of the model, of any kind, or of one of the two above. It is the second byte of the slot: tools that look for a call before a return address, one byte
- * below, find the same line. A line above INT32_MAX is none. Frames of one kind with the same function, file and line have
- * the same address. Fails with ERROR_NO_MEMORY, or with ERROR_LIMIT when the image would be longer than
- * CODE_IMAGE_MAX_BYTES.
+ * The address of frame number `frame` of the model, of any kind, or of one of the two above. It is that of the slot's
+ * second byte: tools that look for the call before a return address, one byte below, find the same line. A line above
+ * INT32_MAX counts as unknown. Frames of one kind with the same function, file and line have the same address. Fails with
+ * ERROR_NO_MEMORY, or with ERROR_LIMIT when the image would be longer than CODE_IMAGE_MAX_BYTES.
  */
 struct error *code_image_address(struct code_image *image, uint32_t frame, uint64_t *address);
 /* Has code_image_address() been called? */

@@ -6,8 +6,8 @@
  *
  * A symbol reaches to the next one. That is right for the addresses of one kernel, since a symbol that was not met has no
  * address that was. Addresses that are nameless, contradict what is there (the kernel was another one after a reboot), or
- * cannot be the kernel's, get an entry of their own in a range that no kernel uses; then the address in the call chain is
- * not the recorded one.
+ * cannot be the kernel's, get an entry of their own in a range that no kernel uses; the call chain then has that made-up
+ * address, not the recorded one.
  */
 #ifndef FORMATS_EMIT_PERF_DATA_KERNEL_NAMES_H
 #define FORMATS_EMIT_PERF_DATA_KERNEL_NAMES_H
@@ -30,7 +30,7 @@ struct kernel_names;
 /* `model` is borrowed until kernel_names_destroy(). Memory is taken from `limits`, which may be NULL. */
 struct error *kernel_names_create(const struct emit_model *model, struct limits *limits, struct kernel_names **out);
 void kernel_names_destroy(struct kernel_names *names); /* accepts NULL */
-/* The address of a kernel frame of the model, for the call chain. Frames of the kernel's modules are frames as others. */
+/* The address of a kernel frame of the model, for the call chain. Code of kernel modules has kernel frames, too. */
 struct error *kernel_names_address(struct kernel_names *names, uint32_t frame, uint64_t *address);
 /* Has kernel_names_address() been called? */
 bool kernel_names_are_used(const struct kernel_names *names);

@@ -81,5 +81,5 @@ bool pprof_put_labels(const struct pprof_samples *samples, struct pprof_tables *
         put_text(&w, "gil", owner->gil == EMIT_GIL_HELD ? "held" : "not held");
     if (owner->cpu != PPROF_ANY)
         put(&w, "cpu", PPROF_LABEL_NUMBER, owner->cpu);
-    return !w.failed;
+    return !w.failed && !out->bad;
 }
