@@ -260,10 +260,15 @@ def test_report_by_line(perf, tmp_path):
 
 
 def test_diff(perf, tmp_path):
-    """Functions of two captures stand beside each other, though their code came to lie elsewhere."""
+    """Functions of two captures stand beside each other, though their code came to lie elsewhere.
+
+    The second is written where the first was, and leaves the first one's names; then the folder is moved.
+    """
     traces = [ROOT / f"testdata/traces/{name}.trace" for name in ("3.13-shared", "3.13-static")]
-    one, other = (write(trace, tmp_path / trace.stem) for trace in traces)
-    shown = run(*perf, "diff", "-t", "\t", one.path, other.path).stdout.decode()
+    write(traces[0], tmp_path / "first").path.rename(tmp_path / "first/perf.data.old")
+    write(traces[1], tmp_path / "first")
+    data = PerfData((tmp_path / "first").rename(tmp_path / "moved") / "perf.data", "")
+    shown = run(*data.with_names(perf), "diff", "-t", "\t", f"{data.path}.old", data.path).stdout.decode()
     tables = [top(trace)["cpu-clock"] for trace in traces]
     checked = 0
     for baseline, delta, dso, symbol in (line.split("\t") for line in shown.splitlines() if line and line[0] != "#"):
