@@ -230,7 +230,9 @@ static struct error *check_split(const struct options *o)
         return error_create(ERROR_USAGE, "%s writes several files: say how their names begin and end, like -o profile%s", option,
                             o->choice.kind == OUTPUT_PAGE ? ".folded" : emitter->extension);
     if (o->choice.kind != OUTPUT_EMITTER || emitter->needs_files)
-        return error_create(ERROR_USAGE, "%s: %s is always one output, of all samples", option, emitter ? emitter->name : o->format);
+        return error_create(ERROR_USAGE, "%s: %s is always one output, of all samples%s", option,
+                            emitter ? emitter->name : o->format,
+                            !emitter ? "" : o->split ? "; --pid or --tid chooses some" : "; --time chooses some");
     return o->window_ns && o->window_ns < NS_PER_MS ? error_create(ERROR_USAGE, "--window wants 1ms at least") : NULL;
 }
 

@@ -105,7 +105,7 @@ struct error *output_limit_error(const struct output_limit *limit)
 {
     struct size_text size;
 
-    return limit->reached ? error_create(ERROR_LIMIT, "the output would be larger than %s and ends there; --max-output allows more",
+    return limit->reached ? error_create(ERROR_LIMIT, "the output would be larger than %s; --max-output allows more",
                                          size_text(limit->max_bytes, &size))
                           : NULL;
 }

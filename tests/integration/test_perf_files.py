@@ -51,6 +51,13 @@ def test_deep_stacks_are_told(make, pysym, tmp_path):
     assert told.endswith("pysym: stacks have up to 900 frames, of which perf reads 127: add --max-stack 900\n")
 
 
+def test_no_samples(make, pysym, tmp_path):
+    """A file that perf refuses: that is said here, too."""
+    data, told = written(pysym, tmp_path / "perf.data", make(samples=0))
+    assert not data.samples and told.endswith("pysym: no samples were recorded: perf report will end with an error\n")
+    assert "no samples" not in written(pysym, tmp_path / "perf.data", make(samples=1))[1]
+
+
 def test_inputs_of_one_time(make, pysym, tmp_path):
     """Two recordings of the same time: the second stands behind the first, each as long as it was."""
     one, two = make(samples=30), make(samples=50, pid=2000)
@@ -58,7 +65,7 @@ def test_inputs_of_one_time(make, pysym, tmp_path):
     times = [sample.time_ns for sample in data.samples]
     assert times == sorted(times) and [sample.pid for sample in data.samples] == [1000] * 30 + [2000] * 50
     assert times[29] - times[0] == 29 * 10**7 and times[79] - times[30] == 49 * 10**7
-    assert "inputs overlap in time" in told
+    assert "inputs overlap in time: samples of each are moved behind those of the one before" in told
     assert "overlap" not in written(pysym, tmp_path / "perf.data", one)[1]
 
 

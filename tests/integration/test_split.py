@@ -158,6 +158,7 @@ def test_every_format(pysym, make, tmp_path, name):
     done = pysym(trace, "-f", name, "--split", "process", "-o", out / "p.x")
     if name in WHOLE:
         assert done.returncode == 2 and f"--split: {name} is always one output" in done.stderr
+        assert ("; --pid or --tid chooses some" in done.stderr) == (name == "perf-data"), done.stderr
         assert not os.listdir(out)
         return
     assert done.returncode == 0, done.stderr
@@ -207,7 +208,7 @@ def test_all_or_none(pysym, make, tmp_path):
     second.unlink()
     limits = [({"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)), "restore_signals": False},
                [], f"{out}/p.folded: cannot write the folded stacks: File too large"),
-              ({}, ["--max-output", "20k"], "the output would be larger than 20.0 KiB")]
+              ({}, ["--max-output", "20k"], "the output would be larger than 20.0 KiB; --max-output")]
     for keywords, options, says in limits:
         done = pysym(trace, "-o", out / "p.folded", "--split", "process", *options, **keywords)
         assert done.returncode == 1 and says in done.stderr, done.stderr

@@ -550,7 +550,8 @@ static void test_empty(void **state)
     assert_false(perf_data_feature(&w.reader, 3, &data, &len_bytes));  /* HOSTNAME is unknown */
     assert_false(perf_data_feature(&w.reader, 21, &data, &len_bytes)); /* SAMPLE_TIME, likewise */
     assert_int_equal(w.files.list.count, 1);
-    assert_string_equal(w.remark, "to read it: perf report -i /out/perf.data");
+    assert_string_equal(w.remark, "to read it: perf report -i /out/perf.data\n"
+                                  "pysym: no samples were recorded: perf report will end with an error");
     teardown_profile(&w);
 }
 

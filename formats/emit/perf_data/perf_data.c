@@ -229,8 +229,10 @@ static void make_remark(struct perf_data *p)
     if (p->deepest > SHOWN_FRAMES)
         buf_printf(&p->remark, "\npysym: stacks have up to %u frames, of which perf reads %d: add --max-stack %u", p->deepest,
                    SHOWN_FRAMES, p->deepest);
+    if (!p->deepest)
+        buf_put_str(&p->remark, "\npysym: no samples were recorded: perf report will end with an error");
     if (p->timeline.moved)
-        buf_put_str(&p->remark, "\npysym: inputs overlap in time: each stands behind the one before");
+        buf_put_str(&p->remark, "\npysym: inputs overlap in time: samples of each are moved behind those of the one before");
     buf_put_u8(&p->remark, 0);
     p->remark.bad |= path.bad;
     buf_deinit(&path);
