@@ -302,7 +302,7 @@ LABELS = {"_dl_start_user"}
 
 def native_differs(wanted, got):
     if got.name == UNKNOWN:
-        return wanted.kind == "kernel"  # perf does not read .gnu_debugdata
+        return wanted.name != UNKNOWN
     if wanted.kind == "kernel" and wanted.offset == 0 and got.offset is None:
         return False  # hotspot looks for the call one byte below
     # One place may have several names, of which readers choose others: then it is as far from the start of each. Of a
