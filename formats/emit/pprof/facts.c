@@ -27,7 +27,7 @@ static uint64_t realtime_of(const struct emit_capture *c, uint64_t monotonic_ns)
  * When the profile begins, and how long it is. For whole captures that is their start and duration, so that the percentage
  * in pprof's head is of the recording; for samples that were chosen by time it is the span of the samples; for a window of
  * --window it is what was recorded of the window. Durations of several captures are added up, as pprof does when it merges
- * profiles.
+ * profiles. The span of a single sample is 0, which tells pprof that the duration is not known.
  */
 static struct times times_of(const struct pprof_samples *samples, const struct emit_options *options)
 {
