@@ -371,7 +371,8 @@ static struct error *find_folder(struct output_files *s)
 
     s->folder.shown = given;
     if (given && !real)
-        return error_file(errno, path, "cannot be opened for writing");
+        return error_file(errno, path, errno == ENOENT ? "would lie in a folder that is not there: make it first"
+                                                       : "cannot be opened for writing");
     if (!given || asprintf(&s->folder_path, "%s%s", real, strcmp(real, "/") ? "/" : "") < 0) {
         s->folder_path = NULL;
         free(real);

@@ -202,6 +202,8 @@ def test_all_or_none(pysym, make, tmp_path):
     first, second = out / "p.python3.11-1000.folded", out / "p.python3.11-1100.folded"
     first.write_text("before")
     second.symlink_to("elsewhere")
+    done = pysym(trace, "-o", out / "none" / "p.folded", "--split", "process")
+    assert done.returncode == 1 and f"{out}/none/p.folded: would lie in a folder that is not there" in done.stderr, done.stderr
     done = pysym(trace, "-o", out / "p.folded", "--split", "process")
     assert done.returncode == 1 and f"{second}: is a symbolic link" in done.stderr
     assert first.read_text() == "before" and len(os.listdir(out)) == 2
