@@ -18,6 +18,8 @@ void speedscope_stacks_init(struct speedscope_stacks *s, const struct emit_model
 
 void speedscope_stacks_deinit(struct speedscope_stacks *s)
 {
+    if (s->options)
+        limits_give(s->options->limits, s->used.count * sizeof *s->used.data);
     VEC_DEINIT(&s->used);
     VEC_DEINIT(&s->shown);
     map_deinit(&s->children);
@@ -32,7 +34,8 @@ bool speedscope_stacks_use(struct speedscope_stacks *s, uint32_t stack)
         s->has_empty = true;
         return true;
     }
-    if (stack >= s->used.count && !VEC_EXTEND_ZERO(&s->used, (size_t)stack + 1))
+    size_t count = s->used.count, more = stack < count ? 0 : stack + 1 - count;
+    if (!limits_take(s->options->limits, more * sizeof *s->used.data) || !VEC_EXTEND_ZERO(&s->used, count + more))
         return false;
     s->used.data[stack] = true;
     return true;

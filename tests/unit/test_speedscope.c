@@ -350,6 +350,30 @@ static void test_filters(void **state)
     synthetic_deinit(&s);
 }
 
+/* What is kept of all stacks counts in the limits: an output may have many parts. */
+static void test_memory_of_stacks(void **state)
+{
+    enum { STACKS = 100000 };
+    struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
+    const struct emitter *emitter = emitter_find("speedscope");
+    struct emit_options options = plain;
+    struct synthetic s = {0};
+    void *emitting = NULL;
+    (void)state;
+
+    setup_one(&s);
+    uint32_t frame = synthetic_python(&s, "f", "f.py", 1, 1, 1), stack = EMIT_NO_STACK;
+    for (int i = 0; i < STACKS; i++)
+        stack = synthetic_stack(&s, EMIT_NO_STACK, frame);
+    options.limits = &limits;
+    OK(emitter->begin(&s.model, &options, stdout, &emitting));
+    OK(emitter->sample(emitting, &(struct emit_sample){.value = 1, .stack = stack}));
+    assert_true(limits.memory_used >= STACKS * sizeof(bool));
+    emitter->destroy(emitting);
+    assert_int_equal(limits.memory_used, 0);
+    synthetic_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_several_units),    cmocka_unit_test(test_order_of_a_sum),
         cmocka_unit_test(test_labels),           cmocka_unit_test(test_many_labels),
         cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_memory_of_stacks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
