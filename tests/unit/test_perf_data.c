@@ -1,124 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The perf.data that pysym writes, read byte by byte: records, call chains, made-up addresses, features, hostile names. */
-#include "tests/unit/test.h"
-
-#include <linux/perf_event.h>
-
-#include "formats/emit/perf_data/timeline.h"
-#include "tests/tools/emit_synthetic.h"
-#include "tests/tools/memory_files.h"
-#include "tests/tools/perf_data_reader.h"
-
-enum { FINISHED_ROUND = 68, IMAGE_BYTES = 1 << 30 };
-#define IMAGE_BASE (UINT64_C(1) << 40)
-#define IN_KERNEL ((uint64_t)-128)
-#define IN_USER ((uint64_t)-512)
-
-/* A profile, and what became of it. */
-struct written {
-    struct synthetic s;
-    struct emit_options options;
-    struct memory_files files;
-    struct perf_data_reader reader;
-    char *remark;
-};
-
-static void setup_profile(struct written *w)
-{
-    *w = (struct written){.options = {.name = "test", .exporter = "pysym test"}};
-    synthetic_thread(&w->s, synthetic_process(&w->s, 100, "python3"), 101, "worker");
-    synthetic_event(&w->s, "cpu-clock", "ns", true);
-}
-
-static void forget_output(struct written *w)
-{
-    memory_files_deinit(&w->files);
-    free(w->remark);
-    w->remark = NULL;
-}
-
-static void teardown_profile(struct written *w)
-{
-    forget_output(w);
-    synthetic_deinit(&w->s);
-}
-
-/* Writes the profile, and opens what was written. */
-static void write_out(struct written *w)
-{
-    FILE *out = memory_files_open(&w->files, "perf.data");
-
-    w->options.files = &w->files.files;
-    struct error *err = synthetic_emit_remark(&w->s, emitter_find("perf-data"), &w->options, out, &w->remark);
-    if (err)
-        print_error("%s\n", error_text(err));
-    assert_null(err);
-    /* The output's own stream is closed with those beside it. */
-    assert_true(memory_files_close(&w->files));
-    const struct buf *data = &w->files.list.data[0]->data;
-    assert_true(perf_data_open(&w->reader, data->data, data->len_bytes));
-}
-
-static bool next(struct written *w, uint32_t type, struct perf_data_record *out)
-{
-    bool broken;
-
-    while (perf_data_next(&w->reader, out, &broken)) {
-        if (out->type == type)
-            return true;
-    }
-    assert_false(broken);
-    return false;
-}
-
-/* The next record of the type, from where the last one was. */
-static struct perf_data_record want(struct written *w, uint32_t type)
-{
-    struct perf_data_record record;
-
-    assert_true(next(w, type, &record));
-    return record;
-}
-
-static void rewind_records(struct written *w)
-{
-    w->reader.at = 104;
-    w->reader.last_ns = 0;
-}
-
-static uint32_t count(struct written *w, uint32_t type)
-{
-    struct perf_data_record record;
-    uint32_t n = 0;
-
-    rewind_records(w);
-    while (next(w, type, &record))
-        n++;
-    rewind_records(w);
-    return n;
-}
-
-static uint64_t chain_len(const struct perf_data_record *sample)
-{
-    return perf_data_u64(sample->body + 48);
-}
-
-static uint64_t chain_at(const struct perf_data_record *sample, uint64_t i)
-{
-    assert_true(i < chain_len(sample));
-    return perf_data_u64(sample->body + 56 + 8 * i);
-}
-
-static bool in_image(uint64_t ip)
-{
-    return ip >= IMAGE_BASE && ip < IMAGE_BASE + IMAGE_BYTES;
-}
-
-static void add_sample(struct written *w, uint32_t stack)
-{
-    synthetic_sample(&w->s, (struct emit_sample){.time_ns = 1000000 + w->s.samples.count * 1000, .value = 10000000,
-                                                 .stack = stack, .cpu = 1});
-}
+/* The perf.data that pysym writes, read byte by byte: records, call chains, made-up addresses, hostile names. */
+#include "tests/unit/perf_data_fixture.h"
 
 static void test_small(void **state)
 {
@@ -478,125 +360,6 @@ static void test_hostile_names(void **state)
     }
 }
 
-/* The type and config of each event that pycap knows; others are as perf's own offcpu-time. */
-static void test_events(void **state)
-{
-    static const struct {
-        const char *name;
-        uint32_t type, config;
-    } rows[] = {{"cpu-clock", 1, 0}, {"task-clock", 1, 1}, {"page-faults", 1, 2}, {"context-switches", 1, 3},
-                {"cycles", 0, 0},    {"branches", 0, 4},   {"ref-cycles", 0, 9},  {"off-cpu", 1, 10},
-                {"of-tomorrow", 1, 10}};
-    enum { EVENTS = sizeof rows / sizeof *rows };
-    const struct emit_rate rates[] = {{.event = 0, .frequency_hz = 99, .period = 1}, {.event = 2, .period = 16}};
-    const struct emit_loss losses[] = {{"ring_full", "", "", 7, true}, {"ring_full", "", "cycles", 5, true},
-                                       {"python_torn", "", "cycles", 9, false}};
-    const struct emit_capture capture = {.name = "t", .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "",
-                                         .recorder = "", .rates = rates, .rate_count = 2, .losses = losses, .loss_count = 3};
-    struct written w;
-
-    (void)state;
-    setup_profile(&w);
-    w.s.model.captures = &capture;
-    w.s.model.capture_count = 1;
-    for (size_t i = 1; i < EVENTS; i++)
-        synthetic_event(&w.s, rows[i].name, "", false);
-    w.s.events.data[2].is_bytes = true;
-    for (uint32_t i = 0; i < EVENTS; i++)
-        synthetic_sample(&w.s, (struct emit_sample){.time_ns = 9, .event = i, .value = 4096, .faults = 1, .stack = EMIT_NO_STACK});
-    write_out(&w);
-    assert_int_equal(w.reader.event_count, EVENTS);
-    const uint8_t *attributes = w.reader.data + perf_data_u64(w.reader.data + 24);
-    for (uint32_t i = 0; i < EVENTS; i++) {
-        const uint8_t *a = attributes + (size_t)i * 144;
-        assert_int_equal(perf_data_u32(a), rows[i].type);
-        assert_int_equal(perf_data_u64(a + 8), rows[i].config);
-        assert_int_equal(perf_data_u64(a + 16), i == 0 ? 99 : i == 2 ? 16 : 0);
-        assert_int_equal(perf_data_u64(a + 40) >> 10 & 1, i == 0); /* it is a frequency */
-        struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
-        assert_int_equal(perf_data_u64(r.body), i + 1);
-        assert_int_equal(perf_data_u64(r.body + 40), i == 2 ? 1 : 4096);
-    }
-    const uint8_t *names = NULL;
-    size_t names_len = 0;
-    assert_true(perf_data_feature(&w.reader, 12, &names, &names_len));
-    for (uint32_t i = 0; i < EVENTS; i++) { /* each 128 + 4 bytes, a text of 4 + 64, and an id */
-        const char *name = (const char *)names + 8 + (size_t)i * 208 + 136;
-        assert_string_equal(name, strcmp(rows[i].name, "off-cpu") ? rows[i].name : "offcpu-time");
-    }
-    struct perf_data_record lost = want(&w, PERF_RECORD_LOST_SAMPLES);
-    assert_int_equal(perf_data_u64(lost.body), 7);
-    assert_int_equal(perf_data_u64(lost.body + 8 + 24), 1);
-    lost = want(&w, PERF_RECORD_LOST_SAMPLES);
-    assert_int_equal(perf_data_u64(lost.body), 5);
-    assert_int_equal(perf_data_u64(lost.body + 8 + 24), 5);
-    assert_false(next(&w, PERF_RECORD_LOST_SAMPLES, &lost));
-    teardown_profile(&w);
-}
-
-static void test_empty(void **state)
-{
-    struct written w = {.options = {.name = "test", .exporter = "pysym test"}};
-    const uint8_t *data = NULL;
-    size_t len_bytes = 0;
-
-    (void)state;
-    write_out(&w);
-    assert_int_equal(w.reader.event_count, 1);
-    assert_int_equal(count(&w, PERF_RECORD_MMAP), 1);
-    assert_int_equal(count(&w, PERF_RECORD_SAMPLE), 0);
-    assert_true(perf_data_feature(&w.reader, 6, &data, &len_bytes)); /* ARCH, which readers want */
-    assert_string_equal((const char *)data + 4, "x86_64");
-    assert_false(perf_data_feature(&w.reader, 3, &data, &len_bytes));  /* HOSTNAME is unknown */
-    assert_false(perf_data_feature(&w.reader, 21, &data, &len_bytes)); /* SAMPLE_TIME, likewise */
-    assert_int_equal(w.files.list.count, 1);
-    assert_string_equal(w.remark, "to read it: perf report -i /out/perf.data\n"
-                                  "pysym: no samples were recorded: perf report will end with an error");
-    teardown_profile(&w);
-}
-
-static void test_features(void **state)
-{
-    const struct emit_capture capture = {.name = "t", .hostname = "vm", .kernel_release = "6.1", .machine = "x86_64",
-                                         .cpu_model = "a CPU", .recorder = "pycap 0.2.0", .cpu_count = 12,
-                                         .memory_bytes = 1 << 20, .realtime_ns = 1800000000000000000, .monotonic_ns = 5};
-    static const struct {
-        unsigned number;
-        const char *text;
-    } rows[] = {{3, "vm"}, {4, "6.1"}, {5, "pycap 0.2.0"}, {6, "x86_64"}, {8, "a CPU"}};
-    struct written w;
-    const uint8_t *data = NULL;
-    size_t len_bytes = 0;
-
-    (void)state;
-    setup_profile(&w);
-    w.s.model.captures = &capture;
-    w.s.model.capture_count = 1;
-    add_sample(&w, EMIT_NO_STACK);
-    add_sample(&w, EMIT_NO_STACK);
-    write_out(&w);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_true(perf_data_feature(&w.reader, rows[i].number, &data, &len_bytes));
-        assert_string_equal((const char *)data + 4, rows[i].text);
-        assert_int_equal(perf_data_u32(data), 64);
-        assert_int_equal(len_bytes, 68);
-    }
-    assert_true(perf_data_feature(&w.reader, 7, &data, &len_bytes));
-    assert_int_equal(perf_data_u32(data), 12);
-    assert_true(perf_data_feature(&w.reader, 10, &data, &len_bytes));
-    assert_int_equal(perf_data_u64(data), 1024);
-    assert_true(perf_data_feature(&w.reader, 21, &data, &len_bytes));
-    assert_int_equal(perf_data_u64(data), 1000000);
-    assert_int_equal(perf_data_u64(data + 8), 1001000);
-    assert_true(perf_data_feature(&w.reader, 29, &data, &len_bytes));
-    assert_int_equal(perf_data_u64(data + 8), 1800000000000000000);
-    assert_int_equal(perf_data_u64(data + 16), 5);
-    assert_true(perf_data_feature(&w.reader, 2, &data, &len_bytes));
-    assert_int_equal(data[6] | data[7] << 8, len_bytes);
-    assert_string_equal((const char *)data + 36, "/out/perf.data.d/python-code");
-    teardown_profile(&w);
-}
-
 static void test_rounds(void **state)
 {
     struct written w;
@@ -653,62 +416,21 @@ static void test_no_space(void **state)
     teardown_profile(&w);
 }
 
-/* ---- the axis of time ---- */
-
-static uint64_t place(struct timeline *t, const struct emit_capture *captures, uint32_t capture, uint64_t time_ns)
-{
-    const struct emit_model model = {.captures = captures, .capture_count = 3};
-
-    return timeline_place(t, &model, &(struct emit_sample){.time_ns = time_ns, .capture = capture});
-}
-
-static void test_timeline(void **state)
-{
-    const uint64_t second = 1000000000, wall = 1800000000 * second;
-    struct emit_capture c[3] = {{.monotonic_ns = second, .realtime_ns = wall},
-                                {.monotonic_ns = 50 * second, .realtime_ns = wall + 49 * second + 3000},
-                                {.monotonic_ns = 7, .realtime_ns = wall + 100 * second}};
-    struct timeline t = {0};
-
-    (void)state;
-    assert_int_equal(place(&t, c, 0, 5 * second), 5 * second);
-    assert_int_equal(place(&t, c, 0, 4 * second), 5 * second); /* too late: not back in time */
-    /* The same boot, its wall clock adjusted by microseconds: the clock is the same. */
-    assert_int_equal(place(&t, c, 1, 50 * second), 50 * second);
-    assert_int_equal(place(&t, c, 1, 51 * second), 51 * second);
-    /* Another boot, by the wall clock. */
-    assert_int_equal(place(&t, c, 2, 7 + second), 102 * second);
-    assert_false(t.moved);
-    assert_int_equal(t.first_ns, 5 * second);
-    assert_int_equal(t.last_ns, 102 * second);
-
-    /* Recorded at the same time, or without clocks: the second stands behind the first. */
-    for (int clocks = 0; clocks < 2; clocks++) {
-        if (!clocks)
-            c[1] = (struct emit_capture){0};
-        t = (struct timeline){0};
-        place(&t, c, 0, 5 * second);
-        assert_int_equal(place(&t, c, 1, 3 * second), 5 * second);
-        assert_int_equal(place(&t, c, 1, 4 * second), 6 * second);
-        assert_true(t.moved);
-    }
-    /* Nonsense stays in range. */
-    t = (struct timeline){0};
-    assert_int_equal(place(&t, c, 0, 0), 1);
-    assert_true(place(&t, c, 0, UINT64_MAX) < UINT64_MAX);
-    c[2].realtime_ns = UINT64_MAX;
-    assert_true(place(&t, c, 2, UINT64_MAX) < UINT64_MAX);
-    assert_true(place(&t, c, 1, 1) < UINT64_MAX);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),          cmocka_unit_test(test_native),  cmocka_unit_test(test_path_of_two_binaries),
-        cmocka_unit_test(test_inlined),        cmocka_unit_test(test_native_names), cmocka_unit_test(test_kernel),  cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_names_over_time), cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_events),
-        cmocka_unit_test(test_empty),          cmocka_unit_test(test_features), cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_same_bytes),     cmocka_unit_test(test_no_space), cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_native),
+        cmocka_unit_test(test_path_of_two_binaries),
+        cmocka_unit_test(test_inlined),
+        cmocka_unit_test(test_native_names),
+        cmocka_unit_test(test_kernel),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_names_over_time),
+        cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_no_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
