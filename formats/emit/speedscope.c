@@ -325,6 +325,7 @@ static void speedscope_destroy(void *state)
         return;
     for (size_t i = 0; i < s->series.count; i++)
         spool_list_deinit(&s->series.data[i].samples);
+    limits_give(s->options.limits, s->series.count * 2 * sizeof(struct speedscope_series));
     VEC_DEINIT(&s->series);
     map_deinit(&s->series_of);
     speedscope_sum_deinit(&s->sum);

@@ -17,6 +17,9 @@ struct error *speedscope_sum_init(struct speedscope_sum *s, const struct speedsc
 
 void speedscope_sum_deinit(struct speedscope_sum *s)
 {
+    if (s->node_of)
+        limits_give(s->stacks->options->limits, s->stacks->shown.count * sizeof *s->node_of +
+                                                    (s->nodes.count ? s->nodes.count - 1 : 0) * sizeof *s->nodes.data);
     VEC_DEINIT(&s->nodes);
     VEC_DEINIT(&s->order);
     free(s->node_of);
