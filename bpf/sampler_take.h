@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Assembles a sample: its head, the registers, the stacks of each kind, and sends it. */
+#ifndef BPF_SAMPLER_TAKE_H
+#define BPF_SAMPLER_TAKE_H
+
+#include "bpf/sampler_native.h"
+#include "bpf/sampler_python.h"
+#include "bpf/sampler_task.h"
+
+/* Fills in the sample's head, with no stacks so far. `process` may be NULL. */
+static __always_inline void sample_begin(struct wire_sample *m, struct wire_process *process,
+                                         const struct task_facts *facts, __u32 event, __u64 now_ns)
+{
+    __u64 id = bpf_get_current_pid_tgid();
+
+    m->type = WIRE_SAMPLE;
+    m->flags = process ? 0 : WIRE_UNCONFIGURED;
+    m->time_ns = now_ns;
+    m->tgid = id >> 32;
+    m->tid = id;
+    m->cpu = bpf_get_smp_processor_id();
+    m->event = event;
+    m->start_boottime_ns = facts->start_boottime_ns;
+    m->exec_generation = facts->exec_generation;
+    m->stack_size = 0;
+    m->kernel_count = m->python_count = m->stack_len_bytes = m->python_end = 0;
+    m->native_count = m->native_end = 0;
+    m->thread_handle = m->interpreter = 0;
+    m->interpreter_id = WIRE_INTERPRETER_ID_NONE;
+    m->task_len_bytes = m->stack_holes = 0;
+    m->native_last_cfa = WIRE_CFA_NONE;
+
+    /* The first sample after user space configured the process says which image was meant. */
+    if (!process) {
+        /* With no configuration there is nothing that could be out of date. */
+    } else if (!(process->flags & WIRE_PROCESS_BOUND)) {
+        process->start_boottime_ns = m->start_boottime_ns;
+        process->exec_generation = m->exec_generation;
+        barrier(); /* the flag last: another CPU may be reading this */
+        process->flags |= WIRE_PROCESS_BOUND;
+    } else if (process->exec_generation != m->exec_generation ||
+               process->start_boottime_ns != m->start_boottime_ns) {
+        m->flags |= WIRE_STALE;
+    }
+}
+
+/* Takes the user registers and what follows from them; the sample's flags say in which mode the CPU was. */
+static __always_inline void registers_take(struct scratch *s, struct bpf_perf_event_data *ctx)
+{
+    struct wire_sample *m = &s->sample;
+
+    s->walk.config.thread_pointer = s->facts.thread_pointer;
+    s->walk.config.stack_pointer = 0;
+    if (arch_is_user(&ctx->regs)) {
+        arch_registers(m->registers, &ctx->regs);
+        m->flags |= WIRE_REGISTERS_OK;
+    } else {
+        m->flags |= WIRE_IN_KERNEL;
+        if (!s->facts.memory)
+            m->flags |= WIRE_KERNEL_THREAD;
+        else if (!registers_of_task(s))
+            m->flags |= WIRE_REGISTERS_OK;
+        else
+            count_part_loss(s, LOSS_no_user_registers);
+    }
+    if (m->flags & WIRE_REGISTERS_OK) {
+        s->walk.config.stack_pointer = m->registers[ARCH_SP];
+        m->stack_size = stack_size_of(&s->facts, m->registers[ARCH_SP]);
+    }
+}
+
+/* Takes the kernel frames, to the message's first free byte. */
+static __always_inline void kernel_frames(struct scratch *s, struct bpf_perf_event_data *ctx)
+{
+    long len = bpf_get_stack(ctx, s->message + sizeof s->sample, WIRE_KERNEL_MAX * 8, 0);
+
+    if (len > 0)
+        s->sample.kernel_count = (__u64)len / 8;
+    else
+        count_part_loss(s, LOSS_kernel_stack_fault);
+}
+
+/* Takes the Python frames, to `at` in the message. */
+static __always_inline void python_frames(struct scratch *s, const struct wire_process *process, __u64 at)
+{
+    struct wire_sample *m = &s->sample;
+    __u32 index = process->layout;
+    struct py_layout *layout = bpf_map_lookup_elem(&layouts, &index);
+
+    if (!layout)
+        return;
+    s->walk.config.layout = *layout;
+    s->walk.config.process = *process;
+    s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^ m->tgid * 0x85ebca6bu ^
+               (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
+    s->python_at = at;
+    s->code_bytes = s->code_count = 0;
+    walk_python();
+    m->python_count = s->walk.result.entry_count;
+    if (s->cut && m->python_count > CUT_ENTRIES) {
+        m->python_count = CUT_ENTRIES;
+        m->python_end = LOSS_python_too_deep;
+        m->flags |= WIRE_CUT;
+    }
+}
+
+/* Takes the native frames, to `at` in the message. `process` may be NULL. */
+static __always_inline void native_frames(struct scratch *s, const struct wire_process *process, __u64 at)
+{
+    /* The mappings of a new image are not known here: user space unwinds it. */
+    int known = process && !(s->sample.flags & WIRE_STALE);
+
+    s->mapping_start = known ? process->mapping_start : 0;
+    s->mapping_count = known ? process->mapping_count : 0;
+    s->native_at = at;
+    unwind_native();
+    s->sample.native_count = s->native.count;
+    if (s->cut && s->native.count > CUT_ENTRIES) {
+        struct native_frame *frames = message_at(s, at);
+        s->sample.native_count = CUT_ENTRIES;
+        s->sample.native_last_cfa = frames[CUT_ENTRIES].sp;
+        s->sample.native_end = LOSS_native_too_deep;
+        s->sample.flags |= WIRE_CUT;
+    }
+}
+
+/* What is to be taken of the process that runs, into the ring. `process` may be NULL. Returns false where that is full. */
+static __always_inline int take_sample(struct scratch *s, struct bpf_perf_event_data *ctx, __u32 event,
+                                       struct wire_process *process, __u64 now_ns)
+{
+    struct wire_sample *m = &s->sample;
+
+    sample_begin(m, process, &s->facts, event, now_ns);
+    s->cut = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_whole_bytes;
+    __u64 period = sample_periods[event & (WIRE_EVENT_MAX - 1)];
+    m->period = period ? period : ctx->sample_period;
+    registers_take(s, ctx);
+    __u64 at = sizeof *m;
+    if (sample_kernel && m->flags & WIRE_IN_KERNEL) {
+        kernel_frames(s, ctx);
+        at += (__u64)m->kernel_count * 8;
+    }
+    s->walk.result.entry_count = 0;
+    if (!(m->flags & WIRE_STALE) && sample_python && process && process->runtime) {
+        python_frames(s, process, at);
+        at += (__u64)m->python_count * sizeof(struct wire_python);
+    }
+    /*
+     * A process that user space has not looked at yet, and that may be no Python, brings no native frames and no copy of
+     * its stack: on hosts that start many programs these would fill the ring.
+     */
+    int user = m->flags & WIRE_REGISTERS_OK && (process || sample_unconfigured);
+    if (sample_native && user) {
+        native_frames(s, process, at);
+        at += (__u64)m->native_count * sizeof(struct native_frame);
+    }
+    if (m->thread_handle && s->walk.config.process.running_task)
+        at += append_task(at);
+    if (sample_native_stack_bytes && user && (sample_every_stack || native_needs_help(m->native_end))) {
+        append_stack(at);
+        at += m->stack_len_bytes;
+    }
+    return at <= sizeof s->message && !bpf_ringbuf_output(&ring, s->message, at, ring_flags());
+}
+
+#endif
