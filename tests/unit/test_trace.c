@@ -380,7 +380,7 @@ static void test_writer_keeps_the_rules(void **state)
         "t: not written: sample: event 3 is not defined",
         "t: not written: sample: no thread is named",
         "t: not written: sample: tuple 8 is not defined",
-        "t: not written: sample: unknown flags 0x20",
+        "t: not written: sample: unknown flags 0x40",
         "t: records of type 1 are not for callers to write",
         "t: records of type 3 define no id",
         "t: not written: module.segments: a list of 99999999 rows is too long",
@@ -418,7 +418,7 @@ static void test_writer_keeps_the_rules(void **state)
             trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .tuple = 8});
             break;
         case 6:
-            trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .flags = 32});
+            trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .flags = 64});
             break;
         case 7:
             trace_writer_put(w, TRACE_epoch, &(struct trace_epoch){0});
@@ -731,7 +731,8 @@ static void test_names(void **state)
 static void test_loss_classes(void **state)
 {
     static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
-                                    LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full};
+                                    LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full,
+                                    LOSS_wait_memory};
     uint32_t found = 0;
 
     (void)state;
