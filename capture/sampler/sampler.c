@@ -20,9 +20,8 @@
 #include "capture/binary/tables.h"
 #include "capture/sampler/load_error.h"
 #include "capture/sampler/perf_events.h"
+#include "capture/sampler/shared_array.h"
 #include "formats/base/clock.h"
-
-#define SHARED_PART ((size_t)256 << 10)
 
 struct sampler {
     struct sampler_options options;
@@ -36,13 +35,7 @@ struct sampler {
     struct py_layout layouts[64];
     uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
     uint32_t ring_bytes;
-    struct shared {
-        uint8_t *data;
-        size_t len_bytes;
-        uint32_t count;
-        int fd;
-        bool *mapped; /* by part */
-    } rows, index, wide, modules, mappings;
+    struct shared_array rows, index, wide, modules, mappings;
     /* during a drain */
     sampler_fn fn;
     void *ctx;
@@ -102,49 +95,15 @@ static int size_tables(struct sampler *s)
     return e;
 }
 
-/*
- * Reserves addresses for such an array. Its elements are adjacent, because their sizes are multiples of 8. Mapping the
- * array would make all of its pages resident, so parts are mapped only when they are used.
- */
-static struct error *reserve_array(const struct bpf_map *map, size_t size_bytes, struct shared *out)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-    out->len_bytes = (out->count * size_bytes + page - 1) & ~(page - 1);
-    out->mapped = calloc(out->len_bytes / SHARED_PART + 1, sizeof *out->mapped);
-    if (!out->mapped)
-        return error_no_memory();
-    void *data = mmap(NULL, out->len_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED)
-        return error_os(errno, "the address range for the arrays of unwind tables cannot be reserved");
-    out->data = data;
-    out->fd = bpf_map__fd(map);
-    return NULL;
-}
-
-/* Maps the parts in which these bytes lie. */
-static struct error *map_parts(struct shared *a, size_t start, size_t len_bytes)
-{
-    for (size_t part = start / SHARED_PART; len_bytes && part <= (start + len_bytes - 1) / SHARED_PART; part++) {
-        if (a->mapped[part])
-            continue;
-        size_t at = part * SHARED_PART, len = a->len_bytes - at < SHARED_PART ? a->len_bytes - at : SHARED_PART;
-        if (mmap(a->data + at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)at) == MAP_FAILED)
-            return error_os(errno, "the arrays for unwind tables cannot be mapped");
-        a->mapped[part] = true;
-    }
-    return NULL;
-}
-
 struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
 {
     struct sampler *s = ctx;
-    struct shared *all[] = {&s->rows, &s->index, &s->wide, &s->modules, &s->mappings};
+    struct shared_array *all[] = {&s->rows, &s->index, &s->wide, &s->modules, &s->mappings};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const uint8_t *data = all[i]->data;
         if ((const uint8_t *)start >= data && (const uint8_t *)start + len_bytes <= data + all[i]->len_bytes)
-            return map_parts(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
+            return shared_array_map(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
     }
     return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was requested");
 }
@@ -153,19 +112,12 @@ static struct error *map_arrays(struct sampler *s)
 {
     if (s->options.native != WIRE_NATIVE_TABLES)
         return NULL;
-    TRY(reserve_array(s->skel->maps.unwind_rows, sizeof(struct unwind_row), &s->rows));
-    TRY(reserve_array(s->skel->maps.unwind_index, sizeof(uint64_t), &s->index));
-    TRY(reserve_array(s->skel->maps.unwind_wide_rows, sizeof(struct unwind_wide), &s->wide));
-    TRY(reserve_array(s->skel->maps.modules, sizeof(struct wire_module), &s->modules));
-    TRY(reserve_array(s->skel->maps.mappings, sizeof(struct wire_mapping), &s->mappings));
-    return map_parts(&s->modules, 0, s->modules.len_bytes);
-}
-
-static void unmap_array(struct shared *a)
-{
-    if (a->data)
-        munmap(a->data, a->len_bytes);
-    free(a->mapped);
+    TRY(shared_array_reserve(&s->rows, bpf_map__fd(s->skel->maps.unwind_rows), sizeof(struct unwind_row)));
+    TRY(shared_array_reserve(&s->index, bpf_map__fd(s->skel->maps.unwind_index), sizeof(uint64_t)));
+    TRY(shared_array_reserve(&s->wide, bpf_map__fd(s->skel->maps.unwind_wide_rows), sizeof(struct unwind_wide)));
+    TRY(shared_array_reserve(&s->modules, bpf_map__fd(s->skel->maps.modules), sizeof(struct wire_module)));
+    TRY(shared_array_reserve(&s->mappings, bpf_map__fd(s->skel->maps.mappings), sizeof(struct wire_mapping)));
+    return shared_array_map(&s->modules, 0, s->modules.len_bytes);
 }
 
 void sampler_tables(struct sampler *s, struct tables_memory *memory)
@@ -318,11 +270,11 @@ void sampler_close(struct sampler *s)
     perf_events_close(s->events);
     for (uint32_t i = 0; s->links && i < s->options.events.count * s->options.cpu_count; i++)
         bpf_link__destroy(s->links[i]);
-    unmap_array(&s->rows);
-    unmap_array(&s->index);
-    unmap_array(&s->wide);
-    unmap_array(&s->modules);
-    unmap_array(&s->mappings);
+    shared_array_deinit(&s->rows);
+    shared_array_deinit(&s->index);
+    shared_array_deinit(&s->wide);
+    shared_array_deinit(&s->modules);
+    shared_array_deinit(&s->mappings);
     ring_buffer__free(s->ring);
     if (s->wake_fd >= 0)
         close(s->wake_fd);
