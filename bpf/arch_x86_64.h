@@ -125,6 +125,21 @@ static __attribute__((always_inline)) inline int arch_is_user(const struct pt_re
     return (*(const volatile unsigned long *)&r->cs & 3) == 3;
 }
 
+/* The system calls by which locks and conditions wait: futex, futex_waitv, futex_wait. */
+static __attribute__((always_inline)) inline int arch_is_futex(int system_call)
+{
+    return system_call == 202 || system_call == 449 || system_call == 455;
+}
+
+/*
+ * The number of the system call that the thread is in, by its registers in the kernel; -1: a fault or an interrupt
+ * brought it there. The instruction SYSCALL leaves the program's address in RCX, and its flags in R11.
+ */
+static __attribute__((always_inline)) inline int arch_system_call(const struct pt_regs *r)
+{
+    return r->cx == r->ip && r->r11 == r->flags ? (int)r->orig_ax : -1;
+}
+
 static __attribute__((always_inline)) inline void arch_registers(__u64 *out, const struct pt_regs *r)
 {
     out[X86_64_RAX] = r->ax;

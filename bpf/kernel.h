@@ -58,15 +58,36 @@ struct bpf_raw_tracepoint_args {
 struct mm_struct {
     unsigned long start_stack;
 };
+/* Empty where the kernel does not count how long threads wait for a CPU. */
+struct sched_info {
+    unsigned long long run_delay;
+    unsigned long long last_queued;
+};
+/* A CPU's queue of threads that want to run, and the group's part of it that a thread belongs to. */
+struct rq {
+    __u64 clock;
+};
+struct cfs_rq {
+    struct rq *rq;
+};
+struct sched_entity {
+    struct cfs_rq *cfs_rq;
+};
 struct task_struct {
     void *stack;
+    unsigned int __state;
     unsigned int flags;
     int pid, tgid;
     struct task_struct *group_leader;
     __u64 start_boottime;
     __u64 self_exec_id;
     struct mm_struct *mm;
+    struct sched_entity se;
+    struct sched_info sched_info;
     struct thread_struct thread;
+};
+struct task_struct___before_5_14 {
+    volatile long state;
 };
 struct perf_event {
     __u64 id;
@@ -78,4 +99,9 @@ struct bpf_perf_event_data_kern {
 #pragma clang attribute pop
 
 #define PF_KTHREAD 0x00200000
+/* Bits of a thread's state (include/linux/sched.h); the same from 5.10 on. */
+#define TASK_UNINTERRUPTIBLE 0x2
+#define TASK_STOPPED 0x4
+#define TASK_TRACED 0x8
+#define TASK_DEAD 0x80
 #endif

@@ -14,6 +14,7 @@
  * every kernel since 5.10); it is called from a bounded loop.
  */
 #include "bpf/sampler_take.h"
+#include "bpf/sampler_wait.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -31,6 +32,16 @@ static __noinline __u32 event_number(struct bpf_perf_event_data *ctx)
     return number ? *number & (WIRE_EVENT_MAX - 1) : 0;
 }
 
+static __always_inline int take_at_tick(struct scratch *s, struct bpf_perf_event_data *ctx, __u32 event,
+                                        struct wire_process *process, __u64 now_ns)
+{
+    __u64 period = sample_periods[event & (WIRE_EVENT_MAX - 1)];
+
+    sample_begin(&s->sample, process, &s->facts, event, now_ns);
+    s->sample.period = period ? period : ctx->sample_period;
+    return take_stacks(s, ctx, ctx, process);
+}
+
 /* A tick of an event; says what came of it. */
 static __always_inline enum wire_event_stat tick(struct bpf_perf_event_data *ctx, __u32 event)
 {
@@ -46,7 +57,7 @@ static __always_inline enum wire_event_stat tick(struct bpf_perf_event_data *ctx
     enum wire_event_stat result = WIRE_EVENT_OTHERS;
     task_read(&s->facts);
     if (process || sample_unconfigured || is_fresh(&s->facts, tgid, now_ns))
-        result = take_sample(s, ctx, event, process, now_ns) ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
+        result = take_at_tick(s, ctx, event, process, now_ns) ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
     scratch_leave(s);
     return result;
 }

@@ -15,6 +15,8 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
 
     m->type = WIRE_SAMPLE;
     m->flags = process ? 0 : WIRE_UNCONFIGURED;
+    m->wait_kind = 0;
+    m->system_call = WIRE_NO_SYSTEM_CALL;
     m->time_ns = now_ns;
     m->tgid = id >> 32;
     m->tid = id;
@@ -44,15 +46,18 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     }
 }
 
-/* Takes the user registers and what follows from them; the sample's flags say in which mode the CPU was. */
-static __always_inline void registers_take(struct scratch *s, struct bpf_perf_event_data *ctx)
+/*
+ * Takes the user registers and what follows from them; the sample's flags say in which mode the CPU was. `tick` is NULL
+ * in a program that the kernel calls from its own code.
+ */
+static __always_inline void registers_take(struct scratch *s, struct bpf_perf_event_data *tick)
 {
     struct wire_sample *m = &s->sample;
 
     s->walk.config.thread_pointer = s->facts.thread_pointer;
     s->walk.config.stack_pointer = 0;
-    if (arch_is_user(&ctx->regs)) {
-        arch_registers(m->registers, &ctx->regs);
+    if (tick && arch_is_user(&tick->regs)) {
+        arch_registers(m->registers, &tick->regs);
         m->flags |= WIRE_REGISTERS_OK;
     } else {
         m->flags |= WIRE_IN_KERNEL;
@@ -69,8 +74,8 @@ static __always_inline void registers_take(struct scratch *s, struct bpf_perf_ev
     }
 }
 
-/* Takes the kernel frames, to the message's first free byte. */
-static __always_inline void kernel_frames(struct scratch *s, struct bpf_perf_event_data *ctx)
+/* Takes the kernel frames, to the message's first free byte. `ctx` is the program's. */
+static __always_inline void kernel_frames(struct scratch *s, void *ctx)
 {
     long len = bpf_get_stack(ctx, s->message + sizeof s->sample, WIRE_KERNEL_MAX * 8, 0);
 
@@ -124,17 +129,17 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
     }
 }
 
-/* What is to be taken of the process that runs, into the ring. `process` may be NULL. Returns false where that is full. */
-static __always_inline int take_sample(struct scratch *s, struct bpf_perf_event_data *ctx, __u32 event,
-                                       struct wire_process *process, __u64 now_ns)
+/*
+ * What is to be taken of the process that runs, behind the sample's head, and sends it. `ctx` is the program's; `tick` is
+ * the same, or NULL. `process` may be NULL. Returns false where the ring is full.
+ */
+static __always_inline int take_stacks(struct scratch *s, void *ctx, struct bpf_perf_event_data *tick,
+                                       struct wire_process *process)
 {
     struct wire_sample *m = &s->sample;
 
-    sample_begin(m, process, &s->facts, event, now_ns);
     s->cut = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_whole_bytes;
-    __u64 period = sample_periods[event & (WIRE_EVENT_MAX - 1)];
-    m->period = period ? period : ctx->sample_period;
-    registers_take(s, ctx);
+    registers_take(s, tick);
     __u64 at = sizeof *m;
     if (sample_kernel && m->flags & WIRE_IN_KERNEL) {
         kernel_frames(s, ctx);

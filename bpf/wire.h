@@ -24,6 +24,8 @@
 enum wire_type {
     WIRE_SAMPLE = 1,
     WIRE_CODE = 2,
+    WIRE_WAIT = 3,   /* struct wire_wait: a thread runs again */
+    WIRE_THREAD = 4, /* struct wire_thread: a thread, or its program, has ended */
 };
 
 /*
@@ -55,6 +57,9 @@ struct wire_process {
     PY_U16 task_name;    /* in a task: its name, or an int N while it is called Task-N */
     PY_U16 task_is_task; /* in a task: a byte that is 1 */
     PY_U16 task_size;    /* of a task, in bytes */
+    /* Written by BPF: a second, and how many stacks of waits were taken in it. */
+    PY_U32 wait_second;
+    PY_U32 wait_stacks;
     PY_U32 reserved;
 };
 enum {
@@ -131,7 +136,22 @@ enum {
     WIRE_GIL = 64,           /* the thread held the GIL */
     WIRE_UNCONFIGURED = 128, /* user space has not configured the process: it has no Python frames */
     WIRE_CUT = 256,          /* the sample was too large for a ring that fills up: parts of it are missing */
+    WIRE_WAITS = 512,        /* the thread has left its CPU: a struct wire_wait is to follow when it runs again */
+    WIRE_CONTINUES = 1024,   /* set by user space: another part of a wait that a sample before has begun */
 };
+
+/* What a thread waits for: numbers of formats/trace/enums.def, which user space checks. */
+enum wire_wait_kind {
+    WIRE_WAIT_NONE,
+    WIRE_WAIT_BLOCKED,         /* sleeps until something happens, or for a time */
+    WIRE_WAIT_UNINTERRUPTIBLE, /* the same where no signal wakes it: a disk, mostly */
+    WIRE_WAIT_LOCK,            /* in futex() */
+    WIRE_WAIT_RUN_QUEUE,       /* has been woken, and waits for a CPU */
+    WIRE_WAIT_PREEMPTED,       /* could run on, but another thread runs in its place */
+    WIRE_WAIT_STOPPED,         /* by a signal or a debugger */
+    WIRE_WAIT_KINDS = 8,
+};
+#define WIRE_NO_SYSTEM_CALL (-1)
 
 /* How the sampler unwinds native frames. */
 enum wire_native { WIRE_NATIVE_NONE = 0, WIRE_NATIVE_TABLES = 1, WIRE_NATIVE_FRAME_POINTERS = 2 };
@@ -163,7 +183,45 @@ struct wire_sample {
     PY_U64 interpreter_id; /* WIRE_INTERPRETER_ID_NONE: not known */
     PY_U32 task_len_bytes;
     PY_U32 stack_holes; /* bit N: the Nth page that the stack bytes touch could not be read; its bytes are 0 */
+    PY_U32 wait_kind;   /* enum wire_wait_kind; WIRE_WAIT_NONE: the thread was running */
+    int system_call;    /* number of the one that it waits in, or WIRE_NO_SYSTEM_CALL */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
+};
+
+/*
+ * A thread runs again, for which a sample with WIRE_WAITS was sent at `out_ns`. What other waits at the same call site owe,
+ * of which no stack was taken, is added to the sample's weight.
+ */
+struct wire_wait {
+    PY_U32 type;
+    PY_U32 kind; /* enum wire_wait_kind */
+    PY_U32 tgid, tid;
+    PY_U64 out_ns, in_ns;
+    PY_U64 queue_ns;      /* of the time between: it had been woken, and waited for a CPU */
+    PY_U64 owed_ns, owed_queue_ns;
+};
+
+/* Where the time of a thread went, exactly, and what it does now: value of the `waits` map, key tid. */
+struct wire_wait_sum {
+    PY_U64 ns, count;
+};
+struct wire_thread {
+    PY_U32 type;       /* WIRE_THREAD: this is the message, too */
+    PY_U32 runs;       /* it is on a CPU; else it waits */
+    PY_U32 tgid, tid;
+    PY_U64 start_boottime_ns, exec_generation; /* of its program, as in struct wire_process */
+    PY_U64 since_ns;   /* from here on it is accounted for: from its first switch */
+    PY_U64 switched_ns; /* its last switch */
+    PY_U64 on_cpu_ns;  /* until then */
+    struct wire_wait_sum waits[WIRE_WAIT_KINDS];
+    /* The wait that it is in, or was in last. */
+    PY_U32 kind;
+    int system_call;
+    PY_U64 queued_ns; /* what the kernel counted of its time in run queues before */
+    PY_U64 site;      /* key of the call site */
+    PY_U64 tstate;    /* address of its Python thread state, as last seen; 0: not known */
+    PY_U32 has_stack; /* a sample was sent */
+    PY_U32 stacks;    /* that were sent of it in all */
 };
 
 /* How far below the stack pointer the stack bytes begin. */
@@ -217,7 +275,10 @@ enum wire_stat {
     WIRE_STAT_COUNT = 8,
 };
 
-/* What is counted of each event. Every tick is counted once as a tick, and once as one of the others. */
+/*
+ * What is counted of each event. Every tick is counted once as a tick, and once as one of the others. Of waits the ticks
+ * are the switches away from threads that are followed.
+ */
 enum wire_event_stat {
     WIRE_EVENT_TICKS,     /* the sampler ran */
     WIRE_EVENT_SAMPLED,   /* and sent a sample */
@@ -225,6 +286,7 @@ enum wire_event_stat {
     WIRE_EVENT_OTHERS,    /* and found a process that is not to be sampled */
     WIRE_EVENT_NESTED,    /* and found itself running already: LOSS_nested */
     WIRE_EVENT_RING_FULL, /* and found no room for its sample: LOSS_ring_full */
+    WIRE_EVENT_THINNED,   /* and left it to a later stack at the same call site to stand for this one */
     WIRE_EVENT_STAT_COUNT = 8,
 };
 /* Value of the `event_stats` map (per CPU), key the index of the event. */
@@ -236,12 +298,14 @@ struct wire_event_stats {
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 120, "a map's value");
+static_assert(sizeof(struct wire_process) == 128, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_sample) == 128 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_wait) == 56, "no holes");
+static_assert(sizeof(struct wire_thread) == 96 + 16 * WIRE_WAIT_KINDS, "a map's value");
+static_assert(sizeof(struct wire_sample) == 136 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

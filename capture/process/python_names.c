@@ -94,33 +94,11 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
     return true;
 }
 
-/* Adds a label to the set. `pairs` has room for each label once; `value` is the id of a string. */
-static void add_label(struct trace_writer *w, struct trace_label_set *set, uint64_t *pairs, enum trace_label label,
-                      uint32_t value)
+bool python_names_task(struct python_names *n, struct process *p, const struct wire_sample *m, const uint8_t *task)
 {
-    uint64_t *pair = &pairs[2 * set->pairs.count++];
-
-    pair[0] = trace_writer_cstr(w, trace_label_key(label));
-    pair[1] = value;
-}
-
-uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
-                             const struct wire_sample *m, const uint8_t *task)
-{
-    uint64_t pairs[2 * TRACE_LABEL_COUNT];
-    struct trace_label_set set = {.pairs = {pairs, 0}};
-    char number[24];
     pid_t pid;
+    const struct py_names names = names_of(n, p, &pid);
 
-    if (m->interpreter_id && m->interpreter_id != WIRE_INTERPRETER_ID_NONE && m->thread_handle) {
-        snprintf(number, sizeof number, "%" PRIu64, m->interpreter_id);
-        add_label(w, &set, pairs, TRACE_LABEL_interpreter, trace_writer_cstr(w, number));
-    }
-    if (m->task_len_bytes) {
-        const struct py_names names = names_of(n, p, &pid);
-        buf_clear(&n->text);
-        if (py_task_name(&names, task, m->task_len_bytes, &n->text))
-            add_label(w, &set, pairs, TRACE_LABEL_task, trace_writer_string(w, n->text.data, n->text.len_bytes));
-    }
-    return set.pairs.count ? trace_writer_intern(w, TRACE_label_set, &set) : 0;
+    buf_clear(&n->text);
+    return py_task_name(&names, task, m->task_len_bytes, &n->text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that Python gives: the name of a thread (threading.Thread), read from the running process, and the labels of a
- * sample, such as the asyncio task that runs.
+ * Names that Python gives: the name of a thread (threading.Thread), read from the running process, and of the asyncio
+ * task that runs.
  */
 #ifndef CAPTURE_PROCESS_PYTHON_NAMES_H
 #define CAPTURE_PROCESS_PYTHON_NAMES_H
@@ -26,10 +26,9 @@ void python_names_deinit(struct python_names *n);
  */
 bool python_names_thread(struct python_names *n, struct process *p, struct thread *t, const struct wire_sample *m);
 /*
- * Writes the sample's labels and returns the id of the set; 0 when it has none. `task` holds the m->task_len_bytes
- * bytes that the sampler copied of the name of the running asyncio task.
+ * Puts the name of the asyncio task that ran into n->text; false when it has none that can be read. `task` holds the
+ * m->task_len_bytes bytes that the sampler copied of it.
  */
-uint32_t python_names_labels(struct python_names *n, struct trace_writer *w, struct process *p,
-                             const struct wire_sample *m, const uint8_t *task);
+bool python_names_task(struct python_names *n, struct process *p, const struct wire_sample *m, const uint8_t *task);
 
 #endif

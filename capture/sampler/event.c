@@ -13,6 +13,8 @@
 #define FREQUENCY_HZ 99
 /* Default period of counted events: cheap enough at 100,000 page faults a second, fine enough for a short program. */
 #define COUNTED_PERIOD 16
+/* Default period of waits: what a sample at 99 Hz stands for. */
+#define WAIT_PERIOD_NS (10 * NS_PER_MS)
 /* Counted events may come at any rate; of this many a second on each CPU is thought. */
 #define COUNTED_HZ 2000
 /* The kernel silently raises shorter periods of clocks to this (perf_swevent_start_hrtimer(), Linux 5.10 to 6.18). */
@@ -39,6 +41,7 @@ static const struct event_source sources[] = {
     HARDWARE("branch-misses", NULL, "misses", BRANCH_MISSES),
     HARDWARE("bus-cycles", NULL, "cycles", BUS_CYCLES),
     HARDWARE("ref-cycles", NULL, "cycles", REF_CPU_CYCLES),
+    {"off-cpu", NULL, "ns", EVENT_WAIT, 0, 0},
 };
 enum { SOURCE_COUNT = sizeof sources / sizeof *sources };
 
@@ -111,6 +114,9 @@ static struct error *check_period(const struct event_source *source, uint64_t pe
 
 static struct error *check_frequency(const struct event_source *source)
 {
+    if (source->kind == EVENT_WAIT)
+        return error_create(ERROR_USAGE, "%s has no rate: -F and freq= are for clocks and hardware counters; use %s/period=N/ for "
+                            "a stack each N nanoseconds that a call site waits", source->name, source->name);
     if (source->kind == EVENT_COUNTED)
         return error_create(ERROR_USAGE, "%s is counted and has no rate: -F and freq= are for clocks and hardware counters; use "
                             "-c N or %s/period=N/ for a sample every N %s", source->name, source->name, source->unit);
@@ -126,7 +132,7 @@ static struct error *read_term(struct event *event, const char *text, size_t len
 
     if (!is_period && !is_frequency)
         return error_create(ERROR_USAGE, "unknown term '%.*s' of the event %s: write period=N%s", (int)len, text,
-                            event->source->name, event->source->kind == EVENT_COUNTED ? "" : " or freq=HZ");
+                            event->source->name, event_has_rate(event->source) ? " or freq=HZ" : "");
     if (event->period || event->frequency_hz)
         return error_create(ERROR_USAGE, "event %s: give either a period or a rate, and only once", event->source->name);
     if (is_frequency)
@@ -182,6 +188,21 @@ struct error *event_list_add(struct event_list *events, const char *text)
     }
 }
 
+struct error *event_list_add_missing(struct event_list *events, const char *text)
+{
+    for (size_t len; *text; text += len + (text[len] == ',')) {
+        const struct event_source *source;
+        bool there = false;
+        len = strcspn(text, ",");
+        TRY(find_source(text, len, &source));
+        for (uint32_t i = 0; i < events->count; i++)
+            there |= events->list[i].source == source;
+        if (!there)
+            TRY(read_event(events, text, len));
+    }
+    return NULL;
+}
+
 /* ---- rates and periods ---- */
 
 static struct error *complete(struct event *event, uint64_t frequency_hz, uint64_t period)
@@ -194,6 +215,8 @@ static struct error *complete(struct event *event, uint64_t frequency_hz, uint64
     }
     if (event->source->kind == EVENT_COUNTED)
         event->period = COUNTED_PERIOD;
+    else if (event->source->kind == EVENT_WAIT)
+        event->period = WAIT_PERIOD_NS;
     else
         event->frequency_hz = frequency_hz ? frequency_hz : FREQUENCY_HZ;
     return NULL;
@@ -201,13 +224,15 @@ static struct error *complete(struct event *event, uint64_t frequency_hz, uint64
 
 struct error *event_list_complete(struct event_list *events, uint64_t frequency_hz, uint64_t period)
 {
-    uint32_t counted = 0;
+    uint32_t counted = 0, rated = 0;
 
     if (!events->count)
         events->list[events->count++].source = &sources[0];
-    for (uint32_t i = 0; i < events->count; i++)
+    for (uint32_t i = 0; i < events->count; i++) {
         counted += events->list[i].source->kind == EVENT_COUNTED;
-    if (frequency_hz && counted == events->count)
+        rated += event_has_rate(events->list[i].source);
+    }
+    if (frequency_hz && !rated)
         return check_frequency(events->list[0].source);
     if (frequency_hz && period && !counted)
         return error_create(ERROR_USAGE, "either -F or -c: %s has a rate or a period (-c beside -F is for events that are "
@@ -248,6 +273,15 @@ uint64_t event_hz(const struct event *event)
     if (event->frequency_hz)
         return event->frequency_hz;
     return event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period : COUNTED_HZ;
+}
+
+uint32_t event_list_wait(const struct event_list *events)
+{
+    for (uint32_t i = 0; i < events->count; i++) {
+        if (events->list[i].source->kind == EVENT_WAIT)
+            return i;
+    }
+    return EVENT_NONE;
 }
 
 const char *event_rate_text(const struct event *event, char out[64])

@@ -17,6 +17,7 @@ enum event_kind {
     EVENT_CLOCK,    /* counts nanoseconds; ticks at a rate, which the kernel converts to a fixed period */
     EVENT_HARDWARE, /* a counter of the CPU; ticks at a rate, for which the kernel keeps adjusting the period */
     EVENT_COUNTED,  /* counts occurrences; ticks once per `period` occurrences */
+    EVENT_WAIT,     /* no perf event: time off the CPU, from the kernel's switches; a stack per `period` ns at a call site */
 };
 
 struct event_source {
@@ -42,6 +43,11 @@ struct event_list {
 #define EVENT_FREQUENCY_MAX 1000000
 #define EVENT_PERIOD_MAX (UINT64_C(1) << 62)
 
+/* Whether the event ticks at a rate: a clock or a hardware counter. */
+static inline bool event_has_rate(const struct event_source *source)
+{
+    return source->kind == EVENT_CLOCK || source->kind == EVENT_HARDWARE;
+}
 /* Returns the source with this name or alias, or NULL. */
 const struct event_source *event_source(const char *name);
 
@@ -50,6 +56,8 @@ const struct event_source *event_source(const char *name);
  * in both until event_list_complete(). A usage error says what is wrong, and what would be right.
  */
 struct error *event_list_add(struct event_list *events, const char *text);
+/* The same for events without terms, of which those that the list has already are left as they are. */
+struct error *event_list_add_missing(struct event_list *events, const char *text);
 /*
  * Sets the rate or period of every event that has neither. `frequency_hz` (-F) is for clocks and hardware counters,
  * `period` (-c) for counted events; if the list has no counted event, the period is for all events, as in perf. 0: the
@@ -64,6 +72,9 @@ uint64_t event_period(const struct event *event);
  * `whole`.
  */
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole);
+/* Returns the index of the event of kind EVENT_WAIT; EVENT_NONE: the list has none. */
+#define EVENT_NONE UINT32_MAX
+uint32_t event_list_wait(const struct event_list *events);
 /* How many ticks a second a busy CPU has of an event; a guess for one that has no rate and is no clock. */
 uint64_t event_hz(const struct event *event);
 /* Formats how often an event ticks: "99 Hz", or "each 16 faults". Returns `out`. */

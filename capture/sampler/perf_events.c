@@ -15,7 +15,7 @@ struct perf_events {
     const int *cpus;
     uint32_t cpu_count;
     struct counter {
-        int fd;             /* -1: not open */
+        int fd;             /* -1: not open; an event of kind EVENT_WAIT never is */
         bool disowned;
         uint64_t due, from; /* ticks due before the last change of the period, and the count at that time */
     } counters[];           /* by event, then CPU */
@@ -86,8 +86,11 @@ struct error *perf_events_open(const struct event_list *events, const int *cpus,
     e->cpu_count = cpu_count;
     for (uint32_t k = 0; k < count; k++)
         e->counters[k].fd = -1;
-    for (uint32_t k = 0; !err && k < count; k++)
+    for (uint32_t k = 0; !err && k < count; k++) {
+        if (events->list[k / cpu_count].source->kind == EVENT_WAIT)
+            continue;
         err = open_counter(&events->list[k / cpu_count], cpus[k % cpu_count], &e->counters[k].fd);
+    }
     if (err) {
         perf_events_close(e);
         return err;
@@ -127,7 +130,7 @@ struct error *perf_events_id(const struct perf_events *e, uint32_t event, uint32
 static struct error *control(struct perf_events *e, unsigned long request)
 {
     for (uint32_t k = 0; k < e->events.count * e->cpu_count; k++) {
-        if (ioctl(e->counters[k].fd, request, 0))
+        if (e->counters[k].fd >= 0 && ioctl(e->counters[k].fd, request, 0))
             return error_os(errno, "the event on CPU %d cannot be enabled or disabled", e->cpus[k % e->cpu_count]);
     }
     return NULL;
@@ -154,6 +157,9 @@ struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i
     const struct counter *c = counter_of(e, event, i);
     uint64_t values[3];
 
+    *out = (struct perf_event_count){0};
+    if (c->fd < 0)
+        return NULL;
     if (read(c->fd, values, sizeof values) != sizeof values)
         return error_os(errno, "the event on CPU %d cannot be read", e->cpus[i]);
     *out = (struct perf_event_count){.count = values[0], .enabled_ns = values[1], .running_ns = values[2]};
@@ -170,6 +176,8 @@ struct error *perf_events_change(struct perf_events *e, uint32_t event, const st
     for (uint32_t i = 0; i < e->cpu_count; i++) {
         struct counter *c = counter_of(e, event, i);
         struct perf_event_count now;
+        if (c->fd < 0)
+            continue;
         TRY(perf_events_read(e, event, i, &now));
         c->due = now.due;
         c->from = now.count;

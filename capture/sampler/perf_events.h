@@ -10,7 +10,7 @@
 #include "capture/sampler/event.h"
 
 struct perf_events;
-/* Opens all events, disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
+/* Opens all events that are the kernel's (not EVENT_WAIT), disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
 struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,
                                struct perf_events **out);
 /* Accepts NULL. */
@@ -33,7 +33,7 @@ struct perf_event_count {
     uint64_t enabled_ns, running_ns; /* how long it was enabled, and how long it counted */
     uint64_t due;                    /* ticks expected from count and period; 0 when the kernel chooses the period */
 };
-/* Reads the count of event `event` on the CPU with index `i`. */
+/* Reads the count of event `event` on the CPU with index `i`; all 0 for EVENT_WAIT. */
 struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i, struct perf_event_count *out);
 
 #endif

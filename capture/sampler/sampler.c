@@ -21,7 +21,12 @@
 #include "capture/sampler/load_error.h"
 #include "capture/sampler/perf_events.h"
 #include "capture/sampler/shared_array.h"
+#include "capture/sampler/switch_tracepoint.h"
 #include "formats/base/clock.h"
+
+/* Threads whose waits are recorded, and call sites that are remembered, at once. */
+#define WAIT_THREADS 16384
+#define WAIT_SITES 65536
 
 struct sampler {
     struct sampler_options options;
@@ -142,6 +147,26 @@ struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
     return (void *)s->mappings.data;
 }
 
+/* The program and the maps that waits need, only where waits are recorded. */
+static struct error *set_up_waits(struct sampler *s)
+{
+    uint32_t event = event_list_wait(&s->options.events);
+    bool has_state;
+
+    bpf_program__set_autoload(s->skel->progs.switched, event != EVENT_NONE);
+    if (event == EVENT_NONE)
+        return NULL;
+    TRY(switch_tracepoint_check(&has_state));
+    s->skel->rodata->wait_event = event;
+    s->skel->rodata->wait_has_state = has_state;
+    s->skel->rodata->wait_most_bytes = s->ring_bytes - s->ring_bytes / 16;
+    s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
+    if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
+        bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES))
+        return error_os(errno, "the tables for waits cannot be made");
+    return NULL;
+}
+
 static struct error *load(struct sampler *s)
 {
     struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
@@ -168,6 +193,7 @@ static struct error *load(struct sampler *s)
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
     s->skel->rodata->sample_event_count = s->options.events.count;
+    TRY(set_up_waits(s));
     int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.event_numbers, s->options.events.count * s->options.cpu_count);
@@ -234,8 +260,13 @@ static struct error *open_events(struct sampler *s)
         return error_no_memory();
     TRY(perf_events_open(&o->events, o->cpus, o->cpu_count, &s->events));
     for (uint32_t event = 0; event < o->events.count; event++) {
-        for (uint32_t i = 0; i < o->cpu_count; i++)
+        for (uint32_t i = 0; i < o->cpu_count && event != event_list_wait(&o->events); i++)
             TRY(attach(s, event, i));
+    }
+    if (event_list_wait(&o->events) != EVENT_NONE) {
+        s->skel->links.switched = bpf_program__attach(s->skel->progs.switched);
+        if (!s->skel->links.switched)
+            return error_os(errno, "switches between threads cannot be followed");
     }
     TRY(perf_events_disable(s->events)); /* attaching enables them */
     s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
@@ -286,11 +317,14 @@ void sampler_close(struct sampler *s)
 
 struct error *sampler_enable(struct sampler *s)
 {
+    s->skel->bss->wait_enabled = 1;
     return perf_events_enable(s->events);
 }
 
 struct error *sampler_disable(struct sampler *s)
 {
+    bpf_link__destroy(s->skel->links.switched);
+    s->skel->links.switched = NULL;
     return perf_events_disable(s->events);
 }
 
@@ -363,6 +397,8 @@ uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < events->count; i++) {
+        if (events->list[i].source->kind == EVENT_WAIT)
+            continue;
         if (events->list[i].source->kind != EVENT_CLOCK)
             return UINT64_MAX;
         sum += (time_ns / event_period(&events->list[i]) + 1) * s->options.cpu_count;
@@ -472,6 +508,7 @@ struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ti
         ticks[i].seen = seen[WIRE_EVENT_TICKS];
         ticks[i].seen_idle = seen[WIRE_EVENT_IDLE];
         ticks[i].seen_others = seen[WIRE_EVENT_OTHERS];
+        ticks[i].thinned = seen[WIRE_EVENT_THINNED];
     }
     return NULL;
 }
@@ -493,6 +530,20 @@ uint64_t sampler_cpu_ns(struct sampler *s)
     return s->options.timed ? sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_CPU_NS) : 0;
 }
 
+struct error *sampler_threads(struct sampler *s, struct error *(*fn)(void *ctx, const struct wire_thread *thread), void *ctx)
+{
+    int map = bpf_map__fd(s->skel->maps.waits);
+    uint32_t tid, *at = NULL;
+    struct wire_thread thread;
+
+    while (!bpf_map_get_next_key(map, at, &tid)) {
+        at = &tid;
+        if (!bpf_map_lookup_elem(map, &tid, &thread))
+            TRY(fn(ctx, &thread));
+    }
+    return NULL;
+}
+
 void sampler_forget_codes(struct sampler *s)
 {
     s->skel->bss->code_generation++;
@@ -503,7 +554,7 @@ struct error *sampler_change_event(struct sampler *s, uint32_t event, const stru
     /*
      * Older samples are in the ring by now. At most one sample per CPU carries the new period but came by the old one.
      */
-    if (to->source->kind == EVENT_CLOCK)
+    if (to->source->kind == EVENT_CLOCK || to->source->kind == EVENT_WAIT)
         s->skel->bss->sample_periods[event] = event_period(to);
     return perf_events_change(s->events, event, to);
 }

@@ -31,7 +31,7 @@ struct sampler_options {
 };
 
 struct sampler;
-/* Loads the BPF programs and opens the events, disabled. An error says what this host lacks. */
+/* Loads the BPF programs and opens the events, disabled. Once disabled, waits cannot be enabled again. An error says what this host lacks. */
 struct error *sampler_open(const struct sampler_options *options, struct sampler **out);
 void sampler_close(struct sampler *s);
 struct error *sampler_enable(struct sampler *s);
@@ -89,11 +89,18 @@ struct sampler_ticks {
     uint64_t seen;       /* times the program ran */
     uint64_t seen_idle;  /* of these, in the idle task */
     uint64_t seen_others; /* of these, in processes that are not sampled */
+    uint64_t thinned;     /* of these, waits that another one's stack stands for */
 };
 /* Reads the ticks of an event on each CPU; `ticks` has room for cpu_count elements. */
 struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks);
 /* Run time and number of runs of the sampling program; 0 unless the kernel counts them (kernel.bpf_stats_enabled). */
 void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
+
+/*
+ * Calls `fn` for each thread whose waits are recorded and that has not ended, with its sums up to its last switch. They
+ * are read while threads run, unless the sampler is disabled.
+ */
+struct error *sampler_threads(struct sampler *s, struct error *(*fn)(void *ctx, const struct wire_thread *thread), void *ctx);
 
 /* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
 uint64_t sampler_cpu_ns(struct sampler *s);

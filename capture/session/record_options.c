@@ -128,12 +128,11 @@ static struct error *accept(const struct option_row *row, const char *argument, 
     return NULL;
 }
 
-static struct error *refuse_waiting(const struct option_row *row, const char *argument, void *target)
+static struct error *refuse_idle(const struct option_row *row, const char *argument, void *target)
 {
     (void)argument, (void)target;
-    return error_create(ERROR_USAGE,
-                        "--%s needs off-CPU capture, which does not exist yet: only threads that run on a CPU are sampled",
-                        row->name);
+    return error_create(ERROR_USAGE, "--%s is not an option: --wall records the threads that wait, too, from when each first "
+                        "leaves its CPU", row->name);
 }
 
 static struct error *refuse_gil(const struct option_row *row, const char *argument, void *target)
@@ -250,11 +249,12 @@ const struct option_row record_option_rows[] = {
     {"frequency", 'r', "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1,
      EVENT_FREQUENCY_MAX, RATE},
     {"event", 'e', "EVENT,...",
-     "cpu-clock (default), page-faults, context-switches, cycles, instructions; more are in pycap(1).\n"
+     "cpu-clock (default), off-cpu, page-faults, context-switches, cycles, instructions; more are in pycap(1).\n"
      "May be repeated; NAME/period=N/ and NAME/freq=HZ/ are -c and -F for that event alone",
      add_events},
     {"count", 'c', "N", "a sample every N counts (16), for events that are counted, like page-faults", option_set_u64,
      MEMBER(period), 1, EVENT_PERIOD_MAX, "a number of counts, 1 at least"},
+    {"wall", 0, NULL, "-e cpu-clock,off-cpu: where threads run, and where they wait", option_set_true, MEMBER(wall)},
     OPTION_HEADING("files"),
     {"output", 'o', "FILE", "the file to write (trace.bin), which pysym reads; - for standard output", option_set_text, MEMBER(session.output)},
     {"archive", 0, "FILE", "also pack the binaries into FILE, so that pysym can name native functions\n"
@@ -311,8 +311,7 @@ const struct option_row record_option_rows[] = {
      MEMBER(session.no_sandbox)},
     {"help", 'h', NULL, "this", option_set_true, MEMBER(help)},
     {"version", 0, NULL, "the version", option_set_true, MEMBER(version)},
-    {"idle", 0, NULL, NULL, refuse_waiting},
-    {"wall", 0, NULL, NULL, refuse_waiting},
+    {"idle", 0, NULL, NULL, refuse_idle},
     {"gil", 0, NULL, NULL, refuse_gil},
     {"format", 'f', "NAME", NULL, refuse_format},
     {NULL},
@@ -330,7 +329,11 @@ static struct error *check(struct record_options *o)
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", s->archive);
     if (s->command && s->pid_count)
         return error_create(ERROR_USAGE, "give either -p or a command, not both");
+    if (o->wall)
+        TRY(event_list_add_missing(&s->events, "cpu-clock,off-cpu"));
     TRY(event_list_complete(&s->events, s->frequency_hz, o->period));
+    if (o->cpus && event_list_wait(&s->events) != EVENT_NONE)
+        return error_create(ERROR_USAGE, "-C and off-cpu do not go together: a thread that waits is on no CPU");
     s->frequency_hz = event_list_frequency(&s->events);
     return NULL;
 }

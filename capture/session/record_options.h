@@ -18,6 +18,7 @@ struct record_options {
     struct filter filter;
     int *cpus;
     uint32_t stack_bytes; /* --stack-size; 0: not given */
+    bool wall;
     uint64_t period;      /* -c; 0: not given */
 };
 

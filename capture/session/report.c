@@ -81,7 +81,7 @@ static void print_ticks_in_short(const struct session *s, FILE *f)
 {
     uint64_t stats[WIRE_EVENT_STAT_COUNT], lost = session_lost_samples(s), samples = trace_builder_counts(s->builder).samples;
     struct number ours, all, missed;
-    bool has_ticks = s->sampler && s->events.count == 1;
+    bool has_ticks = s->sampler && s->events.count == 1 && s->events.list[0].source->kind != EVENT_WAIT;
 
     if (has_ticks) {
         sampler_event_stats(s->sampler, 0, stats);
@@ -109,7 +109,7 @@ static void print_waiting(const struct session *s, double seconds, FILE *f)
     double busy = (double)busy_ns(s) / 1e9;
 
     if (busy > 0 && seconds > 0 && busy < BUSY_SHARE * seconds)
-        messages_write(f, "%s used a CPU for %.0f %% of the time. Threads that wait are not sampled.\n",
+        messages_write(f, "%s used a CPU for %.0f %% of the time. Threads that wait are not sampled; --wall records them, too.\n",
                        trace_builder_counts(s->builder).processes == 1 ? "It" : "They", 100 * busy / seconds);
 }
 

@@ -31,6 +31,16 @@ static void proc_cost(const struct session *s, FILE *f)
     print_own_cost(s, f);
 }
 
+/* Writes what became of the switches away from threads whose waits are recorded. */
+static void print_switches(const struct session *s, uint32_t event, FILE *f)
+{
+    uint64_t stats[WIRE_EVENT_STAT_COUNT];
+
+    sampler_event_stats(s->sampler, event, stats);
+    messages_write(f, "Waits: %" PRIu64 ", of which %" PRIu64 " with a stack and %" PRIu64 " that another one at the same place "
+                   "stands for.\n", stats[WIRE_EVENT_TICKS], stats[WIRE_EVENT_SAMPLED], stats[WIRE_EVENT_THINNED]);
+}
+
 /*
  * Writes what became of the ticks of an event, by the sampler's own counters. A process that may turn out to be Python
  * is sampled until that is known. So sampled = recorded + unwanted (not Python after all) + lost.
@@ -82,6 +92,6 @@ void report_details(const struct session *s, FILE *f)
         return;
     }
     for (uint32_t i = 0; i < s->events.count; i++)
-        print_ticks(s, i, f);
+        s->events.list[i].source->kind == EVENT_WAIT ? print_switches(s, i, f) : print_ticks(s, i, f);
     bpf_cost(s, f);
 }

@@ -183,15 +183,13 @@ static enum module_use module_use(void *builder, const struct module *m)
 
 static struct error *finish(struct session *s)
 {
-    uint64_t end_ns;
-
     if (s->sampler)
         TRY(sampler_disable(s->sampler));
-    end_ns = now_ns();
+    s->end_ns = now_ns();
     TRY(session_drain(s, UINT64_MAX));
-    struct error *err = session_end_file(s, end_ns, s->reason);
+    struct error *err = session_end_file(s, s->end_ns, s->reason);
     if (!s->o->quiet)
-        report_summary(s, end_ns);
+        report_summary(s, s->end_ns);
     if (!err && s->bundle) {
         session_go_as_started(s); /* to pack binaries takes long */
         err = archive_modules(s->bundle, s->modules, session_takes_snapshots(s->o), module_use, s->builder);

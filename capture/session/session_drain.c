@@ -4,16 +4,39 @@
 
 #include <string.h>
 
-enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND };
+#include "capture/trace/trace_accounts.h"
+
+/* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
+#define PIECE_NS NS_PER_S
+
+enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_THREAD };
+
+static struct error *queue_sample(struct session *s, const struct wire_sample *sample, uint32_t len)
+{
+    return queue_add(s->queue, sample->time_ns, QUEUED_SAMPLE, sample, len);
+}
+
+struct error *session_queue_wait(void *session, const struct wire_sample *sample, uint32_t len_bytes)
+{
+    return queue_sample(session, sample, len_bytes);
+}
 
 static struct error *on_message(void *ctx, const void *message, uint32_t len)
 {
     struct session *s = ctx;
     const struct wire_sample *sample = message;
     const struct wire_code *code = message;
+    const struct wire_wait *wait = message;
+    const struct wire_thread *thread = message;
 
     if (len >= sizeof *sample && sample->type == WIRE_SAMPLE)
-        return queue_add(s->queue, sample->time_ns, QUEUED_SAMPLE, message, len);
+        return sample->flags & WIRE_WAITS ? waits_begin(s->waits, sample, len) : queue_sample(s, sample, len);
+    if (len >= sizeof *wait && wait->type == WIRE_WAIT)
+        return waits_end(s->waits, wait);
+    if (len >= sizeof *thread && thread->type == WIRE_THREAD) {
+        waits_forget(s->waits, thread->tid);
+        return queue_add(s->queue, thread->switched_ns, QUEUED_THREAD, message, len);
+    }
     if (len >= sizeof *code && code->type == WIRE_CODE)
         return queue_add(s->queue, code->time_ns, QUEUED_CODE, message, len);
     return error_create(ERROR_FORMAT, "the sampler sent a message of an unknown kind");
@@ -47,6 +70,8 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
         TRY(processes_publish(s->processes, now_ns()));
     if (kind == QUEUED_SAMPLE)
         return trace_builder_sample(s->builder, data, len);
+    if (kind == QUEUED_THREAD)
+        return trace_builder_thread_ended(s->builder, data);
     s->news_ns = time_ns;
     return trace_builder_code(s->builder, data, len);
 }
@@ -64,6 +89,7 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         return proc_sampler_round(s->proc, on_proc_sample, s);
     TRY(sideband_drain(s->sideband, on_sideband, s));
     TRY(sampler_drain(s->sampler, on_message, s));
+    TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
     TRY(queue_run(s->queue, until_ns, on_queued, s));
     if (s->tables)
         TRY(tables_poll(s->tables, now_ns()));

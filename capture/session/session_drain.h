@@ -5,7 +5,12 @@
 
 #include "capture/session/session_parts.h"
 
-/* Records the samples and applies the side-band events up to `until_ns` (CLOCK_MONOTONIC). Later ones stay queued. */
+/*
+ * Records the samples and applies the side-band events up to `until_ns` (CLOCK_MONOTONIC). Later ones stay queued. When
+ * the session has its end_ns, waits that are open then are recorded up to it.
+ */
 struct error *session_drain(struct session *s, uint64_t until_ns);
+/* A waits_fn: what a wait has become is a sample like others. `session` is a struct session. */
+struct error *session_queue_wait(void *session, const struct wire_sample *sample, uint32_t len_bytes);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "capture/output/interrupt.h"
+#include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_losses.h"
 
 /* /proc/stat counts in these (USER_HZ). */
@@ -38,6 +39,11 @@ void session_sum_losses(struct session *s)
     if (s->sampler)
         s->losses[LOSS_process_forbidden] += processes_counts(s->processes).forbidden;
     s->losses[LOSS_sideband_lost] += processes_counts(s->processes).lost;
+    uint32_t wait_event = event_list_wait(&s->events);
+    if (wait_event != EVENT_NONE) {
+        s->event_losses[wait_event][LOSS_wait_memory] += waits_refused(s->waits);
+        s->losses[LOSS_wait_memory] += waits_refused(s->waits);
+    }
     s->losses[LOSS_known_late] += processes_counts(s->processes).late_ticks;
 }
 
@@ -124,6 +130,8 @@ static uint64_t counted_skipped(const struct session *s, const struct sampler_ti
 static void count_skipped(struct session *s, uint32_t event, const struct sampler_ticks *ticks,
                           const struct sampler_ticks *in_file)
 {
+    if (s->events.list[event].source->kind == EVENT_WAIT)
+        return; /* the kernel leaves out none */
     if (s->events.list[event].source->kind == EVENT_CLOCK) {
         s->skipped[event] += clock_skipped(s, event, in_file);
     } else {
@@ -152,6 +160,7 @@ static struct error *read_ticks(struct session *s, uint32_t event, struct sample
             .seen = now->seen - then->seen,
             .seen_idle = now->seen_idle - then->seen_idle,
             .seen_others = now->seen_others - then->seen_others,
+            .thinned = now->thinned - then->thinned,
         };
         before[i] = *now;
     }
@@ -168,6 +177,27 @@ static struct error *put_ticks(struct session *s, uint64_t time_ns)
         count_skipped(s, event, s->ticks + (size_t)event * s->cpu_count, in_file);
         trace_builder_ticks(s->builder, event, time_ns, in_file, s->cpu_count);
     }
+    return NULL;
+}
+
+/* Without an end only up to its last switch: so a wait that lasts is in one account, and not split between two. */
+static struct error *put_thread(void *session, const struct wire_thread *thread)
+{
+    struct session *s = session;
+    const struct process *p = processes_find(s->processes, thread->tgid);
+
+    /* Once a process is not followed any more, switches of its threads are not seen. */
+    return trace_builder_thread(s->builder, thread, p && p->configured ? s->end_ns : 0);
+}
+
+/* Writes where the time of threads went, where waits are recorded. */
+static struct error *put_threads(struct session *s)
+{
+    if (!s->sampler || event_list_wait(&s->events) == EVENT_NONE)
+        return NULL;
+    TRY(sampler_threads(s->sampler, put_thread, s));
+    if (s->end_ns)
+        trace_builder_count_unwritten(s->builder);
     return NULL;
 }
 
@@ -214,6 +244,8 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
     trace_writer_closing(s->writer);
     if (s->sampler)
         err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */
+    if (!err)
+        err = put_threads(s);
     if (err)
         reason = TRACE_END_ERROR;
     trace_builder_refusals(s->builder, time_ns);

@@ -24,6 +24,7 @@
 #include "capture/trace/trace_builder.h"
 #include "capture/sampler/sampler.h"
 #include "capture/session/settings.h"
+#include "capture/session/waits.h"
 #include "capture/sampler/sideband.h"
 #include "capture/binary/tables.h"
 #include "formats/base/clock.h"
@@ -51,6 +52,7 @@ struct session {
     struct trace_writer *writer;
     struct trace_builder *builder;
     struct queue *queue;
+    struct waits *waits;   /* of threads that are off the CPU now */
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */
@@ -69,6 +71,7 @@ struct session {
     int signal_fd, command_fd;
     uint64_t begun_ns; /* when the session was set up; it records from start_ns on */
     uint64_t start_ns, flushed_ns, status_ns;
+    uint64_t end_ns;   /* when sampling was disabled; 0: it goes on */
     uint64_t held_bytes;   /* resident memory when last measured, with --max-memory */
     uint64_t forgotten_ns; /* when the caches were last emptied to save memory */
     uint32_t news_waiting; /* side-band events in the queue */

@@ -17,6 +17,7 @@
 #include "capture/output/interrupt.h"
 #include "capture/session/advice.h"
 #include "capture/session/session_budget.h"
+#include "capture/session/session_drain.h"
 #include "capture/session/session_files.h"
 #include "formats/cpython/version.h"
 
@@ -306,8 +307,8 @@ static struct error *set_up_knowledge(struct session *s)
     /* Now, not when the first processes are waiting to be made known to the sampler. */
     if (s->sampler && o->kernel)
         TRY(kallsyms_load(s->kallsyms, now_ns()));
-    TRY(queue_create(&s->queue));
-    return NULL;
+    TRY(waits_create(session_queue_wait, s, &s->waits));
+    return queue_create(&s->queue);
 }
 
 /* Reads who is there already, and tells the sampler of those that are to be sampled. */
@@ -408,6 +409,7 @@ void session_tear_down(struct session *s)
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
     outputs_destroy(s->outputs);
+    waits_destroy(s->waits);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);
     codes_destroy(s->codes);

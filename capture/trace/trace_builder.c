@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/trace/codes_limit.h"
+#include "capture/trace/sample_labels.h"
 #include "capture/trace/stacks.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
@@ -34,6 +35,9 @@ void trace_builder_destroy(struct trace_builder *b)
     if (!b)
         return;
     map_deinit(&b->kernel_frames);
+    map_deinit(&b->account_of);
+    map_deinit(&b->switch_frames);
+    VEC_DEINIT(&b->accounts);
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
     VEC_DEINIT(&b->refusals);
@@ -108,7 +112,9 @@ static void define_event(struct trace_builder *b, uint32_t i)
         .unit = trace_writer_cstr(b->o.writer, asked->source->unit),
         .frequency_hz = asked->frequency_hz,
         .period = b->events[i].period,
-        .kind = asked->source->kind == EVENT_COUNTED ? TRACE_EVENT_COUNTED : TRACE_EVENT_ON_CPU,
+        .kind = asked->source->kind == EVENT_COUNTED ? TRACE_EVENT_COUNTED
+                : asked->source->kind == EVENT_WAIT  ? TRACE_EVENT_OFF_CPU
+                                                     : TRACE_EVENT_ON_CPU,
     };
 
     trace_writer_put(b->o.writer, TRACE_event, &event);
@@ -450,8 +456,12 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
 
     TRY(complete_native(b, p, s, tuple.python_end));
     tuple.native_end = s->native.end;
-    if (m->kernel_count)
-        TRY(stacks_kernel(b, s->kernel, m->kernel_count, m->time_ns, &tuple.kernel_stack));
+    if (m->kernel_count) {
+        uint32_t behind = 0; /* frames of the switch itself */
+        if (m->flags & WIRE_WAITS)
+            TRY(stacks_of_switch(b, s->kernel, m->kernel_count, m->time_ns, &behind));
+        TRY(stacks_kernel(b, s->kernel + behind, m->kernel_count - behind, m->time_ns, &tuple.kernel_stack));
+    }
     struct split split = split_python(b, p, s);
     if (stacks_are_over(b, n, split.frame_count, s->native.frames, s->native.count, m->time_ns)) {
         cut_stacks(s, &tuple);
@@ -478,6 +488,7 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
 static void count_sample(struct trace_builder *b, struct process_note *n, const struct wire_sample *m)
 {
     n->sampled = true;
+    b->events[m->event].value += m->period;
     b->counts.samples++;
     b->file_samples++;
     if (m->python_end == LOSS_complete)
@@ -501,7 +512,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
         .cpu = m->cpu,
         .flags = (m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0) |
                  (m->flags & WIRE_GIL_KNOWN ? TRACE_SAMPLE_GIL_KNOWN : 0) |
-                 (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0),
+                 (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0) | (m->flags & WIRE_CONTINUES ? TRACE_SAMPLE_CONTINUES : 0),
     };
     TRY(find_owner(b, m, &n, &t));
     if (!n)
@@ -511,7 +522,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     trace_define_process(b, n);
     TRY(put_tuple(b, n, &parts, &sample.tuple));
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
-    if (n->process->python && (sample.label_set = python_names_labels(&b->names, w, n->process, m, parts.task)))
+    if ((sample.label_set = sample_labels(b, n->process, m, parts.task)))
         sample.flags |= TRACE_SAMPLE_LABELS;
     if (m->period != b->events[m->event].period) {
         sample.flags |= TRACE_SAMPLE_VALUE;
@@ -566,25 +577,6 @@ struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writ
             b->notes.processes.data[i]->perf_map.written_size = 0; /* so that the next file gets the symbols, too */
     }
     return trace_builder_begin_epoch(b, time_ns);
-}
-
-void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
-                         uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        struct trace_ticks record = {
-            .event = b->events[event].trace_id,
-            .cpu = (uint32_t)ticks[i].cpu,
-            .time_ns = time_ns,
-            .count = ticks[i].event.count,
-            .enabled_ns = ticks[i].event.enabled_ns,
-            .running_ns = ticks[i].event.running_ns,
-            .seen = ticks[i].seen,
-            .idle = ticks[i].seen_idle,
-            .unsampled = ticks[i].seen_others,
-        };
-        trace_writer_put(b->o.writer, TRACE_ticks, &record);
-    }
 }
 
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost)

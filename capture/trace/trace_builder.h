@@ -38,9 +38,6 @@ void trace_builder_meta(struct trace_builder *b, const char *key, const char *va
 void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why);
 /* Returns how many samples of an event from a CPU have been discarded so far because their process is not recorded. */
 uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu);
-/* Writes how often an event ticked on each CPU, and what became of the ticks. `ticks` has `count` CPUs. */
-void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
-                         uint32_t count);
 /* Writes the record that ends a file. `reason` is an enum trace_end_reason, `lost` the number of samples lost. */
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 

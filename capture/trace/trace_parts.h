@@ -14,6 +14,15 @@
 /* More CPUs than any Linux is built for; what comes from others counts for the first. */
 #define CPUS_MAX 8192
 
+/* What was written of a thread whose waits are recorded: sums since the sampler first saw it. */
+struct thread_account {
+    uint32_t tid;
+    uint64_t start_boottime_ns, exec_generation; /* of its program */
+    uint64_t since_ns, until_ns; /* as in struct wire_thread, and the end of the last record */
+    uint64_t on_cpu_ns;
+    struct wire_wait_sum waits[WIRE_WAIT_KINDS];
+};
+
 struct trace_builder {
     struct trace_builder_options o;
     uint64_t time_ns; /* of the message that is handled, CLOCK_MONOTONIC */
@@ -22,6 +31,7 @@ struct trace_builder {
         uint32_t trace_id; /* in this epoch */
         uint64_t period;   /* as last written to the trace: the weight of samples that carry none */
         uint64_t process_gone, file_full, epoch_full; /* samples not written, by reason; the other losses are in `losses` */
+        uint64_t value; /* of the samples that were written, in the event's unit */
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX];
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
@@ -31,6 +41,11 @@ struct trace_builder {
     VEC(struct refusal) refusals; /* at most some hundreds */
     struct trace_builder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
+    /* Of threads whose waits are recorded: what was written of each, and for all of them how long they waited. */
+    VEC(struct thread_account) accounts;
+    struct map account_of; /* tid -> index of accounts */
+    uint64_t waited_ns;
+    struct map switch_frames; /* kernel address -> whether it lies in the function that switches threads */
     struct trace_notes notes;
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */
     struct python_names names;

@@ -56,6 +56,34 @@ static void test_defaults(void **state)
     assert_events("context-switches", 0, 0, "context-switches each 16 switches");
 }
 
+/* Waits have no rate, and a period that does not depend on other events. */
+static void test_waits(void **state)
+{
+    (void)state;
+    assert_events("off-cpu", 0, 0, "off-cpu each 10000000 ns");
+    assert_events("off-cpu/period=1/,cpu-clock", 49, 0, "off-cpu each 1 ns; cpu-clock 49 Hz");
+    assert_events("off-cpu", 0, 2000, "off-cpu each 2000 ns");
+    assert_events("off-cpu,page-faults", 0, 4, "off-cpu each 10000000 ns; page-faults each 4 faults");
+    assert_refused("off-cpu", 49, 0, "off-cpu has no rate");
+    assert_refused("off-cpu/freq=49/", 0, 0, "off-cpu has no rate");
+    assert_refused("off-cpu/size=1/", 0, 0, "write period=N");
+}
+
+/* --wall beside -e, in any order. */
+static void test_missing(void **state)
+{
+    struct event_list events = {0};
+
+    (void)state;
+    assert_int_equal(event_list_wait(&events), EVENT_NONE);
+    assert_null(event_list_add(&events, "page-faults,off-cpu/period=7/"));
+    assert_null(event_list_add_missing(&events, "cpu-clock,off-cpu"));
+    assert_int_equal(events.count, 3);
+    assert_int_equal(event_list_wait(&events), 1);
+    assert_int_equal(events.list[1].period, 7);
+    assert_string_equal(events.list[2].source->name, "cpu-clock");
+}
+
 /* -F is for what has a rate, -c for what is counted; each event may say its own. */
 static void test_several(void **state)
 {
@@ -159,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),      cmocka_unit_test(test_several),
+        cmocka_unit_test(test_waits),         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_count_of_clocks), cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_repeated),
         cmocka_unit_test(test_slowed),

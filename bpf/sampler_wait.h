@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Waiting: where threads of followed processes leave the CPU, and for how long.
+ *
+ * The kernel calls `switched` in the middle of each switch between threads. The thread that leaves is still the current
+ * one: its stack is taken there, by the same walkers as at a tick. Memory of the one that comes cannot be read yet, but its
+ * wait has its length now. User space puts both together (struct wire_wait).
+ *
+ * A stack takes some ten times as long as a look at the switch, so not every wait has one. A call site (a thread, a system
+ * call, an instruction of Python) owes the waits of which no stack was taken; when that has become as much as the
+ * event's period, the next wait there has a stack, and its sample weighs what was owed as well. So each nanosecond is in the
+ * trace, at the right thread, line and system call: what is sampled is which outer frames it has. The decision is made
+ * from what was before, and never from how long this wait is: that would count long ones or short ones too often.
+ *
+ * Times are exact whether a stack was taken or not: `waits` holds their sums. Nobody else writes to that map, and a thread
+ * is on one CPU at a time, so its entry needs no lock.
+ */
+#ifndef BPF_SAMPLER_WAIT_H
+#define BPF_SAMPLER_WAIT_H
+
+#include "bpf/sampler_take.h"
+
+volatile __u32 wait_enabled = 0;
+const volatile __u32 wait_event = 0;     /* index of the event */
+const volatile __u32 wait_has_state = 0; /* the tracepoint has a fourth argument: the state of the thread that leaves */
+const volatile __u64 wait_most_bytes = 1 << 20; /* no stack is sent while the ring holds more: ends of waits need room */
+
+/* Waits of a thread that have a stack each, as long as its process has not had too many in this second. */
+#define WAIT_FIRST 16
+/* After so many stacks of a process in a second the period is doubled for the rest of that second; and again after as many. */
+#define WAIT_SECOND_SHIFT 9
+#define WAIT_SECOND_STACKS (1 << WAIT_SECOND_SHIFT)
+#define WAIT_DOUBLINGS_MAX 20
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1); /* user space sets it */
+    __type(key, __u32);
+    __type(value, struct wire_thread);
+} waits SEC(".maps");
+
+/* What the waits at a call site have in common. Only one thread meets it. */
+struct wait_site {
+    __u64 mean_ns;                 /* moving average of their lengths */
+    __u64 owed_ns, owed_queue_ns; /* of those without a stack since the last that had one: waiting, and in the run queue */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1); /* user space sets it */
+    __type(key, __u64);
+    __type(value, struct wait_site);
+} wait_sites SEC(".maps");
+
+const volatile struct wire_thread wait_nobody = {.type = WIRE_THREAD}; /* here, since the walkers need the stack */
+
+/* The arguments of the tracepoint, as the kernel passes them since 5.19; before 5.18 there are three. */
+struct switch_arguments {
+    __u64 preempt;
+    struct task_struct *prev, *next;
+    __u64 prev_state;
+};
+
+static __always_inline void count_switch(enum wire_event_stat stat)
+{
+    __u32 event = wait_event;
+    struct wire_event_stats *counts = bpf_map_lookup_elem(&event_stats, &event);
+
+    if (counts)
+        counts->count[stat & (WIRE_EVENT_STAT_COUNT - 1)]++;
+}
+
+/*
+ * The thread's state. In it TASK_WAKING may stand already: another CPU wakes it, before it has quite gone. The argument is
+ * what the scheduler decided by.
+ */
+static __always_inline __u32 state_of(struct switch_arguments *arguments)
+{
+    struct task_struct *prev = arguments->prev;
+
+    if (arguments->preempt & 1)
+        return 0;
+    if (wait_has_state)
+        return arguments->prev_state;
+    if (bpf_core_field_exists(prev->__state))
+        return prev->__state;
+    return ((struct task_struct___before_5_14 *)prev)->state;
+}
+
+static __always_inline enum wire_wait_kind kind_of(__u32 state, int system_call)
+{
+    if (state & TASK_UNINTERRUPTIBLE)
+        return WIRE_WAIT_UNINTERRUPTIBLE;
+    if (state & (TASK_STOPPED | TASK_TRACED))
+        return WIRE_WAIT_STOPPED;
+    if (state)
+        return arch_is_futex(system_call) ? WIRE_WAIT_LOCK : WIRE_WAIT_BLOCKED;
+    return WIRE_WAIT_PREEMPTED;
+}
+
+/* Sends the sums of a thread that has ended; they stay where the ring is full, and user space reads them at the end. */
+static __noinline int send_thread(__u32 tid)
+{
+    struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
+    struct scratch *s = scratch_enter();
+    int sent = 0;
+
+    if (!s)
+        return 0;
+    if (t)
+        sent = !bpf_ringbuf_output(&ring, t, sizeof *t, ring_flags());
+    scratch_leave(s);
+    return sent;
+}
+
+/* The entry of a thread, made where there is none; NULL: there are too many threads. */
+static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 now_ns)
+{
+    __u32 tid = task->pid;
+    struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
+
+    if (t && t->exec_generation == task->self_exec_id)
+        return t;
+    if (t)
+        send_thread(tid); /* it executes another program now, or it is another thread */
+    bpf_map_update_elem(&waits, &tid, (void *)&wait_nobody, BPF_ANY);
+    t = bpf_map_lookup_elem(&waits, &tid);
+    if (!t) {
+        count_loss(LOSS_wait_untracked);
+        return 0;
+    }
+    t->tgid = task->tgid;
+    t->tid = tid;
+    t->start_boottime_ns = task->group_leader->start_boottime;
+    t->exec_generation = task->self_exec_id;
+    t->since_ns = t->switched_ns = now_ns;
+    t->runs = 1;
+    return t;
+}
+
+/* How long the kernel says that the thread has been in run queues in all, as it comes onto a CPU or leaves it. */
+static __always_inline __u64 queued_ns(struct task_struct *task, int comes)
+{
+    if (!bpf_core_field_exists(task->sched_info.last_queued) || !bpf_core_field_exists(task->se.cfs_rq) ||
+        !bpf_core_field_exists(task->se.cfs_rq->rq))
+        return 0;
+    __u64 sum = task->sched_info.run_delay, since = task->sched_info.last_queued;
+    /* The kernel adds the last time in the queue just after the tracepoint, by the queue's own clock. */
+    if (comes && since) {
+        __u64 clock = task->se.cfs_rq->rq->clock;
+        sum += clock > since ? clock - since : 0;
+    }
+    return sum;
+}
+
+/* ---- call sites ---- */
+
+#define WAIT_MIX 0x9e3779b97f4a7c15ull
+
+/* The newest Python frame's code object and instruction, mixed; 0: not known. The thread's state may be out of date. */
+static __always_inline __u64 python_site(const struct wire_process *process, const struct wire_thread *t)
+{
+    __u32 index = process->layout;
+    struct py_layout *l = t->tstate ? bpf_map_lookup_elem(&layouts, &index) : 0;
+    __u64 frame = 0, code = 0, instruction = 0;
+
+    if (!l || bpf_probe_read_user(&frame, sizeof frame, (void *)(t->tstate + l->tstate_frame)))
+        return 0;
+    if (l->tstate_root_cframe != PY_NONE && l->frame_kind != PY_FRAMES_OBJECT &&
+        bpf_probe_read_user(&frame, sizeof frame, (void *)(frame + l->cframe_current_frame)))
+        return 0;
+    if (bpf_probe_read_user(&code, sizeof code, (void *)(frame + l->frame_code)) ||
+        bpf_probe_read_user(&instruction, sizeof instruction, (void *)(frame + l->frame_instr)))
+        return 0;
+    return (code * WAIT_MIX ^ instruction) * WAIT_MIX;
+}
+
+/* Where a thread was preempted says nothing of the wait: then the thread is the site. */
+static __always_inline __u64 site_of(const struct wire_process *process, const struct wire_thread *t,
+                                     const struct pt_regs *regs)
+{
+    __u64 key = (__u64)t->tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
+
+    if (t->kind == WIRE_WAIT_PREEMPTED)
+        return (__u64)t->tid << 32 | t->kind << 24;
+    __u64 python = python_site(process, t);
+    return (python ? python : (regs->sp * WAIT_MIX ^ regs->ip) * WAIT_MIX) ^ key;
+}
+
+/* Whether this wait is to have a stack. `second` is of the clock, and may be any number. */
+static __always_inline int is_due(struct wire_process *process, const struct wire_thread *t, __u32 second)
+{
+    __u64 period = sample_periods[wait_event & (WIRE_EVENT_MAX - 1)], key = t->site;
+
+    if (period <= 1)
+        return 1;
+    if (process->wait_second != second) {
+        process->wait_second = second;
+        process->wait_stacks = 0;
+    }
+    __u32 stacks = process->wait_stacks, doublings = stacks >> WAIT_SECOND_SHIFT;
+    struct wait_site *site = bpf_map_lookup_elem(&wait_sites, &key);
+    if (stacks < WAIT_SECOND_STACKS && (!site || t->stacks < WAIT_FIRST))
+        return 1;
+    if (!site)
+        return 0;
+    if (doublings > WAIT_DOUBLINGS_MAX)
+        doublings = WAIT_DOUBLINGS_MAX;
+    period <<= doublings;
+    /* Between a half and one and a half of it, so that what repeats with the period is not always met or always missed. */
+    __u64 wanted = period / 2 + (period >> 16) * (bpf_get_prandom_u32() & 0xffff);
+    return site->owed_ns + site->owed_queue_ns + site->mean_ns >= wanted;
+}
+
+/* ---- the thread that leaves ---- */
+
+static __always_inline void read_registers(struct task_struct *task, struct pt_regs *regs)
+{
+    void *at;
+
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+        at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    else
+        at = (char *)task->stack + ARCH_KERNEL_STACK_BYTES - sizeof *regs;
+    if (bpf_probe_read_kernel(regs, sizeof *regs, at))
+        __builtin_memset(regs, 0, sizeof *regs);
+}
+
+/*
+ * Accounts for the thread that leaves its CPU. Returns its entry where a stack is to be taken, else NULL. A function of its
+ * own, so that its variables do not lie on the stack while the walkers run.
+ */
+static __noinline struct wire_thread *leave_cpu(struct switch_arguments *arguments, __u64 now_ns)
+{
+    struct task_struct *prev = arguments->prev;
+    __u32 tgid = prev->tgid, tid = prev->pid, state = state_of(arguments);
+    struct wire_process *process = tgid ? bpf_map_lookup_elem(&processes, &tgid) : 0;
+    struct wire_thread *t = process ? entry_of(prev, now_ns) : 0;
+    struct pt_regs regs;
+
+    if (!t)
+        return 0;
+    if (t->runs)
+        t->on_cpu_ns += now_ns - t->switched_ns;
+    t->runs = 0;
+    t->switched_ns = now_ns;
+    t->kind = WIRE_WAIT_NONE;
+    if (state & TASK_DEAD) {
+        if (send_thread(tid))
+            bpf_map_delete_elem(&waits, &tid);
+        return 0;
+    }
+    read_registers(prev, &regs);
+    t->system_call = arch_system_call(&regs);
+    t->kind = kind_of(state, t->system_call);
+    t->queued_ns = queued_ns(prev, 0);
+    t->has_stack = 0;
+    t->site = site_of(process, t, &regs);
+    count_switch(WIRE_EVENT_TICKS);
+    if (is_due(process, t, now_ns >> 30))
+        return t;
+    count_switch(WIRE_EVENT_THINNED);
+    return 0;
+}
+
+static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wire_thread *t, __u64 now_ns)
+{
+    __u32 tgid = t->tgid;
+    struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
+    struct scratch *s = scratch_enter();
+
+    if (!s)
+        return WIRE_EVENT_NESTED;
+    int sent = 0;
+    if (process && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wait_most_bytes) {
+        __sync_fetch_and_add(&process->wait_stacks, 1);
+        task_read(&s->facts);
+        sample_begin(&s->sample, process, &s->facts, wait_event, now_ns);
+        s->sample.flags |= WIRE_WAITS;
+        s->sample.wait_kind = t->kind;
+        s->sample.system_call = t->system_call;
+        s->sample.period = 0; /* not known yet */
+        sent = take_stacks(s, ctx, 0, process);
+        t->tstate = s->sample.thread_handle ? s->walk.result.tstate : 0;
+        t->has_stack = sent;
+        t->stacks += sent;
+    }
+    scratch_leave(s);
+    return sent ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
+}
+
+/* ---- the thread that comes ---- */
+
+static __always_inline int send_wait(struct wire_wait *wait)
+{
+    struct scratch *s = scratch_enter();
+
+    if (!s)
+        return 0;
+    int failed = bpf_ringbuf_output(&ring, wait, sizeof *wait, ring_flags()) != 0;
+    scratch_leave(s);
+    return !failed;
+}
+
+/* A wait is over that lasted from wait->out_ns to wait->in_ns: it is sent, or its call site owes it. */
+static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait)
+{
+    __u64 key = t->site, len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
+    struct wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {.mean_ns = len_ns};
+
+    if (!site) {
+        bpf_map_update_elem(&wait_sites, &key, &first, BPF_ANY);
+        site = bpf_map_lookup_elem(&wait_sites, &key);
+    }
+    if (site) {
+        site->mean_ns += (len_ns >> 3) - (site->mean_ns >> 3);
+        wait->owed_ns = site->owed_ns;
+        wait->owed_queue_ns = site->owed_queue_ns;
+    }
+    int sent = 0;
+    if (t->has_stack && !(sent = send_wait(wait)))
+        count_switch(WIRE_EVENT_RING_FULL);
+    if (site) {
+        site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
+        site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
+    }
+}
+
+/* Accounts for the thread that comes onto the CPU. */
+static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns)
+{
+    struct task_struct *next = arguments->next;
+    __u32 tgid = next->tgid, tid = next->pid;
+    struct wire_thread *t = tgid ? bpf_map_lookup_elem(&waits, &tid) : 0;
+
+    if (!t) {
+        if (tgid && bpf_map_lookup_elem(&processes, &tgid))
+            entry_of(next, now_ns);
+        return 0;
+    }
+    __u64 kind = t->kind, len_ns = now_ns - t->switched_ns;
+    if (t->runs || !kind) {
+        /* Its switch away was not seen: how long it waited is not known, and not accounted for. */
+        t->since_ns += t->runs ? 0 : len_ns;
+        t->runs = 1;
+        return 0;
+    }
+    struct wire_wait wait = {.type = WIRE_WAIT, .kind = kind, .tgid = tgid, .tid = tid, .out_ns = t->switched_ns,
+                             .in_ns = now_ns};
+    if (kind != WIRE_WAIT_PREEMPTED) {
+        __u64 queued = queued_ns(next, 1);
+        wait.queue_ns = queued > t->queued_ns ? queued - t->queued_ns : 0;
+        if (wait.queue_ns > len_ns)
+            wait.queue_ns = len_ns;
+    }
+    t->runs = 1;
+    t->switched_ns = now_ns;
+    t->waits[kind & (WIRE_WAIT_KINDS - 1)].ns += len_ns - wait.queue_ns;
+    t->waits[kind & (WIRE_WAIT_KINDS - 1)].count++;
+    t->waits[WIRE_WAIT_RUN_QUEUE].ns += wait.queue_ns;
+    t->waits[WIRE_WAIT_RUN_QUEUE].count += wait.queue_ns != 0;
+    settle(t, &wait);
+    return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int switched(struct switch_arguments *arguments)
+{
+    if (!wait_enabled)
+        return 0;
+    __u64 now_ns = bpf_ktime_get_ns();
+    struct wire_thread *t = leave_cpu(arguments, now_ns);
+
+    if (t)
+        count_switch(take_at_switch(arguments, t, now_ns));
+    enter_cpu(arguments, now_ns);
+    if (sample_timed) {
+        __u32 stat = WIRE_STAT_CPU_NS;
+        __u64 *spent = bpf_map_lookup_elem(&stats, &stat);
+        if (spent)
+            *spent += bpf_ktime_get_ns() - now_ns;
+    }
+    return 0;
+}
+
+#endif

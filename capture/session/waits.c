@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/session/waits.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/map.h"
+#include "formats/base/vec.h"
+
+/* What all stacks together may take: a program with thousands of threads that wait deep in recursion has no more. */
+#define KEPT_MAX_BYTES ((size_t)64 << 20)
+
+struct pending {
+    struct wire_sample *sample; /* owned; time_ns is when the wait began */
+    uint32_t len_bytes;
+    uint64_t until_ns; /* handed on so far; time_ns: nothing was */
+    uint64_t paid_ns;  /* the length of that, and of an earlier wait whose end was lost: its call site owes it again */
+};
+
+struct waits {
+    waits_fn put;
+    void *ctx;
+    VEC(struct pending) list;
+    struct map by_tid; /* -> index of the list */
+    size_t kept_bytes;
+    uint64_t refused;
+};
+
+struct error *waits_create(waits_fn put, void *ctx, struct waits **out)
+{
+    struct waits *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return error_no_memory();
+    w->put = put;
+    w->ctx = ctx;
+    *out = w;
+    return NULL;
+}
+
+void waits_destroy(struct waits *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->list.count; i++)
+        free(w->list.data[i].sample);
+    VEC_DEINIT(&w->list);
+    map_deinit(&w->by_tid);
+    free(w);
+}
+
+uint64_t waits_refused(const struct waits *w)
+{
+    return w->refused;
+}
+
+static struct pending *find(const struct waits *w, uint32_t tid)
+{
+    const uint64_t *at = map_get(&w->by_tid, tid);
+
+    return at ? &w->list.data[*at] : NULL;
+}
+
+void waits_forget(struct waits *w, uint32_t tid)
+{
+    struct pending *p = find(w, tid), *last = p ? &w->list.data[w->list.count - 1] : NULL;
+
+    if (!p)
+        return;
+    w->kept_bytes -= p->len_bytes;
+    free(p->sample);
+    if (p != last) {
+        *p = *last;
+        *map_get(&w->by_tid, p->sample->tid) = (uint64_t)(p - w->list.data);
+    }
+    w->list.count--;
+    map_remove(&w->by_tid, tid);
+}
+
+struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes)
+{
+    const struct pending *before = find(w, sample->tid);
+    struct pending p = {.len_bytes = len_bytes, .until_ns = sample->time_ns, .paid_ns = before ? before->paid_ns : 0};
+
+    waits_forget(w, sample->tid);
+    if (w->kept_bytes + len_bytes > KEPT_MAX_BYTES) {
+        w->refused++;
+        return NULL;
+    }
+    p.sample = malloc(len_bytes);
+    if (!p.sample)
+        return error_no_memory();
+    memcpy(p.sample, sample, len_bytes);
+    if (!VEC_PUSH(&w->list, p)) {
+        free(p.sample);
+        return error_no_memory();
+    }
+    w->kept_bytes += len_bytes;
+    return map_set(&w->by_tid, sample->tid, w->list.count - 1) ? NULL : error_no_memory();
+}
+
+/* Hands on a sample that ends at `time_ns`. */
+static struct error *hand_on(struct waits *w, struct pending *p, uint64_t time_ns, uint64_t weight_ns)
+{
+    struct wire_sample *m = p->sample;
+    uint64_t began_ns = m->time_ns;
+
+    m->time_ns = time_ns;
+    m->period = weight_ns;
+    struct error *err = w->put(w->ctx, m, p->len_bytes);
+    m->time_ns = began_ns;
+    m->flags |= WIRE_CONTINUES;
+    p->until_ns = time_ns;
+    return err;
+}
+
+/* What is left of `weight_ns`, of which `*paid_ns` was handed on before. */
+static uint64_t rest_of(uint64_t weight_ns, uint64_t *paid_ns)
+{
+    uint64_t paid = *paid_ns < weight_ns ? *paid_ns : weight_ns;
+
+    *paid_ns -= paid;
+    return weight_ns - paid;
+}
+
+struct error *waits_end(struct waits *w, const struct wire_wait *end)
+{
+    struct pending *p = find(w, end->tid);
+
+    if (!p || p->sample->time_ns != end->out_ns || end->in_ns < end->out_ns || end->queue_ns > end->in_ns - end->out_ns)
+        return NULL;
+    uint64_t woken_ns = end->in_ns - end->queue_ns;
+    uint64_t weight_ns = rest_of(woken_ns - end->out_ns + end->owed_ns, &p->paid_ns);
+    uint64_t queue_ns = rest_of(end->queue_ns + end->owed_queue_ns, &p->paid_ns);
+    struct error *err = NULL;
+    /* A wait without any length counts as one, too. */
+    if (weight_ns || !(p->sample->flags & WIRE_CONTINUES))
+        err = hand_on(w, p, woken_ns > p->until_ns ? woken_ns : p->until_ns, weight_ns);
+    if (!err && queue_ns) {
+        p->sample->wait_kind = WIRE_WAIT_RUN_QUEUE;
+        err = hand_on(w, p, end->in_ns, queue_ns);
+    }
+    waits_forget(w, end->tid);
+    return err;
+}
+
+struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
+{
+    for (size_t i = 0; i < w->list.count; i++) {
+        struct pending *p = &w->list.data[i];
+        if (time_ns <= p->until_ns || time_ns - p->until_ns < piece_ns)
+            continue;
+        uint64_t len_ns = time_ns - p->until_ns;
+        p->paid_ns += len_ns;
+        TRY(hand_on(w, p, time_ns, len_ns));
+    }
+    return NULL;
+}

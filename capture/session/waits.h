@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completes waits: a thread's stack comes from the sampler when the thread leaves its CPU, the length of its wait when it
+ * runs again. Until then the stack is kept here. A wait that lasts is handed on in pieces, so that the trace has it while
+ * it lasts, and what is open at the end is handed on then.
+ *
+ * What a wait becomes are samples: the sampler's message with the time at which the piece ended, its length as the period
+ * (for the last piece also what the call site owed), and its kind. When a thread was woken before it had a CPU, the rest of
+ * the wait is a sample of its own. All but the first of a wait have WIRE_CONTINUES.
+ */
+#ifndef CAPTURE_SESSION_WAITS_H
+#define CAPTURE_SESSION_WAITS_H
+
+#include <stdint.h>
+
+#include "bpf/wire.h"
+#include "formats/base/err.h"
+
+/* Takes a sample, which is the callee's for the time of the call. */
+typedef struct error *(*waits_fn)(void *ctx, const struct wire_sample *sample, uint32_t len_bytes);
+
+struct waits;
+/* `put` is called by the functions below. */
+struct error *waits_create(waits_fn put, void *ctx, struct waits **out);
+/* Accepts NULL. */
+void waits_destroy(struct waits *w);
+
+/* A thread begins to wait: a copy of the message, which has WIRE_WAITS, is kept. */
+struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes);
+/* The thread runs again: hands on what is left of its wait. Does nothing when no stack is kept for it. */
+struct error *waits_end(struct waits *w, const struct wire_wait *end);
+/* The thread has ended; nothing is handed on. */
+void waits_forget(struct waits *w, uint32_t tid);
+/*
+ * Hands on a piece, up to `time_ns`, of all waits of which nothing has been handed on for `piece_ns`; 0: of all. No wait
+ * that was over at that time may still be unknown here.
+ */
+struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns);
+/* How many stacks were not kept because they would have taken too much memory. */
+uint64_t waits_refused(const struct waits *w);
+
+#endif

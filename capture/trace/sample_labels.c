@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/trace/sample_labels.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "capture/host/system_calls.h"
+
+static_assert((int)WIRE_WAIT_BLOCKED == TRACE_WAIT_BLOCKED && (int)WIRE_WAIT_UNINTERRUPTIBLE == TRACE_WAIT_UNINTERRUPTIBLE &&
+                  (int)WIRE_WAIT_LOCK == TRACE_WAIT_LOCK && (int)WIRE_WAIT_RUN_QUEUE == TRACE_WAIT_RUN_QUEUE &&
+                  (int)WIRE_WAIT_PREEMPTED == TRACE_WAIT_PREEMPTED && (int)WIRE_WAIT_STOPPED == TRACE_WAIT_STOPPED,
+              "the sampler and the trace have one numbering");
+
+/* `pairs` has room for each label once. */
+struct labels {
+    struct trace_writer *writer;
+    uint64_t pairs[2 * TRACE_LABEL_COUNT];
+    uint32_t count;
+};
+
+static void add(struct labels *l, enum trace_label label, uint32_t value)
+{
+    uint64_t *pair = &l->pairs[2 * l->count++];
+
+    pair[0] = trace_writer_cstr(l->writer, trace_label_key(label));
+    pair[1] = value;
+}
+
+static void add_python(struct trace_builder *b, struct labels *l, struct process *p, const struct wire_sample *m,
+                       const uint8_t *task)
+{
+    char number[24];
+
+    if (m->interpreter_id && m->interpreter_id != WIRE_INTERPRETER_ID_NONE && m->thread_handle) {
+        snprintf(number, sizeof number, "%" PRIu64, m->interpreter_id);
+        add(l, TRACE_LABEL_interpreter, trace_writer_cstr(l->writer, number));
+    }
+    if (m->task_len_bytes && python_names_task(&b->names, p, m, task))
+        add(l, TRACE_LABEL_task, trace_writer_string(l->writer, b->names.text.data, b->names.text.len_bytes));
+}
+
+static void add_wait(struct labels *l, const struct wire_sample *m)
+{
+    char number[16];
+
+    add(l, TRACE_LABEL_wait, trace_writer_cstr(l->writer, trace_value_meaning(TRACE_ENUM_wait_kind, m->wait_kind)));
+    if (m->system_call == WIRE_NO_SYSTEM_CALL)
+        return;
+    const char *name = system_call_name(m->system_call);
+    snprintf(number, sizeof number, "#%d", m->system_call);
+    add(l, TRACE_LABEL_system_call, trace_writer_cstr(l->writer, name ? name : number));
+}
+
+uint32_t sample_labels(struct trace_builder *b, struct process *p, const struct wire_sample *m, const uint8_t *task)
+{
+    struct labels l = {.writer = b->o.writer};
+
+    if (p->python)
+        add_python(b, &l, p, m, task);
+    if (m->wait_kind)
+        add_wait(&l, m);
+    struct trace_label_set set = {.pairs = {l.pairs, l.count}};
+    return l.count ? trace_writer_intern(b->o.writer, TRACE_label_set, &set) : 0;
+}

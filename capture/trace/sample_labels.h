@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The labels of a sample: what its thread runs in, and what it waits for. */
+#ifndef CAPTURE_TRACE_SAMPLE_LABELS_H
+#define CAPTURE_TRACE_SAMPLE_LABELS_H
+
+#include "capture/trace/trace_parts.h"
+
+/*
+ * Writes the sample's labels and returns the id of their set; 0 when it has none. `task` holds the m->task_len_bytes
+ * bytes that the sampler copied of the name of the running asyncio task.
+ */
+uint32_t sample_labels(struct trace_builder *b, struct process *p, const struct wire_sample *m, const uint8_t *task);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes exact accounts beside the samples: what became of ticks, and where the time of threads went. */
+#ifndef CAPTURE_TRACE_TRACE_ACCOUNTS_H
+#define CAPTURE_TRACE_TRACE_ACCOUNTS_H
+
+#include "capture/trace/trace_builder.h"
+
+/* Writes how often an event ticked on each CPU, and what became of the ticks. `ticks` has `count` CPUs. */
+void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
+                         uint32_t count);
+/*
+ * Writes where the time of a thread went since it was last written, up to its last switch. With `until_ns` up to then: what
+ * it does since that switch counts, too. Does nothing when the process is not recorded.
+ */
+struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *thread, uint64_t until_ns);
+/* The same for a thread that has ended: it is forgotten. */
+struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *thread);
+/* Counts the waiting time that no sample stands for as a loss. Call when all threads have been written for the last time. */
+void trace_builder_count_unwritten(struct trace_builder *b);
+
+#endif

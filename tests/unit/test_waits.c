@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a stack at the switch away and a length at the switch back to samples: pieces, run queues, what was owed. */
+#include "tests/unit/test.h"
+
+#include <inttypes.h>
+
+#include "capture/session/waits.h"
+#include "formats/base/buf.h"
+
+/* A line for each sample: tid, time, weight, kind, and + where it goes on. */
+static struct error *put(void *ctx, const struct wire_sample *m, uint32_t len_bytes)
+{
+    assert_int_equal(len_bytes, sizeof *m + 8);
+    assert_int_equal(*(const uint64_t *)(m + 1), m->tid * UINT64_C(1000)); /* the stack is the one that was kept */
+    buf_printf(ctx, "%u %" PRIu64 " %" PRIu64 " %u%s\n", m->tid, (uint64_t)m->time_ns, (uint64_t)m->period, m->wait_kind,
+               m->flags & WIRE_CONTINUES ? "+" : "");
+    return NULL;
+}
+
+struct fixture {
+    struct waits *waits;
+    struct buf text;
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    f = (struct fixture){0};
+    *state = &f;
+    return waits_create(put, &f.text, &f.waits) != NULL;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    waits_destroy(f->waits);
+    buf_deinit(&f->text);
+    return 0;
+}
+
+static void begin(struct fixture *f, uint32_t tid, uint64_t out_ns)
+{
+    struct {
+        struct wire_sample sample;
+        uint64_t stack;
+    } message = {{.type = WIRE_SAMPLE, .flags = WIRE_WAITS, .tid = tid, .time_ns = out_ns, .wait_kind = WIRE_WAIT_LOCK},
+                 tid * UINT64_C(1000)};
+
+    assert_null(waits_begin(f->waits, &message.sample, sizeof message));
+}
+
+static void end(struct fixture *f, uint32_t tid, uint64_t out_ns, uint64_t in_ns, uint64_t queue_ns, uint64_t owed_ns,
+                uint64_t owed_queue_ns)
+{
+    struct wire_wait wait = {.type = WIRE_WAIT, .tid = tid, .out_ns = out_ns, .in_ns = in_ns, .queue_ns = queue_ns,
+                             .owed_ns = owed_ns, .owed_queue_ns = owed_queue_ns};
+
+    assert_null(waits_end(f->waits, &wait));
+}
+
+static void assert_samples(struct fixture *f, const char *want)
+{
+    assert_string_equal(buf_cstr(&f->text), want);
+    buf_clear(&f->text);
+}
+
+static void test_lengths(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    begin(f, 8, 110);
+    assert_samples(f, "");
+    end(f, 7, 100, 150, 0, 0, 0);
+    assert_samples(f, "7 150 50 3\n");
+    end(f, 8, 110, 190, 0, 1000, 0); /* and what waits without a stack lasted */
+    assert_samples(f, "8 190 1080 3\n");
+    end(f, 8, 110, 190, 0, 0, 0); /* it is over */
+    assert_samples(f, "");
+}
+
+/* The wait is over when the thread is woken; then it waits for a CPU. */
+static void test_run_queue(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    end(f, 7, 100, 150, 20, 1000, 300);
+    assert_samples(f, "7 130 1030 3\n7 150 320 4+\n");
+    begin(f, 7, 200); /* another thread had its place: all of it in the queue */
+    end(f, 7, 200, 250, 50, 0, 0);
+    assert_samples(f, "7 200 0 3\n7 250 50 4+\n");
+}
+
+/* What lasts is handed on while it does, and adds up to its length. */
+static void test_pieces(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    begin(f, 8, 1050);
+    assert_null(waits_pieces(f->waits, 1099, 1000));
+    assert_samples(f, "");
+    assert_null(waits_pieces(f->waits, 1100, 1000));
+    assert_samples(f, "7 1100 1000 3\n");
+    assert_null(waits_pieces(f->waits, 2200, 1000));
+    assert_samples(f, "7 2200 1100 3+\n8 2200 1150 3\n");
+    end(f, 7, 100, 2500, 0, 9, 0);
+    assert_samples(f, "7 2500 309 3+\n");
+    /* A piece reached into the time in the run queue: that has less left. */
+    end(f, 8, 1050, 2250, 100, 0, 0);
+    assert_samples(f, "8 2250 50 4+\n");
+    begin(f, 7, 3000);
+    assert_null(waits_pieces(f->waits, 3010, 0)); /* the end of the recording */
+    assert_samples(f, "7 3010 10 3\n");
+}
+
+/* The end found no room in the ring: the call site owes all of it again, so pieces of it are not counted twice. */
+static void test_lost_end(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    assert_null(waits_pieces(f->waits, 600, 0));
+    assert_samples(f, "7 600 500 3\n");
+    begin(f, 7, 900);
+    end(f, 7, 900, 1000, 0, 700, 0);
+    assert_samples(f, "7 1000 300 3\n");
+    end(f, 9, 1, 2, 0, 0, 0); /* of no known stack */
+    begin(f, 7, 2000);
+    end(f, 7, 1500, 1600, 0, 0, 0); /* of another wait */
+    assert_samples(f, "");
+}
+
+static void test_ended_thread(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint32_t tid = 1; tid <= 5; tid++)
+        begin(f, tid, 10 * tid);
+    waits_forget(f->waits, 1);
+    waits_forget(f->waits, 5);
+    waits_forget(f->waits, 5);
+    for (uint32_t tid = 1; tid <= 5; tid++)
+        end(f, tid, 10 * tid, 100, 0, 0, 0);
+    assert_samples(f, "2 100 80 3\n3 100 70 3\n4 100 60 3\n");
+}
+
+/* Messages that make no sense do no harm. */
+static void test_nonsense(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    end(f, 7, 100, 90, 0, 0, 0);
+    end(f, 7, 100, 150, 51, 0, 0);
+    assert_samples(f, "");
+    assert_null(waits_pieces(f->waits, 50, 0)); /* before it began */
+    assert_samples(f, "");
+    assert_int_equal(waits_refused(f->waits), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_lengths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_run_queue, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
