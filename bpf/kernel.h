@@ -61,6 +61,7 @@ struct mm_struct {
 /* Empty where the kernel does not count how long threads wait for a CPU. */
 struct sched_info {
     unsigned long long run_delay;
+    unsigned long long last_arrival;
     unsigned long long last_queued;
 };
 /* A CPU's queue of threads that want to run, and the group's part of it that a thread belongs to. */

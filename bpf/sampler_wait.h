@@ -137,11 +137,17 @@ static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 n
     return t;
 }
 
+/* Whether the kernel keeps account of when threads were queued, and when they came onto a CPU. */
+static __always_inline int has_queue_clock(struct task_struct *task)
+{
+    return bpf_core_field_exists(task->sched_info.last_queued) && bpf_core_field_exists(task->se.cfs_rq) &&
+           bpf_core_field_exists(task->se.cfs_rq->rq);
+}
+
 /* How long the kernel says that the thread has been in run queues in all, as it comes onto a CPU or leaves it. */
 static __always_inline __u64 queued_ns(struct task_struct *task, int comes)
 {
-    if (!bpf_core_field_exists(task->sched_info.last_queued) || !bpf_core_field_exists(task->se.cfs_rq) ||
-        !bpf_core_field_exists(task->se.cfs_rq->rq))
+    if (!has_queue_clock(task))
         return 0;
     __u64 sum = task->sched_info.run_delay, since = task->sched_info.last_queued;
     /* The kernel adds the last time in the queue just after the tracepoint, by the queue's own clock. */
@@ -211,6 +217,77 @@ static __always_inline int is_due(struct wire_process *process, const struct wir
     return site->owed_ns + site->owed_queue_ns + site->mean_ns >= wanted;
 }
 
+/* ---- the end of a wait ---- */
+
+static __always_inline int send_wait(struct wire_wait *wait)
+{
+    struct scratch *s = scratch_enter();
+
+    if (!s)
+        return 0;
+    int failed = bpf_ringbuf_output(&ring, wait, sizeof *wait, ring_flags()) != 0;
+    scratch_leave(s);
+    return !failed;
+}
+
+/* A wait is over that lasted from wait->out_ns to wait->in_ns: it is sent, or its call site owes it. */
+static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait)
+{
+    __u64 key = t->site, len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
+    struct wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {.mean_ns = len_ns};
+
+    if (!site) {
+        bpf_map_update_elem(&wait_sites, &key, &first, BPF_ANY);
+        site = bpf_map_lookup_elem(&wait_sites, &key);
+    }
+    if (site) {
+        site->mean_ns += (len_ns >> 3) - (site->mean_ns >> 3);
+        wait->owed_ns = site->owed_ns;
+        wait->owed_queue_ns = site->owed_queue_ns;
+    }
+    int sent = 0;
+    if (t->has_stack && !(sent = send_wait(wait)))
+        count_switch(WIRE_EVENT_RING_FULL);
+    if (site) {
+        site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
+        site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
+    }
+}
+
+/*
+ * Accounts for a thread that has come onto a CPU: at `in_ns`, when its time in run queues was `queued_ns` in all. A function
+ * of its own, as it is called for the thread that leaves, too.
+ */
+static __noinline int come_back(struct wire_thread *t, __u64 in_ns, __u64 queued_ns)
+{
+    __u64 kind = t->kind, len_ns = in_ns - t->switched_ns;
+    struct wire_wait wait = {.type = WIRE_WAIT, .kind = kind, .tgid = t->tgid, .tid = t->tid, .out_ns = t->switched_ns,
+                             .in_ns = in_ns};
+
+    if (kind != WIRE_WAIT_PREEMPTED && queued_ns > t->queued_ns) {
+        wait.queue_ns = queued_ns - t->queued_ns;
+        if (wait.queue_ns > len_ns)
+            wait.queue_ns = len_ns;
+    }
+    t->runs = 1;
+    t->switched_ns = in_ns;
+    t->waits[kind & (WIRE_WAIT_KINDS - 1)].ns += len_ns - wait.queue_ns;
+    t->waits[kind & (WIRE_WAIT_KINDS - 1)].count++;
+    t->waits[WIRE_WAIT_RUN_QUEUE].ns += wait.queue_ns;
+    t->waits[WIRE_WAIT_RUN_QUEUE].count += wait.queue_ns != 0;
+    settle(t, &wait);
+    return 0;
+}
+
+/* A switch was not reported, so what the thread did since its last one is not known: its account begins anew. */
+static __always_inline void skip_unknown(struct wire_thread *t, __u64 now_ns)
+{
+    t->since_ns += now_ns - t->switched_ns;
+    t->switched_ns = now_ns;
+    t->runs = 1;
+    count_loss(LOSS_wait_untracked);
+}
+
 /* ---- the thread that leaves ---- */
 
 static __always_inline void read_registers(struct task_struct *task, struct pt_regs *regs)
@@ -223,6 +300,22 @@ static __always_inline void read_registers(struct task_struct *task, struct pt_r
         at = (char *)task->stack + ARCH_KERNEL_STACK_BYTES - sizeof *regs;
     if (bpf_probe_read_kernel(regs, sizeof *regs, at))
         __builtin_memset(regs, 0, sizeof *regs);
+}
+
+/*
+ * The thread's switch onto its CPU was not reported: some kernels leave switches away from some threads out. The kernel
+ * knows when it was, by the run queue's clock.
+ */
+static __always_inline void came_unseen(struct task_struct *task, struct wire_thread *t, __u64 now_ns)
+{
+    if (t->kind && has_queue_clock(task)) {
+        __u64 clock = task->se.cfs_rq->rq->clock, came = task->sched_info.last_arrival, ran_ns = clock - came;
+        if (came && came <= clock && ran_ns <= now_ns - t->switched_ns) {
+            come_back(t, now_ns - ran_ns, queued_ns(task, 0));
+            return;
+        }
+    }
+    skip_unknown(t, now_ns);
 }
 
 /*
@@ -239,8 +332,9 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
 
     if (!t)
         return 0;
-    if (t->runs)
-        t->on_cpu_ns += now_ns - t->switched_ns;
+    if (!t->runs)
+        came_unseen(prev, t, now_ns);
+    t->on_cpu_ns += now_ns - t->switched_ns;
     t->runs = 0;
     t->switched_ns = now_ns;
     t->kind = WIRE_WAIT_NONE;
@@ -290,41 +384,6 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
 
 /* ---- the thread that comes ---- */
 
-static __always_inline int send_wait(struct wire_wait *wait)
-{
-    struct scratch *s = scratch_enter();
-
-    if (!s)
-        return 0;
-    int failed = bpf_ringbuf_output(&ring, wait, sizeof *wait, ring_flags()) != 0;
-    scratch_leave(s);
-    return !failed;
-}
-
-/* A wait is over that lasted from wait->out_ns to wait->in_ns: it is sent, or its call site owes it. */
-static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait)
-{
-    __u64 key = t->site, len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
-    struct wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {.mean_ns = len_ns};
-
-    if (!site) {
-        bpf_map_update_elem(&wait_sites, &key, &first, BPF_ANY);
-        site = bpf_map_lookup_elem(&wait_sites, &key);
-    }
-    if (site) {
-        site->mean_ns += (len_ns >> 3) - (site->mean_ns >> 3);
-        wait->owed_ns = site->owed_ns;
-        wait->owed_queue_ns = site->owed_queue_ns;
-    }
-    int sent = 0;
-    if (t->has_stack && !(sent = send_wait(wait)))
-        count_switch(WIRE_EVENT_RING_FULL);
-    if (site) {
-        site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
-        site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
-    }
-}
-
 /* Accounts for the thread that comes onto the CPU. */
 static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns)
 {
@@ -337,28 +396,10 @@ static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns
             entry_of(next, now_ns);
         return 0;
     }
-    __u64 kind = t->kind, len_ns = now_ns - t->switched_ns;
-    if (t->runs || !kind) {
-        /* Its switch away was not seen: how long it waited is not known, and not accounted for. */
-        t->since_ns += t->runs ? 0 : len_ns;
-        t->runs = 1;
-        return 0;
-    }
-    struct wire_wait wait = {.type = WIRE_WAIT, .kind = kind, .tgid = tgid, .tid = tid, .out_ns = t->switched_ns,
-                             .in_ns = now_ns};
-    if (kind != WIRE_WAIT_PREEMPTED) {
-        __u64 queued = queued_ns(next, 1);
-        wait.queue_ns = queued > t->queued_ns ? queued - t->queued_ns : 0;
-        if (wait.queue_ns > len_ns)
-            wait.queue_ns = len_ns;
-    }
-    t->runs = 1;
-    t->switched_ns = now_ns;
-    t->waits[kind & (WIRE_WAIT_KINDS - 1)].ns += len_ns - wait.queue_ns;
-    t->waits[kind & (WIRE_WAIT_KINDS - 1)].count++;
-    t->waits[WIRE_WAIT_RUN_QUEUE].ns += wait.queue_ns;
-    t->waits[WIRE_WAIT_RUN_QUEUE].count += wait.queue_ns != 0;
-    settle(t, &wait);
+    if (t->runs || !t->kind)
+        skip_unknown(t, now_ns);
+    else
+        come_back(t, now_ns, queued_ns(next, 1));
     return 0;
 }
 

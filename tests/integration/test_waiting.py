@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where threads wait: what is recorded of a program's waits equals what its own clocks say, and what the kernel's switches
+add up to; nothing is lost, and waits that last are in the trace while they do."""
+import collections
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+from conftest import PYCAP, PYSYM, PYTHON, ROOT
+
+PROGRAMS = ROOT / "testdata/programs"
+BLOCKED, UNINTERRUPTIBLE, LOCK, RUN_QUEUE, PREEMPTED, STOPPED = range(1, 7)
+CONTINUES = 32
+
+Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
+
+
+class Trace:
+    """The records of a trace with one epoch that say something of waits."""
+
+    def __init__(self, path):
+        text = subprocess.run([PYSYM, "--format", "dump", path], capture_output=True, text=True, timeout=300, check=True).stdout
+        strings, labels, names, event = {}, [()], {}, None
+        self.samples, self.times, self.losses, self.ticks = [], [], collections.Counter(), collections.Counter()
+        for line in text.splitlines():
+            name, _, rest = line.strip().partition(" ")
+            fields = dict(re.findall(r'(\w+)=(\[[^]]*\]|"(?:[^"\\]|\\.)*"|\S+)', rest))
+            if name == "string":
+                strings[len(strings) + 1] = fields["data"].strip('"')
+            elif name == "label_set":
+                labels.append([tuple(strings[int(s)] for s in pair.split(",")) for pair in fields["pairs"].strip("[]").split()])
+            elif name == "event":
+                names[str(len(names) + 1)] = strings[int(fields["name"])]
+            elif name == "samples":
+                event = names[fields["event"]]
+            elif name == "sample" and event == "off-cpu":
+                self.samples.append(Sample(int(fields["thread"]), int(fields["time_ns"]), int(fields["value"]),
+                                           int(fields["flags"], 16), dict(labels[int(fields.get("label_set", 0))])))
+            elif name == "thread_time":
+                rows = [tuple(map(int, row.split(","))) for row in fields["waits"].strip("[]").split()]
+                self.times.append((int(fields["thread"]), int(fields["since_ns"]), int(fields["until_ns"]),
+                                   int(fields["on_cpu_ns"]), rows))
+            elif name == "loss":
+                self.losses[int(fields["reason"]), names.get(fields["event"])] += int(fields["count"])
+            elif name == "ticks" and names[fields["event"]] == "off-cpu":
+                self.ticks.update({k: int(fields[k]) for k in ("seen", "thinned", "idle", "unsampled")})
+
+    def written(self):
+        """By thread and kind, in ns."""
+        out = collections.Counter()
+        for s in self.samples:
+            out[s.thread, s.labels["wait"]] += s.value
+        return out
+
+    def exact(self):
+        kinds = {BLOCKED: "blocked", UNINTERRUPTIBLE: "uninterruptible", LOCK: "lock", RUN_QUEUE: "run queue",
+                 PREEMPTED: "preempted", STOPPED: "stopped"}
+        out = collections.Counter()
+        for thread, _, _, _, rows in self.times:
+            for kind, ns, _ in rows:
+                out[thread, kinds[kind]] += ns
+        return out
+
+    def check_sums(self):
+        """What holds of every trace: the times of a thread add up, and each switch is accounted for."""
+        assert self.times and self.samples
+        for thread, since, until, on_cpu, rows in self.times:
+            assert since + on_cpu + sum(ns for _, ns, _ in rows) == until, thread
+        lost = sum(n for (_, event), n in self.losses.items() if event == "off-cpu")
+        first = sum(not s.flags & CONTINUES for s in self.samples)
+        assert self.ticks["seen"] == first + self.ticks["thinned"] + lost, (self.ticks, first, self.losses)
+        assert not self.ticks["idle"] and not self.ticks["unsampled"]
+
+
+def record_waits(pysym, tmp_path, scale, *options):
+    """Records waits.py, which begins when the trace shows that its Python functions are known. Its own truth, and the trace."""
+    trace, gate = tmp_path / "t.bin", tmp_path / "gate"
+    with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "--", PYTHON, PROGRAMS / "waits.py", str(scale), gate],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only").stdout:
+            time.sleep(0.05)
+        gate.touch()
+        out, err = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, err
+    return json.loads(out), trace
+
+
+def waits_of(pysym, trace, truth):
+    """By function of the truth, in ns: samples of off-cpu with that function in their stack."""
+    out = collections.Counter()
+    done = pysym(trace, "--format", "perf-script", "--event", "off-cpu")
+    assert done.returncode in (0, 3), done.stderr
+    for block in done.stdout.split("\n\n"):
+        head = re.search(r": +(\d+) off-cpu: $", block, re.M)
+        for name in set(re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)) & truth.keys():
+            out[name] += int(head[1])
+    return out
+
+
+def test_every_wait(needs_bpf, pysym, tmp_path):
+    """With a stack for each wait: all time is there, at its function, to the ns by thread and kind."""
+    truth, path = record_waits(pysym, tmp_path, 1, "-e", "off-cpu/period=1/")
+    trace = Trace(path)
+    trace.check_sums()
+    assert not trace.ticks["thinned"]
+    if not any(event == "off-cpu" for _, event in trace.losses):
+        assert +trace.written() == +trace.exact()
+    found = waits_of(pysym, path, truth)
+    for name, waited in truth.items():
+        assert found[name] == pytest.approx(waited, rel=0.02, abs=2e6), (name, found, truth)
+    calls = collections.Counter()
+    for s in trace.samples:
+        calls[s.labels["wait"], s.labels.get("system call")] += s.value
+    assert calls["lock", "futex"] > 1e9 and calls["blocked", "clock_nanosleep"] > 1e9 and calls["blocked", "read"] > 5e8, calls
+
+
+def test_thinned(needs_bpf, pysym, tmp_path):
+    """Fewer stacks, and the same sums: a place at which a thread waits owes no more than a period and a half."""
+    truth, path = record_waits(pysym, tmp_path, 1, "-e", "off-cpu/period=20000000/")
+    trace = Trace(path)
+    trace.check_sums()
+    assert trace.ticks["thinned"] > 300
+    found = waits_of(pysym, path, truth)
+    for name, waited in truth.items():
+        # Each function waits at three places at most, with and without a run queue.
+        assert found[name] == pytest.approx(waited, rel=0.02, abs=3 * 30e6), (name, found, truth)
+    written, exact = sum(trace.written().values()), sum(trace.exact().values())
+    unwritten = trace.losses[61, None] * 20e6
+    assert 0 <= exact - written - unwritten < 20e6 or trace.losses[61, None] == 0 and exact - written < 20e6
+
+
+def test_a_wait_that_lasts(needs_bpf, tmp_path):
+    """It is in the trace while it lasts, in parts, and counts as one; what is open at the end is there as well."""
+    trace = tmp_path / "t.bin"
+    with subprocess.Popen([PYCAP, "record", "-o", trace, "-e", "off-cpu", "--", PYTHON, "-c", "import time; time.sleep(1000)"],
+                          stderr=subprocess.PIPE, text=True) as recorder:
+        while recorder.poll() is None:
+            time.sleep(0.1)
+            if trace.exists() and sum(s.labels.get("system call") == "clock_nanosleep" for s in Trace(trace).samples) >= 2:
+                break
+        recorder.terminate()
+        _, err = recorder.communicate(timeout=300)
+    result = Trace(trace)
+    result.check_sums()
+    parts = [s for s in result.samples if s.labels.get("system call") == "clock_nanosleep"]
+    assert len(parts) >= 3, err
+    assert [bool(s.flags & CONTINUES) for s in parts] == [False] + [True] * (len(parts) - 1)
+    assert all(after.time_ns - before.time_ns == after.value for before, after in zip(parts, parts[1:]))
+    assert result.exact()[parts[0].thread, "blocked"] == result.written()[parts[0].thread, "blocked"]
+    assert parts[-1].time_ns == max(until for _, _, until, _, _ in result.times)
+
+
+def test_beside_the_clock(needs_bpf, pysym, tmp_path):
+    """--wall: where the program runs and where it waits, in one trace."""
+    truth, path = record_waits(pysym, tmp_path, 0.3, "--wall", "-F", "199")
+    Trace(path).check_sums()
+    assert sum(waits_of(pysym, path, truth).values()) > 0.5 * sum(truth.values())
+    clock = pysym(path, "--format", "folded", "--event", "cpu-clock").stdout
+    assert "warm" in clock and "schedule_[k]" in pysym(path, "--format", "folded", "--event", "off-cpu").stdout
