@@ -84,7 +84,8 @@ struct emit_thread {
 struct emit_event {
     const char *name; /* cpu-clock */
     const char *unit; /* of a sample's value: ns, bytes, switches … */
-    bool is_time;     /* a sample's value is nanoseconds */
+    bool is_time;     /* a sample's value is nanoseconds: of CPU time, or */
+    bool is_waiting;  /* of time that threads were off the CPU */
     bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };

@@ -62,7 +62,7 @@ static void put_samples(const struct top_view *v, const struct top_event *e, str
     buf_put_str(out, ": ");
     name_weight(event, e->all.weight, out);
     if (event->is_time)
-        buf_put_str(out, " of CPU time");
+        buf_put_str(out, event->is_waiting ? " of waiting" : " of CPU time");
     if (duration_ns) {
         buf_put_str(out, ", recorded in ");
         name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);

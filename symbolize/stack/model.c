@@ -219,9 +219,9 @@ uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame)
     return id;
 }
 
-uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_counted)
+uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kind)
 {
-    uint32_t key[3] = {name, unit, is_counted};
+    uint32_t key[3] = {name, unit, kind};
     bool added;
     uint32_t id = intern_id(&m->event_keys, key, sizeof key, &added);
 
@@ -230,7 +230,8 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, bool is_coun
     struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit)};
     event.is_time = !strcmp(event.unit, "ns");
     event.is_bytes = !strcmp(event.unit, MODEL_UNIT_BYTES);
-    event.is_counted = is_counted;
+    event.is_waiting = event.is_time && kind == TRACE_EVENT_OFF_CPU;
+    event.is_counted = kind == TRACE_EVENT_COUNTED;
     if (!VEC_PUSH(&m->events, event) || !VEC_PUSH(&m->totals, (struct emit_total){0}))
         return MODEL_NONE;
     m->view.events = m->events.data;
@@ -249,7 +250,7 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
     uint32_t name_text = model_text(m, name, strlen(name)), unit_text = model_text(m, unit, strlen(unit));
     if (name_text == MODEL_NONE || unit_text == MODEL_NONE)
         return MODEL_NONE;
-    return model_event(m, name_text, unit_text, def->kind == TRACE_EVENT_COUNTED);
+    return model_event(m, name_text, unit_text, def->kind);
 }
 
 uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown)

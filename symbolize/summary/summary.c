@@ -45,6 +45,7 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->thread_tallies);
     VEC_DEINIT(&s->label_samples);
     VEC_DEINIT(&s->labels);
+    VEC_DEINIT(&s->waits);
     intern_deinit(&s->label_keys);
     intern_deinit(&s->texts);
     intern_deinit(&s->event_keys);
@@ -169,10 +170,11 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
                             .frequency_hz = def->frequency_hz,
                             .period = def->period,
                             .bytes = epoch_event_bytes(e, event),
-                            .is_counted = def->kind == TRACE_EVENT_COUNTED};
+                            .is_counted = def->kind == TRACE_EVENT_COUNTED,
+                            .is_waiting = def->kind == TRACE_EVENT_OFF_CPU};
     /* Each rate has a row of its own, so that the printed rate holds for all samples of the row. */
     const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period,
-                            row.bytes, row.is_counted};
+                            row.bytes, def->kind};
     bool added;
 
     if (!row.name || !row.unit)
@@ -214,6 +216,32 @@ static bool load_period(struct summary *s, const struct epoch *e, const struct t
     return row->reasons.count == REASONS_KEPT || VEC_PUSH(&row->reasons, reason);
 }
 
+/* Kinds that this version does not know are one row, and so the rows are few. */
+static struct wait_row *find_wait(struct summary *s, uint64_t kind)
+{
+    uint32_t known = kind <= UINT32_MAX && trace_value_meaning(TRACE_ENUM_wait_kind, (uint32_t)kind) ? (uint32_t)kind : 0;
+
+    for (size_t i = 0; i < s->waits.count; i++) {
+        if (s->waits.data[i].kind == known)
+            return &s->waits.data[i];
+    }
+    return VEC_PUSH(&s->waits, (struct wait_row){.kind = known}) ? &s->waits.data[s->waits.count - 1] : NULL;
+}
+
+static bool load_thread_time(struct summary *s, const struct trace_thread_time *t)
+{
+    s->on_cpu_ns += t->on_cpu_ns;
+    for (uint64_t i = 0; i < t->waits.count; i++) {
+        const uint64_t *row = &t->waits.values[3 * i];
+        struct wait_row *wait = find_wait(s, row[0]);
+        if (!wait)
+            return false;
+        wait->ns += row[1];
+        wait->count += row[2];
+    }
+    return true;
+}
+
 static bool listen(struct summary *s, const struct epoch *e, const struct trace_record *rec)
 {
     struct summary_file *f = current(s);
@@ -239,6 +267,8 @@ static bool listen(struct summary *s, const struct epoch *e, const struct trace_
         return true;
     case TRACE_meta:
         return load_meta(s, e, &rec->meta);
+    case TRACE_thread_time:
+        return load_thread_time(s, &rec->thread_time);
     case TRACE_loss:
         return load_loss(s, e, &rec->loss);
     case TRACE_period:
@@ -278,7 +308,7 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
         return error_no_memory();
     if (!row->sample_count++) {
         row->first_value = sample->value;
-        if (shown && !s->time_event && !strcmp(row->unit, "ns"))
+        if (shown && !s->time_event && !strcmp(row->unit, "ns") && !row->is_waiting)
             s->time_event = row->name;
     }
     row->values_differ |= sample->value != row->first_value;

@@ -37,7 +37,7 @@ struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
     uint64_t bytes; /* of one count; 0: it does not count bytes */
-    bool is_counted;
+    bool is_counted, is_waiting;
     uint64_t sample_count, value, first_value;
     bool values_differ;
     /* Changes of the period during the recording: how many, the last period, the reasons (each once). */
@@ -62,6 +62,11 @@ struct thread_row {
 struct thread_tally {
     uint64_t sample_count, time_ns;
     uint32_t shown; /* its number in the model; SUMMARY_NO_ROW: stacks are not resolved, or nothing was sampled */
+};
+/* What threads waited for, exactly, by enum trace_wait_kind. */
+struct wait_row {
+    uint32_t kind;
+    uint64_t ns, count;
 };
 struct label_row {
     const char *key, *value;
@@ -94,6 +99,8 @@ struct summary {
     VEC(struct loss_row) losses;
     VEC(struct process_loss_row) process_losses;
     VEC(struct label_row) labels;
+    VEC(struct wait_row) waits;
+    uint64_t on_cpu_ns; /* of the threads whose waits were recorded; 0: of none */
     uint64_t gil_known_count, gil_count;
     uint64_t late_count;
     /* Of the current epoch, by its ids. */

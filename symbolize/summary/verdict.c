@@ -141,7 +141,7 @@ static void put_value(struct buf *line, const struct event_row *row)
     struct number n;
 
     if (!strcmp(row->unit, "ns"))
-        buf_printf(line, "%.3f s of CPU time", (double)row->value / 1e9);
+        buf_printf(line, "%.3f s of %s", (double)row->value / 1e9, row->is_waiting ? "waiting" : "CPU time");
     else if (row->bytes)
         buf_printf(line, "%s of %s", size_text(row->value * row->bytes, &size), row->name);
     else
@@ -167,6 +167,36 @@ static void put_seen(struct verdict *v)
     put_line(v, "Seen");
 }
 
+/* Losses are those of all processes, whatever the filters show. */
+static const char *lost_where(const struct figures *f)
+{
+    return f->sample_count < f->recorded_count ? " in the whole recording" : "";
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+    const struct wait_row *x = a, *y = b;
+
+    return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+/* Where the time of all threads went, by the kernel's switches: what samples estimate, and for the whole recording. */
+static void put_exact_times(struct verdict *v)
+{
+    struct summary *s = v->summary;
+
+    if (!s->waits.count)
+        return;
+    qsort(s->waits.data, s->waits.count, sizeof *s->waits.data, compare_waits);
+    buf_printf(&v->line, "%.3f s on a CPU", (double)s->on_cpu_ns / 1e9);
+    for (size_t i = 0; i < s->waits.count; i++) {
+        const char *name = trace_value_meaning(TRACE_ENUM_wait_kind, s->waits.data[i].kind);
+        buf_printf(&v->line, ", %.3f s %s", (double)s->waits.data[i].ns / 1e9, name ? name : "of a newer kind");
+    }
+    buf_put_str(&v->line, lost_where(&v->figures));
+    put_line(v, "Exactly");
+}
+
 /* What holds for all that was seen. */
 static void put_context(struct verdict *v)
 {
@@ -175,6 +205,7 @@ static void put_context(struct verdict *v)
     const char *filters = v->resolver ? resolver_model(v->resolver)->filters : NULL;
     struct number n;
 
+    put_exact_times(v);
     if (filters && *filters) {
         printable_put(&v->line, filters);
         put_line(v, "Filters");
@@ -232,12 +263,6 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     }
     free(rows);
     return NULL;
-}
-
-/* Losses are those of all processes, whatever the filters show. */
-static const char *lost_where(const struct figures *f)
-{
-    return f->sample_count < f->recorded_count ? " in the whole recording" : "";
 }
 
 static struct error *put_lost(struct verdict *v)

@@ -356,6 +356,24 @@ def test_events_side_by_side_come_in_order_of_time(make, pysym):
     json.loads(good(pysym(trace, "-f", "speedscope")))
 
 
+def test_waits(make, pysym):
+    """Time off the CPU is an event of its own: no CPU time, and with --labels by what was waited for."""
+    trace = make(samples=100, stacks=2, depth=2, waits=5)
+    stack = "Work.level0_0 (part0.py:1);Work.level1_1 (part1.py:12);entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];ksys_read_[k]"
+    assert good(pysym(trace, "-f", "folded", "--event", "off-cpu")).splitlines() == [f"python3.11-1000;{stack} 20000"]
+    assert good(pysym(trace, "-f", "folded", "--event", "off-cpu", "--labels")).splitlines() == [
+        f"python3.11-1000;[wait blocked];[system call read];{stack} 15000",
+        f"python3.11-1000;[wait run queue];[system call read];{stack} 5000"]
+    text = good(pysym(trace, "-f", "top"))
+    assert "100 samples of cpu-clock: 1.0 s of CPU time" in text and "10 samples of off-cpu: 20.0 ms of waiting" in text, text
+    text = good(pysym(trace, "-f", "summary"))
+    assert re.search(r"^Seen +110 samples, 1\.000 s of CPU time, 0\.020 s of waiting, of ", text, re.M), text
+    assert "\nExactly      0.005 s on a CPU, 0.015 s blocked, 0.005 s run queue\n" in text, text
+    assert len(re.findall("^ +100[01] .* 50\\.0 %$", text, re.M)) == 2, text  # a thread runs for as long as the clock says
+    profile, = json.loads(good(pysym(trace, "-f", "speedscope", "--event", "off-cpu")))["profiles"]
+    assert (profile["unit"], profile["endValue"]) == ("nanoseconds", 20000000)
+
+
 def test_output_is_the_same_each_time(make, pysym):
     trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9, unjoined=11)
     for name in FORMATS:

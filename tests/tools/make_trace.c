@@ -70,6 +70,7 @@ enum {
     NEWER,
     HARDWARE,
     COMMAND,
+    WAITS,
     SETTING_COUNT,
 };
 
@@ -346,6 +347,34 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
     }
 }
 
+/* Waits of the first thread: each blocks for 3 ms in read(), and then waits 1 ms for a CPU. And what that adds up to. */
+static void put_waits(struct maker *m, uint64_t time_ns)
+{
+    const uint64_t blocked[] = {str(m, trace_label_key(TRACE_LABEL_wait)), str(m, "blocked"),
+                                str(m, trace_label_key(TRACE_LABEL_system_call)), str(m, "read")};
+    const uint64_t queued[] = {blocked[0], str(m, "run queue"), blocked[2], blocked[3]};
+    struct trace_label_set sets[] = {{.pairs = {blocked, 2}}, {.pairs = {queued, 2}}};
+    struct trace_event event = {
+        .name = str(m, "off-cpu"), .unit = str(m, "ns"), .period = 10 * m->period_ns, .kind = TRACE_EVENT_OFF_CPU};
+    uint64_t count = get(m, WAITS), from_ns = time_ns - count * 5000 * NS_PER_US;
+    const uint64_t rows[] = {TRACE_WAIT_BLOCKED, count * 3000 * NS_PER_US, count, TRACE_WAIT_RUN_QUEUE,
+                             count * 1000 * NS_PER_US, count};
+    struct trace_thread_time account = {.thread = m->threads[0], .since_ns = from_ns, .until_ns = time_ns,
+                                        .on_cpu_ns = count * 1000 * NS_PER_US, .waits = {rows, 2}};
+
+    trace_writer_put(m->w, TRACE_event, &event);
+    for (uint64_t i = 0; i < 2 * count; i++) {
+        struct trace_sample sample = {.thread = m->threads[0], .tuple = m->tuples[1 % get(m, STACKS)],
+                                      .flags = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | (i % 2 ? TRACE_SAMPLE_CONTINUES : 0),
+                                      .value = (i % 2 ? 1000 : 3000) * NS_PER_US,
+                                      .label_set = trace_writer_intern(m->w, TRACE_label_set, &sets[i % 2])};
+        sample.time_ns = from_ns + (i / 2 * 5000 + (i % 2 ? 5000 : 4000)) * NS_PER_US;
+        trace_writer_sample(m->w, event.id, &sample);
+        m->sample_count++;
+    }
+    trace_writer_put(m->w, TRACE_thread_time, &account);
+}
+
 static void put_meta(struct maker *m, const char *key, const char *value)
 {
     struct trace_meta meta = {.key = str(m, key), .value = str(m, value)};
@@ -402,6 +431,8 @@ static void make(struct maker *m)
     }
     if (get(m, NEWER))
         put_newer(m, time_ns);
+    if (get(m, WAITS))
+        put_waits(m, time_ns);
     if (get(m, COMMAND)) {
         put_meta(m, get(m, COMMAND) == 1 ? TRACE_META_EXIT_STATUS : TRACE_META_SIGNAL, get(m, COMMAND) == 1 ? "3" : "9");
         put_meta(m, TRACE_META_WALL_NS, "2500000000");
@@ -464,6 +495,7 @@ int main(int argc, char **argv)
                           [NEWER] = {"newer", 0},
                           [HARDWARE] = {"hardware", 0},
                           [COMMAND] = {"command", 0},
+                          [WAITS] = {"waits", 0},
                       }};
     struct error *err;
 
