@@ -39,16 +39,11 @@ struct {
     __type(value, struct wire_thread);
 } waits SEC(".maps");
 
-/* What the waits at a call site have in common. Only one thread meets it. */
-struct wait_site {
-    __u64 mean_ns;                 /* moving average of their lengths */
-    __u64 owed_ns, owed_queue_ns; /* of those without a stack since the last that had one: waiting, and in the run queue */
-};
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 1); /* user space sets it */
     __type(key, __u64);
-    __type(value, struct wait_site);
+    __type(value, struct wire_wait_site);
 } wait_sites SEC(".maps");
 
 const volatile struct wire_thread wait_nobody = {.type = WIRE_THREAD}; /* here, since the walkers need the stack */
@@ -60,13 +55,16 @@ struct switch_arguments {
     __u64 prev_state;
 };
 
-static __always_inline void count_switch(enum wire_event_stat stat)
+/* Counts `switches` away from threads that are followed, of which `stat` came. */
+static __always_inline void count_switch(__u64 switches, enum wire_event_stat stat)
 {
     __u32 event = wait_event;
     struct wire_event_stats *counts = bpf_map_lookup_elem(&event_stats, &event);
 
-    if (counts)
+    if (counts) {
+        counts->count[WIRE_EVENT_TICKS] += switches;
         counts->count[stat & (WIRE_EVENT_STAT_COUNT - 1)]++;
+    }
 }
 
 /*
@@ -204,7 +202,7 @@ static __always_inline int is_due(struct wire_process *process, const struct wir
         process->wait_stacks = 0;
     }
     __u32 stacks = process->wait_stacks, doublings = stacks >> WAIT_SECOND_SHIFT;
-    struct wait_site *site = bpf_map_lookup_elem(&wait_sites, &key);
+    struct wire_wait_site *site = bpf_map_lookup_elem(&wait_sites, &key);
     if (stacks < WAIT_SECOND_STACKS && (!site || t->stacks < WAIT_FIRST))
         return 1;
     if (!site)
@@ -234,7 +232,7 @@ static __always_inline int send_wait(struct wire_wait *wait)
 static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait)
 {
     __u64 key = t->site, len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
-    struct wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {.mean_ns = len_ns};
+    struct wire_wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {.mean_ns = len_ns};
 
     if (!site) {
         bpf_map_update_elem(&wait_sites, &key, &first, BPF_ANY);
@@ -247,7 +245,7 @@ static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait
     }
     int sent = 0;
     if (t->has_stack && !(sent = send_wait(wait)))
-        count_switch(WIRE_EVENT_RING_FULL);
+        count_switch(0, WIRE_EVENT_RING_FULL); /* its sample lacks its weight, and is not written */
     if (site) {
         site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
         site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
@@ -349,10 +347,9 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
     t->queued_ns = queued_ns(prev, 0);
     t->has_stack = 0;
     t->site = site_of(process, t, &regs);
-    count_switch(WIRE_EVENT_TICKS);
     if (is_due(process, t, now_ns >> 30))
         return t;
-    count_switch(WIRE_EVENT_THINNED);
+    count_switch(1, WIRE_EVENT_THINNED);
     return 0;
 }
 
@@ -372,6 +369,7 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         s->sample.flags |= WIRE_WAITS;
         s->sample.wait_kind = t->kind;
         s->sample.system_call = t->system_call;
+        s->sample.wait_site = t->site;
         s->sample.period = 0; /* not known yet */
         sent = take_stacks(s, ctx, 0, process);
         t->tstate = s->sample.thread_handle ? s->walk.result.tstate : 0;
@@ -396,10 +394,12 @@ static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns
             entry_of(next, now_ns);
         return 0;
     }
-    if (t->runs || !t->kind)
-        skip_unknown(t, now_ns);
-    else
+    if (!t->runs && t->kind)
         come_back(t, now_ns, queued_ns(next, 1));
+    else if (bpf_map_lookup_elem(&processes, &tgid))
+        skip_unknown(t, now_ns);
+    else if (send_thread(tid)) /* its process is not followed any more */
+        bpf_map_delete_elem(&waits, &tid);
     return 0;
 }
 
@@ -412,7 +412,7 @@ int switched(struct switch_arguments *arguments)
     struct wire_thread *t = leave_cpu(arguments, now_ns);
 
     if (t)
-        count_switch(take_at_switch(arguments, t, now_ns));
+        count_switch(1, take_at_switch(arguments, t, now_ns));
     enter_cpu(arguments, now_ns);
     if (sample_timed) {
         __u32 stat = WIRE_STAT_CPU_NS;

@@ -185,6 +185,7 @@ struct wire_sample {
     PY_U32 stack_holes; /* bit N: the Nth page that the stack bytes touch could not be read; its bytes are 0 */
     PY_U32 wait_kind;   /* enum wire_wait_kind; WIRE_WAIT_NONE: the thread was running */
     int system_call;    /* number of the one that it waits in, or WIRE_NO_SYSTEM_CALL */
+    PY_U64 wait_site;   /* the call site that it waits at: a key of the `wait_sites` map */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -199,6 +200,12 @@ struct wire_wait {
     PY_U64 out_ns, in_ns;
     PY_U64 queue_ns;      /* of the time between: it had been woken, and waited for a CPU */
     PY_U64 owed_ns, owed_queue_ns;
+};
+
+/* What the waits at a call site have in common; value of the `wait_sites` map. Only one thread meets a site. */
+struct wire_wait_site {
+    PY_U64 mean_ns;                /* moving average of their lengths */
+    PY_U64 owed_ns, owed_queue_ns; /* of those without a stack since the last that had one: waiting, and in the run queue */
 };
 
 /* Where the time of a thread went, exactly, and what it does now: value of the `waits` map, key tid. */
@@ -305,7 +312,7 @@ static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 56, "no holes");
 static_assert(sizeof(struct wire_thread) == 96 + 16 * WIRE_WAIT_KINDS, "a map's value");
-static_assert(sizeof(struct wire_sample) == 136 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 144 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

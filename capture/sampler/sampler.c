@@ -544,6 +544,21 @@ struct error *sampler_threads(struct sampler *s, struct error *(*fn)(void *ctx, 
     return NULL;
 }
 
+struct error *sampler_owed(struct sampler *s, struct error *(*fn)(void *ctx, uint64_t site, const struct wire_wait_site *owed),
+                           void *ctx)
+{
+    int map = bpf_map__fd(s->skel->maps.wait_sites);
+    uint64_t site, *at = NULL;
+    struct wire_wait_site owed;
+
+    while (!bpf_map_get_next_key(map, at, &site)) {
+        at = &site;
+        if (!bpf_map_lookup_elem(map, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns))
+            TRY(fn(ctx, site, &owed));
+    }
+    return NULL;
+}
+
 void sampler_forget_codes(struct sampler *s)
 {
     s->skel->bss->code_generation++;

@@ -102,6 +102,10 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
  */
 struct error *sampler_threads(struct sampler *s, struct error *(*fn)(void *ctx, const struct wire_thread *thread), void *ctx);
 
+/* Calls `fn` for each call site that owes time: waits of which no stack was taken since the last that had one. */
+struct error *sampler_owed(struct sampler *s, struct error *(*fn)(void *ctx, uint64_t site, const struct wire_wait_site *owed),
+                           void *ctx);
+
 /* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
 uint64_t sampler_cpu_ns(struct sampler *s);
 /* Forgets which code objects were sent: each is sent again when it is next seen. */

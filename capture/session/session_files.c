@@ -190,14 +190,23 @@ static struct error *put_thread(void *session, const struct wire_thread *thread)
     return trace_builder_thread(s->builder, thread, p && p->configured ? s->end_ns : 0);
 }
 
-/* Writes where the time of threads went, where waits are recorded. */
-static struct error *put_threads(struct session *s)
+static struct error *put_owed(void *session, uint64_t site, const struct wire_wait_site *owed)
+{
+    struct session *s = session;
+
+    return trace_builder_owed(s->builder, site, owed, s->end_ns);
+}
+
+/* Writes where the time of threads went, where waits are recorded; at the end also what is owed to the samples. */
+static struct error *put_waits(struct session *s)
 {
     if (!s->sampler || event_list_wait(&s->events) == EVENT_NONE)
         return NULL;
     TRY(sampler_threads(s->sampler, put_thread, s));
-    if (s->end_ns)
-        trace_builder_count_unwritten(s->builder);
+    if (!s->end_ns)
+        return NULL;
+    TRY(sampler_owed(s->sampler, put_owed, s));
+    trace_builder_count_unwritten(s->builder);
     return NULL;
 }
 
@@ -241,11 +250,11 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
 {
     struct error *err = trace_builder_perf_maps(s->builder, time_ns);
 
+    if (!err)
+        err = put_waits(s);
     trace_writer_closing(s->writer);
     if (s->sampler)
         err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */
-    if (!err)
-        err = put_threads(s);
     if (err)
         reason = TRACE_END_ERROR;
     trace_builder_refusals(s->builder, time_ns);

@@ -35,7 +35,7 @@ static void add_python(struct trace_builder *b, struct labels *l, struct process
         snprintf(number, sizeof number, "%" PRIu64, m->interpreter_id);
         add(l, TRACE_LABEL_interpreter, trace_writer_cstr(l->writer, number));
     }
-    if (m->task_len_bytes && python_names_task(&b->names, p, m, task))
+    if (p && p->python && m->task_len_bytes && python_names_task(&b->names, p, m, task))
         add(l, TRACE_LABEL_task, trace_writer_string(l->writer, b->names.text.data, b->names.text.len_bytes));
 }
 
@@ -55,8 +55,7 @@ uint32_t sample_labels(struct trace_builder *b, struct process *p, const struct 
 {
     struct labels l = {.writer = b->o.writer};
 
-    if (p->python)
-        add_python(b, &l, p, m, task);
+    add_python(b, &l, p, m, task);
     if (m->wait_kind)
         add_wait(&l, m);
     struct trace_label_set set = {.pairs = {l.pairs, l.count}};

@@ -13,6 +13,7 @@
 #include "capture/trace/codes_limit.h"
 #include "capture/trace/sample_labels.h"
 #include "capture/trace/stacks.h"
+#include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
 #include "formats/base/clock.h"
@@ -37,6 +38,8 @@ void trace_builder_destroy(struct trace_builder *b)
     map_deinit(&b->kernel_frames);
     map_deinit(&b->account_of);
     map_deinit(&b->switch_frames);
+    map_deinit(&b->site_of);
+    VEC_DEINIT(&b->sites);
     VEC_DEINIT(&b->accounts);
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
@@ -130,6 +133,8 @@ static void begin_epoch(struct trace_builder *b)
     b->begun = true;
     b->epoch++;
     map_clear(&b->kernel_frames);
+    map_clear(&b->site_of);
+    b->sites.count = 0;
     put_clock(b);
     struct trace_host host = {
         .hostname = trace_writer_cstr(w, h->hostname),
@@ -529,6 +534,8 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
         sample.value = m->period;
     }
     trace_writer_sample(w, b->events[m->event].trace_id, &sample);
+    if (m->flags & WIRE_WAITS)
+        trace_note_site(b, m, &sample);
     if (b->no_memory)
         return error_no_memory();
     if (trace_writer_full(w))

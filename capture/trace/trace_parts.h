@@ -23,6 +23,14 @@ struct thread_account {
     struct wire_wait_sum waits[WIRE_WAIT_KINDS];
 };
 
+/* The last sample of a wait at a call site, by ids of the epoch. */
+struct site_note {
+    uint32_t thread, tuple, cpu, flags;
+    uint32_t kind;
+    int system_call;
+    uint64_t interpreter_id;
+};
+
 struct trace_builder {
     struct trace_builder_options o;
     uint64_t time_ns; /* of the message that is handled, CLOCK_MONOTONIC */
@@ -45,6 +53,8 @@ struct trace_builder {
     VEC(struct thread_account) accounts;
     struct map account_of; /* tid -> index of accounts */
     uint64_t waited_ns;
+    VEC(struct site_note) sites; /* call sites of waits that this epoch has samples of */
+    struct map site_of;          /* key -> index of sites */
     struct map switch_frames; /* kernel address -> whether it lies in the function that switches threads */
     struct trace_notes notes;
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */
