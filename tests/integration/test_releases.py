@@ -59,9 +59,9 @@ def test_there_are_releases():
 def test_new_traces(needs_bpf, released, record):
     """Of a command with several threads, with whatever pycap now writes by default and on request."""
     trace = record(PYTHON, PROGRAMS / "threads.py", "0.02",
-                   options=("-F", "199", "-e", "cpu-clock", "-e", "page-faults", "-e", "context-switches", "--cmdline"))
+                   options=("-F", "199", "-e", "cpu-clock", "-e", "page-faults", "-e", "context-switches", "-e", "off-cpu", "--cmdline"))
     new = account(PYSYM, trace)
-    assert sum(new[0].values()) > 50 and len(new[0]) == 3 and new[2] > 100
+    assert sum(new[0].values()) > 50 and len(new[0]) == 4 and new[2] > 100
     assert account(released, trace) == new
 
 
