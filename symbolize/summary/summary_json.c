@@ -141,6 +141,27 @@ static struct error *put_events(struct writer *w)
     return NULL;
 }
 
+static struct error *put_exact_time(struct writer *w, const char *state, uint64_t ns, uint64_t count)
+{
+    return put_row(w, json_pack("{s:s,s:I,s:I}", "state", state, "time_ns", number(ns), "count", number(count)));
+}
+
+/* Where the time of threads went, by the kernel's switches. Empty where waits were not recorded. */
+static struct error *put_exact_times(struct writer *w)
+{
+    const struct summary *s = w->summary;
+
+    begin_list(w, "exact_times");
+    if (s->waits.count)
+        TRY(put_exact_time(w, "on-CPU", s->on_cpu_ns, 0));
+    for (size_t i = 0; i < s->waits.count; i++) {
+        const char *name = trace_value_meaning(TRACE_ENUM_wait_kind, s->waits.data[i].kind);
+        TRY(put_exact_time(w, name ? name : "", s->waits.data[i].ns, s->waits.data[i].count));
+    }
+    end_list(w);
+    return NULL;
+}
+
 static struct error *put_losses(struct writer *w)
 {
     const struct summary *s = w->summary;
@@ -221,6 +242,7 @@ struct error *summary_json_print(struct summary *s, const struct resolver *r, co
     TRY(put_head(&w, exporter));
     TRY(put_files(&w));
     TRY(put_events(&w));
+    TRY(put_exact_times(&w));
     TRY(put_losses(&w));
     TRY(processes_list(s, r, &processes));
     struct error *err = put_processes(&w, &processes);

@@ -370,6 +370,9 @@ def test_waits(make, pysym):
     assert re.search(r"^Seen +110 samples, 1\.000 s of CPU time, 0\.020 s of waiting, of ", text, re.M), text
     assert "\nExactly      0.005 s on a CPU, 0.015 s blocked, 0.005 s run queue\n" in text, text
     assert len(re.findall("^ +100[01] .* 50\\.0 %$", text, re.M)) == 2, text  # a thread runs for as long as the clock says
+    data = json.loads(good(pysym(trace, "-f", "summary", "--json")))
+    assert [(row["state"], row["time_ns"], row["count"]) for row in data["exact_times"]] == [
+        ("on-CPU", 5000000, 0), ("blocked", 15000000, 5), ("run queue", 5000000, 5)]
     profile, = json.loads(good(pysym(trace, "-f", "speedscope", "--event", "off-cpu")))["profiles"]
     assert (profile["unit"], profile["endValue"]) == ("nanoseconds", 20000000)
 

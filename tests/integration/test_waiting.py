@@ -152,6 +152,30 @@ def test_a_wait_that_lasts(needs_bpf, tmp_path):
     assert parts[-1].time_ns == max(until for _, _, until, _, _ in result.times)
 
 
+def test_several_files(needs_bpf, pycap, tmp_path):
+    """Each file has an account of its own, and together they have all of it."""
+    done = pycap("record", "-o", tmp_path / "%t.bin", "--rotate", "1", "-e", "off-cpu/period=1/", "--", PYTHON, "-c",
+                 "import time; [time.sleep(0.01) for _ in range(250)]; time.sleep(0.3)")
+    assert done.returncode == 0, done.stderr
+    files = [Trace(path) for path in sorted(tmp_path.glob("*.bin"))]
+    assert len(files) > 2
+    for trace in files:
+        assert all(since + on_cpu + sum(ns for _, ns, _ in rows) == until for _, since, until, on_cpu, rows in trace.times)
+    main = [row for trace in files for row in trace.times]
+    assert all(before[2] == after[1] for before, after in zip(main, main[1:])) and len({row[0] for row in main}) == 1, main
+    if not any(event == "off-cpu" for trace in files for _, event in trace.losses):
+        assert sum(sum(t.written().values()) for t in files) == sum(sum(t.exact().values()) for t in files)
+
+
+def test_events_side_by_side(needs_bpf, tmp_path):
+    """The clock and page faults interrupt programs, also the one that follows switches: all is there, or counted."""
+    trace = tmp_path / "t.bin"
+    subprocess.run([PYCAP, "record", "-q", "-o", trace, "-e", "cpu-clock/period=100000/,page-faults/period=1/,cs/period=1/",
+                    "-e", "off-cpu/period=1/", "--", PYTHON, "-c", "import time\nfor _ in range(300): time.sleep(.001); x = bytes(1 << 20)"],
+                   timeout=300, check=True)
+    Trace(trace).check_sums()
+
+
 def test_beside_the_clock(needs_bpf, pysym, tmp_path):
     """--wall: where the program runs and where it waits, in one trace."""
     truth, path = record_waits(pysym, tmp_path, 0.3, "--wall", "-F", "199")
