@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the trace builder writes of waits: labels, kernel frames without those of the switch itself, the exact times of
+ * threads as differences, and what call sites owe at the end. Read back from the trace as lines of text.
+ */
+#include "tests/unit/test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/host/host.h"
+#include "capture/host/system_calls.h"
+#include "capture/trace/trace_accounts.h"
+#include "capture/trace/trace_builder.h"
+#include "capture/trace/trace_losses.h"
+#include "formats/base/buf.h"
+#include "tests/unit/trace_fixture.h"
+
+enum { PERIOD = 1000, FUTEX = 202 };
+static const char symbols[] = "ffffffff81000100 t bpf_trace_run4\n"
+                              "ffffffff81000200 t __schedule.constprop.0\n"
+                              "ffffffff81000300 T schedule\n"
+                              "ffffffff81000400 t futex_wait\n"
+                              "ffffffff81000500 t __schedule_bug\n"
+                              "ffffffff81000600 t end\n"
+                              "ffffffffc0000000 t bpf_prog_1_switched\t[bpf]\n";
+
+struct world {
+    struct host host;
+    struct settings settings;
+    struct processes *processes;
+    struct process *process;
+    struct kallsyms *kallsyms;
+    struct codes *codes;
+    struct trace_writer *writer;
+    struct trace_builder *builder;
+    int fd;
+};
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct event_list events = {.list = {{.source = event_source("off-cpu"), .period = PERIOD}}, .count = 1};
+
+    assert_non_null(w);
+    w->fd = memory_file();
+    OK(processes_create(&(struct processes_options){.whole_host = true, .include_non_python = true}, NULL, &w->processes));
+    OK(processes_begin(w->processes, (uint32_t)getpid(), 1, &w->process));
+    process_select(w->process, true, true);
+    w->process->configured = true;
+    OK(kallsyms_create(&w->kallsyms));
+    OK(kallsyms_load(w->kallsyms, 1)); /* the real ones; then ours in their place */
+    OK(kallsyms_parse(w->kallsyms, symbols, sizeof symbols - 1));
+    OK(codes_create(&w->codes));
+    OK(trace_writer_create(w->fd, "t", NULL, 1, &w->writer));
+    const struct trace_builder_options options = {.writer = w->writer, .host = &w->host, .processes = w->processes,
+        .codes = w->codes, .kallsyms = w->kallsyms, .settings = &w->settings, .events = events, .whole_host = true,
+        .include_non_python = true};
+    OK(trace_builder_create(&options, &w->builder));
+    OK(trace_builder_begin_epoch(w->builder, 1));
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    trace_builder_destroy(w->builder);
+    trace_writer_destroy(w->writer);
+    processes_destroy(w->processes);
+    kallsyms_destroy(w->kallsyms);
+    codes_destroy(w->codes);
+    close(w->fd);
+    free(w);
+    return 0;
+}
+
+static void send(struct world *w, uint64_t site, enum wire_wait_kind kind, int system_call, uint64_t value, uint32_t flags)
+{
+    const struct {
+        struct wire_sample head;
+        uint64_t kernel[5];
+    } m = {
+        .head = {.type = WIRE_SAMPLE, .flags = WIRE_WAITS | WIRE_IN_KERNEL | flags, .tgid = (uint32_t)getpid(),
+                 .tid = (uint32_t)getpid(), .time_ns = 100, .start_boottime_ns = 1, .exec_generation = 1, .period = value,
+                 .interpreter_id = WIRE_INTERPRETER_ID_NONE, .kernel_count = 5, .wait_kind = kind,
+                 .system_call = system_call, .wait_site = site},
+        .kernel = {0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210, 0xffffffff81000310, 0xffffffff81000410},
+    };
+
+    OK(trace_builder_sample(w->builder, &m.head, sizeof m));
+}
+
+/* ---- what the trace says ---- */
+
+/* By ids of the epoch. */
+struct names {
+    char strings[64][128], frames[16][128], stacks[16][128], labels[16][256];
+    uint32_t string_count, symbols[16], symbol_count, frame_count, stack_count, tuples[16], tuple_count, label_count;
+};
+
+/* Stores "A;B", or B alone. */
+static void keep(char to[128], const char *a, const char *b)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "%.60s%s%.60s", a, *a ? ";" : "", b);
+    memcpy(to, text, sizeof text);
+}
+
+static void define(struct names *n, const struct trace_record *rec)
+{
+    if (rec->type == TRACE_string) {
+        uint64_t len = rec->string.data.len_bytes;
+        assert_true(len < sizeof *n->strings);
+        memcpy(n->strings[++n->string_count], rec->string.data.data, len);
+    } else if (rec->type == TRACE_kernel_symbol) {
+        n->symbols[++n->symbol_count] = rec->kernel_symbol.name;
+    } else if (rec->type == TRACE_kernel_frame) {
+        keep(n->frames[++n->frame_count], "", n->strings[n->symbols[rec->kernel_frame.symbol]]);
+    } else if (rec->type == TRACE_stack) {
+        uint32_t parent = rec->stack.parent;
+        for (uint64_t i = 0; i < rec->stack.frames.count; i++, parent = n->stack_count)
+            keep(n->stacks[++n->stack_count], n->stacks[parent], n->frames[rec->stack.frames.values[i]]);
+    } else if (rec->type == TRACE_tuple) {
+        n->tuples[++n->tuple_count] = rec->tuple.kernel_stack;
+    } else if (rec->type == TRACE_label_set) {
+        struct buf text = {0};
+        for (uint64_t i = 0; i < rec->label_set.pairs.count; i++)
+            buf_printf(&text, " %s=%s", n->strings[rec->label_set.pairs.values[2 * i]],
+                       n->strings[rec->label_set.pairs.values[2 * i + 1]]);
+        assert_true(text.len_bytes < sizeof *n->labels);
+        memcpy(n->labels[++n->label_count], text.data, text.len_bytes);
+        buf_deinit(&text);
+    }
+}
+
+static void tell(const struct names *n, const struct trace_record *rec, struct buf *out)
+{
+    if (rec->type == TRACE_samples) {
+        struct trace_sample_iter it;
+        struct trace_sample s;
+        trace_samples_begin(&it, &rec->samples, PERIOD);
+        while (trace_samples_next(&it, &s))
+            buf_printf(out, "%" PRIu64 "%s;%s%s\n", s.value, s.flags & TRACE_SAMPLE_CONTINUES ? "+" : "",
+                       n->stacks[n->tuples[s.tuple]], n->labels[s.label_set]);
+    } else if (rec->type == TRACE_thread_time) {
+        const struct trace_thread_time *t = &rec->thread_time;
+        buf_printf(out, "%" PRIu64 "-%" PRIu64 " %" PRIu64, t->since_ns, t->until_ns, t->on_cpu_ns);
+        for (uint64_t i = 0; i < t->waits.count; i++)
+            buf_printf(out, " %" PRIu64 ":%" PRIu64 "*%" PRIu64, t->waits.values[3 * i], t->waits.values[3 * i + 1],
+                       t->waits.values[3 * i + 2]);
+        buf_put_u8(out, '\n');
+    }
+}
+
+static void assert_trace(struct world *w, const char *want)
+{
+    struct names *n = calloc(1, sizeof *n);
+    struct trace_reader *r;
+    struct trace_record rec;
+    struct buf text = {0};
+    bool more;
+
+    OK(trace_writer_finish(w->writer));
+    assert_int_equal(lseek(w->fd, 0, SEEK_SET), 0);
+    OK(trace_reader_open_fd(w->fd, "t", &r));
+    for (;;) {
+        OK(trace_reader_next(r, &rec, &more));
+        if (!more)
+            break;
+        define(n, &rec);
+        tell(n, &rec, &text);
+    }
+    assert_string_equal(buf_cstr(&text), want);
+    buf_deinit(&text);
+    trace_reader_close(r);
+    free(n);
+}
+
+/* ---- tests ---- */
+
+static void test_samples(void **state)
+{
+    struct world *w = *state;
+
+    send(w, 1, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    send(w, 1, WIRE_WAIT_RUN_QUEUE, FUTEX, PERIOD, WIRE_CONTINUES);
+    send(w, 2, WIRE_WAIT_PREEMPTED, WIRE_NO_SYSTEM_CALL, 5, 0);
+    send(w, 3, WIRE_WAIT_BLOCKED, 9999, 6, 0);
+    assert_trace(w, "70;futex_wait;schedule wait=lock system call=futex\n"
+                    "1000+;futex_wait;schedule wait=run queue system call=futex\n"
+                    "5;futex_wait;schedule wait=preempted\n"
+                    "6;futex_wait;schedule wait=blocked system call=#9999\n");
+}
+
+static struct wire_thread thread(uint64_t switched_ns, uint64_t on_cpu_ns, uint64_t blocked_ns, uint64_t queue_ns, bool runs)
+{
+    struct wire_thread t = {.type = WIRE_THREAD, .runs = runs, .tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid(),
+                            .since_ns = 100, .switched_ns = switched_ns, .on_cpu_ns = on_cpu_ns, .kind = WIRE_WAIT_BLOCKED};
+
+    t.waits[WIRE_WAIT_BLOCKED] = (struct wire_wait_sum){blocked_ns, blocked_ns / 10};
+    t.waits[WIRE_WAIT_RUN_QUEUE] = (struct wire_wait_sum){queue_ns, queue_ns / 10};
+    return t;
+}
+
+/* Each record has what was added since the one before; the last one also what the thread does at the end. */
+static void test_thread_times(void **state)
+{
+    struct world *w = *state;
+    struct wire_thread t = thread(200, 40, 60, 0, false);
+
+    OK(trace_builder_thread(w->builder, &t, 0));
+    OK(trace_builder_thread(w->builder, &t, 0)); /* nothing was added */
+    t = thread(350, 100, 100, 50, true);
+    OK(trace_builder_thread(w->builder, &t, 0));
+    t.since_ns += 30; /* a switch was not seen: of these ns nothing is known */
+    t.switched_ns += 30;
+    OK(trace_builder_thread(w->builder, &t, 400));
+    t = thread(500, 150, 120, 60, false); /* begins again: another program */
+    t.exec_generation = 1;
+    OK(trace_builder_thread(w->builder, &t, 520));
+    OK(trace_builder_thread_ended(w->builder, &t));
+    t = thread(130, 30, 0, 0, false); /* another thread */
+    OK(trace_builder_thread_ended(w->builder, &t));
+    t.tgid = 1; /* of a process that is not recorded */
+    OK(trace_builder_thread_ended(w->builder, &t));
+    assert_trace(w, "100-200 40 1:60*6\n"
+                    "200-350 60 1:40*4 4:50*5\n"
+                    "380-400 20\n"
+                    "100-520 150 1:140*12 4:60*6\n"
+                    "100-130 30\n");
+}
+
+/* What a site owes at the end is written like its last sample; of a site without one it is lost, by name. */
+static void test_owed(void **state)
+{
+    struct world *w = *state;
+    struct wire_thread t = thread(10100, 0, 10000, 0, true);
+
+    t.start_boottime_ns = t.exec_generation = 1;
+    send(w, 1, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    send(w, 1, WIRE_WAIT_RUN_QUEUE, FUTEX, 30, WIRE_CONTINUES);
+    OK(trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400, .owed_queue_ns = 20}, 900));
+    OK(trace_builder_owed(w->builder, 2, &(struct wire_wait_site){.owed_ns = 7000}, 900));
+    OK(trace_builder_thread(w->builder, &t, 0));
+    trace_builder_count_unwritten(w->builder);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], (10000 - 520) / PERIOD);
+    assert_trace(w, "100-10100 0 1:10000*1000\n"
+                    "70;futex_wait;schedule wait=lock system call=futex\n"
+                    "30+;futex_wait;schedule wait=run queue system call=futex\n"
+                    "400+;futex_wait;schedule wait=lock system call=futex\n"
+                    "20+;futex_wait;schedule wait=run queue system call=futex\n");
+}
+
+/* Ids of an epoch mean nothing in the next. */
+static void test_owed_in_the_next_epoch(void **state)
+{
+    struct world *w = *state;
+
+    send(w, 1, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    OK(trace_builder_begin_epoch(w->builder, 200));
+    OK(trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400}, 900));
+    assert_trace(w, "70;futex_wait;schedule wait=lock system call=futex\n");
+}
+
+static void test_system_calls(void **state)
+{
+    (void)state;
+    assert_string_equal(system_call_name(0), "read");
+    assert_string_equal(system_call_name(FUTEX), "futex");
+    assert_string_equal(system_call_name(230), "clock_nanosleep");
+    assert_string_equal(system_call_name(455), "futex_wait");
+    assert_null(system_call_name(-1));
+    assert_null(system_call_name(350)); /* a gap */
+    assert_null(system_call_name(1 << 20));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_samples, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),
+        cmocka_unit_test(test_system_calls),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
