@@ -6,11 +6,12 @@
  * one: its stack is taken there, by the same walkers as at a tick. Memory of the one that comes cannot be read yet, but its
  * wait has its length now. User space puts both together (struct wire_wait).
  *
- * A stack takes some ten times as long as a look at the switch, so not every wait has one. A call site (a thread, a system
- * call, an instruction of Python) owes the waits of which no stack was taken; when that has become as much as the
- * event's period, the next wait there has a stack, and its sample weighs what was owed as well. So each nanosecond is in the
- * trace, at the right thread, line and system call: what is sampled is which outer frames it has. The decision is made
- * from what was before, and never from how long this wait is: that would count long ones or short ones too often.
+ * A stack takes some ten times as long as a look at the switch, so not every wait has one. At a call site (a thread, a system
+ * call, an instruction of Python) a wait has one with such a chance that there is one for each period of the event that
+ * is waited there. The site owes the waits of which no stack was taken, and user space adds them to stacks of the same
+ * site. So each nanosecond is in the trace, at the right thread, line and system call: what is sampled is which outer
+ * frames it has. The chance depends on what is usual at the site, and neither on this wait nor on what is owed: after a long
+ * wait, when much is owed, another stack may be likelier than the one that waited.
  *
  * Times are exact whether a stack was taken or not: `waits` holds their sums. Nobody else writes to that map, and a thread
  * is on one CPU at a time, so its entry needs no lock.
@@ -31,6 +32,9 @@ const volatile __u64 wait_most_bytes = 1 << 20; /* no stack is sent while the ri
 #define WAIT_SECOND_SHIFT 9
 #define WAIT_SECOND_STACKS (1 << WAIT_SECOND_SHIFT)
 #define WAIT_DOUBLINGS_MAX 20
+/* How many waits the mean at a site is of. */
+#define WAIT_MEAN_OF 64
+#define WAIT_PERIOD_MAX_NS (1ull << 43)
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -210,9 +214,11 @@ static __always_inline int is_due(struct wire_process *process, const struct wir
     if (doublings > WAIT_DOUBLINGS_MAX)
         doublings = WAIT_DOUBLINGS_MAX;
     period <<= doublings;
-    /* Between a half and one and a half of it, so that what repeats with the period is not always met or always missed. */
-    __u64 wanted = period / 2 + (period >> 16) * (bpf_get_prandom_u32() & 0xffff);
-    return site->owed_ns + site->owed_queue_ns + site->mean_ns >= wanted;
+    if (period > WAIT_PERIOD_MAX_NS)
+        period = WAIT_PERIOD_MAX_NS;
+    /* With a chance of mean / period, in units in which the products fit. */
+    return site->mean_ns >= period ||
+           (period >> 4) * (bpf_get_prandom_u32() & 0xffff) < (site->mean_ns >> 4) << 16;
 }
 
 /* ---- the end of a wait ---- */
@@ -232,14 +238,16 @@ static __always_inline int send_wait(struct wire_wait *wait)
 static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait)
 {
     __u64 key = t->site, len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
-    struct wire_wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {.mean_ns = len_ns};
+    struct wire_wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {0};
 
     if (!site) {
         bpf_map_update_elem(&wait_sites, &key, &first, BPF_ANY);
         site = bpf_map_lookup_elem(&wait_sites, &key);
     }
     if (site) {
-        site->mean_ns += (len_ns >> 3) - (site->mean_ns >> 3);
+        /* Slow, or a long wait would raise the chance of the next one, which may be another caller's. */
+        __u64 count = ++site->count < WAIT_MEAN_OF ? site->count : WAIT_MEAN_OF;
+        site->mean_ns = (site->mean_ns * (count - 1) + len_ns) / count;
         wait->owed_ns = site->owed_ns;
         wait->owed_queue_ns = site->owed_queue_ns;
     }

@@ -186,12 +186,14 @@ struct wire_sample {
     PY_U32 wait_kind;   /* enum wire_wait_kind; WIRE_WAIT_NONE: the thread was running */
     int system_call;    /* number of the one that it waits in, or WIRE_NO_SYSTEM_CALL */
     PY_U64 wait_site;   /* the call site that it waits at: a key of the `wait_sites` map */
+    /* Set by user space in the last sample of a wait: how long it was, and what its call site owes, of this sample's kind. */
+    PY_U64 waited_ns, owed_ns;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
 /*
- * A thread runs again, for which a sample with WIRE_WAITS was sent at `out_ns`. What other waits at the same call site owe,
- * of which no stack was taken, is added to the sample's weight.
+ * A thread runs again, for which a sample with WIRE_WAITS was sent at `out_ns`. Its call site owes other waits, of which no
+ * stack was taken.
  */
 struct wire_wait {
     PY_U32 type;
@@ -204,7 +206,7 @@ struct wire_wait {
 
 /* What the waits at a call site have in common; value of the `wait_sites` map. Only one thread meets a site. */
 struct wire_wait_site {
-    PY_U64 mean_ns;                /* moving average of their lengths */
+    PY_U64 mean_ns, count;         /* the mean of their lengths, of the last ones where there are many; and how many there were */
     PY_U64 owed_ns, owed_queue_ns; /* of those without a stack since the last that had one: waiting, and in the run queue */
 };
 
@@ -312,7 +314,7 @@ static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 56, "no holes");
 static_assert(sizeof(struct wire_thread) == 96 + 16 * WIRE_WAIT_KINDS, "a map's value");
-static_assert(sizeof(struct wire_sample) == 144 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 160 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

@@ -10,6 +10,7 @@
 #include "capture/output/interrupt.h"
 #include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/wait_sites.h"
 
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * NS_PER_MS)
@@ -194,7 +195,8 @@ static struct error *put_owed(void *session, uint64_t site, const struct wire_wa
 {
     struct session *s = session;
 
-    return trace_builder_owed(s->builder, site, owed, s->end_ns);
+    trace_builder_owed(s->builder, site, owed, s->end_ns);
+    return NULL;
 }
 
 /* Writes where the time of threads went, where waits are recorded; at the end also what is owed to the samples. */

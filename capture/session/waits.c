@@ -100,7 +100,7 @@ struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uin
     return map_set(&w->by_tid, sample->tid, w->list.count - 1) ? NULL : error_no_memory();
 }
 
-/* Hands on a sample that ends at `time_ns`. */
+/* Hands on a sample that ends at `time_ns`. What it says of the call site is for this one alone. */
 static struct error *hand_on(struct waits *w, struct pending *p, uint64_t time_ns, uint64_t weight_ns)
 {
     struct wire_sample *m = p->sample;
@@ -111,6 +111,7 @@ static struct error *hand_on(struct waits *w, struct pending *p, uint64_t time_n
     struct error *err = w->put(w->ctx, m, p->len_bytes);
     m->time_ns = began_ns;
     m->flags |= WIRE_CONTINUES;
+    m->waited_ns = m->owed_ns = 0;
     p->until_ns = time_ns;
     return err;
 }
@@ -131,14 +132,15 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     if (!p || p->sample->time_ns != end->out_ns || end->in_ns < end->out_ns || end->queue_ns > end->in_ns - end->out_ns)
         return NULL;
     uint64_t woken_ns = end->in_ns - end->queue_ns;
-    uint64_t weight_ns = rest_of(woken_ns - end->out_ns + end->owed_ns, &p->paid_ns);
-    uint64_t queue_ns = rest_of(end->queue_ns + end->owed_queue_ns, &p->paid_ns);
-    struct error *err = NULL;
-    /* A wait without any length counts as one, too. */
-    if (weight_ns || !(p->sample->flags & WIRE_CONTINUES))
-        err = hand_on(w, p, woken_ns > p->until_ns ? woken_ns : p->until_ns, weight_ns);
-    if (!err && queue_ns) {
+    uint64_t weight_ns = rest_of(woken_ns - end->out_ns, &p->paid_ns);
+    uint64_t queue_ns = rest_of(end->queue_ns, &p->paid_ns);
+    /* Only after an end that was lost is there still something that was handed on before. */
+    p->sample->waited_ns = end->in_ns - end->out_ns;
+    p->sample->owed_ns = rest_of(end->owed_ns, &p->paid_ns);
+    struct error *err = hand_on(w, p, woken_ns > p->until_ns ? woken_ns : p->until_ns, weight_ns);
+    if (!err && (queue_ns || end->owed_queue_ns)) {
         p->sample->wait_kind = WIRE_WAIT_RUN_QUEUE;
+        p->sample->owed_ns = rest_of(end->owed_queue_ns, &p->paid_ns);
         err = hand_on(w, p, end->in_ns, queue_ns);
     }
     waits_forget(w, end->tid);

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "capture/trace/sample_labels.h"
 #include "capture/trace/trace_define.h"
 
 void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
@@ -136,52 +135,6 @@ struct error *trace_builder_thread_ended(struct trace_builder *b, const struct w
 {
     TRY(trace_builder_thread(b, t, 0));
     forget_account(b, t->tid);
-    return NULL;
-}
-
-/* ---- what call sites owe ---- */
-
-void trace_note_site(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)
-{
-    const struct site_note note = {.thread = sample->thread, .tuple = sample->tuple, .cpu = sample->cpu,
-                                   .flags = sample->flags, .kind = m->wait_kind, .system_call = m->system_call,
-                                   .interpreter_id = m->interpreter_id};
-    const uint64_t *known = map_get(&b->site_of, m->wait_site);
-
-    if (m->wait_kind == WIRE_WAIT_RUN_QUEUE) /* the second sample of a wait */
-        return;
-    if (known)
-        b->sites.data[*known] = note;
-    else if (!VEC_PUSH(&b->sites, note) || !map_set(&b->site_of, m->wait_site, b->sites.count - 1))
-        b->no_memory = true;
-}
-
-static void put_owed(struct trace_builder *b, const struct site_note *note, uint32_t kind, uint64_t owed_ns, uint64_t time_ns)
-{
-    const struct wire_sample like = {.wait_kind = kind, .system_call = note->system_call, .thread_handle = 1,
-                                     .interpreter_id = note->interpreter_id};
-    struct builder_event *event = &b->events[event_list_wait(&b->o.events)];
-    struct trace_sample sample = {.time_ns = time_ns, .thread = note->thread, .tuple = note->tuple, .cpu = note->cpu,
-                                  .flags = note->flags | TRACE_SAMPLE_VALUE | TRACE_SAMPLE_CONTINUES, .value = owed_ns,
-                                  .label_set = sample_labels(b, NULL, &like, NULL)};
-
-    if (!owed_ns)
-        return;
-    trace_writer_sample(b->o.writer, event->trace_id, &sample);
-    event->value += owed_ns;
-    b->counts.samples++;
-    b->file_samples++;
-}
-
-struct error *trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wire_wait_site *owed, uint64_t time_ns)
-{
-    const uint64_t *known = map_get(&b->site_of, site);
-
-    if (known && !trace_writer_full(b->o.writer)) {
-        const struct site_note *note = &b->sites.data[*known];
-        put_owed(b, note, note->kind, owed->owed_ns, time_ns);
-        put_owed(b, note, WIRE_WAIT_RUN_QUEUE, owed->owed_queue_ns, time_ns);
-    }
     return NULL;
 }
 

@@ -15,10 +15,6 @@ void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_
 struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *thread, uint64_t until_ns);
 /* The same for a thread that has ended: it is forgotten. */
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *thread);
-/* Remembers the sample of a wait, which was just written: what its call site still owes at the end is written like it. */
-void trace_note_site(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample);
-/* Writes what a call site owes, at the end of the capture. Does nothing when the epoch has no sample of a wait there. */
-struct error *trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wire_wait_site *owed, uint64_t time_ns);
 /* Counts the waiting time that no sample stands for as a loss. Call when all threads have been written for the last time. */
 void trace_builder_count_unwritten(struct trace_builder *b);
 

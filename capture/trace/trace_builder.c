@@ -13,7 +13,7 @@
 #include "capture/trace/codes_limit.h"
 #include "capture/trace/sample_labels.h"
 #include "capture/trace/stacks.h"
-#include "capture/trace/trace_accounts.h"
+#include "capture/trace/wait_sites.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
 #include "formats/base/clock.h"
@@ -38,6 +38,7 @@ void trace_builder_destroy(struct trace_builder *b)
     map_deinit(&b->kernel_frames);
     map_deinit(&b->account_of);
     map_deinit(&b->switch_frames);
+    wait_sites_clear(b);
     map_deinit(&b->site_of);
     VEC_DEINIT(&b->sites);
     VEC_DEINIT(&b->accounts);
@@ -133,8 +134,7 @@ static void begin_epoch(struct trace_builder *b)
     b->begun = true;
     b->epoch++;
     map_clear(&b->kernel_frames);
-    map_clear(&b->site_of);
-    b->sites.count = 0;
+    wait_sites_clear(b);
     put_clock(b);
     struct trace_host host = {
         .hostname = trace_writer_cstr(w, h->hostname),
@@ -490,10 +490,10 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     return NULL;
 }
 
-static void count_sample(struct trace_builder *b, struct process_note *n, const struct wire_sample *m)
+static void count_sample(struct trace_builder *b, struct process_note *n, const struct wire_sample *m, uint64_t value)
 {
     n->sampled = true;
-    b->events[m->event].value += m->period;
+    b->events[m->event].value += value;
     b->counts.samples++;
     b->file_samples++;
     if (m->python_end == LOSS_complete)
@@ -529,13 +529,13 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
     if ((sample.label_set = sample_labels(b, n->process, m, parts.task)))
         sample.flags |= TRACE_SAMPLE_LABELS;
-    if (m->period != b->events[m->event].period) {
+    if (m->period != b->events[m->event].period || m->flags & WIRE_WAITS) {
         sample.flags |= TRACE_SAMPLE_VALUE;
         sample.value = m->period;
     }
+    if ((m->waited_ns || m->owed_ns) && !wait_sites_pay(b, m, &sample))
+        return error_no_memory();
     trace_writer_sample(w, b->events[m->event].trace_id, &sample);
-    if (m->flags & WIRE_WAITS)
-        trace_note_site(b, m, &sample);
     if (b->no_memory)
         return error_no_memory();
     if (trace_writer_full(w))
@@ -543,7 +543,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     else if (trace_writer_epoch_full(w))
         b->events[m->event].epoch_full++;
     else
-        count_sample(b, n, m);
+        count_sample(b, n, m, sample.value);
     return NULL;
 }
 

@@ -23,12 +23,18 @@ struct thread_account {
     struct wire_wait_sum waits[WIRE_WAIT_KINDS];
 };
 
-/* The last sample of a wait at a call site, by ids of the epoch. */
+/* The last waits with a stack at a call site, by ids of the epoch. */
+#define SITE_STACKS 64
+struct site_stack {
+    uint32_t tuple, flags;
+    uint64_t waited_ns;
+};
 struct site_note {
-    uint32_t thread, tuple, cpu, flags;
-    uint32_t kind;
+    uint32_t thread, kind;
     int system_call;
+    uint32_t count; /* of stacks since the epoch began */
     uint64_t interpreter_id;
+    VEC(struct site_stack) last; /* at most SITE_STACKS, the oldest gives way */
 };
 
 struct trace_builder {
@@ -55,6 +61,7 @@ struct trace_builder {
     uint64_t waited_ns;
     VEC(struct site_note) sites; /* call sites of waits that this epoch has samples of */
     struct map site_of;          /* key -> index of sites */
+    uint64_t chance;             /* state of a random number generator */
     struct map switch_frames; /* kernel address -> whether it lies in the function that switches threads */
     struct trace_notes notes;
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */

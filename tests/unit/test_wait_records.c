@@ -15,6 +15,7 @@
 #include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_builder.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/wait_sites.h"
 #include "formats/base/buf.h"
 #include "tests/unit/trace_fixture.h"
 
@@ -23,7 +24,7 @@ static const char symbols[] = "ffffffff81000100 t bpf_trace_run4\n"
                               "ffffffff81000200 t __schedule.constprop.0\n"
                               "ffffffff81000300 T schedule\n"
                               "ffffffff81000400 t futex_wait\n"
-                              "ffffffff81000500 t __schedule_bug\n"
+                              "ffffffff81000500 t do_nanosleep\n"
                               "ffffffff81000600 t end\n"
                               "ffffffffc0000000 t bpf_prog_1_switched\t[bpf]\n";
 
@@ -78,7 +79,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void send(struct world *w, uint64_t site, enum wire_wait_kind kind, int system_call, uint64_t value, uint32_t flags)
+/* What is said of its call site. */
+struct owing {
+    uint64_t site, waited_ns, owed_ns;
+    uint32_t caller; /* its stack is another one for each */
+};
+
+static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int system_call, uint64_t value, uint32_t flags)
 {
     const struct {
         struct wire_sample head;
@@ -87,8 +94,8 @@ static void send(struct world *w, uint64_t site, enum wire_wait_kind kind, int s
         .head = {.type = WIRE_SAMPLE, .flags = WIRE_WAITS | WIRE_IN_KERNEL | flags, .tgid = (uint32_t)getpid(),
                  .tid = (uint32_t)getpid(), .time_ns = 100, .start_boottime_ns = 1, .exec_generation = 1, .period = value,
                  .interpreter_id = WIRE_INTERPRETER_ID_NONE, .kernel_count = 5, .wait_kind = kind,
-                 .system_call = system_call, .wait_site = site},
-        .kernel = {0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210, 0xffffffff81000310, 0xffffffff81000410},
+                 .system_call = system_call, .wait_site = o.site, .waited_ns = o.waited_ns, .owed_ns = o.owed_ns},
+        .kernel = {0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210, 0xffffffff81000310, 0xffffffff81000410 + 0x100 * o.caller},
     };
 
     OK(trace_builder_sample(w->builder, &m.head, sizeof m));
@@ -187,10 +194,10 @@ static void test_samples(void **state)
 {
     struct world *w = *state;
 
-    send(w, 1, WIRE_WAIT_LOCK, FUTEX, 70, 0);
-    send(w, 1, WIRE_WAIT_RUN_QUEUE, FUTEX, PERIOD, WIRE_CONTINUES);
-    send(w, 2, WIRE_WAIT_PREEMPTED, WIRE_NO_SYSTEM_CALL, 5, 0);
-    send(w, 3, WIRE_WAIT_BLOCKED, 9999, 6, 0);
+    send(w, (struct owing){.site = 1}, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    send(w, (struct owing){.site = 1}, WIRE_WAIT_RUN_QUEUE, FUTEX, PERIOD, WIRE_CONTINUES);
+    send(w, (struct owing){.site = 2}, WIRE_WAIT_PREEMPTED, WIRE_NO_SYSTEM_CALL, 5, 0);
+    send(w, (struct owing){.site = 3}, WIRE_WAIT_BLOCKED, 9999, 6, 0);
     assert_trace(w, "70;futex_wait;schedule wait=lock system call=futex\n"
                     "1000+;futex_wait;schedule wait=run queue system call=futex\n"
                     "5;futex_wait;schedule wait=preempted\n"
@@ -235,25 +242,61 @@ static void test_thread_times(void **state)
                     "100-130 30\n");
 }
 
-/* What a site owes at the end is written like its last sample; of a site without one it is lost, by name. */
+/* What a site owes is added to the sample of one of its last stacks, in the end to one of them as well. */
 static void test_owed(void **state)
 {
     struct world *w = *state;
     struct wire_thread t = thread(10100, 0, 10000, 0, true);
 
     t.start_boottime_ns = t.exec_generation = 1;
-    send(w, 1, WIRE_WAIT_LOCK, FUTEX, 70, 0);
-    send(w, 1, WIRE_WAIT_RUN_QUEUE, FUTEX, 30, WIRE_CONTINUES);
-    OK(trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400, .owed_queue_ns = 20}, 900));
-    OK(trace_builder_owed(w->builder, 2, &(struct wire_wait_site){.owed_ns = 7000}, 900));
+    send(w, (struct owing){.site = 1, .waited_ns = 100, .owed_ns = 1000}, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    send(w, (struct owing){.site = 1, .owed_ns = 7}, WIRE_WAIT_RUN_QUEUE, FUTEX, 30, WIRE_CONTINUES);
+    trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400, .owed_queue_ns = 20}, 900);
+    trace_builder_owed(w->builder, 2, &(struct wire_wait_site){.owed_ns = 7000}, 900); /* it never had a stack */
     OK(trace_builder_thread(w->builder, &t, 0));
     trace_builder_count_unwritten(w->builder);
-    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], (10000 - 520) / PERIOD);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], (10000 - 1527) / PERIOD);
     assert_trace(w, "100-10100 0 1:10000*1000\n"
-                    "70;futex_wait;schedule wait=lock system call=futex\n"
-                    "30+;futex_wait;schedule wait=run queue system call=futex\n"
+                    "1070;futex_wait;schedule wait=lock system call=futex\n"
+                    "37+;futex_wait;schedule wait=run queue system call=futex\n"
                     "400+;futex_wait;schedule wait=lock system call=futex\n"
                     "20+;futex_wait;schedule wait=run queue system call=futex\n");
+}
+
+/* Two callers wait at one site by turns, one of them nine times as long: it has nine tenths of what was not seen, too. */
+static void test_owed_by_length(void **state)
+{
+    struct world *w = *state;
+    struct found {
+        uint64_t value[2];
+    } found = {0};
+    struct names *n = calloc(1, sizeof *n);
+    struct trace_reader *r;
+    struct trace_record rec;
+    bool more;
+
+    for (uint32_t i = 0; i < 2000; i++)
+        send(w, (struct owing){.site = 1, .waited_ns = i % 2 ? 9000 : 1000, .owed_ns = 50000, .caller = i % 2}, WIRE_WAIT_LOCK, FUTEX, 0, 0);
+    OK(trace_writer_finish(w->writer));
+    assert_int_equal(lseek(w->fd, 0, SEEK_SET), 0);
+    OK(trace_reader_open_fd(w->fd, "t", &r));
+    for (;;) {
+        struct trace_sample_iter it;
+        struct trace_sample s;
+        OK(trace_reader_next(r, &rec, &more));
+        if (!more)
+            break;
+        define(n, &rec);
+        if (rec.type != TRACE_samples)
+            continue;
+        trace_samples_begin(&it, &rec.samples, PERIOD);
+        while (trace_samples_next(&it, &s))
+            found.value[strstr(n->stacks[n->tuples[s.tuple]], "do_nanosleep") != NULL] += s.value;
+    }
+    assert_int_equal(found.value[0] + found.value[1], 2000 * 50000);
+    assert_in_range(found.value[1], 87000000, 93000000); /* 90 million; the generator begins at the same number each time */
+    trace_reader_close(r);
+    free(n);
 }
 
 /* Ids of an epoch mean nothing in the next. */
@@ -261,9 +304,9 @@ static void test_owed_in_the_next_epoch(void **state)
 {
     struct world *w = *state;
 
-    send(w, 1, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    send(w, (struct owing){.site = 1, .waited_ns = 70}, WIRE_WAIT_LOCK, FUTEX, 70, 0);
     OK(trace_builder_begin_epoch(w->builder, 200));
-    OK(trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400}, 900));
+    trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400}, 900);
     assert_trace(w, "70;futex_wait;schedule wait=lock system call=futex\n");
 }
 
@@ -285,6 +328,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_samples, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_owed_by_length, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),
         cmocka_unit_test(test_system_calls),
     };

@@ -7,13 +7,18 @@
 #include "capture/session/waits.h"
 #include "formats/base/buf.h"
 
-/* A line for each sample: tid, time, weight, kind, and + where it goes on. */
+/* A line for each sample: tid, time, weight, kind, + where it goes on, and what is said of the call site: length, owed. */
 static struct error *put(void *ctx, const struct wire_sample *m, uint32_t len_bytes)
 {
     assert_int_equal(len_bytes, sizeof *m + 8);
     assert_int_equal(*(const uint64_t *)(m + 1), m->tid * UINT64_C(1000)); /* the stack is the one that was kept */
-    buf_printf(ctx, "%u %" PRIu64 " %" PRIu64 " %u%s\n", m->tid, (uint64_t)m->time_ns, (uint64_t)m->period, m->wait_kind,
+    buf_printf(ctx, "%u %" PRIu64 " %" PRIu64 " %u%s", m->tid, (uint64_t)m->time_ns, (uint64_t)m->period, m->wait_kind,
                m->flags & WIRE_CONTINUES ? "+" : "");
+    if (m->waited_ns)
+        buf_printf(ctx, " of %" PRIu64, (uint64_t)m->waited_ns);
+    if (m->owed_ns)
+        buf_printf(ctx, " owed %" PRIu64, (uint64_t)m->owed_ns);
+    buf_put_u8(ctx, '\n');
     return NULL;
 }
 
@@ -74,9 +79,9 @@ static void test_lengths(void **state)
     begin(f, 8, 110);
     assert_samples(f, "");
     end(f, 7, 100, 150, 0, 0, 0);
-    assert_samples(f, "7 150 50 3\n");
-    end(f, 8, 110, 190, 0, 1000, 0); /* and what waits without a stack lasted */
-    assert_samples(f, "8 190 1080 3\n");
+    assert_samples(f, "7 150 50 3 of 50\n");
+    end(f, 8, 110, 190, 0, 1000, 0); /* and how long waits without a stack were */
+    assert_samples(f, "8 190 80 3 of 80 owed 1000\n");
     end(f, 8, 110, 190, 0, 0, 0); /* it is over */
     assert_samples(f, "");
 }
@@ -88,10 +93,10 @@ static void test_run_queue(void **state)
 
     begin(f, 7, 100);
     end(f, 7, 100, 150, 20, 1000, 300);
-    assert_samples(f, "7 130 1030 3\n7 150 320 4+\n");
+    assert_samples(f, "7 130 30 3 of 50 owed 1000\n7 150 20 4+ owed 300\n");
     begin(f, 7, 200); /* another thread had its place: all of it in the queue */
     end(f, 7, 200, 250, 50, 0, 0);
-    assert_samples(f, "7 200 0 3\n7 250 50 4+\n");
+    assert_samples(f, "7 200 0 3 of 50\n7 250 50 4+\n");
 }
 
 /* What lasts is handed on while it does, and adds up to its length. */
@@ -108,10 +113,10 @@ static void test_pieces(void **state)
     assert_null(waits_pieces(f->waits, 2200, 1000));
     assert_samples(f, "7 2200 1100 3+\n8 2200 1150 3\n");
     end(f, 7, 100, 2500, 0, 9, 0);
-    assert_samples(f, "7 2500 309 3+\n");
+    assert_samples(f, "7 2500 300 3+ of 2400 owed 9\n");
     /* A piece reached into the time in the run queue: that has less left. */
     end(f, 8, 1050, 2250, 100, 0, 0);
-    assert_samples(f, "8 2250 50 4+\n");
+    assert_samples(f, "8 2200 0 3+ of 1200\n8 2250 50 4+\n");
     begin(f, 7, 3000);
     assert_null(waits_pieces(f->waits, 3010, 0)); /* the end of the recording */
     assert_samples(f, "7 3010 10 3\n");
@@ -127,7 +132,7 @@ static void test_lost_end(void **state)
     assert_samples(f, "7 600 500 3\n");
     begin(f, 7, 900);
     end(f, 7, 900, 1000, 0, 700, 0);
-    assert_samples(f, "7 1000 300 3\n");
+    assert_samples(f, "7 1000 0 3 of 100 owed 300\n");
     end(f, 9, 1, 2, 0, 0, 0); /* of no known stack */
     begin(f, 7, 2000);
     end(f, 7, 1500, 1600, 0, 0, 0); /* of another wait */
@@ -145,7 +150,7 @@ static void test_ended_thread(void **state)
     waits_forget(f->waits, 5);
     for (uint32_t tid = 1; tid <= 5; tid++)
         end(f, tid, 10 * tid, 100, 0, 0, 0);
-    assert_samples(f, "2 100 80 3\n3 100 70 3\n4 100 60 3\n");
+    assert_samples(f, "2 100 80 3 of 80\n3 100 70 3 of 70\n4 100 60 3 of 60\n");
 }
 
 /* Messages that make no sense do no harm. */

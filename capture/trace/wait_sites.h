@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call sites of waits: a thread, a system call and a line of Python (bpf/sampler_wait.h). Of few waits there the stack was
+ * taken; the time of the others is known, and is given to the stacks that were: to one of the last of them, each with a
+ * chance in proportion to how long it waited. So a caller that waits long has its share, however often others wait at the
+ * same place.
+ */
+#ifndef CAPTURE_TRACE_WAIT_SITES_H
+#define CAPTURE_TRACE_WAIT_SITES_H
+
+#include "capture/trace/trace_parts.h"
+
+/*
+ * The last sample of a wait, of each kind, is about to be written: remembers it, and writes what its site owes
+ * (m->owed_ns) as a sample like it, or adds it to the sample's value. False: out of memory.
+ */
+bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, struct trace_sample *sample);
+/* Forgets all sites: their ids are those of an epoch. */
+void wait_sites_clear(struct trace_builder *b);
+/* Writes what a call site owes at the end of the capture. Does nothing when the epoch has no sample of a wait there. */
+void trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wire_wait_site *owed, uint64_t time_ns);
+
+#endif
