@@ -73,9 +73,11 @@ def record_json(pycap, tmp_path, options, *command):
 
 
 def record_faults(pysym, tmp_path, options, count):
-    """Records faults.py, which touches its pages only when the trace shows that its Python functions are sampled."""
+    """Records faults.py, which touches its pages only when the trace shows that its Python functions are sampled. The buffer
+    holds all that a slow recorder leaves there: as it fills up, the period doubles."""
     trace, gate = tmp_path / "t.bin", tmp_path / "gate"
-    with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "--", PYTHON, PROGRAMS / "faults.py", str(count), gate],
+    with subprocess.Popen([PYCAP, "record", "-o", trace, "--ring-size", "64M", *options, "--", PYTHON, PROGRAMS / "faults.py",
+                           str(count), gate],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
         while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only").stdout:
             time.sleep(0.1)
@@ -113,7 +115,7 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
 
 
 def test_context_switches_are_the_programs_own(needs_bpf, pycap, pysym, tmp_path):
-    trace, told, _ = record_json(pycap, tmp_path, ["-e", "context-switches", "-c", "1"], PROGRAMS / "switches.py", 300)
+    trace, told, _ = record_json(pycap, tmp_path, ["-e", "context-switches", "-c", "1", "--ring-size", "64M"], PROGRAMS / "switches.py", 300)
     samples = samples_of(pysym, trace)
     assert {(s.event, s.period) for s in samples} == {("context-switches", 1)}
     inner = sum("inner" in s.functions for s in samples)

@@ -268,15 +268,16 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
         for i in inner:
             assert names[i - 1] == names[i].replace("_inner", "_outer"), names
     assert apart or whole > 20
-    if torn:  # neighbours with one stack are one sample of speedscope's
-        torn = pysym(trace, "--format", "perf-script").stdout.count(" [torn] ([unknown])\n")
+    # Neighbours with one stack are one sample of speedscope's.
+    script = pysym(trace, "--format", "perf-script").stdout
+    torn, all_samples = script.count(" [torn] ([unknown])\n"), script.count(" task-clock: \n")
     text = pysym(trace, "--format", "summary", "-v").stdout
     counted = re.search(r"^ *python_changed +([\d,]+)  \w", text, re.M)
     assert (int(counted[1].replace(",", "")) if counted else 0) == torn
     if apart:
         assert torn
     else:
-        assert torn <= 0.01 * whole + 1, text
+        assert torn <= 0.01 * all_samples + 1, text
 
 
 def test_reuse(record_proc, profile):
