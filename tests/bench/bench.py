@@ -396,7 +396,7 @@ def print_long(rows):
 
 
 def print_wanted(results, rows, floor):
-    """What issue 3 wants of stacks with 20 Python and 40 native frames, beside what this run measured."""
+    """What is wanted of stacks with 20 Python and 40 native frames, beside what this run measured."""
     lines = []
     for hz, most_us, most_share in ((999, 6, 1.5), (99, 15, 0.2)):
         runs = results.get(("mixed", TABLES, hz))
