@@ -3,24 +3,7 @@
 
 #include <string.h>
 
-/* As a shell would take it. */
-static void put_word(const char *word, struct buf *out)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";
-
-    if (*word && word[strspn(word, plain)] == 0) {
-        buf_put_str(out, word);
-        return;
-    }
-    buf_put_str(out, "'");
-    for (; *word; word++) {
-        if (*word == '\'')
-            buf_put_str(out, "'\\''");
-        else
-            buf_put(out, word, 1);
-    }
-    buf_put_str(out, "'");
-}
+#include "formats/base/shell_word.h"
 
 void given_put(const struct given *given, const char *name, struct buf *out)
 {
@@ -35,6 +18,6 @@ void given_put(const struct given *given, const char *name, struct buf *out)
         if (!option->argument)
             continue;
         buf_put_str(out, " ");
-        put_word(option->argument, out);
+        shell_word_put(option->argument, out);
     }
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "formats/base/printable.h"
+#include "formats/base/shell_word.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/perf_data/addresses.h"
@@ -172,24 +173,13 @@ static struct error *write_losses(struct perf_data *p)
     return err;
 }
 
-/* Appends a file name as a word of a shell's command. */
+/* Appends a file name, made safe to print, as a word of a shell's command. */
 static void put_word(struct buf *out, const char *text)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+-@%,:=";
     struct buf safe = {0};
 
     printable_put(&safe, text);
-    text = buf_cstr(&safe);
-    bool quoted = !*text || text[strspn(text, plain)];
-    if (quoted)
-        buf_put_u8(out, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            buf_put_str(out, "'\\'");
-        buf_put_u8(out, (uint8_t)*text);
-    }
-    if (quoted)
-        buf_put_u8(out, '\'');
+    shell_word_put(buf_cstr(&safe), out);
     out->bad |= safe.bad;
     buf_deinit(&safe);
 }
