@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/limits.h"
+
 #define VEC(type)           \
     struct {                \
         type *data;         \
@@ -51,6 +53,11 @@ static inline void vec_extend_zero_(void *data, size_t *count, size_t size_bytes
 /* Grows the array to `count_new` items at least, new ones zeroed: for caches by id. False: out of memory. */
 #define VEC_EXTEND_ZERO(v, count_new) \
     (VEC_RESERVE(v, count_new) ? (vec_extend_zero_((v)->data, &(v)->count, sizeof *(v)->data, count_new), true) : false)
+
+/* The same for what counts in the limits (limits.h); NULL: there are none. `count_new` is evaluated more than once. */
+#define VEC_EXTEND_COUNTED(limits, v, count_new)                                                               \
+    (limits_take(limits, (count_new) > (v)->count ? ((count_new) - (v)->count) * sizeof *(v)->data : 0) &&     \
+     VEC_EXTEND_ZERO(v, count_new))
 
 static inline void vec_extend_none_(void *data, size_t *count, size_t size_bytes, size_t count_new)
 {

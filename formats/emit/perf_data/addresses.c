@@ -149,11 +149,9 @@ static struct error *look_up_binary(struct addresses *p, uint32_t mapping)
 static struct error *find_in_binary(struct addresses *p, const struct emit_frame *f, struct address *out, bool *found)
 {
     uint64_t offset = f->address - f->return_address;
-    size_t known = p->binaries.count;
 
     *found = false;
-    if (!limits_take(p->limits, known <= f->mapping ? (f->mapping + 1 - known) * sizeof(struct address_binary) : 0) ||
-        !VEC_EXTEND_ZERO(&p->binaries, (size_t)f->mapping + 1))
+    if (!VEC_EXTEND_COUNTED(p->limits, &p->binaries, (size_t)f->mapping + 1))
         return error_no_memory();
     struct address_binary *b = &p->binaries.data[f->mapping];
     if (!b->known)
@@ -249,9 +247,7 @@ struct error *addresses_find(struct addresses *p, uint32_t stack, struct address
         *out = (struct address){.kind = ADDRESS_NONE};
         return NULL;
     }
-    size_t known = p->frames.count;
-    if (!limits_take(p->limits, known <= frame ? (frame + 1 - known) * sizeof(struct address) : 0) ||
-        !VEC_EXTEND_ZERO(&p->frames, (size_t)frame + 1))
+    if (!VEC_EXTEND_COUNTED(p->limits, &p->frames, (size_t)frame + 1))
         return error_no_memory();
     struct address *address = &p->frames.data[frame];
     if (address->kind == ADDRESS_UNKNOWN)

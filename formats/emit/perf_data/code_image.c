@@ -246,9 +246,7 @@ struct error *code_image_address(struct code_image *image, uint32_t frame, uint6
     uint32_t *known = frame == CODE_IMAGE_TRUNCATED ? &image->truncated : &image->no_frames;
 
     if (frame < CODE_IMAGE_TRUNCATED) {
-        size_t count = image->addresses.count, more = frame < count ? 0 : frame + 1 - count;
-        if (!limits_take(image->options->limits, more * sizeof *known) ||
-            !VEC_EXTEND_ZERO(&image->addresses, count + more))
+        if (!VEC_EXTEND_COUNTED(image->options->limits, &image->addresses, (size_t)frame + 1))
             return error_no_memory();
         known = &image->addresses.data[frame];
     }

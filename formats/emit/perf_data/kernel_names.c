@@ -150,8 +150,7 @@ static struct error *make_up(struct kernel_names *k, uint32_t name, uint64_t *ad
     uint64_t *known = &k->made_up_nameless;
 
     if (name != NAMELESS) {
-        size_t count = k->made_up.count, more = name < count ? 0 : name + 1 - count;
-        if (!limits_take(k->limits, more * sizeof *known) || !VEC_EXTEND_ZERO(&k->made_up, count + more))
+        if (!VEC_EXTEND_COUNTED(k->limits, &k->made_up, (size_t)name + 1))
             return error_no_memory();
         known = &k->made_up.data[name];
     }
@@ -167,11 +166,10 @@ static struct error *make_up(struct kernel_names *k, uint32_t name, uint64_t *ad
 struct error *kernel_names_address(struct kernel_names *k, uint32_t frame, uint64_t *address)
 {
     const struct emit_frame *f = &k->model->frames[frame];
-    size_t count = k->addresses.count, more = frame < count ? 0 : frame + 1 - count;
     uint32_t name;
     bool fits;
 
-    if (!limits_take(k->limits, more * sizeof *address) || !VEC_EXTEND_ZERO(&k->addresses, count + more))
+    if (!VEC_EXTEND_COUNTED(k->limits, &k->addresses, (size_t)frame + 1))
         return error_no_memory();
     *address = k->addresses.data[frame];
     if (*address)

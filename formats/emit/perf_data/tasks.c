@@ -91,15 +91,11 @@ struct error *tasks_name(struct tasks *t, uint32_t thread, struct record_stamp *
 {
     const struct emit_thread *shown = &t->model->threads[thread];
     const struct emit_process *process = &t->model->processes[shown->process];
-    size_t processes = t->processes.count, threads = t->threads.count;
 
     stamp->pid = process->pid;
     stamp->tid = shown->tid;
-    if ((processes <= shown->process &&
-         !limits_take(t->limits, (shown->process + 1 - processes) * sizeof *t->processes.data)) ||
-        (threads <= thread && !limits_take(t->limits, (thread + 1 - threads) * sizeof *t->threads.data)) ||
-        !VEC_EXTEND_ZERO(&t->processes, (size_t)shown->process + 1) ||
-        !VEC_EXTEND_ZERO(&t->threads, (size_t)thread + 1))
+    if (!VEC_EXTEND_COUNTED(t->limits, &t->processes, (size_t)shown->process + 1) ||
+        !VEC_EXTEND_COUNTED(t->limits, &t->threads, (size_t)thread + 1))
         return error_no_memory();
     TRY(name_of_process(t, shown->process, *stamp));
     *cgroup = t->processes.data[shown->process].cgroup;
