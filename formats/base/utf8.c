@@ -72,3 +72,16 @@ bool utf8_is_control(uint32_t c)
     }
     return false;
 }
+
+bool utf8_is_printable(const char *text, size_t len_bytes)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    uint32_t code;
+
+    for (size_t i = 0, n; i < len_bytes; i += n) {
+        n = utf8_decode(s + i, len_bytes - i, &code);
+        if (!n || utf8_is_control(code))
+            return false;
+    }
+    return true;
+}

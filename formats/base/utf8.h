@@ -21,5 +21,7 @@ bool utf8_is_cut(const uint8_t *s, size_t len);
  * that only mark or format text. No identifier of Python may hold one; the joiners of emoji in file names are among them.
  */
 bool utf8_is_control(uint32_t code);
+/* Is it valid, and without such characters? */
+bool utf8_is_printable(const char *text, size_t len_bytes);
 
 #endif

@@ -61,13 +61,7 @@ static bool is_path_of_file(const char *path, size_t len)
         if (begins(path, memory[i]))
             return false;
     }
-    for (size_t i = 0, n; i < len; i += n) {
-        uint32_t c;
-        n = utf8_decode((const uint8_t *)path + i, len - i, &c);
-        if (!n || utf8_is_control(c))
-            return false;
-    }
-    return true;
+    return utf8_is_printable(path, len);
 }
 
 static bool is_sane(const struct emit_segment *s)

@@ -66,17 +66,8 @@ void code_images_destroy(struct code_images *images)
 /* Is it the name of a file or folder, and one that can be shown? */
 static bool is_name(const char *s, size_t len)
 {
-    const uint8_t *p = (const uint8_t *)s;
-    uint32_t code;
-
-    if (!len || len > NAME_MAX_BYTES || (len == 1 && *s == '.') || (len == 2 && !memcmp(s, "..", 2)))
-        return false;
-    for (size_t i = 0, n; i < len; i += n) {
-        n = utf8_decode(p + i, len - i, &code);
-        if (!n || utf8_is_control(code))
-            return false;
-    }
-    return true;
+    return len && len <= NAME_MAX_BYTES && !(len == 1 && *s == '.') && !(len == 2 && !memcmp(s, "..", 2)) &&
+           utf8_is_printable(s, len);
 }
 
 /* An absolute path of names, one slash between two. */
