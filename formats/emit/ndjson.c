@@ -21,9 +21,11 @@
  *  - A sample without frames has a stack of one mark, so that joining the tables loses nothing.
  */
 #include "formats/base/arena.h"
+#include "formats/base/clock.h"
 #include "formats/base/hex.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
+#include "formats/emit/capture_facts.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/json.h"
 #include "formats/emit/names.h"
@@ -34,7 +36,6 @@
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_S UINT64_C(1000000000)
 #define EXTENSION ".ndjson"
 
 struct text {
@@ -207,10 +208,10 @@ static struct error *number_stack(struct ndjson *n, uint32_t stack, uint32_t *nu
 
 /* ---- samples ---- */
 
-/* The time of day in UTC, or null. The clocks' difference may wrap and come back. */
+/* The time of day in UTC, or null. */
 static void put_time(struct buf *out, const struct emit_capture *capture, uint64_t time_ns)
 {
-    uint64_t real_ns = capture->realtime_ns - capture->monotonic_ns + time_ns;
+    uint64_t real_ns = capture_realtime_ns(capture, time_ns);
     time_t seconds = (time_t)(real_ns / NS_PER_S);
     struct tm tm;
 

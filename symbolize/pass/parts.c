@@ -6,6 +6,7 @@
 
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
+#include "formats/emit/capture_facts.h"
 #include "formats/emit/spool.h"
 #include "symbolize/pass/reorder.h"
 
@@ -220,14 +221,13 @@ static struct error *date(struct parts *p, struct emit_sample *s, uint64_t *real
     if (s->capture != p->capture)
         p->newest_ns = 0;
     p->capture = s->capture;
-    uint64_t behind_ns = capture->realtime_ns - capture->monotonic_ns; /* may wrap, and come back */
-    *real_ns = s->time_ns + behind_ns;
+    *real_ns = capture_realtime_ns(capture, s->time_ns);
     if (*real_ns > p->newest_ns)
         p->newest_ns = *real_ns;
     if (*real_ns < p->closed_ns) {
         p->late_count++;
+        s->time_ns += p->newest_ns - *real_ns;
         *real_ns = p->newest_ns;
-        s->time_ns = p->newest_ns - behind_ns;
     }
     uint64_t complete_ns = p->newest_ns > REORDER_WINDOW_NS ? p->newest_ns - REORDER_WINDOW_NS : 0;
     complete_ns -= complete_ns % p->options.window_ns;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "formats/emit/capture_facts.h"
+
 void captures_deinit(struct captures *c)
 {
     for (size_t i = 0; i < c->lists.count; i++) {
@@ -45,13 +47,13 @@ bool captures_begin(struct captures *c, const char *name)
     return true;
 }
 
-/* The clocks' difference dates the start; both are unsigned, so it may wrap and come back. */
+/* The clocks' difference dates the start. */
 static void date_start(struct captures *c)
 {
     struct emit_capture *capture = newest(c);
 
     if (c->has_start && c->has_clock)
-        capture->start_realtime_ns = capture->realtime_ns - capture->monotonic_ns + capture->start_ns;
+        capture->start_realtime_ns = capture_realtime_ns(capture, capture->start_ns);
 }
 
 static void take_epoch(struct captures *c, const struct trace_epoch *epoch)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/emit/capture_facts.h"
 #include "formats/emit/names.h"
 #include "formats/emit/perf_data/records.h"
 
@@ -60,22 +61,10 @@ static const struct kind *kind_of(const struct emit_model *model, uint32_t event
     return &other_kind;
 }
 
-/* Of the first input that has the event; {0}: none says it. */
-static struct emit_rate rate_of(const struct emit_model *model, uint32_t event)
-{
-    for (uint32_t c = 0; c < model->capture_count; c++) {
-        for (uint32_t i = 0; i < model->captures[c].rate_count; i++) {
-            if (model->captures[c].rates[i].event == event)
-                return model->captures[c].rates[i];
-        }
-    }
-    return (struct emit_rate){0};
-}
-
 void event_attr_put(const struct emit_model *model, uint32_t event, struct buf *out)
 {
     const struct kind *kind = kind_of(model, event);
-    const struct emit_rate rate = rate_of(model, event);
+    const struct emit_rate rate = first_rate_of(model, event);
     struct perf_event_attr attr = {.type = kind->type,
                                    .size = EVENT_ATTR_BYTES,
                                    .config = kind->config,

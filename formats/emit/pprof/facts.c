@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "formats/emit/capture_facts.h"
 #include "formats/emit/names.h"
 #include "formats/emit/pprof/fields.h"
 #include "formats/emit/protobuf.h"
@@ -18,7 +19,7 @@ struct times {
 /* CLOCK_MONOTONIC of a capture as time since 1970; 0: unknown, or before 1970. */
 static uint64_t realtime_of(const struct emit_capture *c, uint64_t monotonic_ns)
 {
-    uint64_t since = monotonic_ns - c->monotonic_ns, time_ns = c->realtime_ns + since; /* either may wrap, and back */
+    uint64_t time_ns = capture_realtime_ns(c, monotonic_ns);
 
     return c->realtime_ns && time_ns <= INT64_MAX ? time_ns : 0;
 }

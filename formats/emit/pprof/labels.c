@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/emit/pprof/labels.h"
 
-#include <ctype.h>
-
 #include "formats/emit/pprof/fields.h"
 #include "formats/emit/protobuf.h"
 
@@ -18,8 +16,7 @@ static uint32_t key_of(struct pprof_tables *t, const char *name)
 {
     struct buf key = {0};
 
-    for (; *name; name++)
-        buf_put_u8(&key, isascii(*name) && isalnum((unsigned char)*name) ? (uint8_t)*name : '_');
+    pprof_put_word(name, &key);
     uint32_t id = pprof_string(t, &key);
     buf_deinit(&key);
     return id;

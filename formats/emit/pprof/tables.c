@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/emit/pprof/tables.h"
 
+#include <ctype.h>
+
 #include <string.h>
 
 #include "formats/base/hex.h"
@@ -60,6 +62,12 @@ uint32_t pprof_plain_string(struct pprof_tables *t, const char *text)
     buf_clear(&t->scratch);
     name_plain(text, &t->scratch);
     return entry(t, &t->strings, &t->scratch);
+}
+
+void pprof_put_word(const char *name, struct buf *out)
+{
+    for (; *name; name++)
+        buf_put_u8(out, isascii(*name) && isalnum((unsigned char)*name) ? (uint8_t)*name : '_');
 }
 
 uint32_t pprof_function(struct pprof_tables *t, const struct pprof_function *function)

@@ -56,6 +56,8 @@ void pprof_tables_deinit(struct pprof_tables *t);
 uint32_t pprof_string(struct pprof_tables *t, const struct buf *text);
 /* The text as name_plain() makes it (formats/emit/names.h). */
 uint32_t pprof_plain_string(struct pprof_tables *t, const char *text);
+/* Appends a name as stores take those of events and labels: of letters, digits and '_'. */
+void pprof_put_word(const char *name, struct buf *out);
 uint32_t pprof_function(struct pprof_tables *t, const struct pprof_function *function);
 /* A mapping without addresses, such as "[python]". */
 uint32_t pprof_named_mapping(struct pprof_tables *t, const char *name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/emit/pprof/types.h"
 
-#include <ctype.h>
 #include <string.h>
 
+#include "formats/emit/capture_facts.h"
 #include "formats/emit/event_order.h"
 #include "formats/emit/pprof/fields.h"
 #include "formats/emit/protobuf.h"
@@ -42,15 +42,14 @@ static struct error *choose_events(struct pprof_types *t, const struct pprof_sam
     return NULL;
 }
 
-/* The event's name as stores take it: of letters, digits and '_'. */
+/* The event's name as stores take it. */
 static void put_event(const struct emit_event *event, struct buf *out)
 {
     if (!strcmp(event->name, "cpu-clock") || !strcmp(event->name, "task-clock")) {
         buf_put_str(out, "cpu");
         return;
     }
-    for (const char *s = event->name; *s; s++)
-        buf_put_u8(out, isascii(*s) && isalnum((unsigned char)*s) ? (uint8_t)*s : '_');
+    pprof_put_word(event->name, out);
     if (!*event->name)
         buf_put_str(out, "unknown");
 }
@@ -112,17 +111,11 @@ struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples
 /* What one sample of an event stands for, as it was at the start of the first capture that has it; 0: unknown. */
 static uint64_t period_of(const struct emit_model *m, uint32_t event)
 {
-    for (uint32_t i = 0; i < m->capture_count; i++) {
-        for (uint32_t k = 0; k < m->captures[i].rate_count; k++) {
-            const struct emit_rate *rate = &m->captures[i].rates[k];
-            if (rate->event != event)
-                continue;
-            if (m->events[event].is_time && rate->frequency_hz)
-                return 1000000000 / rate->frequency_hz;
-            return rate->period < INT64_MAX ? rate->period : 0;
-        }
-    }
-    return 0;
+    const struct emit_rate rate = first_rate_of(m, event);
+
+    if (m->events[event].is_time && rate.frequency_hz)
+        return 1000000000 / rate.frequency_hz;
+    return rate.period < INT64_MAX ? rate.period : 0;
 }
 
 static void put_type(struct buf *out, uint32_t field, uint32_t name, uint32_t unit)
