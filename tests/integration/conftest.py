@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -194,6 +195,20 @@ def pysym(request):
         keywords = {"capture_output": True, "text": True, "timeout": 300, **keywords}
         return subprocess.run([PYSYM, *map(str, arguments)], check=False, **keywords)
     return run
+
+
+def record_behind_gate(pysym, folder, options, *command):
+    """Records a program of which the last argument is a file: its work begins when that is there, which is when the trace
+    shows that its Python functions are known. Until then it runs warm(). The trace, what it printed, what pycap said."""
+    trace, gate = folder / "t.bin", folder / "gate"
+    with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "--", *map(str, command), gate],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only").stdout:
+            time.sleep(0.1)
+        gate.touch()
+        told, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
+    return trace, told, said
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYSYM, PYTHON, ROOT
+from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -73,17 +73,9 @@ def record_json(pycap, tmp_path, options, *command):
 
 
 def record_faults(pysym, tmp_path, options, count):
-    """Records faults.py, which touches its pages only when the trace shows that its Python functions are sampled. The buffer
-    holds all that a slow recorder leaves there: as it fills up, the period doubles."""
-    trace, gate = tmp_path / "t.bin", tmp_path / "gate"
-    with subprocess.Popen([PYCAP, "record", "-o", trace, "--ring-size", "64M", *options, "--", PYTHON, PROGRAMS / "faults.py",
-                           str(count), gate],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
-        while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only").stdout:
-            time.sleep(0.1)
-        gate.touch()
-        told, said = recorder.communicate(timeout=300)
-    assert recorder.returncode == 0, said
+    """What faults.py touches. The buffer holds all that a slow recorder leaves there: as it fills up, the period doubles."""
+    trace, told, said = record_behind_gate(pysym, tmp_path, ["--ring-size", "64M", *options], PYTHON,
+                                           PROGRAMS / "faults.py", count)
     return trace, json.loads(told), said
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYSYM, PYTHON, ROOT
+from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
 
 PROGRAMS = ROOT / "testdata/programs"
 BLOCKED, UNINTERRUPTIBLE, LOCK, RUN_QUEUE, PREEMPTED, STOPPED = range(1, 7)
@@ -76,16 +76,9 @@ class Trace:
 
 
 def record_waits(pysym, tmp_path, scale, *options):
-    """Records waits.py, which begins when the trace shows that its Python functions are known. Its own truth, and the trace."""
-    trace, gate = tmp_path / "t.bin", tmp_path / "gate"
-    with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "--", PYTHON, PROGRAMS / "waits.py", str(scale), gate],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
-        while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only").stdout:
-            time.sleep(0.05)
-        gate.touch()
-        out, err = recorder.communicate(timeout=300)
-    assert recorder.returncode == 0, err
-    return json.loads(out), trace
+    """What waits.py says of itself, and the trace."""
+    trace, told, _ = record_behind_gate(pysym, tmp_path, options, PYTHON, PROGRAMS / "waits.py", scale)
+    return json.loads(told), trace
 
 
 def waits_of(pysym, trace, truth):
