@@ -60,6 +60,10 @@ struct wire_process {
     /* Written by BPF: a second, and how many stacks of waits were taken in it. */
     PY_U32 wait_second;
     PY_U32 wait_stacks;
+    /* Where threads that wait for the interpreter's lock (GIL) sleep. */
+    PY_U32 gil_kind; /* enum py_gil_kind, which says what `gil` is */
+    PY_U64 gil;
+    PY_U16 gil_skip, gil_len; /* in bytes */
     PY_U32 reserved;
 };
 enum {
@@ -145,11 +149,21 @@ enum wire_wait_kind {
     WIRE_WAIT_NONE,
     WIRE_WAIT_BLOCKED,         /* sleeps until something happens, or for a time */
     WIRE_WAIT_UNINTERRUPTIBLE, /* the same where no signal wakes it: a disk, mostly */
-    WIRE_WAIT_LOCK,            /* in futex() */
+    WIRE_WAIT_LOCK,            /* in futex(), and for nothing that has a kind of its own */
     WIRE_WAIT_RUN_QUEUE,       /* has been woken, and waits for a CPU */
     WIRE_WAIT_PREEMPTED,       /* could run on, but another thread runs in its place */
     WIRE_WAIT_STOPPED,         /* by a signal or a debugger */
-    WIRE_WAIT_KINDS = 8,
+    WIRE_WAIT_GIL,             /* in futex(), for the lock of its interpreter */
+    WIRE_WAIT_STOP_THE_WORLD,  /* in futex(), until all threads of a free-threaded build have stopped, or may go on */
+    WIRE_WAIT_KINDS = 16,
+};
+
+/* Who woke a thread that waited, as far as it was asked for. */
+enum wire_waker {
+    WIRE_WAKER_NONE,      /* not known */
+    WIRE_WAKER_THREAD,    /* a thread of a process that is followed */
+    WIRE_WAKER_INTERRUPT, /* a timer, a disk, the network: whichever thread was running had nothing to do with it */
+    WIRE_WAKER_OTHER,     /* another process, or the kernel */
 };
 #define WIRE_NO_SYSTEM_CALL (-1)
 
@@ -188,6 +202,8 @@ struct wire_sample {
     PY_U64 wait_site;   /* the call site that it waits at: a key of the `wait_sites` map */
     /* Set by user space in the last sample of a wait: how long it was, and what its call site owes, of this sample's kind. */
     PY_U64 waited_ns, owed_ns;
+    PY_U32 gil_waiters; /* threads that wait for the lock of the interpreter, which this thread holds; 0: it holds none */
+    PY_U32 reserved;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -202,6 +218,11 @@ struct wire_wait {
     PY_U64 out_ns, in_ns;
     PY_U64 queue_ns;      /* of the time between: it had been woken, and waited for a CPU */
     PY_U64 owed_ns, owed_queue_ns;
+    /* The thread holds its interpreter's lock: how long others waited for it meanwhile, and what the call site owes of that. */
+    PY_U64 blame_ns, owed_blame_ns;
+    PY_U32 waker_kind; /* enum wire_waker */
+    PY_U32 waker_tgid, waker_tid;
+    PY_U32 reserved;
 };
 
 /* What the waits at a call site have in common; value of the `wait_sites` map. Only one thread meets a site. */
@@ -307,14 +328,14 @@ struct wire_event_stats {
 #define WIRE_LOSS_COUNT 64
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 128, "a map's value");
+static_assert(sizeof(struct wire_process) == 144, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
-static_assert(sizeof(struct wire_wait) == 56, "no holes");
+static_assert(sizeof(struct wire_wait) == 88, "no holes");
 static_assert(sizeof(struct wire_thread) == 96 + 16 * WIRE_WAIT_KINDS, "a map's value");
-static_assert(sizeof(struct wire_sample) == 160 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 168 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

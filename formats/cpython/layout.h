@@ -46,6 +46,15 @@ enum py_tls_kind {
                               else it points to {module number, offset} as in MODULE */
 };
 
+/* How the place is found where threads sleep that wait for an interpreter's lock, the GIL. */
+enum py_gil_kind {
+    PY_GIL_NONE = 0,        /* there is none, or its place is not known */
+    PY_GIL_RANGE = 1,       /* in a range of memory that is fixed: condition variables and mutexes lie there */
+    PY_GIL_POINTER = 2,     /* in what a variable points to: a semaphore, 2.7 */
+    PY_GIL_INTERPRETER = 3, /* in a range behind what a field of the interpreter's state points to, 3.12+ */
+    PY_GIL_LEARN = 4,       /* not known without symbols: a stack has to show it, 2.7 and 3.3 to 3.6 */
+};
+
 /*
  * How many bytes the frame walk (bpf/python_walk.h) reads of a thread state, in one piece up to thread_id, and of a
  * frame. A layout whose fields lie behind that is refused. (Frames that are objects, up to 3.10, are not limited: their

@@ -86,6 +86,7 @@ struct emit_event {
     const char *unit; /* of a sample's value: ns, bytes, switches … */
     bool is_time;     /* a sample's value is nanoseconds: of CPU time, or */
     bool is_waiting;  /* of time that threads were off the CPU */
+    bool is_blame;    /* and, as other threads waited, of them: for what the sample's thread held. Its own time it is not */
     bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };

@@ -230,7 +230,8 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kin
     struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit)};
     event.is_time = !strcmp(event.unit, "ns");
     event.is_bytes = !strcmp(event.unit, MODEL_UNIT_BYTES);
-    event.is_waiting = event.is_time && kind == TRACE_EVENT_OFF_CPU;
+    event.is_blame = event.is_time && kind == TRACE_EVENT_BLAME;
+    event.is_waiting = event.is_time && (kind == TRACE_EVENT_OFF_CPU || event.is_blame);
     event.is_counted = kind == TRACE_EVENT_COUNTED;
     if (!VEC_PUSH(&m->events, event) || !VEC_PUSH(&m->totals, (struct emit_total){0}))
         return MODEL_NONE;

@@ -171,7 +171,8 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
                             .period = def->period,
                             .bytes = epoch_event_bytes(e, event),
                             .is_counted = def->kind == TRACE_EVENT_COUNTED,
-                            .is_waiting = def->kind == TRACE_EVENT_OFF_CPU};
+                            .is_blame = def->kind == TRACE_EVENT_BLAME,
+                            .is_waiting = def->kind == TRACE_EVENT_OFF_CPU || def->kind == TRACE_EVENT_BLAME};
     /* Each rate has a row of its own, so that the printed rate holds for all samples of the row. */
     const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period,
                             row.bytes, def->kind};

@@ -37,7 +37,7 @@ struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
     uint64_t bytes; /* of one count; 0: it does not count bytes */
-    bool is_counted, is_waiting;
+    bool is_counted, is_waiting, is_blame; /* a blame is waiting, too: of other threads */
     uint64_t sample_count, value, first_value;
     bool values_differ;
     /* Changes of the period during the recording: how many, the last period, the reasons (each once). */
