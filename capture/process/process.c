@@ -131,6 +131,14 @@ static uint32_t tls_place(const struct py_tls *tls, uint64_t bias, uint64_t *off
     return tls->kind;
 }
 
+static void gil_place(const struct py_gil *gil, uint64_t bias, struct wire_process *out)
+{
+    out->gil_kind = gil->kind;
+    out->gil = gil->kind == PY_GIL_RANGE || gil->kind == PY_GIL_POINTER ? gil->address + bias : gil->address;
+    out->gil_skip = gil->skip;
+    out->gil_len = gil->len;
+}
+
 bool process_python(const struct process *p, struct wire_process *out)
 {
     if (!process_has_python(p))
@@ -143,6 +151,7 @@ bool process_python(const struct process *p, struct wire_process *out)
     out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
+    gil_place(&image->gil, bias, out);
     out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
     if (image->behaviour->asyncio_offsets) {
         out->running_task = p->asyncio.running_task;

@@ -46,6 +46,11 @@ enum wanted {
     SYM_INT_TYPE,
     SYM_STR_TYPE_OLD, /* 2.7 */
     SYM_INT_TYPE_OLD,
+    SYM_GIL_LOCK, /* 2.7 */
+    SYM_GIL_COND, /* 3.3 to 3.6 */
+    SYM_GIL_MUTEX,
+    SYM_GIL_SWITCH_COND,
+    SYM_GIL_SWITCH_MUTEX,
     SYM_COUNT,
 };
 static const char *const wanted_names[SYM_COUNT] = {
@@ -70,6 +75,11 @@ static const char *const wanted_names[SYM_COUNT] = {
     [SYM_INT_TYPE] = "PyLong_Type",
     [SYM_STR_TYPE_OLD] = "PyString_Type",
     [SYM_INT_TYPE_OLD] = "PyInt_Type",
+    [SYM_GIL_LOCK] = "interpreter_lock",
+    [SYM_GIL_COND] = "gil_cond",
+    [SYM_GIL_MUTEX] = "gil_mutex",
+    [SYM_GIL_SWITCH_COND] = "switch_cond",
+    [SYM_GIL_SWITCH_MUTEX] = "switch_mutex",
 };
 
 struct found {
@@ -179,7 +189,7 @@ static void read_symtab(const struct elf_file *f, struct found *found, struct py
             if (syms[i].st_shndx == SHN_UNDEF || (type != STT_OBJECT && type != STT_FUNC && type != STT_TLS))
                 continue;
             const char *name = symbol_name_at(&names, syms[i].st_name, text);
-            if (name && (name[0] == '_' || name[0] == 'P' || name[0] == 'i' || name[0] == 'a'))
+            if (name && memchr("_Piags", name[0], 6))
                 use_symbol(&syms[i], name, eval, found, img);
         }
         offset += n * sizeof *syms;
@@ -228,6 +238,15 @@ static void find_thread_locals(const struct elf_file *f, const struct found *fou
             img->tls_tstate.kind == PY_TLS_MODULE)
             img->tls_gilstate.module_id_vaddr = img->tls_tstate.module_id_vaddr;
     }
+}
+
+static struct py_gil find_gil(const struct found *found, const struct py_image *img)
+{
+    const Elf64_Sym *symbols = found->symbols;
+    const struct py_gil_symbols local = {symbols[SYM_GIL_LOCK], symbols[SYM_GIL_COND], symbols[SYM_GIL_MUTEX],
+                                         symbols[SYM_GIL_SWITCH_COND], symbols[SYM_GIL_SWITCH_MUTEX]};
+
+    return py_gil_find(&img->layout, img->runtime_vaddr, &local);
 }
 
 static struct error *describe(const struct elf_file *f, struct found *found, struct py_image *img)
@@ -286,6 +305,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     }
     if (!img->runtime_vaddr || !img->code_type_vaddr)
         return refuse(img, "_PyRuntime or PyCode_Type cannot be found: the symbols are stripped");
+    img->gil = find_gil(found, img);
     return NULL;
 }
 

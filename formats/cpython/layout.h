@@ -127,10 +127,13 @@ struct py_layout {
     /* Free-threaded 3.14+: a thread runs its own copy of the bytecode. 0: there is one only, at code_bytecode. */
     PY_U16 frame_tlbc_index; /* the index of the copy that the frame runs */
     PY_U16 code_tlbc;        /* pointer to {count, copies...} */
+    /* The interpreter's lock; 0: the version has no such field. */
+    PY_U16 runtime_gil; /* struct _gil_runtime_state, 3.7 to 3.11 */
+    PY_U16 interp_gil;  /* pointer to it, 3.12+ */
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct py_layout) == 100, "shared with the BPF program");
+static_assert(sizeof(struct py_layout) == 104, "shared with the BPF program");
 #endif
 
 #endif

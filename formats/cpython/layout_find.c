@@ -39,6 +39,7 @@ struct row {
     .str_ascii_shift = ascii_bit,
 #define BYTES(size, data) .bytes_size = size, .bytes_data = data,
 #define OBJECT(cframe, code) .tstate_cframe = cframe, .code_code = code,
+#define GIL(in_runtime, in_interpreter) .runtime_gil = in_runtime, .interp_gil = in_interpreter,
 #define BYTECODE(index, copies) .frame_tlbc_index = index, .code_tlbc = copies,
 
 static const struct row rows[] = {

@@ -56,6 +56,7 @@ GROUPS = {
               ("bytes_data", [("PyBytesObject", "ob_sval"), ("PyStringObject", "ob_sval")])],
     # 0 for what there is not; only where frames are objects
     "OBJECT": [("tstate_cframe", [(TS, "cframe")]), ("code_code", [(CO, "co_code")])],
+    "GIL": [("runtime_gil", [(RT, "ceval.gil")]), ("interp_gil", [(IS, "ceval.gil")])],
     "BYTECODE": [("frame_tlbc_index", [(FR, "tlbc_index")]), ("code_tlbc", [(CO, "co_tlbc")])],
 }
 
@@ -136,7 +137,7 @@ def truth(lookup):
     for group, fields in GROUPS.items():
         for field, places in fields:
             found = [lookup(*p) for p in places if lookup(*p) is not None]
-            out[field] = found[0] if found else 0 if group == "BYTECODE" else NONE
+            out[field] = found[0] if found else 0 if group in ("GIL", "BYTECODE") else NONE
     objects = lookup("PyFrameObject", "f_lasti") is not None
     for field in out:
         if field in ("tstate_cframe", "code_code") and (not objects or out[field] == NONE):
@@ -179,8 +180,8 @@ def print_row(minor, lookup):
     rows_of_groups = []
     for group, fields in GROUPS.items():
         values = [real[field] for field, _ in fields]
-        # These two stand in a row only where there is something to say.
-        if group in ("OBJECT", "BYTECODE") and not any(value not in (0, NONE) for value in values):
+        # These stand in a row only where there is something to say.
+        if group in ("OBJECT", "GIL", "BYTECODE") and not any(value not in (0, NONE) for value in values):
             continue
         rows_of_groups.append("    %s(%s)" % (group, ", ".join("NONE" if v == NONE else str(v) for v in values)))
     print("\n".join(rows_of_groups) + ")")

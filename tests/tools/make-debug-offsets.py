@@ -22,6 +22,7 @@ FEEDS = [
     ("interp_next", 8, "INTERP", "interpreter_state.next", 13),
     ("interp_threads_head", 8, "INTERP", "interpreter_state.threads_head", 13),
     ("interp_modules", 8, "INTERP", "interpreter_state.imports_modules", 13),
+    ("interp_gil", 8, "INTERP", "interpreter_state.ceval_gil", 13),
     ("tstate_next", 8, "TSTATE", "thread_state.next", 13),
     ("tstate_interp", 8, "TSTATE", "thread_state.interp", 13),
     ("tstate_frame", 8, "TSTATE", "thread_state.current_frame", 13),

@@ -639,6 +639,20 @@ static void test_damaged(void **state)
 
 /* ---- the real ones ---- */
 
+/* Where threads wait for the GIL is known without symbols from 3.7 on. */
+static void check_gil(const char *path, const struct py_image *img, unsigned minor)
+{
+    const struct py_gil *gil = &img->gil;
+    uint32_t expected = minor >= 12 ? PY_GIL_INTERPRETER : PY_GIL_RANGE;
+    bool known = gil->kind != PY_GIL_NONE, pyenv = strstr(path, "/.pyenv/"); /* not stripped */
+
+    if (img->version_hex < 0x03000000)
+        expected = PY_GIL_POINTER;
+    if (known || pyenv || img->version_hex >= 0x03070000)
+        assert_int_equal(gil->kind, expected);
+    assert_true(known ? gil->len && gil->address : !gil->len && !gil->address);
+}
+
 /* Libraries of the same version as the file's name says, and what is known of it. */
 static void check_real(const char *path, uint32_t *checked)
 {
@@ -666,6 +680,7 @@ static void check_real(const char *path, uint32_t *checked)
         assert_true(img.runtime_vaddr && img.code_type_vaddr && img.eval_range_count);
         assert_int_equal(!img.interpreters_vaddr, major == 3 && minor >= 7);
         assert_int_equal(!img.thread_key_vaddr, major == 2 || minor >= 7);
+        check_gil(path, &img, minor);
     } else {
         assert_int_equal(img.version_hex >> 16, major << 8 | minor);
         if (minor > 15) {
@@ -676,6 +691,7 @@ static void check_real(const char *path, uint32_t *checked)
             assert_true(img.runtime_vaddr && img.code_type_vaddr && img.eval_range_count);
             assert_true(minor == 11 || img.tls_tstate.kind != PY_TLS_NONE);
             assert_true((minor >= 15) == (img.tls_gilstate.kind != PY_TLS_NONE));
+            check_gil(path, &img, minor);
         }
     }
     printf("  %s: %x%s%s\n", path, img.version_hex, img.refused ? " " : "", img.refused ? img.refused : "");
