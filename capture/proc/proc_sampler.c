@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/python_walk.h"
 #include "capture/host/target_memory.h"
 #include "capture/proc/followed.h"
+#include "capture/proc/python_reader.h"
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_descent.h"
 #include "formats/base/clock.h"
@@ -44,25 +44,13 @@ struct proc_sampler {
     cpu_set_t allowed; /* CPUs that pycap may run on */
     int cpu;           /* the CPU that pycap is bound to; -1: none yet */
     uint64_t random;
-    struct py_walk walk;
-    pid_t pid;         /* the process whose memory is read */
-    int read_errno;    /* of the last reading that failed */
+    struct python_reader reader;
     struct message out, reading;
     uint64_t losses[LOSS_LIMIT];
     struct proc_sampler_counts counts;
     sampler_fn fn;
     void *ctx;
 };
-
-static int read_memory(void *ctx, void *out, uint32_t len, uint64_t address)
-{
-    struct proc_sampler *s = ctx;
-
-    if (target_read(s->pid, address, out, len))
-        return 0;
-    s->read_errno = errno;
-    return 1;
-}
 
 struct error *proc_sampler_create(struct processes *processes, uint64_t frequency_hz, bool children,
                                   struct proc_sampler **out)
@@ -75,7 +63,7 @@ struct error *proc_sampler_create(struct processes *processes, uint64_t frequenc
     s->period_ns = s->lost_period_ns = NS_PER_S / frequency_hz;
     s->cpu = -1;
     s->random = now_ns() | 1;
-    s->walk.memory = (struct walk_memory){.read = read_memory, .ctx = s};
+    python_reader_init(&s->reader);
     if (sched_getaffinity(0, sizeof s->allowed, &s->allowed))
         CPU_ZERO(&s->allowed);
     uint64_t grace_ns = 2 * s->period_ns > GRACE_NS ? 2 * s->period_ns : GRACE_NS;
@@ -154,7 +142,7 @@ struct error *proc_sampler_check(const struct processes *processes, uint32_t tgi
 /* The thread that a thread state belongs to, as its process counts; 0: cannot be told. */
 static uint32_t tid_of_state(struct proc_sampler *s, const struct process *p, uint64_t state)
 {
-    struct py_walk *w = &s->walk;
+    struct py_walk *w = &s->reader.walk;
     uint64_t id = 0;
 
     if (w->config.layout.tstate_native_thread_id != PY_NONE)
@@ -171,7 +159,7 @@ static uint32_t tid_of_state(struct proc_sampler *s, const struct process *p, ui
  */
 static struct error *read_states(struct proc_sampler *s, struct followed *f, const struct process *p)
 {
-    struct py_walk *w = &s->walk;
+    struct py_walk *w = &s->reader.walk;
 
     f->states.count = 0;
     f->states_round = s->round;
@@ -191,31 +179,6 @@ static struct error *read_states(struct proc_sampler *s, struct followed *f, con
 
 /* ---- one stack ---- */
 
-/* Walks the frames of a thread state into `m`. */
-static void walk_state(struct proc_sampler *s, uint64_t state, struct message *m)
-{
-    struct py_walk *w = &s->walk;
-
-    w->result.tstate = state;
-    w->result.end = 0;
-    w->tstate.address = 0;
-    walk_interpreter(w);
-    m->sample.thread_handle = w->tstate.address ? w->tstate.handle : 0;
-    m->sample.interpreter = w->result.interpreter;
-    m->sample.interpreter_id = w->result.interpreter_id;
-    if (w->config.layout.frame_kind == PY_FRAMES_OBJECT) {
-        if (!walk_object_begin(w)) {
-            while (!walk_object_step(w, m->entries)) {
-            }
-        }
-    } else if (!walk_begin(w)) {
-        while (!walk_step(w, m->entries)) {
-        }
-    }
-    m->sample.python_count = w->result.entry_count;
-    m->sample.python_end = w->result.end;
-}
-
 /*
  * The thread's frames. A thread may have several states (interpreters in one thread): it runs in the one that has
  * frames. None at all: it runs no Python, python_end 0.
@@ -231,14 +194,14 @@ static struct error *walk_thread(struct proc_sampler *s, struct followed *f, con
             const struct followed_state *state = &f->states.data[i];
             if (state->ns_tid != t->ns_tid || tid_of_state(s, p, state->address) != t->ns_tid)
                 continue;
-            walk_state(s, state->address, m);
+            python_reader_walk(&s->reader, state->address, &m->sample, m->entries);
         }
         /* It may have got a new state since the lists were read. */
         if (m->sample.python_count || f->states_round == s->round)
             break;
         TRY(read_states(s, f, p));
     }
-    if (!m->sample.python_count && s->walk.config.layout.tstate_native_thread_id == PY_NONE && !p->glibc)
+    if (!m->sample.python_count && s->reader.walk.config.layout.tstate_native_thread_id == PY_NONE && !p->glibc)
         m->sample.python_end = LOSS_no_thread_state;
     return NULL;
 }
@@ -376,11 +339,11 @@ static struct error *sample_thread(struct proc_sampler *s, struct followed *f, c
     struct wire_sample *out = &s->out.sample;
     uint64_t run_ns, start_ns = now_ns();
 
-    s->read_errno = 0;
+    s->reader.read_errno = 0;
     TRY(read_stack(s, f, p, t, &run_ns, outcome));
     if (*outcome != SAMPLED)
         return NULL;
-    if (s->read_errno == EPERM) {
+    if (s->reader.read_errno == EPERM) {
         followed_forbid(s->followed, f);
         return NULL;
     }
@@ -448,9 +411,9 @@ static struct error *sample_process(struct proc_sampler *s, struct followed *f, 
             return NULL;
         }
     }
-    s->pid = (pid_t)f->tgid;
-    s->walk.config.layout = p->python->python.layout;
-    s->walk.config.process = wire;
+    s->reader.pid = (pid_t)f->tgid;
+    s->reader.walk.config.layout = p->python->python.layout;
+    s->reader.walk.config.process = wire;
     for (size_t i = 0; i < f->tasks.count && !f->forbidden; i++) {
         struct followed_task *t = &f->tasks.data[i];
         enum outcome outcome;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/proc/python_reader.h"
+
+#include <errno.h>
+
+#include "capture/host/target_memory.h"
+
+static int read_memory(void *ctx, void *out, uint32_t len, uint64_t address)
+{
+    struct python_reader *r = ctx;
+
+    if (target_read(r->pid, address, out, len))
+        return 0;
+    r->read_errno = errno;
+    return 1;
+}
+
+void python_reader_init(struct python_reader *r)
+{
+    r->walk.memory = (struct walk_memory){.read = read_memory, .ctx = r};
+}
+
+void python_reader_walk(struct python_reader *r, uint64_t state, struct wire_sample *sample, struct wire_python *entries)
+{
+    struct py_walk *w = &r->walk;
+
+    w->result.tstate = state;
+    w->result.end = 0;
+    w->tstate.address = 0;
+    walk_interpreter(w);
+    sample->thread_handle = w->tstate.address ? w->tstate.handle : 0;
+    sample->interpreter = w->result.interpreter;
+    sample->interpreter_id = w->result.interpreter_id;
+    if (w->config.layout.frame_kind == PY_FRAMES_OBJECT) {
+        if (!walk_object_begin(w)) {
+            while (!walk_object_step(w, entries)) {
+            }
+        }
+    } else if (!walk_begin(w)) {
+        while (!walk_step(w, entries)) {
+        }
+    }
+    sample->python_count = w->result.entry_count;
+    sample->python_end = w->result.end;
+}
