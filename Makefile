@@ -253,7 +253,7 @@ fuzz-run: $(FUZZ_BIN) $(OUT)/tools/make_trace
 .PHONY: demo bench
 demo: all ## record and symbolize a small program
 	$(Q)CC="$(CC)" sh tests/demo.sh $(OUT)
-bench: all $(OUT)/tools/empty_tick ## measure beside perf and others; 25 minutes, see docs/benchmarks.md
+bench: all $(OUT)/tools/empty_tick ## measure beside perf and others; 30 minutes, see docs/benchmarks.md
 	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
 
 .PHONY: install deb clean help
