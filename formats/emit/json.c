@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/base/utf8.h"
+#include "formats/emit/names.h"
 
 static void put_for_pages(const char *json, struct buf *out)
 {
@@ -65,4 +66,41 @@ void json_put_foreign(const char *text, struct buf *out)
     }
     buf_put(out, plain, (size_t)(s - plain));
     buf_put_u8(out, '"');
+}
+
+json_t *json_number(uint64_t v)
+{
+    return v > INT64_MAX ? json_real((double)v) : json_integer((json_int_t)v);
+}
+
+bool json_set(json_t *object, const char *key, json_t *value)
+{
+    return !json_object_set_new(object, key, value);
+}
+
+bool json_set_name(json_t *object, const char *key, const char *name)
+{
+    struct buf clean = {0};
+
+    name_plain(name, &clean);
+    bool ok = !clean.bad && json_set(object, key, json_string(buf_cstr(&clean)));
+    buf_deinit(&clean);
+    return ok;
+}
+
+struct error *json_write(json_t *object, bool ok, bool open, FILE *out)
+{
+    struct buf text = {0};
+
+    if (!ok) {
+        json_decref(object);
+        return error_no_memory();
+    }
+    struct error *err = json_put(object, &text);
+    if (!err && text.bad)
+        err = error_no_memory();
+    if (!err)
+        fwrite(text.data, 1, text.len_bytes - open, out);
+    buf_deinit(&text);
+    return err;
 }

@@ -7,32 +7,9 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "formats/base/buf.h"
 #include "formats/emit/json.h"
 #include "formats/emit/names.h"
 #include "formats/emit/top.h"
-
-/* jansson's integers end at INT64_MAX, which only a made-up trace exceeds. */
-static json_t *number(uint64_t v)
-{
-    return v > INT64_MAX ? json_real((double)v) : json_integer((json_int_t)v);
-}
-
-/* Adds a member; false: out of memory. */
-static bool set(json_t *object, const char *key, json_t *value)
-{
-    return !json_object_set_new(object, key, value);
-}
-
-static bool set_text(json_t *object, const char *key, const char *text)
-{
-    struct buf clean = {0};
-
-    name_plain(text, &clean);
-    bool ok = !clean.bad && set(object, key, json_string(buf_cstr(&clean)));
-    buf_deinit(&clean);
-    return ok;
-}
 
 static const char *unit_of(const struct emit_event *event)
 {
@@ -46,26 +23,8 @@ static bool set_count(json_t *object, const struct emit_event *event, const char
 
     snprintf(samples, sizeof samples, "%ssamples", what);
     snprintf(weight, sizeof weight, "%sweight_%s", what, unit_of(event));
-    return set(object, samples, number(count->samples)) &&
-           set(object, weight, number(count->weight));
-}
-
-/* Writes an object; with `open` all but its last brace, so that a list may follow as its last member. */
-static struct error *write_object(const struct top_view *v, json_t *object, bool ok, bool open)
-{
-    struct buf text = {0};
-
-    if (!ok) {
-        json_decref(object);
-        return error_no_memory();
-    }
-    struct error *err = json_put(object, &text);
-    if (!err && text.bad)
-        err = error_no_memory();
-    if (!err)
-        fwrite(text.data, 1, text.len_bytes - open, v->out);
-    buf_deinit(&text);
-    return err;
+    return json_set(object, samples, json_number(count->samples)) &&
+           json_set(object, weight, json_number(count->weight));
 }
 
 static struct error *begin(const struct top_view *v)
@@ -75,14 +34,14 @@ static struct error *begin(const struct top_view *v)
 
     for (uint32_t i = 0; i < v->model->capture_count; i++)
         duration_ns += v->model->captures[i].duration_ns;
-    bool ok = object && set(object, "format", json_string("top")) && set(object, "version", json_integer(1)) &&
-              set_text(object, "exporter", v->options.exporter ? v->options.exporter : "") &&
-              set_text(object, "name", v->options.name ? v->options.name : "") &&
-              set(object, "duration_ns", number(duration_ns)) &&
-              set_text(object, "filters", v->model->filters ? v->model->filters : "") &&
-              set(object, "sort", json_string(v->options.sort == EMIT_SORT_TOTAL ? "total" : "self")) &&
-              set(object, "by", json_string(v->options.by == EMIT_BY_LINE ? "line" : "function"));
-    TRY(write_object(v, object, ok, true));
+    bool ok = object && json_set(object, "format", json_string("top")) && json_set(object, "version", json_integer(1)) &&
+              json_set_name(object, "exporter", v->options.exporter ? v->options.exporter : "") &&
+              json_set_name(object, "name", v->options.name ? v->options.name : "") &&
+              json_set(object, "duration_ns", json_number(duration_ns)) &&
+              json_set_name(object, "filters", v->model->filters ? v->model->filters : "") &&
+              json_set(object, "sort", json_string(v->options.sort == EMIT_SORT_TOTAL ? "total" : "self")) &&
+              json_set(object, "by", json_string(v->options.by == EMIT_BY_LINE ? "line" : "function"));
+    TRY(json_write(object, ok, true, v->out));
     fputs(",\"events\":[", v->out);
     return NULL;
 }
@@ -94,7 +53,7 @@ static bool set_totals(json_t *object, const struct emit_event *event, const str
     snprintf(key, sizeof key, "interpreter_weight_%s", unit_of(event));
     bool known = total->all_samples >= total->shown_samples; /* see struct emit_part */
     return (!known || set_count(object, event, "all_", &(struct count){.samples = total->all_samples, .weight = total->all_value})) &&
-           set(object, key, number(total->interpreter_value));
+           json_set(object, key, json_number(total->interpreter_value));
 }
 
 static struct error *begin_event(const struct top_view *v, const struct top_event *e, bool first)
@@ -102,13 +61,13 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
     const struct emit_event *event = &v->model->events[e->event];
     json_t *object = json_object();
 
-    bool ok = object && set_text(object, "event", event->name) && set(object, "unit", json_string(unit_of(event))) &&
+    bool ok = object && json_set_name(object, "event", event->name) && json_set(object, "unit", json_string(unit_of(event))) &&
               set_count(object, event, "", &e->all) &&
               (!v->model->totals || set_totals(object, event, &v->model->totals[e->event])) &&
-              set(object, "process_count", json_integer(e->process_count)) &&
-              set(object, "table_count", json_integer(e->table_count));
+              json_set(object, "process_count", json_integer(e->process_count)) &&
+              json_set(object, "table_count", json_integer(e->table_count));
     fputs(first ? "\n" : ",\n", v->out);
-    TRY(write_object(v, object, ok, true));
+    TRY(json_write(object, ok, true, v->out));
     fputs(",\"tables\":[", v->out);
     return NULL;
 }
@@ -119,9 +78,9 @@ static bool set_owner(json_t *object, const struct top_view *v, uint32_t owner)
     bool by_thread = v->options.merge == EMIT_MERGE_THREAD;
     const struct emit_process *process = &m->processes[by_thread ? m->threads[owner].process : owner];
 
-    bool ok = set(object, "pid", json_integer(process->pid)) && set_text(object, "process", process->name);
+    bool ok = json_set(object, "pid", json_integer(process->pid)) && json_set_name(object, "process", process->name);
     if (ok && by_thread)
-        ok = set(object, "tid", json_integer(m->threads[owner].tid)) && set_text(object, "thread", m->threads[owner].name);
+        ok = json_set(object, "tid", json_integer(m->threads[owner].tid)) && json_set_name(object, "thread", m->threads[owner].name);
     return ok;
 }
 
@@ -132,13 +91,13 @@ static bool set_frame(json_t *object, const struct top_view *v, const struct emi
     uint32_t line, column;
 
     name_position(f, &v->options, v->options.by == EMIT_BY_LINE ? NAME_LINE : NAME_FUNCTION, &line, &column);
-    bool ok = set(object, "layer", json_string(layers[f->kind])) && set_text(object, "function", f->function);
+    bool ok = json_set(object, "layer", json_string(layers[f->kind])) && json_set_name(object, "function", f->function);
     if (ok && *f->file)
-        ok = set_text(object, "file", f->file);
+        ok = json_set_name(object, "file", f->file);
     if (ok && line)
-        ok = set(object, "line", json_integer(line));
+        ok = json_set(object, "line", json_integer(line));
     if (ok && *f->module)
-        ok = set_text(object, "module", f->module);
+        ok = json_set_name(object, "module", f->module);
     return ok;
 }
 
@@ -147,13 +106,13 @@ static struct error *write_row(const struct top_view *v, const struct emit_event
     const struct intern_entry *name = intern_get(&v->texts, row->name);
     json_t *object = json_object();
 
-    bool ok = object && set(object, "name", json_stringn((const char *)name->data, name->len_bytes)) &&
+    bool ok = object && json_set(object, "name", json_stringn((const char *)name->data, name->len_bytes)) &&
               set_count(object, event, "self_", &row->self) && set_count(object, event, "total_", &row->total);
     if (ok && row->frame == TOP_NO_FRAME)
-        ok = set(object, "layer", json_string("mark"));
+        ok = json_set(object, "layer", json_string("mark"));
     else if (ok)
         ok = set_frame(object, v, &v->model->frames[row->frame]);
-    return write_object(v, object, ok, false);
+    return json_write(object, ok, false, v->out);
 }
 
 static struct error *table(const struct top_view *v, const struct top_event *e, const struct top_table *t, bool first)
@@ -162,9 +121,9 @@ static struct error *table(const struct top_view *v, const struct top_event *e, 
     json_t *object = json_object();
 
     bool ok = object && (v->options.merge == EMIT_MERGE_ALL || set_owner(object, v, t->owner)) &&
-              set_count(object, event, "", &t->all) && set(object, "row_count", json_integer(t->row_count));
+              set_count(object, event, "", &t->all) && json_set(object, "row_count", json_integer(t->row_count));
     fputs(first ? "\n" : ",\n", v->out);
-    TRY(write_object(v, object, ok, true));
+    TRY(json_write(object, ok, true, v->out));
     fputs(",\"rows\":[", v->out);
     for (uint32_t i = 0; i < top_shown(v, t->row_count); i++) {
         fputs(i ? ",\n" : "\n", v->out);
