@@ -13,13 +13,12 @@
 #include "formats/base/buf.h"
 #include "formats/base/columns.h"
 #include "formats/base/numbers.h"
-#include "formats/base/size_text.h"
+#include "formats/emit/amounts.h"
 #include "formats/emit/names.h"
 #include "formats/emit/shown.h"
 #include "formats/emit/top.h"
 
 enum {
-    BAR_COLUMNS = 8,
     NAME_COLUMNS_LEAST = 16, /* of a narrow terminal; its lines wrap */
     HEAD_COLUMNS = 80,       /* where lines may be of any length */
 };
@@ -149,52 +148,6 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
 
 /* ---- rows ---- */
 
-/* Weights of a table, all in one unit. */
-static void put_weight(const struct emit_event *event, uint64_t weight, uint64_t all, struct buf *out)
-{
-    struct size_text size;
-
-    if (event->is_bytes)
-        buf_put_str(out, size_text(weight, &size));
-    else if (!event->is_time)
-        buf_printf(out, "%" PRIu64, weight);
-    else if (all >= 1000000000)
-        buf_printf(out, "%.2f s", (double)weight / 1e9);
-    else
-        buf_printf(out, "%.1f ms", (double)weight / 1e6);
-}
-
-static double share(uint64_t part, uint64_t all)
-{
-    return all ? 100.0 * (double)part / (double)all : 0;
-}
-
-/* A column of weights with its share, right-aligned. */
-static void put_amount(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint64_t weight,
-                       int columns, struct buf *out)
-{
-    struct buf text = {0};
-
-    put_weight(&v->model->events[e->event], weight, t->all.weight, &text);
-    buf_printf(out, "%6.1f%% %*s", share(weight, t->all.weight), columns, buf_cstr(&text));
-    buf_deinit(&text);
-}
-
-static void put_bar(const struct top_view *v, uint64_t weight, uint64_t longest, struct buf *out)
-{
-    static const char *const parts[] = {"", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c",
-                                        "\xe2\x96\x8b", "\xe2\x96\x8a", "\xe2\x96\x89", "\xe2\x96\x88"};
-    double length = longest ? BAR_COLUMNS * (double)weight / (double)longest : 0;
-    bool blocks = v->options.terminal.blocks;
-    unsigned eighths = blocks ? (unsigned)(8 * length + 0.5) : (unsigned)(length + 0.5) * 8;
-
-    buf_put_u8(out, ' ');
-    for (unsigned i = 0; i < BAR_COLUMNS; i++) {
-        unsigned part = eighths > 8 * i ? eighths - 8 * i : 0;
-        buf_put_str(out, !part ? " " : blocks ? parts[part < 8 ? part : 8] : "#");
-    }
-}
-
 /* The columns of the weights: as wide as the widest of them needs. */
 static int weight_columns(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint32_t rows)
 {
@@ -206,7 +159,7 @@ static int weight_columns(const struct top_view *v, const struct top_event *e, c
     most = columns_of(text.data, text.len_bytes);
     for (uint32_t i = 0; i < rows; i++) {
         buf_clear(&text);
-        put_weight(event, t->rows[i].total.weight, t->all.weight, &text);
+        amount_put(event, t->rows[i].total.weight, t->all.weight, &text);
         most = text.len_bytes > most ? text.len_bytes : most;
     }
     buf_deinit(&text);
@@ -220,9 +173,9 @@ static void put_titles(const struct top_view *v, const struct top_event *e, int 
 
     name_unit(&v->model->events[e->event], &unit);
     buf_printf(out, "%7s %*s", "self", columns, buf_cstr(&unit));
-    buf_printf(out, "%*s", by_total ? 1 : BAR_COLUMNS + 2, "");
+    buf_printf(out, "%*s", by_total ? 1 : AMOUNT_BAR_COLUMNS + 2, "");
     buf_printf(out, "%7s %*s", "total", columns, buf_cstr(&unit));
-    buf_printf(out, "%*s%s", by_total ? BAR_COLUMNS + 3 : 2, "", v->options.by == EMIT_BY_LINE ? "line" : "function");
+    buf_printf(out, "%*s%s", by_total ? AMOUNT_BAR_COLUMNS + 3 : 2, "", v->options.by == EMIT_BY_LINE ? "line" : "function");
     if (v->options.terminal.colours)
         buf_printf(out, ": %sPython%s, %snative%s, %skernel%s", colour(v, COLOUR_PYTHON), colour(v, COLOUR_NONE),
                    colour(v, COLOUR_NATIVE), colour(v, COLOUR_NONE), colour(v, COLOUR_KERNEL), colour(v, COLOUR_NONE));
@@ -235,23 +188,23 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
 {
     bool by_total = v->options.sort == EMIT_SORT_TOTAL;
     uint64_t longest = by_total ? t->rows[0].total.weight : t->rows[0].self.weight;
-    size_t used = (size_t)(2 * columns + 2 * 8 + BAR_COLUMNS + 4), room = SIZE_MAX;
+    size_t used = (size_t)(2 * columns + 2 * 8 + AMOUNT_BAR_COLUMNS + 4), room = SIZE_MAX;
 
     if (v->options.terminal.columns)
         room = v->options.terminal.columns > used + NAME_COLUMNS_LEAST ? v->options.terminal.columns - used
                                                                         : NAME_COLUMNS_LEAST;
     const struct intern_entry *name = intern_get(&v->texts, row->name);
 
-    put_amount(v, e, t, row->self.weight, columns, out);
+    amount_put_share(&v->model->events[e->event], row->self.weight, t->all.weight, columns, out);
     buf_put_str(out, colour(v, colour_of(v, row)));
     if (!by_total)
-        put_bar(v, row->self.weight, longest, out);
+        amount_put_bar(&v->options.terminal, row->self.weight, longest, out);
     buf_put_str(out, colour(v, COLOUR_NONE));
     buf_put_u8(out, ' ');
-    put_amount(v, e, t, row->total.weight, columns, out);
+    amount_put_share(&v->model->events[e->event], row->total.weight, t->all.weight, columns, out);
     buf_put_str(out, colour(v, colour_of(v, row)));
     if (by_total)
-        put_bar(v, row->total.weight, longest, out);
+        amount_put_bar(&v->options.terminal, row->total.weight, longest, out);
     buf_put_str(out, "  ");
     columns_cut(out, name->data, name->len_bytes, room);
     buf_put_str(out, colour(v, COLOUR_NONE));
