@@ -75,6 +75,7 @@ struct emit_process {
     const char *name;         /* what it runs, such as "gunicorn" or "-m http.server"; comm when unknown */
     const char *container;    /* ID of its container, shortened; "" for none */
     const char *cgroup;       /* path in the unified hierarchy; "" when unknown */
+    bool free_threaded;       /* its Python is built to run without a GIL */
 };
 struct emit_thread {
     uint32_t process; /* index */
@@ -91,6 +92,21 @@ struct emit_event {
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };
 
+/* What a thread that is off the CPU waits for. The numbers are those of the trace (wait_kind). */
+enum emit_wait {
+    EMIT_WAIT_NONE,
+    EMIT_WAIT_BLOCKED,
+    EMIT_WAIT_UNINTERRUPTIBLE,
+    EMIT_WAIT_LOCK,
+    EMIT_WAIT_RUN_QUEUE,
+    EMIT_WAIT_PREEMPTED,
+    EMIT_WAIT_STOPPED,
+    EMIT_WAIT_GIL,
+    EMIT_WAIT_STOP_THE_WORLD,
+    EMIT_WAIT_OTHER, /* of a newer kind */
+    EMIT_WAITS,
+};
+
 /* A mark on a sample, such as asyncio task = fetch. */
 struct emit_label {
     const char *key, *value;
@@ -99,6 +115,17 @@ struct emit_label {
 struct emit_label_set {
     const struct emit_label *labels;
     uint32_t count;
+    /* What some of these labels say; NULL: there is no such label. Equal texts are one text of the model. */
+    const char *interpreter; /* the number of a subinterpreter */
+    const char *system_call;
+    enum emit_wait wait;
+};
+
+/* Where the time of a thread went, exactly, as the kernel's switches say. */
+struct emit_exact_time {
+    uint32_t thread;
+    enum emit_wait wait; /* EMIT_WAIT_NONE: the thread was on a CPU */
+    uint64_t ns, count;  /* count: of waits that ended */
 };
 
 struct emit_setting {
@@ -165,6 +192,12 @@ struct emit_model {
     const struct emit_capture *captures;
     uint32_t capture_count;
     const struct emit_total *totals; /* by event; complete after the last sample */
+    /*
+     * Of threads all of whose samples are shown, over all captures; other filters leave nothing here, nor do traces without
+     * waits. A row for each thread and each thing that it waited for. Complete after the last sample.
+     */
+    const struct emit_exact_time *exact_times;
+    uint32_t exact_time_count;
     const char *filters;             /* the options that chose samples or changed stacks, as given; "" for none */
 };
 

@@ -96,6 +96,18 @@ static struct error *end_epoch(struct pass *p)
     return NULL;
 }
 
+/* The exact times of a thread go beside its samples, where all of these are shown. */
+static struct error *load_stacks(struct pass *p, const struct trace_record *rec)
+{
+    bool whole = false;
+
+    TRY(resolver_record(p->resolver, &p->epoch, rec));
+    if (rec->type != TRACE_thread_time)
+        return NULL;
+    TRY(sample_filter_whole_thread(&p->filter, &p->epoch, rec->thread_time.thread, &whole));
+    return whole ? resolver_thread_time(p->resolver, &p->epoch, &rec->thread_time) : NULL;
+}
+
 static struct error *load(struct pass *p, const struct trace_record *rec)
 {
     if (rec->type == TRACE_epoch) {
@@ -107,7 +119,7 @@ static struct error *load(struct pass *p, const struct trace_record *rec)
     p->epoch.limits = p->limits ? &p->limits->limits : NULL;
     TRY(epoch_load(&p->epoch, rec));
     sample_filter_record(&p->filter, rec);
-    return p->wants & CONSUMER_STACKS ? resolver_record(p->resolver, &p->epoch, rec) : NULL;
+    return p->wants & CONSUMER_STACKS ? load_stacks(p, rec) : NULL;
 }
 
 static struct error *pass_records(struct pass *p, struct trace_reader *reader)

@@ -166,6 +166,18 @@ struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *
     return NULL;
 }
 
+struct error *sample_filter_whole_thread(struct sample_filter *f, const struct epoch *e, uint32_t thread, bool *whole)
+{
+    const struct sample_filter_view v = {
+        .epoch = e, .file = &f->file, .process = e->threads.data[thread].def.process, .thread = thread};
+    uint32_t all = (uint32_t)((UINT64_C(1) << f->enabled.count) - 1), passed = 0;
+
+    TRY(ask_once(f, FILTER_PROCESS, v.process, &v, &passed));
+    TRY(ask_once(f, FILTER_THREAD, v.thread, &v, &passed));
+    *whole = passed == all;
+    return NULL;
+}
+
 /* ---- files and epochs ---- */
 
 static void apply_time(struct sample_filter *f)

@@ -138,6 +138,8 @@ void sample_filter_begin_file(struct sample_filter *f, uint32_t number);
 /* Sets *passes. `event` is the epoch's id. */
 struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
                                    const struct trace_sample *sample, bool *passes);
+/* Sets *whole: no filter leaves out samples of the thread, the epoch's id. */
+struct error *sample_filter_whole_thread(struct sample_filter *f, const struct epoch *e, uint32_t thread, bool *whole);
 /* False if every sample passes, so that there is no need to call sample_filter_sample(). */
 static inline bool sample_filter_is_enabled(const struct sample_filter *f)
 {

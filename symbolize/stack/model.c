@@ -10,7 +10,7 @@ bool model_init(struct model *m, struct limits *limits)
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         tables[i]->arena.limits = limits;
-    m->stack_keys.limits = m->arena.limits = m->limits = limits;
+    m->stack_keys.limits = m->exact_keys.limits = m->arena.limits = m->limits = limits;
     m->view.filters = "";
     return model_text(m, "", 0) == 0 && model_label_set(m, NULL, 0) == 0;
 }
@@ -34,6 +34,8 @@ void model_deinit(struct model *m)
     VEC_DEINIT(&m->threads);
     VEC_DEINIT(&m->mappings);
     VEC_DEINIT(&m->label_sets);
+    VEC_DEINIT(&m->exact_times);
+    map_deinit(&m->exact_keys);
     buf_deinit(&m->scratch);
 }
 
@@ -181,6 +183,51 @@ uint32_t model_mapping(struct model *m, const struct model_mapping *mapping)
     return id;
 }
 
+/* ---- labels and exact times ---- */
+
+_Static_assert((int)EMIT_WAIT_BLOCKED == TRACE_WAIT_BLOCKED && (int)EMIT_WAIT_GIL == TRACE_WAIT_GIL &&
+                   (int)EMIT_WAIT_STOP_THE_WORLD == TRACE_WAIT_STOP_THE_WORLD,
+               "numbers of the trace");
+
+static enum emit_wait wait_of(uint64_t kind)
+{
+    return kind < EMIT_WAIT_OTHER ? (enum emit_wait)kind : EMIT_WAIT_OTHER;
+}
+
+/* Notes what the formats know of a label. */
+static void understand(struct emit_label_set *set, const struct emit_label *label)
+{
+    if (!strcmp(label->key, trace_label_key(TRACE_LABEL_interpreter))) {
+        set->interpreter = label->value;
+    } else if (!strcmp(label->key, trace_label_key(TRACE_LABEL_system_call))) {
+        set->system_call = label->value;
+    } else if (!strcmp(label->key, trace_label_key(TRACE_LABEL_wait))) {
+        uint32_t kind = EMIT_WAIT_BLOCKED;
+        while (kind < EMIT_WAIT_OTHER && strcmp(label->value, trace_value_meaning(TRACE_ENUM_wait_kind, kind)))
+            kind++;
+        set->wait = wait_of(kind);
+    }
+}
+
+bool model_exact_time(struct model *m, uint32_t thread, uint64_t kind, uint64_t ns, uint64_t count)
+{
+    struct emit_exact_time row = {.thread = thread, .wait = wait_of(kind)};
+    uint64_t key = (uint64_t)thread << 32 | row.wait;
+    uint64_t *known = map_get(&m->exact_keys, key);
+
+    if (!known) {
+        if (!limits_take(m->limits, sizeof row) || !map_set(&m->exact_keys, key, m->exact_times.count) ||
+            !VEC_PUSH(&m->exact_times, row))
+            return false;
+        known = map_get(&m->exact_keys, key);
+        m->view.exact_times = m->exact_times.data;
+        m->view.exact_time_count = (uint32_t)m->exact_times.count;
+    }
+    m->exact_times.data[*known].ns += ns;
+    m->exact_times.data[*known].count += count;
+    return true;
+}
+
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count)
 {
     bool added;
@@ -189,13 +236,15 @@ uint32_t model_label_set(struct model *m, const struct model_label *labels, uint
     if (id == INTERN_NONE || !added)
         return id;
     struct emit_label *shown = arena_calloc(&m->arena, count ? count : 1, sizeof *shown);
+    struct emit_label_set set = {.labels = shown, .count = count};
     if (!shown)
         return MODEL_NONE;
     for (uint32_t i = 0; i < count; i++) {
         shown[i].key = model_text_get(m, labels[i].key);
         shown[i].value = model_text_get(m, labels[i].value);
+        understand(&set, &shown[i]);
     }
-    if (!VEC_PUSH(&m->label_sets, ((struct emit_label_set){.labels = shown, .count = count})))
+    if (!VEC_PUSH(&m->label_sets, set))
         return MODEL_NONE;
     m->view.label_sets = m->label_sets.data;
     m->view.label_set_count = (uint32_t)m->label_sets.count;
@@ -271,6 +320,7 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
     process->name = model_text_get(m, shown->name ? shown->name : shown->comm);
     process->container = model_text_get(m, shown->container);
     process->cgroup = model_text_get(m, shown->cgroup);
+    process->free_threaded = shown->free_threaded;
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;

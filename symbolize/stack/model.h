@@ -23,7 +23,7 @@ struct model {
     struct emit_model view;
     struct limits *limits; /* borrowed; NULL: none */
     struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys;
-    struct map stack_keys;
+    struct map stack_keys, exact_keys;
     struct arena arena;
     VEC(struct emit_frame) frames;
     VEC(struct emit_stack) stacks;
@@ -33,6 +33,7 @@ struct model {
     VEC(struct emit_thread) threads;
     VEC(struct emit_mapping) mappings;
     VEC(struct emit_label_set) label_sets;
+    VEC(struct emit_exact_time) exact_times;
     struct buf scratch;
 };
 
@@ -83,11 +84,14 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 struct model_process {
     uint32_t comm, name, container, cgroup;
     uint32_t parent_pid;
+    bool free_threaded;
 };
 /* Adds a process, or replaces what is shown of it. */
 uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown);
 void model_name_process(struct model *m, uint32_t process, uint32_t name);
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name);
 void model_name_thread(struct model *m, uint32_t thread, uint32_t name);
+/* Adds to the exact time that a thread was on a CPU (kind 0), or waited: an enum trace_wait_kind. False: out of memory. */
+bool model_exact_time(struct model *m, uint32_t thread, uint64_t kind, uint64_t ns, uint64_t count);
 
 #endif

@@ -328,6 +328,21 @@ struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint
     return NULL;
 }
 
+struct error *resolver_thread_time(struct resolver *r, const struct epoch *e, const struct trace_thread_time *time)
+{
+    if (stack_map_chooses(&r->stack_map))
+        return NULL;
+    if (time->thread >= r->thread_states.count || r->thread_states.data[time->thread].thread == MODEL_NONE)
+        TRY(find_thread(r, e, time->thread));
+    uint32_t thread = r->thread_states.data[time->thread].thread;
+    bool ok = model_exact_time(&r->model, thread, EMIT_WAIT_NONE, time->on_cpu_ns, 0);
+    for (uint64_t i = 0; ok && i < time->waits.count; i++) {
+        const uint64_t *row = &time->waits.values[3 * i];
+        ok = model_exact_time(&r->model, thread, row[0] ? row[0] : EMIT_WAIT_OTHER, row[1], row[2]);
+    }
+    return ok ? NULL : error_no_memory();
+}
+
 const struct stack_map *resolver_stack_map(const struct resolver *r)
 {
     return &r->stack_map;

@@ -66,6 +66,11 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
                               struct emit_sample *out, bool *kept);
 /* Counts a sample that a filter left out: in the totals of the model, which are of all samples. */
 struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint32_t event, const struct trace_sample *sample);
+/*
+ * Adds up where the time of a thread went, unless options exclude samples by their stacks. For threads that no filter
+ * excludes samples of: emit_model.exact_times.
+ */
+struct error *resolver_thread_time(struct resolver *r, const struct epoch *e, const struct trace_thread_time *time);
 /* How stacks are shown, and which were dropped. */
 const struct stack_map *resolver_stack_map(const struct resolver *r);
 /* Complete for the epochs that have ended. */

@@ -49,6 +49,15 @@ void stack_map_deinit(struct stack_map *map)
     map_deinit(&map->lists);
 }
 
+bool stack_map_chooses(const struct stack_map *map)
+{
+    for (size_t i = 0; i < map->list_rules.count; i++) {
+        if (map->list_rules.data[i].rule->chooses)
+            return true;
+    }
+    return false;
+}
+
 static struct error *map_frame(struct stack_map *map, uint32_t frame, uint32_t *shown)
 {
     *shown = frame;

@@ -107,6 +107,8 @@ static inline bool stack_map_is_identity(const struct stack_map *map)
 {
     return !map->frame_rules.count && !map->list_rules.count;
 }
+/* True if the options may leave out samples. */
+bool stack_map_chooses(const struct stack_map *map);
 /*
  * Finds the stack to show for a sample's stack of the model, labels and weight; *kept is false if the sample is dropped.
  */

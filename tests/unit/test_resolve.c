@@ -361,6 +361,41 @@ static void hear(struct scene *s, struct trace_record rec)
 }
 #define HEAR(s, name_, ...) hear(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
 
+/* Exact times add up over records and epochs, for threads without samples, too. */
+static void test_exact_times(void **state)
+{
+    const struct resolver_options chosen = {.stacks.layers = 1 << EMIT_PYTHON};
+    const uint64_t first[] = {TRACE_WAIT_GIL, 70, 7, 0, 5, 1}, second[] = {TRACE_WAIT_GIL, 30, 3, 4711, 2, 1};
+    struct trace_thread_time time = {.thread = 1, .on_cpu_ns = 11, .waits = {first, 2}};
+    struct scene s;
+
+    (void)state;
+    setup(&s, NULL);
+    process(&s, 1, 100, "/usr/bin/python3");
+    const struct emit_model *m = resolver_model(s.resolver);
+    OK(resolver_thread_time(s.resolver, &s.epoch, &time));
+    OK(resolver_thread_time(s.resolver, &s.epoch, &time));
+    resolver_end_epoch(s.resolver);
+    begin_epoch(&s, 1);
+    process(&s, 1, 100, "/usr/bin/python3");
+    time.waits.values = second;
+    OK(resolver_thread_time(s.resolver, &s.epoch, &time));
+    const struct emit_exact_time *t = m->exact_times;
+    assert_int_equal(m->exact_time_count, 3);
+    assert_int_equal(m->thread_count, 1);
+    assert_true(t[0].wait == EMIT_WAIT_NONE && t[0].ns == 33);
+    assert_true(t[1].wait == EMIT_WAIT_GIL && t[1].ns == 170 && t[1].count == 17);
+    assert_true(t[2].wait == EMIT_WAIT_OTHER && t[2].ns == 12 && t[2].count == 3); /* numbers of no kind, and of a newer one */
+    teardown(&s);
+
+    /* Where samples are chosen by their stacks there are none. */
+    setup(&s, &chosen);
+    process(&s, 1, 100, "/usr/bin/python3");
+    OK(resolver_thread_time(s.resolver, &s.epoch, &time));
+    assert_int_equal(resolver_model(s.resolver)->exact_time_count, 0);
+    teardown(&s);
+}
+
 static void test_capture_facts(void **state)
 {
     struct scene s;
@@ -1012,6 +1047,7 @@ int main(void)
         cmocka_unit_test(test_join_by_count),
         cmocka_unit_test(test_interpreter_is_hidden),
         cmocka_unit_test(test_mappings_and_labels),
+        cmocka_unit_test(test_exact_times),
         cmocka_unit_test(test_capture_facts),
         cmocka_unit_test(test_native_and_kernel),
         cmocka_unit_test(test_a_stack_deeper_than_any),

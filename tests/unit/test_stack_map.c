@@ -106,6 +106,15 @@ static void test_labels(void **state)
     assert_int_equal(m.view.label_set_count, 3);
     assert_int_equal(m.view.label_sets[0].count, 0);
     assert_string_equal(m.view.label_sets[task].labels[0].value, "fetch");
+    assert_string_equal(m.view.label_sets[pair].interpreter, "1");
+    assert_true(!m.view.label_sets[pair].system_call && !m.view.label_sets[task].interpreter);
+    const struct model_label waits[] = {{text(&m, trace_label_key(TRACE_LABEL_wait)), text(&m, "GIL")},
+                                        {text(&m, trace_label_key(TRACE_LABEL_system_call)), text(&m, "futex")},
+                                        {text(&m, trace_label_key(TRACE_LABEL_wait)), text(&m, "a newer one")}};
+    const struct emit_label_set *gil = &m.view.label_sets[model_label_set(&m, waits, 2)];
+    assert_string_equal(gil->system_call, "futex");
+    assert_int_equal(gil->wait, EMIT_WAIT_GIL);
+    assert_int_equal(m.view.label_sets[model_label_set(&m, waits + 2, 1)].wait, EMIT_WAIT_OTHER);
 
     OK(stack_map_init(&map, &m, &all, stack_rules));
     for (int again = 0; again < 2; again++) {
