@@ -131,6 +131,12 @@ static __attribute__((always_inline)) inline int arch_is_futex(int system_call)
     return system_call == 202 || system_call == 449 || system_call == 455;
 }
 
+/* The address of what it waits for, by the system call's registers; 0: the call waits for several, or is another one. */
+static __attribute__((always_inline)) inline __u64 arch_futex_address(int system_call, const struct pt_regs *r)
+{
+    return system_call == 202 || system_call == 455 ? r->di : 0;
+}
+
 /*
  * The number of the system call that the thread is in, by its registers in the kernel; -1: a fault or an interrupt
  * brought it there. The instruction SYSCALL leaves the program's address in RCX, and its flags in R11.

@@ -192,6 +192,16 @@ __attribute__((noinline)) int list_find(void)
     return 0;
 }
 
+/* Finds the thread's state, for the process and the thread in s->walk.config, by whichever way the interpreter offers. */
+__attribute__((noinline)) int find_tstate(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (s && !walk_find_tstate(&s->walk))
+        list_find();
+    return 0;
+}
+
 /* Takes the Python frames, to s->python_at in the message; s->sample.python_end says how that ended. */
 __attribute__((noinline)) int walk_python(void)
 {
@@ -199,8 +209,7 @@ __attribute__((noinline)) int walk_python(void)
 
     if (!s)
         return 0;
-    if (!walk_find_tstate(&s->walk))
-        list_find();
+    find_tstate();
     if (!s->walk.result.tstate) {
         /* Python does not know this thread. Up to 3.11 the thread may run with a state that another thread made. */
         s->sample.flags |= s->walk.config.process.tls_kind != PY_TLS_NONE ? s->walk.result.gil : 0;

@@ -87,19 +87,29 @@ static __always_inline void kernel_frames(struct scratch *s, void *ctx)
         count_part_loss(s, LOSS_kernel_stack_fault);
 }
 
-/* Takes the Python frames, to `at` in the message. */
-static __always_inline void python_frames(struct scratch *s, const struct wire_process *process, __u64 at)
+/* Sets s->walk and s->space up for a walk in `process`, of the thread that s->sample is about. False: its version is not known. */
+static __always_inline int python_begin(struct scratch *s, const struct wire_process *process)
 {
     struct wire_sample *m = &s->sample;
     __u32 index = process->layout;
     struct py_layout *layout = bpf_map_lookup_elem(&layouts, &index);
 
     if (!layout)
-        return;
+        return 0;
     s->walk.config.layout = *layout;
     s->walk.config.process = *process;
     s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^ m->tgid * 0x85ebca6bu ^
                (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
+    return 1;
+}
+
+/* Takes the Python frames, to `at` in the message. */
+static __always_inline void python_frames(struct scratch *s, const struct wire_process *process, __u64 at)
+{
+    struct wire_sample *m = &s->sample;
+
+    if (!python_begin(s, process))
+        return;
     s->python_at = at;
     s->code_bytes = s->code_count = 0;
     walk_python();

@@ -19,7 +19,7 @@
 #ifndef BPF_SAMPLER_WAIT_H
 #define BPF_SAMPLER_WAIT_H
 
-#include "bpf/sampler_take.h"
+#include "bpf/sampler_gil.h"
 
 volatile __u32 wait_enabled = 0;
 const volatile __u32 wait_event = 0;     /* index of the event */
@@ -95,7 +95,7 @@ static __always_inline enum wire_wait_kind kind_of(__u32 state, int system_call)
     if (state & (TASK_STOPPED | TASK_TRACED))
         return WIRE_WAIT_STOPPED;
     if (state)
-        return arch_is_futex(system_call) ? WIRE_WAIT_LOCK : WIRE_WAIT_BLOCKED;
+        return arch_is_futex(system_call) ? WIRE_WAIT_LOCK : WIRE_WAIT_BLOCKED; /* a lock of which kind is seen later */
     return WIRE_WAIT_PREEMPTED;
 }
 
@@ -164,7 +164,10 @@ static __always_inline __u64 queued_ns(struct task_struct *task, int comes)
 
 #define WAIT_MIX 0x9e3779b97f4a7c15ull
 
-/* The newest Python frame's code object and instruction, mixed; 0: not known. The thread's state may be out of date. */
+/*
+ * The newest Python frame's code object and instruction, mixed; 0: not known. The thread's state may be out of date. An
+ * interpreter's lock may be waited for at any instruction: then the code object alone is the site.
+ */
 static __always_inline __u64 python_site(const struct wire_process *process, const struct wire_thread *t)
 {
     __u32 index = process->layout;
@@ -176,22 +179,31 @@ static __always_inline __u64 python_site(const struct wire_process *process, con
     if (l->tstate_root_cframe != PY_NONE && l->frame_kind != PY_FRAMES_OBJECT &&
         bpf_probe_read_user(&frame, sizeof frame, (void *)(frame + l->cframe_current_frame)))
         return 0;
-    if (bpf_probe_read_user(&code, sizeof code, (void *)(frame + l->frame_code)) ||
-        bpf_probe_read_user(&instruction, sizeof instruction, (void *)(frame + l->frame_instr)))
+    if (bpf_probe_read_user(&code, sizeof code, (void *)(frame + l->frame_code)))
+        return 0;
+    if (t->kind != WIRE_WAIT_GIL && bpf_probe_read_user(&instruction, sizeof instruction, (void *)(frame + l->frame_instr)))
         return 0;
     return (code * WAIT_MIX ^ instruction) * WAIT_MIX;
 }
 
-/* Where a thread was preempted says nothing of the wait: then the thread is the site. */
-static __always_inline __u64 site_of(const struct wire_process *process, const struct wire_thread *t,
-                                     const struct pt_regs *regs)
+/* By the stack and the instruction where the thread entered the kernel. */
+static __always_inline __u64 native_site(const struct pt_regs *regs)
+{
+    return (regs->sp * WAIT_MIX ^ regs->ip) * WAIT_MIX;
+}
+
+/*
+ * The key of the site, once the wait's kind is known; until then t->site is that of native code. Where a thread was preempted
+ * says nothing of the wait: then the thread is the site.
+ */
+static __always_inline __u64 site_of(const struct wire_process *process, const struct wire_thread *t)
 {
     __u64 key = (__u64)t->tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
 
     if (t->kind == WIRE_WAIT_PREEMPTED)
         return (__u64)t->tid << 32 | t->kind << 24;
     __u64 python = python_site(process, t);
-    return (python ? python : (regs->sp * WAIT_MIX ^ regs->ip) * WAIT_MIX) ^ key;
+    return (python ? python : t->site) ^ key;
 }
 
 /* Whether this wait is to have a stack. `second` is of the clock, and may be any number. */
@@ -325,15 +337,14 @@ static __always_inline void came_unseen(struct task_struct *task, struct wire_th
 }
 
 /*
- * Accounts for the thread that leaves its CPU. Returns its entry where a stack is to be taken, else NULL. A function of its
- * own, so that its variables do not lie on the stack while the walkers run.
+ * Accounts for the thread that leaves its CPU. Returns its entry; NULL: it has ended, or there is no room for it. A function
+ * of its own, so that its variables do not lie on the stack while the walkers run.
  */
 static __noinline struct wire_thread *leave_cpu(struct switch_arguments *arguments, __u64 now_ns)
 {
     struct task_struct *prev = arguments->prev;
-    __u32 tgid = prev->tgid, tid = prev->pid, state = state_of(arguments);
-    struct wire_process *process = tgid ? bpf_map_lookup_elem(&processes, &tgid) : 0;
-    struct wire_thread *t = process ? entry_of(prev, now_ns) : 0;
+    struct wire_thread *t = entry_of(prev, now_ns);
+    __u32 tid = prev->pid, state = state_of(arguments);
     struct pt_regs regs;
 
     if (!t)
@@ -352,25 +363,30 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
     read_registers(prev, &regs);
     t->system_call = arch_system_call(&regs);
     t->kind = kind_of(state, t->system_call);
+    t->futex = arch_futex_address(t->system_call, &regs);
     t->queued_ns = queued_ns(prev, 0);
     t->has_stack = 0;
-    t->site = site_of(process, t, &regs);
-    if (is_due(process, t, now_ns >> 30))
-        return t;
-    count_switch(1, WIRE_EVENT_THINNED);
-    return 0;
+    t->site = native_site(&regs);
+    return t;
 }
 
-static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wire_thread *t, __u64 now_ns)
+/* Another state may be of another interpreter, whose lock lies elsewhere. */
+static __always_inline void remember_tstate(struct wire_thread *t, __u64 tstate)
 {
-    __u32 tgid = t->tgid;
-    struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
+    if (t->tstate != tstate)
+        t->gil = 0;
+    t->tstate = tstate;
+}
+
+static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wire_process *process, struct wire_thread *t,
+                                                           __u64 now_ns)
+{
     struct scratch *s = scratch_enter();
 
     if (!s)
         return WIRE_EVENT_NESTED;
     int sent = 0;
-    if (process && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wait_most_bytes) {
+    if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wait_most_bytes) {
         __sync_fetch_and_add(&process->wait_stacks, 1);
         task_read(&s->facts);
         sample_begin(&s->sample, process, &s->facts, wait_event, now_ns);
@@ -380,12 +396,25 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         s->sample.wait_site = t->site;
         s->sample.period = 0; /* not known yet */
         sent = take_stacks(s, ctx, 0, process);
-        t->tstate = s->sample.thread_handle ? s->walk.result.tstate : 0;
+        remember_tstate(t, s->sample.thread_handle ? s->walk.result.tstate : 0);
         t->has_stack = sent;
         t->stacks += sent;
     }
     scratch_leave(s);
     return sent ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
+}
+
+/* The thread of a followed process that leaves its CPU. */
+static __always_inline void leave(struct switch_arguments *arguments, struct wire_process *process, __u64 now_ns)
+{
+    struct wire_thread *t = leave_cpu(arguments, now_ns);
+
+    if (!t)
+        return;
+    if (t->kind == WIRE_WAIT_LOCK && gil_is_waited_for(process, t, t->futex, now_ns))
+        t->kind = WIRE_WAIT_GIL;
+    t->site = site_of(process, t);
+    count_switch(1, is_due(process, t, now_ns >> 30) ? take_at_switch(arguments, process, t, now_ns) : WIRE_EVENT_THINNED);
 }
 
 /* ---- the thread that comes ---- */
@@ -417,10 +446,11 @@ int switched(struct switch_arguments *arguments)
     if (!wait_enabled)
         return 0;
     __u64 now_ns = bpf_ktime_get_ns();
-    struct wire_thread *t = leave_cpu(arguments, now_ns);
+    __u32 tgid = arguments->prev->tgid;
+    struct wire_process *process = tgid ? bpf_map_lookup_elem(&processes, &tgid) : 0;
 
-    if (t)
-        count_switch(1, take_at_switch(arguments, t, now_ns));
+    if (process)
+        leave(arguments, process, now_ns);
     enter_cpu(arguments, now_ns);
     if (sample_timed) {
         __u32 stat = WIRE_STAT_CPU_NS;

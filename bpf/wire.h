@@ -249,7 +249,9 @@ struct wire_thread {
     int system_call;
     PY_U64 queued_ns; /* what the kernel counted of its time in run queues before */
     PY_U64 site;      /* key of the call site */
+    PY_U64 futex;     /* what it waits on, where that is one futex; else 0 */
     PY_U64 tstate;    /* address of its Python thread state, as last seen; 0: not known */
+    PY_U64 gil;       /* where its interpreter's lock lies, as last seen; 0: not known */
     PY_U32 has_stack; /* a sample was sent */
     PY_U32 stacks;    /* that were sent of it in all */
 };
@@ -334,7 +336,7 @@ static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
-static_assert(sizeof(struct wire_thread) == 96 + 16 * WIRE_WAIT_KINDS, "a map's value");
+static_assert(sizeof(struct wire_thread) == 112 + 16 * WIRE_WAIT_KINDS, "a map's value");
 static_assert(sizeof(struct wire_sample) == 168 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
