@@ -12,6 +12,7 @@
 #include "symbolize/pass/parts.h"
 #include "symbolize/pass/pass.h"
 #include "symbolize/pass/scout.h"
+#include "symbolize/pass/wall_consumer.h"
 #include "symbolize/pass/weigh.h"
 #include "symbolize/stack/resolve.h"
 #include "symbolize/stack/stack_nothing.h"
@@ -65,6 +66,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
                      .no_host = o->no_host,
                      .debuginfod = o->debuginfod},
         .interpreter = o->interpreter,
+        .wall = o->filters.wall,
         .python_only = o->python_only,
         .limits = limits,
         .filters = o->filters_given,
@@ -116,6 +118,16 @@ static struct error *scout(struct convert *c)
     return matches ? scout_for(c, &scout_matches) : NULL;
 }
 
+static struct error *add_wall(const struct convert *c, struct pass *p)
+{
+    struct wall_state *wall;
+
+    if (!c->options->filters.wall)
+        return NULL;
+    TRY(wall_consumer_create(&c->options->filters.events, &wall));
+    return pass_add(p, &wall_consumer, wall);
+}
+
 static struct error *add_summary(struct convert *c, struct pass *p, const struct consumer *consumer)
 {
     TRY(summary_create(&c->limits.limits, &c->summary));
@@ -138,6 +150,7 @@ static bool weights_will_differ(struct convert *c)
         err = pass_run(&p);
         differ = weigh_differs(weigh);
     }
+    c->weighed.several_events &= !c->options->filters.wall; /* they are one */
     error_destroy(err);
     pass_deinit(&p);
     return differ;
@@ -221,6 +234,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     options.times_chosen = !time_range_is_open(&c->options->filters.time) || c->options->filters.around;
     options.limits = &c->limits.limits;
     options.weights_differ = weighs && weights_will_differ(c);
+    TRY(add_wall(c, p));
     TRY(add_summary(c, p, &summary_consumer));
     c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver, .out = c->out};
     if (above)

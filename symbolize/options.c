@@ -68,6 +68,8 @@ static const struct option_row option_rows[] = {
      MEMBER(split), .names = split_names, .wants = "process or thread"},
     {"window", 0, "DURATION", "a file for each 15s, 1m or 500ms of real time", option_set_duration, MEMBER(window_ns), .wants =
      "a length of time, like 15s, 1m or 500ms"},
+    {"wall", 0, NULL, "cpu-clock and off-cpu as one event: all the time that threads existed", option_set_true,
+     MEMBER(filters.wall)},
     {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
     {"top", 0, "N", "rows of top (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
@@ -289,6 +291,13 @@ static struct error *check_top(const struct options *o)
     return NULL;
 }
 
+static struct error *check_wall(const struct options *o)
+{
+    if (!o->filters.wall || o->choice.kind == OUTPUT_EMITTER || o->choice.kind == OUTPUT_PAGE)
+        return NULL;
+    return error_create(ERROR_USAGE, "--wall is for stacks: %s has each event by itself", o->format);
+}
+
 struct error *options_parse(int argc, char **argv, struct options *o)
 {
     size_t from_stdin = 0;
@@ -314,5 +323,6 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     TRY(check_top(o));
     TRY(check_native_names(o));
     TRY(check_pprof(o));
+    TRY(check_wall(o));
     return end_filters(o);
 }

@@ -42,7 +42,8 @@ static inline bool counts_add(struct counts *c, const struct emit_model *m, cons
         if (!VEC_PUSH(&c->events, ((struct map){.limits = c->limits})))
             return false;
     }
-    if (!weights_add(&c->weights, weights_class_of(m, s->event), s->value))
+    uint32_t class = weights_class_of(m, s->event);
+    if (!(weights_of_waits(&m->events[s->event]) ? weights_add_always(&c->weights, class) : weights_add(&c->weights, class, s->value)))
         return false;
     const uint64_t *row = map_get(&c->events.data[s->event], key);
     if (row) {

@@ -21,15 +21,16 @@ enum emit_frame_kind {
     EMIT_PYTHON,
     EMIT_NATIVE,
     EMIT_KERNEL,
-    EMIT_MARK, /* "[torn]", "[truncated]": frames are missing here */
+    EMIT_MARK, /* "[torn]", "[truncated]": frames are missing here; or "[wait: lock]" */
 };
 
-/* A frame as the output shows it. Strings live as long as the model; "" is unknown, and only `builtin` can be NULL. */
+/* A frame as the output shows it. Strings live as long as the model; "" is unknown, and only `builtin` and `wait` can be NULL. */
 struct emit_frame {
     enum emit_frame_kind kind;
     const char *function;  /* Python: qualified name; native: demangled name; kernel: symbol */
     const char *file;      /* source file as recorded */
     const char *builtin;   /* native: the built-in module of the interpreter that it is work of, such as "gc"; NULL: none */
+    const char *wait;      /* a mark: what the thread waited for, such as "lock", with this as its innermost frame; NULL: no such mark */
     const char *module;    /* path of the binary; kernel: "[kernel.kallsyms]" or "[module]"; Python: the interpreter's */
     uint32_t line, column; /* 1-based; 0 unknown */
     uint64_t address;      /* native, kernel: the address (or file offset) sampled; Python: 0 */
@@ -87,6 +88,7 @@ struct emit_event {
     const char *unit; /* of a sample's value: ns, bytes, switches … */
     bool is_time;     /* a sample's value is nanoseconds: of CPU time, or */
     bool is_waiting;  /* of time that threads were off the CPU */
+    bool is_wall;     /* of both: of all time that threads existed */
     bool is_blame;    /* and, as other threads waited, of them: for what the sample's thread held. Its own time it is not */
     bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */

@@ -3,7 +3,7 @@
  * The hottest functions or lines, as a table for people or as JSON for scripts. `self` counts the samples in which a
  * function (or line) is the innermost frame, `total` those in which it is anywhere on the stack, once per sample even if
  * it recurs. Both are computed at the end, per distinct stack. Shares and order are by weight, since samples may differ
- * in weight.
+ * in weight. Of a wait, the time itself is that of the function that waits (top_states.h).
  */
 #include "formats/emit/top.h"
 
@@ -69,23 +69,44 @@ static void add_total(struct top *t, uint32_t frame, uint32_t depth, uint32_t id
     add(&row->total, count);
 }
 
-static struct error *count_rows(struct top *t, const struct top_table *table)
+/* The samples of a stack, also by what was waited for. */
+static void count_states(struct top *t, struct top_states *states, const struct top_entry *e, uint32_t own)
+{
+    const struct emit_model *m = t->view.model;
+    uint32_t state = top_states_of(states, e->stack);
+
+    t->serial++;
+    states->rows[t->ids[own == EMIT_NO_STACK ? m->frame_count : m->stacks[own].frame]].self[state] += e->count.weight;
+    for (uint32_t stack = e->stack; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
+        uint32_t id = t->ids[m->stacks[stack].frame];
+        if (t->last_stack[id] != t->serial)
+            states->rows[id].total[state] += e->count.weight;
+        t->last_stack[id] = t->serial;
+    }
+}
+
+static struct error *count_rows(struct top *t, struct top_states *states, const struct top_table *table)
 {
     const struct emit_model *m = t->view.model;
 
     for (size_t i = 0; i < table->entry_count; i++) {
         const struct top_entry *e = &table->entries[i];
-        uint32_t stack = e->stack;
+        uint32_t stack = e->stack, own = top_states_own(m, stack);
         t->serial++;
-        if (!limits_work(t->view.options.limits, 10 + (stack == EMIT_NO_STACK ? 0 : 8 * (uint64_t)m->stacks[stack].depth)))
+        uint64_t per_frame = states->rows ? 16 : 8;
+        if (!limits_work(t->view.options.limits, 10 + (stack == EMIT_NO_STACK ? 0 : per_frame * m->stacks[stack].depth)))
             return error_no_memory();
-        add(&t->rows[t->ids[stack == EMIT_NO_STACK ? m->frame_count : m->stacks[stack].frame]].self, &e->count);
+        add(&t->rows[t->ids[own == EMIT_NO_STACK ? m->frame_count : m->stacks[own].frame]].self, &e->count);
         if (stack == EMIT_NO_STACK)
             add_total(t, TOP_NO_FRAME, 1, t->ids[m->frame_count], &e->count);
+        else if (own != stack)
+            stack = m->stacks[stack].parent; /* what was waited for is no function */
         for (; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
             const struct emit_stack *s = &m->stacks[stack];
             add_total(t, s->frame, s->depth, t->ids[s->frame], &e->count);
         }
+        if (states->rows)
+            count_states(t, states, e, own);
     }
     return NULL;
 }
@@ -117,16 +138,16 @@ static int compare_rows(const void *a, const void *b, void *arg)
 }
 
 /* Makes the rows of a table, in t->rows, where those of the table before were. */
-static struct error *fill_table(struct top *t, struct top_table *table)
+static struct error *fill_table(struct top *t, struct top_states *states, struct top_table *table)
 {
     uint32_t count = t->view.texts.count;
 
-    if (!limits_work(t->view.options.limits, 4 * (uint64_t)count))
+    if (!limits_work(t->view.options.limits, 4 * (uint64_t)count) || !top_states_rows(states, count))
         return error_no_memory();
     memset(t->rows, 0, count * sizeof *t->rows);
     memset(t->last_stack, 0, count * sizeof *t->last_stack);
     t->serial = 0;
-    TRY(count_rows(t, table));
+    TRY(count_rows(t, states, table));
     double least = t->view.options.min_share * (double)table->all.weight;
     table->rows = t->rows;
     table->row_count = 0;
@@ -209,6 +230,8 @@ static struct error *take_entries(const struct top *t, struct top_event *e, stru
                 .owner = (uint32_t)(slot->key >> 32), .stack = (uint32_t)slot->key, .count = *counts_get(&t->counts, slot)};
     }
     qsort_r(out->entries.data, out->entries.count, sizeof *out->entries.data, compare_entries, NULL);
+    for (size_t i = 0; i < out->entries.count; i++)
+        top_states_add(&e->states, out->entries.data[i].stack, out->entries.data[i].count.weight);
     return NULL;
 }
 
@@ -249,7 +272,8 @@ static struct error *split_entries(const struct top *t, struct top_event *e, str
 
 static struct error *write_event(struct top *t, const struct top_writer *writer, uint32_t event, bool first)
 {
-    struct top_event e = {.event = event, .names.arena.limits = t->view.options.limits};
+    struct top_event e = {.event = event, .names.arena.limits = t->view.options.limits,
+                          .states = {.model = t->view.model, .limits = t->view.options.limits}};
     struct top_tables tables = {0};
 
     struct error *err = take_entries(t, &e, &tables);
@@ -262,7 +286,7 @@ static struct error *write_event(struct top *t, const struct top_writer *writer,
         err = writer->begin_event(&t->view, &e, first);
     }
     for (uint32_t i = 0; !err && i < top_shown(&t->view, e.table_count); i++) {
-        err = fill_table(t, &tables.tables.data[i]);
+        err = fill_table(t, &e.states, &tables.tables.data[i]);
         if (!err)
             err = writer->table(&t->view, &e, &tables.tables.data[i], i == 0);
     }
@@ -271,6 +295,7 @@ static struct error *write_event(struct top *t, const struct top_writer *writer,
     VEC_DEINIT(&tables.entries);
     VEC_DEINIT(&tables.tables);
     VEC_DEINIT(&e.programs);
+    top_states_deinit(&e.states);
     intern_deinit(&e.names);
     return err;
 }

@@ -11,6 +11,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/counts.h"
 #include "formats/emit/emit.h"
+#include "formats/emit/top_states.h"
 
 /* A function or a line. */
 struct top_row {
@@ -48,6 +49,7 @@ struct top_event {
     uint32_t event;
     struct count all;
     struct intern names;
+    struct top_states states;
     VEC(struct top_program) programs; /* the heaviest first */
     uint32_t process_count;
     uint32_t table_count; /* those that are not shown, too */

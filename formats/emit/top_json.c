@@ -56,6 +56,27 @@ static bool set_totals(json_t *object, const struct emit_event *event, const str
            json_set(object, key, json_number(total->interpreter_value));
 }
 
+/* Member "WHATstates_ns": an object of weights by state, the heaviest first. */
+static bool set_states(json_t *object, const struct top_states *states, const char *what, const uint64_t *weights)
+{
+    uint32_t order[TOP_STATES], count = top_states_order(states, weights, order);
+    json_t *list = json_object();
+    char key[32];
+    bool ok = list;
+
+    for (uint32_t i = 0; ok && i < count; i++) {
+        struct buf name = {0};
+        name_plain(states->names[order[i]], &name);
+        ok = !name.bad && json_set(list, buf_cstr(&name), json_number(weights[order[i]]));
+        buf_deinit(&name);
+    }
+    snprintf(key, sizeof key, "%sstates_ns", what);
+    if (ok)
+        return json_set(object, key, list);
+    json_decref(list);
+    return false;
+}
+
 static struct error *begin_event(const struct top_view *v, const struct top_event *e, bool first)
 {
     const struct emit_event *event = &v->model->events[e->event];
@@ -63,6 +84,7 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
 
     bool ok = object && json_set_name(object, "event", event->name) && json_set(object, "unit", json_string(unit_of(event))) &&
               set_count(object, event, "", &e->all) &&
+              (!e->states.waits || set_states(object, &e->states, "", e->states.weights)) &&
               (!v->model->totals || set_totals(object, event, &v->model->totals[e->event])) &&
               json_set(object, "process_count", json_integer(e->process_count)) &&
               json_set(object, "table_count", json_integer(e->table_count));
@@ -101,13 +123,17 @@ static bool set_frame(json_t *object, const struct top_view *v, const struct emi
     return ok;
 }
 
-static struct error *write_row(const struct top_view *v, const struct emit_event *event, const struct top_row *row)
+static struct error *write_row(const struct top_view *v, const struct top_event *e, const struct top_row *row)
 {
+    const struct emit_event *event = &v->model->events[e->event];
+    const struct top_state_weights *states = e->states.rows ? &e->states.rows[row->name] : NULL;
     const struct intern_entry *name = intern_get(&v->texts, row->name);
     json_t *object = json_object();
 
     bool ok = object && json_set(object, "name", json_stringn((const char *)name->data, name->len_bytes)) &&
               set_count(object, event, "self_", &row->self) && set_count(object, event, "total_", &row->total);
+    if (ok && states)
+        ok = set_states(object, &e->states, "self_", states->self) && set_states(object, &e->states, "total_", states->total);
     if (ok && row->frame == TOP_NO_FRAME)
         ok = json_set(object, "layer", json_string("mark"));
     else if (ok)
@@ -127,7 +153,7 @@ static struct error *table(const struct top_view *v, const struct top_event *e, 
     fputs(",\"rows\":[", v->out);
     for (uint32_t i = 0; i < top_shown(v, t->row_count); i++) {
         fputs(i ? ",\n" : "\n", v->out);
-        TRY(write_row(v, event, &t->rows[i]));
+        TRY(write_row(v, e, &t->rows[i]));
     }
     fputs("\n]}", v->out);
     return NULL;

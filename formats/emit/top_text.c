@@ -5,6 +5,8 @@
  *      self    time              total    time  function
  *     23.4%  1.71 s ########     45.1%  3.29 s  Formatter.format (logging/__init__.py:42)
  *
+ * Of an event of waits a row has what they were for, too, before the function.
+ *
  * On a terminal, names are cut in the middle to fit a line, and colours tell Python, native and kernel functions.
  */
 #include <inttypes.h>
@@ -20,6 +22,7 @@
 
 enum {
     NAME_COLUMNS_LEAST = 16, /* of a narrow terminal; its lines wrap */
+    STATE_COLUMNS_MOST = 32,
     HEAD_COLUMNS = 80,       /* where lines may be of any length */
 };
 
@@ -61,12 +64,29 @@ static void put_samples(const struct top_view *v, const struct top_event *e, str
     buf_put_str(out, ": ");
     name_weight(event, e->all.weight, out);
     if (event->is_time)
-        buf_put_str(out, event->is_waiting ? " of waiting" : " of CPU time");
+        buf_put_str(out, event->is_wall      ? " of wall time"
+                         : event->is_blame   ? " of other threads' waiting"
+                         : event->is_waiting ? " of waiting"
+                                             : " of CPU time");
     if (duration_ns) {
         buf_put_str(out, ", recorded in ");
         name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
     }
     buf_put_u8(out, '\n');
+}
+
+/* "blocked 6.3 s, lock 2.3 s, on CPU 0.1 s", where there are waits. */
+static void put_states(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    uint32_t order[TOP_STATES], count = e->states.waits ? top_states_order(&e->states, e->states.weights, order) : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        buf_put_str(out, i ? ", " : "");
+        name_plain(e->states.names[order[i]], out);
+        buf_put_u8(out, ' ');
+        name_weight(&v->model->events[e->event], e->states.weights[order[i]], out);
+    }
+    buf_put_str(out, count ? "\n" : "");
 }
 
 /* "gunicorn (4 processes), sh (pid 99) and 3 other processes" */
@@ -141,12 +161,18 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
     if (!first)
         buf_put_u8(&text, '\n');
     put_samples(v, e, &text);
+    put_states(v, e, &text);
     put_programs(v, e, &text);
     put_totals(v, e, &text);
     return write_out(v, &text);
 }
 
 /* ---- rows ---- */
+
+/* Of columns, for all rows of a table. */
+struct widths {
+    int weight, state; /* state: 0: there is no such column */
+};
 
 /* The columns of the weights: as wide as the widest of them needs. */
 static int weight_columns(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint32_t rows)
@@ -166,8 +192,35 @@ static int weight_columns(const struct top_view *v, const struct top_event *e, c
     return (int)most;
 }
 
-static void put_titles(const struct top_view *v, const struct top_event *e, int columns, struct buf *out)
+/* What the threads of a row did, in the time that rows are sorted by; of a row without any such time, in all of its time. */
+static void put_state(const struct top_view *v, const struct top_event *e, const struct top_row *row, struct buf *out)
 {
+    const struct top_state_weights *weights = &e->states.rows[row->name];
+    bool by_total = v->options.sort == EMIT_SORT_TOTAL || !row->self.weight;
+
+    top_states_put(&e->states, by_total ? weights->total : weights->self, out);
+}
+
+/* 0: the table has no such column. */
+static int state_columns(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint32_t rows)
+{
+    struct buf text = {0};
+    size_t most = sizeof "state" - 1;
+
+    if (!e->states.rows)
+        return 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        buf_clear(&text);
+        put_state(v, e, &t->rows[i], &text);
+        most = text.len_bytes > most ? text.len_bytes : most;
+    }
+    buf_deinit(&text);
+    return (int)(most < STATE_COLUMNS_MOST ? most : STATE_COLUMNS_MOST);
+}
+
+static void put_titles(const struct top_view *v, const struct top_event *e, struct widths widths, struct buf *out)
+{
+    int columns = widths.weight;
     bool by_total = v->options.sort == EMIT_SORT_TOTAL;
     struct buf unit = {0};
 
@@ -175,7 +228,10 @@ static void put_titles(const struct top_view *v, const struct top_event *e, int 
     buf_printf(out, "%7s %*s", "self", columns, buf_cstr(&unit));
     buf_printf(out, "%*s", by_total ? 1 : AMOUNT_BAR_COLUMNS + 2, "");
     buf_printf(out, "%7s %*s", "total", columns, buf_cstr(&unit));
-    buf_printf(out, "%*s%s", by_total ? AMOUNT_BAR_COLUMNS + 3 : 2, "", v->options.by == EMIT_BY_LINE ? "line" : "function");
+    buf_printf(out, "%*s", by_total ? AMOUNT_BAR_COLUMNS + 3 : 2, "");
+    if (widths.state)
+        buf_printf(out, "%-*s  ", widths.state, "state");
+    buf_put_str(out, v->options.by == EMIT_BY_LINE ? "line" : "function");
     if (v->options.terminal.colours)
         buf_printf(out, ": %sPython%s, %snative%s, %skernel%s", colour(v, COLOUR_PYTHON), colour(v, COLOUR_NONE),
                    colour(v, COLOUR_NATIVE), colour(v, COLOUR_NONE), colour(v, COLOUR_KERNEL), colour(v, COLOUR_NONE));
@@ -184,11 +240,12 @@ static void put_titles(const struct top_view *v, const struct top_event *e, int 
 }
 
 static void put_row(const struct top_view *v, const struct top_event *e, const struct top_table *t,
-                    const struct top_row *row, int columns, struct buf *out)
+                    const struct top_row *row, struct widths widths, struct buf *out)
 {
+    int columns = widths.weight;
     bool by_total = v->options.sort == EMIT_SORT_TOTAL;
     uint64_t longest = by_total ? t->rows[0].total.weight : t->rows[0].self.weight;
-    size_t used = (size_t)(2 * columns + 2 * 8 + AMOUNT_BAR_COLUMNS + 4), room = SIZE_MAX;
+    size_t used = (size_t)(2 * columns + 2 * 8 + AMOUNT_BAR_COLUMNS + 4 + (widths.state ? widths.state + 2 : 0)), room = SIZE_MAX;
 
     if (v->options.terminal.columns)
         room = v->options.terminal.columns > used + NAME_COLUMNS_LEAST ? v->options.terminal.columns - used
@@ -206,6 +263,12 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
     if (by_total)
         amount_put_bar(&v->options.terminal, row->total.weight, longest, out);
     buf_put_str(out, "  ");
+    if (widths.state) {
+        struct buf state = {0};
+        put_state(v, e, row, &state);
+        buf_printf(out, "%-*.*s  ", widths.state, widths.state, buf_cstr(&state));
+        buf_deinit(&state);
+    }
     columns_cut(out, name->data, name->len_bytes, room);
     buf_put_str(out, colour(v, COLOUR_NONE));
     buf_put_u8(out, '\n');
@@ -249,15 +312,15 @@ static void put_owner(const struct top_view *v, const struct top_event *e, const
 static struct error *table(const struct top_view *v, const struct top_event *e, const struct top_table *t, bool first)
 {
     uint32_t shown = top_shown(v, t->row_count);
-    int columns = weight_columns(v, e, t, shown);
+    const struct widths widths = {.weight = weight_columns(v, e, t, shown), .state = state_columns(v, e, t, shown)};
     struct buf text = {0};
 
     (void)first;
     buf_put_u8(&text, '\n');
     put_owner(v, e, t, &text);
-    put_titles(v, e, columns, &text);
+    put_titles(v, e, widths, &text);
     for (uint32_t i = 0; i < shown; i++)
-        put_row(v, e, t, &t->rows[i], columns, &text);
+        put_row(v, e, t, &t->rows[i], widths, &text);
     put_rest(v, e, t, &text);
     return write_out(v, &text);
 }

@@ -2,7 +2,8 @@
 /*
  * Do all samples weigh the same? If not, shares must be shares of weight, not of the count. Weights differ when a
  * capture's rate changes, when files of different rates are shown together, and without BPF, where a sample weighs the CPU
- * time since the thread's last one.
+ * time since the thread's last one. Waits are always shown by weight: a sample is one wait of any length, or stands for
+ * others.
  *
  * All events of time form one class, in which weights are compared; every other event is a class of its own.
  */
@@ -34,6 +35,12 @@ static inline uint32_t weights_class_of(const struct emit_model *m, uint32_t eve
     return m->events[event].is_time ? WEIGHTS_OF_TIME : event + 1;
 }
 
+/* Are the samples of an event waits? */
+static inline bool weights_of_waits(const struct emit_event *event)
+{
+    return event->is_waiting || event->is_wall;
+}
+
 /* False when memory ran out. */
 static inline bool weights_add(struct weights *w, uint32_t number, uint64_t weight)
 {
@@ -46,6 +53,15 @@ static inline bool weights_add(struct weights *w, uint32_t number, uint64_t weig
         *c = (struct weights_class){.first = weight, .seen = true};
     c->differ |= weight != c->first;
     w->differ |= c->differ;
+    return true;
+}
+
+/* Of a class that is shown by weight, whatever its samples weigh. False when memory ran out. */
+static inline bool weights_add_always(struct weights *w, uint32_t number)
+{
+    if (!weights_add(w, number, 0))
+        return false;
+    w->classes.data[number].differ = w->differ = true;
     return true;
 }
 

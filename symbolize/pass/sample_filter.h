@@ -42,6 +42,7 @@ struct sample_filter_options {
     struct patterns comms, exes, threads, tasks;
     struct option_texts cgroups, containers, events;
     struct time_range time;
+    bool wall;   /* only of events that wall time consists of */
     bool gil;    /* only of threads that held the GIL */
     bool around; /* only from the first to the last sample that a first pass found (struct file_scouted) */
     const struct given *given; /* for messages; borrowed; NULL: not known */

@@ -5,6 +5,7 @@
 #include "symbolize/pass/sample_filter.h"
 #include "symbolize/stack/faces.h"
 #include "symbolize/trace/container.h"
+#include "symbolize/trace/wall.h"
 
 #define ARGUMENTS const struct sample_filter_options *o, const struct sample_filter_view *v
 
@@ -336,6 +337,17 @@ static enum sample_filter_answer around_passes(ARGUMENTS)
     return answer(scouted->matched && v->since_start_ns >= scouted->first_ns && v->since_start_ns <= scouted->last_ns);
 }
 
+static bool wall_is_enabled(const struct sample_filter_options *o)
+{
+    return o->wall;
+}
+
+static enum sample_filter_answer wall_passes(ARGUMENTS)
+{
+    (void)o;
+    return answer(wall_part_of(v->epoch, v->event) != WALL_NOTHING);
+}
+
 static bool gil_is_enabled(const struct sample_filter_options *o)
 {
     return o->gil;
@@ -361,6 +373,7 @@ const struct sample_filter_row sample_filters[] = {
     {"tid", "threads", FILTER_THREAD, tid_is_enabled, tid_passes, describe_tid, NULL},
     {"thread", "threads", FILTER_THREAD, thread_is_enabled, thread_passes, describe_thread, NULL},
     {"event", "events", FILTER_EVENT, event_is_enabled, event_passes, describe_event, NULL},
+    {"wall", "events", FILTER_EVENT, wall_is_enabled, wall_passes, describe_event, NULL},
     {"task", "asyncio tasks", FILTER_LABELS, task_is_enabled, task_passes, describe_task, NULL},
     {"subinterpreter", "interpreters", FILTER_LABELS, subinterpreter_is_enabled, subinterpreter_passes,
      describe_subinterpreter, NULL},

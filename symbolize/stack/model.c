@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "symbolize/trace/wall.h"
+
 bool model_init(struct model *m, struct limits *limits)
 {
     struct intern *const tables[] = {&m->texts, &m->frame_keys, &m->event_keys, &m->process_keys,
@@ -65,7 +67,8 @@ enum { FRAME_INLINED = 1 << 0, FRAME_RETURN_ADDRESS = 1 << 1 };
  */
 struct frame_key {
     uint64_t address, symbol_offset;
-    uint32_t kind, flags, function, file, module, line, column, function_line, mapping, builtin;
+    uint16_t kind, flags;
+    uint32_t function, file, module, line, column, function_line, mapping, builtin, wait;
 };
 
 struct model_frame model_frame_get(const struct model *m, uint32_t frame)
@@ -78,6 +81,7 @@ struct model_frame model_frame_get(const struct model *m, uint32_t frame)
                                 .file = k.file,
                                 .module = k.module,
                                 .builtin = k.builtin,
+                                .wait = k.wait,
                                 .line = k.line,
                                 .column = k.column,
                                 .function_line = k.function_line,
@@ -93,13 +97,14 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
 {
     const struct frame_key key = {.address = frame->address,
                                   .symbol_offset = frame->symbol_offset,
-                                  .kind = frame->kind,
-                                  .flags = (frame->inlined ? FRAME_INLINED : 0u) |
-                                           (frame->return_address ? FRAME_RETURN_ADDRESS : 0u),
+                                  .kind = (uint16_t)frame->kind,
+                                  .flags = (uint16_t)((frame->inlined ? FRAME_INLINED : 0u) |
+                                                      (frame->return_address ? FRAME_RETURN_ADDRESS : 0u)),
                                   .function = frame->function,
                                   .file = frame->file,
                                   .module = frame->module,
                                   .builtin = frame->builtin,
+                                  .wait = frame->wait,
                                   .line = frame->line,
                                   .column = frame->column,
                                   .function_line = frame->function_line,
@@ -123,6 +128,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
     shown.file = model_text_get(m, frame->file);
     shown.module = model_text_get(m, frame->module);
     shown.builtin = frame->builtin ? model_text_get(m, frame->builtin) : NULL;
+    shown.wait = frame->wait ? model_text_get(m, frame->wait) : NULL;
     if (!limits_take(m->limits, sizeof shown) || !VEC_PUSH(&m->frames, shown))
         return MODEL_NONE;
     m->view.frames = m->frames.data;
@@ -279,6 +285,7 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kin
     struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit)};
     event.is_time = !strcmp(event.unit, "ns");
     event.is_bytes = !strcmp(event.unit, MODEL_UNIT_BYTES);
+    event.is_wall = m->wall && event.is_time && !strcmp(event.name, WALL_EVENT);
     event.is_blame = event.is_time && kind == TRACE_EVENT_BLAME;
     event.is_waiting = event.is_time && (kind == TRACE_EVENT_OFF_CPU || event.is_blame);
     event.is_counted = kind == TRACE_EVENT_COUNTED;
@@ -297,10 +304,13 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
 
     if (epoch_event_bytes(e, event))
         unit = MODEL_UNIT_BYTES;
+    bool wall = m->wall && wall_part_of(e, event) != WALL_NOTHING;
+    if (wall)
+        name = WALL_EVENT;
     uint32_t name_text = model_text(m, name, strlen(name)), unit_text = model_text(m, unit, strlen(unit));
     if (name_text == MODEL_NONE || unit_text == MODEL_NONE)
         return MODEL_NONE;
-    return model_event(m, name_text, unit_text, def->kind);
+    return model_event(m, name_text, unit_text, wall ? TRACE_EVENT_ON_CPU : def->kind);
 }
 
 uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown)

@@ -22,6 +22,7 @@
 struct model {
     struct emit_model view;
     struct limits *limits; /* borrowed; NULL: none */
+    bool wall; /* times on the CPU and off it are one event, "wall" */
     struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys;
     struct map stack_keys, exact_keys;
     struct arena arena;
@@ -40,7 +41,7 @@ struct model {
 /* A frame by numbers of texts; text 0 is "". */
 struct model_frame {
     enum emit_frame_kind kind;
-    uint32_t function, file, module, builtin;
+    uint32_t function, file, module, builtin, wait;
     uint32_t line, column, function_line;
     uint32_t function_end; /* of frames that differ in nothing else the first stays */
     uint32_t mapping;
@@ -78,7 +79,7 @@ uint32_t model_label_set(struct model *m, const struct model_label *labels, uint
 uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
 /* Values of the unit "ns" are time, those of "bytes" are memory. `kind` is an enum trace_event_kind. */
 uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kind);
-/* The same for an event of the epoch. Page faults become bytes if the page size is known. */
+/* The same for an event of the epoch. Page faults become bytes if the page size is known; with `wall` times become wall time. */
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 /* What is shown of a process, by numbers of texts; 0: unknown. Without a name it has that of the kernel. */
 struct model_process {

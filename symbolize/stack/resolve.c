@@ -21,6 +21,11 @@ struct event_state {
     uint32_t event; /* of the model */
     uint32_t bytes; /* that one count stands for, see epoch_event_bytes() */
 };
+/* By the epoch's label set; MODEL_NONE until it is looked up. */
+struct label_state {
+    uint32_t set;  /* of the model */
+    uint32_t mark; /* the frame of what was waited for; MODEL_NONE: the set has no such label */
+};
 /* A tuple is resolved once for each interpreter (path) that it was sampled with, in practice once. */
 struct tuple_state {
     uint32_t interpreter;
@@ -49,7 +54,7 @@ struct resolver {
     VEC(uint32_t) process_states; /* the model's numbers, MODEL_NONE until they are looked up */
     VEC(uint32_t) tuple_heads;                  /* in tuple_states: the first for a tuple, or MODEL_NONE */
     VEC(struct tuple_state) tuple_states;
-    VEC(uint32_t) label_set_states; /* the model's numbers; 0, the empty set, until they are looked up */
+    VEC(struct label_state) label_states;
     VEC(struct model_label) labels; /* scratch */
 };
 
@@ -64,6 +69,7 @@ struct error *resolver_create(const struct resolver_options *options, struct res
     struct error *err = model_init(&r->model, options->limits)
                             ? modcache_create(&options->binaries, options->limits, &r->modules)
                             : error_no_memory();
+    r->model.wall = options->wall;
     if (options->filters)
         r->model.view.filters = options->filters;
     if (!err)
@@ -99,7 +105,7 @@ void resolver_destroy(struct resolver *r)
     VEC_DEINIT(&r->event_states);
     VEC_DEINIT(&r->tuple_heads);
     VEC_DEINIT(&r->tuple_states);
-    VEC_DEINIT(&r->label_set_states);
+    VEC_DEINIT(&r->label_states);
     VEC_DEINIT(&r->labels);
     stack_map_deinit(&r->stack_map);
     captures_deinit(&r->captures);
@@ -240,15 +246,28 @@ static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tu
     return NULL;
 }
 
-/* The model's number of a label set of the epoch. */
-static struct error *find_label_set(struct resolver *r, const struct epoch *e, uint32_t set, uint32_t *out)
+/* The mark of what a thread waits for: "[wait: lock]". */
+static struct error *find_wait_mark(struct resolver *r, uint32_t wait, uint32_t *out)
+{
+    struct model_frame mark = {.kind = EMIT_MARK, .mapping = EMIT_NO_MAPPING, .wait = wait};
+    struct buf text = {0};
+
+    buf_printf(&text, "[wait: %s]", model_text_get(&r->model, wait));
+    mark.function = text.bad ? MODEL_NONE : model_text(&r->model, buf_cstr(&text), text.len_bytes);
+    buf_deinit(&text);
+    *out = mark.function == MODEL_NONE ? MODEL_NONE : model_frame(&r->model, &mark);
+    return *out == MODEL_NONE ? error_no_memory() : NULL;
+}
+
+/* What is known of a label set of the epoch. */
+static struct error *find_label_set(struct resolver *r, const struct epoch *e, uint32_t set, struct label_state *out)
 {
     const struct trace_list *pairs = &e->label_sets.data[set].pairs;
 
-    if (!VEC_EXTEND_ZERO(&r->label_set_states, e->label_sets.count))
+    if (!VEC_EXTEND_NONE(&r->label_states, e->label_sets.count))
         return error_no_memory();
-    *out = r->label_set_states.data[set];
-    if (*out || !pairs->count) /* 0 is the empty set, and until it was looked up any other */
+    *out = r->label_states.data[set];
+    if (out->set != MODEL_NONE)
         return NULL;
     r->labels.count = 0;
     for (uint64_t i = 0; i < pairs->count; i++) {
@@ -257,12 +276,29 @@ static struct error *find_label_set(struct resolver *r, const struct epoch *e, u
         TRY(frames_string(&r->frames, e, (uint32_t)pairs->values[2 * i + 1], &label.value));
         if (!VEC_PUSH(&r->labels, label))
             return error_no_memory();
+        if (!strcmp(model_text_get(&r->model, label.key), trace_label_key(TRACE_LABEL_wait)))
+            TRY(find_wait_mark(r, label.value, &out->mark));
     }
-    *out = model_label_set(&r->model, r->labels.data, (uint32_t)r->labels.count);
-    if (*out == MODEL_NONE)
+    out->set = model_label_set(&r->model, r->labels.data, (uint32_t)r->labels.count);
+    if (out->set == MODEL_NONE)
         return error_no_memory();
-    r->label_set_states.data[set] = *out;
+    r->label_states.data[set] = *out;
     return NULL;
+}
+
+/* Sets the sample's labels and its stack as it was recorded; the innermost frame says what a thread waited for. */
+static struct error *find_stack(struct resolver *r, const struct epoch *e, const struct trace_sample *sample,
+                                const struct composed *composed, struct emit_sample *out)
+{
+    struct label_state labels = {.mark = MODEL_NONE};
+
+    if (sample->label_set)
+        TRY(find_label_set(r, e, sample->label_set, &labels));
+    out->label_set = labels.set;
+    out->stack = composed->stack;
+    if (labels.mark != MODEL_NONE)
+        out->stack = model_stack(&r->model, composed->stack, labels.mark);
+    return out->stack == MODEL_NONE && labels.mark != MODEL_NONE ? error_no_memory() : NULL;
 }
 
 static void add_to_totals(struct emit_total *total, const struct emit_sample *sample, bool kept)
@@ -300,14 +336,11 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->gil = !(sample->flags & TRACE_SAMPLE_GIL_KNOWN) ? EMIT_GIL_UNKNOWN
                : sample->flags & TRACE_SAMPLE_GIL      ? EMIT_GIL_HELD
                                                        : EMIT_GIL_NOT_HELD;
-    out->label_set = 0;
-    if (sample->label_set)
-        TRY(find_label_set(r, e, sample->label_set, &out->label_set));
-    out->stack = state->composed.stack;
+    TRY(find_stack(r, e, sample, &state->composed, out));
     out->in_interpreter = state->composed.in_interpreter;
     *kept = true;
     if (!stack_map_is_identity(&r->stack_map))
-        TRY(stack_map_find(&r->stack_map, state->composed.stack, out->label_set, out->value, &out->stack,
+        TRY(stack_map_find(&r->stack_map, out->stack, out->label_set, out->value, &out->stack,
                            kept));
     add_to_totals(&r->model.totals.data[out->event], out, *kept);
     if (!*kept)
@@ -383,7 +416,7 @@ void resolver_end_epoch(struct resolver *r)
     }
     frames_clear(&r->frames);
     r->thread_states.count = r->process_states.count = 0;
-    r->event_states.count = r->label_set_states.count = 0;
+    r->event_states.count = r->label_states.count = 0;
     r->tuple_heads.count = r->tuple_states.count = 0;
     composer_clear(&r->composer);
 }

@@ -27,6 +27,7 @@
 struct resolver_options {
     struct binaries_options binaries;
     enum merge_interpreter interpreter;
+    bool wall;        /* times on the CPU and off it are one event (symbolize/trace/wall.h) */
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
     struct limits *limits; /* borrowed; NULL: none */
     struct stack_map_options stacks; /* what it points to is borrowed */

@@ -65,6 +65,14 @@ static struct error *label_frame(struct model *m, const struct emit_label *label
     return mark.function == MODEL_NONE ? error_no_memory() : change(m, &mark, frame);
 }
 
+/* Is the label shown as one of the outermost frames? What was waited for is the innermost one already. */
+static bool is_put(const struct stack_map *map, const struct emit_label *label)
+{
+    if (!strcmp(label->key, trace_label_key(TRACE_LABEL_wait)))
+        return false;
+    return map->options->labels || trace_label_is_shown(label->key);
+}
+
 /* Labels become the outermost frames. */
 static struct error *put_labels(struct stack_map *map, uint32_t label_set, struct stack_list *list, bool *kept)
 {
@@ -77,7 +85,7 @@ static struct error *put_labels(struct stack_map *map, uint32_t label_set, struc
         return error_no_memory();
     for (uint32_t i = 0; i < set->count; i++) {
         uint32_t frame;
-        if (!map->options->labels && !trace_label_is_shown(set->labels[i].key))
+        if (!is_put(map, &set->labels[i]))
             continue;
         TRY(label_frame(m, &set->labels[i], &frame));
         memmove(list->data + count + 1, list->data + count, (list->count - count) * sizeof *list->data);

@@ -357,13 +357,12 @@ def test_events_side_by_side_come_in_order_of_time(make, pysym):
 
 
 def test_waits(make, pysym):
-    """Time off the CPU is an event of its own: no CPU time, and with --labels by what was waited for."""
+    """Time off the CPU is an event of its own and no CPU time; its stacks end with what was waited for."""
     trace = make(samples=100, stacks=2, depth=2, waits=5)
     stack = "Work.level0_0 (part0.py:1);Work.level1_1 (part1.py:12);entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k];ksys_read_[k]"
-    assert good(pysym(trace, "-f", "folded", "--event", "off-cpu")).splitlines() == [f"python3.11-1000;{stack} 20000"]
-    assert good(pysym(trace, "-f", "folded", "--event", "off-cpu", "--labels")).splitlines() == [
-        f"python3.11-1000;[wait blocked];[system call read];{stack} 15000",
-        f"python3.11-1000;[wait run queue];[system call read];{stack} 5000"]
+    for options, labels in (((), ""), (("--labels",), "[system call read];")):
+        assert good(pysym(trace, "-f", "folded", "--event", "off-cpu", *options)).splitlines() == [
+            f"python3.11-1000;{labels}{stack};[wait: blocked] 15000", f"python3.11-1000;{labels}{stack};[wait: run queue] 5000"]
     text = good(pysym(trace, "-f", "top"))
     assert "100 samples of cpu-clock: 1.0 s of CPU time" in text and "10 samples of off-cpu: 20.0 ms of waiting" in text, text
     text = good(pysym(trace, "-f", "summary"))

@@ -71,6 +71,7 @@ enum {
     HARDWARE,
     COMMAND,
     WAITS,
+    CLOCKS, /* 0: cycles in place of cpu-clock; 2: task-clock is there, too */
     SETTING_COUNT,
 };
 
@@ -276,8 +277,10 @@ static uint32_t put_label_set(struct maker *m, uint32_t number)
 /* Everything that samples refer to: once in each epoch. */
 static void define(struct maker *m)
 {
+    bool cycles = !get(m, CLOCKS);
     struct trace_event event = {
-        .name = str(m, "cpu-clock"), .unit = str(m, "ns"), .period = m->period_ns};
+        .name = str(m, cycles ? "cycles" : "cpu-clock"), .unit = str(m, cycles ? "cycles" : "ns"), .period = m->period_ns};
+    struct trace_event other_clock = {.name = str(m, "task-clock"), .unit = str(m, "ns"), .period = m->period_ns};
     struct trace_event second = {
         .name = str(m, "page-faults"), .unit = str(m, "faults"), .period = 1, .kind = TRACE_EVENT_COUNTED};
     char name[32], cgroup[80];
@@ -285,6 +288,8 @@ static void define(struct maker *m)
     put_host(m);
     trace_writer_put(m->w, TRACE_event, &event);
     m->event = event.id;
+    if (get(m, CLOCKS) == 2)
+        trace_writer_put(m->w, TRACE_event, &other_clock);
     if (get(m, SECOND_EVENT)) {
         trace_writer_put(m->w, TRACE_event, &second);
         m->second_event = second.id;
@@ -496,6 +501,7 @@ int main(int argc, char **argv)
                           [HARDWARE] = {"hardware", 0},
                           [COMMAND] = {"command", 0},
                           [WAITS] = {"waits", 0},
+                          [CLOCKS] = {"clocks", 1},
                       }};
     struct error *err;
 

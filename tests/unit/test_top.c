@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the hottest functions and lines, as text and as JSON. */
+#include "formats/emit/top_states.h"
 #include "tests/unit/emit_fixture.h"
 
 /* ---- what is counted ---- */
@@ -268,12 +269,76 @@ static void test_json_without_samples(void **state)
     synthetic_deinit(&s);
 }
 
+/* A wait is the time of the innermost function of Python, or else of native code; rows say what was waited for. */
+static void test_waits(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
+    synthetic_event(&s, "wall", "ns", true);
+    s.events.data[0].is_wall = true;
+    uint32_t lock = synthetic_mark(&s, "[wait: lock]"), disk = synthetic_mark(&s, "[wait: uninterruptible]");
+    s.frames.data[lock].wait = "lock";
+    s.frames.data[disk].wait = "uninterruptible";
+    uint32_t schedule = synthetic_kernel(&s, "schedule", "[kernel.kallsyms]", 0xffffffff81000000, 1);
+    uint32_t run = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "run", "/srv/x.py", 2, 1, 1));
+    uint32_t native = synthetic_native(&s, "futex_wait", "/usr/lib/libc.so.6", 0x7f0000001000, 0x12);
+    uint32_t in_run = synthetic_stack(&s, synthetic_stack(&s, run, native), schedule);
+    uint32_t alone = synthetic_stack(&s, synthetic_stack(&s, EMIT_NO_STACK, native), schedule);
+    sample(&s, 0, run);
+    sample(&s, 0, synthetic_stack(&s, in_run, lock));
+    sample(&s, 0, synthetic_stack(&s, in_run, disk));
+    sample(&s, 0, synthetic_stack(&s, in_run, lock));
+    sample(&s, 0, synthetic_stack(&s, alone, lock));
+    sample(&s, 0, synthetic_stack(&s, synthetic_stack(&s, EMIT_NO_STACK, schedule), lock));
+    sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, lock));
+    expect(&s, "top", plain,
+           "7 samples of wall: 70.0 ms of wall time\n"
+           "lock 50.0 ms, on CPU 10.0 ms, uninterruptible 10.0 ms\n"
+           "python3 (pid 100)\n"
+           "\n"
+           "   self    time            total    time  state                 function\n"
+           "  57.1% 40.0 ms ########   57.1% 40.0 ms  lock 50%, on CPU 25%  run (x.py:1)\n"
+           "  14.3% 10.0 ms ##         71.4% 50.0 ms  lock                  schedule_[k]\n"
+           "  14.3% 10.0 ms ##         57.1% 40.0 ms  lock                  futex_wait\n"
+           "  14.3% 10.0 ms ##         14.3% 10.0 ms  lock                  [wait: lock]\n");
+    char *text = emit(&s, "top", (struct emit_options){.json = true});
+    json_t *json = json_loads(text, 0, NULL), *event = json_array_get(json_object_get(json, "events"), 0);
+    json_t *row = json_array_get(json_object_get(json_array_get(json_object_get(event, "tables"), 0), "rows"), 0);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(event, "states_ns"), "lock")), 50000000);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(row, "self_states_ns"), "uninterruptible")), 10000000);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(row, "total_states_ns"), "on CPU")), 10000000);
+    json_decref(json);
+    free(text);
+    synthetic_deinit(&s);
+}
+
+/* However many kinds a trace names, the further ones are one. */
+static void test_states_have_a_limit(void **state)
+{
+    struct synthetic s = {0};
+    char names[2 * TOP_STATES][16];
+    (void)state;
+
+    setup_one(&s);
+    for (int i = 0; i < 2 * TOP_STATES; i++) {
+        snprintf(names[i], sizeof names[i], "kind %d", i);
+        uint32_t mark = synthetic_mark(&s, "[wait]");
+        s.frames.data[mark].wait = names[i];
+        sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, mark));
+    }
+    assert_true(contains(&s, "top", plain, "other 130 ms, kind 0 10.0 ms, "));
+    synthetic_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden), cmocka_unit_test(test_recursion), cmocka_unit_test(test_programs),
         cmocka_unit_test(test_totals), cmocka_unit_test(test_merge),     cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_width),  cmocka_unit_test(test_json),      cmocka_unit_test(test_json_without_samples),
+        cmocka_unit_test(test_waits),  cmocka_unit_test(test_states_have_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
