@@ -41,7 +41,8 @@ static void write_owed(struct trace_builder *b, const struct site_note *site, co
                                      .interpreter_id = site->interpreter_id};
     struct builder_event *event = &b->events[event_list_wait(&b->o.events)];
     struct trace_sample sample = {.time_ns = time_ns, .thread = site->thread, .tuple = stack->tuple,
-                                  .flags = stack->flags | TRACE_SAMPLE_VALUE | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_LABELS,
+                                  .flags = stack->flags | TRACE_SAMPLE_VALUE | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED |
+                                           TRACE_SAMPLE_LABELS,
                                   .value = owed_ns, .label_set = sample_labels(b, NULL, &like, NULL)};
 
     trace_writer_sample(b->o.writer, event->trace_id, &sample);
@@ -82,7 +83,7 @@ void wait_sites_clear(struct trace_builder *b)
     map_clear(&b->site_of);
 }
 
-bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, struct trace_sample *sample)
+bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)
 {
     bool queue = m->wait_kind == WIRE_WAIT_RUN_QUEUE;
     struct site_note *site = queue ? find_site(b, m->wait_site) : NULL; /* it was noted with the wait before */
@@ -96,13 +97,7 @@ bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, struct
     }
     if (!site || !m->owed_ns)
         return true;
-    const struct site_stack *stack = choose(b, site);
-    if (stack->tuple == sample->tuple) {
-        sample->value += m->owed_ns;
-        sample->flags |= TRACE_SAMPLE_VALUE;
-    } else {
-        write_owed(b, site, stack, m->wait_kind, m->owed_ns, m->time_ns);
-    }
+    write_owed(b, site, choose(b, site), m->wait_kind, m->owed_ns, m->time_ns);
     return true;
 }
 

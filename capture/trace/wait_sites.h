@@ -12,9 +12,9 @@
 
 /*
  * The last sample of a wait, of each kind, is about to be written: remembers it, and writes what its site owes
- * (m->owed_ns) as a sample like it, or adds it to the sample's value. False: out of memory.
+ * (m->owed_ns) as a sample of its own, so that a reader knows which times were measured with their stack. False: out of memory.
  */
-bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, struct trace_sample *sample);
+bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample);
 /* Forgets all sites: their ids are those of an epoch. */
 void wait_sites_clear(struct trace_builder *b);
 /* Writes what a call site owes at the end of the capture. Does nothing when the epoch has no sample of a wait there. */

@@ -156,7 +156,7 @@ struct trace_sample {
  */
 enum {
     TRACE_SAMPLE_FLAGS = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_GIL_KNOWN |
-                         TRACE_SAMPLE_GIL | TRACE_SAMPLE_CONTINUES,
+                         TRACE_SAMPLE_GIL | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED,
     TRACE_SAMPLE_PAYLOADS = 0xff03,
 };
 /* The unit of an event that counts page faults. A count times HOST's page_size is a number of bytes. */

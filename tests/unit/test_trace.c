@@ -380,7 +380,7 @@ static void test_writer_keeps_the_rules(void **state)
         "t: not written: sample: event 3 is not defined",
         "t: not written: sample: no thread is named",
         "t: not written: sample: tuple 8 is not defined",
-        "t: not written: sample: unknown flags 0x40",
+        "t: not written: sample: unknown flags 0x80",
         "t: records of type 1 are not for callers to write",
         "t: records of type 3 define no id",
         "t: not written: module.segments: a list of 99999999 rows is too long",
@@ -418,7 +418,7 @@ static void test_writer_keeps_the_rules(void **state)
             trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .tuple = 8});
             break;
         case 6:
-            trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .flags = 64});
+            trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .flags = 128});
             break;
         case 7:
             trace_writer_put(w, TRACE_epoch, &(struct trace_epoch){0});

@@ -545,7 +545,6 @@ static const struct newer_flags {
     uint32_t label_set;
 } newer_flags[] = {
     /* without a payload */
-    {.flags = 1 << 6, .value = 7},
     {.flags = 1 << 7, .value = 7},
     {.flags = UINT64_C(1) << 31, .value = 7},
     {.flags = 0xffff00fc, .value = 7}, /* all that there are */
@@ -555,7 +554,7 @@ static const struct newer_flags {
     {.flags = 0xff00, .payloads = {1, 2, 300, 70000, 1, 2, 3, UINT64_MAX}, .payload_count = 8, .value = 7},
     /* beside those that are known */
     {.flags = 1 << 9 | 3, .payloads = {250, 1, 99}, .payload_count = 3, .value = 250, .label_set = 1},
-    {.flags = 1 << 10 | 1 << 6 | 2, .payloads = {1, 99}, .payload_count = 2, .value = 7, .label_set = 1},
+    {.flags = 1 << 10 | 1 << 7 | 2, .payloads = {1, 99}, .payload_count = 2, .value = 7, .label_set = 1},
     {.flags = 0xffffffff, .payloads = {5, 1, 1, 2, 3, 4, 5, 6, 7, 8}, .payload_count = 10, .value = 5, .label_set = 1},
 };
 

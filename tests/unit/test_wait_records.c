@@ -152,7 +152,7 @@ static void tell(const struct names *n, const struct trace_record *rec, struct b
         struct trace_sample s;
         trace_samples_begin(&it, &rec->samples, PERIOD);
         while (trace_samples_next(&it, &s))
-            buf_printf(out, "%" PRIu64 "%s;%s%s\n", s.value, s.flags & TRACE_SAMPLE_CONTINUES ? "+" : "",
+            buf_printf(out, "%" PRIu64 "%s;%s%s\n", s.value, s.flags & TRACE_SAMPLE_OWED ? "=" : s.flags & TRACE_SAMPLE_CONTINUES ? "+" : "",
                        n->stacks[n->tuples[s.tuple]], n->labels[s.label_set]);
     } else if (rec->type == TRACE_thread_time) {
         const struct trace_thread_time *t = &rec->thread_time;
@@ -257,10 +257,12 @@ static void test_owed(void **state)
     trace_builder_count_unwritten(w->builder);
     assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], (10000 - 1527) / PERIOD);
     assert_trace(w, "100-10100 0 1:10000*1000\n"
-                    "1070;futex_wait;schedule wait=lock system call=futex\n"
-                    "37+;futex_wait;schedule wait=run queue system call=futex\n"
-                    "400+;futex_wait;schedule wait=lock system call=futex\n"
-                    "20+;futex_wait;schedule wait=run queue system call=futex\n");
+                    "1000=;futex_wait;schedule wait=lock system call=futex\n"
+                    "70;futex_wait;schedule wait=lock system call=futex\n"
+                    "7=;futex_wait;schedule wait=run queue system call=futex\n"
+                    "30+;futex_wait;schedule wait=run queue system call=futex\n"
+                    "400=;futex_wait;schedule wait=lock system call=futex\n"
+                    "20=;futex_wait;schedule wait=run queue system call=futex\n");
 }
 
 /* Two callers wait at one site by turns, one of them nine times as long: it has nine tenths of what was not seen, too. */
