@@ -71,13 +71,13 @@ static const struct option_row option_rows[] = {
     {"wall", 0, NULL, "cpu-clock and off-cpu as one event: all the time that threads existed", option_set_true,
      MEMBER(filters.wall)},
     {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
-    {"top", 0, "N", "rows of top (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
+    {"top", 0, "N", "rows of top and gil (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
     {"sort", 0, "WHAT", "order of top: self (default) or total", option_set_choice, MEMBER(emit.sort),
      .names = sort_names, .wants = "self or total"},
-    {"by", 0, "WHAT", "rows of top: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
+    {"by", 0, "WHAT", "rows of top and gil: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
      .wants = "function or line"},
-    {"json", 0, NULL, "top and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
+    {"json", 0, NULL, "top, gil and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
     {"native-names", 0, NULL, "perf-data: native functions have their names, lines and what was\n"
      "inlined from here, so that perf needs no binaries", option_set_true, MEMBER(emit.native_names)},
 
@@ -120,7 +120,7 @@ static const struct option_row option_rows[] = {
      "layers: python, native or kernel, with commas between them"},
     {"group", 0, "BY", "one frame for neighbours of one module, package, file or layer", filter_set_group,
      .wants = "module, package, file or layer"},
-    {"min", 0, "PERCENT", "folded, top: join or leave out what takes less, like 0.5%", filter_set_share,
+    {"min", 0, "PERCENT", "folded, top, gil: join or leave out what takes less, like 0.5%", filter_set_share,
      MEMBER(emit.min_share), .wants = "a share of the whole, like 0.5%"},
     {"collapse-recursion", 0, NULL, "show a cycle of calls once", filter_set_true, MEMBER(stacks.collapse_recursion)},
 
@@ -215,7 +215,7 @@ static struct error *check_filters(const struct options *o)
     if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
     if (o->emit.min_share > 0 && !(o->choice.emitter && o->choice.emitter->joins_thin))
-        return error_create(ERROR_USAGE, "--min is for folded and top alone: other formats hold every stack");
+        return error_create(ERROR_USAGE, "--min is for folded, top and gil alone: other formats hold every stack");
     if (changes_stacks && o->choice.kind == OUTPUT_UNWIND_CHECK)
         return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "
                                          "those by process, thread, event and time");
@@ -285,7 +285,7 @@ static struct error *check_native_names(const struct options *o)
 static struct error *check_top(const struct options *o)
 {
     if (o->emit.json && o->choice.kind != OUTPUT_SUMMARY && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
-        return error_create(ERROR_USAGE, "--json is for --format top and --format summary");
+        return error_create(ERROR_USAGE, "--json is for --format top, gil and summary");
     if (o->emit.by == EMIT_BY_LINE && (o->stacks.by_function || o->stacks.no_lines))
         return error_create(ERROR_USAGE, "--by line needs the lines that --function and --nolineno leave out");
     return NULL;

@@ -12,7 +12,8 @@
     X(perf_data)    \
     X(pprof)        \
     X(ndjson)       \
-    X(top)
+    X(top)          \
+    X(gil)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;
 #define REFER(name) &emitter_##name,

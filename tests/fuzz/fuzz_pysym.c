@@ -35,6 +35,8 @@ static const char *const outputs[][8] = {
     {"ndjson"},
     {"pprof"},
     {"top"},
+    {"gil", "--top", "0"},
+    {"gil", "--json", "--merge", "all", "--by", "line"},
     {"summary"},
     {"unwind-check"},
     {"dump"},
