@@ -93,6 +93,10 @@ struct task_struct___before_5_14 {
 struct perf_event {
     __u64 id;
 };
+/* What a CPU has at hand, among it how deep it is in interrupts (x86, 6.2 to 6.14). */
+struct pcpu_hot {
+    int preempt_count;
+};
 /* What the context of a perf_event program is to the kernel. */
 struct bpf_perf_event_data_kern {
     struct perf_event *event;
@@ -105,4 +109,5 @@ struct bpf_perf_event_data_kern {
 #define TASK_STOPPED 0x4
 #define TASK_TRACED 0x8
 #define TASK_DEAD 0x80
+#define TASK_WAKING 0x200
 #endif

@@ -15,6 +15,7 @@
  */
 #include "bpf/sampler_take.h"
 #include "bpf/sampler_wait.h"
+#include "bpf/sampler_waking.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -66,16 +67,15 @@ SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
     __u64 start = sample_timed ? bpf_ktime_get_ns() : 0;
-    __u32 stat = WIRE_STAT_CPU_NS, event = sample_event_count > 1 ? event_number(ctx) : 0;
+    __u32 event = sample_event_count > 1 ? event_number(ctx) : 0;
     struct wire_event_stats *counts = bpf_map_lookup_elem(&event_stats, &event);
 
     if (!counts)
         return 0;
     counts->count[WIRE_EVENT_TICKS]++;
     counts->count[tick(ctx, event) & (WIRE_EVENT_STAT_COUNT - 1)]++;
-    __u64 *spent = sample_timed ? bpf_map_lookup_elem(&stats, &stat) : 0;
-    if (spent)
-        *spent += bpf_ktime_get_ns() - start;
+    if (sample_timed)
+        count_time(start);
     return 0;
 }
 

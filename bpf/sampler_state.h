@@ -285,6 +285,16 @@ static __always_inline void count_stat(__u32 stat)
         ++*n;
 }
 
+/* Counts the time since `start_ns` as spent in the sampler. */
+static __always_inline void count_time(__u64 start_ns)
+{
+    __u32 stat = WIRE_STAT_CPU_NS;
+    __u64 *spent = bpf_map_lookup_elem(&stats, &stat);
+
+    if (spent)
+        *spent += bpf_ktime_get_ns() - start_ns;
+}
+
 /* A sample wakes nobody, unless the ring would be full before user space drains it next. */
 static __always_inline __u64 ring_flags(void)
 {

@@ -71,21 +71,22 @@ static __always_inline void count_switch(__u64 switches, enum wire_event_stat st
     }
 }
 
+static __always_inline __u32 task_state(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->__state))
+        return task->__state;
+    return ((struct task_struct___before_5_14 *)task)->state;
+}
+
 /*
- * The thread's state. In it TASK_WAKING may stand already: another CPU wakes it, before it has quite gone. The argument is
- * what the scheduler decided by.
+ * The state of the thread that leaves. In it TASK_WAKING may stand already: another CPU wakes it, before it has quite gone.
+ * The argument is what the scheduler decided by.
  */
 static __always_inline __u32 state_of(struct switch_arguments *arguments)
 {
-    struct task_struct *prev = arguments->prev;
-
     if (arguments->preempt & 1)
         return 0;
-    if (wait_has_state)
-        return arguments->prev_state;
-    if (bpf_core_field_exists(prev->__state))
-        return prev->__state;
-    return ((struct task_struct___before_5_14 *)prev)->state;
+    return wait_has_state ? arguments->prev_state : task_state(arguments->prev);
 }
 
 static __always_inline enum wire_wait_kind kind_of(__u32 state, int system_call)
@@ -287,6 +288,12 @@ static __noinline int come_back(struct wire_thread *t, __u64 in_ns, __u64 queued
         if (wait.queue_ns > len_ns)
             wait.queue_ns = len_ns;
     }
+    if (kind != WIRE_WAIT_PREEMPTED) {
+        wait.waker_kind = t->waker_kind;
+        wait.waker_tgid = t->waker_tgid;
+        wait.waker_tid = t->waker_tid;
+    }
+    t->waker_kind = WIRE_WAKER_NONE;
     t->runs = 1;
     t->switched_ns = in_ns;
     t->waits[kind & (WIRE_WAIT_KINDS - 1)].ns += len_ns - wait.queue_ns;
@@ -364,6 +371,9 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
     t->system_call = arch_system_call(&regs);
     t->kind = kind_of(state, t->system_call);
     t->futex = arch_futex_address(t->system_call, &regs);
+    /* Who woke it is known already where another CPU does so now. Else that was before it had quite decided to wait. */
+    if (t->waker_kind && task_state(prev) != TASK_WAKING)
+        t->waker_kind = WIRE_WAKER_NONE;
     t->queued_ns = queued_ns(prev, 0);
     t->has_stack = 0;
     t->site = native_site(&regs);
@@ -452,12 +462,8 @@ int switched(struct switch_arguments *arguments)
     if (process)
         leave(arguments, process, now_ns);
     enter_cpu(arguments, now_ns);
-    if (sample_timed) {
-        __u32 stat = WIRE_STAT_CPU_NS;
-        __u64 *spent = bpf_map_lookup_elem(&stats, &stat);
-        if (spent)
-            *spent += bpf_ktime_get_ns() - now_ns;
-    }
+    if (sample_timed)
+        count_time(now_ns);
     return 0;
 }
 

@@ -203,7 +203,9 @@ struct wire_sample {
     /* Set by user space in the last sample of a wait: how long it was, and what its call site owes, of this sample's kind. */
     PY_U64 waited_ns, owed_ns;
     PY_U32 gil_waiters; /* threads that wait for the lock of the interpreter, which this thread holds; 0: it holds none */
-    PY_U32 reserved;
+    /* Set by user space in the last samples of a wait: who ended it, as in struct wire_wait. */
+    PY_U32 waker_kind;
+    PY_U32 waker_tgid, waker_tid;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -254,6 +256,9 @@ struct wire_thread {
     PY_U64 gil;       /* where its interpreter's lock lies, as last seen; 0: not known */
     PY_U32 has_stack; /* a sample was sent */
     PY_U32 stacks;    /* that were sent of it in all */
+    PY_U32 waker_kind; /* enum wire_waker: who ends the wait, as soon as that is known */
+    PY_U32 waker_tgid, waker_tid;
+    PY_U32 reserved;
 };
 
 /* How far below the stack pointer the stack bytes begin. */
@@ -336,8 +341,8 @@ static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
-static_assert(sizeof(struct wire_thread) == 112 + 16 * WIRE_WAIT_KINDS, "a map's value");
-static_assert(sizeof(struct wire_sample) == 168 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_thread) == 128 + 16 * WIRE_WAIT_KINDS, "a map's value");
+static_assert(sizeof(struct wire_sample) == 176 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

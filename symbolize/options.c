@@ -130,7 +130,7 @@ static const struct option_row option_rows[] = {
      "speedscope first all, then each thread)",
      set_choice_but_first, MEMBER(emit.merge), .names = merge_names, .wants = "all, process or thread"},
     {"threads", 't', NULL, "--merge thread, and keep subinterpreters apart", option_set_true, MEMBER(emit.threads)},
-    {"labels", 0, NULL, "keep subinterpreters and asyncio tasks apart", option_set_true, MEMBER(stacks.labels)},
+    {"labels", 0, NULL, "keep subinterpreters, asyncio tasks, and system calls and wakers of waits apart", option_set_true, MEMBER(stacks.labels)},
     {"function", 'F', NULL, "add up lines of a function, which folded and speedscope tell apart", option_set_true,
      MEMBER(stacks.by_function)},
     {"nolineno", 0, NULL, "without line numbers", option_set_true, MEMBER(stacks.no_lines)},

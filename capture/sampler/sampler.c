@@ -20,6 +20,7 @@
 #include "capture/binary/tables.h"
 #include "capture/sampler/load_error.h"
 #include "capture/sampler/perf_events.h"
+#include "capture/sampler/preempt_count.h"
 #include "capture/sampler/shared_array.h"
 #include "capture/sampler/switch_tracepoint.h"
 #include "formats/base/clock.h"
@@ -154,9 +155,12 @@ static struct error *set_up_waits(struct sampler *s)
     bool has_state;
 
     bpf_program__set_autoload(s->skel->progs.switched, event != EVENT_NONE);
+    bpf_program__set_autoload(s->skel->progs.waking, event != EVENT_NONE && s->options.wakers);
     if (event == EVENT_NONE)
         return NULL;
     TRY(switch_tracepoint_check(&has_state));
+    if (s->options.wakers)
+        TRY(preempt_count_find(&s->skel->rodata->preempt_count_from_queue));
     s->skel->rodata->wait_event = event;
     s->skel->rodata->wait_has_state = has_state;
     s->skel->rodata->wait_most_bytes = s->ring_bytes - s->ring_bytes / 16;
@@ -267,6 +271,9 @@ static struct error *open_events(struct sampler *s)
         s->skel->links.switched = bpf_program__attach(s->skel->progs.switched);
         if (!s->skel->links.switched)
             return error_os(errno, "switches between threads cannot be followed");
+        s->skel->links.waking = o->wakers ? bpf_program__attach(s->skel->progs.waking) : NULL;
+        if (o->wakers && !s->skel->links.waking)
+            return error_os(errno, "wake-ups cannot be followed");
     }
     TRY(perf_events_disable(s->events)); /* attaching enables them */
     s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
@@ -324,7 +331,8 @@ struct error *sampler_enable(struct sampler *s)
 struct error *sampler_disable(struct sampler *s)
 {
     bpf_link__destroy(s->skel->links.switched);
-    s->skel->links.switched = NULL;
+    bpf_link__destroy(s->skel->links.waking);
+    s->skel->links.switched = s->skel->links.waking = NULL;
     return perf_events_disable(s->events);
 }
 

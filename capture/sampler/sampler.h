@@ -27,6 +27,7 @@ struct sampler_options {
     enum wire_native native;    /* how to unwind native frames in the kernel */
     uint32_t table_bytes;       /* memory for unwind tables; 0: 64 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: chosen by rate and CPUs */
+    bool wakers;                /* with waits: also who ends them */
     bool timed;                 /* count CPU time, for sampler_cpu_ns() */
 };
 

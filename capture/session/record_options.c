@@ -218,6 +218,15 @@ static void remember_kernel(const struct option_row *row, const void *target, st
     buf_put_str(out, o->kernel ? "yes" : "no");
 }
 
+static void remember_wakers(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (o->wakers)
+        buf_put_str(out, "yes");
+}
+
 /* ---- the table ---- */
 
 #define MEMBER(member) .offset = offsetof(struct record_options, member)
@@ -255,6 +264,8 @@ const struct option_row record_option_rows[] = {
     {"count", 'c', "N", "a sample every N counts (16), for events that are counted, like page-faults", option_set_u64,
      MEMBER(period), 1, EVENT_PERIOD_MAX, "a number of counts, 1 at least"},
     {"wall", 0, NULL, "-e cpu-clock,off-cpu: where threads run, and where they wait", option_set_true, MEMBER(wall)},
+    {"waker", 0, NULL, "with off-cpu: also which thread ended a wait", option_set_true, MEMBER(session.wakers),
+     .setting = "waker", .remember = remember_wakers},
     OPTION_HEADING("files"),
     {"output", 'o', "FILE", "the file to write (trace.bin), which pysym reads; - for standard output", option_set_text, MEMBER(session.output)},
     {"archive", 0, "FILE", "also pack the binaries into FILE, so that pysym can name native functions\n"
@@ -334,6 +345,8 @@ static struct error *check(struct record_options *o)
     TRY(event_list_complete(&s->events, s->frequency_hz, o->period));
     if (o->cpus && event_list_wait(&s->events) != EVENT_NONE)
         return error_create(ERROR_USAGE, "-C and off-cpu do not go together: a thread that waits is on no CPU");
+    if (s->wakers && event_list_wait(&s->events) == EVENT_NONE)
+        return error_create(ERROR_USAGE, "--waker needs waits: -e off-cpu or --wall");
     s->frequency_hz = event_list_frequency(&s->events);
     return NULL;
 }

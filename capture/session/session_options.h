@@ -40,6 +40,7 @@ struct session_options {
     uint32_t stack_bytes;    /* how much user stack a sample may copy, in bytes */
     uint32_t table_bytes;    /* memory for unwind tables; 0: 64 MiB */
     bool kernel;             /* record kernel frames */
+    bool wakers;             /* record who ends waits; an event is of kind EVENT_WAIT */
     bool follow;             /* record the children of the requested processes, too */
     uint32_t ring_bytes;     /* size of the BPF ring; 0: chosen by rate and CPUs */
     char *const *command;    /* NULL-terminated, or NULL */

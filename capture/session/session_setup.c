@@ -244,6 +244,7 @@ static struct error *set_up_sources(struct session *s)
         .kernel = o->kernel,
         .python = true,
         .ring_bytes = o->ring_bytes,
+        .wakers = o->wakers,
         .timed = o->max_cpu > 0,
     };
 

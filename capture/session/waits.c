@@ -136,6 +136,9 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     uint64_t queue_ns = rest_of(end->queue_ns, &p->paid_ns);
     /* Only after an end that was lost is there still something that was handed on before. */
     p->sample->waited_ns = end->in_ns - end->out_ns;
+    p->sample->waker_kind = end->waker_kind;
+    p->sample->waker_tgid = end->waker_tgid;
+    p->sample->waker_tid = end->waker_tid;
     p->sample->owed_ns = rest_of(end->owed_ns, &p->paid_ns);
     struct error *err = hand_on(w, p, woken_ns > p->until_ns ? woken_ns : p->until_ns, weight_ns);
     if (!err && (queue_ns || end->owed_queue_ns)) {

@@ -6,7 +6,8 @@
  *
  * What a wait becomes are samples: the sampler's message with the time at which the piece ended, its length as the period
  * and its kind. When a thread was woken before it had a CPU, the rest of the wait is a sample of its own. All but the first
- * of a wait have WIRE_CONTINUES. What the call site owes comes with the last of each kind.
+ * of a wait have WIRE_CONTINUES. What the call site owes, and who woke the thread, comes with
+ * the last of each kind.
  */
 #ifndef CAPTURE_SESSION_WAITS_H
 #define CAPTURE_SESSION_WAITS_H

@@ -52,13 +52,41 @@ static void add_wait(struct labels *l, const struct wire_sample *m)
     add(l, TRACE_LABEL_system_call, trace_writer_cstr(l->writer, name ? name : number));
 }
 
-uint32_t sample_labels(struct trace_builder *b, struct process *p, const struct wire_sample *m, const uint8_t *task)
+/* A thread by its ids and the name that the kernel has for it. */
+static uint32_t thread_text(struct trace_builder *b, uint32_t tgid, uint32_t tid)
+{
+    struct process *p = processes_find(b->o.processes, tgid);
+    const struct thread *t = p ? process_thread(p, tid) : NULL;
+    char text[48];
+
+    snprintf(text, sizeof text, "%u/%u%s%s", tgid, tid, t ? " " : "", t ? t->name : "");
+    return trace_writer_cstr(b->o.writer, text);
+}
+
+uint32_t sample_waker(struct trace_builder *b, const struct wire_sample *m)
+{
+    switch (m->waker_kind) {
+    case WIRE_WAKER_THREAD:
+        return thread_text(b, m->waker_tgid, m->waker_tid);
+    case WIRE_WAKER_INTERRUPT:
+        return trace_writer_cstr(b->o.writer, "interrupt");
+    case WIRE_WAKER_OTHER:
+        return trace_writer_cstr(b->o.writer, "other");
+    default:
+        return 0;
+    }
+}
+
+uint32_t sample_labels(struct trace_builder *b, struct process *p, const struct wire_sample *m, const uint8_t *task,
+                       uint32_t waker)
 {
     struct labels l = {.writer = b->o.writer};
 
     add_python(b, &l, p, m, task);
     if (m->wait_kind)
         add_wait(&l, m);
+    if (waker)
+        add(&l, TRACE_LABEL_waker, waker);
     struct trace_label_set set = {.pairs = {l.pairs, l.count}};
     return l.count ? trace_writer_intern(b->o.writer, TRACE_label_set, &set) : 0;
 }

@@ -527,7 +527,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     trace_define_process(b, n);
     TRY(put_tuple(b, n, &parts, &sample.tuple));
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
-    if ((sample.label_set = sample_labels(b, n->process, m, parts.task)))
+    if ((sample.label_set = sample_labels(b, n->process, m, parts.task, sample_waker(b, m))))
         sample.flags |= TRACE_SAMPLE_LABELS;
     if (m->period != b->events[m->event].period || m->flags & WIRE_WAITS) {
         sample.flags |= TRACE_SAMPLE_VALUE;

@@ -27,6 +27,7 @@ struct thread_account {
 #define SITE_STACKS 64
 struct site_stack {
     uint32_t tuple, flags;
+    uint32_t waker; /* string; 0: not known */
     uint64_t waited_ns;
 };
 struct site_note {

@@ -43,7 +43,7 @@ static void write_owed(struct trace_builder *b, const struct site_note *site, co
     struct trace_sample sample = {.time_ns = time_ns, .thread = site->thread, .tuple = stack->tuple,
                                   .flags = stack->flags | TRACE_SAMPLE_VALUE | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED |
                                            TRACE_SAMPLE_LABELS,
-                                  .value = owed_ns, .label_set = sample_labels(b, NULL, &like, NULL)};
+                                  .value = owed_ns, .label_set = sample_labels(b, NULL, &like, NULL, stack->waker)};
 
     trace_writer_sample(b->o.writer, event->trace_id, &sample);
     if (trace_writer_full(b->o.writer) || trace_writer_epoch_full(b->o.writer))
@@ -92,7 +92,7 @@ bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const 
         site = note_site(b, m, sample->thread);
         if (!site)
             return false;
-        if (!add_stack(site, (struct site_stack){sample->tuple, sample->flags, m->waited_ns}))
+        if (!add_stack(site, (struct site_stack){sample->tuple, sample->flags, sample_waker(b, m), m->waited_ns}))
             return false;
     }
     if (!site || !m->owed_ns)

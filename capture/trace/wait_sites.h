@@ -3,7 +3,7 @@
  * Call sites of waits: a thread, a system call and a line of Python (bpf/sampler_wait.h). Of few waits there the stack was
  * taken; the time of the others is known, and is given to the stacks that were: to one of the last of them, each with a
  * chance in proportion to how long it waited. So a caller that waits long has its share, however often others wait at the
- * same place.
+ * same place, and so has the thread that ended its waits: as with a stack, that the others were ended by it is an estimate.
  */
 #ifndef CAPTURE_TRACE_WAIT_SITES_H
 #define CAPTURE_TRACE_WAIT_SITES_H

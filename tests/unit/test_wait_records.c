@@ -83,6 +83,8 @@ static int tear_down(void **state)
 struct owing {
     uint64_t site, waited_ns, owed_ns;
     uint32_t caller; /* its stack is another one for each */
+    enum wire_waker waker;
+    uint32_t waker_tgid, waker_tid;
 };
 
 static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int system_call, uint64_t value, uint32_t flags)
@@ -94,7 +96,8 @@ static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int 
         .head = {.type = WIRE_SAMPLE, .flags = WIRE_WAITS | WIRE_IN_KERNEL | flags, .tgid = (uint32_t)getpid(),
                  .tid = (uint32_t)getpid(), .time_ns = 100, .start_boottime_ns = 1, .exec_generation = 1, .period = value,
                  .interpreter_id = WIRE_INTERPRETER_ID_NONE, .kernel_count = 5, .wait_kind = kind,
-                 .system_call = system_call, .wait_site = o.site, .waited_ns = o.waited_ns, .owed_ns = o.owed_ns},
+                 .system_call = system_call, .wait_site = o.site, .waited_ns = o.waited_ns, .owed_ns = o.owed_ns,
+                 .waker_kind = o.waker, .waker_tgid = o.waker_tgid, .waker_tid = o.waker_tid},
         .kernel = {0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210, 0xffffffff81000310, 0xffffffff81000410 + 0x100 * o.caller},
     };
 
@@ -265,6 +268,48 @@ static void test_owed(void **state)
                     "20=;futex_wait;schedule wait=run queue system call=futex\n");
 }
 
+/* A thread that is known has its name; of the dead and of strangers there are only numbers. */
+static void test_wakers(void **state)
+{
+    struct world *w = *state;
+    uint32_t pid = (uint32_t)getpid();
+    char want[512];
+
+    memcpy(process_thread(w->process, pid)->name, "he \n who", sizeof "he \n who");
+    send(w, (struct owing){.site = 1, .waker = WIRE_WAKER_THREAD, .waker_tgid = pid, .waker_tid = pid}, WIRE_WAIT_LOCK, FUTEX, 1, 0);
+    send(w, (struct owing){.site = 1, .waker = WIRE_WAKER_THREAD, .waker_tgid = 4194300, .waker_tid = 4194301}, WIRE_WAIT_LOCK, FUTEX, 2, 0);
+    send(w, (struct owing){.site = 1, .waker = WIRE_WAKER_INTERRUPT}, WIRE_WAIT_BLOCKED, WIRE_NO_SYSTEM_CALL, 3, 0);
+    send(w, (struct owing){.site = 1, .waker = WIRE_WAKER_OTHER}, WIRE_WAIT_BLOCKED, WIRE_NO_SYSTEM_CALL, 4, 0);
+    send(w, (struct owing){.site = 1, .waker = 77}, WIRE_WAIT_BLOCKED, WIRE_NO_SYSTEM_CALL, 5, 0);
+    snprintf(want, sizeof want,
+             "1;futex_wait;schedule wait=lock system call=futex waker=%u/%u he \n who\n"
+             "2;futex_wait;schedule wait=lock system call=futex waker=4194300/4194301\n"
+             "3;futex_wait;schedule wait=blocked waker=interrupt\n"
+             "4;futex_wait;schedule wait=blocked waker=other\n"
+             "5;futex_wait;schedule wait=blocked\n", pid, pid);
+    assert_trace(w, want);
+}
+
+/* The time of waits without a stack goes to one of the last stacks, with the waker that this one had. */
+static void test_owed_with_a_waker(void **state)
+{
+    struct world *w = *state;
+
+    send(w, (struct owing){.site = 1, .waited_ns = 1000, .waker = WIRE_WAKER_OTHER}, WIRE_WAIT_LOCK, FUTEX, 1000, 0);
+    send(w, (struct owing){.site = 1, .waited_ns = 0, .owed_ns = 500, .waker = WIRE_WAKER_INTERRUPT}, WIRE_WAIT_LOCK, FUTEX, 0, 0);
+    send(w, (struct owing){.site = 1, .owed_ns = 7, .waker = WIRE_WAKER_INTERRUPT}, WIRE_WAIT_RUN_QUEUE, FUTEX, 30, WIRE_CONTINUES);
+    send(w, (struct owing){.site = 2, .waited_ns = 10, .owed_ns = 90, .waker = WIRE_WAKER_INTERRUPT}, WIRE_WAIT_BLOCKED, FUTEX, 10, 0);
+    trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_ns = 400}, 900);
+    assert_trace(w, "1000;futex_wait;schedule wait=lock system call=futex waker=other\n"
+                    "500=;futex_wait;schedule wait=lock system call=futex waker=other\n"
+                    "0;futex_wait;schedule wait=lock system call=futex waker=interrupt\n"
+                    "7=;futex_wait;schedule wait=run queue system call=futex waker=other\n"
+                    "30+;futex_wait;schedule wait=run queue system call=futex waker=interrupt\n"
+                    "90=;futex_wait;schedule wait=blocked system call=futex waker=interrupt\n"
+                    "10;futex_wait;schedule wait=blocked system call=futex waker=interrupt\n"
+                    "400=;futex_wait;schedule wait=lock system call=futex waker=other\n");
+}
+
 /* Two callers wait at one site by turns, one of them nine times as long: it has nine tenths of what was not seen, too. */
 static void test_owed_by_length(void **state)
 {
@@ -329,6 +374,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_samples, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_by_length, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),

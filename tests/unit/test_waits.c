@@ -7,7 +7,7 @@
 #include "capture/session/waits.h"
 #include "formats/base/buf.h"
 
-/* A line for each sample: tid, time, weight, kind, + where it goes on, and what is said of the call site: length, owed. */
+/* A line for each sample: tid, time, weight, kind, + where it goes on, what is said of the call site: length, owed; and who ended it. */
 static struct error *put(void *ctx, const struct wire_sample *m, uint32_t len_bytes)
 {
     assert_int_equal(len_bytes, sizeof *m + 8);
@@ -18,6 +18,8 @@ static struct error *put(void *ctx, const struct wire_sample *m, uint32_t len_by
         buf_printf(ctx, " of %" PRIu64, (uint64_t)m->waited_ns);
     if (m->owed_ns)
         buf_printf(ctx, " owed %" PRIu64, (uint64_t)m->owed_ns);
+    if (m->waker_kind)
+        buf_printf(ctx, " by %u %u/%u", m->waker_kind, m->waker_tgid, m->waker_tid);
     buf_put_u8(ctx, '\n');
     return NULL;
 }
@@ -122,6 +124,22 @@ static void test_pieces(void **state)
     assert_samples(f, "7 3010 10 3\n");
 }
 
+/* Who wakes it is known when it is woken, and not of the pieces before. */
+static void test_waker(void **state)
+{
+    struct fixture *f = *state;
+    const struct wire_wait wait = {.type = WIRE_WAIT, .tid = 7, .out_ns = 100, .in_ns = 2200, .queue_ns = 20,
+                                   .waker_kind = WIRE_WAKER_THREAD, .waker_tgid = 5, .waker_tid = 6};
+
+    begin(f, 7, 100);
+    assert_null(waits_pieces(f->waits, 1100, 1000));
+    assert_null(waits_end(f->waits, &wait));
+    assert_samples(f, "7 1100 1000 3\n7 2180 1080 3+ of 2100 by 1 5/6\n7 2200 20 4+ by 1 5/6\n");
+    begin(f, 7, 3000);
+    end(f, 7, 3000, 3050, 0, 0, 0);
+    assert_samples(f, "7 3050 50 3 of 50\n");
+}
+
 /* The end found no room in the ring: the call site owes all of it again, so pieces of it are not counted twice. */
 static void test_lost_end(void **state)
 {
@@ -173,6 +191,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lengths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_run_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waker, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
