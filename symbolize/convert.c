@@ -16,6 +16,7 @@
 #include "symbolize/pass/weigh.h"
 #include "symbolize/stack/resolve.h"
 #include "symbolize/stack/stack_nothing.h"
+#include "symbolize/summary/gil_figures.h"
 #include "symbolize/summary/strict.h"
 #include "symbolize/summary/summary_consumer.h"
 #include "symbolize/trace/file_limits.h"
@@ -294,6 +295,8 @@ static struct error *run_page(struct convert *c, struct pass *p)
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         fprintf(c->out, "%s pysym %s %-*s   %s\n", i ? "     " : "\nNext:", name, width - (int)strlen(name) - 1, rows[i][0], rows[i][1]);
+    if (gil_figures_matter(c->summary, c->resolver))
+        fprintf(c->out, "      pysym %s %-*s   who holds the GIL: threads wait for it\n", name, width - (int)strlen(name) - 1, "-f gil");
     fprintf(c->out, "      pysym %-*s   other formats, filters by process, function or time\n", width, "--help");
     return NULL;
 }

@@ -293,7 +293,7 @@ static struct error *check_top(const struct options *o)
 
 static struct error *check_wall(const struct options *o)
 {
-    if (!o->filters.wall || o->choice.kind == OUTPUT_EMITTER || o->choice.kind == OUTPUT_PAGE)
+    if (!o->filters.wall || (o->choice.emitter && !o->choice.emitter->tells_waits))
         return NULL;
     return error_create(ERROR_USAGE, "--wall is for stacks: %s has each event by itself", o->format);
 }

@@ -303,6 +303,7 @@ struct emitter {
     bool writes_json;        /* with options.json */
     bool joins_thin;         /* takes options.min_share */
     bool takes_native_names; /* takes options.native_names */
+    bool tells_waits;        /* tells running from waiting: not for --wall, which makes them one event */
     bool tells_filters;      /* its output says what the filters left */
     bool shows_labels;       /* its samples have labels, so stacks do not begin with them */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */

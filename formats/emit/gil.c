@@ -453,6 +453,7 @@ static void gil_destroy(void *state)
 const struct emitter emitter_gil = {
     .name = "gil",
     .joins_thin = true,
+    .tells_waits = true,
     .tells_filters = true,
     .description = "who holds the GIL while others wait, for how long, and who waits",
     .extension = ".txt",

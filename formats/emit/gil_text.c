@@ -91,6 +91,10 @@ static void put_held(const struct gil_view *v, const struct gil_group *g, struct
     uint64_t held_ns = ran->ns + off->ns, duration_ns = gil_duration_ns(v);
     struct number n, m;
 
+    if (!g->holders) {
+        buf_printf(out, "  %-13sby no thread\n", "held");
+        return;
+    }
     buf_printf(out, "  %-13s", "held");
     put_estimate(held_ns, ran, out);
     if (duration_ns && held_ns <= duration_ns && g->process_count == 1 && !g->subinterpreters)
@@ -111,20 +115,19 @@ static void put_held(const struct gil_view *v, const struct gil_group *g, struct
 /* "  waited for   12.35 s by 4 threads, 4,812 times, exactly; 12.31 s in samples" */
 static void put_waited(const struct gil_view *v, const struct gil_group *g, struct buf *out)
 {
-    const struct gil_sum *waited = &g->sums[GIL_WAITED], *blamed = &g->sums[GIL_BLAMED];
+    const struct gil_sum *waited = &g->sums[GIL_WAITED];
     struct number n, m;
 
+    buf_printf(out, "  %-13s", "waited for");
     if (!v->has_blame && !waited->samples) {
-        buf_printf(out, "  %-13s%s\n", "waited for",
-                   v->has_waits ? "not known: of the waits in this trace none is told to be for the GIL"
-                                : "not in this trace: pycap record --wall records who waits for it");
+        buf_put_str(out, v->has_waits ? "not known: of the waits in this trace none is told to be for the GIL\n"
+                                      : "not in this trace: pycap record --wall records who waits for it\n");
         return;
     }
     if (!waited->samples && !g->exact_ns) {
-        buf_printf(out, "  %-13sby no thread\n", "waited for");
+        buf_put_str(out, "by no thread\n");
         return;
     }
-    buf_printf(out, "  %-13s", "waited for");
     put_time(g->exact ? g->exact_ns : waited->ns, out);
     buf_printf(out, " by %s", counted(g->exact ? g->exact_waiters : g->waiters, "thread", "threads", &n));
     if (g->exact) {
@@ -133,11 +136,17 @@ static void put_waited(const struct gil_view *v, const struct gil_group *g, stru
         buf_put_str(out, " in samples");
     }
     buf_put_u8(out, '\n');
-    if (!v->has_blame)
+}
+
+static void put_blamed(const struct gil_group *g, struct buf *out)
+{
+    const struct gil_sum *blamed = &g->sums[GIL_BLAMED];
+
+    if (!blamed->samples)
         return;
     buf_printf(out, "  %-13s", "blamed");
     put_estimate(blamed->ns, blamed, out);
-    buf_put_str(out, " of this waiting on threads that held it meanwhile\n");
+    buf_put_str(out, " of such waiting on threads that held it meanwhile\n");
 }
 
 static void put_locked(const struct gil_view *v, const struct gil_group *g, struct buf *out)
@@ -251,6 +260,7 @@ static struct error *begin_group(const struct gil_view *v, const struct gil_grou
     if (g->has_gil) {
         put_held(v, g, &text);
         put_waited(v, g, &text);
+        put_blamed(g, &text);
     }
     if (g->free_threaded)
         put_locked(v, g, &text);

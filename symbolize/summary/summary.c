@@ -44,6 +44,7 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->threads);
     VEC_DEINIT(&s->thread_tallies);
     VEC_DEINIT(&s->label_samples);
+    VEC_DEINIT(&s->gil_labels);
     VEC_DEINIT(&s->labels);
     VEC_DEINIT(&s->waits);
     intern_deinit(&s->label_keys);
@@ -299,6 +300,34 @@ static inline struct thread_tally *find_tally(struct summary *s, uint32_t thread
     return &s->thread_tallies.data[thread];
 }
 
+static bool find_gil_label(const struct epoch *e, uint32_t set)
+{
+    const struct trace_list *pairs = &e->label_sets.data[set].pairs;
+    const char *gil = trace_value_meaning(TRACE_ENUM_wait_kind, TRACE_WAIT_GIL);
+
+    for (uint64_t i = 0; i < pairs->count; i++) {
+        if (!strcmp(epoch_text(e, (uint32_t)pairs->values[2 * i]), trace_label_key(TRACE_LABEL_wait)) &&
+            !strcmp(epoch_text(e, (uint32_t)pairs->values[2 * i + 1]), gil))
+            return true;
+    }
+    return false;
+}
+
+/* Counts the labels of a sample, and whether its thread waits for the GIL. False: out of memory. */
+static bool count_labels(struct summary *s, const struct epoch *e, const struct trace_sample *sample, struct thread_tally *thread)
+{
+    uint32_t set = sample->label_set;
+
+    if (!VEC_EXTEND_ZERO(&s->label_samples, (size_t)set + 1) || !VEC_EXTEND_ZERO(&s->gil_labels, (size_t)set + 1))
+        return false;
+    s->label_samples.data[set]++;
+    enum gil_label *label = &s->gil_labels.data[set];
+    if (*label == GIL_LABEL_UNKNOWN)
+        *label = find_gil_label(e, set) ? GIL_LABEL_YES : GIL_LABEL_NO;
+    thread->gil_wait_ns += *label == GIL_LABEL_YES ? sample->value : 0;
+    return true;
+}
+
 struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t event,
                              const struct trace_sample *sample, const struct emit_sample *shown)
 {
@@ -318,12 +347,10 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
     thread->time_ns += row->name == s->time_event ? sample->value : 0;
     if (shown)
         thread->shown = shown->thread;
-    if (sample->label_set) {
-        if (!VEC_EXTEND_ZERO(&s->label_samples, (size_t)sample->label_set + 1))
-            return error_no_memory();
-        s->label_samples.data[sample->label_set]++;
-    }
-    if (sample->flags & TRACE_SAMPLE_GIL_KNOWN) {
+    thread->blame_ns += row->is_blame ? sample->value : 0;
+    if (sample->label_set && !count_labels(s, e, sample, thread))
+        return error_no_memory();
+    if (sample->flags & TRACE_SAMPLE_GIL_KNOWN && !row->is_waiting) {
         s->gil_known_count++;
         s->gil_count += sample->flags & TRACE_SAMPLE_GIL ? 1 : 0;
     }
@@ -376,6 +403,8 @@ static bool load_thread(struct summary *s, const struct thread_tally *t)
         return false;
     s->threads.data[t->shown].sample_count += t->sample_count;
     s->threads.data[t->shown].time_ns += t->time_ns;
+    s->threads.data[t->shown].gil_wait_ns += t->gil_wait_ns;
+    s->threads.data[t->shown].blame_ns += t->blame_ns;
     return true;
 }
 
@@ -417,7 +446,7 @@ struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
         if (s->label_samples.data[i] && !load_labels(s, e, i, s->label_samples.data[i]))
             return error_no_memory();
     }
-    s->event_of.count = s->thread_tallies.count = s->label_samples.count = 0;
+    s->event_of.count = s->thread_tallies.count = s->label_samples.count = s->gil_labels.count = 0;
     return NULL;
 }
 

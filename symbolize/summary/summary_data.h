@@ -57,10 +57,14 @@ struct process_row {
 /* A thread of the model. */
 struct thread_row {
     uint64_t sample_count, time_ns;
+    uint64_t gil_wait_ns; /* it waited for the GIL */
+    uint64_t blame_ns;    /* others waited for what it held */
 };
+/* Does a label set say that a thread waits for the GIL? */
+enum gil_label { GIL_LABEL_UNKNOWN, GIL_LABEL_NO, GIL_LABEL_YES };
 /* What was sampled of a thread of the epoch. */
 struct thread_tally {
-    uint64_t sample_count, time_ns;
+    uint64_t sample_count, time_ns, gil_wait_ns, blame_ns;
     uint32_t shown; /* its number in the model; SUMMARY_NO_ROW: stacks are not resolved, or nothing was sampled */
 };
 /* What threads waited for, exactly, by enum trace_wait_kind. */
@@ -107,6 +111,7 @@ struct summary {
     VEC(uint32_t) event_of; /* a row, or SUMMARY_NO_ROW */
     VEC(struct thread_tally) thread_tallies;
     VEC(uint64_t) label_samples;
+    VEC(enum gil_label) gil_labels; /* by label set */
 };
 
 static inline uint64_t summary_duration_ns(const struct summary_file *f)

@@ -11,6 +11,7 @@
 #include "formats/base/printable.h"
 #include "formats/emit/json.h"
 #include "symbolize/summary/figures.h"
+#include "symbolize/summary/gil_figures.h"
 #include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary_data.h"
 #include "symbolize/summary/threads.h"
@@ -92,6 +93,31 @@ static struct error *put_head(struct writer *w, const char *exporter)
         share((struct share){s->gil_count, s->gil_known_count}));
     buf_deinit(&filters);
     return put_open(w, head);
+}
+
+/* Where threads waited for it. */
+static struct error *put_gil(struct writer *w)
+{
+    const struct emit_model *m = resolver_model(w->resolver);
+    struct gil_figures f;
+    struct buf name = {0};
+
+    gil_figures_of(w->summary, w->resolver, &f);
+    if (!f.waited_ns && !f.blamed_ns)
+        return NULL;
+    json_t *culprit = json_null();
+    if (f.culprit_ns) {
+        const struct emit_thread *thread = &m->threads[f.culprit];
+        printable_put(&name, thread->name);
+        culprit = json_pack("{s:I,s:I,s:s,s:I}", "pid", number(m->processes[thread->process].pid), "tid", number(thread->tid),
+                            "thread", buf_cstr(&name), "blamed_ns", number(f.culprit_ns));
+    }
+    buf_deinit(&name);
+    fputs(",\n\"gil\":", w->out);
+    TRY(put_open(w, json_pack("{s:I,s:b,s:I,s:I,s:o}", "waited_ns", number(f.waited_ns), "exact", (int)f.exact, "waiter_count",
+                              number(f.waiters), "blamed_ns", number(f.blamed_ns), "most_blamed", culprit)));
+    fputs("}", w->out);
+    return NULL;
 }
 
 /* ---- the lists ---- */
@@ -240,6 +266,7 @@ struct error *summary_json_print(struct summary *s, const struct resolver *r, co
     struct process_list processes;
 
     TRY(put_head(&w, exporter));
+    TRY(put_gil(&w));
     TRY(put_files(&w));
     TRY(put_events(&w));
     TRY(put_exact_times(&w));

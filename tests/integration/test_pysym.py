@@ -376,8 +376,85 @@ def test_waits(make, pysym):
     assert (profile["unit"], profile["endValue"]) == ("nanoseconds", 20000000)
 
 
+def test_gil(make, pysym):
+    """Who holds the GIL while others wait. What is exact stays where whole threads are chosen, and goes where samples are."""
+    trace = make(samples=100, stacks=2, depth=2, native=0, gil=1, gil_waits=10)
+    text = good(pysym(trace, "-f", "gil"))
+    assert text == """\
+python3.11 1000, recorded for 1.00 s
+  held         535.0 ms \u00b1 70.7 ms (53.5 % of the time) by 1 thread: 500.0 ms running, 35.0 ms off the CPU
+  waited for   72.5 ms by 1 thread, 20 times, exactly; 70.0 ms in samples
+  blamed       70.0 ms \u00b1 12.6 ms of such waiting on threads that held it meanwhile
+
+  made others wait           ran with it  off CPU with it  waited for it  thread
+ 100.0%    70.0 ms ########     500.0 ms          35.0 ms              -  python3.11 1000
+   0.0%     0.0 ms                     -                -        72.5 ms  worker-1 1001
+
+Who held it while others waited, by the time that these lost
+  57.1%    40.0 ms ########  Work.level1_0 (part1.py:11)
+                             running
+                             called by Work.level0_0 (part0.py:1)
+  42.9%    30.0 ms ######    Work.level1_0 (part1.py:11)
+                             blocked in clock_nanosleep
+                             called by Work.level0_0 (part0.py:1)
+
+Calls that blocked and did not release it, by their time off the CPU
+ 100.0%    35.0 ms ########  Work.level1_0 (part1.py:11)
+                             blocked in clock_nanosleep
+                             others waited for 30.0 ms meanwhile
+                             called by Work.level0_0 (part0.py:1)
+
+Who waited for it
+ 100.0%    70.0 ms ########  Work.level1_1 (part1.py:11)
+                             called by Work.level0_0 (part0.py:1)
+"""
+
+    def figures(*options):
+        process, = json.loads(good(pysym(trace, "-f", "gil", "--json", *options)))["processes"]
+        return process["waited_exact_ns"], process["waited_ns"], process["blamed_ns"]
+    assert figures() == figures("--pid", "1000") == (72500000, 70000000, 70000000)
+    assert figures("--tid", "1001") == (72500000, 70000000, 0)
+    assert figures("--ignore", "nothing") == figures("--time", "0,10") == (None, 70000000, 70000000)
+    assert figures("--gil") == (None, 0, 70000000)
+    done = pysym(trace, "-f", "gil", "--wall")
+    assert done.returncode == 2 and "gil has each event by itself" in done.stderr
+    alone = good(pysym(make(samples=100, stacks=2, depth=2, gil=1), "-f", "gil"))
+    assert "500.0 ms \u00b1 70.7 ms (50.0 % of the time) by 1 thread, running, in 50 of 100 samples\n" in alone, alone
+    assert "pycap record --wall records who waits for it\n" in alone and "blamed" not in alone, alone
+    assert good(pysym(make(samples=10), "-f", "gil")).startswith("no sample says whether its thread held a GIL")
+
+
+def test_gil_elsewhere(make, pysym):
+    """Blame is an event of its own in every format, and no time of the thread's own: neither computing nor waiting."""
+    trace = make(samples=100, stacks=2, depth=2, native=0, gil=1, gil_waits=10)
+    held, waits = "Work.level0_0 (part0.py:1);Work.level1_0 (part1.py:11)", "Work.level0_0 (part0.py:1);Work.level1_1 (part1.py:12)"
+    assert good(pysym(trace, "-f", "folded", "--event", "gil-blame", "-F")).splitlines() == [
+        f"python3.11-1000;{held} 40000", f"python3.11-1000;{held};[wait: blocked] 30000"]
+    assert good(pysym(trace, "-f", "folded", "--event", "off-cpu")).splitlines() == [
+        f"python3.11-1000;{held};[wait: blocked] 35000", f"python3.11-1000;{waits};[wait: GIL] 70000"]
+    profiles = json.loads(good(pysym(trace, "-f", "speedscope", "--merge", "all")))["profiles"]
+    assert [profile["endValue"] for profile in profiles] == [10**9, 105 * 10**6, 70 * 10**6], profiles
+    rows = [json.loads(line) for line in good(pysym(trace, "-f", "ndjson", "--event", "gil-blame")).splitlines()]
+    assert sum(row["value"] for row in rows if row["type"] == "sample") == 70 * 10**6
+    assert {(row["unit"], row["gil"]) for row in rows if row["type"] == "sample"} == {("ns", "held")}
+    assert len(re.findall(" gil-blame:", good(pysym(trace, "-f", "perf-script")))) == 20
+
+    text = good(pysym(trace, "-f", "summary"))
+    assert re.search(r"^Seen +140 samples, 1\.000 s of CPU time, 0\.105 s of waiting, 0\.070 s of waiting for what others held, ", text, re.M)
+    assert re.search(r"^GIL +held in 50\.0 % of samples; waited for 0\.072 s by 1 thread, most because of python3\.11 \(1000\): 100 %$",
+                     text, re.M), text
+    assert len(re.findall("^ +100[01] .* 50\\.0 %$", text, re.M)) == 2, text  # a thread runs for as long as the clock says
+    data = json.loads(good(pysym(trace, "-f", "summary", "--json")))
+    assert data["gil"] == {"waited_ns": 72500000, "exact": True, "waiter_count": 1, "blamed_ns": 70000000,
+                           "most_blamed": {"pid": 1000, "tid": 1000, "thread": "python3.11", "blamed_ns": 70000000}}
+    data = json.loads(good(pysym(trace, "-f", "summary", "--json", "--focus", "level")))["gil"]
+    assert (data["waited_ns"], data["exact"]) == (70000000, False)
+    assert "-f gil " not in good(pysym(trace))
+    assert "-f gil " in good(pysym(make(samples=10, stacks=2, gil=1, gil_waits=10)))
+
+
 def test_output_is_the_same_each_time(make, pysym):
-    trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9, unjoined=11)
+    trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9, unjoined=11, gil=1, gil_waits=5)
     for name in FORMATS:
         assert good(pysym(trace, "-f", name, text=False)) == good(pysym(trace, "-f", name, text=False))
 

@@ -27,6 +27,7 @@
  *     newer=0             at the end, so many samples more with two flags of a later version, one of which has a payload
  *     hardware=0          the host's CPU model and memory
  *     command=0           at the end, what came of a command: 1 it exited with 3, 2 signal 9 ended it
+ *     gil_waits=0         so many times the first thread keeps the second waiting for the GIL: 3 ms while it sleeps, 4 ms while it runs
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -72,6 +73,7 @@ enum {
     COMMAND,
     WAITS,
     CLOCKS, /* 0: cycles in place of cpu-clock; 2: task-clock is there, too */
+    GIL_WAITS,
     SETTING_COUNT,
 };
 
@@ -380,6 +382,49 @@ static void put_waits(struct maker *m, uint64_t time_ns)
     trace_writer_put(m->w, TRACE_thread_time, &account);
 }
 
+/* A sample of a wait or of blame, of the first thread or the second, whose waits are for the GIL. */
+static void put_gil_sample(struct maker *m, uint32_t event, uint64_t time_ns, uint32_t thread, uint64_t value_us, const char *call)
+{
+    const uint64_t pairs[] = {str(m, trace_label_key(TRACE_LABEL_wait)), str(m, thread ? "GIL" : "blocked"),
+                              str(m, trace_label_key(TRACE_LABEL_system_call)), str(m, call ? call : "")};
+    struct trace_label_set set = {.pairs = {pairs, 2}};
+    struct trace_sample sample = {.time_ns = time_ns, .thread = m->threads[thread], .tuple = m->tuples[thread % get(m, STACKS)],
+                                  .flags = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_GIL_KNOWN | (thread ? 0 : TRACE_SAMPLE_GIL),
+                                  .value = value_us * NS_PER_US};
+
+    if (call) {
+        sample.flags |= TRACE_SAMPLE_LABELS;
+        sample.label_set = trace_writer_intern(m->w, TRACE_label_set, &set);
+    }
+    trace_writer_sample(m->w, event, &sample);
+    m->sample_count++;
+}
+
+static void put_gil_waits(struct maker *m, uint64_t time_ns)
+{
+    struct trace_event waits = {
+        .name = str(m, "off-cpu"), .unit = str(m, "ns"), .period = 10 * m->period_ns, .kind = TRACE_EVENT_OFF_CPU};
+    struct trace_event blame = {.name = str(m, "gil-blame"), .unit = waits.unit, .period = m->period_ns, .kind = TRACE_EVENT_BLAME};
+    uint64_t count = get(m, GIL_WAITS), from_ns = time_ns - count * 10000 * NS_PER_US;
+    const uint64_t slept[] = {TRACE_WAIT_BLOCKED, count * 3500 * NS_PER_US, count};
+    const uint64_t waited[] = {TRACE_WAIT_GIL, count * 7250 * NS_PER_US, 2 * count};
+    struct trace_thread_time accounts[] = {
+        {.thread = m->threads[0], .since_ns = from_ns, .until_ns = time_ns, .on_cpu_ns = count * 6500 * NS_PER_US, .waits = {slept, 1}},
+        {.thread = m->threads[1], .since_ns = from_ns, .until_ns = time_ns, .on_cpu_ns = count * 2750 * NS_PER_US, .waits = {waited, 1}}};
+
+    trace_writer_put(m->w, TRACE_event, &waits);
+    trace_writer_put(m->w, TRACE_event, &blame);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t at_ns = from_ns + i * 10000 * NS_PER_US;
+        put_gil_sample(m, waits.id, at_ns + 3500 * NS_PER_US, 0, 3500, "clock_nanosleep");
+        put_gil_sample(m, blame.id, at_ns + 3500 * NS_PER_US, 0, 3000, "clock_nanosleep");
+        put_gil_sample(m, waits.id, at_ns + 9000 * NS_PER_US, 1, 7000, "futex");
+        put_gil_sample(m, blame.id, at_ns + 9000 * NS_PER_US, 0, 4000, NULL);
+    }
+    trace_writer_put(m->w, TRACE_thread_time, &accounts[0]);
+    trace_writer_put(m->w, TRACE_thread_time, &accounts[1]);
+}
+
 static void put_meta(struct maker *m, const char *key, const char *value)
 {
     struct trace_meta meta = {.key = str(m, key), .value = str(m, value)};
@@ -438,6 +483,8 @@ static void make(struct maker *m)
         put_newer(m, time_ns);
     if (get(m, WAITS))
         put_waits(m, time_ns);
+    if (get(m, GIL_WAITS))
+        put_gil_waits(m, time_ns);
     if (get(m, COMMAND)) {
         put_meta(m, get(m, COMMAND) == 1 ? TRACE_META_EXIT_STATUS : TRACE_META_SIGNAL, get(m, COMMAND) == 1 ? "3" : "9");
         put_meta(m, TRACE_META_WALL_NS, "2500000000");
@@ -501,6 +548,7 @@ int main(int argc, char **argv)
                           [HARDWARE] = {"hardware", 0},
                           [COMMAND] = {"command", 0},
                           [WAITS] = {"waits", 0},
+                          [GIL_WAITS] = {"gil_waits", 0},
                           [CLOCKS] = {"clocks", 1},
                       }};
     struct error *err;

@@ -86,7 +86,7 @@ static void test_golden(void **state)
            "app.py 100, recorded for 10.00 s\n"
            "  held         5.10 s \xc2\xb1 0.10 s (51.0 % of the time) by 2 threads: 1.00 s running, 4.10 s off the CPU\n"
            "  waited for   9.70 s by 2 threads, 6,234 times, exactly; 9.50 s in samples\n"
-           "  blamed       9.50 s \xc2\xb1 0.20 s of this waiting on threads that held it meanwhile\n"
+           "  blamed       9.50 s \xc2\xb1 0.20 s of such waiting on threads that held it meanwhile\n"
            "\n"
            "  made others wait           ran with it  off CPU with it  waited for it  thread\n"
            "  78.9%     7.50 s ########            -           4.00 s              -  hog 101\n"
