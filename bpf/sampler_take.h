@@ -18,7 +18,7 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->wait_kind = 0;
     m->system_call = WIRE_NO_SYSTEM_CALL;
     m->wait_site = m->waited_ns = m->owed_ns = 0;
-    m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = 0;
+    m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = m->wait_chance = m->reserved = 0;
     m->time_ns = now_ns;
     m->tgid = id >> 32;
     m->tid = id;

@@ -7,11 +7,10 @@
  * wait has its length now. User space puts both together (struct wire_wait).
  *
  * A stack takes some ten times as long as a look at the switch, so not every wait has one. At a call site (a thread, a system
- * call, an instruction of Python) a wait has one with such a chance that there is one for each period of the event that
- * is waited there. The site owes the waits of which no stack was taken, and user space adds them to stacks of the same
- * site. So each nanosecond is in the trace, at the right thread, line and system call: what is sampled is which outer
- * frames it has. The chance depends on what is usual at the site, and neither on this wait nor on what is owed: after a long
- * wait, when much is owed, another stack may be likelier than the one that waited.
+ * call, where the newest frames of Python are) a wait has one with such a chance that there is one for each period of the
+ * event that is waited there (bpf/wait_chance.h). The site owes the waits of which no stack was taken, and user space adds
+ * them to stacks of the same site. So each nanosecond is in the trace, at the right thread, line and system call: what is
+ * sampled is which outer frames it has.
  *
  * Times are exact whether a stack was taken or not: `waits` holds their sums. Nobody else writes to that map, and a thread
  * is on one CPU at a time, so its entry needs no lock.
@@ -20,6 +19,7 @@
 #define BPF_SAMPLER_WAIT_H
 
 #include "bpf/sampler_gil.h"
+#include "bpf/wait_chance.h"
 
 volatile __u32 wait_enabled = 0;
 const volatile __u32 wait_event = 0;     /* index of the event */
@@ -28,13 +28,9 @@ const volatile __u64 wait_most_bytes = 1 << 20; /* no stack is sent while the ri
 
 /* Waits of a thread that have a stack each, as long as its process has not had too many in this second. */
 #define WAIT_FIRST 16
-/* After so many stacks of a process in a second the period is doubled for the rest of that second; and again after as many. */
-#define WAIT_SECOND_SHIFT 9
-#define WAIT_SECOND_STACKS (1 << WAIT_SECOND_SHIFT)
-#define WAIT_DOUBLINGS_MAX 20
-/* How many waits the mean at a site is of. */
-#define WAIT_MEAN_OF 64
-#define WAIT_PERIOD_MAX_NS (1ull << 43)
+/* How many of the newest Python frames make a call site, and as much of one as its place is in. */
+#define WAIT_FRAMES 4
+#define WAIT_FRAME_MASK 248
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -49,6 +45,17 @@ struct {
     __type(key, __u64);
     __type(value, struct wire_wait_site);
 } wait_sites SEC(".maps");
+
+/* A Python frame that is being read. Nothing interrupts the program that also reads it. */
+struct wait_frame {
+    __u8 bytes[WAIT_FRAME_MASK + 8];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct wait_frame);
+} wait_frames SEC(".maps");
 
 const volatile struct wire_thread wait_nobody = {.type = WIRE_THREAD}; /* here, since the walkers need the stack */
 
@@ -166,25 +173,33 @@ static __always_inline __u64 queued_ns(struct task_struct *task, int comes)
 #define WAIT_MIX 0x9e3779b97f4a7c15ull
 
 /*
- * The newest Python frame's code object and instruction, mixed; 0: not known. The thread's state may be out of date. An
- * interpreter's lock may be waited for at any instruction: then the code object alone is the site.
+ * The newest Python frames: where each is, mixed. 0: not known. The thread's state may be out of date. Several frames, as
+ * callers that wait through the same few functions (Queue.get, a read through a buffer) wait for different times. An
+ * interpreter's lock may be waited for at any instruction: then the newest code object alone is the site.
  */
 static __always_inline __u64 python_site(const struct wire_process *process, const struct wire_thread *t)
 {
-    __u32 index = process->layout;
+    __u32 index = process->layout, zero = 0;
     struct py_layout *l = t->tstate ? bpf_map_lookup_elem(&layouts, &index) : 0;
-    __u64 frame = 0, code = 0, instruction = 0;
+    struct wait_frame *f = bpf_map_lookup_elem(&wait_frames, &zero);
+    __u64 frame = 0, site = 0, len_bytes = l ? (l->frame_len_bytes + 7) & ~7ull : 0;
 
-    if (!l || bpf_probe_read_user(&frame, sizeof frame, (void *)(t->tstate + l->tstate_frame)))
+    if (!l || !f || len_bytes > sizeof f->bytes ||
+        bpf_probe_read_user(&frame, sizeof frame, (void *)(t->tstate + l->tstate_frame)))
         return 0;
     if (l->tstate_root_cframe != PY_NONE && l->frame_kind != PY_FRAMES_OBJECT &&
         bpf_probe_read_user(&frame, sizeof frame, (void *)(frame + l->cframe_current_frame)))
         return 0;
-    if (bpf_probe_read_user(&code, sizeof code, (void *)(frame + l->frame_code)))
-        return 0;
-    if (t->kind != WIRE_WAIT_GIL && bpf_probe_read_user(&instruction, sizeof instruction, (void *)(frame + l->frame_instr)))
-        return 0;
-    return (code * WAIT_MIX ^ instruction) * WAIT_MIX;
+    for (int i = 0; i < WAIT_FRAMES && frame; i++) {
+        if (bpf_probe_read_user(f->bytes, len_bytes, (void *)frame))
+            break;
+        site = (site ^ WALK_U64(f->bytes, l->frame_code, WAIT_FRAME_MASK)) * WAIT_MIX;
+        if (t->kind == WIRE_WAIT_GIL)
+            break;
+        site = (site ^ WALK_U64(f->bytes, l->frame_instr, WAIT_FRAME_MASK)) * WAIT_MIX;
+        frame = WALK_U64(f->bytes, l->frame_previous, WAIT_FRAME_MASK);
+    }
+    return site;
 }
 
 /* By the stack and the instruction where the thread entered the kernel. */
@@ -207,31 +222,20 @@ static __always_inline __u64 site_of(const struct wire_process *process, const s
     return (python ? python : t->site) ^ key;
 }
 
-/* Whether this wait is to have a stack. `second` is of the clock, and may be any number. */
-static __always_inline int is_due(struct wire_process *process, const struct wire_thread *t, __u32 second)
+/* Whether this wait is to have a stack; with what chance is kept. `second` is of the clock, and may be any number. */
+static __always_inline int is_due(struct wire_process *process, struct wire_thread *t, __u32 second)
 {
-    __u64 period = sample_periods[wait_event & (WIRE_EVENT_MAX - 1)], key = t->site;
+    __u64 key = t->site;
 
-    if (period <= 1)
-        return 1;
     if (process->wait_second != second) {
         process->wait_second = second;
         process->wait_stacks = 0;
     }
-    __u32 stacks = process->wait_stacks, doublings = stacks >> WAIT_SECOND_SHIFT;
-    struct wire_wait_site *site = bpf_map_lookup_elem(&wait_sites, &key);
-    if (stacks < WAIT_SECOND_STACKS && (!site || t->stacks < WAIT_FIRST))
-        return 1;
-    if (!site)
-        return 0;
-    if (doublings > WAIT_DOUBLINGS_MAX)
-        doublings = WAIT_DOUBLINGS_MAX;
-    period <<= doublings;
-    if (period > WAIT_PERIOD_MAX_NS)
-        period = WAIT_PERIOD_MAX_NS;
-    /* With a chance of mean / period, in units in which the products fit. */
-    return site->mean_ns >= period ||
-           (period >> 4) * (bpf_get_prandom_u32() & 0xffff) < (site->mean_ns >> 4) << 16;
+    t->chance = WIRE_CHANCE_ALL;
+    if (t->stacks >= WAIT_FIRST || process->wait_stacks >> WAIT_SECOND_SHIFT)
+        t->chance = wait_chance(sample_periods[wait_event & (WIRE_EVENT_MAX - 1)], bpf_map_lookup_elem(&wait_sites, &key),
+                                process->wait_stacks);
+    return t->chance == WIRE_CHANCE_ALL || bpf_get_prandom_u32() < t->chance;
 }
 
 /* ---- the end of a wait ---- */
@@ -258,9 +262,7 @@ static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait
         site = bpf_map_lookup_elem(&wait_sites, &key);
     }
     if (site) {
-        /* Slow, or a long wait would raise the chance of the next one, which may be another caller's. */
-        __u64 count = ++site->count < WAIT_MEAN_OF ? site->count : WAIT_MEAN_OF;
-        site->mean_ns = (site->mean_ns * (count - 1) + len_ns) / count;
+        wait_site_add(site, len_ns);
         wait->owed_ns = site->owed_ns;
         wait->owed_queue_ns = site->owed_queue_ns;
     }
@@ -404,6 +406,7 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         s->sample.wait_kind = t->kind;
         s->sample.system_call = t->system_call;
         s->sample.wait_site = t->site;
+        s->sample.wait_chance = t->chance;
         s->sample.period = 0; /* not known yet */
         sent = take_stacks(s, ctx, 0, process);
         remember_tstate(t, s->sample.thread_handle ? s->walk.result.tstate : 0);

@@ -166,6 +166,7 @@ enum wire_waker {
     WIRE_WAKER_OTHER,     /* another process, or the kernel */
 };
 #define WIRE_NO_SYSTEM_CALL (-1)
+#define WIRE_CHANCE_ALL 0xffffffffu /* each wait */
 
 /* How the sampler unwinds native frames. */
 enum wire_native { WIRE_NATIVE_NONE = 0, WIRE_NATIVE_TABLES = 1, WIRE_NATIVE_FRAME_POINTERS = 2 };
@@ -206,6 +207,8 @@ struct wire_sample {
     /* Set by user space in the last samples of a wait: who ended it, as in struct wire_wait. */
     PY_U32 waker_kind;
     PY_U32 waker_tgid, waker_tid;
+    PY_U32 wait_chance; /* with which this wait has a stack: of WIRE_CHANCE_ALL */
+    PY_U32 reserved;
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
 
@@ -258,7 +261,7 @@ struct wire_thread {
     PY_U32 stacks;    /* that were sent of it in all */
     PY_U32 waker_kind; /* enum wire_waker: who ends the wait, as soon as that is known */
     PY_U32 waker_tgid, waker_tid;
-    PY_U32 reserved;
+    PY_U32 chance;    /* as in struct wire_sample */
 };
 
 /* How far below the stack pointer the stack bytes begin. */
@@ -342,7 +345,7 @@ static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
 static_assert(sizeof(struct wire_thread) == 128 + 16 * WIRE_WAIT_KINDS, "a map's value");
-static_assert(sizeof(struct wire_sample) == 176 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 184 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

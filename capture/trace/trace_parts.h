@@ -23,19 +23,20 @@ struct thread_account {
     struct wire_wait_sum waits[WIRE_WAIT_KINDS];
 };
 
-/* The last waits with a stack at a call site, by ids of the epoch. */
+/* What stacks of waits at a call site stand for, and what they were given of it; by ids of the epoch. */
 #define SITE_STACKS 64
+enum { SITE_WAITING, SITE_QUEUED, SITE_DEBTS }; /* what a site owes: waiting, and time in the run queue */
 struct site_stack {
     uint32_t tuple, flags;
     uint32_t waker; /* string; 0: not known */
-    uint64_t waited_ns;
+    double due_ns; /* the length of the waits that had no stack, as far as one can tell from those that had this one */
+    double paid_ns[SITE_DEBTS];
 };
 struct site_note {
     uint32_t thread, kind;
     int system_call;
-    uint32_t count; /* of stacks since the epoch began */
     uint64_t interpreter_id;
-    VEC(struct site_stack) last; /* at most SITE_STACKS, the oldest gives way */
+    VEC(struct site_stack) stacks; /* at most SITE_STACKS */
 };
 
 struct trace_builder {
@@ -61,6 +62,7 @@ struct trace_builder {
     struct map account_of; /* tid -> index of accounts */
     uint64_t waited_ns;
     VEC(struct site_note) sites; /* call sites of waits that this epoch has samples of */
+    size_t site_stacks;          /* of all of them */
     struct map site_of;          /* key -> index of sites */
     uint64_t chance;             /* state of a random number generator */
     struct map switch_frames; /* kernel address -> whether it lies in the function that switches threads */

@@ -3,6 +3,11 @@
 
 #include "capture/trace/sample_labels.h"
 
+/* Of how many stacks a site's account is. */
+#define SITE_MEMORY 128
+/* How many stacks there may be at all sites together; then all are forgotten. */
+#define ALL_STACKS_MAX 262144
+
 static struct site_note *find_site(struct trace_builder *b, uint64_t site)
 {
     const uint64_t *known = map_get(&b->site_of, site);
@@ -20,18 +25,29 @@ static uint64_t below(struct trace_builder *b, uint64_t limit)
     return (z ^ z >> 31) % limit;
 }
 
-/* One of the last stacks, by how long they waited. */
-static const struct site_stack *choose(struct trace_builder *b, const struct site_note *site)
+/*
+ * The stack that has most to get of what is owed. All together they have what they were given and `owed_ns` more, each a
+ * part of it in proportion to what it stands for. If one had it by chance, the errors of many would add up.
+ */
+static struct site_stack *choose(const struct site_note *site, int debt, uint64_t owed_ns)
 {
-    const struct site_stack *last = site->last.data;
-    uint64_t sum = 0;
-    size_t i = 0;
+    struct site_stack *best = &site->stacks.data[site->stacks.count - 1];
+    double due_ns = 0, paid_ns = (double)owed_ns, most_ns = 0;
 
-    for (size_t k = 0; k < site->last.count; k++)
-        sum += last[k].waited_ns;
-    for (uint64_t at = below(b, sum ? sum : 1); i < site->last.count - 1 && at >= last[i].waited_ns; i++)
-        at -= last[i].waited_ns;
-    return &last[i];
+    for (size_t i = 0; i < site->stacks.count; i++) {
+        due_ns += site->stacks.data[i].due_ns;
+        paid_ns += site->stacks.data[i].paid_ns[debt];
+    }
+    for (size_t i = 0; i < site->stacks.count && due_ns > 0; i++) {
+        struct site_stack *s = &site->stacks.data[i];
+        double lacks_ns = paid_ns * s->due_ns / due_ns - s->paid_ns[debt];
+        if (lacks_ns > most_ns) {
+            most_ns = lacks_ns;
+            best = s;
+        }
+    }
+    best->paid_ns[debt] += (double)owed_ns;
+    return best;
 }
 
 static void write_owed(struct trace_builder *b, const struct site_note *site, const struct site_stack *stack, uint32_t kind,
@@ -67,20 +83,63 @@ static struct site_note *note_site(struct trace_builder *b, const struct wire_sa
     return &b->sites.data[b->sites.count - 1];
 }
 
-static bool add_stack(struct site_note *site, struct site_stack stack)
+/* Older stacks count for less: a program may have done something else then. */
+static void age_stacks(struct site_note *site)
 {
-    if (site->last.count < SITE_STACKS)
-        return VEC_PUSH(&site->last, stack) && ++site->count;
-    site->last.data[site->count++ % SITE_STACKS] = stack;
+    const double still = 1 - 1.0 / SITE_MEMORY;
+
+    for (size_t i = 0; i < site->stacks.count; i++) {
+        site->stacks.data[i].due_ns *= still;
+        for (int debt = 0; debt < SITE_DEBTS; debt++)
+            site->stacks.data[i].paid_ns[debt] *= still;
+    }
+}
+
+/*
+ * A wait had this stack. Where there are too many the one that stands for least gives way, with such a chance that on
+ * average neither loses ("unbiased space saving", Daniel Ting, 2018).
+ */
+static bool add_stack(struct trace_builder *b, struct site_note *site, struct site_stack stack)
+{
+    struct site_stack *least = site->stacks.data;
+
+    age_stacks(site);
+    for (size_t i = 0; i < site->stacks.count; i++) {
+        struct site_stack *s = &site->stacks.data[i];
+        if (s->tuple == stack.tuple && s->waker == stack.waker) {
+            s->due_ns += stack.due_ns;
+            return true;
+        }
+        if (s->due_ns < least->due_ns)
+            least = s;
+    }
+    if (site->stacks.count < SITE_STACKS) {
+        b->site_stacks++;
+        return VEC_PUSH(&site->stacks, stack);
+    }
+    least->due_ns += stack.due_ns;
+    if ((double)below(b, UINT32_MAX) * least->due_ns < stack.due_ns * UINT32_MAX) {
+        least->tuple = stack.tuple;
+        least->flags = stack.flags;
+        least->waker = stack.waker;
+    }
     return true;
 }
 
 void wait_sites_clear(struct trace_builder *b)
 {
     for (size_t i = 0; i < b->sites.count; i++)
-        VEC_DEINIT(&b->sites.data[i].last);
-    b->sites.count = 0;
+        VEC_DEINIT(&b->sites.data[i].stacks);
+    b->sites.count = b->site_stacks = 0;
     map_clear(&b->site_of);
+}
+
+/* For how long waits without a stack a wait stands that had one: a chance of 1 in 4 stands for three others like it. */
+static double stands_for(const struct wire_sample *m)
+{
+    double chance = m->wait_chance ? (double)m->wait_chance / WIRE_CHANCE_ALL : 1;
+
+    return (double)m->waited_ns * (1 / chance - 1);
 }
 
 bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)
@@ -89,15 +148,17 @@ bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const 
     struct site_note *site = queue ? find_site(b, m->wait_site) : NULL; /* it was noted with the wait before */
 
     if (!queue) {
+        if (b->site_stacks >= ALL_STACKS_MAX)
+            wait_sites_clear(b);
         site = note_site(b, m, sample->thread);
         if (!site)
             return false;
-        if (!add_stack(site, (struct site_stack){sample->tuple, sample->flags, sample_waker(b, m), m->waited_ns}))
+        if (!add_stack(b, site, (struct site_stack){sample->tuple, sample->flags, sample_waker(b, m), stands_for(m), {0}}))
             return false;
     }
     if (!site || !m->owed_ns)
         return true;
-    write_owed(b, site, choose(b, site), m->wait_kind, m->owed_ns, m->time_ns);
+    write_owed(b, site, choose(site, queue ? SITE_QUEUED : SITE_WAITING, m->owed_ns), m->wait_kind, m->owed_ns, m->time_ns);
     return true;
 }
 
@@ -108,7 +169,7 @@ void trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wir
     if (!known || trace_writer_full(b->o.writer))
         return;
     if (owed->owed_ns)
-        write_owed(b, known, choose(b, known), known->kind, owed->owed_ns, time_ns);
+        write_owed(b, known, choose(known, SITE_WAITING, owed->owed_ns), known->kind, owed->owed_ns, time_ns);
     if (owed->owed_queue_ns)
-        write_owed(b, known, choose(b, known), WIRE_WAIT_RUN_QUEUE, owed->owed_queue_ns, time_ns);
+        write_owed(b, known, choose(known, SITE_QUEUED, owed->owed_queue_ns), WIRE_WAIT_RUN_QUEUE, owed->owed_queue_ns, time_ns);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call sites of waits: a thread, a system call and a line of Python (bpf/sampler_wait.h). Of few waits there the stack was
- * taken; the time of the others is known, and is given to the stacks that were: to one of the last of them, each with a
- * chance in proportion to how long it waited. So a caller that waits long has its share, however often others wait at the
- * same place, and so has the thread that ended its waits: as with a stack, that the others were ended by it is an estimate.
+ * Call sites of waits: a thread, a system call and where its newest Python frames are (bpf/sampler_wait.h). Of few waits
+ * there the stack was taken; the time of the others is known, and is given to the stacks that were. A stack was taken with
+ * a known chance, so its wait stands for as many others as the chance was rare; each stack is given time in proportion to
+ * what it stands for. So a caller that waits long has its share, however often others wait at the same place, and however
+ * the chance changes. And so has the thread that ended its waits: as with a stack, that the others were ended by it is an
+ * estimate.
  */
 #ifndef CAPTURE_TRACE_WAIT_SITES_H
 #define CAPTURE_TRACE_WAIT_SITES_H

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/wait_chance.h"
 #include "capture/host/host.h"
 #include "capture/host/system_calls.h"
 #include "capture/trace/trace_accounts.h"
@@ -85,6 +86,7 @@ struct owing {
     uint32_t caller; /* its stack is another one for each */
     enum wire_waker waker;
     uint32_t waker_tgid, waker_tid;
+    uint32_t chance; /* 0: one of two waits has a stack */
 };
 
 static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int system_call, uint64_t value, uint32_t flags)
@@ -97,7 +99,8 @@ static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int 
                  .tid = (uint32_t)getpid(), .time_ns = 100, .start_boottime_ns = 1, .exec_generation = 1, .period = value,
                  .interpreter_id = WIRE_INTERPRETER_ID_NONE, .kernel_count = 5, .wait_kind = kind,
                  .system_call = system_call, .wait_site = o.site, .waited_ns = o.waited_ns, .owed_ns = o.owed_ns,
-                 .waker_kind = o.waker, .waker_tgid = o.waker_tgid, .waker_tid = o.waker_tid},
+                 .waker_kind = o.waker, .waker_tgid = o.waker_tgid, .waker_tid = o.waker_tid,
+                 .wait_chance = o.chance ? o.chance : WIRE_CHANCE_ALL / 2},
         .kernel = {0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210, 0xffffffff81000310, 0xffffffff81000410 + 0x100 * o.caller},
     };
 
@@ -310,20 +313,94 @@ static void test_owed_with_a_waker(void **state)
                     "400=;futex_wait;schedule wait=lock system call=futex waker=other\n");
 }
 
-/* Two callers wait at one site by turns, one of them nine times as long: it has nine tenths of what was not seen, too. */
-static void test_owed_by_length(void **state)
+/* ---- many waits at one site, of which few have a stack ---- */
+
+enum { MS = 1000000, SIMULATED_PERIOD = 20 * MS, CALLERS = 2 };
+
+/* A number below `limit` (splitmix64). */
+static uint64_t chance_below(uint64_t *state, uint64_t limit)
 {
-    struct world *w = *state;
-    struct found {
-        uint64_t value[2];
-    } found = {0};
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ z >> 31) % limit;
+}
+
+/* Who waits as the number `i`, and for how long, in ns. */
+struct wait {
+    uint32_t caller;
+    uint64_t len_ns;
+};
+typedef struct wait pattern(uint32_t i, uint64_t *state);
+
+static struct wait by_turns(uint32_t i, uint64_t *state)
+{
+    (void)state;
+    return (struct wait){i % 2, i % 2 ? 9 * MS : 1 * MS};
+}
+
+static struct wait by_chance(uint32_t i, uint64_t *state)
+{
+    (void)i;
+    return (struct wait){chance_below(state, 4) == 0, chance_below(state, 4 * MS)};
+}
+
+/* After a burst of short waits of one comes one of the other; each wait of it changes what is usual there. */
+static struct wait bursts(uint32_t i, uint64_t *state)
+{
+    return i % 20 ? (struct wait){0, MS / 2 + chance_below(state, MS)} : (struct wait){1, 10 * MS};
+}
+
+/* One of 10 waits for 25 times as long as the others. */
+static struct wait heavy_tails(uint32_t i, uint64_t *state)
+{
+    (void)i;
+    return (struct wait){(uint32_t)chance_below(state, 2), chance_below(state, 10) ? MS / 5 : 5 * MS};
+}
+
+/* One of them mostly waits in seconds in which there are few stacks. */
+static struct wait mostly_when_busy(uint32_t i, uint64_t *state)
+{
+    return (struct wait){(chance_below(state, 4) != 0) == (i / 1000 % 3 == 0), chance_below(state, 4 * MS)};
+}
+
+static struct wait in_phases(uint32_t i, uint64_t *state)
+{
+    return (struct wait){i / 2000 % 2, MS / 2 + chance_below(state, MS)};
+}
+
+/*
+ * Has `waits` waits thinned by the sampler's own rule; in each `busy`th thousand of them the process has had many stacks in
+ * that second (0: never). Adds up how long each caller waited, and what the trace gives it.
+ */
+static void simulate(struct world *w, pattern *next, uint32_t waits, uint32_t busy, uint64_t seed, uint64_t truth[CALLERS])
+{
+    struct wire_wait_site site = {0};
+
+    for (uint32_t i = 0; i < waits; i++) {
+        struct wait wait = next(i, &seed);
+        uint32_t stacks = busy && i / 1000 % busy == 0 ? 3 << WAIT_SECOND_SHIFT : 0;
+        uint32_t chance = wait_chance(SIMULATED_PERIOD, &site, stacks);
+        truth[wait.caller] += wait.len_ns;
+        wait_site_add(&site, wait.len_ns);
+        if (chance == WIRE_CHANCE_ALL || chance_below(&seed, WIRE_CHANCE_ALL) < chance) {
+            send(w, (struct owing){.site = 1, .waited_ns = wait.len_ns, .owed_ns = site.owed_ns, .caller = wait.caller, .chance = chance}, WIRE_WAIT_LOCK, FUTEX, wait.len_ns, 0);
+            site.owed_ns = 0;
+        } else {
+            site.owed_ns += wait.len_ns;
+        }
+    }
+    trace_builder_owed(w->builder, 1, &site, 900);
+}
+
+static void read_callers(struct world *w, uint64_t found[CALLERS])
+{
     struct names *n = calloc(1, sizeof *n);
     struct trace_reader *r;
     struct trace_record rec;
     bool more;
 
-    for (uint32_t i = 0; i < 2000; i++)
-        send(w, (struct owing){.site = 1, .waited_ns = i % 2 ? 9000 : 1000, .owed_ns = 50000, .caller = i % 2}, WIRE_WAIT_LOCK, FUTEX, 0, 0);
     OK(trace_writer_finish(w->writer));
     assert_int_equal(lseek(w->fd, 0, SEEK_SET), 0);
     OK(trace_reader_open_fd(w->fd, "t", &r));
@@ -338,12 +415,54 @@ static void test_owed_by_length(void **state)
             continue;
         trace_samples_begin(&it, &rec.samples, PERIOD);
         while (trace_samples_next(&it, &s))
-            found.value[strstr(n->stacks[n->tuples[s.tuple]], "do_nanosleep") != NULL] += s.value;
+            found[strstr(n->stacks[n->tuples[s.tuple]], "do_nanosleep") != NULL] += s.value;
     }
-    assert_int_equal(found.value[0] + found.value[1], 2000 * 50000);
-    assert_in_range(found.value[1], 87000000, 93000000); /* 90 million; the generator begins at the same number each time */
     trace_reader_close(r);
     free(n);
+}
+
+/* The sum is exact, and a caller's share has no bias: over so many waits nothing is left but chance, which is small. */
+static void check_shares(void **state, pattern *next, uint32_t busy, double most)
+{
+    struct world *w = *state;
+    uint64_t truth[CALLERS] = {0}, found[CALLERS] = {0};
+
+    simulate(w, next, 100000, busy, 1, truth);
+    read_callers(w, found);
+    assert_int_equal(found[0] + found[1], truth[0] + truth[1]);
+    double error = ((double)found[1] - (double)truth[1]) / (double)truth[1];
+    if (error > most || error < -most)
+        fail_msg("the caller waited %" PRIu64 " ms, the trace says %" PRIu64, truth[1] / MS, found[1] / MS);
+}
+
+static void test_callers_by_turns(void **state)
+{
+    check_shares(state, by_turns, 0, 0.005);
+}
+
+static void test_callers_by_chance(void **state)
+{
+    check_shares(state, by_chance, 0, 0.05);
+}
+
+static void test_bursts(void **state)
+{
+    check_shares(state, bursts, 0, 0.05);
+}
+
+static void test_heavy_tails(void **state)
+{
+    check_shares(state, heavy_tails, 0, 0.1);
+}
+
+static void test_phases(void **state)
+{
+    check_shares(state, in_phases, 0, 0.05);
+}
+
+static void test_busy_seconds(void **state)
+{
+    check_shares(state, mostly_when_busy, 3, 0.05);
 }
 
 /* Ids of an epoch mean nothing in the next. */
@@ -377,7 +496,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_owed_by_length, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_callers_by_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_callers_by_chance, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bursts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_heavy_tails, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_busy_seconds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),
         cmocka_unit_test(test_system_calls),
     };
