@@ -8,7 +8,10 @@
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 
-/* What all stacks together may take: a program with thousands of threads that wait deep in recursion has no more. */
+/*
+ * What all stacks together may take. One process may have as much as it leaves free: one that has thousands of threads wait
+ * deep in recursion has half of it, two of them have two thirds, and for others there is always something left.
+ */
 #define KEPT_MAX_BYTES ((size_t)64 << 20)
 
 struct pending {
@@ -24,6 +27,7 @@ struct waits {
     VEC(struct pending) list;
     struct map by_tid; /* -> index of the list */
     size_t kept_bytes;
+    struct map kept_of; /* tgid -> bytes */
     uint64_t refused;
 };
 
@@ -47,6 +51,7 @@ void waits_destroy(struct waits *w)
         free(w->list.data[i].sample);
     VEC_DEINIT(&w->list);
     map_deinit(&w->by_tid);
+    map_deinit(&w->kept_of);
     free(w);
 }
 
@@ -62,13 +67,31 @@ static struct pending *find(const struct waits *w, uint32_t tid)
     return at ? &w->list.data[*at] : NULL;
 }
 
+static size_t kept_of(const struct waits *w, uint32_t tgid)
+{
+    const uint64_t *bytes = map_get(&w->kept_of, tgid);
+
+    return bytes ? *bytes : 0;
+}
+
+static void give_back(struct waits *w, const struct pending *p)
+{
+    uint32_t tgid = p->sample->tgid;
+    uint64_t *of_process = map_get(&w->kept_of, tgid);
+
+    w->kept_bytes -= p->len_bytes;
+    *of_process -= p->len_bytes;
+    if (!*of_process)
+        map_remove(&w->kept_of, tgid);
+}
+
 void waits_forget(struct waits *w, uint32_t tid)
 {
     struct pending *p = find(w, tid), *last = p ? &w->list.data[w->list.count - 1] : NULL;
 
     if (!p)
         return;
-    w->kept_bytes -= p->len_bytes;
+    give_back(w, p);
     free(p->sample);
     if (p != last) {
         *p = *last;
@@ -84,7 +107,8 @@ struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uin
     struct pending p = {.len_bytes = len_bytes, .until_ns = sample->time_ns, .paid_ns = before ? before->paid_ns : 0};
 
     waits_forget(w, sample->tid);
-    if (w->kept_bytes + len_bytes > KEPT_MAX_BYTES) {
+    size_t of_process = kept_of(w, sample->tgid) + len_bytes;
+    if (of_process > KEPT_MAX_BYTES - w->kept_bytes) {
         w->refused++;
         return NULL;
     }
@@ -92,7 +116,7 @@ struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uin
     if (!p.sample)
         return error_no_memory();
     memcpy(p.sample, sample, len_bytes);
-    if (!VEC_PUSH(&w->list, p)) {
+    if (!map_set(&w->kept_of, sample->tgid, of_process) || !VEC_PUSH(&w->list, p)) {
         free(p.sample);
         return error_no_memory();
     }

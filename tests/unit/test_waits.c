@@ -3,6 +3,7 @@
 #include "tests/unit/test.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "capture/session/waits.h"
 #include "formats/base/buf.h"
@@ -185,6 +186,40 @@ static void test_nonsense(void **state)
     assert_int_equal(waits_refused(f->waits), 0);
 }
 
+/* How many threads of a process wait with large stacks until no more is kept; tids from `first` on. */
+static uint32_t fill(struct fixture *f, uint32_t tgid, uint32_t first)
+{
+    enum { LARGE = 64 << 10 };
+    struct wire_sample *m = calloc(1, LARGE);
+    uint64_t refused = waits_refused(f->waits);
+    uint32_t count = 0;
+
+    assert_non_null(m);
+    *m = (struct wire_sample){.type = WIRE_SAMPLE, .flags = WIRE_WAITS, .tgid = tgid};
+    for (; count < 2000; count++) {
+        m->tid = first + count;
+        assert_null(waits_begin(f->waits, m, LARGE));
+        if (waits_refused(f->waits) > refused)
+            break;
+    }
+    free(m);
+    return count;
+}
+
+/* A process that makes many threads wait in deep stacks leaves room for others, and gives all of it back. */
+static void test_shares_of_memory(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(fill(f, 1, 10000), 512); /* half of 64 MiB */
+    assert_int_equal(fill(f, 2, 20000), 256);
+    assert_int_equal(fill(f, 3, 30000), 128);
+    for (uint32_t tid = 10000; tid < 10512; tid++)
+        waits_forget(f->waits, tid);
+    assert_int_equal(fill(f, 1, 10000), 320);
+    assert_int_equal(waits_refused(f->waits), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +230,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shares_of_memory, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
