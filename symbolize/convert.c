@@ -233,6 +233,8 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines || c->options->stacks.group;
     options.labels = c->options->stacks.labels;
     options.times_chosen = !time_range_is_open(&c->options->filters.time) || c->options->filters.around;
+    options.waits_chosen = p->filter.of_subject[FILTER_LABELS] || p->filter.of_subject[FILTER_SAMPLE] ||
+                           stack_map_chooses(resolver_stack_map(c->resolver));
     options.limits = &c->limits.limits;
     options.weights_differ = weighs && weights_will_differ(c);
     TRY(add_wall(c, p));

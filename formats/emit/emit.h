@@ -214,6 +214,8 @@ struct emit_sample {
     uint32_t stack;
     uint32_t label_set, capture;
     enum emit_gil gil;
+    bool continues;      /* of a wait: another part of the one that an earlier sample of the thread began with */
+    bool owed;           /* of waits: the time of others of the thread at the same place, of which no stack was taken */
     bool in_interpreter; /* the innermost frame was the interpreter's own; its time is that of the function shown */
 };
 
@@ -277,6 +279,7 @@ struct emit_options {
     bool columns;       /* name:line:column */
     bool qualify;       /* pprof: names of Python functions say their module */
     bool label_cpu;     /* pprof: samples have the number of their CPU as a label */
+    bool waits_chosen;  /* of the waits at one place some may have been left out, and others not */
     bool times_chosen;  /* samples were chosen by time: captures took longer than what is shown */
     const char *name;   /* of the profile: the input's file name, without its folder */
     const char *exporter; /* "pysym 0.1.0" */

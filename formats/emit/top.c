@@ -31,7 +31,8 @@ static struct error *top_begin(const struct emit_model *model, const struct emit
     if (!t)
         return error_no_memory();
     t->view = (struct top_view){.model = model, .options = *options, .out = out, .texts.arena.limits = options->limits};
-    t->counts.limits = options->limits;
+    t->counts.limits = t->view.errors.limits = t->view.errors.by_stack.limits = options->limits;
+    t->view.errors.model = model;
     if (options->merge == EMIT_MERGE_DEFAULT)
         t->view.options.merge = options->threads ? EMIT_MERGE_THREAD : EMIT_MERGE_ALL;
     *state = t;
@@ -44,7 +45,8 @@ static struct error *top_sample(void *state, const struct emit_sample *s)
     const struct emit_model *m = t->view.model;
     uint32_t owner = t->view.options.merge == EMIT_MERGE_THREAD ? s->thread : m->threads[s->thread].process;
 
-    return counts_add(&t->counts, m, s, owner) ? NULL : error_no_memory();
+    bool ok = counts_add(&t->counts, m, s, owner) && (t->view.options.waits_chosen || top_errors_add(&t->view.errors, s));
+    return ok ? NULL : error_no_memory();
 }
 
 static void add(struct count *to, const struct count *more)
@@ -286,7 +288,10 @@ static struct error *write_event(struct top *t, const struct top_writer *writer,
         err = writer->begin_event(&t->view, &e, first);
     }
     for (uint32_t i = 0; !err && i < top_shown(&t->view, e.table_count); i++) {
-        err = fill_table(t, &e.states, &tables.tables.data[i]);
+        struct top_table *table = &tables.tables.data[i];
+        err = fill_table(t, &e.states, table);
+        if (!err && top_has_errors(&t->view, event))
+            err = top_errors_table(&t->view.errors, t->view.options.merge, table->owner, t->ids, t->view.texts.count);
         if (!err)
             err = writer->table(&t->view, &e, &tables.tables.data[i], i == 0);
     }
@@ -342,6 +347,7 @@ static void top_destroy(void *state)
     if (!t)
         return;
     counts_deinit(&t->counts);
+    top_errors_deinit(&t->view.errors);
     intern_deinit(&t->view.texts);
     free(t->ids);
     free(t->rows);

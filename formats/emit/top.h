@@ -11,6 +11,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/counts.h"
 #include "formats/emit/emit.h"
+#include "formats/emit/top_errors.h"
 #include "formats/emit/top_states.h"
 
 /* A function or a line. */
@@ -60,12 +61,19 @@ struct top_view {
     struct emit_options options;
     FILE *out;
     struct intern texts;
+    struct top_errors errors;
 };
 
 /* How many of `count` rows or tables are shown. */
 static inline uint32_t top_shown(const struct top_view *v, uint32_t count)
 {
     return v->options.top_count && v->options.top_count < count ? v->options.top_count : count;
+}
+
+/* Are times of the event estimates, of which it is known how far they may be off? */
+static inline bool top_has_errors(const struct top_view *v, uint32_t event)
+{
+    return v->errors.any && v->errors.event == event;
 }
 
 /* Called in this order; those of events and tables once for each. A failed write is found by whoever closes the file. */

@@ -134,6 +134,8 @@ static struct error *write_row(const struct top_view *v, const struct top_event 
               set_count(object, event, "self_", &row->self) && set_count(object, event, "total_", &row->total);
     if (ok && states)
         ok = set_states(object, &e->states, "self_", states->self) && set_states(object, &e->states, "total_", states->total);
+    if (ok && top_has_errors(v, e->event))
+        ok = json_set(object, "total_standard_error_ns", json_number(top_errors_of(&v->errors, row->name)));
     if (ok && row->frame == TOP_NO_FRAME)
         ok = json_set(object, "layer", json_string("mark"));
     else if (ok)

@@ -5,7 +5,7 @@
  *      self    time              total    time  function
  *     23.4%  1.71 s ########     45.1%  3.29 s  Formatter.format (logging/__init__.py:42)
  *
- * Of an event of waits a row has what they were for, too, before the function.
+ * Of an event of waits a row also says how far the total may be off, and what the waits were for, before the function.
  *
  * On a terminal, names are cut in the middle to fit a line, and colours tell Python, native and kernel functions.
  */
@@ -171,7 +171,7 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
 
 /* Of columns, for all rows of a table. */
 struct widths {
-    int weight, state; /* state: 0: there is no such column */
+    int weight, error, state; /* 0: there is no such column */
 };
 
 /* The columns of the weights: as wide as the widest of them needs. */
@@ -190,6 +190,43 @@ static int weight_columns(const struct top_view *v, const struct top_event *e, c
     }
     buf_deinit(&text);
     return (int)most;
+}
+
+/* The standard error of a row's total; nothing if it is too small to be seen. */
+static void put_error(const struct top_view *v, const struct top_event *e, const struct top_table *t, const struct top_row *row,
+                      struct buf *out)
+{
+    struct buf none = {0}, text = {0};
+
+    amount_put(&v->model->events[e->event], 0, t->all.weight, &none);
+    amount_put(&v->model->events[e->event], top_errors_of(&v->errors, row->name), t->all.weight, &text);
+    if (strcmp(buf_cstr(&none), buf_cstr(&text)))
+        buf_printf(out, "\xc2\xb1%s", buf_cstr(&text));
+    buf_deinit(&none);
+    buf_deinit(&text);
+}
+
+static int error_columns(const struct top_view *v, const struct top_event *e, const struct top_table *t, uint32_t rows)
+{
+    struct buf text = {0};
+    size_t most = 0;
+
+    for (uint32_t i = 0; top_has_errors(v, e->event) && i < rows; i++) {
+        buf_clear(&text);
+        put_error(v, e, t, &t->rows[i], &text);
+        size_t columns = columns_of(text.data, text.len_bytes);
+        most = columns > most ? columns : most;
+    }
+    buf_deinit(&text);
+    return (int)most;
+}
+
+/* Right-aligned; the sign is one column, and two bytes. */
+static void put_error_column(const struct buf *text, int columns, struct buf *out)
+{
+    buf_printf(out, "%*s", columns - (int)columns_of(text->data, text->len_bytes), "");
+    buf_put(out, text->data, text->len_bytes);
+    buf_put_str(out, "  ");
 }
 
 /* What the threads of a row did, in the time that rows are sorted by; of a row without any such time, in all of its time. */
@@ -229,6 +266,8 @@ static void put_titles(const struct top_view *v, const struct top_event *e, stru
     buf_printf(out, "%*s", by_total ? 1 : AMOUNT_BAR_COLUMNS + 2, "");
     buf_printf(out, "%7s %*s", "total", columns, buf_cstr(&unit));
     buf_printf(out, "%*s", by_total ? AMOUNT_BAR_COLUMNS + 3 : 2, "");
+    if (widths.error)
+        buf_printf(out, "%*s  ", widths.error + 1, "\xc2\xb1");
     if (widths.state)
         buf_printf(out, "%-*s  ", widths.state, "state");
     buf_put_str(out, v->options.by == EMIT_BY_LINE ? "line" : "function");
@@ -245,7 +284,8 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
     int columns = widths.weight;
     bool by_total = v->options.sort == EMIT_SORT_TOTAL;
     uint64_t longest = by_total ? t->rows[0].total.weight : t->rows[0].self.weight;
-    size_t used = (size_t)(2 * columns + 2 * 8 + AMOUNT_BAR_COLUMNS + 4 + (widths.state ? widths.state + 2 : 0)), room = SIZE_MAX;
+    size_t used = (size_t)(2 * columns + 2 * 8 + AMOUNT_BAR_COLUMNS + 4), room = SIZE_MAX;
+    used += (size_t)((widths.error ? widths.error + 2 : 0) + (widths.state ? widths.state + 2 : 0));
 
     if (v->options.terminal.columns)
         room = v->options.terminal.columns > used + NAME_COLUMNS_LEAST ? v->options.terminal.columns - used
@@ -263,6 +303,12 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
     if (by_total)
         amount_put_bar(&v->options.terminal, row->total.weight, longest, out);
     buf_put_str(out, "  ");
+    if (widths.error) {
+        struct buf error = {0};
+        put_error(v, e, t, row, &error);
+        put_error_column(&error, widths.error, out);
+        buf_deinit(&error);
+    }
     if (widths.state) {
         struct buf state = {0};
         put_state(v, e, row, &state);
@@ -312,7 +358,8 @@ static void put_owner(const struct top_view *v, const struct top_event *e, const
 static struct error *table(const struct top_view *v, const struct top_event *e, const struct top_table *t, bool first)
 {
     uint32_t shown = top_shown(v, t->row_count);
-    const struct widths widths = {.weight = weight_columns(v, e, t, shown), .state = state_columns(v, e, t, shown)};
+    const struct widths widths = {.weight = weight_columns(v, e, t, shown), .error = error_columns(v, e, t, shown),
+                                  .state = state_columns(v, e, t, shown)};
     struct buf text = {0};
 
     (void)first;

@@ -333,6 +333,8 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;
+    out->continues = sample->flags & TRACE_SAMPLE_CONTINUES;
+    out->owed = sample->flags & TRACE_SAMPLE_OWED;
     out->gil = !(sample->flags & TRACE_SAMPLE_GIL_KNOWN) ? EMIT_GIL_UNKNOWN
                : sample->flags & TRACE_SAMPLE_GIL      ? EMIT_GIL_HELD
                                                        : EMIT_GIL_NOT_HELD;

@@ -314,6 +314,56 @@ static void test_waits(void **state)
     synthetic_deinit(&s);
 }
 
+/*
+ * Waits at one place, of which three had a stack: the sums of the place are exact, and what was given to callers by chance
+ * has an error. By hand: D = 60, 30 and O = 90, l = 10, 10, 20; drawn = 4500 + (90 / 40)^2 * 600 = 7537.5. A has 20 + 60
+ * of 130 ms, B the rest: sqrt(80 / 130 * 50 / 130 * 7537.5) = 42.2 ms.
+ */
+static void test_errors(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options o = plain;
+    static const struct {
+        int caller;
+        uint64_t ms;
+        bool owed;
+    } rows[] = {{0, 10, false}, {0, 60, true}, {1, 20, false}, {1, 30, true}, {0, 10, false}};
+    uint32_t waits[2];
+    (void)state;
+
+    synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
+    synthetic_event(&s, "off-cpu", "ns", true);
+    s.events.data[0].is_waiting = true;
+    s.model.label_sets = &(const struct emit_label_set){.wait = EMIT_WAIT_LOCK};
+    s.model.label_set_count = 1;
+    uint32_t lock = synthetic_mark(&s, "[wait: lock]"), wait = synthetic_python(&s, "wait", "/srv/x.py", 2, 1, 1);
+    s.frames.data[lock].wait = "lock";
+    for (int i = 0; i < 2; i++) {
+        uint32_t caller = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, i ? "b" : "a", "/srv/x.py", 9, 1, 5));
+        waits[i] = synthetic_stack(&s, synthetic_stack(&s, caller, wait), lock);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        synthetic_sample(&s, (struct emit_sample){.value = rows[i].ms * 1000000, .stack = waits[rows[i].caller],
+                                                  .owed = rows[i].owed, .continues = rows[i].owed});
+    expect(&s, "top", plain,
+           "5 samples of off-cpu: 130 ms of waiting\n"
+           "lock 130 ms\n"
+           "python3 (pid 100)\n"
+           "\n"
+           "   self     time            total     time         \xc2\xb1  state  function\n"
+           " 100.0% 130.0 ms ########  100.0% 130.0 ms            lock   wait (x.py:1)\n"
+           "   0.0%   0.0 ms            61.5%  80.0 ms  \xc2\xb1" "42.2 ms  lock   a (x.py:5)\n"
+           "   0.0%   0.0 ms            38.5%  50.0 ms  \xc2\xb1" "42.2 ms  lock   b (x.py:5)\n");
+    o.json = true;
+    assert_true(contains(&s, "top", o, "\"total_standard_error_ns\":42237"));
+    o = plain;
+    o.waits_chosen = true; /* what was left out of the place is not known */
+    char *text = emit(&s, "top", o);
+    assert_null(strstr(text, "\xc2\xb1"));
+    free(text);
+    synthetic_deinit(&s);
+}
+
 /* However many kinds a trace names, the further ones are one. */
 static void test_states_have_a_limit(void **state)
 {
@@ -338,7 +388,7 @@ int main(void)
         cmocka_unit_test(test_golden), cmocka_unit_test(test_recursion), cmocka_unit_test(test_programs),
         cmocka_unit_test(test_totals), cmocka_unit_test(test_merge),     cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_width),  cmocka_unit_test(test_json),      cmocka_unit_test(test_json_without_samples),
-        cmocka_unit_test(test_waits),  cmocka_unit_test(test_states_have_a_limit),
+        cmocka_unit_test(test_waits), cmocka_unit_test(test_errors),  cmocka_unit_test(test_states_have_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

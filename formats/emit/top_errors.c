@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/emit/top_errors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/emit/top_states.h"
+
+void top_errors_deinit(struct top_errors *e)
+{
+    limits_give(e->limits, e->stacks.count * sizeof(struct top_error_stack));
+    VEC_DEINIT(&e->stacks);
+    VEC_DEINIT(&e->touched);
+    map_deinit(&e->by_stack);
+    free(e->variances);
+    free(e->weights);
+    e->variances = NULL;
+    e->weights = NULL;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return ((hash ^ value) * UINT64_C(0x9e3779b97f4a7c15)) ^ hash >> 29;
+}
+
+/* As the sampler tells call sites apart (bpf/sampler_wait.h), from what the stack shows of that. */
+static uint64_t place_of(const struct emit_model *m, const struct emit_sample *s)
+{
+    uint32_t own = top_states_own(m, s->stack);
+    const struct emit_frame *frame = &m->frames[m->stacks[own].frame];
+    uint64_t place = mix(mix(1, s->thread), m->stacks[s->stack].frame);
+
+    switch (m->label_sets[s->label_set].wait) {
+    case EMIT_WAIT_PREEMPTED:
+        return place;
+    case EMIT_WAIT_GIL: /* at any instruction of a function */
+        return frame->kind != EMIT_PYTHON ? mix(place, s->stack)
+                                          : mix(mix(place, (uintptr_t)frame->function), (uintptr_t)frame->file + frame->function_line);
+    default:
+        return mix(place, frame->kind == EMIT_PYTHON ? m->stacks[own].frame : s->stack);
+    }
+}
+
+bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
+{
+    const struct emit_model *m = e->model;
+    const struct emit_event *event = &m->events[s->event];
+    uint64_t key = (uint64_t)s->thread << 32 | s->stack;
+    double value = (double)s->value;
+
+    if (event->is_blame || !(event->is_waiting || event->is_wall) || s->stack == EMIT_NO_STACK ||
+        !m->frames[m->stacks[s->stack].frame].wait || (e->stacks.count && e->event != s->event))
+        return true;
+    const uint64_t *known = map_get(&e->by_stack, key);
+    if (!known) {
+        const struct top_error_stack first = {.place = place_of(m, s), .thread = s->thread, .stack = s->stack};
+        if (!limits_take(e->limits, sizeof first) || !VEC_PUSH(&e->stacks, first) ||
+            !map_set(&e->by_stack, key, e->stacks.count - 1))
+            return false;
+        known = map_get(&e->by_stack, key);
+        e->event = s->event;
+    }
+    struct top_error_stack *at = &e->stacks.data[*known];
+    if (s->owed) {
+        at->owed += value;
+        at->owed_squares += value * value;
+        e->any = true;
+        return true;
+    }
+    double before = s->continues ? at->last_ns : 0;
+    at->last_ns = before + value;
+    at->own += value;
+    at->own_squares += at->last_ns * at->last_ns - before * before;
+    return true;
+}
+
+/* ---- tables ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct top_error_stack *x = a, *y = b;
+
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+/* Adds the weight of a stack to the functions on it, to each once. */
+static struct error *add_functions(struct top_errors *e, const struct top_error_stack *at, const uint32_t *ids)
+{
+    const struct emit_model *m = e->model;
+
+    e->serial++;
+    if (!limits_work(e->limits, 10 * (uint64_t)m->stacks[at->stack].depth))
+        return error_no_memory();
+    for (uint32_t stack = at->stack; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
+        struct top_error_weight *weight = &e->weights[ids[m->stacks[stack].frame]];
+        if (weight->serial == e->serial)
+            continue; /* a recursion */
+        if (weight->sum == 0 && !VEC_PUSH(&e->touched, ids[m->stacks[stack].frame]))
+            return error_no_memory();
+        *weight = (struct top_error_weight){weight->sum + at->own + at->owed, e->serial};
+    }
+    return NULL;
+}
+
+/* The stacks of one place. */
+static struct error *add_place(struct top_errors *e, const struct top_error_stack *stacks, size_t count, const uint32_t *ids)
+{
+    struct top_error_stack sum = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        sum.own += stacks[i].own;
+        sum.own_squares += stacks[i].own_squares;
+        sum.owed += stacks[i].owed;
+        sum.owed_squares += stacks[i].owed_squares;
+    }
+    if (sum.owed <= 0 || sum.own <= 0)
+        return NULL;
+    double drawn = sum.owed_squares + sum.owed / sum.own * (sum.owed / sum.own) * sum.own_squares;
+    e->touched.count = 0;
+    for (size_t i = 0; i < count; i++)
+        TRY(add_functions(e, &stacks[i], ids));
+    for (size_t i = 0; i < e->touched.count; i++) {
+        double *weight = &e->weights[e->touched.data[i]].sum, share = *weight / (sum.own + sum.owed);
+        if (share > 0 && share < 1)
+            e->variances[e->touched.data[i]] += share * (1 - share) * drawn;
+        *weight = 0; /* a function that was touched twice is counted once */
+    }
+    return NULL;
+}
+
+static bool make_room(struct top_errors *e, uint32_t count)
+{
+    if (!e->sorted)
+        qsort(e->stacks.data, e->stacks.count, sizeof *e->stacks.data, compare_places);
+    e->sorted = true;
+    if (!e->variances) {
+        if (!limits_take(e->limits, count * (sizeof *e->variances + sizeof *e->weights)))
+            return false;
+        e->variances = calloc(count ? count : 1, sizeof *e->variances);
+        e->weights = calloc(count ? count : 1, sizeof *e->weights);
+    }
+    if (!e->variances || !e->weights || !limits_work(e->limits, count + 20 * e->stacks.count))
+        return false;
+    memset(e->variances, 0, count * sizeof *e->variances);
+    return true;
+}
+
+struct error *top_errors_table(struct top_errors *e, enum emit_merge merge, uint32_t owner, const uint32_t *ids, uint32_t count)
+{
+    const struct top_error_stack *s = e->stacks.data;
+
+    if (!e->any)
+        return NULL;
+    if (!make_room(e, count))
+        return error_no_memory();
+    for (size_t i = 0, end; i < e->stacks.count; i = end) {
+        uint32_t of = merge == EMIT_MERGE_THREAD ? s[i].thread : e->model->threads[s[i].thread].process;
+        for (end = i + 1; end < e->stacks.count && s[end].place == s[i].place;)
+            end++;
+        if (end - i > 1 && (merge == EMIT_MERGE_ALL || of == owner))
+            TRY(add_place(e, s + i, end - i, ids));
+    }
+    return NULL;
+}
+
+/* By Newton's method, from above. */
+static double root(double square)
+{
+    double at = square > 1 ? square : 1;
+
+    for (double next; (next = (at + square / at) / 2) < at;)
+        at = next;
+    return at;
+}
+
+uint64_t top_errors_of(const struct top_errors *e, uint32_t name)
+{
+    return e->variances ? (uint64_t)root(e->variances[name]) : 0;
+}
