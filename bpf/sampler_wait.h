@@ -182,15 +182,17 @@ static __always_inline __u64 python_site(const struct wire_process *process, con
     __u32 index = process->layout, zero = 0;
     struct py_layout *l = t->tstate ? bpf_map_lookup_elem(&layouts, &index) : 0;
     struct wait_frame *f = bpf_map_lookup_elem(&wait_frames, &zero);
-    __u64 frame = 0, site = 0, len_bytes = l ? (l->frame_len_bytes + 7) & ~7ull : 0;
+    __u64 frame = 0, site = 0;
 
-    if (!l || !f || len_bytes > sizeof f->bytes ||
+    if (!l || !f ||
         bpf_probe_read_user(&frame, sizeof frame, (void *)(t->tstate + l->tstate_frame)))
         return 0;
     if (l->tstate_root_cframe != PY_NONE && l->frame_kind != PY_FRAMES_OBJECT &&
         bpf_probe_read_user(&frame, sizeof frame, (void *)(frame + l->cframe_current_frame)))
         return 0;
     for (int i = 0; i < WAIT_FRAMES && frame; i++) {
+        __u64 len_bytes = l->frame_len_bytes + 7;
+        WALK_BOUND(len_bytes, WAIT_FRAME_MASK); /* all versions have less */
         if (bpf_probe_read_user(f->bytes, len_bytes, (void *)frame))
             break;
         site = (site ^ WALK_U64(f->bytes, l->frame_code, WAIT_FRAME_MASK)) * WAIT_MIX;
