@@ -242,7 +242,7 @@ static struct error *add_threads(struct gil *g)
     free(row_of_owner);
     if (!ok)
         return error_no_memory();
-    qsort(g->entries.data, g->entries.count, sizeof *g->entries.data, compare_entries);
+    gil_sort(g->entries.data, g->entries.count, sizeof *g->entries.data, compare_entries);
     for (size_t i = 0; i < g->entries.count; i++) {
         struct gil_group *group = &g->groups.data[g->entries.data[i].group];
         group->entries = group->entry_count ? group->entries : &g->entries.data[i];
@@ -353,7 +353,7 @@ static void finish_group(struct gil_group *group)
 {
     struct gil_thread *rows = group->threads.data;
 
-    qsort(rows, group->threads.count, sizeof *rows, compare_numbers);
+    gil_sort(rows, group->threads.count, sizeof *rows, compare_numbers);
     for (size_t i = 0, end; i < group->threads.count; i = end) {
         bool holds = false, waits = false;
         for (end = i; end < group->threads.count && rows[end].thread == rows[i].thread; end++) {
@@ -364,7 +364,7 @@ static void finish_group(struct gil_group *group)
         group->holders += holds;
         group->waiters += waits;
     }
-    qsort(rows, group->threads.count, sizeof *rows, compare_threads);
+    gil_sort(rows, group->threads.count, sizeof *rows, compare_threads);
 }
 
 /* ---- the end ---- */
@@ -390,7 +390,7 @@ static struct error *gather(struct gil *g)
     TRY(add_exact_times(g));
     for (size_t i = 0; i < g->groups.count; i++)
         finish_group(&g->groups.data[i]);
-    qsort(g->groups.data, g->groups.count, sizeof *g->groups.data, compare_groups);
+    gil_sort(g->groups.data, g->groups.count, sizeof *g->groups.data, compare_groups);
     for (size_t i = 0; i < g->groups.count; i++)
         g->view.group_count += g->groups.data[i].process_count != 0;
     enum name_detail detail = g->view.options.by == EMIT_BY_LINE ? NAME_LINE : NAME_FUNCTION;

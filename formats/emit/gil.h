@@ -10,6 +10,8 @@
 #ifndef FORMATS_EMIT_GIL_H
 #define FORMATS_EMIT_GIL_H
 
+#include <stdlib.h>
+
 #include "formats/base/err.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
@@ -109,6 +111,13 @@ static inline uint32_t gil_shown(const struct gil_view *v, size_t count)
     return v->options.top_count && v->options.top_count < count ? v->options.top_count : (uint32_t)count;
 }
 
+/* qsort(), which takes no NULL: for lists that may be empty. */
+static inline void gil_sort(void *data, size_t count, size_t size_bytes, int (*compare)(const void *, const void *))
+{
+    if (count)
+        qsort(data, count, size_bytes, compare);
+}
+
 /* The standard error of a sum, in ns. */
 uint64_t gil_error_ns(const struct gil_sum *sum);
 /* The recorded time that figures of all samples are shares of, in ns; 0: not known, or samples were chosen by time. */
@@ -117,7 +126,10 @@ uint64_t gil_duration_ns(const struct gil_view *v);
 /* Fills in g->rows and g->all. */
 struct error *gil_fill_table(const struct gil_view *v, struct gil_group *g, enum gil_table table);
 
-/* The frames of a row: those inward of its innermost Python function, of user space; and the Python functions outward. */
+/*
+ * The frames of a row: those inward of its innermost Python function, of user space, where neighbours of one name are one;
+ * and the Python functions outward.
+ */
 struct gil_frames {
     VEC(uint32_t) native, callers; /* the model's numbers; native: outermost first, callers: innermost first */
 };

@@ -78,7 +78,9 @@ bool gil_frames_of(const struct gil_view *v, const struct gil_row *row, struct g
         uint32_t frame = m->stacks[s].frame;
         enum emit_frame_kind kind = m->frames[frame].kind;
         bool outward = python == EMIT_NO_STACK || m->stacks[s].depth < m->stacks[python].depth;
-        if (!outward && kind == EMIT_NATIVE && !VEC_PUSH(&out->native, frame))
+        size_t count = out->native.count;
+        bool again = count && v->ids[out->native.data[count - 1]] == v->ids[frame];
+        if (!outward && kind == EMIT_NATIVE && !again && !VEC_PUSH(&out->native, frame))
             return false;
         if (outward && kind == EMIT_PYTHON && !VEC_PUSH(&out->callers, frame))
             return false;
@@ -194,6 +196,6 @@ struct error *gil_fill_table(const struct gil_view *v, struct gil_group *g, enum
             g->rows.data[left++] = *row;
     }
     g->rows.count = left;
-    qsort(g->rows.data, left, sizeof *g->rows.data, compare_rows);
+    gil_sort(g->rows.data, left, sizeof *g->rows.data, compare_rows);
     return NULL;
 }

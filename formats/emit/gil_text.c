@@ -31,7 +31,7 @@ static struct error *write_out(const struct gil_view *v, struct buf *text)
 {
     struct error *err = text->bad ? error_no_memory() : NULL;
 
-    if (!err)
+    if (!err && text->len_bytes)
         fwrite(text->data, 1, text->len_bytes, v->out);
     buf_deinit(text);
     return err;
@@ -89,6 +89,7 @@ static void put_held(const struct gil_view *v, const struct gil_group *g, struct
 {
     const struct gil_sum *ran = &g->sums[GIL_RAN], *off = &g->sums[GIL_OFF];
     uint64_t held_ns = ran->ns + off->ns, duration_ns = gil_duration_ns(v);
+    uint64_t most_ns = held_ns < duration_ns ? held_ns : duration_ns; /* an estimate may come to more than there was */
     struct number n, m;
 
     if (!g->holders) {
@@ -97,8 +98,8 @@ static void put_held(const struct gil_view *v, const struct gil_group *g, struct
     }
     buf_printf(out, "  %-13s", "held");
     put_estimate(held_ns, ran, out);
-    if (duration_ns && held_ns <= duration_ns && g->process_count == 1 && !g->subinterpreters)
-        buf_printf(out, " (%s of the time)", share_text(held_ns, duration_ns, &n));
+    if (duration_ns && g->process_count == 1 && !g->subinterpreters)
+        buf_printf(out, " (%s of the time)", share_text(most_ns, duration_ns, &n));
     buf_printf(out, " by %s", counted(g->holders, "thread", "threads", &n));
     if (v->has_waits) {
         buf_put_str(out, ": ");
