@@ -12,7 +12,7 @@ import pytest
 from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
 
 PROGRAMS = ROOT / "testdata/programs"
-BLOCKED, UNINTERRUPTIBLE, LOCK, RUN_QUEUE, PREEMPTED, STOPPED = range(1, 7)
+BLOCKED, UNINTERRUPTIBLE, LOCK, RUN_QUEUE, PREEMPTED, STOPPED, GIL = range(1, 8)
 CONTINUES = 32
 
 Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
@@ -57,7 +57,7 @@ class Trace:
 
     def exact(self):
         kinds = {BLOCKED: "blocked", UNINTERRUPTIBLE: "uninterruptible", LOCK: "lock", RUN_QUEUE: "run queue",
-                 PREEMPTED: "preempted", STOPPED: "stopped"}
+                 PREEMPTED: "preempted", STOPPED: "stopped", GIL: "GIL"}
         out = collections.Counter()
         for thread, _, _, _, rows in self.times:
             for kind, ns, _ in rows:
