@@ -167,6 +167,8 @@ enum wire_waker {
 };
 #define WIRE_NO_SYSTEM_CALL (-1)
 #define WIRE_CHANCE_ALL 0xffffffffu /* each wait */
+/* A wait that lasts so long has a stack of its own: if none was taken, user space reads it while the wait lasts. */
+#define WIRE_WAIT_LONG_NS 1000000000ull
 
 /* How the sampler unwinds native frames. */
 enum wire_native { WIRE_NATIVE_NONE = 0, WIRE_NATIVE_TABLES = 1, WIRE_NATIVE_FRAME_POINTERS = 2 };

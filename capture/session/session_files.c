@@ -181,14 +181,25 @@ static struct error *put_ticks(struct session *s, uint64_t time_ns)
     return NULL;
 }
 
-/* Without an end only up to its last switch: so a wait that lasts is in one account, and not split between two. */
-static struct error *put_thread(void *session, const struct wire_thread *thread)
+/* A file that ends, and how far the account of threads reaches in it. */
+struct account {
+    struct session *session;
+    uint64_t time_ns;
+};
+
+/*
+ * Up to the end of the recording; before it only up to the thread's last switch, as it runs on. So most waits are in one
+ * account, and not split between two; but those that last are in each file.
+ */
+static struct error *put_thread(void *account, const struct wire_thread *thread)
 {
-    struct session *s = session;
+    const struct account *a = account;
+    struct session *s = a->session;
     const struct process *p = processes_find(s->processes, thread->tgid);
+    bool lasts = !thread->runs && a->time_ns > thread->switched_ns && a->time_ns - thread->switched_ns >= WIRE_WAIT_LONG_NS;
 
     /* Once a process is not followed any more, switches of its threads are not seen. */
-    return trace_builder_thread(s->builder, thread, p && p->configured ? s->end_ns : 0);
+    return trace_builder_thread(s->builder, thread, p && p->configured && (s->end_ns || lasts) ? a->time_ns : 0);
 }
 
 static struct error *put_owed(void *session, uint64_t site, const struct wire_wait_site *owed)
@@ -200,11 +211,13 @@ static struct error *put_owed(void *session, uint64_t site, const struct wire_wa
 }
 
 /* Writes where the time of threads went, where waits are recorded; at the end also what is owed to the samples. */
-static struct error *put_waits(struct session *s)
+static struct error *put_waits(struct session *s, uint64_t time_ns)
 {
+    struct account account = {s, time_ns};
+
     if (!s->sampler || event_list_wait(&s->events) == EVENT_NONE)
         return NULL;
-    TRY(sampler_threads(s->sampler, put_thread, s));
+    TRY(sampler_threads(s->sampler, put_thread, &account));
     if (!s->end_ns)
         return NULL;
     TRY(sampler_owed(s->sampler, put_owed, s));
@@ -253,7 +266,7 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
     struct error *err = trace_builder_perf_maps(s->builder, time_ns);
 
     if (!err)
-        err = put_waits(s);
+        err = put_waits(s, time_ns);
     trace_writer_closing(s->writer);
     if (s->sampler)
         err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */

@@ -85,15 +85,38 @@ static struct error *find_thread(struct trace_builder *b, const struct wire_thre
     return trace_define_thread(b, n, thread, &nameless, id);
 }
 
+/*
+ * The sums by now, with the wait that is open. One that was written while it was open may have been in the run queue by
+ * then: what was too much is taken off the time there.
+ */
+static void sum_waits(const struct thread_account *a, const struct wire_thread *t, uint64_t open_ns,
+                      struct wire_wait_sum sums[WIRE_WAIT_KINDS])
+{
+    struct wire_wait_sum *queue = &sums[WIRE_WAIT_RUN_QUEUE];
+    uint64_t ahead_ns = 0;
+
+    memcpy(sums, t->waits, sizeof t->waits);
+    if (!t->runs)
+        sums[t->kind & (WIRE_WAIT_KINDS - 1)].ns += open_ns;
+    for (uint32_t kind = 1; kind < WIRE_WAIT_KINDS; kind++) {
+        if (sums[kind].ns < a->waits[kind].ns && kind != WIRE_WAIT_RUN_QUEUE) {
+            ahead_ns += a->waits[kind].ns - sums[kind].ns;
+            sums[kind].ns = a->waits[kind].ns;
+        }
+    }
+    queue->ns = queue->ns > a->waits[WIRE_WAIT_RUN_QUEUE].ns + ahead_ns ? queue->ns - ahead_ns : a->waits[WIRE_WAIT_RUN_QUEUE].ns;
+}
+
 /* Puts what the thread did since its account was written last into the account, as differences into `rows`. */
 static uint32_t add_waits(struct thread_account *a, const struct wire_thread *t, uint64_t open_ns,
                           uint64_t rows[3 * WIRE_WAIT_KINDS])
 {
+    struct wire_wait_sum sums[WIRE_WAIT_KINDS];
     uint32_t count = 0;
 
+    sum_waits(a, t, open_ns, sums);
     for (uint32_t kind = 1; kind < WIRE_WAIT_KINDS; kind++) {
-        struct wire_wait_sum now = t->waits[kind];
-        now.ns += !t->runs && t->kind == kind ? open_ns : 0;
+        struct wire_wait_sum now = sums[kind];
         if (now.ns > a->waits[kind].ns || now.count > a->waits[kind].count) {
             uint64_t *row = &rows[3 * count++];
             row[0] = kind;

@@ -248,6 +248,27 @@ static void test_thread_times(void **state)
                     "100-130 30\n");
 }
 
+/* A wait that is written while it lasts: if the thread was in the run queue by then, it is written as blocked, and only once. */
+static void test_open_waits(void **state)
+{
+    struct world *w = *state;
+    struct wire_thread t = thread(200, 40, 60, 0, false);
+
+    OK(trace_builder_thread(w->builder, &t, 1200));
+    OK(trace_builder_thread(w->builder, &t, 2200));
+    t = thread(2300, 40, 60 + 1900, 200, true); /* it was woken at 2100 */
+    OK(trace_builder_thread(w->builder, &t, 0));
+    t = thread(2500, 140, 60 + 1900 + 50, 250, false);
+    OK(trace_builder_thread(w->builder, &t, 0));
+    t = thread(3000, 140, 60 + 1900 + 500, 300, false);
+    OK(trace_builder_thread(w->builder, &t, 0));
+    assert_trace(w, "100-1200 40 1:1060*6\n"
+                    "1200-2200 0 1:1000*0\n"
+                    "2200-2300 0 1:0*190 4:100*20\n"
+                    "2300-2500 100 1:0*5 4:100*5\n"
+                    "2500-3000 0 1:400*45 4:100*5\n");
+}
+
 /* What a site owes is added to the sample of one of its last stacks, in the end to one of them as well. */
 static void test_owed(void **state)
 {
@@ -495,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_open_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_callers_by_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_callers_by_chance, set_up, tear_down),
