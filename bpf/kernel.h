@@ -26,6 +26,7 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
+#define EEXIST 17
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_F_USER_STACK = 1 << 8 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
@@ -79,6 +80,8 @@ struct task_struct {
     unsigned int __state;
     unsigned int flags;
     int pid, tgid;
+    int on_cpu, exit_state;
+    unsigned long nvcsw, nivcsw; /* switches away from it: of its own accord, and others */
     struct task_struct *group_leader;
     __u64 start_boottime;
     __u64 self_exec_id;
@@ -89,6 +92,17 @@ struct task_struct {
 };
 struct task_struct___before_5_14 {
     volatile long state;
+};
+/* What an iterator over threads is given. */
+struct seq_file {
+    unsigned long size, count; /* of its output: room, and bytes in it */
+};
+struct bpf_iter_meta {
+    struct seq_file *seq;
+};
+struct bpf_iter__task {
+    struct bpf_iter_meta *meta;
+    struct task_struct *task; /* NULL: the end */
 };
 struct perf_event {
     __u64 id;

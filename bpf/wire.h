@@ -337,7 +337,7 @@ struct wire_event_stats {
 };
 
 /* Losses that are not of one event have a map of their own (per CPU), by the numbers of losses.def. */
-#define WIRE_LOSS_COUNT 64
+#define WIRE_LOSS_COUNT 128
 
 #ifndef __bpf__
 static_assert(sizeof(struct wire_process) == 144, "a map's value");

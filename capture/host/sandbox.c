@@ -98,6 +98,7 @@ static const struct allowed reader_if[] = {
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_GET_NEXT_KEY},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_OBJ_GET_INFO_BY_FD},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_LINK_DETACH},
+    {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_ITER_CREATE}, /* reads threads that sleep (bpf/sampler_sleep.h) */
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_ENABLE},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_DISABLE},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_RESET},

@@ -5,6 +5,14 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+uint64_t target_read_some(pid_t pid, uint64_t address, void *out, uint64_t len_bytes)
+{
+    struct iovec to = {out, len_bytes}, from = {(void *)(uintptr_t)address, len_bytes};
+    ssize_t n = process_vm_readv(pid, &to, 1, &from, 1, 0);
+
+    return n < 0 ? 0 : (uint64_t)n;
+}
+
 bool target_read(pid_t pid, uint64_t address, void *out, uint64_t len_bytes)
 {
     struct iovec to = {out, len_bytes}, from = {(void *)(uintptr_t)address, len_bytes};

@@ -12,7 +12,9 @@
 
 /* Reads all of it. Otherwise returns false and sets errno: EFAULT when a part is not mapped. */
 bool target_read(pid_t pid, uint64_t address, void *out, uint64_t len_bytes);
-/* The same as a py_read_fn (formats/cpython/code.h); `pid` points to the pid_t. */
+/* Reads as much of it as is mapped from its beginning on. Returns how much, in bytes; 0: nothing, and errno says why. */
+uint64_t target_read_some(pid_t pid, uint64_t address, void *out, uint64_t len_bytes);
+/* target_read() as a py_read_fn (formats/cpython/code.h); `pid` points to the pid_t. */
 bool target_read_fn(void *pid, uint64_t address, void *out, uint64_t len_bytes);
 
 #endif

@@ -5,6 +5,9 @@
 
 #include "capture/host/target_memory.h"
 
+/* Thread states that are looked at in search of one. */
+#define STATES_MAX 4096
+
 static int read_memory(void *ctx, void *out, uint32_t len, uint64_t address)
 {
     struct python_reader *r = ctx;
@@ -18,6 +21,16 @@ static int read_memory(void *ctx, void *out, uint32_t len, uint64_t address)
 void python_reader_init(struct python_reader *r)
 {
     r->walk.memory = (struct walk_memory){.read = read_memory, .ctx = r};
+}
+
+void python_reader_find(struct python_reader *r)
+{
+    struct py_walk *w = &r->walk;
+
+    if (walk_find_tstate(w) || walk_list_begin(w, STATES_MAX))
+        return;
+    while (!walk_list_step(w)) {
+    }
 }
 
 void python_reader_walk(struct python_reader *r, uint64_t state, struct wire_sample *sample, struct wire_python *entries)

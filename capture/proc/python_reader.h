@@ -19,6 +19,11 @@ struct python_reader {
 
 void python_reader_init(struct python_reader *r);
 /*
+ * Finds the thread state of the thread whose thread pointer and stack pointer are in walk.config: walk.result.tstate, 0:
+ * it has none. Searches the interpreters' lists where nothing else names it, up to a limit.
+ */
+void python_reader_find(struct python_reader *r);
+/*
  * Walks the frames of the thread state at `state` into `entries`, which has room for WIRE_PYTHON_MAX. Sets what a sample
  * says of them: python_count and python_end, thread_handle (0: the state could not be read), interpreter and its id.
  */

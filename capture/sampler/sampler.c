@@ -156,6 +156,7 @@ static struct error *set_up_waits(struct sampler *s)
 
     bpf_program__set_autoload(s->skel->progs.switched, event != EVENT_NONE);
     bpf_program__set_autoload(s->skel->progs.waking, event != EVENT_NONE && s->options.wakers);
+    bpf_program__set_autoload(s->skel->progs.sleeping, event != EVENT_NONE);
     if (event == EVENT_NONE)
         return NULL;
     TRY(switch_tracepoint_check(&has_state));
@@ -166,6 +167,7 @@ static struct error *set_up_waits(struct sampler *s)
     s->skel->rodata->wait_most_bytes = s->ring_bytes - s->ring_bytes / 16;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
     if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
+        bpf_map__set_max_entries(s->skel->maps.sleep_notes, WAIT_THREADS) ||
         bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES))
         return error_os(errno, "the tables for waits cannot be made");
     return NULL;
@@ -274,6 +276,9 @@ static struct error *open_events(struct sampler *s)
         s->skel->links.waking = o->wakers ? bpf_program__attach(s->skel->progs.waking) : NULL;
         if (o->wakers && !s->skel->links.waking)
             return error_os(errno, "wake-ups cannot be followed");
+        s->skel->links.sleeping = bpf_program__attach_iter(s->skel->progs.sleeping, NULL);
+        if (!s->skel->links.sleeping)
+            return error_os(errno, "threads that sleep cannot be followed");
     }
     TRY(perf_events_disable(s->events)); /* attaching enables them */
     s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
@@ -538,33 +543,28 @@ uint64_t sampler_cpu_ns(struct sampler *s)
     return s->options.timed ? sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_CPU_NS) : 0;
 }
 
-struct error *sampler_threads(struct sampler *s, struct error *(*fn)(void *ctx, const struct wire_thread *thread), void *ctx)
+struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
 {
-    int map = bpf_map__fd(s->skel->maps.waits);
-    uint32_t tid, *at = NULL;
-    struct wire_thread thread;
-
-    while (!bpf_map_get_next_key(map, at, &tid)) {
-        at = &tid;
-        if (!bpf_map_lookup_elem(map, &tid, &thread))
-            TRY(fn(ctx, &thread));
-    }
-    return NULL;
+    return wait_maps_threads(bpf_map__fd(s->skel->maps.waits), fn, ctx);
 }
 
-struct error *sampler_owed(struct sampler *s, struct error *(*fn)(void *ctx, uint64_t site, const struct wire_wait_site *owed),
-                           void *ctx)
+struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx)
 {
-    int map = bpf_map__fd(s->skel->maps.wait_sites);
-    uint64_t site, *at = NULL;
-    struct wire_wait_site owed;
+    return wait_maps_owed(bpf_map__fd(s->skel->maps.wait_sites), fn, ctx);
+}
 
-    while (!bpf_map_get_next_key(map, at, &site)) {
-        at = &site;
-        if (!bpf_map_lookup_elem(map, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns))
-            TRY(fn(ctx, site, &owed));
-    }
-    return NULL;
+bool sampler_get_thread(const struct sampler *s, uint32_t tid, struct wire_thread *thread)
+{
+    return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.waits), &tid, thread);
+}
+
+struct error *sampler_sleepers(struct sampler *s, uint64_t noted_ns, uint64_t stackless_ns, wait_message_fn fn, void *ctx)
+{
+    if (!s->skel->links.sleeping)
+        return NULL;
+    s->skel->bss->sleep_noted_ns = noted_ns;
+    s->skel->bss->sleep_stackless_ns = stackless_ns;
+    return wait_maps_pass(bpf_link__fd(s->skel->links.sleeping), fn, ctx);
 }
 
 void sampler_forget_codes(struct sampler *s)

@@ -13,6 +13,7 @@
 
 #include "bpf/wire.h"
 #include "capture/sampler/perf_events.h"
+#include "capture/sampler/wait_maps.h"
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"
 
@@ -101,11 +102,21 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
  * Calls `fn` for each thread whose waits are recorded and that has not ended, with its sums up to its last switch. They
  * are read while threads run, unless the sampler is disabled.
  */
-struct error *sampler_threads(struct sampler *s, struct error *(*fn)(void *ctx, const struct wire_thread *thread), void *ctx);
+struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx);
+/* Reads what is known of a thread; false: its waits are not recorded. */
+bool sampler_get_thread(const struct sampler *s, uint32_t tid, struct wire_thread *thread);
 
 /* Calls `fn` for each call site that owes time: waits of which no stack was taken since the last that had one. */
-struct error *sampler_owed(struct sampler *s, struct error *(*fn)(void *ctx, uint64_t site, const struct wire_wait_site *owed),
-                           void *ctx);
+struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx);
+
+/*
+ * Goes over all threads, and calls `fn` for waits of which no stack was taken (bpf/sampler_sleep.h): those that have lasted
+ * for `stackless_ns`, and those of threads that were seen asleep by a call before, at least `noted_ns` ago, and have not
+ * been switched to since. The message is a sample without user stacks: flags WIRE_WAITS and, if it was counted when it
+ * began, WIRE_CONTINUES; thread_handle is the thread pointer. From then on a struct wire_wait comes when the wait ends.
+ * Does nothing where waits are not recorded.
+ */
+struct error *sampler_sleepers(struct sampler *s, uint64_t noted_ns, uint64_t stackless_ns, wait_message_fn fn, void *ctx);
 
 /* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
 uint64_t sampler_cpu_ns(struct sampler *s);

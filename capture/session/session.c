@@ -183,6 +183,8 @@ static enum module_use module_use(void *builder, const struct module *m)
 
 static struct error *finish(struct session *s)
 {
+    if (s->sleepers)
+        TRY(sleepers_finish(s->sleepers, now_ns()));
     if (s->sampler)
         TRY(sampler_disable(s->sampler));
     s->end_ns = now_ns();
@@ -213,6 +215,8 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         err = confine(s);
     if (!err && s->sampler)
         err = sampler_enable(s->sampler);
+    if (!err && s->sleepers)
+        err = sleepers_run(s->sleepers, now_ns());
     if (!err && options->command) {
         s->command_fd = (int)syscall(SYS_pidfd_open, s->command.pid, 0);
         err = command_go(&s->command, options->command[0], now_ns());

@@ -7,7 +7,7 @@
 #include "capture/trace/trace_accounts.h"
 
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
-#define PIECE_NS NS_PER_S
+#define PIECE_NS WIRE_WAIT_LONG_NS
 
 enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_THREAD };
 
@@ -89,6 +89,8 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         return proc_sampler_round(s->proc, on_proc_sample, s);
     TRY(sideband_drain(s->sideband, on_sideband, s));
     TRY(sampler_drain(s->sampler, on_message, s));
+    if (s->sleepers && !s->end_ns)
+        TRY(sleepers_run(s->sleepers, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
     TRY(queue_run(s->queue, until_ns, on_queued, s));
     if (s->tables)

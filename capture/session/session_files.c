@@ -35,6 +35,8 @@ void session_sum_losses(struct session *s)
     }
     if (s->proc)
         proc_sampler_losses(s->proc, s->losses);
+    if (s->sleepers)
+        sleepers_losses(s->sleepers, s->losses);
     s->losses[LOSS_code_incomplete] += codes_counts(s->codes).incomplete;
     s->losses[LOSS_string_cut] += codes_counts(s->codes).cut;
     if (s->sampler)

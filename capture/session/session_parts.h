@@ -24,6 +24,7 @@
 #include "capture/trace/trace_builder.h"
 #include "capture/sampler/sampler.h"
 #include "capture/session/settings.h"
+#include "capture/session/sleepers.h"
 #include "capture/session/waits.h"
 #include "capture/sampler/sideband.h"
 #include "capture/binary/tables.h"
@@ -53,6 +54,7 @@ struct session {
     struct trace_builder *builder;
     struct queue *queue;
     struct waits *waits;   /* of threads that are off the CPU now */
+    struct sleepers *sleepers; /* NULL: waits are not recorded */
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */

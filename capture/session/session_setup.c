@@ -285,6 +285,24 @@ static void scale_quotas(struct session *s)
         quotas_scale(s->processes->quotas, of_samples[i], rate_factor(&s->events), pool);
 }
 
+static struct error *set_up_sleepers(struct session *s)
+{
+    const struct session_options *o = s->o;
+    const struct sleepers_options options = {
+        .sampler = s->sampler,
+        .processes = s->processes,
+        .waits = s->waits,
+        .tables = s->tables,
+        .native = s->tables || o->unwind == UNWIND_FRAME_POINTERS,
+        .snapshot_bytes = session_takes_snapshots(o) ? o->stack_bytes : 0,
+        .max_cpu = o->max_cpu,
+    };
+
+    if (!s->sampler || event_list_wait(&s->events) == EVENT_NONE)
+        return NULL;
+    return sleepers_create(&options, &s->sleepers);
+}
+
 /* What is known of processes, code and the kernel; nobody is in it yet. */
 static struct error *set_up_knowledge(struct session *s)
 {
@@ -309,6 +327,7 @@ static struct error *set_up_knowledge(struct session *s)
     if (s->sampler && o->kernel)
         TRY(kallsyms_load(s->kallsyms, now_ns()));
     TRY(waits_create(session_queue_wait, s, &s->waits));
+    TRY(set_up_sleepers(s));
     return queue_create(&s->queue);
 }
 
@@ -410,6 +429,7 @@ void session_tear_down(struct session *s)
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
     outputs_destroy(s->outputs);
+    sleepers_destroy(s->sleepers);
     waits_destroy(s->waits);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);

@@ -80,6 +80,8 @@ uint64_t session_due_ns(const struct session *s, uint64_t last_ns, uint64_t time
         due = least(due, last_ns + session_news_ns(s, time_ns));
     due = least(due, processes_rescan_due(s->processes));
     due = least(due, processes_publish_due(s->processes));
+    if (s->sleepers)
+        due = least(due, sleepers_due(s->sleepers));
     if (o->rotate_ns)
         due = least(due, s->file_start_ns + o->rotate_ns);
     if (terminal)

@@ -14,9 +14,12 @@
  */
 #define KEPT_MAX_BYTES ((size_t)64 << 20)
 
+enum progress { COMPLETE, UNREAD, DOUBTED };
+
 struct pending {
     struct wire_sample *sample; /* owned; time_ns is when the wait began */
     uint32_t len_bytes;
+    enum progress progress;
     uint64_t until_ns; /* handed on so far; time_ns: nothing was */
     uint64_t paid_ns;  /* the length of that, and of an earlier wait whose end was lost: its call site owes it again */
 };
@@ -101,10 +104,11 @@ void waits_forget(struct waits *w, uint32_t tid)
     map_remove(&w->by_tid, tid);
 }
 
-struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes)
+static struct error *keep(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes, enum progress progress)
 {
     const struct pending *before = find(w, sample->tid);
-    struct pending p = {.len_bytes = len_bytes, .until_ns = sample->time_ns, .paid_ns = before ? before->paid_ns : 0};
+    struct pending p = {.len_bytes = len_bytes, .progress = progress, .until_ns = sample->time_ns,
+                        .paid_ns = before ? before->paid_ns : 0};
 
     waits_forget(w, sample->tid);
     size_t of_process = kept_of(w, sample->tgid) + len_bytes;
@@ -122,6 +126,36 @@ struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uin
     }
     w->kept_bytes += len_bytes;
     return map_set(&w->by_tid, sample->tid, w->list.count - 1) ? NULL : error_no_memory();
+}
+
+struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes)
+{
+    return keep(w, sample, len_bytes, COMPLETE);
+}
+
+struct error *waits_begin_unread(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes)
+{
+    return keep(w, sample, len_bytes, UNREAD);
+}
+
+const struct wire_sample *waits_unread(const struct waits *w, uint32_t tid, uint64_t out_ns)
+{
+    const struct pending *p = find(w, tid);
+
+    return p && p->progress == UNREAD && p->sample->time_ns == out_ns ? p->sample : NULL;
+}
+
+struct error *waits_complete(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes)
+{
+    return waits_unread(w, sample->tid, sample->time_ns) ? keep(w, sample, len_bytes, COMPLETE) : NULL;
+}
+
+void waits_doubt(struct waits *w, uint32_t tid)
+{
+    struct pending *p = find(w, tid);
+
+    if (p)
+        p->progress = DOUBTED;
 }
 
 /* Hands on a sample that ends at `time_ns`. What it says of the call site is for this one alone. */
@@ -178,6 +212,8 @@ struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
 {
     for (size_t i = 0; i < w->list.count; i++) {
         struct pending *p = &w->list.data[i];
+        if (p->progress == DOUBTED || (p->progress == UNREAD && piece_ns))
+            continue;
         if (time_ns <= p->until_ns || time_ns - p->until_ns < piece_ns)
             continue;
         uint64_t len_ns = time_ns - p->until_ns;

@@ -28,6 +28,20 @@ void waits_destroy(struct waits *w);
 
 /* A thread begins to wait: a copy of the message, which has WIRE_WAITS, is kept. */
 struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes);
+/*
+ * The same for a wait that was met as it lasted, whose user stacks are yet to be read: it is handed on in pieces after
+ * waits_complete() only. At the end it is handed on as it is, and so it is when it ends before.
+ */
+struct error *waits_begin_unread(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes);
+/* The message of the thread's wait that began at `out_ns`, as long as it goes on and is unread; else NULL. Valid until the next call. */
+const struct wire_sample *waits_unread(const struct waits *w, uint32_t tid, uint64_t out_ns);
+/* The message of an unread wait with all that was read: a copy takes the place of the one before. */
+struct error *waits_complete(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes);
+/*
+ * The thread has run since the wait began, so nothing more is handed on of it, unless its end is on its way: then that is
+ * done as far as it is known.
+ */
+void waits_doubt(struct waits *w, uint32_t tid);
 /* The thread runs again: hands on what is left of its wait. Does nothing when no stack is kept for it. */
 struct error *waits_end(struct waits *w, const struct wire_wait *end);
 /* The thread has ended; nothing is handed on. */

@@ -65,6 +65,10 @@ static __u32 find(void *ctx, __u64 address, struct native_mapping *mapping, cons
     uint64_t base;
     uint32_t reason;
 
+    if (!u->tables) {
+        *mapping = (struct native_mapping){.end = UINT64_MAX, .flags = NATIVE_NO_TABLE | NATIVE_BY_POINTERS};
+        return 0;
+    }
     if (!m)
         return LOSS_no_mapping;
     *mapping = (struct native_mapping){.start = m->address, .end = m->address + m->length};

@@ -18,7 +18,7 @@
 #include "formats/base/err.h"
 
 struct late_unwind;
-/* `tables` is borrowed. */
+/* `tables` is borrowed; NULL: frame pointers are followed, and nothing else. */
 struct error *late_unwind_create(struct tables *tables, struct late_unwind **out);
 void late_unwind_destroy(struct late_unwind *u);
 

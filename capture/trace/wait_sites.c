@@ -134,12 +134,23 @@ void wait_sites_clear(struct trace_builder *b)
     map_clear(&b->site_of);
 }
 
+/*
+ * How many of those that have no stack at first never get one, among waits of this length: 1 to 0. A long wait is read
+ * while it lasts (capture/session/sleepers.h), at some time within as long again as it takes a wait to be long.
+ */
+static double never_read(uint64_t waited_ns)
+{
+    if (waited_ns <= WIRE_WAIT_LONG_NS)
+        return 1;
+    return waited_ns < 2 * WIRE_WAIT_LONG_NS ? 2 - (double)waited_ns / WIRE_WAIT_LONG_NS : 0;
+}
+
 /* For how long waits without a stack a wait stands that had one: a chance of 1 in 4 stands for three others like it. */
 static double stands_for(const struct wire_sample *m)
 {
     double chance = m->wait_chance ? (double)m->wait_chance / WIRE_CHANCE_ALL : 1;
 
-    return (double)m->waited_ns * (1 / chance - 1);
+    return (double)m->waited_ns * (1 / chance - 1) * never_read(m->waited_ns);
 }
 
 bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)

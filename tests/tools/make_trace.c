@@ -40,7 +40,6 @@
 #include "formats/trace/trace.h"
 
 enum { PYTHON_3_11 = 0x030b02f0, LINE_STEP_BYTES = 16, START_S = 1000 };
-#define NS_PER_US UINT64_C(1000)
 
 struct setting {
     const char *name;

@@ -48,15 +48,40 @@ static int teardown(void **state)
     return 0;
 }
 
+struct message {
+    struct wire_sample sample;
+    uint64_t stack;
+};
+
+static struct message message(uint32_t tid, uint64_t out_ns)
+{
+    return (struct message){{.type = WIRE_SAMPLE, .flags = WIRE_WAITS, .tid = tid, .time_ns = out_ns,
+                             .wait_kind = WIRE_WAIT_LOCK}, tid * UINT64_C(1000)};
+}
+
 static void begin(struct fixture *f, uint32_t tid, uint64_t out_ns)
 {
-    struct {
-        struct wire_sample sample;
-        uint64_t stack;
-    } message = {{.type = WIRE_SAMPLE, .flags = WIRE_WAITS, .tid = tid, .time_ns = out_ns, .wait_kind = WIRE_WAIT_LOCK},
-                 tid * UINT64_C(1000)};
+    struct message m = message(tid, out_ns);
 
-    assert_null(waits_begin(f->waits, &message.sample, sizeof message));
+    assert_null(waits_begin(f->waits, &m.sample, sizeof m));
+}
+
+/* A wait that was met as it lasted. `flags`: WIRE_CONTINUES, or 0. */
+static void meet(struct fixture *f, uint32_t tid, uint64_t out_ns, uint32_t flags)
+{
+    struct message m = message(tid, out_ns);
+
+    m.sample.flags |= flags;
+    assert_null(waits_begin_unread(f->waits, &m.sample, sizeof m));
+}
+
+/* Its stacks have been read, which show something else. */
+static void complete(struct fixture *f, uint32_t tid, uint64_t out_ns)
+{
+    struct message m = message(tid, out_ns);
+
+    m.sample.wait_kind = WIRE_WAIT_STOPPED;
+    assert_null(waits_complete(f->waits, &m.sample, sizeof m));
 }
 
 static void end(struct fixture *f, uint32_t tid, uint64_t out_ns, uint64_t in_ns, uint64_t queue_ns, uint64_t owed_ns,
@@ -172,6 +197,53 @@ static void test_ended_thread(void **state)
     assert_samples(f, "2 100 80 3 of 80\n3 100 70 3 of 70\n4 100 60 3 of 60\n");
 }
 
+/* What is met as it lasts is handed on once it is read, from its beginning on; what ends or is cut off before, as it is. */
+static void test_unread(void **state)
+{
+    struct fixture *f = *state;
+
+    meet(f, 7, 100, 0);
+    meet(f, 8, 100, WIRE_CONTINUES);
+    meet(f, 9, 100, 0);
+    assert_null(waits_pieces(f->waits, 2000, 1000));
+    assert_samples(f, "");
+    assert_non_null(waits_unread(f->waits, 7, 100));
+    assert_null(waits_unread(f->waits, 7, 101));
+    complete(f, 7, 100);
+    assert_null(waits_unread(f->waits, 7, 100));
+    assert_null(waits_pieces(f->waits, 2100, 1000));
+    assert_samples(f, "7 2100 2000 6\n");
+    end(f, 7, 100, 2500, 0, 0, 0);
+    assert_samples(f, "7 2500 400 6+ of 2400\n");
+    end(f, 8, 100, 2500, 0, 0, 0);
+    assert_samples(f, "8 2500 2400 3+ of 2400\n");
+    complete(f, 8, 100); /* too late */
+    complete(f, 9, 200); /* of another wait */
+    assert_null(waits_pieces(f->waits, 3000, 0));
+    assert_samples(f, "9 3000 2900 3\n");
+}
+
+/* The thread ran while it was read: only its end, if that is told, says how long the wait was. */
+static void test_doubted(void **state)
+{
+    struct fixture *f = *state;
+
+    meet(f, 7, 100, 0);
+    meet(f, 8, 100, WIRE_CONTINUES);
+    waits_doubt(f->waits, 7);
+    waits_doubt(f->waits, 8);
+    waits_doubt(f->waits, 9);
+    complete(f, 7, 100);
+    assert_null(waits_pieces(f->waits, 2000, 1000));
+    end(f, 7, 100, 300, 0, 0, 0);
+    assert_samples(f, "7 300 200 3 of 200\n");
+    assert_null(waits_pieces(f->waits, 3000, 0)); /* the call site owes that of 8 */
+    assert_samples(f, "");
+    begin(f, 8, 2500);
+    end(f, 8, 2500, 2600, 0, 0, 0);
+    assert_samples(f, "8 2600 100 3 of 100\n");
+}
+
 /* Messages that make no sense do no harm. */
 static void test_nonsense(void **state)
 {
@@ -229,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waker, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unread, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_doubted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
         cmocka_unit_test_setup_teardown(test_shares_of_memory, setup, teardown),
     };

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/sampler/wait_maps.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <unistd.h>
+
+/* The kernel gives up after so many threads without a message, and goes on where it was: so often at most. */
+#define PASS_RETRIES 64
+
+struct error *wait_maps_threads(int map_fd, wait_thread_fn fn, void *ctx)
+{
+    uint32_t tid, *at = NULL;
+    struct wire_thread thread;
+
+    while (!bpf_map_get_next_key(map_fd, at, &tid)) {
+        at = &tid;
+        if (!bpf_map_lookup_elem(map_fd, &tid, &thread))
+            TRY(fn(ctx, &thread));
+    }
+    return NULL;
+}
+
+struct error *wait_maps_owed(int map_fd, wait_site_fn fn, void *ctx)
+{
+    uint64_t site, *at = NULL;
+    struct wire_wait_site owed;
+
+    while (!bpf_map_get_next_key(map_fd, at, &site)) {
+        at = &site;
+        if (!bpf_map_lookup_elem(map_fd, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns))
+            TRY(fn(ctx, site, &owed));
+    }
+    return NULL;
+}
+
+/* A read gives whole messages, each a sample's head and its kernel addresses. */
+static struct error *hand_on(const uint8_t *bytes, size_t len_bytes, wait_message_fn fn, void *ctx)
+{
+    while (len_bytes >= sizeof(struct wire_sample)) {
+        const struct wire_sample *m = (const void *)bytes;
+        size_t len = sizeof *m + m->kernel_count * sizeof(uint64_t);
+        if (len > len_bytes)
+            break;
+        TRY(fn(ctx, m, (uint32_t)len));
+        bytes += len;
+        len_bytes -= len;
+    }
+    return len_bytes ? error_create(ERROR_FORMAT, "the sampler sent a malformed message of a thread that sleeps") : NULL;
+}
+
+struct error *wait_maps_pass(int link_fd, wait_message_fn fn, void *ctx)
+{
+    _Alignas(8) uint8_t bytes[64 << 10]; /* larger than the kernel's buffer, which is emptied at each read */
+    struct error *err = NULL;
+    int fd = bpf_iter_create(link_fd), retries = 0;
+    ssize_t len = 1;
+
+    if (fd < 0)
+        return error_os(errno, "threads that sleep cannot be looked for");
+    while (!err && len) {
+        len = read(fd, bytes, sizeof bytes);
+        if (len > 0)
+            err = hand_on(bytes, (size_t)len, fn, ctx);
+        else if (len < 0 && (errno != EAGAIN || ++retries > PASS_RETRIES))
+            err = error_os(errno, "threads that sleep cannot be read");
+    }
+    close(fd);
+    return err;
+}

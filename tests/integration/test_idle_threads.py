@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that slept before the recording began and never run: they are in the trace, with the stacks that the program itself
+says they have, for as long as the recording lasted. And long waits of which no stack was taken."""
+import collections
+import contextlib
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+from conftest import PYCAP, PYSYM, PYTHON, ROOT
+from test_waiting import CONTINUES, Trace, waits_of
+
+WORKERS = 5
+
+
+@contextlib.contextmanager
+def idle_program(workers=WORKERS):
+    """(pid, {tid: names of functions, innermost first}) of a program whose threads all sleep, but for its first, which may."""
+    with subprocess.Popen([PYTHON, ROOT / "testdata/programs/idle.py", str(workers)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as program:
+        yield program.pid, {int(tid): names for tid, names in json.loads(program.stdout.readline()).items()}
+        program.stdin.close()
+
+
+def switches(pid, tid):
+    with open(f"/proc/{pid}/task/{tid}/status") as f:
+        return sum(int(n) for n in re.findall(r"ctxt_switches:\s+(\d+)", f.read()))
+
+
+def record_idle(pid, truth, trace, *options):
+    """Records until all threads have been written in two parts; says which threads slept all the while."""
+    before = {tid: switches(pid, tid) for tid in truth}
+    with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "-p", str(pid)], stderr=subprocess.PIPE, text=True) as recorder:
+        while recorder.poll() is None:
+            time.sleep(0.2)
+            if trace.exists():
+                seen = collections.Counter(s.thread for s in Trace(trace).samples)
+                if sum(n >= 2 for n in seen.values()) >= len(truth):
+                    break
+        recorder.terminate()
+        _, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
+    return {tid for tid, n in before.items() if switches(pid, tid) == n}
+
+
+def stacks_of(trace):
+    """By tid: the stacks of Python functions, innermost first, and the time that they were waited in."""
+    text = subprocess.run([PYSYM, trace, "--format", "perf-script", "--event", "off-cpu", "--interpreter", "calls"],
+                          capture_output=True, text=True, timeout=300, check=False).stdout
+    out = collections.defaultdict(collections.Counter)
+    for block in text.split("\n\n"):
+        head = re.search(r"^.* \d+/(\d+) .*: +(\d+) off-cpu: $", block, re.M)
+        if head:
+            out[int(head[1])][tuple(re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M))] += int(head[2])
+    return out
+
+
+def names_of(stack):
+    """Without the classes that 3.11 and later put before a function's name."""
+    return [name.rpartition(".")[2] for name in stack]
+
+
+def test_idle_threads(needs_bpf, tmp_path):
+    path = tmp_path / "t.bin"
+    with idle_program() as (pid, truth):
+        slept = record_idle(pid, truth, path, "-e", "off-cpu")
+    trace, found = Trace(path), stacks_of(path)
+    trace.check_sums()
+    assert len(slept) >= WORKERS, "the machine woke threads that had nothing to do"
+    for tid in slept:
+        assert [names_of(stack) for stack in found[tid]] == [truth[tid]], (tid, found[tid])
+    # Of the whole time each: from its start, which is when the threads were looked at first, to its end.
+    began, ended = min(row[1] for row in trace.times), max(row[2] for row in trace.times)
+    whole = [row for row in trace.times if row[3] == 0 and row[2] == ended and row[2] - row[1] > 0.95 * (ended - began)]
+    assert len(whole) >= len(slept), trace.times
+    for thread, since, until, _, rows in whole:
+        parts = [s for s in trace.samples if s.thread == thread]
+        assert [bool(s.flags & CONTINUES) for s in parts] == [False] + [True] * (len(parts) - 1)
+        assert sum(s.value for s in parts) == until - since == sum(ns for _, ns, _ in rows)
+    assert sum(s.value for s in trace.samples) == sum(sum(ns for _, ns, _ in row[4]) for row in trace.times)
+    calls = {(s.labels["wait"], s.labels["system call"]) for s in trace.samples}
+    assert calls >= {("lock", "futex"), ("blocked", "clock_nanosleep"), ("blocked", "read")}
+
+
+def test_registers(needs_bpf, tmp_path):
+    """Stack pointer and program counter are those that /proc shows; a snapshot has them."""
+    path = tmp_path / "t.bin"
+    with idle_program() as (pid, truth):
+        slept = record_idle(pid, truth, path, "-e", "off-cpu", "--unwind", "snapshot")
+        want = set()
+        for tid in slept:
+            with open(f"/proc/{pid}/task/{tid}/syscall") as f:
+                want.add(tuple(int(word, 16) for word in f.read().split()[-2:]))
+    dump = subprocess.run([PYSYM, "--format", "dump", path], capture_output=True, text=True, timeout=300, check=True).stdout
+    found = set()
+    for line in dump.splitlines():
+        match = re.match(r" *snapshot .*registers=\[([^]]*)\]", line)
+        if match:
+            registers = [int(word, 0) for word in match[1].split()]
+            found.add((registers[7], registers[16])) # DWARF's numbers of RSP and RIP
+    assert want and want <= found, (want, found)
+
+
+LONG = """
+import json, time
+waited = {"long": 0, "short": 0}
+def wait(seconds): time.sleep(seconds)
+def long(): wait(3.5)
+def short(): wait(0.001)
+def measured(function):
+    began = time.monotonic_ns()
+    function()
+    waited[function.__name__] += time.monotonic_ns() - began
+for _ in range(400): measured(short)
+measured(long)
+for _ in range(400): measured(short)
+print(json.dumps(waited))
+"""
+
+
+def test_a_long_wait_among_short_ones(needs_bpf, pysym, pycap, tmp_path):
+    """Hardly any wait at the place has a stack, so when the long one begins none is taken; it is read while it lasts."""
+    done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu/period=4000000000/", "--", PYTHON, "-c", LONG)
+    assert done.returncode == 0, done.stderr
+    trace, truth = Trace(tmp_path / "t.bin"), json.loads(done.stdout)
+    trace.check_sums()
+    assert trace.ticks["thinned"] > 600, trace.ticks
+    found = waits_of(pysym, tmp_path / "t.bin", truth)
+    assert found["long"] == pytest.approx(truth["long"], rel=0.1), (found, truth)
+    assert found["short"] == pytest.approx(truth["short"], rel=0.1), (found, truth)
