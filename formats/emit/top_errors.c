@@ -6,6 +6,8 @@
 
 #include "formats/emit/top_states.h"
 
+enum { SITE_FRAMES = 4 };
+
 void top_errors_deinit(struct top_errors *e)
 {
     limits_give(e->limits, e->stacks.count * sizeof(struct top_error_stack));
@@ -23,22 +25,33 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return ((hash ^ value) * UINT64_C(0x9e3779b97f4a7c15)) ^ hash >> 29;
 }
 
+/* The newest functions of Python on a stack. */
+static uint64_t mix_python(const struct emit_model *m, uint32_t stack, uint64_t site)
+{
+    for (uint32_t count = 0; stack != EMIT_NO_STACK && count < SITE_FRAMES; stack = m->stacks[stack].parent) {
+        if (m->frames[m->stacks[stack].frame].kind != EMIT_PYTHON)
+            continue;
+        site = mix(site, m->stacks[stack].frame);
+        count++;
+    }
+    return site;
+}
+
 /* As the sampler tells call sites apart (bpf/sampler_wait.h), from what the stack shows of that. */
-static uint64_t place_of(const struct emit_model *m, const struct emit_sample *s)
+static uint64_t site_of(const struct emit_model *m, const struct emit_sample *s)
 {
     uint32_t own = top_states_own(m, s->stack);
     const struct emit_frame *frame = &m->frames[m->stacks[own].frame];
-    uint64_t place = mix(mix(1, s->thread), m->stacks[s->stack].frame);
+    uint64_t site = mix(mix(1, s->thread), m->stacks[s->stack].frame);
+    enum emit_wait wait = m->label_sets[s->label_set].wait;
 
-    switch (m->label_sets[s->label_set].wait) {
-    case EMIT_WAIT_PREEMPTED:
-        return place;
-    case EMIT_WAIT_GIL: /* at any instruction of a function */
-        return frame->kind != EMIT_PYTHON ? mix(place, s->stack)
-                                          : mix(mix(place, (uintptr_t)frame->function), (uintptr_t)frame->file + frame->function_line);
-    default:
-        return mix(place, frame->kind == EMIT_PYTHON ? m->stacks[own].frame : s->stack);
-    }
+    if (wait == EMIT_WAIT_PREEMPTED)
+        return site;
+    if (frame->kind != EMIT_PYTHON)
+        return mix(site, s->stack);
+    if (wait == EMIT_WAIT_GIL) /* at any instruction of a function */
+        return mix(mix(site, (uintptr_t)frame->function), (uintptr_t)frame->file + frame->function_line);
+    return mix_python(m, own, site);
 }
 
 bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
@@ -53,7 +66,7 @@ bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
         return true;
     const uint64_t *known = map_get(&e->by_stack, key);
     if (!known) {
-        const struct top_error_stack first = {.place = place_of(m, s), .thread = s->thread, .stack = s->stack};
+        const struct top_error_stack first = {.site = site_of(m, s), .thread = s->thread, .stack = s->stack};
         if (!limits_take(e->limits, sizeof first) || !VEC_PUSH(&e->stacks, first) ||
             !map_set(&e->by_stack, key, e->stacks.count - 1))
             return false;
@@ -64,6 +77,7 @@ bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
     if (s->owed) {
         at->owed += value;
         at->owed_squares += value * value;
+        at->payments++;
         e->any = true;
         return true;
     }
@@ -76,12 +90,12 @@ bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
 
 /* ---- tables ---- */
 
-static int compare_places(const void *a, const void *b)
+static int compare_sites(const void *a, const void *b)
 {
     const struct top_error_stack *x = a, *y = b;
 
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
     return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
@@ -104,8 +118,8 @@ static struct error *add_functions(struct top_errors *e, const struct top_error_
     return NULL;
 }
 
-/* The stacks of one place. */
-static struct error *add_place(struct top_errors *e, const struct top_error_stack *stacks, size_t count, const uint32_t *ids)
+/* The stacks of one call site. */
+static struct error *add_site(struct top_errors *e, const struct top_error_stack *stacks, size_t count, const uint32_t *ids)
 {
     struct top_error_stack sum = {0};
 
@@ -114,10 +128,12 @@ static struct error *add_place(struct top_errors *e, const struct top_error_stac
         sum.own_squares += stacks[i].own_squares;
         sum.owed += stacks[i].owed;
         sum.owed_squares += stacks[i].owed_squares;
+        sum.payments += stacks[i].payments;
     }
     if (sum.owed <= 0 || sum.own <= 0)
         return NULL;
-    double drawn = sum.owed_squares + sum.owed / sum.own * (sum.owed / sum.own) * sum.own_squares;
+    double thinned = sum.owed / sum.own;
+    double drawn = thinned * thinned * sum.own_squares + sum.owed_squares / (double)sum.payments;
     e->touched.count = 0;
     for (size_t i = 0; i < count; i++)
         TRY(add_functions(e, &stacks[i], ids));
@@ -133,7 +149,7 @@ static struct error *add_place(struct top_errors *e, const struct top_error_stac
 static bool make_room(struct top_errors *e, uint32_t count)
 {
     if (!e->sorted)
-        qsort(e->stacks.data, e->stacks.count, sizeof *e->stacks.data, compare_places);
+        qsort(e->stacks.data, e->stacks.count, sizeof *e->stacks.data, compare_sites);
     e->sorted = true;
     if (!e->variances) {
         if (!limits_take(e->limits, count * (sizeof *e->variances + sizeof *e->weights)))
@@ -157,10 +173,10 @@ struct error *top_errors_table(struct top_errors *e, enum emit_merge merge, uint
         return error_no_memory();
     for (size_t i = 0, end; i < e->stacks.count; i = end) {
         uint32_t of = merge == EMIT_MERGE_THREAD ? s[i].thread : e->model->threads[s[i].thread].process;
-        for (end = i + 1; end < e->stacks.count && s[end].place == s[i].place;)
+        for (end = i + 1; end < e->stacks.count && s[end].site == s[i].site;)
             end++;
         if (end - i > 1 && (merge == EMIT_MERGE_ALL || of == owner))
-            TRY(add_place(e, s + i, end - i, ids));
+            TRY(add_site(e, s + i, end - i, ids));
     }
     return NULL;
 }

@@ -2,14 +2,17 @@
 /*
  * How far the times of waits in a table of `top` may be off.
  *
- * Not each wait has a stack. Those of one place (a thread, the kind of wait, a line of Python) are recorded to the
- * nanosecond, and so are those with a stack. The time of the others, O, is given in n payments D to stacks of the place,
- * each of them drawn from the last ones with a chance in proportion to its own length l (capture/trace/wait_sites.h). Of a
- * function that is on the stacks with a share p of the place's time two things are drawn: which stack gets a payment, with
- * the variance p (1 - p) * sum of D^2; and which waits had a stack at all, with p (1 - p) * (O / sum of l)^2 * sum of l^2.
- * Places are independent of each other. A function on all stacks of a place, such as the one that waits, has no error there.
+ * Not each wait has a stack. Those of one call site (a thread, the kind of wait, the newest four functions of Python) are
+ * recorded to the nanosecond, and so are those with a stack. The time of the others, O, is given in k payments D to stacks
+ * of the site, in proportion to what these stand for (capture/trace/wait_sites.h). Which waits had a stack at all is chance:
+ * a function that is on the stacks with a share p of the site's time has the variance
  *
- * Two instructions on one line of Python are two places; here they are one, which can only make the error larger.
+ *     p (1 - p) ((O / L)^2 * sum of l^2 + sum of D^2 / k)
+ *
+ * where l are the lengths of the waits that had a stack, and L is their sum; the second term is for the payment that is
+ * not shared out yet. Sites are independent of each other. A function on all stacks of a site has no error there.
+ *
+ * Two instructions on one line of Python are two sites; here they are one, which can only make the error larger.
  */
 #ifndef FORMATS_EMIT_TOP_ERRORS_H
 #define FORMATS_EMIT_TOP_ERRORS_H
@@ -25,14 +28,15 @@
 
 /* The waits of a thread with one stack. */
 struct top_error_stack {
-    uint64_t place; /* equal for stacks of one place */
+    uint64_t site; /* equal for stacks of one call site */
     uint32_t thread, stack;
     double last_ns;           /* the last wait, of which further parts may come */
     double own, own_squares;  /* sums of l and l^2 */
     double owed, owed_squares; /* sums of D and D^2 */
+    uint64_t payments;         /* k */
 };
 
-/* Of the functions of one place. */
+/* Of the functions of one call site. */
 struct top_error_weight {
     double sum;
     uint64_t serial; /* of the stack that was added last */
