@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that compute and wait by turns, when the file GATE is there; until then warm() runs and sleeps. Prints as JSON,
-by thread id, what each thread's clocks and the kernel's account of it say at its end, in ns: "wall" since the thread's start,
-"cpu" by its clock, "ran" and "queued" by /proc/thread-self/schedstat.
+by thread id, what each thread's clock and the kernel's account of it say just before its end, in ns: "wall" since it began,
+"ran" and "queued" by /proc/thread-self/schedstat; and "outside", from before it was started until it had ended.
 
 usage: thread_clocks.py SECONDS GATE
 """
@@ -47,18 +47,21 @@ def run(step):
         step()
     with open("/proc/thread-self/schedstat", encoding="ascii") as f:
         ran, queued, _ = map(int, f.read().split())
-    told[threading.get_native_id()] = {"wall": time.monotonic_ns() - began, "cpu": time.thread_time_ns(), "ran": ran,
-                                       "queued": queued, "what": step.__name__}
+    told[threading.get_native_id()] = {"wall": time.monotonic_ns() - began, "ran": ran, "queued": queued, "what": step.__name__}
 
 
 def main():
     while not os.path.exists(sys.argv[2]):
         warm()
     threads = [threading.Thread(target=run, args=[step]) for step in (sleep, contend, contend, compute, give_way)]
+    began = {}
     for thread in threads:
+        before = time.monotonic_ns()
         thread.start()
+        began[thread.native_id] = before
     for thread in threads:
         thread.join()
+        told[thread.native_id]["outside"] = time.monotonic_ns() - began[thread.native_id]
     print(json.dumps(told))
 
 

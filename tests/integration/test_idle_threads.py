@@ -11,7 +11,8 @@ import time
 import pytest
 
 from conftest import PYCAP, PYSYM, PYTHON, ROOT
-from test_waiting import CONTINUES, Trace, waits_of
+from test_waiting import waits_of
+from wait_trace import CONTINUES, Trace
 
 WORKERS = 5
 

@@ -9,70 +9,10 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
+from wait_trace import CONTINUES, TICK_SKIPPED, Trace, clock_error
 
 PROGRAMS = ROOT / "testdata/programs"
-BLOCKED, UNINTERRUPTIBLE, LOCK, RUN_QUEUE, PREEMPTED, STOPPED, GIL = range(1, 8)
-CONTINUES = 32
-
-Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
-
-
-class Trace:
-    """The records of a trace with one epoch that say something of waits."""
-
-    def __init__(self, path):
-        text = subprocess.run([PYSYM, "--format", "dump", path], capture_output=True, text=True, timeout=300, check=True).stdout
-        strings, labels, names, event = {}, [()], {}, None
-        self.samples, self.times, self.losses, self.ticks = [], [], collections.Counter(), collections.Counter()
-        for line in text.splitlines():
-            name, _, rest = line.strip().partition(" ")
-            fields = dict(re.findall(r'(\w+)=(\[[^]]*\]|"(?:[^"\\]|\\.)*"|\S+)', rest))
-            if name == "string":
-                strings[len(strings) + 1] = fields["data"].strip('"')
-            elif name == "label_set":
-                labels.append([tuple(strings[int(s)] for s in pair.split(",")) for pair in fields["pairs"].strip("[]").split()])
-            elif name == "event":
-                names[str(len(names) + 1)] = strings[int(fields["name"])]
-            elif name == "samples":
-                event = names[fields["event"]]
-            elif name == "sample" and event == "off-cpu":
-                self.samples.append(Sample(int(fields["thread"]), int(fields["time_ns"]), int(fields["value"]),
-                                           int(fields["flags"], 16), dict(labels[int(fields.get("label_set", 0))])))
-            elif name == "thread_time":
-                rows = [tuple(map(int, row.split(","))) for row in fields["waits"].strip("[]").split()]
-                self.times.append((int(fields["thread"]), int(fields["since_ns"]), int(fields["until_ns"]),
-                                   int(fields["on_cpu_ns"]), rows))
-            elif name == "loss":
-                self.losses[int(fields["reason"]), names.get(fields["event"])] += int(fields["count"])
-            elif name == "ticks" and names[fields["event"]] == "off-cpu":
-                self.ticks.update({k: int(fields[k]) for k in ("seen", "thinned", "idle", "unsampled")})
-
-    def written(self):
-        """By thread and kind, in ns."""
-        out = collections.Counter()
-        for s in self.samples:
-            out[s.thread, s.labels["wait"]] += s.value
-        return out
-
-    def exact(self):
-        kinds = {BLOCKED: "blocked", UNINTERRUPTIBLE: "uninterruptible", LOCK: "lock", RUN_QUEUE: "run queue",
-                 PREEMPTED: "preempted", STOPPED: "stopped", GIL: "GIL"}
-        out = collections.Counter()
-        for thread, _, _, _, rows in self.times:
-            for kind, ns, _ in rows:
-                out[thread, kinds[kind]] += ns
-        return out
-
-    def check_sums(self):
-        """What holds of every trace: the times of a thread add up, and each switch is accounted for."""
-        assert self.times and self.samples
-        for thread, since, until, on_cpu, rows in self.times:
-            assert since + on_cpu + sum(ns for _, ns, _ in rows) == until, thread
-        lost = sum(n for (_, event), n in self.losses.items() if event == "off-cpu")
-        first = sum(not s.flags & CONTINUES for s in self.samples)
-        assert self.ticks["seen"] == first + self.ticks["thinned"] + lost, (self.ticks, first, self.losses)
-        assert not self.ticks["idle"] and not self.ticks["unsampled"]
 
 
 def record_waits(pysym, tmp_path, scale, *options):
@@ -206,3 +146,19 @@ def test_beside_the_clock(needs_bpf, pysym, tmp_path):
     assert sum(waits_of(pysym, path, truth).values()) > 0.5 * sum(truth.values())
     clock = pysym(path, "--format", "folded", "--event", "cpu-clock").stdout
     assert "warm" in clock and "schedule_[k]" in pysym(path, "--format", "folded", "--event", "off-cpu").stdout
+
+
+def test_accounts(needs_bpf, pysym, tmp_path):
+    """What each thread ran and waited for a CPU is what the kernel's own account says, to 0.1 % of its time but for what a
+    wake-up takes, which the kernel counts as time that it ran; the test allows 0.5 %. The ticks of the clock are as many as
+    that time has, but for chance."""
+    path, told, _ = record_behind_gate(pysym, tmp_path, ["--wall", "-F", "499"], PYTHON, PROGRAMS / "thread_clocks.py", 2)
+    trace = Trace(path)
+    trace.check_sums()
+    accounts, ticks = trace.accounts(), {trace.tids[thread]: n for thread, n in trace.clock.items()}
+    for tid, truth in json.loads(told).items():
+        account = accounts[int(tid)]
+        assert clock_error(account, truth, "wall", "ran", "queued") < 0.005, (truth, account)
+        expected = account["ran"] * 499 / 1e9
+        skipped = trace.losses[TICK_SKIPPED, "cpu-clock"] + trace.losses[TICK_SKIPPED, None]
+        assert ticks.get(int(tid), 0) == pytest.approx(expected, abs=5 * expected ** 0.5 + 5 + skipped), truth

@@ -3,7 +3,8 @@
 # Runs inside the guest, in the checkout, and only records: what is emulated is slow, and traces are read anywhere.
 # usage: in-guest.sh DIR
 # Leaves in DIR: release, info, and for each interpreter N of PYTHONS (default: Debian's own) and each way of
-# unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc. verify.py judges them.
+# unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same of waits as N-wall.
+# verify.py judges them.
 set -u
 dir=$1
 pycap=${PYCAP:-build/pycap}
@@ -20,5 +21,9 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
             "$python" tests/kernels/work.py $seconds >"$dir/$n-$way.truth" 2>"$dir/$n-$way.log"
         echo $? >"$dir/$n-$way.rc"
     done
+    # A file that is there opens the gate.
+    "$pycap" record -o "$dir/$n-wall.trace" --wall -F 99 -d 200 -- \
+        "$python" testdata/programs/thread_clocks.py 2 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
+    echo $? >"$dir/$n-wall.rc"
     n=$((n + 1))
 done

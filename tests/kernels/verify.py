@@ -13,9 +13,15 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+
+from wait_trace import Trace, clock_error  # noqa: E402  (needs the path above)
+
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
 HZ = 99
+WAIT_ERROR = 0.02  # of a thread's time
+RAN_ERROR = 0.15   # the kernel counts from the wake-up on that a thread ran; where the processor is emulated that takes long
 ENOUGH = 20  # samples; the shortest part of the program gets some hundred
 
 
@@ -159,6 +165,27 @@ def check_completeness(trace, way):
     return f"{text}, native {share['native']:.2f} %, joins {share['joins']:.2f} %"
 
 
+def check_waits(path, truth):
+    """The times of each thread add up, and are those of the kernel's own account; stacks of waits are whole."""
+    trace = Trace(path)
+    trace.check_sums()
+    accounts, worst, slow = trace.accounts(), 0.0, 0.0
+    for tid, told in truth.items():
+        account = accounts[int(tid)]
+        error, ran_error = clock_error(account, told, "wall", "queued"), clock_error(account, told, "ran")
+        need(error < WAIT_ERROR and ran_error < RAN_ERROR, f"{told['what']}(): {dict(account)}, the kernel says {told}")
+        worst, slow = max(worst, error), max(slow, ran_error)
+    written = collections.Counter()
+    for (_, kind), ns in trace.written().items():
+        written[kind] += ns
+    need(written["blocked"] > 1e9 and written["run queue"] + written["preempted"], f"the kinds of waits: {dict(written)}")
+    whole = shares(pysym(path, "--format", "summary", "-v", "--event", "off-cpu"))
+    need(whole.get("Python", 0) >= 95, f"{whole.get('Python')} % of Python stacks of waits reach their root")
+    return (f"{trace.ticks['seen']} switches, {trace.ticks['thinned']} thinned, times within {100 * worst:.2f} %, "
+            f"time on a CPU within {100 * slow:.1f} %, "
+            f"{len(written)} kinds, Python {whole['Python']:.2f} %")
+
+
 def show(name, log):
     log = re.sub(r"^libbpf: (?!.*(LOAD LOG|failed)).*\n", "", log, flags=re.M)
     print(f"--- {name}\n{log[-3000:]}", file=sys.stderr)
@@ -167,9 +194,25 @@ def show(name, log):
 def judge(name, log, test, *arguments):
     try:
         print(f"ok {name}: {test(*arguments)}")
-    except (Wrong, OSError, ValueError, KeyError, StopIteration) as error:
+    except (Wrong, AssertionError, OSError, ValueError, KeyError, StopIteration) as error:
         print(f"FAILED {name}: {type(error).__name__}: {error}")
         show(name, log)
+
+
+def truth_of(run):
+    return [json.loads(line) for line in run.with_suffix(".truth").read_text().splitlines()]
+
+
+def judge_run(run, name, tests):
+    """Judges a recording: `tests` makes of its log a list of (name, function, arguments...)."""
+    log = run.with_suffix(".log").read_text()
+    code = run.with_suffix(".rc").read_text().strip()
+    if code != "0":
+        print(f"FAILED record {name}: pycap's exit code {code}")
+        show(name, log)
+        return
+    for test, function, *arguments in tests(log):
+        judge(f"{test} {name}", log, function, *arguments)
 
 
 def main(where):
@@ -177,20 +220,17 @@ def main(where):
     info = (where / "info").read_text()
     judge(f"info ({release})", info, check_info, info)
     for python in sorted(where.glob("*.python")):
+        which = f"{python.read_text().strip()} ({release})"
         for way in "tables", "snapshot", "none":
             run = where / f"{python.stem}-{way}"
-            name = f"--unwind {way}, {python.read_text().strip()} ({release})"
-            log = run.with_suffix(".log").read_text()
-            code = run.with_suffix(".rc").read_text().strip()
-            if code != "0":
-                print(f"FAILED record {name}: pycap's exit code {code}")
-                show(name, log)
-                continue
-            truth = [json.loads(line) for line in run.with_suffix(".truth").read_text().splitlines()]
             trace = run.with_suffix(".trace")
-            judge(f"load {name}", log, check_load, log)
-            judge(f"chains {name}", log, check_chains, trace, truth, way)
-            judge(f"completeness {name}", log + pysym(trace, "--format", "summary", "-v"), check_completeness, trace, way)
+            judge_run(run, f"--unwind {way}, {which}", lambda log, run=run, trace=trace, way=way: [
+                ("load", check_load, log),
+                ("chains", check_chains, trace, truth_of(run), way),
+                ("completeness", check_completeness, trace, way)])
+        run = where / f"{python.stem}-wall"
+        judge_run(run, f"--wall, {which}", lambda log, run=run: [
+            ("waits", check_waits, run.with_suffix(".trace"), truth_of(run)[0])])
 
 
 main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trace says of waits, read from pysym's dump, and what holds of every such trace."""
+import collections
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
+KINDS = {int(number): text for number, text in
+         re.findall(r'V\(WAIT, \w+, (\d+), "([^"]+)"\)', (ROOT / "formats/trace/enums.def").read_text())}
+CONTINUES = 32
+TICK_SKIPPED = 4  # of losses.def
+
+Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
+
+
+class Trace:
+    """The records of a trace with one epoch that say something of waits."""
+
+    def __init__(self, path):
+        text = subprocess.run([PYSYM, "--format", "dump", path], capture_output=True, text=True, timeout=300, check=True).stdout
+        strings, labels, names, event = {}, [()], {}, None
+        self.samples, self.times, self.losses, self.ticks = [], [], collections.Counter(), collections.Counter()
+        self.clock = collections.Counter()  # of cpu-clock: ticks by thread
+        self.tids = {}  # by thread
+        self.periods = []  # of off-cpu, that were set while it was recorded
+        for line in text.splitlines():
+            name, _, rest = line.strip().partition(" ")
+            fields = dict(re.findall(r'(\w+)=(\[[^]]*\]|"(?:[^"\\]|\\.)*"|\S+)', rest))
+            if name == "string":
+                strings[len(strings) + 1] = fields["data"].strip('"')
+            elif name == "label_set":
+                labels.append([tuple(strings[int(s)] for s in pair.split(",")) for pair in fields["pairs"].strip("[]").split()])
+            elif name == "event":
+                names[str(len(names) + 1)] = strings[int(fields["name"])]
+            elif name == "samples":
+                event = names[fields["event"]]
+            elif name == "sample" and event == "off-cpu":
+                self.samples.append(Sample(int(fields["thread"]), int(fields["time_ns"]), int(fields["value"]),
+                                           int(fields["flags"], 16), dict(labels[int(fields.get("label_set", 0))])))
+            elif name == "sample" and event == "cpu-clock":
+                self.clock[int(fields["thread"])] += 1
+            elif name == "thread":
+                self.tids[int(fields["id"])] = int(fields["tid"])
+            elif name == "thread_time":
+                rows = [tuple(map(int, row.split(","))) for row in fields["waits"].strip("[]").split()]
+                self.times.append((int(fields["thread"]), int(fields["since_ns"]), int(fields["until_ns"]),
+                                   int(fields["on_cpu_ns"]), rows))
+            elif name == "period" and names[fields["event"]] == "off-cpu":
+                self.periods.append(int(fields["period"]))
+            elif name == "loss":
+                self.losses[int(fields["reason"]), names.get(fields["event"])] += int(fields["count"])
+            elif name == "ticks" and names[fields["event"]] == "off-cpu":
+                self.ticks.update({k: int(fields[k]) for k in ("seen", "thinned", "idle", "unsampled")})
+
+    def written(self):
+        """By thread and kind, in ns."""
+        out = collections.Counter()
+        for s in self.samples:
+            out[s.thread, s.labels["wait"]] += s.value
+        return out
+
+    def exact(self):
+        out = collections.Counter()
+        for thread, _, _, _, rows in self.times:
+            for kind, ns, _ in rows:
+                out[thread, KINDS[kind]] += ns
+        return out
+
+    def accounts(self):
+        """By tid, in ns: {"wall", "ran", "queued" (wanted to run, woken or preempted), "off" (all kinds)}."""
+        out = collections.defaultdict(collections.Counter)
+        for thread, since, until, on_cpu, rows in self.times:
+            queued = sum(ns for kind, ns, _ in rows if KINDS[kind] in ("run queue", "preempted"))
+            out[self.tids[thread]].update(wall=until - since, ran=on_cpu, queued=queued, off=sum(ns for _, ns, _ in rows))
+        return out
+
+    def check_sums(self):
+        """What holds of every trace: the times of a thread add up, and each switch is accounted for."""
+        assert self.times and self.samples
+        for thread, since, until, on_cpu, rows in self.times:
+            assert since + on_cpu + sum(ns for _, ns, _ in rows) == until, thread
+        lost = sum(n for (_, event), n in self.losses.items() if event == "off-cpu")
+        first = sum(not s.flags & CONTINUES for s in self.samples)
+        assert self.ticks["seen"] == first + self.ticks["thinned"] + lost, (self.ticks, first, self.losses)
+        assert not self.ticks["idle"] and not self.ticks["unsampled"]
+
+
+def clock_error(account, truth, *clocks):
+    """How far an account is from what thread_clocks.py says of the thread, of its time. Between its last words and its end a
+    thread may still run and wait, for as long as it is seen from outside."""
+    rest = truth["outside"] - truth["wall"]
+    return max(max(truth[what] - account[what], account[what] - truth[what] - rest, 0) / truth["wall"] for what in clocks)
