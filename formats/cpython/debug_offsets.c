@@ -121,5 +121,8 @@ struct error *py_debug_offsets_apply(const void *offsets, uint32_t len_bytes, st
         return error_create(ERROR_VERSION, "CPython %s: its debug offsets have no index of the thread's bytecode", text);
     if (layout->runtime_interpreters_head != row.runtime_interpreters_head)
         layout->runtime_tss_key = PY_NONE;
+    if (layout->tstate_interp != row.tstate_interp || layout->tstate_frame != row.tstate_frame ||
+        layout->interp_modules != row.interp_modules)
+        layout->tstate_state = layout->interp_requester = 0;
     return NULL;
 }

@@ -7,6 +7,7 @@
 #define FORMATS_CPYTHON_GIL_H
 
 #include <elf.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/cpython/layout.h"
@@ -19,13 +20,21 @@ struct py_gil {
     uint16_t len;  /* of the range, in bytes */
 };
 
-/* Variables up to 3.6, which are local; st_shndx SHN_UNDEF: the file is stripped, or another version. */
-struct py_gil_symbols {
-    Elf64_Sym lock;                               /* 2.7: interpreter_lock */
-    Elf64_Sym cond, mutex, switch_cond, switch_mutex; /* 3.3 to 3.6: gil_cond and so on */
+/* Variables up to 3.6, which are local. */
+struct py_gil_variables {
+    uint64_t lock_vaddr; /* 2.7: interpreter_lock; 0: not known, or another version */
+    /* 3.3 to 3.6: gil_cond and so on; st_shndx SHN_UNDEF: the file is stripped, or another version */
+    Elf64_Sym cond, mutex, switch_cond, switch_mutex;
 };
 
-/* `runtime_vaddr` is where _PyRuntime lies. PY_GIL_NONE where the place cannot be told. */
-struct py_gil py_gil_find(const struct py_layout *layout, uint64_t runtime_vaddr, const struct py_gil_symbols *symbols);
+/* The four variables of 3.3 to 3.6 lie in so many bytes together: each may be aligned to 64. */
+#define PY_GIL_STATICS_MAX_BYTES 256
+
+/*
+ * `runtime_vaddr` is where _PyRuntime lies. PY_GIL_NONE where the place cannot be told from the file; then, up to 3.6, stacks
+ * may show it: PY_GIL_LEARN if `may_learn`.
+ */
+struct py_gil py_gil_find(const struct py_layout *layout, uint64_t runtime_vaddr, const struct py_gil_variables *variables,
+                          bool may_learn);
 
 #endif

@@ -46,7 +46,9 @@ enum wanted {
     SYM_INT_TYPE,
     SYM_STR_TYPE_OLD, /* 2.7 */
     SYM_INT_TYPE_OLD,
-    SYM_GIL_LOCK, /* 2.7 */
+    SYM_RESTORE,      /* a function that takes the GIL */
+    SYM_RELEASE_LOCK, /* 2.7: a function that loads SYM_GIL_LOCK */
+    SYM_GIL_LOCK,     /* 2.7 */
     SYM_GIL_COND, /* 3.3 to 3.6 */
     SYM_GIL_MUTEX,
     SYM_GIL_SWITCH_COND,
@@ -75,6 +77,8 @@ static const char *const wanted_names[SYM_COUNT] = {
     [SYM_INT_TYPE] = "PyLong_Type",
     [SYM_STR_TYPE_OLD] = "PyString_Type",
     [SYM_INT_TYPE_OLD] = "PyInt_Type",
+    [SYM_RESTORE] = "PyEval_RestoreThread",
+    [SYM_RELEASE_LOCK] = "PyEval_ReleaseLock",
     [SYM_GIL_LOCK] = "interpreter_lock",
     [SYM_GIL_COND] = "gil_cond",
     [SYM_GIL_MUTEX] = "gil_mutex",
@@ -240,13 +244,21 @@ static void find_thread_locals(const struct elf_file *f, const struct found *fou
     }
 }
 
-static struct py_gil find_gil(const struct found *found, const struct py_image *img)
+static void find_gil(const struct elf_file *f, const struct found *found, struct py_image *img)
 {
-    const Elf64_Sym *symbols = found->symbols;
-    const struct py_gil_symbols local = {symbols[SYM_GIL_LOCK], symbols[SYM_GIL_COND], symbols[SYM_GIL_MUTEX],
-                                         symbols[SYM_GIL_SWITCH_COND], symbols[SYM_GIL_SWITCH_MUTEX]};
+    const Elf64_Sym *symbols = found->symbols, *restore = &symbols[SYM_RESTORE];
+    struct py_gil_variables variables = {0, symbols[SYM_GIL_COND], symbols[SYM_GIL_MUTEX], symbols[SYM_GIL_SWITCH_COND],
+                                         symbols[SYM_GIL_SWITCH_MUTEX]};
+    bool may_learn = img->behaviour->state == PY_STATE_VARIABLE_KEY && restore->st_size &&
+                     restore->st_value <= UINT64_MAX - restore->st_size;
 
-    return py_gil_find(&img->layout, img->runtime_vaddr, &local);
+    if (img->behaviour->state == PY_STATE_VARIABLE)
+        variables.lock_vaddr = has(found, SYM_GIL_LOCK)
+                                   ? symbols[SYM_GIL_LOCK].st_value
+                                   : py_machine_variable(f, &symbols[SYM_RELEASE_LOCK], true, true);
+    img->gil = py_gil_find(&img->layout, img->runtime_vaddr, &variables, may_learn);
+    if (img->gil.kind == PY_GIL_LEARN)
+        img->restore_thread = (struct py_range){restore->st_value, restore->st_value + restore->st_size};
 }
 
 static struct error *describe(const struct elf_file *f, struct found *found, struct py_image *img)
@@ -305,7 +317,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     }
     if (!img->runtime_vaddr || !img->code_type_vaddr)
         return refuse(img, "_PyRuntime or PyCode_Type cannot be found: the symbols are stripped");
-    img->gil = find_gil(found, img);
+    find_gil(f, found, img);
     return NULL;
 }
 

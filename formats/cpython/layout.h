@@ -52,8 +52,15 @@ enum py_gil_kind {
     PY_GIL_RANGE = 1,       /* in a range of memory that is fixed: condition variables and mutexes lie there */
     PY_GIL_POINTER = 2,     /* in what a variable points to: a semaphore, 2.7 */
     PY_GIL_INTERPRETER = 3, /* in a range behind what a field of the interpreter's state points to, 3.12+ */
-    PY_GIL_LEARN = 4,       /* not known without symbols: a stack has to show it, 2.7 and 3.3 to 3.6 */
+    PY_GIL_LEARN = 4,       /* not known without symbols: a stack has to show it, 3.3 to 3.6 */
 };
+
+/*
+ * What of struct _gil_runtime_state (gil.c) threads wait on: bytes from its first condition variable on, and where the
+ * second one begins.
+ */
+#define PY_GIL_LEN_BYTES 176
+#define PY_GIL_SWITCH_COND 88
 
 /*
  * How many bytes the frame walk (bpf/python_walk.h) reads of a thread state, in one piece up to thread_id, and of a
@@ -62,6 +69,9 @@ enum py_gil_kind {
  */
 #define PY_TSTATE_READ_MAX 255
 #define PY_FRAME_READ_MAX 120
+
+/* A thread state's `state` while the world is stopped (_Py_THREAD_SUSPENDED, Include/internal/pycore_pystate.h). */
+#define PY_THREAD_SUSPENDED 2
 
 struct py_layout {
     PY_U32 version;    /* PY_VERSION_HEX of the interpreter, e.g. 0x030b07f0 */
@@ -130,10 +140,13 @@ struct py_layout {
     /* The interpreter's lock; 0: the version has no such field. */
     PY_U16 runtime_gil; /* struct _gil_runtime_state, 3.7 to 3.11 */
     PY_U16 interp_gil;  /* pointer to it, 3.12+ */
+    /* Free-threaded builds stop all threads now and then, the world. 0: not known. */
+    PY_U16 tstate_state;     /* an int: PY_THREAD_SUSPENDED while the thread may not run */
+    PY_U16 interp_requester; /* the state of the thread that has the world stopped */
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct py_layout) == 104, "shared with the BPF program");
+static_assert(sizeof(struct py_layout) == 108, "shared with the BPF program");
 #endif
 
 #endif

@@ -40,6 +40,7 @@ struct row {
 #define BYTES(size, data) .bytes_size = size, .bytes_data = data,
 #define OBJECT(cframe, code) .tstate_cframe = cframe, .code_code = code,
 #define GIL(in_runtime, in_interpreter) .runtime_gil = in_runtime, .interp_gil = in_interpreter,
+#define WORLD(state, requester) .tstate_state = state, .interp_requester = requester,
 #define BYTECODE(index, copies) .frame_tlbc_index = index, .code_tlbc = copies,
 
 static const struct row rows[] = {

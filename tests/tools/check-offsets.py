@@ -57,6 +57,7 @@ GROUPS = {
     # 0 for what there is not; only where frames are objects
     "OBJECT": [("tstate_cframe", [(TS, "cframe")]), ("code_code", [(CO, "co_code")])],
     "GIL": [("runtime_gil", [(RT, "ceval.gil")]), ("interp_gil", [(IS, "ceval.gil")])],
+    "WORLD": [("tstate_state", [(TS, "state")]), ("interp_requester", [(IS, "stoptheworld.requester")])],
     "BYTECODE": [("frame_tlbc_index", [(FR, "tlbc_index")]), ("code_tlbc", [(CO, "co_tlbc")])],
 }
 
@@ -137,13 +138,15 @@ def truth(lookup):
     for group, fields in GROUPS.items():
         for field, places in fields:
             found = [lookup(*p) for p in places if lookup(*p) is not None]
-            out[field] = found[0] if found else 0 if group in ("GIL", "BYTECODE") else NONE
+            out[field] = found[0] if found else 0 if group in ("GIL", "WORLD", "BYTECODE") else NONE
     objects = lookup("PyFrameObject", "f_lasti") is not None
     for field in out:
         if field in ("tstate_cframe", "code_code") and (not objects or out[field] == NONE):
             out[field] = 0
         if field.endswith("_shift") and out[field] == NONE:
             out[field] = 0  # 2.7 has no such str
+    if out["code_type"] == 8:
+        out["tstate_state"] = out["interp_requester"] = 0  # a build with the GIL never stops the world
     if lookup(RT, "interpreters.head") is None:
         out["runtime_tstate_current"] = 0  # the variable itself stands for _PyRuntime
     return out
@@ -181,7 +184,7 @@ def print_row(minor, lookup):
     for group, fields in GROUPS.items():
         values = [real[field] for field, _ in fields]
         # These stand in a row only where there is something to say.
-        if group in ("OBJECT", "GIL", "BYTECODE") and not any(value not in (0, NONE) for value in values):
+        if group in ("OBJECT", "GIL", "WORLD", "BYTECODE") and not any(value not in (0, NONE) for value in values):
             continue
         rows_of_groups.append("    %s(%s)" % (group, ", ".join("NONE" if v == NONE else str(v) for v in values)))
     print("\n".join(rows_of_groups) + ")")

@@ -372,6 +372,8 @@ static void test_refused(void **state)
 #define AT_TEXT 0x1900
 #define AT_HEAD_GET 0x1040
 #define AT_KEY_USER 0x1060
+#define AT_RELEASE_LOCK 0x1080
+#define AT_RESTORE 0x10a0
 #define AT_INDEX 0x1b00
 #define AT_FDES 0x1b80
 #define AT_COLD 0x1c00
@@ -393,6 +395,8 @@ static void fake_make_old(struct fake *f, const char *version, bool fixed, bool 
     fake_symbol(f, "Py_GetVersion", BASE + AT_CODE, 0x20, STT_FUNC);
     fake_symbol(f, "PyInterpreterState_Head", BASE + AT_HEAD_GET, 0x10, STT_FUNC);
     fake_symbol(f, "PyGILState_GetThisThreadState", BASE + AT_KEY_USER, 0x20, STT_FUNC);
+    fake_symbol(f, "PyEval_ReleaseLock", BASE + AT_RELEASE_LOCK, 0x10, STT_FUNC);
+    fake_symbol(f, "PyEval_RestoreThread", BASE + AT_RESTORE, 0x20, STT_FUNC);
     fake_symbol(f, version[0] == '2' ? "PyEval_EvalFrameEx" : "_PyEval_EvalFrameDefault", BASE + AT_EVAL, 0x80, STT_FUNC);
     if (symbols) {
         fake_symbol(f, "interp_head", BASE + AT_SLOT + 8, 8, STT_OBJECT);
@@ -408,6 +412,8 @@ static void fake_make_old(struct fake *f, const char *version, bool fixed, bool 
         put_i32(f, AT_HEAD_GET + 4, BASE + AT_SLOT + 24);
         memcpy(f->file + AT_KEY_USER, "\x8b\x3c\x25\0\0\0\0\xc3", 8);
         put_i32(f, AT_KEY_USER + 3, BASE + AT_SLOT + 32);
+        memcpy(f->file + AT_RELEASE_LOCK, "\x48\x8b\x3c\x25\0\0\0\0\xe9", 9);
+        put_i32(f, AT_RELEASE_LOCK + 4, BASE + AT_SLOT + 40);
     } else {
         memcpy(f->file + AT_CODE, "\x53\x48\x8d\x15\0\0\0\0\x48\x8d\x0d\0\0\0\0\xc3", 16);
         put_i32(f, AT_CODE + 4, AT_TEXT + 32 - (AT_CODE + 8));
@@ -416,6 +422,8 @@ static void fake_make_old(struct fake *f, const char *version, bool fixed, bool 
         put_i32(f, AT_HEAD_GET + 3, AT_SLOT + 24 - (AT_HEAD_GET + 7));
         memcpy(f->file + AT_KEY_USER, "\x48\x83\x3d\0\0\0\0\0\x8b\x3d\0\0\0\0\xc3", 15);
         put_i32(f, AT_KEY_USER + 10, AT_SLOT + 32 - (AT_KEY_USER + 14));
+        memcpy(f->file + AT_RELEASE_LOCK, "\x48\x8b\x3d\0\0\0\0\xe9", 8);
+        put_i32(f, AT_RELEASE_LOCK + 3, AT_SLOT + 40 - (AT_RELEASE_LOCK + 7));
     }
     fake_hashes(f);
     fake_headers(f, fixed, true);
@@ -478,6 +486,11 @@ static void test_old(void **state)
         assert_int_equal(img.eval_range_count, 1);
         assert_int_equal(img.eval_ranges[0].start, BASE + AT_EVAL);
         assert_int_equal(img.tls_tstate.kind, PY_TLS_NONE);
+        /* By the function that releases the lock; by stacks, of which one leads through the other function. */
+        assert_int_equal(img.gil.kind, version < 0x03000000 ? PY_GIL_POINTER : PY_GIL_LEARN);
+        assert_int_equal(img.gil.address, version < 0x03000000 ? BASE + AT_SLOT + 40 : 0);
+        assert_int_equal(img.restore_thread.start, version < 0x03000000 ? 0 : BASE + AT_RESTORE);
+        assert_int_equal(img.restore_thread.end, version < 0x03000000 ? 0 : BASE + AT_RESTORE + 0x20);
         py_image_deinit(&img);
     }
     static const char *const wrong[] = {"3.6", "3.6.15x", "3.6.15rc1", "3.2.6", "1.5.2", "3.6.15 (default)", "%d.%d.%d", ""};
@@ -639,18 +652,43 @@ static void test_damaged(void **state)
 
 /* ---- the real ones ---- */
 
+/* Without its symbols 2.7 has the variable in its code, and later versions have to be watched. */
+static void check_stripped(const char *path, const struct py_image *whole)
+{
+    char copy[] = "/tmp/pycap-stripped-XXXXXX", command[1024];
+    struct py_image img;
+    int fd = mkstemp(copy);
+
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(command, sizeof command, "strip -o '%s' '%s'", copy, path);
+    assert_int_equal(system(command), 0);
+    fd = open(copy, O_RDONLY | O_CLOEXEC);
+    OK(py_image_read(fd, copy, &img));
+    close(fd);
+    unlink(copy);
+    assert_int_equal(img.gil.kind, whole->version_hex < 0x03000000 ? PY_GIL_POINTER : PY_GIL_LEARN);
+    assert_int_equal(img.gil.address, whole->version_hex < 0x03000000 ? whole->gil.address : 0);
+    py_image_deinit(&img);
+}
+
 /* Where threads wait for the GIL is known without symbols from 3.7 on. */
 static void check_gil(const char *path, const struct py_image *img, unsigned minor)
 {
     const struct py_gil *gil = &img->gil;
     uint32_t expected = minor >= 12 ? PY_GIL_INTERPRETER : PY_GIL_RANGE;
-    bool known = gil->kind != PY_GIL_NONE, pyenv = strstr(path, "/.pyenv/"); /* not stripped */
+    bool pyenv = strstr(path, "/.pyenv/"); /* not stripped */
 
     if (img->version_hex < 0x03000000)
         expected = PY_GIL_POINTER;
-    if (known || pyenv || img->version_hex >= 0x03070000)
-        assert_int_equal(gil->kind, expected);
-    assert_true(known ? gil->len && gil->address : !gil->len && !gil->address);
+    if (gil->kind == PY_GIL_LEARN) {
+        assert_true(!pyenv && img->version_hex >= 0x03000000 && img->version_hex < 0x03070000);
+        return;
+    }
+    assert_int_equal(gil->kind, expected);
+    assert_true(gil->len && gil->address);
+    if (img->version_hex < 0x03070000)
+        check_stripped(path, img);
 }
 
 /* Libraries of the same version as the file's name says, and what is known of it. */
