@@ -12,7 +12,9 @@
 #define PYTHON_STEPS 4
 #define LIST_STEPS 8
 #define LIST_LIMIT 4096            /* thread states that are looked at */
-#define LIST_RETRY_NS 1000000000ull /* when a thread without a state is searched for again */
+/* When a thread without a state is searched for again: soon at first, since a new thread may be about to get one. */
+#define LIST_RETRY_NS 1000000ull
+#define LIST_RETRY_MAX_NS 1000000000ull
 
 /* A process may send this much of code objects for one sample, and in one second. */
 #define CODE_SAMPLE_BYTES (256 << 10)
@@ -168,13 +170,16 @@ __attribute__((noinline)) int list_find(void)
         return 0;
     struct thread_key key = {.tid = s->sample.tid, .space = s->space};
     struct thread_value *known = bpf_map_lookup_elem(&threads, &key);
+    __u64 wait_ns = LIST_RETRY_NS;
     if (known && !s->walk.search.subinterpreters) {
         if (known->tstate && walk_is_own(&s->walk, known->tstate)) {
             s->walk.result.tstate = known->tstate;
             return 0;
         }
-        if (!known->tstate && s->sample.time_ns - known->time_ns < LIST_RETRY_NS)
+        if (!known->tstate && s->sample.time_ns - known->time_ns < known->wait_ns)
             return 0;
+        if (!known->tstate)
+            wait_ns = known->wait_ns < LIST_RETRY_MAX_NS / 2 ? known->wait_ns * 2 : LIST_RETRY_MAX_NS;
     }
     count_stat(WIRE_STAT_LISTS);
     if (!walk_list_begin(&s->walk, LIST_LIMIT)) {
@@ -187,7 +192,7 @@ __attribute__((noinline)) int list_find(void)
     }
     if (s->walk.search.subinterpreters)
         return 0;
-    struct thread_value found = {.tstate = s->walk.result.tstate, .time_ns = s->sample.time_ns};
+    struct thread_value found = {.tstate = s->walk.result.tstate, .time_ns = s->sample.time_ns, .wait_ns = wait_ns};
     bpf_map_update_elem(&threads, &key, &found, BPF_ANY);
     return 0;
 }

@@ -87,7 +87,8 @@ struct thread_key {
     __u32 tid, space;
 };
 struct thread_value {
-    __u64 tstate, time_ns;
+    __u64 tstate;           /* 0: it has none */
+    __u64 time_ns, wait_ns; /* when it was searched for, and how long not to do so again */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
