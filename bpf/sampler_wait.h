@@ -409,6 +409,7 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         s->sample.system_call = t->system_call;
         s->sample.wait_site = t->site;
         s->sample.wait_chance = t->chance;
+        s->sample.futex = t->futex;
         s->sample.period = 0; /* not known yet */
         sent = take_stacks(s, ctx, 0, process);
         remember_tstate(t, s->sample.thread_handle ? s->walk.result.tstate : 0);
@@ -428,6 +429,8 @@ static __always_inline void leave(struct switch_arguments *arguments, struct wir
         return;
     if (t->kind == WIRE_WAIT_LOCK && gil_is_waited_for(process, t, t->futex, now_ns))
         t->kind = WIRE_WAIT_GIL;
+    else if (t->kind == WIRE_WAIT_LOCK && world_is_waited_for(process, t))
+        t->kind = WIRE_WAIT_STOP_THE_WORLD;
     t->site = site_of(process, t);
     count_switch(1, is_due(process, t, now_ns >> 30) ? take_at_switch(arguments, process, t, now_ns) : WIRE_EVENT_THINNED);
 }

@@ -70,6 +70,7 @@ enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
     WIRE_PROCESS_BOUND = 2,     /* start_boottime_ns and exec_generation are set */
     WIRE_PROCESS_GREENLETS = 4, /* has loaded a module that switches stacks (greenlet) */
+    WIRE_PROCESS_MUSL = 8, /* has no glibc: its C library is taken for musl */
 };
 
 /*
@@ -205,6 +206,7 @@ struct wire_sample {
     PY_U64 wait_site;   /* the call site that it waits at: a key of the `wait_sites` map */
     /* Set by user space in the last sample of a wait: how long it was, and what its call site owes, of this sample's kind. */
     PY_U64 waited_ns, owed_ns;
+    PY_U64 futex; /* address that it waits on in futex(); 0: none, or several */
     PY_U32 gil_waiters; /* threads that wait for the lock of the interpreter, which this thread holds; 0: it holds none */
     /* Set by user space in the last samples of a wait: who ended it, as in struct wire_wait. */
     PY_U32 waker_kind;
@@ -347,7 +349,7 @@ static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
 static_assert(sizeof(struct wire_thread) == 128 + 16 * WIRE_WAIT_KINDS, "a map's value");
-static_assert(sizeof(struct wire_sample) == 184 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 192 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

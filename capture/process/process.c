@@ -131,8 +131,19 @@ static uint32_t tls_place(const struct py_tls *tls, uint64_t bias, uint64_t *off
     return tls->kind;
 }
 
-static void gil_place(const struct py_gil *gil, uint64_t bias, struct wire_process *out)
+static void gil_place(const struct process *p, const struct py_gil *gil, struct wire_process *out)
 {
+    uint64_t bias = p->python_bias;
+
+    if (gil->kind == PY_GIL_LEARN && p->gil_len) {
+        out->gil_kind = PY_GIL_RANGE;
+        out->gil = p->gil;
+        out->gil_len = p->gil_len;
+        return;
+    }
+    /* Up to 3.6 it is not known which variable lies where, and with musl that is what counts. */
+    if (!p->glibc && (gil->kind == PY_GIL_LEARN || (gil->kind == PY_GIL_RANGE && gil->len != PY_GIL_LEN_BYTES)))
+        return;
     out->gil_kind = gil->kind;
     out->gil = gil->kind == PY_GIL_RANGE || gil->kind == PY_GIL_POINTER ? gil->address + bias : gil->address;
     out->gil_skip = gil->skip;
@@ -151,7 +162,7 @@ bool process_python(const struct process *p, struct wire_process *out)
     out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
-    gil_place(&image->gil, bias, out);
+    gil_place(p, &image->gil, out);
     out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
     if (image->behaviour->asyncio_offsets) {
         out->running_task = p->asyncio.running_task;

@@ -54,6 +54,8 @@ struct process {
     uint64_t python_bias;
     bool glibc;
     bool switches_stacks;       /* greenlet is mapped */
+    uint64_t gil;               /* where threads wait for the GIL, as far as it was learnt (gil_learn.h) */
+    uint16_t gil_len;           /* in bytes; 0: it was not */
     struct py_name_hints name_hints;
     struct py_asyncio asyncio;  /* of the module _asyncio: a library of its own, or part of the interpreter */
     bool configured;            /* the sampler is configured for it */

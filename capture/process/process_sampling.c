@@ -269,6 +269,8 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
         TRY(sampler_layout(s->sampler, &p->python->python.layout, &wire.layout));
     if (p->switches_stacks)
         wire.flags |= WIRE_PROCESS_GREENLETS;
+    if (!p->glibc)
+        wire.flags |= WIRE_PROCESS_MUSL;
     if (!p->configured)
         TRY(share_place(s, p));
     if (p->slot < s->mappings.count) {

@@ -27,6 +27,8 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     if (parent->program)
         child->program = strdup(parent->program);
     child->glibc = parent->glibc;
+    child->gil = parent->gil;
+    child->gil_len = parent->gil_len;
     child->switches_stacks = parent->switches_stacks;
     child->name_hints = parent->name_hints;
     child->asyncio = parent->asyncio;

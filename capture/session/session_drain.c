@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "capture/process/gil_learn.h"
 #include "capture/trace/trace_accounts.h"
 
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
@@ -52,6 +53,13 @@ static struct error *on_sideband(void *ctx, const struct sideband_event *event)
     return queue_add(s->queue, event->time_ns, QUEUED_SIDEBAND, event, len);
 }
 
+static struct error *learn_gil(struct session *s, const struct wire_sample *sample)
+{
+    struct process *p = sample->futex ? processes_find(s->processes, sample->tgid) : NULL;
+
+    return p && gil_learn(p, sample) ? processes_configure(s->processes, p) : NULL;
+}
+
 static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const void *data, uint32_t len)
 {
     struct session *s = ctx;
@@ -68,8 +76,10 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
     /* What the side-band has reported goes to the sampler before time is spent on samples. */
     if (processes_need_publishing(s->processes))
         TRY(processes_publish(s->processes, now_ns()));
-    if (kind == QUEUED_SAMPLE)
-        return trace_builder_sample(s->builder, data, len);
+    if (kind == QUEUED_SAMPLE) {
+        TRY(trace_builder_sample(s->builder, data, len));
+        return learn_gil(s, data);
+    }
     if (kind == QUEUED_THREAD)
         return trace_builder_thread_ended(s->builder, data);
     s->news_ns = time_ns;
