@@ -100,6 +100,20 @@ static inline void arch_signal_registers(unsigned long long *out, const unsigned
 #define ARCH_GLIBC_TID 0x2d0        /* tid */
 #define ARCH_GLIBC_KEY_VALUES 0x318 /* specific_1stblock[0].data: the value of pthread key 0 */
 
+/* ---- system calls ---- */
+
+/* The system calls by which locks and conditions wait: futex, futex_waitv, futex_wait. */
+static __attribute__((always_inline)) inline int arch_is_futex(int system_call)
+{
+    return system_call == 202 || system_call == 449 || system_call == 455;
+}
+
+/* Those of them of which the first argument is the address that is waited on; futex_waitv has a list. */
+static __attribute__((always_inline)) inline int arch_is_futex_address(int system_call)
+{
+    return system_call == 202 || system_call == 455;
+}
+
 /* ---- the kernel's side; only for BPF ---- */
 #ifdef __bpf__
 
@@ -125,16 +139,10 @@ static __attribute__((always_inline)) inline int arch_is_user(const struct pt_re
     return (*(const volatile unsigned long *)&r->cs & 3) == 3;
 }
 
-/* The system calls by which locks and conditions wait: futex, futex_waitv, futex_wait. */
-static __attribute__((always_inline)) inline int arch_is_futex(int system_call)
-{
-    return system_call == 202 || system_call == 449 || system_call == 455;
-}
-
 /* The address of what it waits for, by the system call's registers; 0: the call waits for several, or is another one. */
 static __attribute__((always_inline)) inline __u64 arch_futex_address(int system_call, const struct pt_regs *r)
 {
-    return system_call == 202 || system_call == 455 ? r->di : 0;
+    return arch_is_futex_address(system_call) ? r->di : 0;
 }
 
 /*

@@ -156,6 +156,7 @@ enum wire_wait_kind {
     WIRE_WAIT_STOPPED,         /* by a signal or a debugger */
     WIRE_WAIT_GIL,             /* in futex(), for the lock of its interpreter */
     WIRE_WAIT_STOP_THE_WORLD,  /* in futex(), until all threads of a free-threaded build have stopped, or may go on */
+    WIRE_WAIT_ASLEEP,          /* only in sums, and only without BPF: for which of the above is not known, except RUN_QUEUE */
     WIRE_WAIT_KINDS = 16,
 };
 

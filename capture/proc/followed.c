@@ -41,6 +41,11 @@ struct error *followed_create(struct processes *processes, bool children, uint64
     return NULL;
 }
 
+static struct error *tell_gone(const struct followed_set *s, const struct followed *f, struct followed_task *t)
+{
+    return s->gone ? s->gone(s->gone_ctx, f, t) : NULL;
+}
+
 static void close_task(struct followed_set *s, struct followed_task *t)
 {
     if (t->fd < 0)
@@ -93,9 +98,17 @@ bool followed_schedstat(const struct followed *f, const struct followed_task *t,
             return false;
     }
     out->run_ns = strtoull(text, &rest, 10);
-    strtoull(rest, &rest, 10); /* skip the time that it waited for a CPU */
+    out->queued_ns = strtoull(rest, &rest, 10);
     out->arrivals = strtoull(rest, NULL, 10);
     return true;
+}
+
+bool followed_system_call(const struct followed *f, uint32_t tid, char *text, size_t cap)
+{
+    char path[48];
+
+    snprintf(path, sizeof path, "task/%u/syscall", tid);
+    return procfs_read_at(f->dir_fd, path, text, cap);
 }
 
 /* ---- threads ---- */
@@ -165,10 +178,13 @@ static struct error *list_tasks(struct followed_set *s, struct followed *f, bool
     VEC_DEINIT(&tids.list);
     size_t kept = 0;
     for (size_t i = 0; i < f->tasks.count; i++) {
-        if (f->tasks.data[i].listed)
+        if (f->tasks.data[i].listed) {
             f->tasks.data[kept++] = f->tasks.data[i];
-        else
-            close_task(s, &f->tasks.data[i]);
+            continue;
+        }
+        if (!err)
+            err = tell_gone(s, f, &f->tasks.data[i]);
+        close_task(s, &f->tasks.data[i]);
     }
     f->tasks.count = kept;
     return err;
@@ -318,6 +334,8 @@ static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
             i++;
             continue;
         }
+        for (size_t k = 0; k < f->tasks.count; k++)
+            TRY(tell_gone(s, f, &f->tasks.data[k]));
         struct sideband_event gone = {.kind = SIDEBAND_EXIT, .time_ns = time_ns, .tgid = f->tgid, .tid = f->tgid};
         TRY(processes_apply(s->processes, &gone));
         s->unseen_ns += unseen_of(f);

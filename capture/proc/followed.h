@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "capture/host/procfs_task.h"
+#include "capture/proc/task_time.h"
 #include "capture/process/processes.h"
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
@@ -25,6 +26,7 @@ struct followed_task {
     uint32_t ns_tid; /* its tid in the process's own pid namespace */
     int fd;          /* its schedstat file; -1: not open, since too many files are */
     uint64_t run_ns; /* its CPU time up to its last sample */
+    struct task_time time; /* where waits are recorded */
     bool listed;
 };
 
@@ -57,6 +59,9 @@ struct followed {
 struct followed_set {
     struct processes *processes;
     bool children;
+    /* Called for a thread that is there no more, before its process is forgotten; NULL: nobody wants to know. */
+    struct error *(*gone)(void *ctx, const struct followed *f, struct followed_task *t);
+    void *gone_ctx;
     uint64_t grace_ns;
     VEC(struct followed *) list;
     uint32_t fd_limit, fd_count;
@@ -89,10 +94,8 @@ uint64_t followed_unseen_ns(const struct followed_set *s);
 /* Reads the stat file of a thread; false when it has ended. */
 bool followed_stat(const struct followed *f, uint32_t tid, struct procfs_stat *out);
 
-struct task_schedstat {
-    uint64_t run_ns;
-    uint64_t arrivals; /* how many times it was given a CPU */
-};
+/* Reads what its syscall file says; false when it has ended, or the file may not be read. */
+bool followed_system_call(const struct followed *f, uint32_t tid, char *text, size_t cap);
 /* Reads the schedstat file of a thread; false when it has ended. */
 bool followed_schedstat(const struct followed *f, const struct followed_task *t, struct task_schedstat *out);
 

@@ -16,6 +16,12 @@
  * A sample stands for the CPU time that its thread has used since its previous sample, in
  * nanoseconds. A thread is sampled only when it has used CPU time and is runnable. What a
  * thread used before it began to wait is added to its next sample.
+ *
+ * Waits are looked at in the same way: a thread that is asleep at a look is sampled, for the
+ * time that it was asleep since its last sample; one that wants to run, for its time in run
+ * queues. The kernel's counts make these times exact (task_time.h). What the thread waited
+ * for is seen only at the looks: short waits by chance, each as likely as it is long. A thread
+ * that has not run since the last look waits on, and is not read again.
  */
 #ifndef CAPTURE_PROC_PROC_SAMPLER_H
 #define CAPTURE_PROC_PROC_SAMPLER_H
@@ -29,8 +35,14 @@
 #include "formats/trace/trace.h"
 
 struct proc_sampler;
-/* `children`: follow the children of followed processes, too. `processes` is borrowed. */
-struct error *proc_sampler_create(struct processes *processes, uint64_t frequency_hz, bool children,
+struct proc_sampler_options {
+    uint64_t frequency_hz;
+    bool children;        /* follow the children of followed processes, too */
+    uint32_t clock_event; /* index of the event that counts CPU time; EVENT_NONE: it is not sampled */
+    uint32_t wait_event;  /* the same for waits */
+};
+/* `processes` is borrowed. */
+struct error *proc_sampler_create(struct processes *processes, const struct proc_sampler_options *options,
                                   struct proc_sampler **out);
 void proc_sampler_destroy(struct proc_sampler *s);
 /*
@@ -40,8 +52,17 @@ void proc_sampler_destroy(struct proc_sampler *s);
 struct error *proc_sampler_follow(struct proc_sampler *s, const uint32_t *pids, uint32_t count);
 /* Why a process cannot be sampled, with what to do about it; NULL when it can be. */
 struct error *proc_sampler_check(const struct processes *processes, uint32_t tgid);
-/* Samples all threads once; calls `fn` with a struct wire_sample message for each sample, valid during that call. */
+/*
+ * Looks at all threads once, and calls `fn` with messages that are valid during that call. A struct wire_sample: a sample.
+ * With WIRE_WAITS it is one of a wait that may last, and its period how long it is known to have lasted since time_ns. A
+ * struct wire_wait: until then that wait lasted. A struct wire_thread: what is known of a thread that has ended.
+ */
 struct error *proc_sampler_round(struct proc_sampler *s, sampler_fn fn, void *ctx);
+/* When the last round began, CLOCK_MONOTONIC. Waits of which no end was reported went on then. */
+uint64_t proc_sampler_looked_ns(const struct proc_sampler *s);
+/* Calls `fn` with the time of each thread that is looked at, where waits are sampled. */
+struct error *proc_sampler_threads(struct proc_sampler *s, struct error *(*fn)(void *ctx, const struct wire_thread *thread),
+                                   void *ctx);
 /*
  * How long to wait until the next round: the period, varied at random by up to a fifth to avoid lockstep with a
  * program.

@@ -248,7 +248,7 @@ uint64_t event_period(const struct event *event)
 {
     if (event->period)
         return event->period;
-    return event->source->kind == EVENT_CLOCK ? NS_PER_S / event->frequency_hz : 1;
+    return event->source->kind == EVENT_CLOCK || event->source->kind == EVENT_WAIT ? NS_PER_S / event->frequency_hz : 1;
 }
 
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole)

@@ -309,7 +309,8 @@ const struct option_row record_option_rows[] = {
     {"unwind-memory", 0, "N", "tables: bytes for them (64M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
     {"backend", 0, "HOW",
-     "bpf; proc (no privilege: Python frames only, of the command or your own processes);\n"
+     "bpf; proc (no privilege: Python frames only, of the command or your own processes,\n"
+     "and with off-cpu waits as far as reading all threads at a rate shows them);\n"
      "auto (the default): bpf, else proc",
      option_set_choice, MEMBER(session.backend), .wants = "a backend: auto, bpf or proc", .names = backend_names,
      .setting = "backend", .remember = option_remember_choice},

@@ -87,9 +87,12 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
 /* Each event is slowed by the same part of what was asked of it: by its rate, or by its period. */
 static struct error *change_event(struct session *s, uint32_t i, uint64_t time_ns, const char *why)
 {
-    struct event to = event_slowed(&s->o->events.list[i], s->budget.rate, s->budget.options.rate);
+    struct event asked = s->o->events.list[i];
 
-    to.source = s->events.list[i].source;
+    asked.source = s->events.list[i].source;
+    if (s->proc)
+        asked = (struct event){.source = asked.source, .frequency_hz = session_looks_hz(s->o)};
+    struct event to = event_slowed(&asked, s->budget.rate, s->budget.options.rate);
     if (s->proc)
         proc_sampler_set_rate(s->proc, to.frequency_hz);
     else

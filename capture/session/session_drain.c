@@ -17,10 +17,6 @@ static struct error *queue_sample(struct session *s, const struct wire_sample *s
     return queue_add(s->queue, sample->time_ns, QUEUED_SAMPLE, sample, len);
 }
 
-struct error *session_queue_wait(void *session, const struct wire_sample *sample, uint32_t len_bytes)
-{
-    return queue_sample(session, sample, len_bytes);
-}
 
 static struct error *on_message(void *ctx, const void *message, uint32_t len)
 {
@@ -86,17 +82,53 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
     return trace_builder_code(s->builder, data, len);
 }
 
-static struct error *on_proc_sample(void *ctx, const void *message, uint32_t len)
+/* What a wait has become. The backend without BPF reads code objects from the process: at once, while they are there. */
+struct error *session_queue_wait(void *session, const struct wire_sample *sample, uint32_t len_bytes)
 {
-    /* At once, while the code objects are there. */
-    return on_queued(ctx, QUEUED_SAMPLE, ((const struct wire_sample *)message)->time_ns, message, len);
+    struct session *s = session;
+
+    return s->proc ? on_queued(s, QUEUED_SAMPLE, sample->time_ns, sample, len_bytes) : queue_sample(s, sample, len_bytes);
+}
+
+/* Of a wait the part that is known already is written; more of it follows while it lasts. */
+static struct error *begin_seen_wait(struct session *s, const struct wire_sample *sample, uint32_t len)
+{
+    TRY(waits_begin(s->waits, sample, len));
+    return waits_piece(s->waits, sample->tid, sample->time_ns + sample->period);
+}
+
+static struct error *on_proc_message(void *ctx, const void *message, uint32_t len)
+{
+    struct session *s = ctx;
+    const struct wire_sample *sample = message;
+    const struct wire_wait *wait = message;
+    const struct wire_thread *thread = message;
+
+    switch (sample->type) {
+    case WIRE_SAMPLE:
+        return sample->flags & WIRE_WAITS ? begin_seen_wait(s, sample, len)
+                                          : on_queued(s, QUEUED_SAMPLE, sample->time_ns, sample, len);
+    case WIRE_WAIT:
+        TRY(waits_piece(s->waits, wait->tid, wait->in_ns));
+        waits_forget(s->waits, wait->tid);
+        return NULL;
+    default:
+        return on_queued(s, QUEUED_THREAD, thread->switched_ns, thread, len);
+    }
+}
+
+/* One look at all threads. Waits that go on are written in parts, as those that the sampler reports are. */
+static struct error *look(struct session *s)
+{
+    TRY(proc_sampler_round(s->proc, on_proc_message, s));
+    return waits_pieces(s->waits, proc_sampler_looked_ns(s->proc), s->end_ns ? 0 : PIECE_NS);
 }
 
 struct error *session_drain(struct session *s, uint64_t until_ns)
 {
     TRY(processes_take_modules(s->processes));
     if (s->proc)
-        return proc_sampler_round(s->proc, on_proc_sample, s);
+        return look(s);
     TRY(sideband_drain(s->sideband, on_sideband, s));
     TRY(sampler_drain(s->sampler, on_message, s));
     if (s->sleepers && !s->end_ns)

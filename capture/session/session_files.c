@@ -204,6 +204,14 @@ static struct error *put_thread(void *account, const struct wire_thread *thread)
     return trace_builder_thread(s->builder, thread, p && p->configured && (s->end_ns || lasts) ? a->time_ns : 0);
 }
 
+/* Up to the last look. */
+static struct error *put_looked_at(void *session, const struct wire_thread *thread)
+{
+    struct session *s = session;
+
+    return trace_builder_thread(s->builder, thread, 0);
+}
+
 static struct error *put_owed(void *session, uint64_t site, const struct wire_wait_site *owed)
 {
     struct session *s = session;
@@ -217,12 +225,13 @@ static struct error *put_waits(struct session *s, uint64_t time_ns)
 {
     struct account account = {s, time_ns};
 
-    if (!s->sampler || event_list_wait(&s->events) == EVENT_NONE)
+    if (event_list_wait(&s->events) == EVENT_NONE)
         return NULL;
-    TRY(sampler_threads(s->sampler, put_thread, &account));
+    TRY(s->sampler ? sampler_threads(s->sampler, put_thread, &account) : proc_sampler_threads(s->proc, put_looked_at, s));
     if (!s->end_ns)
         return NULL;
-    TRY(sampler_owed(s->sampler, put_owed, s));
+    if (s->sampler)
+        TRY(sampler_owed(s->sampler, put_owed, s));
     trace_builder_count_unwritten(s->builder);
     return NULL;
 }

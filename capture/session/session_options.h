@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "capture/sampler/event.h"
+#include "formats/base/clock.h"
 
 struct session_options {
     const char *output;      /* pattern of file names (capture/output/files.h); "-": standard output */
@@ -55,6 +56,19 @@ struct session_options {
     bool verbose;            /* the summary tells of ticks, losses and cost */
     FILE *messages;          /* status line and summary are written here */
 };
+
+/*
+ * How often the backend without BPF looks at all threads: at the clock's rate, or else once in the period of waits. 0:
+ * neither is asked for.
+ */
+static inline uint64_t session_looks_hz(const struct session_options *o)
+{
+    uint32_t wait = event_list_wait(&o->events);
+
+    if (o->frequency_hz || wait == EVENT_NONE)
+        return o->frequency_hz;
+    return o->events.list[wait].period < NS_PER_S ? NS_PER_S / o->events.list[wait].period : 1;
+}
 
 /* Whether the trace gets copies of stacks, which pysym unwinds. */
 static inline bool session_takes_snapshots(const struct session_options *o)

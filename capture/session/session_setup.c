@@ -95,14 +95,19 @@ static struct error *check_pids(struct session *s)
 /* Why the backend without BPF cannot do what is asked; NULL: it can. */
 static struct error *check_proc(const struct session_options *o)
 {
-    const struct event *event = &o->events.list[0];
-    bool by_clock = o->events.count == 1 && event->source == event_source("cpu-clock") && event->frequency_hz;
+    bool by_looks = true;
 
     if (!o->command && !o->pid_count)
         return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
-    if (!by_clock || o->include_non_python || o->cpus || o->filter)
-        return error_create(ERROR_USAGE, "-e, -c, -a, -C, --comm and --cgroup need BPF");
-    if (o->frequency_hz > PROC_HZ_MAX)
+    for (uint32_t i = 0; i < o->events.count; i++) {
+        const struct event *event = &o->events.list[i];
+        by_looks &= event->source->kind == EVENT_WAIT || (event->source == event_source("cpu-clock") && event->frequency_hz);
+    }
+    if (!by_looks)
+        return error_create(ERROR_USAGE, "-e and -c need BPF, except cpu-clock at a rate (-F) and off-cpu");
+    if (o->include_non_python || o->cpus || o->filter || o->wakers)
+        return error_create(ERROR_USAGE, "-a, -C, --comm, --cgroup and --waker need BPF");
+    if (session_looks_hz(o) > PROC_HZ_MAX)
         return error_create(ERROR_USAGE, "without BPF the rate is at most %u Hz", PROC_HZ_MAX);
     return NULL;
 }
@@ -150,7 +155,9 @@ static struct error *open_bpf(struct session *s, const struct sampler_options *o
     s->sampler = NULL;
     session_go_as_started(s);
     const char *why = error_text(err);
-    messages_line(o->messages, "only Python frames are recorded (--backend proc): %.*s", (int)strcspn(why, "\n"), why);
+    messages_line(o->messages, "only Python frames are recorded (--backend proc)%s: %.*s",
+                  event_list_wait(&o->events) == EVENT_NONE ? "" : ", and waits by reading all threads at a rate",
+                  (int)strcspn(why, "\n"), why);
     error_destroy(err);
     return NULL;
 }
@@ -303,6 +310,21 @@ static struct error *set_up_sleepers(struct session *s)
     return sleepers_create(&options, &s->sleepers);
 }
 
+/* Without BPF: all events have the rate at which the threads are looked at. */
+static struct error *set_up_proc(struct session *s)
+{
+    struct proc_sampler_options options = {.frequency_hz = session_looks_hz(s->o), .children = s->o->follow,
+                                           .clock_event = EVENT_NONE, .wait_event = EVENT_NONE};
+
+    for (uint32_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.list[i];
+        bool waits = event->source->kind == EVENT_WAIT;
+        *(waits ? &options.wait_event : &options.clock_event) = i;
+        *event = (struct event){.source = waits ? event->source : proc_sampler_event(), .frequency_hz = options.frequency_hz};
+    }
+    return proc_sampler_create(s->processes, &options, &s->proc);
+}
+
 /* What is known of processes, code and the kernel; nobody is in it yet. */
 static struct error *set_up_knowledge(struct session *s)
 {
@@ -317,10 +339,8 @@ static struct error *set_up_knowledge(struct session *s)
     };
     TRY(processes_create(&processes, s->modules, &s->processes));
     scale_quotas(s);
-    if (!s->sampler) {
-        s->events.list[0].source = proc_sampler_event();
-        TRY(proc_sampler_create(s->processes, o->frequency_hz, o->follow, &s->proc));
-    }
+    if (!s->sampler)
+        TRY(set_up_proc(s));
     TRY(codes_create(&s->codes));
     TRY(kallsyms_create(&s->kallsyms));
     /* Now, not when the first processes are waiting to be made known to the sampler. */

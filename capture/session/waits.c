@@ -208,6 +208,21 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     return err;
 }
 
+static struct error *put_piece(struct waits *w, struct pending *p, uint64_t time_ns)
+{
+    uint64_t len_ns = time_ns - p->until_ns;
+
+    p->paid_ns += len_ns;
+    return hand_on(w, p, time_ns, len_ns);
+}
+
+struct error *waits_piece(struct waits *w, uint32_t tid, uint64_t time_ns)
+{
+    struct pending *p = find(w, tid);
+
+    return p && time_ns > p->until_ns ? put_piece(w, p, time_ns) : NULL;
+}
+
 struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
 {
     for (size_t i = 0; i < w->list.count; i++) {
@@ -216,9 +231,7 @@ struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
             continue;
         if (time_ns <= p->until_ns || time_ns - p->until_ns < piece_ns)
             continue;
-        uint64_t len_ns = time_ns - p->until_ns;
-        p->paid_ns += len_ns;
-        TRY(hand_on(w, p, time_ns, len_ns));
+        TRY(put_piece(w, p, time_ns));
     }
     return NULL;
 }

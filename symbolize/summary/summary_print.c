@@ -144,7 +144,7 @@ static void print_events(const struct summary *s, FILE *out)
         const struct event_row *row = &s->events.data[i];
         fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
         if (row->frequency_hz)
-            fprintf(out, " at %s Hz", grouped(row->frequency_hz, &n));
+            fprintf(out, row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
         else if (row->period && !row->values_differ && !(row->is_counted && row->period == 1))
             fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
         if (row->values_differ)

@@ -20,7 +20,7 @@ RECORD = [
     ("--stack-size 4096 --unwind fp", "--unwind snapshot"), ("--no-native --stack-size 4096", "--unwind snapshot"),
     ("--unwind snapshot --stack-size 0", "stack size"),
     ("--backend x", "backend"), ("-m 5000", "ring size"), ("--comm ,a", "command names"),
-    ("--comm a --comm ,b", "command names"), ("--strip-code", "--strip-code needs --archive"), ("--idle", "--wall"), ("-C 0 -e off-cpu -- true", "on no CPU"), ("--wall --backend proc -- true", "need BPF"), ("--gil", "pysym"),
+    ("--comm a --comm ,b", "command names"), ("--strip-code", "--strip-code needs --archive"), ("--idle", "--wall"), ("-C 0 -e off-cpu -- true", "on no CPU"), ("--wall --waker --backend proc -- true", "--waker need BPF"), ("-e off-cpu/period=10/ --backend proc -- true", "at most 10000 Hz"), ("--gil", "pysym"),
     ("--bogus", "unknown option --bogus"), ("--bogus=1", "unknown option --bogus"), ("-qz", "unknown option -z"),
     ("-F", "-F wants an argument"), ("--rate", "--rate wants an argument"), ("--quiet=1", "--quiet takes no argument"),
     ("-C 0 --comm a -p 1 --bogus", "unknown option --bogus"),

@@ -223,7 +223,8 @@ static void test_not_python(void **state)
     (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &processes));
-    OK(proc_sampler_create(processes, 1000, true, &s));
+    OK(proc_sampler_create(processes, &(struct proc_sampler_options){.frequency_hz = 1000, .children = true,
+                                                                       .wait_event = EVENT_NONE}, &s));
     OK(proc_sampler_follow(s, &(uint32_t){(uint32_t)c.pid}, 1));
     assert_null(proc_sampler_check(processes, (uint32_t)c.pid));
     for (int i = 0; i < 3; i++) {
