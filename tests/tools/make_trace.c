@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/clock.h"
 #include "formats/trace/trace.h"
 
 enum { PYTHON_3_11 = 0x030b02f0, LINE_STEP_BYTES = 16, START_S = 1000 };
