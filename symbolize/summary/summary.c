@@ -20,7 +20,7 @@ struct error *summary_create(struct limits *limits, struct summary **out)
         return error_no_memory();
     s->limits = s->label_keys.arena.limits = s->texts.arena.limits = s->event_keys.arena.limits = limits;
     s->process_keys.arena.limits = s->process_loss_keys.arena.limits = s->loss_keys.arena.limits = limits;
-    s->boot_keys.arena.limits = limits;
+    s->boot_keys.arena.limits = s->waited.limits = limits;
     *out = s;
     return NULL;
 }
@@ -47,6 +47,7 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->gil_labels);
     VEC_DEINIT(&s->labels);
     VEC_DEINIT(&s->waits);
+    map_deinit(&s->waited);
     intern_deinit(&s->label_keys);
     intern_deinit(&s->texts);
     intern_deinit(&s->event_keys);
@@ -328,6 +329,14 @@ static bool count_labels(struct summary *s, const struct epoch *e, const struct 
     return true;
 }
 
+static bool add_waited(struct summary *s, const struct emit_sample *shown)
+{
+    uint64_t key = (uint64_t)shown->thread << 32 | shown->label_set;
+    const uint64_t *known = map_get(&s->waited, key);
+
+    return map_set(&s->waited, key, (known ? *known : 0) + shown->value);
+}
+
 struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t event,
                              const struct trace_sample *sample, const struct emit_sample *shown)
 {
@@ -354,6 +363,8 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
         s->gil_known_count++;
         s->gil_count += sample->flags & TRACE_SAMPLE_GIL ? 1 : 0;
     }
+    if (shown && row->is_waiting && !row->is_blame && !add_waited(s, shown))
+        return error_no_memory();
     saw_time(current(s), sample->time_ns);
     return NULL;
 }

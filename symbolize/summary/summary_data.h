@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "formats/base/intern.h"
+#include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 #include "symbolize/stack/resolve.h"
@@ -104,6 +105,7 @@ struct summary {
     VEC(struct process_loss_row) process_losses;
     VEC(struct label_row) labels;
     VEC(struct wait_row) waits;
+    struct map waited; /* thread << 32 | label set, of the model -> ns of its samples of waits */
     uint64_t on_cpu_ns; /* of the threads whose waits were recorded; 0: of none */
     uint64_t gil_known_count, gil_count;
     uint64_t late_count;

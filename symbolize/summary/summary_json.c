@@ -14,6 +14,7 @@
 #include "symbolize/summary/gil_figures.h"
 #include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary_data.h"
+#include "symbolize/summary/thread_waits.h"
 #include "symbolize/summary/threads.h"
 #include "symbolize/summary/unnamed.h"
 
@@ -188,6 +189,31 @@ static struct error *put_exact_times(struct writer *w)
     return NULL;
 }
 
+/* The same of each thread, and what its samples add up to. */
+static struct error *put_thread_times(struct writer *w)
+{
+    const struct emit_model *m = resolver_model(w->resolver);
+    struct map sampled;
+    struct error *err = thread_waits_sum(w->summary, m, &sampled);
+
+    begin_list(w, "thread_times");
+    for (uint32_t i = 0; !err && i < m->exact_time_count; i++) {
+        const struct emit_exact_time *row = &m->exact_times[i];
+        const struct emit_thread *thread = &m->threads[row->thread];
+        struct buf name = {0};
+        printable_put(&name, thread->name);
+        err = name.bad ? error_no_memory()
+                       : put_row(w, json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:I}", "pid", number(m->processes[thread->process].pid),
+                                              "tid", number(thread->tid), "thread", buf_cstr(&name), "state",
+                                              thread_waits_name(row->wait), "time_ns", number(row->ns), "count", number(row->count),
+                                              "sampled_ns", number(thread_waits_sampled(&sampled, row))));
+        buf_deinit(&name);
+    }
+    map_deinit(&sampled);
+    end_list(w);
+    return err;
+}
+
 static struct error *put_losses(struct writer *w)
 {
     const struct summary *s = w->summary;
@@ -270,6 +296,7 @@ struct error *summary_json_print(struct summary *s, const struct resolver *r, co
     TRY(put_files(&w));
     TRY(put_events(&w));
     TRY(put_exact_times(&w));
+    TRY(put_thread_times(&w));
     TRY(put_losses(&w));
     TRY(processes_list(s, r, &processes));
     struct error *err = put_processes(&w, &processes);

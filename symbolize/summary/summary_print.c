@@ -16,6 +16,7 @@
 #include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
+#include "symbolize/summary/thread_waits.h"
 #include "symbolize/summary/threads.h"
 #include "symbolize/summary/verdict.h"
 
@@ -453,6 +454,7 @@ static struct error *print_details(struct summary *s, const struct resolver *r, 
     print_events(s, out);
     TRY(processes_print(s, r, true, out));
     TRY(threads_print(s, r, true, out));
+    TRY(thread_waits_print(s, r, true, out));
     TRY(print_labels(s, out));
     print_completeness(s, r, out);
     TRY(print_losses(s, out));
@@ -467,6 +469,7 @@ struct error *summary_print(struct summary *s, const struct resolver *r, bool ve
         return print_details(s, r, out);
     TRY(processes_print(s, r, false, out));
     TRY(threads_print(s, r, false, out));
+    TRY(thread_waits_print(s, r, false, out));
     fputs("Every figure, all losses and all modules: -v\n", out);
     return NULL;
 }

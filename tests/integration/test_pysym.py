@@ -372,6 +372,9 @@ def test_waits(make, pysym):
     data = json.loads(good(pysym(trace, "-f", "summary", "--json")))
     assert [(row["state"], row["time_ns"], row["count"]) for row in data["exact_times"]] == [
         ("on-CPU", 5000000, 0), ("blocked", 15000000, 5), ("run queue", 5000000, 5)]
+    assert [(row["tid"], row["state"], row["time_ns"], row["count"], row["sampled_ns"]) for row in data["thread_times"]] == [
+        (1000, "on-CPU", 5000000, 0, 0), (1000, "blocked", 15000000, 5, 15000000), (1000, "run queue", 5000000, 5, 5000000)]
+    assert re.search(r"^ +1000  python3\.11 +0\.005  blocked 0\.015 \(0\.015\), run queue 0\.005 \(0\.005\)$", text, re.M), text
     profile, = json.loads(good(pysym(trace, "-f", "speedscope", "--event", "off-cpu")))["profiles"]
     assert (profile["unit"], profile["endValue"]) == ("nanoseconds", 20000000)
 
