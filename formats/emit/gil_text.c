@@ -147,7 +147,7 @@ static void put_blamed(const struct gil_group *g, struct buf *out)
         return;
     buf_printf(out, "  %-13s", "blamed");
     put_estimate(blamed->ns, blamed, out);
-    buf_put_str(out, " of such waiting on threads that held it meanwhile\n");
+    buf_put_str(out, " on threads that held it: so long others waited for it, until they ran\n");
 }
 
 static void put_locked(const struct gil_view *v, const struct gil_group *g, struct buf *out)
@@ -322,6 +322,16 @@ static void put_detail(const struct gil_view *v, struct buf *line, struct buf *o
     buf_clear(line);
 }
 
+/* How many of the callers say something: the outermost ones, which start a thread, are the same in all. */
+static size_t callers_worth(const struct gil_view *v, const struct gil_frames *f)
+{
+    size_t count = f->callers.count;
+
+    while (count && !strcmp(name_base(v->model->frames[f->callers.data[count - 1]].file), "threading.py"))
+        count--;
+    return count;
+}
+
 static void put_details(const struct gil_view *v, const struct gil_row *row, enum gil_table table, const struct gil_frames *f,
                         struct buf *out)
 {
@@ -341,11 +351,12 @@ static void put_details(const struct gil_view *v, const struct gil_row *row, enu
         buf_put_str(&line, " meanwhile");
     }
     put_detail(v, &line, out);
-    for (size_t i = 0; i < f->callers.count && i < FRAMES_SHOWN; i++) {
+    size_t callers = callers_worth(v, f);
+    for (size_t i = 0; i < callers && i < FRAMES_SHOWN; i++) {
         buf_put_str(&line, i ? ", " : "called by ");
         put_name(v, f->callers.data[i], &line);
     }
-    buf_put_str(&line, f->callers.count > FRAMES_SHOWN ? ", ..." : "");
+    buf_put_str(&line, callers > FRAMES_SHOWN ? ", ..." : "");
     put_detail(v, &line, out);
     buf_deinit(&line);
 }

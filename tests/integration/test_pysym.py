@@ -387,7 +387,7 @@ def test_gil(make, pysym):
 python3.11 1000, recorded for 1.00 s
   held         535.0 ms \u00b1 70.7 ms (53.5 % of the time) by 1 thread: 500.0 ms running, 35.0 ms off the CPU
   waited for   72.5 ms by 1 thread, 20 times, exactly; 70.0 ms in samples
-  blamed       70.0 ms \u00b1 12.6 ms of such waiting on threads that held it meanwhile
+  blamed       70.0 ms \u00b1 12.6 ms on threads that held it: so long others waited for it, until they ran
 
   made others wait           ran with it  off CPU with it  waited for it  thread
  100.0%    70.0 ms ########     500.0 ms          35.0 ms              -  python3.11 1000

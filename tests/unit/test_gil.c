@@ -43,7 +43,8 @@ static void setup(struct synthetic *s, bool waits)
 static uint32_t stack_of(struct synthetic *s, const char *function, const char *native, const char *innermost)
 {
     uint32_t run = synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "Thread.run", "/usr/lib/python3.12/threading.py", 1012, 0, 999));
-    uint32_t stack = synthetic_stack(s, run, synthetic_python(s, function, "/srv/app.py", 12, 0, 10));
+    uint32_t work = synthetic_stack(s, run, synthetic_python(s, "work", "/srv/app.py", 7, 0, 5));
+    uint32_t stack = synthetic_stack(s, work, synthetic_python(s, function, "/srv/app.py", 12, 0, 10));
 
     if (native)
         stack = synthetic_stack(s, stack, synthetic_native(s, native, "/usr/lib/libc.so.6", 0x1000, 0));
@@ -86,7 +87,7 @@ static void test_golden(void **state)
            "app.py 100, recorded for 10.00 s\n"
            "  held         5.10 s \xc2\xb1 0.10 s (51.0 % of the time) by 2 threads: 1.00 s running, 4.10 s off the CPU\n"
            "  waited for   9.70 s by 2 threads, 6,234 times, exactly; 9.50 s in samples\n"
-           "  blamed       9.50 s \xc2\xb1 0.20 s of such waiting on threads that held it meanwhile\n"
+           "  blamed       9.50 s \xc2\xb1 0.20 s on threads that held it: so long others waited for it, until they ran\n"
            "\n"
            "  made others wait           ran with it  off CPU with it  waited for it  thread\n"
            "  78.9%     7.50 s ########            -           4.00 s              -  hog 101\n"
@@ -96,22 +97,22 @@ static void test_golden(void **state)
            "Who held it while others waited, by the time that these lost\n"
            "  78.9%     7.50 s ########  hog (app.py:10)\n"
            "                             blocked in clock_nanosleep; in usleep > clock_nanosleep\n"
-           "                             called by Thread.run (threading.py:999)\n"
+           "                             called by work (app.py:5)\n"
            "  21.1%     2.00 s ##        compute (app.py:10)\n"
            "                             running\n"
-           "                             called by Thread.run (threading.py:999)\n"
+           "                             called by work (app.py:5)\n"
            "\n"
            "Calls that blocked and did not release it, by their time off the CPU\n"
            " 100.0%     4.00 s ########  hog (app.py:10)\n"
            "                             blocked in clock_nanosleep; in usleep > clock_nanosleep\n"
            "                             others waited for 7.50 s meanwhile\n"
-           "                             called by Thread.run (threading.py:999)\n"
+           "                             called by work (app.py:5)\n"
            "\n"
            "Who waited for it\n"
            "  84.2%     8.00 s ########  victim (app.py:10)\n"
-           "                             called by Thread.run (threading.py:999)\n"
+           "                             called by work (app.py:5)\n"
            "  15.8%     1.50 s ##        compute (app.py:10)\n"
-           "                             called by Thread.run (threading.py:999)\n");
+           "                             called by work (app.py:5)\n");
     synthetic_deinit(&s);
 }
 
@@ -139,7 +140,7 @@ static void test_clock_alone(void **state)
            "Who ran with it\n"
            " 100.0%   400.0 ms ########  compute (app.py:10)\n"
            "                             in memcpy\n"
-           "                             called by Thread.run (threading.py:999)\n");
+           "                             called by work (app.py:5)\n");
     synthetic_deinit(&s);
 }
 
@@ -176,10 +177,10 @@ static void test_free_threaded(void **state)
            "Who waited for locks, or for the world\n"
            "  75.0%   300.0 ms ########  append (app.py:10)\n"
            "                             waiting for a lock in futex\n"
-           "                             called by Thread.run (threading.py:999)\n"
+           "                             called by work (app.py:5)\n"
            "  25.0%   100.0 ms ###       allocate (app.py:10)\n"
            "                             waiting for the world to stop or go on in futex\n"
-           "                             called by Thread.run (threading.py:999)\n");
+           "                             called by work (app.py:5)\n");
     all.merge = EMIT_MERGE_ALL;
     expect(&s, "gil", all,
            "2 processes, recorded for 10.00 s\n"
@@ -194,10 +195,10 @@ static void test_free_threaded(void **state)
            "Who waited for it, or for locks\n"
            "  75.0%   300.0 ms ########  append (app.py:10)\n"
            "                             waiting for a lock in futex\n"
-           "                             called by Thread.run (threading.py:999)\n"
+           "                             called by work (app.py:5)\n"
            "  25.0%   100.0 ms ###       allocate (app.py:10)\n"
            "                             waiting for the world to stop or go on in futex\n"
-           "                             called by Thread.run (threading.py:999)\n");
+           "                             called by work (app.py:5)\n");
     synthetic_deinit(&s);
 }
 
@@ -244,7 +245,7 @@ static void test_json(void **state)
     assert_string_equal(json_string_value(json_object_get(hog, "state")), "blocked");
     assert_string_equal(json_string_value(json_object_get(hog, "system_call")), "clock_nanosleep");
     assert_string_equal(json_string_value(json_array_get(json_object_get(hog, "native"), 0)), "usleep");
-    assert_int_equal(json_array_size(json_object_get(hog, "callers")), 1);
+    assert_int_equal(json_array_size(json_object_get(hog, "callers")), 2);
     assert_int_equal(json_array_size(json_object_get(process, "blocking_calls")), 1); /* the preempted one is none */
     assert_int_equal(member(json_array_get(json_object_get(process, "blocking_calls"), 0), "blamed_ns"), 7500 * ms);
     assert_int_equal(json_array_size(json_object_get(process, "waiters")), 2);
