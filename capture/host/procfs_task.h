@@ -22,7 +22,7 @@ struct procfs_stat {
     uint32_t parent_tgid;
     uint32_t cpu;         /* where it runs or ran last */
     uint64_t start_ticks; /* since boot, in USER_HZ, in the reader's time namespace */
-    uint64_t image;       /* differs between program images: made of the addresses of code and stack; 0 when hidden */
+    uint64_t image;       /* differs between program images: made of the addresses of code and stack; 0: the task is ending */
 };
 /* Parses the text of a stat file; false when it is malformed. */
 bool procfs_parse_stat(const char *text, struct procfs_stat *out);

@@ -229,7 +229,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
     struct process *p;
     struct procfs_stat stat;
 
-    if (followed_stat(f, f->tgid, &stat) && stat.image != f->image) {
+    if (followed_stat(f, f->tgid, &stat) && stat.image && stat.image != f->image) {
         f->image = stat.image;
         f->exec_generation++;
         f->wait_ns = 0;

@@ -311,7 +311,7 @@ static struct error *begin_process(struct proc_sampler *s, struct followed *f, u
 
     *p = processes_find(s->processes, f->tgid);
     if (!is_ready(f, *p, &wire)) {
-        bool changed = followed_stat(f, f->tgid, &stat) && stat.image != f->image;
+        bool changed = followed_stat(f, f->tgid, &stat) && stat.image && stat.image != f->image;
         if (changed)
             TRY(end_accounts(s, f));
         if (changed || (time_ns >= f->look_ns && !f->forbidden))

@@ -186,7 +186,7 @@ struct error *thread_reader_stack(struct thread_reader *r, struct followed *f, c
         if (!followed_schedstat(f, t, &before) || !followed_stat(f, t->tid, &stat))
             return NULL;
         *run_ns = before.run_ns;
-        *outcome = stat.image != f->image ? THREAD_CHANGED : stat.state != 'R' ? THREAD_ASLEEP : THREAD_READ;
+        *outcome = !stat.image ? THREAD_GONE : stat.image != f->image ? THREAD_CHANGED : stat.state != 'R' ? THREAD_ASLEEP : THREAD_READ;
         if (*outcome != THREAD_READ)
             return NULL;
         r->out.sample.cpu = stat.cpu;
