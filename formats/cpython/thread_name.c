@@ -186,19 +186,24 @@ static uint64_t value_at(const struct reader *r, const struct dict *d, const uin
     return d->values && !read_u64(r, d->values + 8 * (uint64_t)index, &value) ? 0 : value;
 }
 
-/* The address of a key's value, or 0: the key is the str `name` or, without one, the int `number`. `hint` may be NULL. */
+/*
+ * The address of a key's value, or 0: the key is the str `name` or, without one, the int `number`. `hint` may be NULL; it is
+ * where the last search ended, and this one begins.
+ */
 static uint64_t look_up(const struct reader *r, const struct dict *d, const char *name, uint64_t number, uint32_t *hint)
 {
     uint8_t chunk[CHUNK_BYTES];
-    uint32_t at_once = CHUNK_BYTES / d->stride;
+    bool hinted = hint && *hint && *hint <= d->count;
+    uint32_t at_once = CHUNK_BYTES / d->stride, start = hinted ? *hint - 1 : 0, count;
 
     if (!name && !d->hashed)
         return 0;
-    if (hint && *hint && *hint <= d->count &&
-        read_bytes(r, d->entries + (uint64_t)(*hint - 1) * d->stride, chunk, d->stride) && has_key(r, d, chunk, name, number))
-        return value_at(r, d, chunk, *hint - 1);
-    for (uint32_t first = 0; first < d->count; first += at_once) {
-        uint32_t count = d->count - first < at_once ? d->count - first : at_once;
+    if (hinted && read_bytes(r, d->entries + (uint64_t)start * d->stride, chunk, d->stride) &&
+        has_key(r, d, chunk, name, number))
+        return value_at(r, d, chunk, start);
+    for (uint32_t done = 0; done < d->count; done += count) {
+        uint32_t first = (uint32_t)(((uint64_t)start + done) % d->count);
+        count = d->count - first < at_once ? d->count - first : at_once;
         if (!read_bytes(r, d->entries + (uint64_t)first * d->stride, chunk, (uint64_t)count * d->stride))
             return 0;
         for (uint32_t i = 0; i < count; i++) {
@@ -274,7 +279,7 @@ bool py_thread_name(const struct py_names *n, uint64_t interpreter, uint64_t han
     /* Behind its header a module object has its dict. */
     if (!module || !read_u64(&r, module + r.header, &dict))
         return false;
-    uint64_t thread = item(&r, item(&r, dict, "_active", 0, &hints->active), NULL, handle, NULL);
+    uint64_t thread = item(&r, item(&r, dict, "_active", 0, &hints->active), NULL, handle, &hints->thread);
     uint64_t name = thread ? attribute(&r, thread, r.version->thread_name, &hints->attribute) : 0;
     if (!name || !read_u64(&r, name + l->code_type, &type) || type != n->str_type)
         return false;

@@ -18,6 +18,7 @@
 /* Where in their dicts the keys on the way to a name were found last: they rarely move. Each is checked before use. */
 struct py_name_hints {
     uint32_t module, active, attribute; /* the entry, counted from 1; 0: unknown */
+    uint32_t thread; /* of the thread before: the next one that is asked for lies near, where all are asked for in turn */
 };
 
 struct py_names {

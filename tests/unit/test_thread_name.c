@@ -174,8 +174,8 @@ static void test_hints(void **state)
     assert_in_range(t.reads, 1, reads / 2);
     const struct py_name_hints right = hints;
     for (uint32_t i = 0; i < 200; i++) {
-        uint32_t *wrong[] = {&hints.module, &hints.active, &hints.attribute};
-        *wrong[i % 3] = i < 150 ? i : UINT32_MAX - i;
+        uint32_t *wrong[] = {&hints.module, &hints.active, &hints.attribute, &hints.thread};
+        *wrong[i % 4] = i < 150 ? i : UINT32_MAX - i;
         assert_string_equal(name_of(t.worker_handle, &out), "wörker-17");
         assert_memory_equal(&hints, &right, sizeof hints);
         assert_null(name_of(t.worker_handle + 8, &out));
