@@ -139,3 +139,9 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         TRY(tables_poll(s->tables, now_ns()));
     return processes_publish(s->processes, now_ns());
 }
+
+struct error *session_cut_waits(struct session *s, uint64_t time_ns)
+{
+    TRY(waits_cut(s->waits, time_ns, PIECE_NS));
+    return queue_run(s->queue, time_ns, on_queued, s);
+}

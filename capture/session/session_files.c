@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "capture/output/interrupt.h"
+#include "capture/session/session_drain.h"
 #include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/wait_sites.h"
@@ -314,6 +315,7 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
 struct error *session_rotate(struct session *s, uint64_t time_ns)
 {
     s->rotate_now = false;
+    TRY(session_cut_waits(s, time_ns));
     TRY(session_end_file(s, time_ns, TRACE_END_ROTATED));
     TRY(session_open_file(s, time_ns));
     return trace_builder_next_file(s->builder, s->writer, time_ns);

@@ -223,15 +223,27 @@ struct error *waits_piece(struct waits *w, uint32_t tid, uint64_t time_ns)
     return p && time_ns > p->until_ns ? put_piece(w, p, time_ns) : NULL;
 }
 
-struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
+/* Hands on a piece up to `time_ns`, if nothing has been handed on since `piece_ns` before, or with `cut` since it began. */
+static struct error *hand_on_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns, bool cut)
 {
     for (size_t i = 0; i < w->list.count; i++) {
         struct pending *p = &w->list.data[i];
+        uint64_t since_ns = cut ? p->sample->time_ns : p->until_ns;
         if (p->progress == DOUBTED || (p->progress == UNREAD && piece_ns))
             continue;
-        if (time_ns <= p->until_ns || time_ns - p->until_ns < piece_ns)
+        if (time_ns <= p->until_ns || time_ns - since_ns < piece_ns)
             continue;
         TRY(put_piece(w, p, time_ns));
     }
     return NULL;
+}
+
+struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
+{
+    return hand_on_pieces(w, time_ns, piece_ns, false);
+}
+
+struct error *waits_cut(struct waits *w, uint64_t time_ns, uint64_t piece_ns)
+{
+    return hand_on_pieces(w, time_ns, piece_ns, true);
 }

@@ -51,7 +51,9 @@ void waits_forget(struct waits *w, uint32_t tid);
  * that was over at that time may still be unknown here.
  */
 struct error *waits_pieces(struct waits *w, uint64_t time_ns, uint64_t piece_ns);
-/* The same for the wait of one thread, however short that is. */
+/* The same of all waits that have lasted for `piece_ns` by then: what is left of them goes into a file that ends. */
+struct error *waits_cut(struct waits *w, uint64_t time_ns, uint64_t piece_ns);
+/* waits_pieces() for the wait of one thread, however short that is. */
 struct error *waits_piece(struct waits *w, uint32_t tid, uint64_t time_ns);
 /* How many stacks were not kept because they would have taken too much memory. */
 uint64_t waits_refused(const struct waits *w);

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import PYCAP, PYSYM, PYTHON, ROOT
 from test_waiting import waits_of
-from wait_trace import CONTINUES, Trace
+from wait_trace import CONTINUES, Trace, stacks_of
 
 WORKERS = 5
 
@@ -47,23 +47,6 @@ def record_idle(pid, truth, trace, *options):
     return {tid for tid, n in before.items() if switches(pid, tid) == n}
 
 
-def stacks_of(trace):
-    """By tid: the stacks of Python functions, innermost first, and the time that they were waited in."""
-    text = subprocess.run([PYSYM, trace, "--format", "perf-script", "--event", "off-cpu", "--interpreter", "calls"],
-                          capture_output=True, text=True, timeout=300, check=False).stdout
-    out = collections.defaultdict(collections.Counter)
-    for block in text.split("\n\n"):
-        head = re.search(r"^.* \d+/(\d+) .*: +(\d+) off-cpu: $", block, re.M)
-        if head:
-            out[int(head[1])][tuple(re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M))] += int(head[2])
-    return out
-
-
-def names_of(stack):
-    """Without the classes that 3.11 and later put before a function's name."""
-    return [name.rpartition(".")[2] for name in stack]
-
-
 def test_idle_threads(needs_bpf, tmp_path):
     path = tmp_path / "t.bin"
     with idle_program() as (pid, truth):
@@ -72,7 +55,7 @@ def test_idle_threads(needs_bpf, tmp_path):
     trace.check_sums()
     assert len(slept) >= WORKERS, "the machine woke threads that had nothing to do"
     for tid in slept:
-        assert [names_of(stack) for stack in found[tid]] == [truth[tid]], (tid, found[tid])
+        assert list(found[tid]) == [tuple(truth[tid])], (tid, found[tid])
     # Of the whole time each: from its start, which is when the threads were looked at first, to its end.
     began, ended = min(row[1] for row in trace.times), max(row[2] for row in trace.times)
     whole = [row for row in trace.times if row[3] == 0 and row[2] == ended and row[2] - row[1] > 0.95 * (ended - began)]
@@ -132,3 +115,16 @@ def test_a_long_wait_among_short_ones(needs_bpf, pysym, pycap, tmp_path):
     found = waits_of(pysym, tmp_path / "t.bin", truth)
     assert found["long"] == pytest.approx(truth["long"], rel=0.1), (found, truth)
     assert found["short"] == pytest.approx(truth["short"], rel=0.1), (found, truth)
+
+
+def test_each_file(needs_bpf, pycap, tmp_path):
+    """A wait that lasts through several files is in each, in its samples as in its account."""
+    with idle_program() as (pid, truth):
+        done = pycap("record", "-o", tmp_path / "%t.bin", "--rotate", "2", "-e", "off-cpu", "-d", "5", "-p", pid)
+    assert done.returncode == 0, done.stderr
+    files = [Trace(path) for path in sorted(tmp_path.glob("*.bin"))]
+    assert len(files) > 1
+    for trace in files:
+        assert all(since + on_cpu + sum(ns for _, ns, _ in rows) == until for _, since, until, on_cpu, rows in trace.times)
+    assert sum(len(trace.accounts().keys() & truth.keys()) >= WORKERS for trace in files) > 1
+    assert sum(sum(t.written().values()) for t in files) == sum(sum(t.exact().values()) for t in files)

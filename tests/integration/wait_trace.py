@@ -93,3 +93,17 @@ def clock_error(account, truth, *clocks):
     thread may still run and wait, for as long as it is seen from outside."""
     rest = truth["outside"] - truth["wall"]
     return max(max(truth[what] - account[what], account[what] - truth[what] - rest, 0) / truth["wall"] for what in clocks)
+
+
+def stacks_of(trace):
+    """By tid: the stacks in which threads waited, names of Python functions without their class, innermost first, and for how
+    many ns."""
+    done = subprocess.run([PYSYM, trace, "--format", "perf-script", "--event", "off-cpu", "--interpreter", "calls"],
+                          capture_output=True, text=True, timeout=300, check=False)
+    out = collections.defaultdict(collections.Counter)
+    for block in done.stdout.split("\n\n"):
+        head = re.search(r"^.* \d+/(\d+) .*: +(\d+) off-cpu: $", block, re.M)
+        if head:
+            names = re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)
+            out[int(head[1])][tuple(name.rpartition(".")[2] for name in names)] += int(head[2])
+    return out

@@ -166,6 +166,25 @@ static void test_waker(void **state)
     assert_samples(f, "7 3050 50 3 of 50\n");
 }
 
+/* A file ends: what has lasted is handed on up to there, and no more than that later. */
+static void test_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    begin(f, 8, 1500);
+    assert_null(waits_pieces(f->waits, 1200, 1000));
+    assert_samples(f, "7 1200 1100 3\n");
+    assert_null(waits_cut(f->waits, 2000, 1000));
+    assert_samples(f, "7 2000 800 3+\n");
+    assert_null(waits_cut(f->waits, 2000, 1000));
+    assert_null(waits_cut(f->waits, 1900, 1000));
+    assert_samples(f, "");
+    end(f, 7, 100, 2300, 0, 0, 0);
+    end(f, 8, 1500, 2300, 0, 0, 0);
+    assert_samples(f, "7 2300 300 3+ of 2200\n8 2300 800 3 of 800\n");
+}
+
 /* The end found no room in the ring: the call site owes all of it again, so pieces of it are not counted twice. */
 static void test_lost_end(void **state)
 {
@@ -299,6 +318,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_run_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waker, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unread, setup, teardown),
