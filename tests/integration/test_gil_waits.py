@@ -58,20 +58,23 @@ def compare(trace, *options):
     return out
 
 
-def check(waits, free_threaded=False):
+def check(waits, free_threaded=False, raced=0.0):
+    """`raced`: the share that may count as waits for a lock, as another thread lets this one go just before it sleeps. With
+    glibc there is no such moment: the address alone tells."""
     told = {pair: ms for pair, ms in waits.items() if pair[1]}
-    assert not {pair: ms for pair, ms in told.items() if pair[0] != pair[1]}, waits
+    wrong = {pair: ms for pair, ms in told.items() if pair[0] != pair[1]}
+    assert all(said == "lock" for said, _ in wrong) and sum(wrong.values()) <= raced * sum(told.values()), waits
     assert bool(sum(ms for (kind, _), ms in waits.items() if kind == "GIL")) == (not free_threaded), waits
-    assert sum(told.values()) > 0.2 * sum(waits.values()), waits
+    assert sum(told.values()) >= 0.2 * sum(waits.values()), waits
 
 
-def record(command, tmp_path, *arguments, program="contended.py"):
+def record(command, tmp_path, *arguments, program="contended.py", seconds=0.4):
     why = why_no_bpf()
     if why:
         pytest.skip(why)
     trace = tmp_path / "t.bin"
-    done = subprocess.run([PYCAP, "record", "-o", trace, "-e", "off-cpu/period=1/", "--", *command, PROGRAMS / program, "0.4",
-                           *arguments],
+    done = subprocess.run([PYCAP, "record", "-o", trace, "-e", "off-cpu/period=1/", "--", *command, PROGRAMS / program,
+                           str(seconds), *arguments],
                           capture_output=True, text=True, timeout=300)
     if done.returncode == 77:
         pytest.skip("no GIL but the main interpreter's")
@@ -83,6 +86,15 @@ def record(command, tmp_path, *arguments, program="contended.py"):
 def test_every_interpreter(python, tmp_path):
     roots = ["--sysroot", python.root] if python.root else []
     check(compare(record([python.path], tmp_path), *roots))
+
+
+@pytest.mark.long
+@pytest.mark.every_python
+def test_every_interpreter_for_long(python, tmp_path):
+    roots = ["--sysroot", python.root] if python.root else []
+    check(compare(record([python.path], tmp_path, seconds=10), *roots))
+    if python.version >= (3, 12):
+        check(compare(record([python.path], tmp_path, "own", seconds=10), *roots))
 
 
 def test_a_gil_for_each_interpreter(python, tmp_path):
@@ -101,11 +113,11 @@ def flavours():
 def test_other_builds(path, tmp_path):
     """With musl those who wait are in a list; a free-threaded build has no GIL unless it is told to."""
     free_threaded = path.endswith("t")
-    check(compare(record([path], tmp_path)), free_threaded)
+    check(compare(record([path], tmp_path)), free_threaded, raced=0.05 if "musl" in path else 0)
     if free_threaded:
         check(compare(record(["env", "PYTHON_GIL=1", path], tmp_path)))
         waits = compare(record([path], tmp_path, program="collects.py"))
-        check(waits, free_threaded)
+        check(waits, free_threaded, raced=0.05)
         assert waits["stop the world", "stop the world"], waits
 
 
