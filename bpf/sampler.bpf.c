@@ -76,7 +76,7 @@ int sample(struct bpf_perf_event_data *ctx)
     counts->count[WIRE_EVENT_TICKS]++;
     counts->count[tick(ctx, event) & (WIRE_EVENT_STAT_COUNT - 1)]++;
     if (sample_timed)
-        count_time(start);
+        count_time(WIRE_STAT_CPU_NS, bpf_ktime_get_ns() - start);
     return 0;
 }
 
@@ -103,6 +103,6 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     copy.start_boottime_ns = BPF_CORE_READ(child, start_boottime);
     copy.exec_generation = BPF_CORE_READ(child, self_exec_id);
     copy.flags |= WIRE_PROCESS_INHERITED | WIRE_PROCESS_BOUND;
-    bpf_map_update_elem(&processes, &child_tgid, &copy, BPF_ANY);
+    follow(child_tgid, &copy);
     return 0;
 }

@@ -119,7 +119,7 @@ static __noinline struct wire_thread *entry_of_sleeper(struct task_struct *task,
     t->queued_ns = queued_ns(task, 0);
     t->site = (__u64)tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
     t->has_stack = t->stacks = 1;
-    long refused = bpf_map_update_elem(&waits, &tid, t, BPF_NOEXIST);
+    long refused = add_thread(tid, t->tgid, t);
     if (refused) {
         if (refused != -EEXIST)
             refuse_sleeper(tid, switches);
@@ -128,7 +128,7 @@ static __noinline struct wire_thread *entry_of_sleeper(struct task_struct *task,
     if (sleep_state(task) && sleep_switches(task) == switches)
         return bpf_map_lookup_elem(&waits, &tid);
     if (task->exit_state || task_state(task) & TASK_DEAD)
-        bpf_map_delete_elem(&waits, &tid);
+        forget_thread(tid, t->tgid);
     return 0;
 }
 

@@ -44,6 +44,12 @@ struct {
     __type(value, struct wire_process);
 } processes SEC(".maps");
 
+/*
+ * How many entries there are, in `processes` and of threads in `waits`, of processes with such a tgid (modulo its size). At
+ * most switches between threads nobody is followed: this says so without a look-up. User space counts what it adds, too.
+ */
+__u32 followed[WIRE_FOLLOWED] = {0};
+
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
@@ -238,6 +244,27 @@ struct {
     __type(value, struct scratch);
 } scratches SEC(".maps");
 
+static __always_inline void count_followed(__u32 tgid, int more)
+{
+    __sync_fetch_and_add(&followed[tgid & (WIRE_FOLLOWED - 1)], more);
+}
+
+/* Whether something may be known of a process. */
+static __always_inline int may_be_followed(__u32 tgid)
+{
+    return *(volatile __u32 *)&followed[tgid & (WIRE_FOLLOWED - 1)] != 0;
+}
+
+/* Adds a process to those that are followed, or changes what is known of it. It is counted first: who finds it finds the count. */
+static __always_inline void follow(__u32 tgid, const struct wire_process *process)
+{
+    count_followed(tgid, 1);
+    if (!bpf_map_update_elem(&processes, &tgid, process, BPF_NOEXIST))
+        return;
+    count_followed(tgid, -1);
+    bpf_map_update_elem(&processes, &tgid, process, BPF_EXIST);
+}
+
 static __always_inline struct scratch *scratch_get(void)
 {
     __u32 cpu = bpf_get_smp_processor_id();
@@ -286,14 +313,13 @@ static __always_inline void count_stat(__u32 stat)
         ++*n;
 }
 
-/* Counts the time since `start_ns` as spent in the sampler. */
-static __always_inline void count_time(__u64 start_ns)
+/* Counts time as spent in the sampler; `stat` says at what. */
+static __always_inline void count_time(__u32 stat, __u64 ns)
 {
-    __u32 stat = WIRE_STAT_CPU_NS;
     __u64 *spent = bpf_map_lookup_elem(&stats, &stat);
 
     if (spent)
-        *spent += bpf_ktime_get_ns() - start_ns;
+        *spent += ns;
 }
 
 /* A sample wakes nobody, unless the ring would be full before user space drains it next. */

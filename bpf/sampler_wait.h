@@ -28,9 +28,10 @@ const volatile __u64 wait_most_bytes = 1 << 20; /* no stack is sent while the ri
 
 /* Waits of a thread that have a stack each, as long as its process has not had too many in this second. */
 #define WAIT_FIRST 16
-/* How many of the newest Python frames make a call site, and as much of one as its place is in. */
+/* How many of the newest Python frames make a call site, and as much of memory as is read of them at once. */
 #define WAIT_FRAMES 4
-#define WAIT_FRAME_MASK 248
+#define WAIT_FRAMES_BEFORE 384
+#define WAIT_FRAMES_MASK 511
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -46,15 +47,15 @@ struct {
     __type(value, struct wire_wait_site);
 } wait_sites SEC(".maps");
 
-/* A Python frame that is being read. Nothing interrupts the program that also reads it. */
-struct wait_frame {
-    __u8 bytes[WAIT_FRAME_MASK + 8];
+/* Python frames that are being read. Nothing interrupts the program that also reads them. */
+struct wait_frames {
+    __u8 bytes[WAIT_FRAMES_MASK + 8];
 };
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct wait_frame);
+    __type(value, struct wait_frames);
 } wait_frames SEC(".maps");
 
 const volatile struct wire_thread wait_nobody = {.type = WIRE_THREAD}; /* here, since the walkers need the stack */
@@ -122,6 +123,33 @@ static __noinline int send_thread(__u32 tid)
     return sent;
 }
 
+/* Adds the entry of a thread: it is counted first, as in follow(). Not 0: it is there already, or there is no room. */
+static __always_inline long add_thread(__u32 tid, __u32 tgid, const void *thread)
+{
+    count_followed(tgid, 1);
+    long refused = bpf_map_update_elem(&waits, &tid, thread, BPF_NOEXIST);
+    if (refused)
+        count_followed(tgid, -1);
+    return refused;
+}
+
+static __always_inline void forget_thread(__u32 tid, __u32 tgid)
+{
+    if (!bpf_map_delete_elem(&waits, &tid))
+        count_followed(tgid, -1);
+}
+
+/* Sends the sums of a thread that has ended or is not followed any more, and forgets it. */
+static __noinline int end_thread(__u32 tid)
+{
+    struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
+    __u32 tgid = t ? t->tgid : 0;
+
+    if (t && send_thread(tid))
+        forget_thread(tid, tgid);
+    return 0;
+}
+
 /* The entry of a thread, made where there is none; NULL: there are too many threads. */
 static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 now_ns)
 {
@@ -130,9 +158,13 @@ static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 n
 
     if (t && t->exec_generation == task->self_exec_id)
         return t;
-    if (t)
-        send_thread(tid); /* it executes another program now, or it is another thread */
-    bpf_map_update_elem(&waits, &tid, (void *)&wait_nobody, BPF_ANY);
+    if (t) { /* it executes another program now, or it is another thread */
+        __u32 tgid = t->tgid;
+        if (!send_thread(tid))
+            count_loss(LOSS_wait_untracked);
+        forget_thread(tid, tgid);
+    }
+    add_thread(tid, task->tgid, (const void *)&wait_nobody);
     t = bpf_map_lookup_elem(&waits, &tid);
     if (!t) {
         count_loss(LOSS_wait_untracked);
@@ -173,6 +205,19 @@ static __always_inline __u64 queued_ns(struct task_struct *task, int comes)
 #define WAIT_MIX 0x9e3779b97f4a7c15ull
 
 /*
+ * Where to begin to read for a frame. From 3.11 on callers' frames lie before it, mostly, and a read of all of them takes
+ * hardly longer than one of 8 bytes; but only the frame's own page is sure to be there.
+ */
+static __always_inline __u64 frames_from(const struct py_layout *l, __u64 frame)
+{
+    __u64 page = frame & ~(ARCH_PAGE_BYTES - 1ull), before = frame - WAIT_FRAMES_BEFORE;
+
+    if (l->frame_kind == PY_FRAMES_OBJECT)
+        return frame;
+    return before > page ? before : page;
+}
+
+/*
  * The newest Python frames: where each is, mixed. 0: not known. The thread's state may be out of date. Several frames, as
  * callers that wait through the same few functions (Queue.get, a read through a buffer) wait for different times. An
  * interpreter's lock may be waited for at any instruction: then the newest code object alone is the site.
@@ -181,8 +226,8 @@ static __always_inline __u64 python_site(const struct wire_process *process, con
 {
     __u32 index = process->layout, zero = 0;
     struct py_layout *l = t->tstate ? bpf_map_lookup_elem(&layouts, &index) : 0;
-    struct wait_frame *f = bpf_map_lookup_elem(&wait_frames, &zero);
-    __u64 frame = 0, site = 0;
+    struct wait_frames *f = bpf_map_lookup_elem(&wait_frames, &zero);
+    __u64 frame = 0, site = 0, start = 0, end = 0;
 
     if (!l || !f ||
         bpf_probe_read_user(&frame, sizeof frame, (void *)(t->tstate + l->tstate_frame)))
@@ -191,15 +236,20 @@ static __always_inline __u64 python_site(const struct wire_process *process, con
         bpf_probe_read_user(&frame, sizeof frame, (void *)(frame + l->cframe_current_frame)))
         return 0;
     for (int i = 0; i < WAIT_FRAMES && frame; i++) {
-        __u64 len_bytes = l->frame_len_bytes + 7;
-        WALK_BOUND(len_bytes, WAIT_FRAME_MASK); /* all versions have less */
-        if (bpf_probe_read_user(f->bytes, len_bytes, (void *)frame))
-            break;
-        site = (site ^ WALK_U64(f->bytes, l->frame_code, WAIT_FRAME_MASK)) * WAIT_MIX;
+        if (frame < start || frame + l->frame_len_bytes > end) {
+            start = frames_from(l, frame);
+            end = frame + ((l->frame_len_bytes + 7) & ~7);
+            __u64 len_bytes = end - start;
+            WALK_BOUND(len_bytes, WAIT_FRAMES_MASK); /* all versions have less */
+            if (bpf_probe_read_user(f->bytes, len_bytes, (void *)start))
+                break;
+        }
+        __u64 at = frame - start;
+        site = (site ^ WALK_U64(f->bytes, at + l->frame_code, WAIT_FRAMES_MASK)) * WAIT_MIX;
         if (t->kind == WIRE_WAIT_GIL)
             break;
-        site = (site ^ WALK_U64(f->bytes, l->frame_instr, WAIT_FRAME_MASK)) * WAIT_MIX;
-        frame = WALK_U64(f->bytes, l->frame_previous, WAIT_FRAME_MASK);
+        site = (site ^ WALK_U64(f->bytes, at + l->frame_instr, WAIT_FRAMES_MASK)) * WAIT_MIX;
+        frame = WALK_U64(f->bytes, at + l->frame_previous, WAIT_FRAMES_MASK);
     }
     return site;
 }
@@ -212,9 +262,9 @@ static __always_inline __u64 native_site(const struct pt_regs *regs)
 
 /*
  * The key of the site, once the wait's kind is known; until then t->site is that of native code. Where a thread was preempted
- * says nothing of the wait: then the thread is the site.
+ * says nothing of the wait: then the thread is the site. A function of its own, as what it reads lies on the stack.
  */
-static __always_inline __u64 site_of(const struct wire_process *process, const struct wire_thread *t)
+static __noinline __u64 site_of(const struct wire_process *process, const struct wire_thread *t)
 {
     __u64 key = (__u64)t->tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
 
@@ -224,19 +274,61 @@ static __always_inline __u64 site_of(const struct wire_process *process, const s
     return (python ? python : t->site) ^ key;
 }
 
+/* A site that is among those that the thread met lately; NULL: it is not. */
+static __always_inline struct wire_wait_site *near_site(struct wire_thread *t, __u64 key)
+{
+    for (int i = 0; i < WIRE_NEAR_SITES; i++) {
+        if (t->near[i].key == key)
+            return &t->near[i].site;
+    }
+    return 0;
+}
+
+/* Stores a site that is not near any more. */
+static __noinline int put_away(struct wire_near_site *near)
+{
+    __u64 key = near->key;
+    struct wire_wait_site *stored = bpf_map_lookup_elem(&wait_sites, &key);
+
+    if (stored)
+        *stored = near->site;
+    else if (near->site.count)
+        bpf_map_update_elem(&wait_sites, &key, &near->site, BPF_ANY);
+    return 0;
+}
+
+/*
+ * The site of the wait that the thread is in; its count is 0 where none is known. A program that often switches does so at a
+ * few places, so those that a thread met last are with the thread, which is found anyway.
+ */
+static __always_inline struct wire_wait_site *site_of_wait(struct wire_thread *t)
+{
+    __u64 key = t->site;
+    struct wire_wait_site *site = near_site(t, key);
+
+    if (site)
+        return site;
+    struct wire_near_site *near = &t->near[t->near_next++ & (WIRE_NEAR_SITES - 1)];
+    if (near->key)
+        put_away(near);
+    struct wire_wait_site *stored = bpf_map_lookup_elem(&wait_sites, &key);
+    near->key = key;
+    near->site = stored ? *stored : (struct wire_wait_site){0};
+    if (stored)
+        stored->owed_ns = stored->owed_queue_ns = 0;
+    return &near->site;
+}
+
 /* Whether this wait is to have a stack; with what chance is kept. `second` is of the clock, and may be any number. */
 static __always_inline int is_due(struct wire_process *process, struct wire_thread *t, __u32 second)
 {
-    __u64 key = t->site;
-
     if (process->wait_second != second) {
         process->wait_second = second;
         process->wait_stacks = 0;
     }
     t->chance = WIRE_CHANCE_ALL;
     if (t->stacks >= WAIT_FIRST || process->wait_stacks >> WAIT_SECOND_SHIFT)
-        t->chance = wait_chance(sample_periods[wait_event & (WIRE_EVENT_MAX - 1)], bpf_map_lookup_elem(&wait_sites, &key),
-                                process->wait_stacks);
+        t->chance = wait_chance(sample_periods[wait_event & (WIRE_EVENT_MAX - 1)], site_of_wait(t), process->wait_stacks);
     return t->chance == WIRE_CHANCE_ALL || bpf_get_prandom_u32() < t->chance;
 }
 
@@ -256,25 +348,17 @@ static __always_inline int send_wait(struct wire_wait *wait)
 /* A wait is over that lasted from wait->out_ns to wait->in_ns: it is sent, or its call site owes it. */
 static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait)
 {
-    __u64 key = t->site, len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
-    struct wire_wait_site *site = bpf_map_lookup_elem(&wait_sites, &key), first = {0};
-
-    if (!site) {
-        bpf_map_update_elem(&wait_sites, &key, &first, BPF_ANY);
-        site = bpf_map_lookup_elem(&wait_sites, &key);
-    }
-    if (site) {
-        wait_site_add(site, len_ns);
-        wait->owed_ns = site->owed_ns;
-        wait->owed_queue_ns = site->owed_queue_ns;
-    }
+    __u64 len_ns = wait->in_ns - wait->out_ns, own_ns = len_ns - wait->queue_ns;
+    struct wire_wait_site *site = site_of_wait(t);
     int sent = 0;
+
+    wait_site_add(site, len_ns);
+    wait->owed_ns = site->owed_ns;
+    wait->owed_queue_ns = site->owed_queue_ns;
     if (t->has_stack && !(sent = send_wait(wait)))
         count_switch(0, WIRE_EVENT_RING_FULL); /* its sample lacks its weight, and is not written */
-    if (site) {
-        site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
-        site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
-    }
+    site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
+    site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
 }
 
 /*
@@ -317,18 +401,24 @@ static __always_inline void skip_unknown(struct wire_thread *t, __u64 now_ns)
     count_loss(LOSS_wait_untracked);
 }
 
+/* Counts the time since `start_ns`, in which no stack was taken: only of some looks, since to read the clock takes time as well. */
+static __always_inline void count_look_time(__u64 start_ns)
+{
+    /* Clocks count nanoseconds, so these bits are as good as random. */
+    if (!(start_ns & (WIRE_LOOKS_TIMED - 1) << 4))
+        count_time(WIRE_STAT_LOOK_NS, (bpf_ktime_get_ns() - start_ns) * WIRE_LOOKS_TIMED);
+}
+
 /* ---- the thread that leaves ---- */
 
-static __always_inline void read_registers(struct task_struct *task, struct pt_regs *regs)
+/* The user registers of the thread that leaves: where the kernel keeps them, or before 5.15 a copy. */
+static __always_inline const struct pt_regs *user_registers(struct task_struct *task, struct pt_regs *copy)
 {
-    void *at;
-
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-        at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-    else
-        at = (char *)task->stack + ARCH_KERNEL_STACK_BYTES - sizeof *regs;
-    if (bpf_probe_read_kernel(regs, sizeof *regs, at))
-        __builtin_memset(regs, 0, sizeof *regs);
+        return (const struct pt_regs *)bpf_task_pt_regs(task);
+    if (bpf_probe_read_kernel(copy, sizeof *copy, (char *)task->stack + ARCH_KERNEL_STACK_BYTES - sizeof *copy))
+        __builtin_memset(copy, 0, sizeof *copy);
+    return copy;
 }
 
 /*
@@ -355,8 +445,8 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
 {
     struct task_struct *prev = arguments->prev;
     struct wire_thread *t = entry_of(prev, now_ns);
-    __u32 tid = prev->pid, state = state_of(arguments);
-    struct pt_regs regs;
+    __u32 state = state_of(arguments);
+    struct pt_regs copy;
 
     if (!t)
         return 0;
@@ -367,20 +457,19 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
     t->switched_ns = now_ns;
     t->kind = WIRE_WAIT_NONE;
     if (state & TASK_DEAD) {
-        if (send_thread(tid))
-            bpf_map_delete_elem(&waits, &tid);
+        end_thread(prev->pid);
         return 0;
     }
-    read_registers(prev, &regs);
-    t->system_call = arch_system_call(&regs);
+    const struct pt_regs *regs = user_registers(prev, &copy);
+    t->system_call = arch_system_call(regs);
     t->kind = kind_of(state, t->system_call);
-    t->futex = arch_futex_address(t->system_call, &regs);
+    t->futex = arch_futex_address(t->system_call, regs);
     /* Who woke it is known already where another CPU does so now. Else that was before it had quite decided to wait. */
     if (t->waker_kind && task_state(prev) != TASK_WAKING)
         t->waker_kind = WIRE_WAKER_NONE;
     t->queued_ns = queued_ns(prev, 0);
     t->has_stack = 0;
-    t->site = native_site(&regs);
+    t->site = native_site(regs);
     return t;
 }
 
@@ -420,19 +509,21 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
     return sent ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
 }
 
-/* The thread of a followed process that leaves its CPU. */
-static __always_inline void leave(struct switch_arguments *arguments, struct wire_process *process, __u64 now_ns)
+/* The thread of a followed process leaves its CPU. Returns whether a stack was to be taken. */
+static __always_inline int leave(struct switch_arguments *arguments, struct wire_process *process, __u64 now_ns)
 {
     struct wire_thread *t = leave_cpu(arguments, now_ns);
 
     if (!t)
-        return;
+        return 0;
     if (t->kind == WIRE_WAIT_LOCK && gil_is_waited_for(process, t, t->futex, now_ns))
         t->kind = WIRE_WAIT_GIL;
     else if (t->kind == WIRE_WAIT_LOCK && world_is_waited_for(process, t))
         t->kind = WIRE_WAIT_STOP_THE_WORLD;
     t->site = site_of(process, t);
-    count_switch(1, is_due(process, t, now_ns >> 30) ? take_at_switch(arguments, process, t, now_ns) : WIRE_EVENT_THINNED);
+    int due = is_due(process, t, now_ns >> 30);
+    count_switch(1, due ? take_at_switch(arguments, process, t, now_ns) : WIRE_EVENT_THINNED);
+    return due;
 }
 
 /* ---- the thread that comes ---- */
@@ -442,10 +533,10 @@ static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns
 {
     struct task_struct *next = arguments->next;
     __u32 tgid = next->tgid, tid = next->pid;
-    struct wire_thread *t = tgid ? bpf_map_lookup_elem(&waits, &tid) : 0;
+    struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
 
     if (!t) {
-        if (tgid && bpf_map_lookup_elem(&processes, &tgid))
+        if (bpf_map_lookup_elem(&processes, &tgid))
             entry_of(next, now_ns);
         return 0;
     }
@@ -453,8 +544,8 @@ static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns
         come_back(t, now_ns, queued_ns(next, 1));
     else if (bpf_map_lookup_elem(&processes, &tgid))
         skip_unknown(t, now_ns);
-    else if (send_thread(tid)) /* its process is not followed any more */
-        bpf_map_delete_elem(&waits, &tid);
+    else
+        end_thread(tid); /* its process is not followed any more */
     return 0;
 }
 
@@ -463,15 +554,25 @@ int switched(struct switch_arguments *arguments)
 {
     if (!wait_enabled)
         return 0;
-    __u64 now_ns = bpf_ktime_get_ns();
     __u32 tgid = arguments->prev->tgid;
-    struct wire_process *process = tgid ? bpf_map_lookup_elem(&processes, &tgid) : 0;
+    int leaves = may_be_followed(tgid), comes = may_be_followed(arguments->next->tgid);
+    if (!leaves && !comes)
+        return 0;
+    __u64 now_ns = bpf_ktime_get_ns();
+    struct wire_process *process = leaves ? bpf_map_lookup_elem(&processes, &tgid) : 0;
+
+    int has_stack = 0;
 
     if (process)
-        leave(arguments, process, now_ns);
-    enter_cpu(arguments, now_ns);
-    if (sample_timed)
-        count_time(now_ns);
+        has_stack = leave(arguments, process, now_ns);
+    else if (leaves && state_of(arguments) & TASK_DEAD)
+        end_thread(arguments->prev->pid); /* its process was not followed any more */
+    if (comes)
+        enter_cpu(arguments, now_ns);
+    if (sample_timed && has_stack)
+        count_time(WIRE_STAT_CPU_NS, bpf_ktime_get_ns() - now_ns);
+    else if (sample_timed)
+        count_look_time(now_ns);
     return 0;
 }
 

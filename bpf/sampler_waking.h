@@ -57,6 +57,8 @@ static __always_inline enum wire_waker waker_kind(__u32 tgid)
 SEC("tp_btf/sched_waking")
 int waking(struct waking_arguments *arguments)
 {
+    if (!may_be_followed(arguments->task->tgid))
+        return 0;
     __u64 start = sample_timed ? bpf_ktime_get_ns() : 0, id = bpf_get_current_pid_tgid();
     __u32 tid = arguments->task->pid;
     struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
@@ -68,7 +70,7 @@ int waking(struct waking_arguments *arguments)
     t->waker_tid = id;
     t->waker_kind = waker_kind(id >> 32);
     if (sample_timed)
-        count_time(start);
+        count_look_time(start);
     return 0;
 }
 

@@ -241,6 +241,13 @@ struct wire_wait_site {
     PY_U64 owed_ns, owed_queue_ns; /* of those without a stack since the last that had one: waiting, and in the run queue */
 };
 
+/* A call site that a thread met lately. While it is here, it owes nothing in the `wait_sites` map. */
+struct wire_near_site {
+    PY_U64 key;
+    struct wire_wait_site site;
+};
+#define WIRE_NEAR_SITES 4 /* a power of two */
+
 /* Where the time of a thread went, exactly, and what it does now: value of the `waits` map, key tid. */
 struct wire_wait_sum {
     PY_U64 ns, count;
@@ -267,6 +274,9 @@ struct wire_thread {
     PY_U32 waker_kind; /* enum wire_waker: who ends the wait, as soon as that is known */
     PY_U32 waker_tgid, waker_tid;
     PY_U32 chance;    /* as in struct wire_sample */
+    PY_U32 near_next; /* of the next: the one that makes room for another */
+    PY_U32 reserved;
+    struct wire_near_site near[WIRE_NEAR_SITES];
 };
 
 /* How far below the stack pointer the stack bytes begin. */
@@ -308,6 +318,12 @@ struct wire_code {
     struct wire_piece pieces[WIRE_CODE_PIECES];
 };
 
+/* To read the clock again takes a tenth of such a look. A power of two. */
+#define WIRE_LOOKS_TIMED 16
+
+/* Size of the table that says whether anything is known of processes with such a tgid; a power of two. */
+#define WIRE_FOLLOWED 16384
+
 /* The most events that are sampled at once; a power of two. */
 #define WIRE_EVENT_MAX 8
 
@@ -316,7 +332,8 @@ enum wire_stat {
     WIRE_STAT_CODES,   /* code objects sent */
     WIRE_STAT_RETRIES, /* walks that began again further out */
     WIRE_STAT_LISTS,   /* searches over the lists of thread states */
-    WIRE_STAT_CPU_NS,  /* time in the sampler, if user space asks for it */
+    WIRE_STAT_CPU_NS,  /* time in the sampler where it takes stacks, if user space asks for it */
+    WIRE_STAT_LOOK_NS, /* likewise: where it looks at a switch and takes none, by one in WIRE_LOOKS_TIMED of them */
     WIRE_STAT_COUNT = 8,
 };
 
@@ -349,7 +366,7 @@ static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
-static_assert(sizeof(struct wire_thread) == 128 + 16 * WIRE_WAIT_KINDS, "a map's value");
+static_assert(sizeof(struct wire_thread) == 136 + 16 * WIRE_WAIT_KINDS + 40 * WIRE_NEAR_SITES, "a map's value");
 static_assert(sizeof(struct wire_sample) == 192 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif

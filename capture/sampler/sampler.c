@@ -21,6 +21,7 @@
 #include "capture/sampler/load_error.h"
 #include "capture/sampler/perf_events.h"
 #include "capture/sampler/preempt_count.h"
+#include "capture/sampler/process_map.h"
 #include "capture/sampler/shared_array.h"
 #include "capture/sampler/switch_tracepoint.h"
 #include "formats/base/clock.h"
@@ -42,6 +43,7 @@ struct sampler {
     uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
     uint32_t ring_bytes;
     struct shared_array rows, index, wide, modules, mappings;
+    struct process_map processes;
     /* during a drain */
     sampler_fn fn;
     void *ctx;
@@ -215,7 +217,10 @@ static struct error *load(struct sampler *s)
     }
     if (!e)
         e = sampler_bpf__load(s->skel);
-    return e ? load_error(s->skel->obj, -e) : map_arrays(s);
+    if (e)
+        return load_error(s->skel->obj, -e);
+    s->processes = (struct process_map){bpf_map__fd(s->skel->maps.processes), s->skel->bss->followed};
+    return map_arrays(s);
 }
 
 static int on_message(void *ctx, void *data, size_t len)
@@ -362,35 +367,22 @@ struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, 
 
 struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process)
 {
-    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process, BPF_ANY))
-        return error_os(errno, "process %u cannot be configured in the sampler", tgid);
-    return NULL;
+    return process_map_set(&s->processes, tgid, process);
 }
 
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process)
 {
-    return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.processes), &tgid, process);
+    return process_map_get(&s->processes, tgid, process);
 }
 
 void sampler_remove_process(struct sampler *s, uint32_t tgid)
 {
-    bpf_map_delete_elem(bpf_map__fd(s->skel->maps.processes), &tgid);
+    process_map_remove(&s->processes, tgid);
 }
 
 void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), void *ctx)
 {
-    int map = bpf_map__fd(s->skel->maps.processes);
-    uint32_t tgid, next, *at = NULL;
-
-    while (!bpf_map_get_next_key(map, at, &next)) {
-        /* The next key cannot be found from a removed one, so remove a key after finding its successor. */
-        if (at && !wanted(ctx, tgid))
-            sampler_remove_process(s, tgid);
-        tgid = next;
-        at = &tgid;
-    }
-    if (at && !wanted(ctx, tgid))
-        sampler_remove_process(s, tgid);
+    process_map_prune(&s->processes, wanted, ctx);
 }
 
 uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns)
@@ -538,9 +530,12 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count)
     }
 }
 
-uint64_t sampler_cpu_ns(struct sampler *s)
+void sampler_cpu_time(struct sampler *s, uint64_t *cpu_ns, uint64_t *look_ns)
 {
-    return s->options.timed ? sum_of(s, bpf_map__fd(s->skel->maps.stats), WIRE_STAT_CPU_NS) : 0;
+    int map = bpf_map__fd(s->skel->maps.stats);
+
+    *look_ns = s->options.timed ? sum_of(s, map, WIRE_STAT_LOOK_NS) : 0;
+    *cpu_ns = s->options.timed ? sum_of(s, map, WIRE_STAT_CPU_NS) + *look_ns : 0;
 }
 
 struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
@@ -550,7 +545,7 @@ struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
 
 struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx)
 {
-    return wait_maps_owed(bpf_map__fd(s->skel->maps.wait_sites), fn, ctx);
+    return wait_maps_owed(bpf_map__fd(s->skel->maps.waits), bpf_map__fd(s->skel->maps.wait_sites), fn, ctx);
 }
 
 bool sampler_get_thread(const struct sampler *s, uint32_t tid, struct wire_thread *thread)

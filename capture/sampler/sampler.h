@@ -29,7 +29,7 @@ struct sampler_options {
     uint32_t table_bytes;       /* memory for unwind tables; 0: 64 MiB */
     uint32_t ring_bytes;        /* a power of two of pages; 0: chosen by rate and CPUs */
     bool wakers;                /* with waits: also who ends them */
-    bool timed;                 /* count CPU time, for sampler_cpu_ns() */
+    bool timed;                 /* count CPU time, for sampler_cpu_time() */
 };
 
 struct sampler;
@@ -118,8 +118,11 @@ struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx);
  */
 struct error *sampler_sleepers(struct sampler *s, uint64_t noted_ns, uint64_t stackless_ns, wait_message_fn fn, void *ctx);
 
-/* CPU time of the sampling program on all CPUs; 0 unless `timed`. */
-uint64_t sampler_cpu_ns(struct sampler *s);
+/*
+ * CPU time of the sampling programs on all CPUs, and what of it no rate changes: looks at switches at which no stack was
+ * taken. 0 unless `timed`.
+ */
+void sampler_cpu_time(struct sampler *s, uint64_t *cpu_ns, uint64_t *look_ns);
 /* Forgets which code objects were sent: each is sent again when it is next seen. */
 void sampler_forget_codes(struct sampler *s);
 /* Changes the rate or period of an event from now on. */

@@ -21,17 +21,34 @@ struct error *wait_maps_threads(int map_fd, wait_thread_fn fn, void *ctx)
     return NULL;
 }
 
-struct error *wait_maps_owed(int map_fd, wait_site_fn fn, void *ctx)
+struct owed_reader {
+    wait_site_fn fn;
+    void *ctx;
+};
+
+static struct error *read_near(void *owed_reader, const struct wire_thread *thread)
+{
+    const struct owed_reader *reader = owed_reader;
+
+    for (uint32_t i = 0; i < WIRE_NEAR_SITES; i++) {
+        const struct wire_near_site *near = &thread->near[i];
+        if (near->site.owed_ns || near->site.owed_queue_ns)
+            TRY(reader->fn(reader->ctx, near->key, &near->site));
+    }
+    return NULL;
+}
+
+struct error *wait_maps_owed(int waits_fd, int sites_fd, wait_site_fn fn, void *ctx)
 {
     uint64_t site, *at = NULL;
     struct wire_wait_site owed;
 
-    while (!bpf_map_get_next_key(map_fd, at, &site)) {
+    while (!bpf_map_get_next_key(sites_fd, at, &site)) {
         at = &site;
-        if (!bpf_map_lookup_elem(map_fd, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns))
+        if (!bpf_map_lookup_elem(sites_fd, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns))
             TRY(fn(ctx, site, &owed));
     }
-    return NULL;
+    return wait_maps_threads(waits_fd, read_near, &(struct owed_reader){fn, ctx});
 }
 
 /* A read gives whole messages, each a sample's head and its kernel addresses. */

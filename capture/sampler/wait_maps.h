@@ -15,7 +15,7 @@ typedef struct error *(*wait_message_fn)(void *ctx, const void *message, uint32_
 
 /* As sampler_threads() and sampler_owed(); the maps are `waits` and `wait_sites`. */
 struct error *wait_maps_threads(int map_fd, wait_thread_fn fn, void *ctx);
-struct error *wait_maps_owed(int map_fd, wait_site_fn fn, void *ctx);
+struct error *wait_maps_owed(int waits_fd, int sites_fd, wait_site_fn fn, void *ctx);
 /* One pass over all threads of the host: calls `fn` with each message that the program writes. */
 struct error *wait_maps_pass(int link_fd, wait_message_fn fn, void *ctx);
 

@@ -17,9 +17,13 @@
 
 struct budget_use session_use(const struct session *s, uint64_t time_ns)
 {
+    uint64_t sampler_ns = 0, look_ns = 0;
+
+    if (s->sampler)
+        sampler_cpu_time(s->sampler, &sampler_ns, &look_ns);
     return (struct budget_use){
         .time_ns = time_ns,
-        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + outputs_cpu_ns(s->outputs) + (s->sampler ? sampler_cpu_ns(s->sampler) : 0),
+        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + outputs_cpu_ns(s->outputs) + sampler_ns,
         .lost = s->losses[LOSS_ring_full],
         .bytes = session_bytes(s),
         .memory = s->held_bytes,

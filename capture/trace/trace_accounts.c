@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture/trace/trace_define.h"
+#include "capture/trace/wait_sites.h"
 
 void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
                          uint32_t count)
@@ -157,6 +158,8 @@ struct error *trace_builder_thread(struct trace_builder *b, const struct wire_th
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *t)
 {
     TRY(trace_builder_thread(b, t, 0));
+    for (uint32_t i = 0; i < WIRE_NEAR_SITES; i++)
+        trace_builder_owed(b, t->near[i].key, &t->near[i].site, t->switched_ns);
     forget_account(b, t->tid);
     return NULL;
 }

@@ -292,6 +292,23 @@ static void test_owed(void **state)
                     "20=;futex_wait;schedule wait=run queue system call=futex\n");
 }
 
+/* Sites that a thread met last are with it: what they owe is written when it ends. */
+static void test_owed_by_a_thread_that_ended(void **state)
+{
+    struct world *w = *state;
+    struct wire_thread t = thread(900, 0, 800, 0, false);
+
+    t.start_boottime_ns = t.exec_generation = 1;
+    t.near[1] = (struct wire_near_site){1, {.count = 3, .owed_ns = 300, .owed_queue_ns = 2}};
+    t.near[3] = (struct wire_near_site){2, {.count = 3, .owed_ns = 5000}}; /* it never had a stack */
+    send(w, (struct owing){.site = 1, .waited_ns = 100}, WIRE_WAIT_LOCK, FUTEX, 70, 0);
+    OK(trace_builder_thread_ended(w->builder, &t));
+    assert_trace(w, "100-900 0 1:800*80\n"
+                    "70;futex_wait;schedule wait=lock system call=futex\n"
+                    "300=;futex_wait;schedule wait=lock system call=futex\n"
+                    "2=;futex_wait;schedule wait=run queue system call=futex\n");
+}
+
 /* A thread that is known has its name; of the dead and of strangers there are only numbers. */
 static void test_wakers(void **state)
 {
@@ -518,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_open_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_owed_by_a_thread_that_ended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_callers_by_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_callers_by_chance, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bursts, set_up, tear_down),
