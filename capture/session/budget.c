@@ -10,6 +10,8 @@
 #define AIM 0.9
 /* Of the CPU allowed: with less in use the rate may go up. */
 #define ROOM 0.6
+/* Of the CPU allowed: so much is left to what depends on the rate, however much the rest takes. Else there would be no samples. */
+#define LEFT 0.25
 
 void budget_init(struct budget *b, const struct budget_options *options, const struct budget_use *now)
 {
@@ -43,14 +45,29 @@ static bool bytes_step_due(const struct budget *b, uint64_t bytes)
     return b->byte_steps < 32 && left <= b->options.max_bytes >> (b->byte_steps + 1);
 }
 
+static double share(uint64_t now_ns, uint64_t then_ns, uint64_t wall_ns)
+{
+    return wall_ns ? (double)(now_ns - then_ns) / (double)wall_ns : 0;
+}
+
+/* By what factor the rate has to change for what depends on it to take no more than is left of max_cpu. */
+static double cpu_factor(const struct budget *b, double cpu, double fixed)
+{
+    double most = b->options.max_cpu, left = most - fixed > LEFT * most ? most - fixed : LEFT * most;
+
+    return cpu - fixed > left ? AIM * left / (cpu - fixed) : 1;
+}
+
 enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
 {
     const struct budget_options *o = &b->options;
     uint64_t wall_ns = now->time_ns - b->last.time_ns;
-    double cpu = wall_ns ? (double)(now->cpu_ns - b->last.cpu_ns) / (double)wall_ns : 0;
+    double cpu = share(now->cpu_ns, b->last.cpu_ns, wall_ns), fixed = share(now->fixed_ns, b->last.fixed_ns, wall_ns);
     bool lost = now->lost > b->last.lost;
 
     b->last = *now;
+    if (o->max_cpu > 0 && fixed > o->max_cpu && fixed > b->fixed)
+        b->fixed = fixed;
     if (o->max_bytes && now->bytes >= o->max_bytes)
         return BUDGET_END;
     if (o->max_bytes && bytes_step_due(b, now->bytes)) {
@@ -61,7 +78,7 @@ enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
     if (lost)
         return lower(b, 0.5, now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > o->max_cpu)
-        return lower(b, AIM * o->max_cpu / cpu, now->time_ns) ? BUDGET_CPU : BUDGET_UNCHANGED;
+        return lower(b, cpu_factor(b, cpu, fixed), now->time_ns) ? BUDGET_CPU : BUDGET_UNCHANGED;
     if (o->max_memory && now->memory > o->max_memory)
         return lower(b, 0.5, now->time_ns) ? BUDGET_MEMORY : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > ROOM * o->max_cpu)

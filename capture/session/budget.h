@@ -24,6 +24,7 @@ struct budget_options {
 struct budget_use {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t cpu_ns;  /* of pycap and of its sampler */
+    uint64_t fixed_ns; /* of that: what takes the same at any rate */
     uint64_t lost;    /* samples that the buffer had no room for */
     uint64_t bytes;
     uint64_t memory; /* bytes held now, without caches that can be emptied */
@@ -44,6 +45,7 @@ struct budget {
     uint64_t rate; /* now */
     uint64_t steps; /* how often the rate was lowered */
     uint32_t byte_steps;
+    double fixed; /* the largest share of a CPU that no rate changes, where that alone is more than max_cpu; else 0 */
     uint64_t calm_since_ns;
     struct budget_use last;
 };

@@ -184,6 +184,8 @@ void report_summary(struct session *s, uint64_t end_ns)
                        s->o->keep ? ", and not all are kept" : "");
     if (s->budget.steps)
         print_steps(s, f);
+    if (s->budget.fixed > 0)
+        session_print_fixed(s, f);
     if (s->reason == TRACE_END_FULL)
         messages_write(f, "The capture ended at --max-size.\n");
     advice_left_behind(s);

@@ -24,6 +24,7 @@ struct budget_use session_use(const struct session *s, uint64_t time_ns)
     return (struct budget_use){
         .time_ns = time_ns,
         .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + outputs_cpu_ns(s->outputs) + sampler_ns,
+        .fixed_ns = look_ns,
         .lost = s->losses[LOSS_ring_full],
         .bytes = session_bytes(s),
         .memory = s->held_bytes,
@@ -116,11 +117,29 @@ void session_print_rates(const struct session *s, FILE *out)
     }
 }
 
+void session_print_fixed(const struct session *s, FILE *out)
+{
+    messages_write(out, "To follow switches between threads alone takes %.1f %% of a CPU, so --max-cpu %g cannot be kept; record "
+                   "fewer processes, or leave off-cpu out.\n", 100 * s->budget.fixed, 100 * s->o->max_cpu);
+}
+
+/* Starts a message to the user in the middle of a recording. */
+static FILE *begin_message(const struct session *s)
+{
+    if (isatty(fileno(s->o->messages)))
+        messages_clear_line(s->o->messages);
+    messages_write(s->o->messages, "pycap: ");
+    return s->o->messages;
+}
+
 struct error *session_keep_budget(struct session *s, uint64_t time_ns)
 {
     struct budget_use use = session_use(s, time_ns);
+    bool known = s->budget.fixed > 0;
     enum budget_reason reason = budget_step(&s->budget, &use);
 
+    if (s->budget.fixed > 0 && !known && !s->o->quiet)
+        session_print_fixed(s, begin_message(s));
     if (reason == BUDGET_UNCHANGED)
         return NULL;
     if (reason == BUDGET_END) {
@@ -131,10 +150,7 @@ struct error *session_keep_budget(struct session *s, uint64_t time_ns)
     for (uint32_t i = 0; i < s->events.count; i++)
         TRY(change_event(s, i, time_ns, budget_reason_text(reason)));
     if (!s->o->quiet) {
-        if (isatty(fileno(s->o->messages)))
-            messages_clear_line(s->o->messages);
-        messages_write(s->o->messages, "pycap: ");
-        session_print_rates(s, s->o->messages);
+        session_print_rates(s, begin_message(s));
         messages_write(s->o->messages, " from here on: %s\n", budget_reason_text(reason));
     }
     return NULL;

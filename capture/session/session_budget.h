@@ -15,6 +15,8 @@ struct error *session_check_memory(const struct session *s);
 struct error *session_limit_memory(struct session *s, uint64_t time_ns);
 /* Writes how often each event ticks now: "99 Hz", or with several "cpu-clock 99 Hz, page-faults each 16 faults". */
 void session_print_rates(const struct session *s, FILE *out);
+/* Writes that --max-cpu cannot be kept, since what no rate changes takes more: call where s->budget.fixed is not 0. */
+void session_print_fixed(const struct session *s, FILE *out);
 /* Call once a second: changes the rates if the budget requires it, or ends the capture (s->stop). */
 struct error *session_keep_budget(struct session *s, uint64_t time_ns);
 

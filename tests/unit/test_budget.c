@@ -19,7 +19,8 @@ static struct budget start(uint64_t hz, double cpu, uint64_t bytes)
 /* One second later. */
 static enum budget_reason second(struct budget *b, uint64_t cpu_ns, uint64_t lost, uint64_t bytes)
 {
-    struct budget_use now = {b->last.time_ns + SECOND, b->last.cpu_ns + cpu_ns, b->last.lost + lost, b->last.bytes + bytes};
+    struct budget_use now = {.time_ns = b->last.time_ns + SECOND, .cpu_ns = b->last.cpu_ns + cpu_ns,
+                             .lost = b->last.lost + lost, .bytes = b->last.bytes + bytes};
 
     return budget_step(b, &now);
 }
@@ -65,6 +66,27 @@ static void test_cpu(void **state)
         steps += second(&b, b.rate * 5000, 0, 0) != BUDGET_UNCHANGED;
     assert_int_equal(steps, 1);
     assert_in_range(b.rate, 1700, 2000);
+}
+
+/* What no rate changes is left out of account, and said; some of the CPU remains for samples. */
+static void test_cpu_that_no_rate_changes(void **state)
+{
+    (void)state;
+    const uint64_t fixed[] = {SECOND / 200, SECOND / 8};
+    const uint64_t rates[] = {900, 450}; /* half of 1 %, a quarter of it, and each a tenth below */
+
+    for (int i = 0; i < 2; i++) {
+        struct budget b = start(10000, 0.01, 0);
+        for (int k = 0; k < 60; k++) {
+            struct budget_use now = b.last;
+            now.time_ns += SECOND;
+            now.fixed_ns += fixed[i];
+            now.cpu_ns += fixed[i] + b.rate * 5000;
+            budget_step(&b, &now);
+        }
+        assert_in_range(b.rate, rates[i] - 1, rates[i]);
+        assert_true(i ? b.fixed == 0.125 : b.fixed == 0);
+    }
 }
 
 static void test_never_nothing(void **state)
@@ -122,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_lost),  cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_cpu_that_no_rate_changes),
         cmocka_unit_test(test_never_nothing), cmocka_unit_test(test_bytes), cmocka_unit_test(test_memory),
     };
 
