@@ -95,6 +95,25 @@ static __always_inline int gil_has_word(const struct wire_process *process, __u6
            (musl_cond_has_waiter(gil, address) || musl_cond_has_waiter(gil + PY_GIL_SWITCH_COND, address));
 }
 
+/* `main` follows `head` in struct pyinterpreters (Include/internal/pycore_runtime.h, 3.12+). */
+#define INTERPRETERS_MAIN 8
+
+/*
+ * The lock of the main interpreter: a thread waits for that one, too, while its state is of another interpreter, as when it
+ * imports a built-in module there. 0: not known.
+ */
+static __noinline __u64 gil_of_main(const struct wire_process *process)
+{
+    __u32 index = process->layout;
+    struct py_layout *l = bpf_map_lookup_elem(&layouts, &index);
+    __u64 interpreter = 0;
+
+    if (!l || bpf_probe_read_user(&interpreter, sizeof interpreter,
+                                  (void *)(process->runtime + l->runtime_interpreters_head + INTERPRETERS_MAIN)))
+        return 0;
+    return gil_of(process, interpreter);
+}
+
 /* Whether the current thread, which leaves its CPU to wait on the futex at `address`, waits for its interpreter's lock. */
 static __always_inline int gil_is_waited_for(struct wire_process *process, struct wire_thread *t, __u64 address, __u64 now_ns)
 {
@@ -104,7 +123,13 @@ static __always_inline int gil_is_waited_for(struct wire_process *process, struc
         t->gil = gil_of(process, 0);
     else if (!t->gil || !gil_has_word(process, t->gil, address))
         gil_find(process, t, now_ns);
-    return t->gil && gil_has_word(process, t->gil, address);
+    if (t->gil && gil_has_word(process, t->gil, address))
+        return 1;
+    __u64 other = process->gil_kind == PY_GIL_INTERPRETER ? gil_of_main(process) : 0;
+    if (!other || !gil_has_word(process, other, address))
+        return 0;
+    t->gil = other;
+    return 1;
 }
 
 /* struct _stoptheworld_state (Include/internal/pycore_interp_structs.h, 3.13: pycore_interp.h): from requester back. */

@@ -13,7 +13,7 @@ import pytest
 from conftest import CACHE, PYCAP, PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
-# Not on the way into or out of the program's threads, where the C library has locks of its own.
+# Without symbols only these are judged, not the way into or out of threads, where the C library has locks of its own.
 WORK = {"goes_on", "spin", "locked", "polite", "collect"}
 OLD_CALLERS = {"PyEval_EvalFrameEx", "PyEval_RestoreThread", "PyEval_AcquireThread"}
 
@@ -39,7 +39,7 @@ def is_by_python(function):
 
 
 def compare(trace, *options):
-    """In ms: {(what the trace says, what the names say)} of all that waits in futex() at work."""
+    """In ms: {(what the trace says, what the names say)} of all that waits in futex()."""
     done = subprocess.run([PYSYM, "-f", "ndjson", "--show-interpreter", *options, trace], capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 3), done.stderr
     stacks, samples, out = {}, [], collections.Counter()
@@ -51,9 +51,10 @@ def compare(trace, *options):
     symbols = any(name.startswith(("take_gil", "tstate_wait_attach")) for native, _ in stacks.values() for name in native)
     for row in samples:
         native, python = stacks[row["stack"]]
-        if row["labels"]["wait"] not in ("GIL", "lock", "stop the world") or not python or python[-1] not in WORK:
+        at_work = python and python[-1] in WORK
+        if row["labels"]["wait"] not in ("GIL", "lock", "stop the world") or not (symbols or at_work):
             continue
-        by_names = is_by_names(native, symbols) if len(native) > 3 else is_by_python(python[-1])
+        by_names = is_by_names(native, symbols) if len(native) > 3 else at_work and is_by_python(python[-1])
         out[row["labels"]["wait"], by_names] += row["value"] / 1e6
     return out
 
