@@ -75,6 +75,10 @@ struct cfs_rq {
 struct sched_entity {
     struct cfs_rq *cfs_rq;
 };
+/* What the threads of a process share. */
+struct signal_struct {
+    int nr_threads;
+};
 struct task_struct {
     void *stack;
     unsigned int __state;
@@ -86,6 +90,7 @@ struct task_struct {
     __u64 start_boottime;
     __u64 self_exec_id;
     struct mm_struct *mm;
+    struct signal_struct *signal;
     struct sched_entity se;
     struct sched_info sched_info;
     struct thread_struct thread;

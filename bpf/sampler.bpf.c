@@ -103,6 +103,7 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     copy.start_boottime_ns = BPF_CORE_READ(child, start_boottime);
     copy.exec_generation = BPF_CORE_READ(child, self_exec_id);
     copy.flags |= WIRE_PROCESS_INHERITED | WIRE_PROCESS_BOUND;
+    copy.gils = 0;
     follow(child_tgid, &copy);
     return 0;
 }

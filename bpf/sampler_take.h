@@ -3,6 +3,7 @@
 #ifndef BPF_SAMPLER_TAKE_H
 #define BPF_SAMPLER_TAKE_H
 
+#include "bpf/gil_waiters.h"
 #include "bpf/sampler_native.h"
 #include "bpf/sampler_python.h"
 #include "bpf/sampler_task.h"
@@ -17,7 +18,7 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->flags = process ? 0 : WIRE_UNCONFIGURED;
     m->wait_kind = 0;
     m->system_call = WIRE_NO_SYSTEM_CALL;
-    m->wait_site = m->waited_ns = m->owed_ns = m->futex = 0;
+    m->wait_site = m->waited_ns = m->owed_ns = m->blame_ns = m->owed_blame_ns = m->futex = 0;
     m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = m->wait_chance = m->reserved = 0;
     m->time_ns = now_ns;
     m->tgid = id >> 32;
@@ -161,6 +162,8 @@ static __always_inline int take_stacks(struct scratch *s, void *ctx, struct bpf_
     if (!(m->flags & WIRE_STALE) && sample_python && process && process->runtime) {
         python_frames(s, process, at);
         at += (__u64)m->python_count * sizeof(struct wire_python);
+        if (wait_recorded && tick && m->flags & WIRE_GIL)
+            m->gil_waiters = gil_waiters(process, m->tgid, m->interpreter);
     }
     /*
      * A process that user space has not looked at yet, and that may be no Python, brings no native frames and no copy of

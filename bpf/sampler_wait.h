@@ -160,6 +160,7 @@ static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 n
         return t;
     if (t) { /* it executes another program now, or it is another thread */
         __u32 tgid = t->tgid;
+        gil_return(t, now_ns);
         if (!send_thread(tid))
             count_loss(LOSS_wait_untracked);
         forget_thread(tid, tgid);
@@ -315,7 +316,7 @@ static __always_inline struct wire_wait_site *site_of_wait(struct wire_thread *t
     near->key = key;
     near->site = stored ? *stored : (struct wire_wait_site){0};
     if (stored)
-        stored->owed_ns = stored->owed_queue_ns = 0;
+        stored->owed_ns = stored->owed_queue_ns = stored->owed_blame_ns = 0;
     return &near->site;
 }
 
@@ -355,10 +356,12 @@ static __always_inline void settle(struct wire_thread *t, struct wire_wait *wait
     wait_site_add(site, len_ns);
     wait->owed_ns = site->owed_ns;
     wait->owed_queue_ns = site->owed_queue_ns;
+    wait->owed_blame_ns = site->owed_blame_ns;
     if (t->has_stack && !(sent = send_wait(wait)))
         count_switch(0, WIRE_EVENT_RING_FULL); /* its sample lacks its weight, and is not written */
     site->owed_ns = sent ? 0 : site->owed_ns + own_ns;
     site->owed_queue_ns = sent ? 0 : site->owed_queue_ns + wait->queue_ns;
+    site->owed_blame_ns = sent ? 0 : site->owed_blame_ns + wait->blame_ns;
 }
 
 /*
@@ -369,7 +372,7 @@ static __noinline int come_back(struct wire_thread *t, __u64 in_ns, __u64 queued
 {
     __u64 kind = t->kind, len_ns = in_ns - t->switched_ns;
     struct wire_wait wait = {.type = WIRE_WAIT, .kind = kind, .tgid = t->tgid, .tid = t->tid, .out_ns = t->switched_ns,
-                             .in_ns = in_ns};
+                             .in_ns = in_ns, .blame_ns = gil_return(t, in_ns)};
 
     if (kind != WIRE_WAIT_PREEMPTED && queued_ns > t->queued_ns) {
         wait.queue_ns = queued_ns - t->queued_ns;
@@ -395,6 +398,7 @@ static __noinline int come_back(struct wire_thread *t, __u64 in_ns, __u64 queued
 /* A switch was not reported, so what the thread did since its last one is not known: its account begins anew. */
 static __always_inline void skip_unknown(struct wire_thread *t, __u64 now_ns)
 {
+    gil_return(t, now_ns);
     t->since_ns += now_ns - t->switched_ns;
     t->switched_ns = now_ns;
     t->runs = 1;
@@ -473,10 +477,10 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
     return t;
 }
 
-/* Another state may be of another interpreter, whose lock lies elsewhere. */
+/* Another state may be of another interpreter, whose lock lies elsewhere; not if the lock was looked for just now. */
 static __always_inline void remember_tstate(struct wire_thread *t, __u64 tstate)
 {
-    if (t->tstate != tstate)
+    if (t->tstate != tstate && t->gil_role == WIRE_GIL_NEITHER)
         t->gil = 0;
     t->tstate = tstate;
 }
@@ -504,6 +508,8 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         remember_tstate(t, s->sample.thread_handle ? s->walk.result.tstate : 0);
         t->has_stack = sent;
         t->stacks += sent;
+        if (t->gil_role == WIRE_GIL_HOLDS && (s->sample.flags & (WIRE_GIL_KNOWN | WIRE_GIL)) == WIRE_GIL_KNOWN)
+            t->gil_role = WIRE_GIL_NEITHER; /* the walk looks closer, where a thread has several states */
     }
     scratch_leave(s);
     return sent ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
@@ -520,6 +526,7 @@ static __always_inline int leave(struct switch_arguments *arguments, struct wire
         t->kind = WIRE_WAIT_GIL;
     else if (t->kind == WIRE_WAIT_LOCK && world_is_waited_for(process, t))
         t->kind = WIRE_WAIT_STOP_THE_WORLD;
+    gil_leave(arguments->prev, process, t, now_ns);
     t->site = site_of(process, t);
     int due = is_due(process, t, now_ns >> 30);
     count_switch(1, due ? take_at_switch(arguments, process, t, now_ns) : WIRE_EVENT_THINNED);

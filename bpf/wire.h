@@ -64,7 +64,7 @@ struct wire_process {
     PY_U32 gil_kind; /* enum py_gil_kind, which says what `gil` is */
     PY_U64 gil;
     PY_U16 gil_skip, gil_len; /* in bytes */
-    PY_U32 reserved;
+    PY_U32 gils; /* written by BPF: how many locks of it have an account */
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
@@ -207,6 +207,7 @@ struct wire_sample {
     PY_U64 wait_site;   /* the call site that it waits at: a key of the `wait_sites` map */
     /* Set by user space in the last sample of a wait: how long it was, and what its call site owes, of this sample's kind. */
     PY_U64 waited_ns, owed_ns;
+    PY_U64 blame_ns, owed_blame_ns; /* as in struct wire_wait; set by user space, too */
     PY_U64 futex; /* address that it waits on in futex(); 0: none, or several */
     PY_U32 gil_waiters; /* threads that wait for the lock of the interpreter, which this thread holds; 0: it holds none */
     /* Set by user space in the last samples of a wait: who ended it, as in struct wire_wait. */
@@ -239,6 +240,7 @@ struct wire_wait {
 struct wire_wait_site {
     PY_U64 mean_ns, count;         /* the mean of their lengths, of the last ones where there are many; and how many there were */
     PY_U64 owed_ns, owed_queue_ns; /* of those without a stack since the last that had one: waiting, and in the run queue */
+    PY_U64 owed_blame_ns;          /* and how long others waited for the interpreter's lock, which the thread held */
 };
 
 /* A call site that a thread met lately. While it is here, it owes nothing in the `wait_sites` map. */
@@ -247,6 +249,50 @@ struct wire_near_site {
     struct wire_wait_site site;
 };
 #define WIRE_NEAR_SITES 4 /* a power of two */
+/*
+ * Who waits for an interpreter's lock: value of the `gils` map. `waits` is one word, so that it is changed and read at once:
+ * its low bits are how many threads wait now; the others are the times at which waits ended less those at which they began,
+ * in units of WIRE_GIL_UNIT_NS. With the time, so much for each that waits now, that is how long all have waited so far. It
+ * overflows, which differences do not mind: they are right up to a year of waiting.
+ */
+struct wire_gil_key {
+    PY_U64 address;
+    PY_U32 tgid;
+    PY_U32 reserved;
+};
+struct wire_gil {
+    PY_U64 waits;
+    PY_U64 since_ns; /* when the account was opened */
+};
+#define WIRE_GIL_WAITERS_BITS 14
+#define WIRE_GIL_WAITERS_MAX ((1u << WIRE_GIL_WAITERS_BITS) - 1)
+#define WIRE_GIL_UNIT_NS 64
+/* What a thread has to do with its interpreter's lock while it is off its CPU. */
+enum wire_gil_role { WIRE_GIL_NEITHER, WIRE_GIL_WAITS, WIRE_GIL_HOLDS };
+
+/* What is added to `waits` when a thread begins to wait, and when its wait ends. */
+static inline PY_U64 wire_gil_begins(PY_U64 time_ns)
+{
+    return 1 - (time_ns / WIRE_GIL_UNIT_NS << WIRE_GIL_WAITERS_BITS);
+}
+static inline PY_U64 wire_gil_ends(PY_U64 time_ns)
+{
+    return (time_ns / WIRE_GIL_UNIT_NS << WIRE_GIL_WAITERS_BITS) - 1;
+}
+static inline PY_U32 wire_gil_waiters(PY_U64 waits)
+{
+    return (PY_U32)waits & WIRE_GIL_WAITERS_MAX;
+}
+/* How long all threads together waited between two times at which `waits` was read. */
+static inline PY_U64 wire_gil_waited_ns(PY_U64 first, PY_U64 first_ns, PY_U64 last, PY_U64 last_ns)
+{
+    PY_U64 first_units = (first >> WIRE_GIL_WAITERS_BITS) + wire_gil_waiters(first) * (first_ns / WIRE_GIL_UNIT_NS);
+    PY_U64 last_units = (last >> WIRE_GIL_WAITERS_BITS) + wire_gil_waiters(last) * (last_ns / WIRE_GIL_UNIT_NS);
+    PY_U64 shifted = (last_units - first_units) << WIRE_GIL_WAITERS_BITS; /* the bits above it count for nothing */
+
+    /* A wait that began between a time and its reading counts as negative there. */
+    return shifted >> 63 ? 0 : (shifted >> WIRE_GIL_WAITERS_BITS) * WIRE_GIL_UNIT_NS;
+}
 
 /* Where the time of a thread went, exactly, and what it does now: value of the `waits` map, key tid. */
 struct wire_wait_sum {
@@ -269,13 +315,15 @@ struct wire_thread {
     PY_U64 futex;     /* what it waits on, where that is one futex; else 0 */
     PY_U64 tstate;    /* address of its Python thread state, as last seen; 0: not known */
     PY_U64 gil;       /* where its interpreter's lock lies, as last seen; 0: not known */
+    PY_U64 gil_since_ns; /* of the lock's account, where the thread has a part in it: then the account is that same one */
+    PY_U64 gil_waits;    /* it holds the lock: the account when it left its CPU */
     PY_U32 has_stack; /* a sample was sent */
     PY_U32 stacks;    /* that were sent of it in all */
     PY_U32 waker_kind; /* enum wire_waker: who ends the wait, as soon as that is known */
     PY_U32 waker_tgid, waker_tid;
     PY_U32 chance;    /* as in struct wire_sample */
     PY_U32 near_next; /* of the next: the one that makes room for another */
-    PY_U32 reserved;
+    PY_U32 gil_role;  /* enum wire_gil_role */
     struct wire_near_site near[WIRE_NEAR_SITES];
 };
 
@@ -366,8 +414,8 @@ static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
-static_assert(sizeof(struct wire_thread) == 136 + 16 * WIRE_WAIT_KINDS + 40 * WIRE_NEAR_SITES, "a map's value");
-static_assert(sizeof(struct wire_sample) == 192 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_thread) == 152 + 16 * WIRE_WAIT_KINDS + 48 * WIRE_NEAR_SITES, "a map's value");
+static_assert(sizeof(struct wire_sample) == 208 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

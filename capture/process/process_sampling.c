@@ -264,6 +264,7 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
         wire.start_boottime_ns = now.start_boottime_ns;
         wire.exec_generation = now.exec_generation;
         wire.flags = now.flags & WIRE_PROCESS_BOUND;
+        wire.gils = now.gils;
     }
     if (process_python(p, &wire))
         TRY(sampler_layout(s->sampler, &p->python->python.layout, &wire.layout));

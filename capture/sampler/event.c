@@ -275,13 +275,23 @@ uint64_t event_hz(const struct event *event)
     return event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period : COUNTED_HZ;
 }
 
-uint32_t event_list_wait(const struct event_list *events)
+static uint32_t first_of_kind(const struct event_list *events, enum event_kind kind)
 {
     for (uint32_t i = 0; i < events->count; i++) {
-        if (events->list[i].source->kind == EVENT_WAIT)
+        if (events->list[i].source->kind == kind)
             return i;
     }
     return EVENT_NONE;
+}
+
+uint32_t event_list_wait(const struct event_list *events)
+{
+    return first_of_kind(events, EVENT_WAIT);
+}
+
+uint32_t event_list_clock(const struct event_list *events)
+{
+    return first_of_kind(events, EVENT_CLOCK);
 }
 
 const char *event_rate_text(const struct event *event, char out[64])

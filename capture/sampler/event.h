@@ -75,6 +75,8 @@ struct event event_slowed(const struct event *event, uint64_t part, uint64_t who
 /* Returns the index of the event of kind EVENT_WAIT; EVENT_NONE: the list has none. */
 #define EVENT_NONE UINT32_MAX
 uint32_t event_list_wait(const struct event_list *events);
+/* Returns the index of the first clock; EVENT_NONE: the list has none. */
+uint32_t event_list_clock(const struct event_list *events);
 /* How many ticks a second a busy CPU has of an event; a guess for one that has no rate and is no clock. */
 uint64_t event_hz(const struct event *event);
 /* Formats how often an event ticks: "99 Hz", or "each 16 faults". Returns `out`. */

@@ -29,6 +29,8 @@
 /* Threads whose waits are recorded, and call sites that are remembered, at once. */
 #define WAIT_THREADS 16384
 #define WAIT_SITES 65536
+#define GILS 4096 /* locks of interpreters */
+static_assert(WAIT_THREADS - 1 <= WIRE_GIL_WAITERS_MAX, "all but one may wait for a lock");
 
 struct sampler {
     struct sampler_options options;
@@ -165,12 +167,13 @@ static struct error *set_up_waits(struct sampler *s)
     if (s->options.wakers)
         TRY(preempt_count_find(&s->skel->rodata->preempt_count_from_queue));
     s->skel->rodata->wait_event = event;
+    s->skel->rodata->wait_recorded = 1;
     s->skel->rodata->wait_has_state = has_state;
     s->skel->rodata->wait_most_bytes = s->ring_bytes - s->ring_bytes / 16;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
     if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
         bpf_map__set_max_entries(s->skel->maps.sleep_notes, WAIT_THREADS) ||
-        bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES))
+        bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES) || bpf_map__set_max_entries(s->skel->maps.gils, GILS))
         return error_os(errno, "the tables for waits cannot be made");
     return NULL;
 }
@@ -377,6 +380,10 @@ bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *
 
 void sampler_remove_process(struct sampler *s, uint32_t tgid)
 {
+    struct wire_process process;
+
+    if (sampler_get_process(s, tgid, &process) && process.gils)
+        wait_maps_forget_gils(bpf_map__fd(s->skel->maps.gils), tgid);
     process_map_remove(&s->processes, tgid);
 }
 
@@ -546,6 +553,11 @@ struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
 struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx)
 {
     return wait_maps_owed(bpf_map__fd(s->skel->maps.waits), bpf_map__fd(s->skel->maps.wait_sites), fn, ctx);
+}
+
+uint64_t sampler_blame(struct sampler *s, uint32_t tid, uint64_t out_ns, uint64_t time_ns)
+{
+    return wait_maps_blame(bpf_map__fd(s->skel->maps.waits), bpf_map__fd(s->skel->maps.gils), tid, out_ns, time_ns);
 }
 
 bool sampler_get_thread(const struct sampler *s, uint32_t tid, struct wire_thread *thread)

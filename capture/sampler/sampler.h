@@ -118,6 +118,9 @@ struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx);
  */
 struct error *sampler_sleepers(struct sampler *s, uint64_t noted_ns, uint64_t stackless_ns, wait_message_fn fn, void *ctx);
 
+/* How long others have waited, in ns, for what a thread holds that left its CPU at `out_ns`; see wait_maps_blame(). */
+uint64_t sampler_blame(struct sampler *s, uint32_t tid, uint64_t out_ns, uint64_t time_ns);
+
 /*
  * CPU time of the sampling programs on all CPUs, and what of it no rate changes: looks at switches at which no stack was
  * taken. 0 unless `timed`.

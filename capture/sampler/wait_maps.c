@@ -32,7 +32,7 @@ static struct error *read_near(void *owed_reader, const struct wire_thread *thre
 
     for (uint32_t i = 0; i < WIRE_NEAR_SITES; i++) {
         const struct wire_near_site *near = &thread->near[i];
-        if (near->site.owed_ns || near->site.owed_queue_ns)
+        if (near->site.owed_ns || near->site.owed_queue_ns || near->site.owed_blame_ns)
             TRY(reader->fn(reader->ctx, near->key, &near->site));
     }
     return NULL;
@@ -45,10 +45,38 @@ struct error *wait_maps_owed(int waits_fd, int sites_fd, wait_site_fn fn, void *
 
     while (!bpf_map_get_next_key(sites_fd, at, &site)) {
         at = &site;
-        if (!bpf_map_lookup_elem(sites_fd, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns))
+        if (!bpf_map_lookup_elem(sites_fd, &site, &owed) && (owed.owed_ns || owed.owed_queue_ns || owed.owed_blame_ns))
             TRY(fn(ctx, site, &owed));
     }
     return wait_maps_threads(waits_fd, read_near, &(struct owed_reader){fn, ctx});
+}
+
+uint64_t wait_maps_blame(int threads_fd, int gils_fd, uint32_t tid, uint64_t out_ns, uint64_t time_ns)
+{
+    struct wire_thread t;
+    struct wire_gil gil;
+
+    if (bpf_map_lookup_elem(threads_fd, &tid, &t) || t.runs || t.switched_ns != out_ns || t.gil_role != WIRE_GIL_HOLDS)
+        return 0;
+    struct wire_gil_key key = {.address = t.gil, .tgid = t.tgid};
+    if (bpf_map_lookup_elem(gils_fd, &key, &gil) || gil.since_ns != t.gil_since_ns)
+        return 0;
+    return wire_gil_waited_ns(t.gil_waits, out_ns, gil.waits, time_ns);
+}
+
+void wait_maps_forget_gils(int gils_fd, uint32_t tgid)
+{
+    struct wire_gil_key key, next, *at = NULL;
+
+    while (!bpf_map_get_next_key(gils_fd, at, &next)) {
+        /* The next key cannot be found from a removed one, so remove a key after finding its successor. */
+        if (at && key.tgid == tgid)
+            bpf_map_delete_elem(gils_fd, &key);
+        key = next;
+        at = &key;
+    }
+    if (at && key.tgid == tgid)
+        bpf_map_delete_elem(gils_fd, &key);
 }
 
 /* A read gives whole messages, each a sample's head and its kernel addresses. */

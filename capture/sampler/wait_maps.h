@@ -16,6 +16,13 @@ typedef struct error *(*wait_message_fn)(void *ctx, const void *message, uint32_
 /* As sampler_threads() and sampler_owed(); the maps are `waits` and `wait_sites`. */
 struct error *wait_maps_threads(int map_fd, wait_thread_fn fn, void *ctx);
 struct error *wait_maps_owed(int waits_fd, int sites_fd, wait_site_fn fn, void *ctx);
+/*
+ * Returns how long others waited up to `time_ns` for the lock that a thread holds, since it left its CPU at `out_ns`; 0: it
+ * holds none, or is back. In ns, CLOCK_MONOTONIC. `time_ns` is now, unless the sampler is disabled. The maps are `waits`, `gils`.
+ */
+uint64_t wait_maps_blame(int threads_fd, int gils_fd, uint32_t tid, uint64_t out_ns, uint64_t time_ns);
+/* Closes the accounts of all locks of a process. */
+void wait_maps_forget_gils(int gils_fd, uint32_t tgid);
 /* One pass over all threads of the host: calls `fn` with each message that the program writes. */
 struct error *wait_maps_pass(int link_fd, wait_message_fn fn, void *ctx);
 

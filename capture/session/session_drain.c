@@ -18,6 +18,13 @@ static struct error *queue_sample(struct session *s, const struct wire_sample *s
 }
 
 
+uint64_t session_blame(void *session, const struct wire_sample *sample)
+{
+    struct session *s = session;
+
+    return sampler_blame(s->sampler, sample->tid, sample->time_ns, s->end_ns ? s->end_ns : now_ns());
+}
+
 static struct error *on_message(void *ctx, const void *message, uint32_t len)
 {
     struct session *s = ctx;

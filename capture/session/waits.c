@@ -22,10 +22,13 @@ struct pending {
     enum progress progress;
     uint64_t until_ns; /* handed on so far; time_ns: nothing was */
     uint64_t paid_ns;  /* the length of that, and of an earlier wait whose end was lost: its call site owes it again */
+    uint64_t blamed_ns;     /* of this wait's blame, handed on so far */
+    uint64_t paid_blame_ns; /* and with that of an earlier wait whose end was lost */
 };
 
 struct waits {
     waits_fn put;
+    waits_blame_fn blame;
     void *ctx;
     VEC(struct pending) list;
     struct map by_tid; /* -> index of the list */
@@ -34,13 +37,14 @@ struct waits {
     uint64_t refused;
 };
 
-struct error *waits_create(waits_fn put, void *ctx, struct waits **out)
+struct error *waits_create(waits_fn put, waits_blame_fn blame, void *ctx, struct waits **out)
 {
     struct waits *w = calloc(1, sizeof *w);
 
     if (!w)
         return error_no_memory();
     w->put = put;
+    w->blame = blame;
     w->ctx = ctx;
     *out = w;
     return NULL;
@@ -108,7 +112,8 @@ static struct error *keep(struct waits *w, const struct wire_sample *sample, uin
 {
     const struct pending *before = find(w, sample->tid);
     struct pending p = {.len_bytes = len_bytes, .progress = progress, .until_ns = sample->time_ns,
-                        .paid_ns = before ? before->paid_ns : 0};
+                        .paid_ns = before ? before->paid_ns : 0,
+                        .paid_blame_ns = before ? before->paid_blame_ns : 0};
 
     waits_forget(w, sample->tid);
     size_t of_process = kept_of(w, sample->tgid) + len_bytes;
@@ -169,7 +174,7 @@ static struct error *hand_on(struct waits *w, struct pending *p, uint64_t time_n
     struct error *err = w->put(w->ctx, m, p->len_bytes);
     m->time_ns = began_ns;
     m->flags |= WIRE_CONTINUES;
-    m->waited_ns = m->owed_ns = 0;
+    m->waited_ns = m->owed_ns = m->blame_ns = m->owed_blame_ns = 0;
     p->until_ns = time_ns;
     return err;
 }
@@ -198,6 +203,8 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     p->sample->waker_tgid = end->waker_tgid;
     p->sample->waker_tid = end->waker_tid;
     p->sample->owed_ns = rest_of(end->owed_ns, &p->paid_ns);
+    p->sample->blame_ns = rest_of(end->blame_ns, &p->paid_blame_ns);
+    p->sample->owed_blame_ns = rest_of(end->owed_blame_ns, &p->paid_blame_ns);
     struct error *err = hand_on(w, p, woken_ns > p->until_ns ? woken_ns : p->until_ns, weight_ns);
     if (!err && (queue_ns || end->owed_queue_ns)) {
         p->sample->wait_kind = WIRE_WAIT_RUN_QUEUE;
@@ -208,11 +215,24 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     return err;
 }
 
+/* What is new of the blame of a wait that lasts, which is the piece's. */
+static void add_blame(struct waits *w, struct pending *p)
+{
+    uint64_t all_ns = w->blame ? w->blame(w->ctx, p->sample) : 0;
+
+    if (all_ns <= p->blamed_ns)
+        return;
+    p->sample->blame_ns = all_ns - p->blamed_ns;
+    p->paid_blame_ns += p->sample->blame_ns;
+    p->blamed_ns = all_ns;
+}
+
 static struct error *put_piece(struct waits *w, struct pending *p, uint64_t time_ns)
 {
     uint64_t len_ns = time_ns - p->until_ns;
 
     p->paid_ns += len_ns;
+    add_blame(w, p);
     return hand_on(w, p, time_ns, len_ns);
 }
 

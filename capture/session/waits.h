@@ -7,7 +7,7 @@
  * What a wait becomes are samples: the sampler's message with the time at which the piece ended, its length as the period
  * and its kind. When a thread was woken before it had a CPU, the rest of the wait is a sample of its own. All but the first
  * of a wait have WIRE_CONTINUES. What the call site owes, and who woke the thread, comes with
- * the last of each kind.
+ * the last of each kind. Each piece has as its blame how long others waited since the piece before for what the thread holds.
  */
 #ifndef CAPTURE_SESSION_WAITS_H
 #define CAPTURE_SESSION_WAITS_H
@@ -19,10 +19,12 @@
 
 /* Takes a sample, which is the callee's for the time of the call. */
 typedef struct error *(*waits_fn)(void *ctx, const struct wire_sample *sample, uint32_t len_bytes);
+/* Returns how long others have waited, in ns, for what the thread holds that began to wait as `sample` says, and waits still. */
+typedef uint64_t (*waits_blame_fn)(void *ctx, const struct wire_sample *sample);
 
 struct waits;
-/* `put` is called by the functions below. */
-struct error *waits_create(waits_fn put, void *ctx, struct waits **out);
+/* The functions are called by those below. `blame` may be NULL. */
+struct error *waits_create(waits_fn put, waits_blame_fn blame, void *ctx, struct waits **out);
 /* Accepts NULL. */
 void waits_destroy(struct waits *w);
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/trace/blame.h"
 #include "capture/trace/codes_limit.h"
 #include "capture/trace/sample_labels.h"
 #include "capture/trace/stacks.h"
@@ -108,23 +109,6 @@ void trace_builder_meta(struct trace_builder *b, const char *key, const char *va
     trace_writer_put(w, TRACE_meta, &record);
 }
 
-static void define_event(struct trace_builder *b, uint32_t i)
-{
-    const struct event *asked = &b->o.events.list[i];
-    struct trace_event event = {
-        .name = trace_writer_cstr(b->o.writer, asked->source->name),
-        .unit = trace_writer_cstr(b->o.writer, asked->source->unit),
-        .frequency_hz = asked->frequency_hz,
-        .period = b->events[i].period,
-        .kind = asked->source->kind == EVENT_COUNTED ? TRACE_EVENT_COUNTED
-                : asked->source->kind == EVENT_WAIT  ? TRACE_EVENT_OFF_CPU
-                                                     : TRACE_EVENT_ON_CPU,
-    };
-
-    trace_writer_put(b->o.writer, TRACE_event, &event);
-    b->events[i].trace_id = event.id;
-}
-
 /* Writes the records that begin an epoch. */
 static void begin_epoch(struct trace_builder *b)
 {
@@ -133,6 +117,7 @@ static void begin_epoch(struct trace_builder *b)
 
     b->begun = true;
     b->epoch++;
+    b->blame_id = 0;
     map_clear(&b->kernel_frames);
     wait_sites_clear(b);
     put_clock(b);
@@ -153,7 +138,7 @@ static void begin_epoch(struct trace_builder *b)
     for (uint32_t i = 0; i < b->o.settings->list.count; i++)
         trace_builder_meta(b, b->o.settings->list.data[i].key, b->o.settings->list.data[i].value);
     for (uint32_t i = 0; i < b->o.events.count; i++)
-        define_event(b, i);
+        trace_define_event(b, i);
 }
 
 static void next_epoch(struct trace_builder *b, uint64_t time_ns)
@@ -525,6 +510,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     b->time_ns = m->time_ns;
     quota_refuse(b->o.processes->quotas, n->process->slot, QUOTA_ring_bytes, m->flags & WIRE_CUT ? 1 : 0);
     trace_define_process(b, n);
+    blame_define(b, n->process);
     TRY(put_tuple(b, n, &parts, &sample.tuple));
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
     if ((sample.label_set = sample_labels(b, n->process, m, parts.task, sample_waker(b, m))))
@@ -544,6 +530,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
         b->events[m->event].epoch_full++;
     else
         count_sample(b, n, m, sample.value);
+    blame_write(b, m, &sample);
     return NULL;
 }
 

@@ -18,6 +18,23 @@ static_assert(PROT_READ == TRACE_PROTECTION_READ && PROT_WRITE == TRACE_PROTECTI
                   PROT_EXEC == TRACE_PROTECTION_EXECUTE,
               "the kernel's bits are written as they are");
 
+void trace_define_event(struct trace_builder *b, uint32_t i)
+{
+    const struct event *asked = &b->o.events.list[i];
+    struct trace_event event = {
+        .name = trace_writer_cstr(b->o.writer, asked->source->name),
+        .unit = trace_writer_cstr(b->o.writer, asked->source->unit),
+        .frequency_hz = asked->frequency_hz,
+        .period = b->events[i].period,
+        .kind = asked->source->kind == EVENT_COUNTED ? TRACE_EVENT_COUNTED
+                : asked->source->kind == EVENT_WAIT  ? TRACE_EVENT_OFF_CPU
+                                                     : TRACE_EVENT_ON_CPU,
+    };
+
+    trace_writer_put(b->o.writer, TRACE_event, &event);
+    b->events[i].trace_id = event.id;
+}
+
 uint32_t trace_define_module(struct trace_builder *b, struct module *m)
 {
     struct trace_writer *w = b->o.writer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the records that other records refer to by id: modules, processes, threads, mappings. Each is written the
+ * Writes the records that other records refer to by id: events, modules, processes, threads, mappings. Each is written the
  * first time that an epoch refers to it. Calling again in the same epoch returns the same id.
  */
 #ifndef CAPTURE_TRACE_TRACE_DEFINE_H
@@ -8,6 +8,8 @@
 
 #include "capture/trace/trace_parts.h"
 
+/* Writes an event that was asked for, by its index; its period is what samples stand for from here on. */
+void trace_define_event(struct trace_builder *b, uint32_t event);
 /* Returns the module's id in this epoch; 0 when `m` is NULL. */
 uint32_t trace_define_module(struct trace_builder *b, struct module *m);
 /* Returns the process's id in this epoch, for records that say something about it but have no stacks. */

@@ -25,11 +25,12 @@ struct thread_account {
 
 /* What stacks of waits at a call site stand for, and what they were given of it; by ids of the epoch. */
 #define SITE_STACKS 64
-enum { SITE_WAITING, SITE_QUEUED, SITE_DEBTS }; /* what a site owes: waiting, and time in the run queue */
+enum { SITE_WAITING, SITE_QUEUED, SITE_BLAME, SITE_DEBTS }; /* what a site owes: waiting, time in the run queue, what others lost */
 struct site_stack {
     uint32_t tuple, flags;
     uint32_t waker; /* string; 0: not known */
     double due_ns; /* the length of the waits that had no stack, as far as one can tell from those that had this one */
+    double due_blame_ns; /* and what others lost meanwhile */
     double paid_ns[SITE_DEBTS];
 };
 struct site_note {
@@ -51,6 +52,7 @@ struct trace_builder {
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX];
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
+    uint32_t blame_id; /* the event of blame in this epoch; 0: it has none so far */
     bool begun;       /* the records that begin the writer's first epoch are written */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/trace/wait_sites.h"
 
+#include "capture/trace/blame.h"
 #include "capture/trace/sample_labels.h"
 
 /* Of how many stacks a site's account is. */
@@ -25,6 +26,11 @@ static uint64_t below(struct trace_builder *b, uint64_t limit)
     return (z ^ z >> 31) % limit;
 }
 
+static double due_of(const struct site_stack *s, int debt)
+{
+    return debt == SITE_BLAME ? s->due_blame_ns : s->due_ns;
+}
+
 /*
  * The stack that has most to get of what is owed. All together they have what they were given and `owed_ns` more, each a
  * part of it in proportion to what it stands for. If one had it by chance, the errors of many would add up.
@@ -35,12 +41,12 @@ static struct site_stack *choose(const struct site_note *site, int debt, uint64_
     double due_ns = 0, paid_ns = (double)owed_ns, most_ns = 0;
 
     for (size_t i = 0; i < site->stacks.count; i++) {
-        due_ns += site->stacks.data[i].due_ns;
+        due_ns += due_of(&site->stacks.data[i], debt);
         paid_ns += site->stacks.data[i].paid_ns[debt];
     }
     for (size_t i = 0; i < site->stacks.count && due_ns > 0; i++) {
         struct site_stack *s = &site->stacks.data[i];
-        double lacks_ns = paid_ns * s->due_ns / due_ns - s->paid_ns[debt];
+        double lacks_ns = paid_ns * due_of(s, debt) / due_ns - s->paid_ns[debt];
         if (lacks_ns > most_ns) {
             most_ns = lacks_ns;
             best = s;
@@ -50,17 +56,35 @@ static struct site_stack *choose(const struct site_note *site, int debt, uint64_
     return best;
 }
 
-static void write_owed(struct trace_builder *b, const struct site_note *site, const struct site_stack *stack, uint32_t kind,
-                       uint64_t owed_ns, uint64_t time_ns)
+/* A sample with the time of waits at the site, with one of its stacks, which was taken of another. */
+static struct trace_sample owed_sample(struct trace_builder *b, const struct site_note *site, const struct site_stack *stack,
+                                       uint32_t kind, uint64_t time_ns)
 {
-    const struct wire_sample like = {.wait_kind = kind, .system_call = site->system_call, .thread_handle = 1,
+    /* Where a thread was preempted is not part of the site, so it may have been in another system call, or in none. */
+    int call = kind == WIRE_WAIT_PREEMPTED ? WIRE_NO_SYSTEM_CALL : site->system_call;
+    const struct wire_sample like = {.wait_kind = kind, .system_call = call, .thread_handle = 1,
                                      .interpreter_id = site->interpreter_id};
-    struct builder_event *event = &b->events[event_list_wait(&b->o.events)];
-    struct trace_sample sample = {.time_ns = time_ns, .thread = site->thread, .tuple = stack->tuple,
-                                  .flags = stack->flags | TRACE_SAMPLE_VALUE | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED |
-                                           TRACE_SAMPLE_LABELS,
-                                  .value = owed_ns, .label_set = sample_labels(b, NULL, &like, NULL, stack->waker)};
 
+    return (struct trace_sample){.time_ns = time_ns, .thread = site->thread, .tuple = stack->tuple,
+                                 .flags = stack->flags | TRACE_SAMPLE_VALUE | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED |
+                                          TRACE_SAMPLE_LABELS,
+                                 .label_set = sample_labels(b, NULL, &like, NULL, stack->waker)};
+}
+
+/* Writes what the site owes of a kind: of the waits themselves, or as `debt` says. */
+static void write_owed(struct trace_builder *b, struct site_note *site, int debt, uint64_t owed_ns, uint64_t time_ns)
+{
+    struct builder_event *event = &b->events[event_list_wait(&b->o.events)];
+    uint32_t kind = debt == SITE_QUEUED ? WIRE_WAIT_RUN_QUEUE : site->kind;
+
+    if (!owed_ns)
+        return;
+    struct trace_sample sample = owed_sample(b, site, choose(site, debt, owed_ns), kind, time_ns);
+    if (debt == SITE_BLAME) {
+        blame_put(b, &sample, owed_ns);
+        return;
+    }
+    sample.value = owed_ns;
     trace_writer_sample(b->o.writer, event->trace_id, &sample);
     if (trace_writer_full(b->o.writer) || trace_writer_epoch_full(b->o.writer))
         return; /* the time is among what was not written */
@@ -90,6 +114,7 @@ static void age_stacks(struct site_note *site)
 
     for (size_t i = 0; i < site->stacks.count; i++) {
         site->stacks.data[i].due_ns *= still;
+        site->stacks.data[i].due_blame_ns *= still;
         for (int debt = 0; debt < SITE_DEBTS; debt++)
             site->stacks.data[i].paid_ns[debt] *= still;
     }
@@ -108,6 +133,7 @@ static bool add_stack(struct trace_builder *b, struct site_note *site, struct si
         struct site_stack *s = &site->stacks.data[i];
         if (s->tuple == stack.tuple && s->waker == stack.waker) {
             s->due_ns += stack.due_ns;
+            s->due_blame_ns += stack.due_blame_ns;
             return true;
         }
         if (s->due_ns < least->due_ns)
@@ -118,6 +144,7 @@ static bool add_stack(struct trace_builder *b, struct site_note *site, struct si
         return VEC_PUSH(&site->stacks, stack);
     }
     least->due_ns += stack.due_ns;
+    least->due_blame_ns += stack.due_blame_ns;
     if ((double)below(b, UINT32_MAX) * least->due_ns < stack.due_ns * UINT32_MAX) {
         least->tuple = stack.tuple;
         least->flags = stack.flags;
@@ -145,12 +172,12 @@ static double never_read(uint64_t waited_ns)
     return waited_ns < 2 * WIRE_WAIT_LONG_NS ? 2 - (double)waited_ns / WIRE_WAIT_LONG_NS : 0;
 }
 
-/* For how long waits without a stack a wait stands that had one: a chance of 1 in 4 stands for three others like it. */
+/* For how many waits without a stack a wait stands that had one: a chance of 1 in 4 stands for three others like it. */
 static double stands_for(const struct wire_sample *m)
 {
     double chance = m->wait_chance ? (double)m->wait_chance / WIRE_CHANCE_ALL : 1;
 
-    return (double)m->waited_ns * (1 / chance - 1) * never_read(m->waited_ns);
+    return (1 / chance - 1) * never_read(m->waited_ns);
 }
 
 bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)
@@ -164,23 +191,25 @@ bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const 
         site = note_site(b, m, sample->thread);
         if (!site)
             return false;
-        if (!add_stack(b, site, (struct site_stack){sample->tuple, sample->flags, sample_waker(b, m), stands_for(m), {0}}))
+        struct site_stack stack = {sample->tuple, sample->flags, sample_waker(b, m), (double)m->waited_ns * stands_for(m),
+                                   (double)m->blame_ns * stands_for(m), {0}};
+        if (!add_stack(b, site, stack))
             return false;
     }
-    if (!site || !m->owed_ns)
+    if (!site)
         return true;
-    write_owed(b, site, choose(site, queue ? SITE_QUEUED : SITE_WAITING, m->owed_ns), m->wait_kind, m->owed_ns, m->time_ns);
+    write_owed(b, site, queue ? SITE_QUEUED : SITE_WAITING, m->owed_ns, m->time_ns);
+    write_owed(b, site, SITE_BLAME, m->owed_blame_ns, m->time_ns);
     return true;
 }
 
 void trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wire_wait_site *owed, uint64_t time_ns)
 {
-    const struct site_note *known = find_site(b, site);
+    struct site_note *known = find_site(b, site);
 
     if (!known || trace_writer_full(b->o.writer))
         return;
-    if (owed->owed_ns)
-        write_owed(b, known, choose(known, SITE_WAITING, owed->owed_ns), known->kind, owed->owed_ns, time_ns);
-    if (owed->owed_queue_ns)
-        write_owed(b, known, choose(known, SITE_QUEUED, owed->owed_queue_ns), WIRE_WAIT_RUN_QUEUE, owed->owed_queue_ns, time_ns);
+    write_owed(b, known, SITE_WAITING, owed->owed_ns, time_ns);
+    write_owed(b, known, SITE_QUEUED, owed->owed_queue_ns, time_ns);
+    write_owed(b, known, SITE_BLAME, owed->owed_blame_ns, time_ns);
 }

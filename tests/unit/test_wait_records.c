@@ -82,7 +82,7 @@ static int tear_down(void **state)
 
 /* What is said of its call site. */
 struct owing {
-    uint64_t site, waited_ns, owed_ns;
+    uint64_t site, waited_ns, owed_ns, blame_ns, owed_blame_ns;
     uint32_t caller; /* its stack is another one for each */
     enum wire_waker waker;
     uint32_t waker_tgid, waker_tid;
@@ -100,7 +100,8 @@ static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int 
                  .interpreter_id = WIRE_INTERPRETER_ID_NONE, .kernel_count = 5, .wait_kind = kind,
                  .system_call = system_call, .wait_site = o.site, .waited_ns = o.waited_ns, .owed_ns = o.owed_ns,
                  .waker_kind = o.waker, .waker_tgid = o.waker_tgid, .waker_tid = o.waker_tid,
-                 .wait_chance = o.chance ? o.chance : WIRE_CHANCE_ALL / 2},
+                 .wait_chance = o.chance ? o.chance : WIRE_CHANCE_ALL / 2,
+                 .blame_ns = o.blame_ns, .owed_blame_ns = o.owed_blame_ns},
         .kernel = {0xffffffffc0000010, 0xffffffff81000110, 0xffffffff81000210, 0xffffffff81000310, 0xffffffff81000410 + 0x100 * o.caller},
     };
 
@@ -113,6 +114,7 @@ static void send(struct world *w, struct owing o, enum wire_wait_kind kind, int 
 struct names {
     char strings[64][128], frames[16][128], stacks[16][128], labels[16][256];
     uint32_t string_count, symbols[16], symbol_count, frame_count, stack_count, tuples[16], tuple_count, label_count;
+    uint32_t event_count, blame; /* the event of blame */
 };
 
 /* Stores "A;B", or B alone. */
@@ -126,7 +128,12 @@ static void keep(char to[128], const char *a, const char *b)
 
 static void define(struct names *n, const struct trace_record *rec)
 {
-    if (rec->type == TRACE_string) {
+    if (rec->type == TRACE_host) {
+        n->event_count = n->blame = 0; /* an epoch begins; its ids of stacks and labels are those of the epoch before */
+    } else if (rec->type == TRACE_event) {
+        n->event_count++;
+        n->blame = rec->event.kind == TRACE_EVENT_BLAME ? n->event_count : n->blame;
+    } else if (rec->type == TRACE_string) {
         uint64_t len = rec->string.data.len_bytes;
         assert_true(len < sizeof *n->strings);
         memcpy(n->strings[++n->string_count], rec->string.data.data, len);
@@ -158,7 +165,7 @@ static void tell(const struct names *n, const struct trace_record *rec, struct b
         struct trace_sample s;
         trace_samples_begin(&it, &rec->samples, PERIOD);
         while (trace_samples_next(&it, &s))
-            buf_printf(out, "%" PRIu64 "%s;%s%s\n", s.value, s.flags & TRACE_SAMPLE_OWED ? "=" : s.flags & TRACE_SAMPLE_CONTINUES ? "+" : "",
+            buf_printf(out, "%s%" PRIu64 "%s;%s%s\n", rec->samples.event == n->blame ? "blame " : "", s.value, s.flags & TRACE_SAMPLE_OWED ? "=" : s.flags & TRACE_SAMPLE_CONTINUES ? "+" : "",
                        n->stacks[n->tuples[s.tuple]], n->labels[s.label_set]);
     } else if (rec->type == TRACE_thread_time) {
         const struct trace_thread_time *t = &rec->thread_time;
@@ -503,6 +510,68 @@ static void test_busy_seconds(void **state)
     check_shares(state, mostly_when_busy, 3, 0.05);
 }
 
+/* ---- blame ---- */
+
+/* Makes the process a Python with a lock. */
+static void give_lock(struct world *w, struct module *python)
+{
+    python->python.gil.kind = PY_GIL_RANGE;
+    w->process->python = python;
+}
+
+/* What others lost is an event of its own, with the stack and the labels of the wait. */
+static void test_blame(void **state)
+{
+    struct world *w = *state;
+    struct module python = {0};
+
+    send(w, (struct owing){.site = 1, .waited_ns = 70, .blame_ns = 5}, WIRE_WAIT_BLOCKED, 230, 70, 0); /* it has no lock */
+    give_lock(w, &python);
+    send(w, (struct owing){.site = 1, .waited_ns = 70}, WIRE_WAIT_BLOCKED, 230, 70, 0);
+    send(w, (struct owing){.site = 1, .waited_ns = 80, .blame_ns = 160, .owed_blame_ns = 9}, WIRE_WAIT_BLOCKED, 230, 80, 0);
+    trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_blame_ns = 4}, 900);
+    OK(trace_builder_begin_epoch(w->builder, 200));
+    trace_builder_owed(w->builder, 1, &(struct wire_wait_site){.owed_blame_ns = 8}, 900); /* no stack in this epoch */
+    send(w, (struct owing){.site = 1, .waited_ns = 7, .blame_ns = 6}, WIRE_WAIT_BLOCKED, 230, 7, 0);
+    w->process->python = NULL;
+    assert_trace(w, "70;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "70;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "80;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "blame 9=;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "blame 160;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "blame 4=;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "7;futex_wait;schedule wait=blocked system call=clock_nanosleep\n"
+                    "blame 6;futex_wait;schedule wait=blocked system call=clock_nanosleep\n");
+}
+
+/* The account of a lock is one word: at any moment it says how many wait, and between two how long all have waited. */
+static void test_account_of_a_lock(void **state)
+{
+    const uint64_t now = UINT64_C(1) << 60; /* the host runs for a while: the word overflows */
+    uint64_t waits = 0, before = 0;
+
+    (void)state;
+    waits += wire_gil_begins(now + 64);
+    assert_int_equal(wire_gil_waiters(waits), 1);
+    assert_int_equal(wire_gil_waited_ns(before, now, waits, now + 640), 576);
+    before = waits;
+    waits += wire_gil_begins(now + 1280);
+    assert_int_equal(wire_gil_waiters(waits), 2);
+    assert_int_equal(wire_gil_waited_ns(before, now + 640, waits, now + 1920), 640 + 2 * 640);
+    waits += wire_gil_ends(now + 1984);
+    waits += wire_gil_ends(now + 2048);
+    assert_int_equal(wire_gil_waiters(waits), 0);
+    assert_int_equal(wire_gil_waited_ns(before, now + 640, waits, now + 64000), 640 + 2 * 704 + 64);
+    for (uint32_t i = 0; i < WIRE_GIL_WAITERS_MAX; i++)
+        waits += wire_gil_begins(now + 64000);
+    assert_int_equal(wire_gil_waiters(waits), WIRE_GIL_WAITERS_MAX);
+    before = waits;
+    assert_int_equal(wire_gil_waited_ns(before, now + 64000, waits, now + 64000 + UINT64_C(60000000000)),
+                     WIRE_GIL_WAITERS_MAX * UINT64_C(60000000000));
+    /* A wait that began between a time and its reading. */
+    assert_int_equal(wire_gil_waited_ns(before, now + 64000, waits + wire_gil_begins(now + 6400000), now + 64000), 0);
+}
+
 /* Ids of an epoch mean nothing in the next. */
 static void test_owed_in_the_next_epoch(void **state)
 {
@@ -543,6 +612,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_busy_seconds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_blame, set_up, tear_down),
+        cmocka_unit_test(test_account_of_a_lock),
         cmocka_unit_test(test_system_calls),
     };
 

@@ -8,9 +8,20 @@
 #include "capture/session/waits.h"
 #include "formats/base/buf.h"
 
-/* A line for each sample: tid, time, weight, kind, + where it goes on, what is said of the call site: length, owed; and who ended it. */
-static struct error *put(void *ctx, const struct wire_sample *m, uint32_t len_bytes)
+struct fixture {
+    struct waits *waits;
+    struct buf text;
+    uint64_t blame_ns; /* of each wait, so far */
+};
+
+/*
+ * A line for each sample: tid, time, weight, kind, + where it goes on, what is said of the call site: length, owed; who ended
+ * it; and the blame.
+ */
+static struct error *put(void *fixture, const struct wire_sample *m, uint32_t len_bytes)
 {
+    struct buf *ctx = &((struct fixture *)fixture)->text;
+
     assert_int_equal(len_bytes, sizeof *m + 8);
     assert_int_equal(*(const uint64_t *)(m + 1), m->tid * UINT64_C(1000)); /* the stack is the one that was kept */
     buf_printf(ctx, "%u %" PRIu64 " %" PRIu64 " %u%s", m->tid, (uint64_t)m->time_ns, (uint64_t)m->period, m->wait_kind,
@@ -21,14 +32,17 @@ static struct error *put(void *ctx, const struct wire_sample *m, uint32_t len_by
         buf_printf(ctx, " owed %" PRIu64, (uint64_t)m->owed_ns);
     if (m->waker_kind)
         buf_printf(ctx, " by %u %u/%u", m->waker_kind, m->waker_tgid, m->waker_tid);
+    if (m->blame_ns || m->owed_blame_ns)
+        buf_printf(ctx, " blame %" PRIu64 " %" PRIu64, (uint64_t)m->blame_ns, (uint64_t)m->owed_blame_ns);
     buf_put_u8(ctx, '\n');
     return NULL;
 }
 
-struct fixture {
-    struct waits *waits;
-    struct buf text;
-};
+static uint64_t blame(void *fixture, const struct wire_sample *m)
+{
+    (void)m;
+    return ((struct fixture *)fixture)->blame_ns;
+}
 
 static int setup(void **state)
 {
@@ -36,7 +50,7 @@ static int setup(void **state)
 
     f = (struct fixture){0};
     *state = &f;
-    return waits_create(put, &f.text, &f.waits) != NULL;
+    return waits_create(put, blame, &f, &f.waits) != NULL;
 }
 
 static int teardown(void **state)
@@ -202,6 +216,51 @@ static void test_lost_end(void **state)
     assert_samples(f, "");
 }
 
+static void end_blamed(struct fixture *f, uint64_t out_ns, uint64_t in_ns, uint64_t blame_ns, uint64_t owed_blame_ns)
+{
+    struct wire_wait wait = {.type = WIRE_WAIT, .tid = 7, .out_ns = out_ns, .in_ns = in_ns, .blame_ns = blame_ns,
+                             .owed_blame_ns = owed_blame_ns};
+
+    assert_null(waits_end(f->waits, &wait));
+}
+
+/* What others lost meanwhile comes with the pieces, and adds up to what the sampler says at the end. */
+static void test_blame(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    end_blamed(f, 100, 150, 120, 30);
+    assert_samples(f, "7 150 50 3 of 50 blame 120 30\n");
+    begin(f, 7, 200);
+    assert_null(waits_pieces(f->waits, 300, 0));
+    f->blame_ns = 70;
+    assert_null(waits_pieces(f->waits, 400, 0));
+    assert_null(waits_pieces(f->waits, 500, 0)); /* nobody waited any more */
+    f->blame_ns = 90;
+    assert_null(waits_pieces(f->waits, 600, 0));
+    end_blamed(f, 200, 650, 100, 5);
+    assert_samples(f, "7 300 100 3\n7 400 100 3+ blame 70 0\n7 500 100 3+\n7 600 100 3+ blame 20 0\n"
+                      "7 650 50 3+ of 450 blame 10 5\n");
+}
+
+/* The end of a wait was lost: then its site owes the blame again, of which pieces were handed on. */
+static void test_lost_blame(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 7, 100);
+    f->blame_ns = 400;
+    assert_null(waits_pieces(f->waits, 600, 0));
+    assert_samples(f, "7 600 500 3 blame 400 0\n");
+    begin(f, 7, 900);
+    f->blame_ns = 10; /* of another wait */
+    assert_null(waits_pieces(f->waits, 950, 0));
+    assert_samples(f, "7 950 50 3 blame 10 0\n");
+    end_blamed(f, 900, 1000, 15, 450);
+    assert_samples(f, "7 1000 0 3+ of 100 blame 0 55\n");
+}
+
 static void test_ended_thread(void **state)
 {
     struct fixture *f = *state;
@@ -320,6 +379,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waker, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_blame, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_blame, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unread, setup, teardown),
         cmocka_unit_test_setup_teardown(test_doubted, setup, teardown),
