@@ -105,6 +105,7 @@ enum emit_wait {
     EMIT_WAIT_STOPPED,
     EMIT_WAIT_GIL,
     EMIT_WAIT_STOP_THE_WORLD,
+    EMIT_WAIT_ASLEEP, /* for one of the above, but not for a CPU: without BPF no more is known of sums */
     EMIT_WAIT_OTHER, /* of a newer kind */
     EMIT_WAITS,
 };

@@ -386,6 +386,7 @@ static void test_exact_times(void **state)
     assert_true(t[0].wait == EMIT_WAIT_NONE && t[0].ns == 33);
     assert_true(t[1].wait == EMIT_WAIT_GIL && t[1].ns == 170 && t[1].count == 17);
     assert_true(t[2].wait == EMIT_WAIT_OTHER && t[2].ns == 12 && t[2].count == 3); /* numbers of no kind, and of a newer one */
+    assert_null(trace_value_meaning(TRACE_ENUM_wait_kind, EMIT_WAIT_OTHER));
     teardown(&s);
 
     /* Where samples are chosen by their stacks there are none. */
