@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/map.h"
+#include "formats/base/square_root.h"
 #include "formats/emit/gil.h"
 
 /* What the samples of a row have in common; without padding. */
@@ -14,14 +14,7 @@ struct row_key {
 
 uint64_t gil_error_ns(const struct gil_sum *sum)
 {
-    uint64_t root = 0;
-
-    /* The largest number whose square is not larger. */
-    for (uint64_t bit = UINT64_C(1) << 63; bit; bit >>= 1) {
-        double next = (double)(root | bit);
-        root |= next * next <= sum->variance ? bit : 0;
-    }
-    return root;
+    return square_root(sum->variance);
 }
 
 uint64_t gil_duration_ns(const struct gil_view *v)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/square_root.h"
 #include "formats/emit/top_states.h"
 
 enum { SITE_FRAMES = 4 };
@@ -181,17 +182,7 @@ struct error *top_errors_table(struct top_errors *e, enum emit_merge merge, uint
     return NULL;
 }
 
-/* By Newton's method, from above. */
-static double root(double square)
-{
-    double at = square > 1 ? square : 1;
-
-    for (double next; (next = (at + square / at) / 2) < at;)
-        at = next;
-    return at;
-}
-
 uint64_t top_errors_of(const struct top_errors *e, uint32_t name)
 {
-    return e->variances ? (uint64_t)root(e->variances[name]) : 0;
+    return e->variances ? square_root(e->variances[name]) : 0;
 }

@@ -17,6 +17,7 @@
 #include "formats/base/printable.h"
 #include "formats/base/sha1.h"
 #include "formats/base/sort.h"
+#include "formats/base/square_root.h"
 #include "formats/base/utf8.h"
 #include "formats/base/vec.h"
 
@@ -505,6 +506,14 @@ static void test_sha1(void **state)
     expect_sha1(as, 64, 64, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
+static void test_square_root(void **state)
+{
+    (void)state;
+    assert_true(square_root(0) == 0 && square_root(-4) == 0 && square_root(1) == 1 && square_root(99) == 9 && square_root(100) == 10);
+    assert_true(square_root(1e30) == UINT64_C(1000000000000000));
+    assert_true(square_root(1e300) == UINT64_MAX); /* too large for the result */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_controls),
         cmocka_unit_test(test_hex),
         cmocka_unit_test(test_sha1),
+        cmocka_unit_test(test_square_root),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
