@@ -1,11 +1,15 @@
-"""Threads that run while another one collects garbage over and over, for which a free-threaded build stops them all.
-usage: collects.py SECONDS"""
+"""Threads that run while another one collects garbage over and over, for which a free-threaded build stops them all; when the
+file GATE is there, until then warm() runs and sleeps in turns. usage: collects.py SECONDS GATE"""
 import gc
+import os
 import sys
 import threading
 import time
 
-end = time.time() + float(sys.argv[1])
+
+def warm():
+    time.sleep(0.001)
+    sum(range(10000))
 
 
 def spin():
@@ -18,6 +22,9 @@ def collect():
         gc.collect()
 
 
+while not os.path.exists(sys.argv[2]):
+    warm()
+end = time.time() + float(sys.argv[1])
 threads = [threading.Thread(target=spin) for i in range(3)]
 for thread in threads:
     thread.start()

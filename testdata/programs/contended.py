@@ -1,8 +1,12 @@
-"""Threads that want the GIL, and at times a lock or to sleep. usage: contended.py SECONDS [FILE|own]
-FILE: it ends sooner, as soon as that is there
-own: an interpreter with a GIL of its own has such threads, too; exit 77 where Python has no way to make one"""
+"""Threads that want the GIL, and at times a lock or to sleep, when the file GATE is there; until then warm() runs and sleeps
+in turns. usage: contended.py SECONDS HOW GATE
+HOW: main: threads of the main interpreter
+     own: an interpreter with a GIL of its own has such threads, too (3.12 and later)
+     a file: as main, but it ends sooner, as soon as that is there"""
+import os
 import sys
 import threading
+import time
 
 CODE = """
 import os
@@ -42,26 +46,27 @@ for thread in threads:
 """
 
 
-def interpreter_with_its_own():
-    """A function that runs code in a new one; None: no way to make one."""
-    if sys.version_info < (3, 12):
-        return None
+def warm():
+    time.sleep(0.001)
+    sum(range(10000))
+
+
+def run_in_another(code):
+    """In a new interpreter with a GIL of its own."""
     try:
         import _interpreters as interpreters
-        return lambda code: getattr(interpreters, "exec")(interpreters.create(), code)
+        getattr(interpreters, "exec")(interpreters.create(), code)
     except ImportError:
         import _xxsubinterpreters as interpreters
-        return lambda code: interpreters.run_string(interpreters.create(isolated=True), code)
+        interpreters.run_string(interpreters.create(isolated=True), code)
 
 
-others = []
-if sys.argv[2:] == ["own"]:
-    run = interpreter_with_its_own()
-    if not run:
-        sys.exit(77)
-    others.append(threading.Thread(target=run, args=(CODE % (sys.argv[1], ""),)))
-for other in others:
+seconds, how, gate = sys.argv[1:]
+while not os.path.exists(gate):
+    warm()
+other = threading.Thread(target=run_in_another, args=(CODE % (seconds, ""),))
+if how == "own":
     other.start()
-exec(CODE % (sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""))
-for other in others:
+exec(CODE % (seconds, how if how not in ("main", "own") else ""))
+if how == "own":
     other.join()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for the GIL, and for a stopped world, beside the names of the functions that wait: no other wait is taken for one, and none for another. The
-recorder knows no names: it goes by the address that a thread waits on."""
+"""Waits for the GIL, and for a stopped world, beside the names of the functions that wait: no other wait is taken for one, and
+none for another. The recorder knows no names: it goes by the address that a thread waits on."""
 import collections
 import glob
 import json
@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import CACHE, PYCAP, PYSYM, ROOT, why_no_bpf
+from conftest import CACHE, PYCAP, PYSYM, ROOT, record_behind_gate, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
 # Without symbols only these are judged, not the way into or out of threads, where the C library has locks of its own.
@@ -69,38 +69,40 @@ def check(waits, free_threaded=False, raced=0.0):
     assert sum(told.values()) >= 0.2 * sum(waits.values()), waits
 
 
-def record(command, tmp_path, *arguments, program="contended.py", seconds=0.4):
+def record(pysym, folder, *command):
+    """Records one of the programs, from when pycap knows where its lock is."""
     why = why_no_bpf()
     if why:
         pytest.skip(why)
-    trace = tmp_path / "t.bin"
-    done = subprocess.run([PYCAP, "record", "-o", trace, "-e", "off-cpu/period=1/", "--", *command, PROGRAMS / program,
-                           str(seconds), *arguments],
-                          capture_output=True, text=True, timeout=300)
-    if done.returncode == 77:
-        pytest.skip("no GIL but the main interpreter's")
-    assert done.returncode == 0, done.stderr
-    return trace
+    return record_behind_gate(pysym, folder, ["-e", "off-cpu/period=1/"], *command)[0]
+
+
+def contended(*command, how="main", seconds=0.4):
+    return [*command, PROGRAMS / "contended.py", seconds, how]
+
+
+def sysroot(python):
+    return ["--sysroot", python.root] if python.root else []
 
 
 @pytest.mark.every_python
-def test_every_interpreter(python, tmp_path):
-    roots = ["--sysroot", python.root] if python.root else []
-    check(compare(record([python.path], tmp_path), *roots))
+def test_every_interpreter(python, pysym, tmp_path):
+    check(compare(record(pysym, tmp_path, *contended(python.path)), *sysroot(python)))
+
+
+def test_a_gil_for_each_interpreter(python, pysym, tmp_path):
+    if python.version < (3, 12):
+        pytest.skip("no GIL but the main interpreter's")
+    check(compare(record(pysym, tmp_path, *contended(python.path, how="own")), *sysroot(python)))
 
 
 @pytest.mark.long
 @pytest.mark.every_python
-def test_every_interpreter_for_long(python, tmp_path):
-    roots = ["--sysroot", python.root] if python.root else []
-    check(compare(record([python.path], tmp_path, seconds=10), *roots))
-    if python.version >= (3, 12):
-        check(compare(record([python.path], tmp_path, "own", seconds=10), *roots))
-
-
-def test_a_gil_for_each_interpreter(python, tmp_path):
-    roots = ["--sysroot", python.root] if python.root else []
-    check(compare(record([python.path], tmp_path, "own"), *roots))
+@pytest.mark.parametrize("how", ["main", "own"])
+def test_every_interpreter_for_long(python, pysym, how, tmp_path):
+    if how == "own" and python.version < (3, 12):
+        pytest.skip("no GIL but the main interpreter's")
+    check(compare(record(pysym, tmp_path, *contended(python.path, how=how, seconds=10)), *sysroot(python)))
 
 
 def flavours():
@@ -111,13 +113,15 @@ def flavours():
 
 
 @pytest.mark.parametrize("path", flavours())
-def test_other_builds(path, tmp_path):
+def test_other_builds(path, pysym, tmp_path):
     """With musl those who wait are in a list; a free-threaded build has no GIL unless it is told to."""
     free_threaded = path.endswith("t")
-    check(compare(record([path], tmp_path)), free_threaded, raced=0.05 if "musl" in path else 0)
+    check(compare(record(pysym, tmp_path, *contended(path))), free_threaded, raced=0.05 if "musl" in path else 0)
     if free_threaded:
-        check(compare(record(["env", "PYTHON_GIL=1", path], tmp_path)))
-        waits = compare(record([path], tmp_path, program="collects.py"))
+        with_gil, world = tmp_path / "gil", tmp_path / "world"
+        with_gil.mkdir(), world.mkdir()
+        check(compare(record(pysym, with_gil, *contended("env", "PYTHON_GIL=1", path))))
+        waits = compare(record(pysym, world, path, PROGRAMS / "collects.py", 0.4))
         check(waits, free_threaded, raced=0.05)
         assert waits["stop the world", "stop the world"], waits
 
@@ -142,10 +146,10 @@ def without_symbols(python, folder):
     return ["env", f"LD_PRELOAD={copy}", python], ["--symfs", folder / "symbols"]
 
 
-def test_stripped_2_7(tmp_path):
+def test_stripped_2_7(pysym, tmp_path):
     """Its code says where the lock is."""
     command, symbols = without_symbols(pyenv("2.7"), tmp_path)
-    check(compare(record(command, tmp_path), *symbols))
+    check(compare(record(pysym, tmp_path, *contended(*command)), *symbols))
 
 
 def test_learnt_from_a_stack(tmp_path):
@@ -154,9 +158,10 @@ def test_learnt_from_a_stack(tmp_path):
     if why:
         pytest.skip(why)
     command, symbols = without_symbols(pyenv("3.6"), tmp_path)
-    trace, end = tmp_path / "t.bin", tmp_path / "end"
+    trace, end, gate = tmp_path / "t.bin", tmp_path / "end", tmp_path / "gate"
+    gate.touch()
     with subprocess.Popen([PYCAP, "record", "-o", trace, "-e", "off-cpu/period=1/", "--", *command,
-                           PROGRAMS / "contended.py", "120", end],
+                           *map(str, contended(seconds=120, how=end)), gate],
                           stderr=subprocess.PIPE, text=True) as recorder:
         waits = {}
         while recorder.poll() is None and not waits.get(("GIL", "GIL")):
