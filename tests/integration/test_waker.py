@@ -84,7 +84,8 @@ def test_thinned(needs_bpf, pysym, pycap, tmp_path):
     for (_, wait, call), counts in wakers(pysym, tmp_path / "t.bin").items():
         if (wait, call) == ("blocked", "clock_nanosleep"):
             by.update(counts)
-    assert by.keys() == {"interrupt"} and by.total() < 300, by
+    # Rarely it is not known who woke a thread that had not quite gone yet, nor of a part of a wait that lasts.
+    assert by["interrupt"] and by.keys() <= {"interrupt", None} and by.total() < 300, by
 
 
 @pytest.mark.parametrize("options", [(), ("-e", "cpu-clock"), ("-e", "page-faults")])
