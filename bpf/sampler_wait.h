@@ -12,8 +12,8 @@
  * them to stacks of the same site. So each nanosecond is in the trace, at the right thread, line and system call: what is
  * sampled is which outer frames it has.
  *
- * Times are exact whether a stack was taken or not: `waits` holds their sums. Nobody else writes to that map, and a thread
- * is on one CPU at a time, so its entry needs no lock.
+ * Times are exact whether a stack was taken or not: `waits` holds their sums. A thread is on one CPU at a time, so its entry
+ * needs no lock; bpf/sampler_sleep.h and bpf/sampler_waking.h write to members of it that no sum depends on.
  */
 #ifndef BPF_SAMPLER_WAIT_H
 #define BPF_SAMPLER_WAIT_H
