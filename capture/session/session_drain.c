@@ -17,7 +17,6 @@ static struct error *queue_sample(struct session *s, const struct wire_sample *s
     return queue_add(s->queue, sample->time_ns, QUEUED_SAMPLE, sample, len);
 }
 
-
 uint64_t session_blame(void *session, const struct wire_sample *sample)
 {
     struct session *s = session;
