@@ -61,7 +61,8 @@ def test_new_traces(needs_bpf, released, record):
     trace = record(PYTHON, PROGRAMS / "threads.py", "0.02",
                    options=("-F", "199", "-e", "cpu-clock", "-e", "page-faults", "-e", "context-switches", "-e", "off-cpu", "--cmdline"))
     new = account(PYSYM, trace)
-    assert sum(new[0].values()) > 50 and len(new[0]) == 4 and new[2] > 100
+    assert sum(new[0].values()) > 50 and new[2] > 100
+    assert new[0].keys() - {"gil-blame"} == {"cpu-clock", "page-faults", "context-switches", "off-cpu"}, new[0]
     assert account(released, trace) == new
 
 
