@@ -41,7 +41,7 @@ static __always_inline int take_at_tick(struct scratch *s, struct bpf_perf_event
 
     sample_begin(&s->sample, process, &s->facts, event, now_ns);
     s->sample.period = period ? period : ctx->sample_period;
-    return take_stacks(s, ctx, ctx, process);
+    return take_stacks(s, ctx, ctx, process) != 0;
 }
 
 /* A tick of an event; says what came of it. */

@@ -144,10 +144,10 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
 
 /*
  * What is to be taken of the process that runs, behind the sample's head, and sends it. `ctx` is the program's; `tick` is
- * the same, or NULL. `process` may be NULL. Returns false where the ring is full.
+ * the same, or NULL. `process` may be NULL. Returns how many bytes that were; 0: the ring is full.
  */
-static __always_inline int take_stacks(struct scratch *s, void *ctx, struct bpf_perf_event_data *tick,
-                                       struct wire_process *process)
+static __always_inline __u64 take_stacks(struct scratch *s, void *ctx, struct bpf_perf_event_data *tick,
+                                         struct wire_process *process)
 {
     struct wire_sample *m = &s->sample;
 
@@ -180,7 +180,7 @@ static __always_inline int take_stacks(struct scratch *s, void *ctx, struct bpf_
         append_stack(at);
         at += m->stack_len_bytes;
     }
-    return at <= sizeof s->message && !bpf_ringbuf_output(&ring, s->message, at, ring_flags());
+    return at <= sizeof s->message && !bpf_ringbuf_output(&ring, s->message, at, ring_flags()) ? at : 0;
 }
 
 #endif

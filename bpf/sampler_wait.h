@@ -19,12 +19,12 @@
 #define BPF_SAMPLER_WAIT_H
 
 #include "bpf/sampler_gil.h"
+#include "bpf/sampler_room.h"
 #include "bpf/wait_chance.h"
 
 volatile __u32 wait_enabled = 0;
 const volatile __u32 wait_event = 0;     /* index of the event */
 const volatile __u32 wait_has_state = 0; /* the tracepoint has a fourth argument: the state of the thread that leaves */
-const volatile __u64 wait_most_bytes = 1 << 20; /* no stack is sent while the ring holds more: ends of waits need room */
 
 /* Waits of a thread that have a stack each, as long as its process has not had too many in this second. */
 #define WAIT_FIRST 16
@@ -108,21 +108,6 @@ static __always_inline enum wire_wait_kind kind_of(__u32 state, int system_call)
     return WIRE_WAIT_PREEMPTED;
 }
 
-/* Sends the sums of a thread that has ended; they stay where the ring is full, and user space reads them at the end. */
-static __noinline int send_thread(__u32 tid)
-{
-    struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
-    struct scratch *s = scratch_enter();
-    int sent = 0;
-
-    if (!s)
-        return 0;
-    if (t)
-        sent = !bpf_ringbuf_output(&ring, t, sizeof *t, ring_flags());
-    scratch_leave(s);
-    return sent;
-}
-
 /* Adds the entry of a thread: it is counted first, as in follow(). Not 0: it is there already, or there is no room. */
 static __always_inline long add_thread(__u32 tid, __u32 tgid, const void *thread)
 {
@@ -139,13 +124,21 @@ static __always_inline void forget_thread(__u32 tid, __u32 tgid)
         count_followed(tgid, -1);
 }
 
-/* Sends the sums of a thread that has ended or is not followed any more, and forgets it. */
-static __noinline int end_thread(__u32 tid)
+/*
+ * Sends the sums of a thread that has ended or is not followed any more, and forgets it. Where the ring is full they stay,
+ * and user space reads them at the end; but a process that has had its share must not fill the table, either.
+ */
+static __noinline int end_thread(__u32 tid, __u64 now_ns)
 {
     struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
     __u32 tgid = t ? t->tgid : 0;
 
-    if (t && send_thread(tid))
+    if (!t)
+        return 0;
+    enum ring_room room = send_thread(t, now_ns);
+    if (room == RING_ROOM_OF_OTHERS)
+        count_loss(LOSS_wait_untracked);
+    if (room != RING_ROOM_NONE)
         forget_thread(tid, tgid);
     return 0;
 }
@@ -161,7 +154,7 @@ static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 n
     if (t) { /* it executes another program now, or it is another thread */
         __u32 tgid = t->tgid;
         gil_return(t, now_ns);
-        if (!send_thread(tid))
+        if (send_thread(t, now_ns) != RING_ROOM)
             count_loss(LOSS_wait_untracked);
         forget_thread(tid, tgid);
     }
@@ -320,13 +313,10 @@ static __always_inline struct wire_wait_site *site_of_wait(struct wire_thread *t
     return &near->site;
 }
 
-/* Whether this wait is to have a stack; with what chance is kept. `second` is of the clock, and may be any number. */
+/* Whether this wait is to have a stack; with what chance is kept. */
 static __always_inline int is_due(struct wire_process *process, struct wire_thread *t, __u32 second)
 {
-    if (process->wait_second != second) {
-        process->wait_second = second;
-        process->wait_stacks = 0;
-    }
+    begin_second(process, second);
     t->chance = WIRE_CHANCE_ALL;
     if (t->stacks >= WAIT_FIRST || process->wait_stacks >> WAIT_SECOND_SHIFT)
         t->chance = wait_chance(sample_periods[wait_event & (WIRE_EVENT_MAX - 1)], site_of_wait(t), process->wait_stacks);
@@ -461,7 +451,7 @@ static __noinline struct wire_thread *leave_cpu(struct switch_arguments *argumen
     t->switched_ns = now_ns;
     t->kind = WIRE_WAIT_NONE;
     if (state & TASK_DEAD) {
-        end_thread(prev->pid);
+        end_thread(prev->pid, now_ns);
         return 0;
     }
     const struct pt_regs *regs = user_registers(prev, &copy);
@@ -492,8 +482,9 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
 
     if (!s)
         return WIRE_EVENT_NESTED;
-    int sent = 0;
-    if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wait_most_bytes) {
+    enum ring_room room = room_for(process);
+    __u64 sent = 0;
+    if (room == RING_ROOM) {
         __sync_fetch_and_add(&process->wait_stacks, 1);
         task_read(&s->facts);
         sample_begin(&s->sample, process, &s->facts, wait_event, now_ns);
@@ -506,12 +497,15 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         s->sample.period = 0; /* not known yet */
         sent = take_stacks(s, ctx, 0, process);
         remember_tstate(t, s->sample.thread_handle ? s->walk.result.tstate : 0);
-        t->has_stack = sent;
-        t->stacks += sent;
+        __sync_fetch_and_add(&process->wait_bytes, sent);
+        t->has_stack = sent != 0;
+        t->stacks += t->has_stack;
         if (t->gil_role == WIRE_GIL_HOLDS && (s->sample.flags & (WIRE_GIL_KNOWN | WIRE_GIL)) == WIRE_GIL_KNOWN)
             t->gil_role = WIRE_GIL_NEITHER; /* the walk looks closer, where a thread has several states */
     }
     scratch_leave(s);
+    if (room == RING_ROOM_OF_OTHERS)
+        return WIRE_EVENT_THINNED;
     return sent ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;
 }
 
@@ -552,7 +546,7 @@ static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns
     else if (bpf_map_lookup_elem(&processes, &tgid))
         skip_unknown(t, now_ns);
     else
-        end_thread(tid); /* its process is not followed any more */
+        end_thread(tid, now_ns); /* its process is not followed any more */
     return 0;
 }
 
@@ -573,7 +567,7 @@ int switched(struct switch_arguments *arguments)
     if (process)
         has_stack = leave(arguments, process, now_ns);
     else if (leaves && state_of(arguments) & TASK_DEAD)
-        end_thread(arguments->prev->pid); /* its process was not followed any more */
+        end_thread(arguments->prev->pid, now_ns); /* its process was not followed any more */
     if (comes)
         enter_cpu(arguments, now_ns);
     if (sample_timed && has_stack)

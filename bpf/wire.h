@@ -65,6 +65,8 @@ struct wire_process {
     PY_U64 gil;
     PY_U16 gil_skip, gil_len; /* in bytes */
     PY_U32 gils; /* written by BPF: how many locks of it have an account */
+    PY_U32 wait_bytes; /* written by BPF: sent of its waits in wait_second */
+    PY_U32 reserved;
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
@@ -408,7 +410,7 @@ struct wire_event_stats {
 #define WIRE_LOSS_COUNT 128
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 144, "a map's value");
+static_assert(sizeof(struct wire_process) == 152, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");

@@ -62,12 +62,13 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 
 /*
  * The ring has room for 300 ms of samples of generous size. When it is drained less often than that, it wakes pycap as
- * it fills up. It is not larger because its pages count as resident twice.
+ * it fills up. It is not larger because its pages count as resident twice. With waits it is: a program that switches all
+ * the time may fill half of it, and keep pycap from a CPU for seconds (bpf/ring_share.h).
  */
 static uint32_t ring_size(const struct sampler_options *o)
 {
     uint64_t sample_bytes = 2048 + (o->every_stack ? o->stack_bytes / 8 : 0);
-    uint32_t size = 2 << 20;
+    uint32_t size = event_list_wait(&o->events) == EVENT_NONE ? 2 << 20 : 4 << 20;
     uint64_t hz = 0;
 
     for (uint32_t i = 0; i < o->events.count; i++)
@@ -169,7 +170,7 @@ static struct error *set_up_waits(struct sampler *s)
     s->skel->rodata->wait_event = event;
     s->skel->rodata->wait_recorded = 1;
     s->skel->rodata->wait_has_state = has_state;
-    s->skel->rodata->wait_most_bytes = s->ring_bytes - s->ring_bytes / 16;
+    s->skel->rodata->wait_ring_bytes = s->ring_bytes;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
     if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
         bpf_map__set_max_entries(s->skel->maps.sleep_notes, WAIT_THREADS) ||

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the ring waits may fill: all processes, and one whose threads switch all the time. */
+#include "tests/unit/test.h"
+
+#include "bpf/ring_share.h"
+
+enum { RING = 1 << 20, STACK = 2048, SHARE = RING / 64 };
+
+/* Fills a ring that nobody drains with the waits of a process. Returns how much the ring holds then. */
+static uint64_t fill(uint64_t held, uint64_t *sent, enum ring_room *end)
+{
+    while ((*end = ring_room(RING, held, *sent)) == RING_ROOM) {
+        held += STACK;
+        *sent += STACK;
+    }
+    return held;
+}
+
+static void one_process_fills_half(void **state)
+{
+    uint64_t sent = 0;
+    enum ring_room end;
+
+    (void)state;
+    assert_int_equal(fill(0, &sent, &end), RING / 2);
+    assert_int_equal(end, RING_ROOM_OF_OTHERS);
+}
+
+static void others_have_their_share_then(void **state)
+{
+    uint64_t sent = 0;
+    enum ring_room end;
+
+    (void)state;
+    assert_int_equal(fill(RING / 2, &sent, &end), RING / 2 + SHARE);
+    assert_int_equal(end, RING_ROOM_OF_OTHERS);
+    assert_int_equal(sent, SHARE);
+}
+
+static void waits_leave_room_for_ticks(void **state)
+{
+    uint64_t held = 0;
+    enum ring_room end = RING_ROOM;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t sent = 0;
+        held = fill(held, &sent, &end);
+    }
+    assert_int_equal(end, RING_ROOM_NONE);
+    assert_int_equal(held, RING - RING / 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_process_fills_half),
+        cmocka_unit_test(others_have_their_share_then),
+        cmocka_unit_test(waits_leave_room_for_ticks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
