@@ -25,5 +25,14 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
     "$pycap" record -o "$dir/$n-wall.trace" --wall -F 99 -d 200 -- \
         "$python" testdata/programs/thread_clocks.py 2 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
     echo $? >"$dir/$n-wall.rc"
+    # Threads that sleep when the recording begins. The program ends with its input.
+    mkfifo "/tmp/idle-$n.in"
+    "$python" testdata/programs/idle.py 5 <"/tmp/idle-$n.in" >"$dir/$n-idle.truth" &
+    exec 9>"/tmp/idle-$n.in"
+    while [ ! -s "$dir/$n-idle.truth" ] && kill -0 $!; do sleep 0.2; done
+    "$pycap" record -o "$dir/$n-idle.trace" -e off-cpu -d 5 -p $! 2>"$dir/$n-idle.log" 9>&-
+    echo $? >"$dir/$n-idle.rc"
+    exec 9>&-
+    wait
     n=$((n + 1))
 done

@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
 
-from wait_trace import Trace, clock_error  # noqa: E402  (needs the path above)
+from wait_trace import Trace, clock_error, stacks_of  # noqa: E402  (needs the path above)
 
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
@@ -186,6 +186,18 @@ def check_waits(path, truth):
             f"{len(written)} kinds, Python {whole['Python']:.2f} %")
 
 
+def check_idle(path, truth):
+    """Threads that never ran are there, with the stacks that the program says they have, and all of the time."""
+    trace, found = Trace(path), stacks_of(path)
+    trace.check_sums()
+    accounts = trace.accounts()
+    for tid, names in truth.items():
+        stacks, account = found[int(tid)], accounts[int(tid)]
+        need(list(stacks) == [tuple(names)], f"the program says {names}, the samples {dict(stacks)}")
+        need(sum(stacks.values()) == account["off"] == account["wall"], f"{names[0]}(): {dict(stacks)}, {dict(account)}")
+    return f"{len(truth)} threads as the program says, {min(accounts[int(tid)]['off'] for tid in truth) / 1e9:.2f} s each"
+
+
 def show(name, log):
     log = re.sub(r"^libbpf: (?!.*(LOAD LOG|failed)).*\n", "", log, flags=re.M)
     print(f"--- {name}\n{log[-3000:]}", file=sys.stderr)
@@ -231,6 +243,9 @@ def main(where):
         run = where / f"{python.stem}-wall"
         judge_run(run, f"--wall, {which}", lambda log, run=run: [
             ("waits", check_waits, run.with_suffix(".trace"), truth_of(run)[0])])
+        run = where / f"{python.stem}-idle"
+        judge_run(run, f"of idle threads, {which}", lambda log, run=run: [
+            ("waits", check_idle, run.with_suffix(".trace"), truth_of(run)[0])])
 
 
 main(pathlib.Path(sys.argv[1]))
