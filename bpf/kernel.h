@@ -84,7 +84,8 @@ struct task_struct {
     unsigned int __state;
     unsigned int flags;
     int pid, tgid;
-    int on_cpu, exit_state;
+    unsigned int on_cpu; /* since 7.2 one byte, which is read in its own size as this has no sign */
+    int exit_state;
     unsigned long nvcsw, nivcsw; /* switches away from it: of its own accord, and others */
     struct task_struct *group_leader;
     __u64 start_boottime;
