@@ -61,6 +61,8 @@ def main():
         began[thread.native_id] = before
     for thread in threads:
         thread.join()
+        while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # it may wait for a CPU on its way out
+            time.sleep(0.001)
         told[thread.native_id]["outside"] = time.monotonic_ns() - began[thread.native_id]
     print(json.dumps(told))
 

@@ -3,13 +3,25 @@
 # Runs inside the guest, in the checkout, and only records: what is emulated is slow, and traces are read anywhere.
 # usage: in-guest.sh DIR
 # Leaves in DIR: release, info, and for each interpreter N of PYTHONS (default: Debian's own) and each way of
-# unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same of waits as N-wall.
-# verify.py judges them.
+# unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same of waits: N-wall,
+# and N-idle, of threads that sleep all the time. verify.py judges them.
 set -u
 dir=$1
 pycap=${PYCAP:-build/pycap}
 uname -r >"$dir/release"
 "$pycap" info >"$dir/info" 2>&1
+
+# Records threads that sleep when that begins. The program ends with its input.
+idle() {
+    mkfifo "/tmp/idle-$1.in"
+    "$2" testdata/programs/idle.py 5 <"/tmp/idle-$1.in" >"$dir/$1-idle.truth" &
+    exec 9>"/tmp/idle-$1.in"
+    while [ ! -s "$dir/$1-idle.truth" ] && kill -0 $!; do sleep 0.2; done
+    "$pycap" record -o "$dir/$1-idle.trace" -e off-cpu -d 1 -p $! 2>"$dir/$1-idle.log" 9>&-
+    echo $? >"$dir/$1-idle.rc"
+    exec 9>&-
+    wait
+}
 
 n=0
 for python in ${PYTHONS:-/usr/bin/python3}; do
@@ -21,18 +33,11 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
             "$python" tests/kernels/work.py $seconds >"$dir/$n-$way.truth" 2>"$dir/$n-$way.log"
         echo $? >"$dir/$n-$way.rc"
     done
-    # A file that is there opens the gate.
-    "$pycap" record -o "$dir/$n-wall.trace" --wall -F 99 -d 200 -- \
-        "$python" testdata/programs/thread_clocks.py 2 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
+    # Beside each other: what is emulated mostly waits for one processor. A file that is there opens the gate.
+    idle $n "$python" &
+    "$pycap" record -o "$dir/$n-wall.trace" --wall --waker -F 99 -d 200 -- \
+        "$python" testdata/programs/thread_clocks.py 1 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
     echo $? >"$dir/$n-wall.rc"
-    # Threads that sleep when the recording begins. The program ends with its input.
-    mkfifo "/tmp/idle-$n.in"
-    "$python" testdata/programs/idle.py 5 <"/tmp/idle-$n.in" >"$dir/$n-idle.truth" &
-    exec 9>"/tmp/idle-$n.in"
-    while [ ! -s "$dir/$n-idle.truth" ] && kill -0 $!; do sleep 0.2; done
-    "$pycap" record -o "$dir/$n-idle.trace" -e off-cpu -d 5 -p $! 2>"$dir/$n-idle.log" 9>&-
-    echo $? >"$dir/$n-idle.rc"
-    exec 9>&-
     wait
     n=$((n + 1))
 done
