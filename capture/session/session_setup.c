@@ -346,7 +346,7 @@ static struct error *set_up_knowledge(struct session *s)
     /* Now, not when the first processes are waiting to be made known to the sampler. */
     if (s->sampler && o->kernel)
         TRY(kallsyms_load(s->kallsyms, now_ns()));
-    TRY(waits_create(session_queue_wait, session_blame, s, &s->waits));
+    TRY(waits_create(session_queue_wait, s->sampler ? session_blame : NULL, s, &s->waits));
     TRY(set_up_sleepers(s));
     return queue_create(&s->queue);
 }
