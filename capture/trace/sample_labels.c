@@ -9,7 +9,8 @@
 static_assert((int)WIRE_WAIT_BLOCKED == TRACE_WAIT_BLOCKED && (int)WIRE_WAIT_UNINTERRUPTIBLE == TRACE_WAIT_UNINTERRUPTIBLE &&
                   (int)WIRE_WAIT_LOCK == TRACE_WAIT_LOCK && (int)WIRE_WAIT_RUN_QUEUE == TRACE_WAIT_RUN_QUEUE &&
                   (int)WIRE_WAIT_PREEMPTED == TRACE_WAIT_PREEMPTED && (int)WIRE_WAIT_STOPPED == TRACE_WAIT_STOPPED &&
-                  (int)WIRE_WAIT_GIL == TRACE_WAIT_GIL && (int)WIRE_WAIT_STOP_THE_WORLD == TRACE_WAIT_STOP_THE_WORLD,
+                  (int)WIRE_WAIT_GIL == TRACE_WAIT_GIL && (int)WIRE_WAIT_STOP_THE_WORLD == TRACE_WAIT_STOP_THE_WORLD &&
+                  (int)WIRE_WAIT_ASLEEP == TRACE_WAIT_ASLEEP,
               "the sampler and the trace have one numbering");
 
 /* `pairs` has room for each label once. */

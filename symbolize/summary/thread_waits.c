@@ -35,7 +35,7 @@ static uint64_t key_of(uint32_t thread, enum emit_wait wait)
 
 struct error *thread_waits_sum(const struct summary *s, const struct emit_model *m, struct map *out)
 {
-    *out = (struct map){0};
+    *out = (struct map){.limits = s->limits};
     for (uint64_t i = 0; i < s->waited.slot_count; i++) {
         const struct map_slot *slot = &s->waited.slots[i];
         if (!slot->used)
@@ -56,16 +56,17 @@ uint64_t thread_waits_sampled(const struct map *sums, const struct emit_exact_ti
 }
 
 /* The rows of a thread do not stand side by side in the model. */
-static bool list_threads(const struct emit_model *m, struct thread_waits_list *out)
+static bool list_threads(const struct emit_model *m, struct limits *limits, struct thread_waits_list *out)
 {
-    struct map known = {0};
+    struct map known = {.limits = limits};
     bool good = true;
 
     for (uint32_t i = 0; good && i < m->exact_time_count; i++) {
         const struct emit_exact_time *time = &m->exact_times[i];
         const uint64_t *at = map_get(&known, time->thread);
         if (!at) {
-            good = map_set(&known, time->thread, out->rows.count) && VEC_PUSH(&out->rows, (struct thread_waits){.thread = time->thread});
+            good = limits_take(limits, sizeof *out->rows.data) && map_set(&known, time->thread, out->rows.count) &&
+                   VEC_PUSH(&out->rows, (struct thread_waits){.thread = time->thread});
             at = good ? map_get(&known, time->thread) : NULL;
         }
         if (at) {
@@ -127,7 +128,7 @@ struct error *thread_waits_print(const struct summary *s, const struct resolver 
     struct map sampled;
     struct error *err = thread_waits_sum(s, m, &sampled);
 
-    if (!err && !list_threads(m, &list))
+    if (!err && !list_threads(m, s->limits, &list))
         err = error_no_memory();
     size_t count = list.rows.count, shown = all || count < THREADS_SHOWN ? count : THREADS_SHOWN;
     int columns = PROCESSES_NAME_LEAST;
@@ -146,6 +147,7 @@ struct error *thread_waits_print(const struct summary *s, const struct resolver 
         fprintf(out, "  and %s more (-v)\n", grouped(count - shown, &n));
     if (count && !err)
         fputc('\n', out);
+    limits_give(s->limits, list.rows.count * sizeof *list.rows.data);
     VEC_DEINIT(&list.rows);
     map_deinit(&sampled);
     return err;
