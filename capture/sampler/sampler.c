@@ -50,6 +50,7 @@ struct sampler {
     sampler_fn fn;
     void *ctx;
     struct error *err;
+    uint64_t drained_bytes;
 };
 
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -232,7 +233,8 @@ static int on_message(void *ctx, void *data, size_t len)
     struct sampler *s = ctx;
 
     s->err = s->fn(s->ctx, data, (uint32_t)len);
-    return s->err ? -1 : 0;
+    s->drained_bytes += len + BPF_RINGBUF_HDR_SZ;
+    return s->err || s->drained_bytes >= s->ring_bytes ? -ECANCELED : 0;
 }
 
 /* Makes the sampler run at each tick of an event on one CPU. With several events, tells it which event that is. */
@@ -424,12 +426,13 @@ struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
     s->fn = fn;
     s->ctx = ctx;
     s->err = NULL;
+    s->drained_bytes = 0;
     struct epoll_event event;
     (void)epoll_wait(s->wake_fd, &event, 1, 0); /* resets the wake-up */
     int n = ring_buffer__consume(s->ring);
     if (s->err)
         return s->err;
-    return n < 0 ? error_os(-n, "the ring buffer cannot be read") : NULL;
+    return n < 0 && n != -ECANCELED ? error_os(-n, "the ring buffer cannot be read") : NULL;
 }
 
 int sampler_wake_fd(const struct sampler *s)

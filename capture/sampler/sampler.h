@@ -72,7 +72,8 @@ uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns)
 /* The most ticks that all CPUs together can have in `time_ns`; UINT64_MAX when the kernel chooses the period. */
 uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns);
 
-/* Calls `fn` for each message in the ring (a struct wire_*, valid during that call). Those of one CPU come in order. */
+/* Calls `fn` for each message in the ring (a struct wire_*, valid during that call). Those of one CPU come in order. What
+   comes meanwhile is taken, too, but of it no more than fits: programs that send all the time do not make it last. */
 typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
 
