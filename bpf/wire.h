@@ -207,7 +207,7 @@ struct wire_sample {
     PY_U32 wait_kind;   /* enum wire_wait_kind; WIRE_WAIT_NONE: the thread was running */
     int system_call;    /* number of the one that it waits in, or WIRE_NO_SYSTEM_CALL */
     PY_U64 wait_site;   /* the call site that it waits at: a key of the `wait_sites` map */
-    /* Set by user space in the last sample of a wait: how long it was, and what its call site owes, of this sample's kind. */
+    /* Set by user space in the last sample of a wait of each kind: how long it was, and what its call site owes of that kind. */
     PY_U64 waited_ns, owed_ns;
     PY_U64 blame_ns, owed_blame_ns; /* as in struct wire_wait; set by user space, too */
     PY_U64 futex; /* address that it waits on in futex(); 0: none, or several */

@@ -198,7 +198,7 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     uint64_t weight_ns = rest_of(woken_ns - end->out_ns, &p->paid_ns);
     uint64_t queue_ns = rest_of(end->queue_ns, &p->paid_ns);
     /* Only after an end that was lost is there still something that was handed on before. */
-    p->sample->waited_ns = end->in_ns - end->out_ns;
+    p->sample->waited_ns = woken_ns > end->out_ns ? woken_ns - end->out_ns : 1; /* 0: it is not the last one */
     p->sample->waker_kind = end->waker_kind;
     p->sample->waker_tgid = end->waker_tgid;
     p->sample->waker_tid = end->waker_tid;
@@ -208,6 +208,7 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     struct error *err = hand_on(w, p, woken_ns > p->until_ns ? woken_ns : p->until_ns, weight_ns);
     if (!err && (queue_ns || end->owed_queue_ns)) {
         p->sample->wait_kind = WIRE_WAIT_RUN_QUEUE;
+        p->sample->waited_ns = end->queue_ns;
         p->sample->owed_ns = rest_of(end->owed_queue_ns, &p->paid_ns);
         err = hand_on(w, p, end->in_ns, queue_ns);
     }

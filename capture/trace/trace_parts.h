@@ -29,15 +29,16 @@ enum { SITE_WAITING, SITE_QUEUED, SITE_BLAME, SITE_DEBTS }; /* what a site owes:
 struct site_stack {
     uint32_t tuple, flags;
     uint32_t waker; /* string; 0: not known */
-    double due_ns; /* the length of the waits that had no stack, as far as one can tell from those that had this one */
-    double due_blame_ns; /* and what others lost meanwhile */
-    double paid_ns[SITE_DEBTS];
+    double usual_ns[SITE_DEBTS]; /* how long lately: the lengths of its waits over their chances */
+    double lacks_ns[SITE_DEBTS]; /* what it is still to get of the waits without a stack; less than 0: it has had too much */
 };
 struct site_note {
     uint32_t thread, kind;
     int system_call;
     uint64_t interpreter_id;
     VEC(struct site_stack) stacks; /* at most SITE_STACKS */
+    size_t last;                   /* that of the last wait */
+    double undivided_ns[SITE_DEBTS]; /* of the first wait, when nothing was usual yet */
 };
 
 struct trace_builder {

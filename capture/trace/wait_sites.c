@@ -4,7 +4,7 @@
 #include "capture/trace/blame.h"
 #include "capture/trace/sample_labels.h"
 
-/* Of how many stacks a site's account is. */
+/* Of how many stacks is what is usual at a site. */
 #define SITE_MEMORY 128
 /* How many stacks there may be at all sites together; then all are forgotten. */
 #define ALL_STACKS_MAX 262144
@@ -26,33 +26,42 @@ static uint64_t below(struct trace_builder *b, uint64_t limit)
     return (z ^ z >> 31) % limit;
 }
 
-static double due_of(const struct site_stack *s, int debt)
+/* ---- who gets what is owed ---- */
+
+/* Adds what is known to have been waited, or less than nothing, to what the stacks are to get: to each in its usual share. */
+static void share_out(struct site_note *site, int debt, double ns)
 {
-    return debt == SITE_BLAME ? s->due_blame_ns : s->due_ns;
+    double all_ns = 0;
+
+    for (size_t i = 0; i < site->stacks.count; i++)
+        all_ns += site->stacks.data[i].usual_ns[debt];
+    if (all_ns <= 0)
+        site->undivided_ns[debt] += ns;
+    for (size_t i = 0; i < site->stacks.count && all_ns > 0; i++)
+        site->stacks.data[i].lacks_ns[debt] += ns * site->stacks.data[i].usual_ns[debt] / all_ns;
+}
+
+/* Older stacks count for less: a program may have done something else then. */
+static void add_usual(struct site_note *site, int debt, double ns)
+{
+    for (size_t i = 0; i < site->stacks.count; i++)
+        site->stacks.data[i].usual_ns[debt] *= 1 - 1.0 / SITE_MEMORY;
+    site->stacks.data[site->last].usual_ns[debt] += ns;
 }
 
 /*
- * The stack that has most to get of what is owed. All together they have what they were given and `owed_ns` more, each a
- * part of it in proportion to what it stands for. If one had it by chance, the errors of many would add up.
+ * The stack that lacks most is paid. All together lack what is owed. If it were one of them by chance, the errors of many
+ * payments would add up.
  */
-static struct site_stack *choose(const struct site_note *site, int debt, uint64_t owed_ns)
+static struct site_stack *pay(struct site_note *site, int debt, uint64_t owed_ns)
 {
-    struct site_stack *best = &site->stacks.data[site->stacks.count - 1];
-    double due_ns = 0, paid_ns = (double)owed_ns, most_ns = 0;
+    struct site_stack *best = &site->stacks.data[site->last];
 
     for (size_t i = 0; i < site->stacks.count; i++) {
-        due_ns += due_of(&site->stacks.data[i], debt);
-        paid_ns += site->stacks.data[i].paid_ns[debt];
+        if (site->stacks.data[i].lacks_ns[debt] > best->lacks_ns[debt])
+            best = &site->stacks.data[i];
     }
-    for (size_t i = 0; i < site->stacks.count && due_ns > 0; i++) {
-        struct site_stack *s = &site->stacks.data[i];
-        double lacks_ns = paid_ns * due_of(s, debt) / due_ns - s->paid_ns[debt];
-        if (lacks_ns > most_ns) {
-            most_ns = lacks_ns;
-            best = s;
-        }
-    }
-    best->paid_ns[debt] += (double)owed_ns;
+    best->lacks_ns[debt] -= (double)owed_ns;
     return best;
 }
 
@@ -79,7 +88,7 @@ static void write_owed(struct trace_builder *b, struct site_note *site, int debt
 
     if (!owed_ns)
         return;
-    struct trace_sample sample = owed_sample(b, site, choose(site, debt, owed_ns), kind, time_ns);
+    struct trace_sample sample = owed_sample(b, site, pay(site, debt, owed_ns), kind, time_ns);
     if (debt == SITE_BLAME) {
         blame_put(b, &sample, owed_ns);
         return;
@@ -107,48 +116,32 @@ static struct site_note *note_site(struct trace_builder *b, const struct wire_sa
     return &b->sites.data[b->sites.count - 1];
 }
 
-/* Older stacks count for less: a program may have done something else then. */
-static void age_stacks(struct site_note *site)
-{
-    const double still = 1 - 1.0 / SITE_MEMORY;
-
-    for (size_t i = 0; i < site->stacks.count; i++) {
-        site->stacks.data[i].due_ns *= still;
-        site->stacks.data[i].due_blame_ns *= still;
-        for (int debt = 0; debt < SITE_DEBTS; debt++)
-            site->stacks.data[i].paid_ns[debt] *= still;
-    }
-}
-
 /*
- * A wait had this stack. Where there are too many the one that stands for least gives way, with such a chance that on
- * average neither loses ("unbiased space saving", Daniel Ting, 2018).
+ * Finds the stack, or a place for it. Where there are too many the one that is least usual gives way, with such a chance that
+ * on average neither loses ("unbiased space saving", Daniel Ting, 2018).
  */
-static bool add_stack(struct trace_builder *b, struct site_note *site, struct site_stack stack)
+static bool note_stack(struct trace_builder *b, struct site_note *site, const struct site_stack *stack, double usual_ns)
 {
-    struct site_stack *least = site->stacks.data;
+    size_t least = 0;
 
-    age_stacks(site);
     for (size_t i = 0; i < site->stacks.count; i++) {
-        struct site_stack *s = &site->stacks.data[i];
-        if (s->tuple == stack.tuple && s->waker == stack.waker) {
-            s->due_ns += stack.due_ns;
-            s->due_blame_ns += stack.due_blame_ns;
+        const struct site_stack *s = &site->stacks.data[i];
+        site->last = i;
+        if (s->tuple == stack->tuple && s->waker == stack->waker)
             return true;
-        }
-        if (s->due_ns < least->due_ns)
-            least = s;
+        if (s->usual_ns[SITE_WAITING] < site->stacks.data[least].usual_ns[SITE_WAITING])
+            least = i;
     }
     if (site->stacks.count < SITE_STACKS) {
+        site->last = site->stacks.count;
         b->site_stacks++;
-        return VEC_PUSH(&site->stacks, stack);
+        return VEC_PUSH(&site->stacks, *stack);
     }
-    least->due_ns += stack.due_ns;
-    least->due_blame_ns += stack.due_blame_ns;
-    if ((double)below(b, UINT32_MAX) * least->due_ns < stack.due_ns * UINT32_MAX) {
-        least->tuple = stack.tuple;
-        least->flags = stack.flags;
-        least->waker = stack.waker;
+    struct site_stack *s = &site->stacks.data[site->last = least];
+    if ((double)below(b, UINT32_MAX) * (s->usual_ns[SITE_WAITING] + usual_ns) < usual_ns * UINT32_MAX) {
+        s->tuple = stack->tuple;
+        s->flags = stack->flags;
+        s->waker = stack->waker;
     }
     return true;
 }
@@ -172,35 +165,62 @@ static double never_read(uint64_t waited_ns)
     return waited_ns < 2 * WIRE_WAIT_LONG_NS ? 2 - (double)waited_ns / WIRE_WAIT_LONG_NS : 0;
 }
 
-/* For how many waits without a stack a wait stands that had one: a chance of 1 in 4 stands for three others like it. */
+/*
+ * For how many waits a wait stands that had a stack, itself included: a chance of 1 in 4 stands for four like it. Of those
+ * that are read while they last none is owed.
+ */
 static double stands_for(const struct wire_sample *m)
 {
     double chance = m->wait_chance ? (double)m->wait_chance / WIRE_CHANCE_ALL : 1;
 
-    return (1 / chance - 1) * never_read(m->waited_ns);
+    return never_read(m->waited_ns) / chance;
+}
+
+/*
+ * Divides what is owed since the last wait that had a stack; of this one it would be `own_ns`. Its stack gets what the wait
+ * stands for without itself: on average that is what is owed. What it is more or less goes to all stacks, by what was usual
+ * before. That does not depend on this wait, so no stack gains or loses by it on average. (In shares in which this wait counts,
+ * its length would be above the line and below: such a ratio is too small for those that wait seldom and long.)
+ */
+static void divide(struct site_note *site, int debt, const struct wire_sample *m, uint64_t own_ns, uint64_t owed_ns)
+{
+    double chance = m->wait_chance ? (double)m->wait_chance / WIRE_CHANCE_ALL : 1;
+    double all_ns = (double)own_ns * stands_for(m), others_ns = all_ns * (1 - chance);
+
+    site->stacks.data[site->last].lacks_ns[debt] += others_ns + site->undivided_ns[debt];
+    site->undivided_ns[debt] = 0;
+    share_out(site, debt, (double)owed_ns - others_ns);
+    add_usual(site, debt, all_ns);
 }
 
 bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)
 {
     bool queue = m->wait_kind == WIRE_WAIT_RUN_QUEUE;
+    int debt = queue ? SITE_QUEUED : SITE_WAITING;
     struct site_note *site = queue ? find_site(b, m->wait_site) : NULL; /* it was noted with the wait before */
 
     if (!queue) {
+        const struct site_stack stack = {.tuple = sample->tuple, .flags = sample->flags, .waker = sample_waker(b, m)};
         if (b->site_stacks >= ALL_STACKS_MAX)
             wait_sites_clear(b);
         site = note_site(b, m, sample->thread);
-        if (!site)
+        if (!site || !note_stack(b, site, &stack, (double)m->waited_ns * stands_for(m)))
             return false;
-        struct site_stack stack = {sample->tuple, sample->flags, sample_waker(b, m), (double)m->waited_ns * stands_for(m),
-                                   (double)m->blame_ns * stands_for(m), {0}};
-        if (!add_stack(b, site, stack))
-            return false;
+        divide(site, SITE_BLAME, m, m->blame_ns, m->owed_blame_ns);
     }
     if (!site)
         return true;
-    write_owed(b, site, queue ? SITE_QUEUED : SITE_WAITING, m->owed_ns, m->time_ns);
+    divide(site, debt, m, m->waited_ns, m->owed_ns);
+    write_owed(b, site, debt, m->owed_ns, m->time_ns);
     write_owed(b, site, SITE_BLAME, m->owed_blame_ns, m->time_ns);
     return true;
+}
+
+/* What is owed since the last wait that had a stack. */
+static void pay_rest(struct trace_builder *b, struct site_note *site, int debt, uint64_t owed_ns, uint64_t time_ns)
+{
+    share_out(site, debt, (double)owed_ns);
+    write_owed(b, site, debt, owed_ns, time_ns);
 }
 
 void trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wire_wait_site *owed, uint64_t time_ns)
@@ -209,7 +229,7 @@ void trace_builder_owed(struct trace_builder *b, uint64_t site, const struct wir
 
     if (!known || trace_writer_full(b->o.writer))
         return;
-    write_owed(b, known, SITE_WAITING, owed->owed_ns, time_ns);
-    write_owed(b, known, SITE_QUEUED, owed->owed_queue_ns, time_ns);
-    write_owed(b, known, SITE_BLAME, owed->owed_blame_ns, time_ns);
+    pay_rest(b, known, SITE_WAITING, owed->owed_ns, time_ns);
+    pay_rest(b, known, SITE_QUEUED, owed->owed_queue_ns, time_ns);
+    pay_rest(b, known, SITE_BLAME, owed->owed_blame_ns, time_ns);
 }

@@ -85,6 +85,7 @@ bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
     double before = s->continues ? at->last_ns : 0;
     at->last_ns = before + value;
     at->own += value;
+    at->own_count += !s->continues;
     at->own_squares += at->last_ns * at->last_ns - before * before;
     return true;
 }
@@ -114,9 +115,21 @@ static struct error *add_functions(struct top_errors *e, const struct top_error_
             continue; /* a recursion */
         if (weight->sum == 0 && !VEC_PUSH(&e->touched, ids[m->stacks[stack].frame]))
             return error_no_memory();
-        *weight = (struct top_error_weight){weight->sum + at->own + at->owed, e->serial};
+        weight->sum += at->own + at->owed;
+        weight->own_squares += at->own_squares;
+        weight->serial = e->serial;
     }
     return NULL;
+}
+
+/* The square of how many waits one with a stack stands for, of a site where some have none. */
+static double square_of_weights(const struct top_error_stack *site)
+{
+    double even = site->owed / site->own;
+    double differ = (double)site->own_count * site->own_squares / (2 * site->own * site->own);
+    double uneven = site->owed_squares / site->own_squares * (differ > 1 ? differ : 1);
+
+    return even * even > uneven ? even * even : uneven;
 }
 
 /* The stacks of one call site. */
@@ -127,22 +140,24 @@ static struct error *add_site(struct top_errors *e, const struct top_error_stack
     for (size_t i = 0; i < count; i++) {
         sum.own += stacks[i].own;
         sum.own_squares += stacks[i].own_squares;
+        sum.own_count += stacks[i].own_count;
         sum.owed += stacks[i].owed;
         sum.owed_squares += stacks[i].owed_squares;
         sum.payments += stacks[i].payments;
     }
     if (sum.owed <= 0 || sum.own <= 0)
         return NULL;
-    double thinned = sum.owed / sum.own;
-    double drawn = thinned * thinned * sum.own_squares + sum.owed_squares / (double)sum.payments;
+    double weights_square = square_of_weights(&sum), payment = sum.owed_squares / (double)sum.payments;
     e->touched.count = 0;
     for (size_t i = 0; i < count; i++)
         TRY(add_functions(e, &stacks[i], ids));
     for (size_t i = 0; i < e->touched.count; i++) {
-        double *weight = &e->weights[e->touched.data[i]].sum, share = *weight / (sum.own + sum.owed);
-        if (share > 0 && share < 1)
-            e->variances[e->touched.data[i]] += share * (1 - share) * drawn;
-        *weight = 0; /* a function that was touched twice is counted once */
+        struct top_error_weight *weight = &e->weights[e->touched.data[i]];
+        double p = weight->sum / (sum.own + sum.owed), q = 1 - p;
+        double squares = q * q * weight->own_squares + p * p * (sum.own_squares - weight->own_squares);
+        if (p > 0 && p < 1)
+            e->variances[e->touched.data[i]] += weights_square * squares + p * q * payment;
+        weight->sum = weight->own_squares = 0; /* a function that was touched twice is counted once */
     }
     return NULL;
 }

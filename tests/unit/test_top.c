@@ -316,8 +316,9 @@ static void test_waits(void **state)
 
 /*
  * Waits at one call site, of which three had a stack: the sums of the site are exact, and what callers beyond the fourth
- * frame have of the others has an error. By hand: D = 60, 30 and O = 90, l = 10, 10, 20; (90 / 40)^2 * 600 + 4500 / 2 =
- * 5287.5. A has 20 + 60 of 130 ms, B the rest: sqrt(80 / 130 * 50 / 130 * 5287.5) = 35.4 ms.
+ * frame have of the others has an error. By hand: D = 60, 30 and O = 90, l = 10, 10, 20. w^2 is 7.5, the larger of (90 / 40)^2
+ * and (60^2 + 30^2) / 600. A has 20 + 60 of 130 ms, B the rest, and l^2 adds up to 200 and 400:
+ * sqrt(7.5 * ((5 / 13)^2 * 200 + (8 / 13)^2 * 400) + 8 / 13 * 5 / 13 * 4500 / 2) = 43.5 ms.
  */
 static void test_errors(void **state)
 {
@@ -354,10 +355,10 @@ static void test_errors(void **state)
            "\n"
            "   self     time            total     time         \xc2\xb1  state  function\n"
            " 100.0% 130.0 ms ########  100.0% 130.0 ms            lock   wait (x.py:1)\n"
-           "   0.0%   0.0 ms            61.5%  80.0 ms  \xc2\xb1" "35.4 ms  lock   a (x.py:5)\n"
-           "   0.0%   0.0 ms            38.5%  50.0 ms  \xc2\xb1" "35.4 ms  lock   b (x.py:5)\n");
+           "   0.0%   0.0 ms            61.5%  80.0 ms  \xc2\xb1" "43.5 ms  lock   a (x.py:5)\n"
+           "   0.0%   0.0 ms            38.5%  50.0 ms  \xc2\xb1" "43.5 ms  lock   b (x.py:5)\n");
     o.json = true;
-    assert_true(contains(&s, "top", o, "\"total_standard_error_ns\":35376"));
+    assert_true(contains(&s, "top", o, "\"total_standard_error_ns\":43480"));
     o = plain;
     o.waits_chosen = true; /* what was left out of the place is not known */
     char *text = emit(&s, "top", o);

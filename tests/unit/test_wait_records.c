@@ -338,7 +338,10 @@ static void test_wakers(void **state)
     assert_trace(w, want);
 }
 
-/* The time of waits without a stack goes to one of the last stacks, with the waker that this one had. */
+/*
+ * The time of waits without a stack goes to one of the last stacks, with the waker that this one had; time in a run queue
+ * to one that was in it.
+ */
 static void test_owed_with_a_waker(void **state)
 {
     struct world *w = *state;
@@ -351,7 +354,7 @@ static void test_owed_with_a_waker(void **state)
     assert_trace(w, "1000;futex_wait;schedule wait=lock system call=futex waker=other\n"
                     "500=;futex_wait;schedule wait=lock system call=futex waker=other\n"
                     "0;futex_wait;schedule wait=lock system call=futex waker=interrupt\n"
-                    "7=;futex_wait;schedule wait=run queue system call=futex waker=other\n"
+                    "7=;futex_wait;schedule wait=run queue system call=futex waker=interrupt\n"
                     "30+;futex_wait;schedule wait=run queue system call=futex waker=interrupt\n"
                     "90=;futex_wait;schedule wait=blocked system call=futex waker=interrupt\n"
                     "10;futex_wait;schedule wait=blocked system call=futex waker=interrupt\n"
@@ -415,28 +418,55 @@ static struct wait in_phases(uint32_t i, uint64_t *state)
     return (struct wait){i / 2000 % 2, MS / 2 + chance_below(state, MS)};
 }
 
+/* As testdata/programs/wait_callers.py: one of them waits seldom, and long. */
+static struct wait seldom_and_long(uint32_t i, uint64_t *state)
+{
+    (void)i;
+    bool seldom = chance_below(state, 10) == 0;
+    return (struct wait){seldom, seldom ? 8 * MS : MS / 5 + chance_below(state, 4 * MS)};
+}
+
+/* The period as the wait number `i` begins. */
+typedef uint64_t period_rule(uint32_t i);
+
+static uint64_t same_period(uint32_t i)
+{
+    (void)i;
+    return SIMULATED_PERIOD;
+}
+
+/* As --max-cpu raises it, and there is room again later. */
+static uint64_t raised_period(uint32_t i)
+{
+    static const uint32_t ms[] = {1, 3, 10, 33, 100, 300, 100, 30};
+
+    return (uint64_t)ms[i / 300 % (sizeof ms / sizeof *ms)] * MS;
+}
+
 /*
- * Has `waits` waits thinned by the sampler's own rule; in each `busy`th thousand of them the process has had many stacks in
+ * Has `waits` waits at a call site thinned by the sampler's own rule; in each `busy`th thousand of them the process has had many stacks in
  * that second (0: never). Adds up how long each caller waited, and what the trace gives it.
  */
-static void simulate(struct world *w, pattern *next, uint32_t waits, uint32_t busy, uint64_t seed, uint64_t truth[CALLERS])
+static void simulate(struct world *w, uint64_t id, pattern *next, period_rule *period_at, uint32_t waits, uint32_t busy,
+                     uint64_t truth[CALLERS])
 {
     struct wire_wait_site site = {0};
+    uint64_t seed = id;
 
     for (uint32_t i = 0; i < waits; i++) {
         struct wait wait = next(i, &seed);
         uint32_t stacks = busy && i / 1000 % busy == 0 ? 3 << WAIT_SECOND_SHIFT : 0;
-        uint32_t chance = wait_chance(SIMULATED_PERIOD, &site, stacks);
+        uint32_t chance = wait_chance(period_at(i), &site, stacks);
         truth[wait.caller] += wait.len_ns;
         wait_site_add(&site, wait.len_ns);
         if (chance == WIRE_CHANCE_ALL || chance_below(&seed, WIRE_CHANCE_ALL) < chance) {
-            send(w, (struct owing){.site = 1, .waited_ns = wait.len_ns, .owed_ns = site.owed_ns, .caller = wait.caller, .chance = chance}, WIRE_WAIT_LOCK, FUTEX, wait.len_ns, 0);
+            send(w, (struct owing){.site = id, .waited_ns = wait.len_ns, .owed_ns = site.owed_ns, .caller = wait.caller, .chance = chance}, WIRE_WAIT_LOCK, FUTEX, wait.len_ns, 0);
             site.owed_ns = 0;
         } else {
             site.owed_ns += wait.len_ns;
         }
     }
-    trace_builder_owed(w->builder, 1, &site, 900);
+    trace_builder_owed(w->builder, id, &site, 900);
 }
 
 static void read_callers(struct world *w, uint64_t found[CALLERS])
@@ -466,18 +496,42 @@ static void read_callers(struct world *w, uint64_t found[CALLERS])
     free(n);
 }
 
-/* The sum is exact, and a caller's share has no bias: over so many waits nothing is left but chance, which is small. */
-static void check_shares(void **state, pattern *next, uint32_t busy, double most)
+/*
+ * The sum is exact, and a caller's share has no bias: over so many waits, at one site or at many, nothing is left but chance,
+ * which is small.
+ */
+static void check_sites(void **state, pattern *next, period_rule *period_at, uint32_t sites, uint32_t waits, uint32_t busy,
+                        double most)
 {
     struct world *w = *state;
     uint64_t truth[CALLERS] = {0}, found[CALLERS] = {0};
 
-    simulate(w, next, 100000, busy, 1, truth);
+    for (uint32_t i = 1; i <= sites; i++)
+        simulate(w, i, next, period_at, waits, busy, truth);
     read_callers(w, found);
     assert_int_equal(found[0] + found[1], truth[0] + truth[1]);
     double error = ((double)found[1] - (double)truth[1]) / (double)truth[1];
     if (error > most || error < -most)
         fail_msg("the caller waited %" PRIu64 " ms, the trace says %" PRIu64, truth[1] / MS, found[1] / MS);
+}
+
+static void check_shares(void **state, pattern *next, uint32_t busy, double most)
+{
+    check_sites(state, next, same_period, 1, 100000, busy, most);
+}
+
+/*
+ * Sites where few waits have a stack each, as in short recordings: a bias would be the same at all of them, and chance
+ * is one in 50 of what it is at one.
+ */
+static void test_many_sites(void **state)
+{
+    check_sites(state, seldom_and_long, same_period, 3000, 1000, 0, 0.012);
+}
+
+static void test_many_sites_while_the_period_changes(void **state)
+{
+    check_sites(state, seldom_and_long, raised_period, 2000, 2400, 0, 0.012);
 }
 
 static void test_callers_by_turns(void **state)
@@ -507,7 +561,7 @@ static void test_phases(void **state)
 
 static void test_busy_seconds(void **state)
 {
-    check_shares(state, mostly_when_busy, 3, 0.05);
+    check_sites(state, mostly_when_busy, same_period, 40, 12000, 3, 0.02);
 }
 
 /* ---- blame ---- */
@@ -611,6 +665,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_heavy_tails, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_busy_seconds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_sites, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_sites_while_the_period_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_blame, set_up, tear_down),
         cmocka_unit_test(test_account_of_a_lock),

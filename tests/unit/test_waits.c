@@ -135,10 +135,10 @@ static void test_run_queue(void **state)
 
     begin(f, 7, 100);
     end(f, 7, 100, 150, 20, 1000, 300);
-    assert_samples(f, "7 130 30 3 of 50 owed 1000\n7 150 20 4+ owed 300\n");
+    assert_samples(f, "7 130 30 3 of 30 owed 1000\n7 150 20 4+ of 20 owed 300\n");
     begin(f, 7, 200); /* another thread had its place: all of it in the queue */
     end(f, 7, 200, 250, 50, 0, 0);
-    assert_samples(f, "7 200 0 3 of 50\n7 250 50 4+\n");
+    assert_samples(f, "7 200 0 3 of 1\n7 250 50 4+ of 50\n");
 }
 
 /* What lasts is handed on while it does, and adds up to its length. */
@@ -158,7 +158,7 @@ static void test_pieces(void **state)
     assert_samples(f, "7 2500 300 3+ of 2400 owed 9\n");
     /* A piece reached into the time in the run queue: that has less left. */
     end(f, 8, 1050, 2250, 100, 0, 0);
-    assert_samples(f, "8 2200 0 3+ of 1200\n8 2250 50 4+\n");
+    assert_samples(f, "8 2200 0 3+ of 1100\n8 2250 50 4+ of 100\n");
     begin(f, 7, 3000);
     assert_null(waits_pieces(f->waits, 3010, 0)); /* the end of the recording */
     assert_samples(f, "7 3010 10 3\n");
@@ -174,7 +174,7 @@ static void test_waker(void **state)
     begin(f, 7, 100);
     assert_null(waits_pieces(f->waits, 1100, 1000));
     assert_null(waits_end(f->waits, &wait));
-    assert_samples(f, "7 1100 1000 3\n7 2180 1080 3+ of 2100 by 1 5/6\n7 2200 20 4+ by 1 5/6\n");
+    assert_samples(f, "7 1100 1000 3\n7 2180 1080 3+ of 2080 by 1 5/6\n7 2200 20 4+ of 20 by 1 5/6\n");
     begin(f, 7, 3000);
     end(f, 7, 3000, 3050, 0, 0, 0);
     assert_samples(f, "7 3050 50 3 of 50\n");
