@@ -68,18 +68,24 @@ static void forget_account(struct trace_builder *b, uint32_t tid)
     map_remove(&b->account_of, tid);
 }
 
-/* Stores the thread's id in this epoch; 0: its process is not recorded. */
-static struct error *find_thread(struct trace_builder *b, const struct wire_thread *t, uint32_t *id)
+/* The process of a thread, if it is recorded and runs that program; else NULL. */
+static struct process *process_of(struct trace_builder *b, const struct wire_thread *t)
 {
-    const struct wire_sample nameless = {.tgid = t->tgid, .tid = t->tid, .time_ns = t->switched_ns};
     struct process *p = processes_find(b->o.processes, t->tgid);
 
-    *id = 0;
     if (!p || !processes_wants(b->o.processes, p) ||
         (p->bound && (p->start_boottime_ns != t->start_boottime_ns || p->exec_generation != t->exec_generation)))
         return NULL;
+    return p;
+}
+
+/* Stores the thread's id in this epoch; 0: there is no room for it. */
+static struct error *find_thread(struct trace_builder *b, struct process *p, const struct wire_thread *t, uint32_t *id)
+{
+    const struct wire_sample nameless = {.tgid = t->tgid, .tid = t->tid, .time_ns = t->switched_ns};
     struct process_note *n = trace_notes_process(&b->notes, p);
     struct thread *thread = process_thread(p, t->tid);
+
     if (!n || !thread)
         return error_no_memory();
     trace_define_process(b, n);
@@ -129,7 +135,9 @@ static uint32_t add_waits(struct thread_account *a, const struct wire_thread *t,
     return count;
 }
 
-struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *t, uint64_t until_ns)
+/* Writes the times of a thread up to its last switch, or up to `until_ns`; or only counts them, if they are `left_out`. */
+static struct error *put_times(struct trace_builder *b, struct process *p, const struct wire_thread *t, uint64_t until_ns,
+                               bool left_out)
 {
     uint64_t open_ns = until_ns > t->switched_ns ? until_ns - t->switched_ns : 0, rows[3 * WIRE_WAIT_KINDS];
     struct thread_account *a = account_of(b, t);
@@ -137,8 +145,9 @@ struct error *trace_builder_thread(struct trace_builder *b, const struct wire_th
 
     if (!a)
         return error_no_memory();
-    TRY(find_thread(b, t, &record.thread));
-    if (!record.thread)
+    if (!left_out)
+        TRY(find_thread(b, p, t, &record.thread));
+    if (!left_out && !record.thread)
         return NULL;
     record.since_ns = a->until_ns + (t->since_ns - a->since_ns);
     record.until_ns = t->switched_ns + open_ns;
@@ -151,13 +160,24 @@ struct error *trace_builder_thread(struct trace_builder *b, const struct wire_th
     a->on_cpu_ns += record.on_cpu_ns;
     for (uint64_t i = 0; i < record.waits.count; i++)
         b->waited_ns += rows[3 * i + 1];
-    trace_writer_put(b->o.writer, TRACE_thread_time, &record);
+    if (!left_out)
+        trace_writer_put(b->o.writer, TRACE_thread_time, &record);
     return NULL;
+}
+
+struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *t, uint64_t until_ns)
+{
+    struct process *p = process_of(b, t);
+
+    return p ? put_times(b, p, t, until_ns, false) : NULL;
 }
 
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *t)
 {
-    TRY(trace_builder_thread(b, t, 0));
+    struct process *p = process_of(b, t);
+
+    if (p)
+        TRY(put_times(b, p, t, 0, !quota_take(b->o.processes->quotas, p->slot, QUOTA_thread_times, 1, t->switched_ns)));
     for (uint32_t i = 0; i < WIRE_NEAR_SITES; i++)
         trace_builder_owed(b, t->near[i].key, &t->near[i].site, t->switched_ns);
     forget_account(b, t->tid);

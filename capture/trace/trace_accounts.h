@@ -13,7 +13,10 @@ void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_
  * it does since that switch counts, too. Does nothing when the process is not recorded.
  */
 struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *thread, uint64_t until_ns);
-/* The same for a thread that has ended: it is forgotten. */
+/*
+ * The same for a thread that has ended: it is forgotten. Its times are left out, and counted as a loss, when its process has
+ * ended more threads than one process may.
+ */
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *thread);
 /* Counts the waiting time that no sample stands for as a loss. Call when all threads have been written for the last time. */
 void trace_builder_count_unwritten(struct trace_builder *b);

@@ -255,6 +255,29 @@ static void test_thread_times(void **state)
                     "100-130 30\n");
 }
 
+/* A process that ends threads without end has the times of as many written as one process may. */
+static void test_threads_without_end(void **state)
+{
+    enum { MOST = 20000, MORE = 50 };
+    struct world *w = *state;
+    struct wire_thread t = thread(200, 40, 60, 0, false);
+
+    for (uint32_t i = 0; i < MOST - 1; i++)
+        assert_true(quota_take(w->processes->quotas, w->process->slot, QUOTA_thread_times, 1, t.switched_ns));
+    for (uint32_t i = 0; i < 1 + MORE; i++) {
+        t.tid = i + 1;
+        OK(trace_builder_thread_ended(w->builder, &t));
+    }
+    t = thread(300, 40, 160, 0, false); /* of one that goes on all is written */
+    OK(trace_builder_thread(w->builder, &t, 0));
+    trace_builder_refusals(w->builder, 400);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_thread_quota], MORE);
+    trace_builder_count_unwritten(w->builder); /* these waited all the same */
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], ((1 + MORE) * 60 + 160) / PERIOD);
+    assert_trace(w, "100-200 40 1:60*6\n"
+                    "100-300 40 1:160*16\n");
+}
+
 /* A wait that is written while it lasts: if the thread was in the run queue by then, it is written as blocked, and only once. */
 static void test_open_waits(void **state)
 {
@@ -656,6 +679,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_threads_without_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_open_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_by_a_thread_that_ended, set_up, tear_down),
