@@ -251,6 +251,14 @@ uint64_t event_period(const struct event *event)
     return event->source->kind == EVENT_CLOCK || event->source->kind == EVENT_WAIT ? NS_PER_S / event->frequency_hz : 1;
 }
 
+/* Up to where a period can be slowed: no more than the kernel accepts, or so that there are still stacks of waits. */
+static uint64_t longest_period(const struct event *event)
+{
+    if (event->source->kind != EVENT_WAIT)
+        return EVENT_PERIOD_MAX;
+    return event->period > NS_PER_S ? event->period : NS_PER_S;
+}
+
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole)
 {
     struct event slowed = *event;
@@ -260,12 +268,25 @@ struct event event_slowed(const struct event *event, uint64_t part, uint64_t who
         if (!slowed.frequency_hz)
             slowed.frequency_hz = 1;
     } else {
-        /* A whole number, and no more than the kernel accepts. */
         double period = (double)event->period * (double)whole / (double)(part ? part : 1);
-        slowed.period = part == whole ? event->period
-                        : period < (double)EVENT_PERIOD_MAX ? (uint64_t)(period + 0.5) : EVENT_PERIOD_MAX;
+        uint64_t longest = longest_period(event);
+        slowed.period = part == whole ? event->period : period < (double)longest ? (uint64_t)(period + 0.5) : longest;
     }
     return slowed;
+}
+
+uint64_t event_list_least(const struct event_list *events, uint64_t whole)
+{
+    uint64_t least = whole;
+
+    for (uint32_t i = 0; i < events->count; i++) {
+        const struct event *event = &events->list[i];
+        double part = event->frequency_hz ? 1.0 / (double)event->frequency_hz
+                                          : (double)event->period / (double)longest_period(event);
+        if (part * (double)whole < (double)least)
+            least = (uint64_t)(part * (double)whole);
+    }
+    return least ? least : 1;
 }
 
 uint64_t event_hz(const struct event *event)

@@ -69,9 +69,11 @@ struct error *event_list_complete(struct event_list *events, uint64_t frequency_
 uint64_t event_period(const struct event *event);
 /*
  * Returns the event with its rate multiplied by `part` / `whole`, or its period divided by it. `part` is at most
- * `whole`.
+ * `whole`. A rate is 1 Hz at least, and waits have a stack for each second at least, or as often as was asked.
  */
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole);
+/* The `part` of `whole` from which on a smaller one slows none of the events further; at least 1. */
+uint64_t event_list_least(const struct event_list *events, uint64_t whole);
 /* Returns the index of the event of kind EVENT_WAIT; EVENT_NONE: the list has none. */
 #define EVENT_NONE UINT32_MAX
 uint32_t event_list_wait(const struct event_list *events);

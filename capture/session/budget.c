@@ -25,11 +25,11 @@ void budget_init(struct budget *b, const struct budget_options *options, const s
 
 static bool lower(struct budget *b, double factor, uint64_t time_ns)
 {
-    uint64_t to = (uint64_t)((double)b->rate * factor);
+    uint64_t to = (uint64_t)((double)b->rate * factor), least = b->options.least ? b->options.least : 1;
 
     b->calm_since_ns = time_ns;
-    if (to < 1)
-        to = 1;
+    if (to < least)
+        to = least;
     if (to >= b->rate)
         return false;
     b->rate = to;

@@ -18,6 +18,7 @@ struct budget_options {
     double max_cpu;      /* share of one CPU, pycap and its sampler together; 0: no limit */
     uint64_t max_bytes;  /* of all files that are kept; 0: no limit */
     uint64_t max_memory; /* bytes; 0: no limit */
+    uint64_t least;      /* the rate is not lowered beyond it; 0: 1 */
 };
 
 /* Totals since the capture began. */

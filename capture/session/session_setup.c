@@ -439,7 +439,8 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_builder(s));
     struct budget_use use = session_use(s, s->start_ns);
     uint64_t rate = o->frequency_hz ? o->frequency_hz : PERIODS_RATE;
-    budget_init(&s->budget, &(struct budget_options){rate, o->max_cpu, o->max_bytes, o->max_memory}, &use);
+    budget_init(&s->budget, &(struct budget_options){rate, o->max_cpu, o->max_bytes, o->max_memory,
+                                                     event_list_least(&o->events, rate)}, &use);
     return trace_builder_begin_epoch(s->builder, s->start_ns);
 }
 

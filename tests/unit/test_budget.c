@@ -97,6 +97,11 @@ static void test_never_nothing(void **state)
     for (int i = 0; i < 20; i++)
         second(&b, SECOND, 5, 0);
     assert_int_equal(b.rate, 1);
+    b = start(300, 0.001, 0);
+    b.options.least = 30;
+    for (int i = 0; i < 20; i++)
+        second(&b, SECOND, 5, 0);
+    assert_int_equal(b.rate, 30);
 }
 
 /* As long as more is held than allowed, and it comes back when there is less. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/sampler/event.h"
+#include "formats/base/clock.h"
 
 /* Reads a list and completes it; gives what came of it as text: "cpu-clock 99 Hz; page-faults each 16 faults". */
 static const char *read_events(const char *list, uint64_t frequency_hz, uint64_t period)
@@ -183,6 +184,24 @@ static void test_slowed(void **state)
     assert_int_equal(event_slowed(&faults, 1, 2).period, EVENT_PERIOD_MAX);
 }
 
+/* Waits keep a stack for each second, however little they may cost; more seldom only if that was asked. */
+static void test_slowest(void **state)
+{
+    (void)state;
+    const struct event clock = {.source = event_source("cpu-clock"), .frequency_hz = 100},
+                       faults = {.source = event_source("page-faults"), .period = 16};
+    struct event waits = {.source = event_source("off-cpu"), .period = 10 * NS_PER_MS};
+
+    assert_int_equal(event_slowed(&waits, 1, 3).period, 30 * NS_PER_MS);
+    assert_int_equal(event_slowed(&waits, 1, 1000).period, NS_PER_S);
+    assert_int_equal(event_list_least(&(struct event_list){.list = {waits}, .count = 1}, 10000), 100);
+    assert_int_equal(event_list_least(&(struct event_list){.list = {waits, clock}, .count = 2}, 99), 1);
+    assert_int_equal(event_list_least(&(struct event_list){.list = {waits, faults}, .count = 2}, 10000), 1);
+    waits.period = 3 * NS_PER_S;
+    assert_int_equal(event_slowed(&waits, 1, 2).period, 3 * NS_PER_S);
+    assert_int_equal(event_list_least(&(struct event_list){.list = {waits}, .count = 1}, 10000), 10000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,7 +209,7 @@ int main(void)
         cmocka_unit_test(test_waits),         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_count_of_clocks), cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_repeated),
-        cmocka_unit_test(test_slowed),
+        cmocka_unit_test(test_slowed),        cmocka_unit_test(test_slowest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
