@@ -48,11 +48,23 @@ struct error *thread_waits_sum(const struct summary *s, const struct emit_model 
     return NULL;
 }
 
-uint64_t thread_waits_sampled(const struct map *sums, const struct emit_exact_time *row)
+static uint64_t sum_of(const struct map *sums, uint32_t thread, enum emit_wait wait)
 {
-    const uint64_t *ns = map_get(sums, key_of(row->thread, row->wait));
+    const uint64_t *ns = map_get(sums, key_of(thread, wait));
 
     return ns ? *ns : 0;
+}
+
+uint64_t thread_waits_sampled(const struct map *sums, const struct emit_exact_time *row)
+{
+    uint64_t sum = sum_of(sums, row->thread, row->wait);
+
+    if (row->wait != EMIT_WAIT_ASLEEP)
+        return sum;
+    /* Exact times do not say for what the thread slept, but samples do. */
+    for (int wait = EMIT_WAIT_NONE + 1; wait < EMIT_WAIT_ASLEEP; wait++)
+        sum += wait == EMIT_WAIT_RUN_QUEUE || wait == EMIT_WAIT_PREEMPTED ? 0 : sum_of(sums, row->thread, (enum emit_wait)wait);
+    return sum;
 }
 
 /* The rows of a thread do not stand side by side in the model. */

@@ -54,6 +54,8 @@ def test_waits(pysym, tmp_path):
     assert calls["lock", "futex"] > 1e9 and calls["blocked", "clock_nanosleep"] > 1e9 and calls["blocked", "read"] > 5e8, calls
     summary = pysym(path, "--format", "summary").stdout
     assert "off-cpu by reading threads at 99 Hz" in summary and re.search(r"^Exactly .* asleep", summary, re.M), summary
+    slept = re.findall(r" asleep ([0-9.]+) \(([0-9.]+)\)", summary)
+    assert sum(float(sampled) for _, sampled in slept) > 0.5 * sum(float(exact) for exact, _ in slept) > 0, summary
 
 
 GIL = """
