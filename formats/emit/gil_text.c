@@ -64,7 +64,7 @@ static struct error *begin(const struct gil_view *v)
         buf_put_str(&text, "\n\n");
     }
     if (!v->group_count)
-        buf_put_str(&text, "no sample says whether its thread held a GIL: no Python that has one was sampled\n");
+        buf_put_str(&text, "no sample says whether its thread held a GIL: recorded without BPF, or no Python that has one was sampled\n");
     return write_out(v, &text);
 }
 
