@@ -22,7 +22,7 @@
 
 enum {
     NAME_COLUMNS_LEAST = 16, /* of a narrow terminal; its lines wrap */
-    STATE_COLUMNS_MOST = 32,
+    STATE_COLUMNS_MOST = 40, /* the two longest names of states, with their shares */
     HEAD_COLUMNS = 80,       /* where lines may be of any length */
 };
 
