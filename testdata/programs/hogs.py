@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that hold the GIL while another thread wants it, one after another: C calls that do not release it, one that blocks
-and one that computes; a loop in Python; and one that releases it. Begins when the file GATE is there; until then warm() runs
-and sleeps in turns. Prints as JSON how many ns each took, which is how long the other thread could not run.
+"""Functions that keep another thread waiting for the GIL, one after another: one that releases it; C calls that do not, one
+that blocks and one that computes; and a loop in Python. Begins when the file GATE is there; until then warm() runs and sleeps
+in turns. Prints as JSON how many ns the other thread waited because of each, by its own clock: how long its short sleeps
+took, less what as many usually take beside the function that releases the GIL; and the ids of the two threads.
 
-usage: hogs.py SECONDS GATE
+usage: hogs.py SECONDS GATE     SECONDS: for each function
 """
 import ctypes
 import json
@@ -12,16 +13,19 @@ import sys
 import threading
 import time
 
-seconds = float(sys.argv[1])
+now = getattr(time, "perf_counter", time.time)
 holding, releasing = ctypes.PyDLL(None), ctypes.CDLL(None)
-memory = ctypes.create_string_buffer(1 << 26)
-took = dict.fromkeys(("blocks", "computes", "loops", "releases"), 0)
-stop = 0.0
+memory = ctypes.create_string_buffer(1 << 25)
+seconds = float(sys.argv[1])
 
 
 def warm():
     time.sleep(0.001)
     sum(range(10000))
+
+
+def releases():
+    releasing.usleep(20000)
 
 
 def blocks():
@@ -39,31 +43,45 @@ def loops():
         x += i
 
 
-def releases():
-    releasing.usleep(20000)
+def nap():
+    began = now()
+    releasing.usleep(100)
+    return now() - began
 
 
-def victim():
-    """Wants the GIL again as soon as it has given it away."""
-    while time.monotonic() < stop:
-        time.sleep(0)
+def beside(function):
+    """How long the naps of a thread take while another runs `function`; the ids of both."""
+    naps, tids = [], []
+    stop = now() + seconds
+
+    def hog():
+        tids.append(releasing.gettid())
+        while now() < stop:
+            function()
+            releasing.usleep(1000)
+
+    def victim():
+        tids.append(releasing.gettid())
+        while now() < stop:
+            naps.append(nap())
+
+    threads = [threading.Thread(target=target) for target in (hog, victim)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(naps), tids
 
 
 def main():
-    global stop
     while not os.path.exists(sys.argv[2]):
         warm()
-    for function in (blocks, computes, loops, releases):
-        stop = time.monotonic() + seconds
-        thread = threading.Thread(target=victim)
-        thread.start()
-        while time.monotonic() < stop:
-            began = time.monotonic_ns()
-            function()
-            took[function.__name__] += time.monotonic_ns() - began
-            time.sleep(0.002)
-        thread.join()
-    print(json.dumps(took))
+    usual, out = None, {}
+    for function in (releases, blocks, computes, loops):
+        naps, tids = beside(function)
+        usual = usual or naps[len(naps) // 2]
+        out[function.__name__] = {"waited_ns": int(1e9 * (sum(naps) - usual * len(naps))), "tids": tids}
+    print(json.dumps(out))
 
 
 main()
