@@ -18,6 +18,12 @@
 #include "bpf/sampler_wait.h"
 #include "bpf/sampler_waking.h"
 
+/* The arguments of the tracepoint. */
+struct exec_arguments {
+    struct task_struct *task;
+    __u64 old_pid; /* the thread's id before it executed */
+};
+
 char LICENSE[] SEC("license") = "GPL";
 
 /*
@@ -77,6 +83,25 @@ int sample(struct bpf_perf_event_data *ctx)
     counts->count[tick(ctx, event) & (WIRE_EVENT_STAT_COUNT - 1)]++;
     if (sample_timed)
         count_time(WIRE_STAT_CPU_NS, bpf_ktime_get_ns() - start);
+    return 0;
+}
+
+/*
+ * A process executes another program. The thread that does so has the id of the first thread from then on: what is known of
+ * it by its own would stay for ever.
+ */
+SEC("tp_btf/sched_process_exec")
+int executed(struct exec_arguments *arguments)
+{
+    struct task_struct *task = arguments->task;
+    __u32 before = arguments->old_pid;
+    struct wire_thread *t = before == (__u32)task->pid ? 0 : bpf_map_lookup_elem(&waits, &before);
+
+    if (t && t->tgid == (__u32)task->tgid) {
+        __u64 now_ns = bpf_ktime_get_ns();
+        gil_return(t, now_ns);
+        end_thread(before, now_ns);
+    }
     return 0;
 }
 

@@ -23,6 +23,7 @@
 #include "bpf/wait_chance.h"
 
 volatile __u32 wait_enabled = 0;
+volatile __u32 wait_left = 0; /* threads that ended while there was no room for the message */
 const volatile __u32 wait_event = 0;     /* index of the event */
 const volatile __u32 wait_has_state = 0; /* the tracepoint has a fourth argument: the state of the thread that leaves */
 
@@ -125,8 +126,8 @@ static __always_inline void forget_thread(__u32 tid, __u32 tgid)
 }
 
 /*
- * Sends the sums of a thread that has ended or is not followed any more, and forgets it. Where the ring is full they stay,
- * and user space reads them at the end; but a process that has had its share must not fill the table, either.
+ * Sends the sums of a thread that has ended or is not followed any more, and forgets it. Where the ring is full they stay, and
+ * user space takes them from there; but a process that has had its share must not fill the table, either.
  */
 static __noinline int end_thread(__u32 tid, __u64 now_ns)
 {
@@ -138,8 +139,12 @@ static __noinline int end_thread(__u32 tid, __u64 now_ns)
     enum ring_room room = send_thread(t, now_ns);
     if (room == RING_ROOM_OF_OTHERS)
         count_loss(LOSS_wait_untracked);
-    if (room != RING_ROOM_NONE)
+    if (room != RING_ROOM_NONE) {
         forget_thread(tid, tgid);
+    } else {
+        t->ended = 1;
+        __sync_fetch_and_add(&wait_left, 1);
+    }
     return 0;
 }
 
@@ -149,7 +154,7 @@ static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 n
     __u32 tid = task->pid;
     struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
 
-    if (t && t->exec_generation == task->self_exec_id)
+    if (t && !t->ended && t->exec_generation == task->self_exec_id)
         return t;
     if (t) { /* it executes another program now, or it is another thread */
         __u32 tgid = t->tgid;
@@ -536,7 +541,7 @@ static __noinline int enter_cpu(struct switch_arguments *arguments, __u64 now_ns
     __u32 tgid = next->tgid, tid = next->pid;
     struct wire_thread *t = bpf_map_lookup_elem(&waits, &tid);
 
-    if (!t) {
+    if (!t || t->ended) {
         if (bpf_map_lookup_elem(&processes, &tgid))
             entry_of(next, now_ns);
         return 0;

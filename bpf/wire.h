@@ -326,6 +326,8 @@ struct wire_thread {
     PY_U32 chance;    /* as in struct wire_sample */
     PY_U32 near_next; /* of the next: the one that makes room for another */
     PY_U32 gil_role;  /* enum wire_gil_role */
+    PY_U32 ended;     /* but there was no room for the message: user space takes it from the map */
+    PY_U32 reserved;
     struct wire_near_site near[WIRE_NEAR_SITES];
 };
 
@@ -416,7 +418,7 @@ static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
-static_assert(sizeof(struct wire_thread) == 152 + 16 * WIRE_WAIT_KINDS + 48 * WIRE_NEAR_SITES, "a map's value");
+static_assert(sizeof(struct wire_thread) == 160 + 16 * WIRE_WAIT_KINDS + 48 * WIRE_NEAR_SITES, "a map's value");
 static_assert(sizeof(struct wire_sample) == 208 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif

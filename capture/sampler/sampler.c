@@ -161,6 +161,7 @@ static struct error *set_up_waits(struct sampler *s)
     bool has_state;
 
     bpf_program__set_autoload(s->skel->progs.switched, event != EVENT_NONE);
+    bpf_program__set_autoload(s->skel->progs.executed, event != EVENT_NONE);
     bpf_program__set_autoload(s->skel->progs.waking, event != EVENT_NONE && s->options.wakers);
     bpf_program__set_autoload(s->skel->progs.sleeping, event != EVENT_NONE);
     if (event == EVENT_NONE)
@@ -268,6 +269,11 @@ static struct error *open_ring(struct sampler *s)
     return NULL;
 }
 
+static struct error *attached(const struct bpf_link *link, const char *what)
+{
+    return link ? NULL : error_os(errno, "%s cannot be followed", what);
+}
+
 static struct error *open_events(struct sampler *s)
 {
     const struct sampler_options *o = &s->options;
@@ -281,19 +287,14 @@ static struct error *open_events(struct sampler *s)
             TRY(attach(s, event, i));
     }
     if (event_list_wait(&o->events) != EVENT_NONE) {
-        s->skel->links.switched = bpf_program__attach(s->skel->progs.switched);
-        if (!s->skel->links.switched)
-            return error_os(errno, "switches between threads cannot be followed");
-        s->skel->links.waking = o->wakers ? bpf_program__attach(s->skel->progs.waking) : NULL;
-        if (o->wakers && !s->skel->links.waking)
-            return error_os(errno, "wake-ups cannot be followed");
-        s->skel->links.sleeping = bpf_program__attach_iter(s->skel->progs.sleeping, NULL);
-        if (!s->skel->links.sleeping)
-            return error_os(errno, "threads that sleep cannot be followed");
+        TRY(attached(s->skel->links.switched = bpf_program__attach(s->skel->progs.switched), "switches between threads"));
+        TRY(attached(s->skel->links.executed = bpf_program__attach(s->skel->progs.executed), "programs that threads execute"));
+        if (o->wakers)
+            TRY(attached(s->skel->links.waking = bpf_program__attach(s->skel->progs.waking), "wake-ups"));
+        TRY(attached(s->skel->links.sleeping = bpf_program__attach_iter(s->skel->progs.sleeping, NULL), "threads that sleep"));
     }
     TRY(perf_events_disable(s->events)); /* attaching enables them */
-    s->skel->links.forked = bpf_program__attach(s->skel->progs.forked);
-    return s->skel->links.forked ? NULL : error_os(errno, "forks cannot be followed");
+    return attached(s->skel->links.forked = bpf_program__attach(s->skel->progs.forked), "forks");
 }
 
 struct error *sampler_open(const struct sampler_options *options, struct sampler **out)
@@ -302,8 +303,7 @@ struct error *sampler_open(const struct sampler_options *options, struct sampler
 
     if (!s)
         return error_no_memory();
-    s->options = *options;
-    s->wake_fd = -1;
+    *s = (struct sampler){.options = *options, .wake_fd = -1};
     struct error *err = load(s);
     if (!err)
         err = open_ring(s);
@@ -508,10 +508,7 @@ struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ti
 {
     uint32_t count = s->options.cpu_count;
 
-    /*
-     * Read the ticks that were due first: a tick that comes meanwhile is then seen but not due, and never looks
-     * skipped.
-     */
+    /* Read the ticks that were due first: a tick that comes meanwhile is then seen but not due, and never looks skipped. */
     for (uint32_t i = 0; i < count; i++) {
         ticks[i] = (struct sampler_ticks){.cpu = s->options.cpus[i]};
         TRY(perf_events_read(s->events, event, i, &ticks[i].event));
@@ -554,6 +551,11 @@ struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
     return wait_maps_threads(bpf_map__fd(s->skel->maps.waits), fn, ctx);
 }
 
+struct error *sampler_ended_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
+{
+    return wait_maps_take_ended(bpf_map__fd(s->skel->maps.waits), &s->skel->bss->wait_left, s->skel->bss->followed, fn, ctx);
+}
+
 struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx)
 {
     return wait_maps_owed(bpf_map__fd(s->skel->maps.waits), bpf_map__fd(s->skel->maps.wait_sites), fn, ctx);
@@ -585,9 +587,7 @@ void sampler_forget_codes(struct sampler *s)
 
 struct error *sampler_change_event(struct sampler *s, uint32_t event, const struct event *to)
 {
-    /*
-     * Older samples are in the ring by now. At most one sample per CPU carries the new period but came by the old one.
-     */
+    /* Older samples are in the ring by now. At most one sample per CPU carries the new period but came by the old one. */
     if (to->source->kind == EVENT_CLOCK || to->source->kind == EVENT_WAIT)
         s->skel->bss->sample_periods[event] = event_period(to);
     return perf_events_change(s->events, event, to);

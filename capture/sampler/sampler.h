@@ -104,6 +104,11 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
  * are read while threads run, unless the sampler is disabled.
  */
 struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx);
+/*
+ * Calls `fn` for each thread that ended while the ring had no room for it, and forgets it. Call when the ring has been
+ * drained: what was sent of a thread before is to be known.
+ */
+struct error *sampler_ended_threads(struct sampler *s, wait_thread_fn fn, void *ctx);
 /* Reads what is known of a thread; false: its waits are not recorded. */
 bool sampler_get_thread(const struct sampler *s, uint32_t tid, struct wire_thread *thread);
 

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 /* The kernel gives up after so many threads without a message, and goes on where it was: so often at most. */
@@ -17,6 +18,24 @@ struct error *wait_maps_threads(int map_fd, wait_thread_fn fn, void *ctx)
         at = &tid;
         if (!bpf_map_lookup_elem(map_fd, &tid, &thread))
             TRY(fn(ctx, &thread));
+    }
+    return NULL;
+}
+
+struct error *wait_maps_take_ended(int waits_fd, uint32_t *left, uint32_t *followed, wait_thread_fn fn, void *ctx)
+{
+    struct wire_thread thread;
+    uint32_t tid, next;
+    bool more = __atomic_exchange_n(left, 0, __ATOMIC_SEQ_CST) && !bpf_map_get_next_key(waits_fd, NULL, &tid);
+
+    while (more) {
+        /* The next key cannot be found from one that was removed. */
+        more = !bpf_map_get_next_key(waits_fd, &tid, &next);
+        if (!bpf_map_lookup_elem(waits_fd, &tid, &thread) && thread.ended && !bpf_map_delete_elem(waits_fd, &tid)) {
+            __atomic_fetch_sub(&followed[thread.tgid % WIRE_FOLLOWED], 1, __ATOMIC_SEQ_CST);
+            TRY(fn(ctx, &thread));
+        }
+        tid = next;
     }
     return NULL;
 }

@@ -23,6 +23,8 @@ struct error *wait_maps_owed(int waits_fd, int sites_fd, wait_site_fn fn, void *
 uint64_t wait_maps_blame(int threads_fd, int gils_fd, uint32_t tid, uint64_t out_ns, uint64_t time_ns);
 /* Closes the accounts of all locks of a process. */
 void wait_maps_forget_gils(int gils_fd, uint32_t tgid);
+/* As sampler_ended_threads(); `left` is the sampler's counter `wait_left`, `followed` its array of that name. */
+struct error *wait_maps_take_ended(int waits_fd, uint32_t *left, uint32_t *followed, wait_thread_fn fn, void *ctx);
 /* One pass over all threads of the host: calls `fn` with each message that the program writes. */
 struct error *wait_maps_pass(int link_fd, wait_message_fn fn, void *ctx);
 

@@ -24,6 +24,14 @@ uint64_t session_blame(void *session, const struct wire_sample *sample)
     return sampler_blame(s->sampler, sample->tid, sample->time_ns, s->end_ns ? s->end_ns : now_ns());
 }
 
+static struct error *on_ended(void *session, const struct wire_thread *thread)
+{
+    struct session *s = session;
+
+    waits_forget(s->waits, thread->tid);
+    return queue_add(s->queue, thread->switched_ns, QUEUED_THREAD, thread, sizeof *thread);
+}
+
 static struct error *on_message(void *ctx, const void *message, uint32_t len)
 {
     struct session *s = ctx;
@@ -36,10 +44,8 @@ static struct error *on_message(void *ctx, const void *message, uint32_t len)
         return sample->flags & WIRE_WAITS ? waits_begin(s->waits, sample, len) : queue_sample(s, sample, len);
     if (len >= sizeof *wait && wait->type == WIRE_WAIT)
         return waits_end(s->waits, wait);
-    if (len >= sizeof *thread && thread->type == WIRE_THREAD) {
-        waits_forget(s->waits, thread->tid);
-        return queue_add(s->queue, thread->switched_ns, QUEUED_THREAD, message, len);
-    }
+    if (len >= sizeof *thread && thread->type == WIRE_THREAD)
+        return on_ended(s, thread);
     if (len >= sizeof *code && code->type == WIRE_CODE)
         return queue_add(s->queue, code->time_ns, QUEUED_CODE, message, len);
     return error_create(ERROR_FORMAT, "the sampler sent a message of an unknown kind");
@@ -137,6 +143,7 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         return look(s);
     TRY(sideband_drain(s->sideband, on_sideband, s));
     TRY(sampler_drain(s->sampler, on_message, s));
+    TRY(sampler_ended_threads(s->sampler, on_ended, s));
     if (s->sleepers && !s->end_ns)
         TRY(sleepers_run(s->sleepers, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));

@@ -201,8 +201,9 @@ static struct error *put_thread(void *account, const struct wire_thread *thread)
     const struct process *p = processes_find(s->processes, thread->tgid);
     bool lasts = !thread->runs && a->time_ns > thread->switched_ns && a->time_ns - thread->switched_ns >= WIRE_WAIT_LONG_NS;
 
-    /* Once a process is not followed any more, switches of its threads are not seen. */
-    return trace_builder_thread(s->builder, thread, p && p->configured && (s->end_ns || lasts) ? a->time_ns : 0);
+    /* Once a process is not followed any more, switches of its threads are not seen. And a thread that has ended does nothing. */
+    bool goes_on = p && p->configured && !thread->ended && (s->end_ns || lasts);
+    return trace_builder_thread(s->builder, thread, goes_on ? a->time_ns : 0);
 }
 
 /* Up to the last look. */

@@ -115,6 +115,30 @@ def test_a_wait_that_lasts(needs_bpf, tmp_path):
     assert parts[-1].time_ns == max(until for _, _, until, _, _ in result.times)
 
 
+EXECUTES = """
+import os, sys, threading, time
+left = int(sys.argv[2])
+def execute():
+    print(threading.get_native_id(), flush=True)
+    time.sleep(0.05)
+    os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], sys.argv[1], str(left - 1)])
+if left:
+    threading.Thread(target=execute).start()
+    time.sleep(1000)
+"""
+
+
+def test_a_thread_that_executes(needs_bpf, pycap, tmp_path):
+    """A thread that executes another program takes the first one's id: what it did before is told by its own."""
+    done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu", "--", PYTHON, "-c", EXECUTES, EXECUTES, 2)
+    assert done.returncode == 0, done.stderr
+    trace = Trace(tmp_path / "t.bin")
+    trace.check_sums(executes=True)
+    accounts, tids = trace.accounts(), [int(line) for line in done.stdout.split()]
+    assert len(tids) == 2
+    assert all(accounts[tid]["off"] >= 50e6 for tid in tids), (tids, accounts)
+
+
 def test_several_files(needs_bpf, pycap, tmp_path):
     """Each file has an account of its own, and together they have all of it."""
     done = pycap("record", "-o", tmp_path / "%t.bin", "--rotate", "1", "-e", "off-cpu/period=1/", "--", PYTHON, "-c",

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits that are thinned, over ten runs: what is said of callers has no bias, and the error that docs/accuracy.md states. The
-figures are printed."""
+figures are printed. And threads that end faster than that can be told."""
 import collections
 import json
 import math
 import re
+import signal
 import statistics
+import subprocess
+import time
 
 import pytest
 
-from conftest import PYTHON, ROOT, record_behind_gate
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
 from wait_trace import Trace
 
 pytestmark = pytest.mark.long
@@ -50,6 +53,60 @@ def print_table(runs):
         bias, of_bias = statistics.mean(differences), spread / math.sqrt(len(runs))
         print(f"{name:10} {statistics.mean(run.truth[name] for run in runs) / 1e9:8.3f} {bias:+8.2%} {of_bias:9.2%} "
               f"{bias / of_bias:+6.1f} {spread:7.2%} {stated:7.2%} {within:3}/{len(runs)}")
+
+
+ENDS_THREADS = """
+import os, sys, threading
+def start_threads(count):
+    for _ in range(count // 20):
+        threads = [threading.Thread(target=int) for _ in range(20)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+gate, opens = os.pipe()
+for _ in range(60):
+    if not os.fork():
+        os.close(opens)
+        os.read(gate, 1)
+        start_threads(40)
+        os._exit(0)
+for line in sys.stdin:
+    if line == "children\\n":
+        os.close(opens)
+        for _ in range(60): os.wait()
+    else:
+        start_threads(int(line))
+    print(flush=True)
+"""
+
+
+def test_threads_that_end_while_the_ring_is_full(needs_bpf, tmp_path):
+    """More than are followed at once end while pycap is stopped, and processes, as one alone does not fill the ring. Then it
+    has the times of those that were followed, and there is room for others."""
+    trace, most, later = tmp_path / "t.bin", 16384, 2000
+    with subprocess.Popen([PYTHON, "-c", ENDS_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
+            subprocess.Popen([PYCAP, "record", "-o", trace, "-m", "256K", "-e", "off-cpu", "-p", str(program.pid)],
+                             stderr=subprocess.PIPE, text=True) as recorder:
+        def start_threads(of):
+            program.stdin.write(f"{of}\n")
+            program.stdin.flush()
+            program.stdout.readline()
+
+        while not (trace.exists() and trace.stat().st_size):
+            assert recorder.poll() is None, recorder.stderr.read()
+            time.sleep(0.1)
+        start_threads(20)
+        recorder.send_signal(signal.SIGSTOP)
+        start_threads("children")
+        start_threads(most + 4000)
+        recorder.send_signal(signal.SIGCONT)
+        time.sleep(5)
+        start_threads(later)
+        recorder.terminate()
+        _, err = recorder.communicate(timeout=300)
+        program.stdin.close()
+    result = Trace(trace)
+    result.check_sums()
+    assert len({thread for thread, *_ in result.times}) > most + 0.8 * later, err
 
 
 def test_ten_runs(needs_bpf, pysym, tmp_path):
