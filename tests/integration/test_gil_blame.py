@@ -33,8 +33,8 @@ def blame_of(report, names):
 
 def check(pysym, folder, python, options=WALL, seconds=0.8, sysroot=()):
     """
-    On an idle machine blame and clock differ by less than 5 %; a quarter is allowed, and as long as the two threads wanted a
-    CPU and had none: what is to wait for the GIL comes late then, which its clock takes for waiting.
+    Five per cent are wanted where nothing else runs, and a quarter is allowed, and as long as the two threads wanted a CPU and
+    had none: what is to wait for the GIL comes late then, which its clock takes for waiting.
     """
     path, told, _ = record_behind_gate(pysym, folder, options, python, PROGRAM, seconds)
     told, report, trace = json.loads(told), report_of(pysym, path, *sysroot), Trace(path)
