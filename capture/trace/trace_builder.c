@@ -248,9 +248,11 @@ struct processes_events trace_builder_process_events(struct trace_builder *b)
 
 /* ---- samples ---- */
 
-/* Counts a sample of a process that is not recorded: its tick counts as one in other processes. */
+/* Counts a sample of a process that is not recorded: its tick counts as one in other processes. A wait counts once. */
 static void count_unwanted(struct trace_builder *b, const struct wire_sample *m)
 {
+    if (m->flags & WIRE_CONTINUES)
+        return;
     b->events[m->event].unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
 }
 
