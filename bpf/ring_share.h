@@ -22,9 +22,9 @@ WALK_INLINE enum ring_room ring_room(PY_U64 ring_bytes, PY_U64 held_bytes, PY_U6
 {
     if (held_bytes < ring_bytes / 2)
         return RING_ROOM;
-    if (held_bytes >= ring_bytes - ring_bytes / 8)
-        return RING_ROOM_NONE;
-    return sent_bytes < ring_bytes / 64 ? RING_ROOM : RING_ROOM_OF_OTHERS;
+    if (sent_bytes >= ring_bytes / 64)
+        return RING_ROOM_OF_OTHERS;
+    return held_bytes < ring_bytes - ring_bytes / 8 ? RING_ROOM : RING_ROOM_NONE;
 }
 
 #endif

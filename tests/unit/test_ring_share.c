@@ -49,6 +49,8 @@ static void waits_leave_room_for_ticks(void **state)
     }
     assert_int_equal(end, RING_ROOM_NONE);
     assert_int_equal(held, RING - RING / 8);
+    /* Who has had its share loses nothing by that: it is thinned, and the rate is not lowered for all. */
+    assert_int_equal(ring_room(RING, held, SHARE), RING_ROOM_OF_OTHERS);
 }
 
 int main(void)
