@@ -172,17 +172,19 @@ def test_beside_the_clock(needs_bpf, pysym, tmp_path):
     assert "warm" in clock and "schedule_[k]" in pysym(path, "--format", "folded", "--event", "off-cpu").stdout
 
 
+@pytest.mark.long
 def test_accounts(needs_bpf, pysym, tmp_path):
-    """What each thread ran and waited for a CPU is what the kernel's own account says, to 0.1 % of its time but for what a
-    wake-up takes, which the kernel counts as time that it ran; the test allows 0.5 %. The ticks of the clock are as many as
-    that time has, but for chance."""
+    """The times of each thread add up to how long it was there, to 0.1 %: the test allows 0.5 %. What it ran and waited for a
+    CPU is what the kernel's own account says, but for some us at each switch, of which a busy machine has many. The ticks of
+    the clock are as many as that time has, but for chance."""
     path, told, _ = record_behind_gate(pysym, tmp_path, ["--wall", "-F", "499"], PYTHON, PROGRAMS / "thread_clocks.py", 2)
     trace = Trace(path)
     trace.check_sums()
     accounts, ticks = trace.accounts(), {trace.tids[thread]: n for thread, n in trace.clock.items()}
     for tid, truth in json.loads(told).items():
         account = accounts[int(tid)]
-        assert clock_error(account, truth, "wall", "ran", "queued") < 0.005, (truth, account)
+        assert clock_error(account, truth, "wall") < 0.005, (truth, account)
+        assert clock_error(account, truth, "ran", "queued") < 0.05, (truth, account)
         expected = account["ran"] * 499 / 1e9
         skipped = trace.losses[TICK_SKIPPED, "cpu-clock"] + trace.losses[TICK_SKIPPED, None]
         assert ticks.get(int(tid), 0) == pytest.approx(expected, abs=5 * expected ** 0.5 + 5 + skipped), truth
