@@ -252,6 +252,31 @@ struct emit_files {
     struct error *(*link)(struct emit_files *files, const char *path, const char *target);
 };
 
+/* Is the text that was found the one that ran? */
+enum emit_source_match {
+    EMIT_SOURCE_UNKNOWN, /* the trace does not say what ran, or not enough */
+    EMIT_SOURCE_SAME,
+    EMIT_SOURCE_CHANGED,
+};
+
+/* A source file that was found, as Python or a compiler would read it. */
+struct emit_source {
+    const char *path; /* where it was found */
+    const char *text; /* UTF-8; what was no text of the file's encoding is escaped; a 0 byte ends it */
+    size_t len_bytes; /* without that byte */
+    enum emit_source_match match;
+};
+
+/* Finds source files, only where the user said that they are (--source). */
+struct emit_sources {
+    /*
+     * *found is the text of `file`, as a frame names it, or NULL: there is none. Paths and texts live as long as the
+     * sources. Fails only where memory runs out. Best after the last sample, when the model is complete.
+     */
+    struct error *(*find)(struct emit_sources *sources, const struct emit_model *model, const char *file,
+                          const struct emit_source **found);
+};
+
 #define EMIT_PART_ALL UINT32_MAX
 
 /*
@@ -289,6 +314,9 @@ struct emit_options {
     enum emit_by by;
     bool json; /* top: for scripts */
     struct emit_terminal terminal;
+    struct emit_sources *sources; /* borrowed; NULL: no --source was given */
+    bool embed_source;   /* source texts travel with the output, where the format `embeds_source` */
+    const char *annotate; /* annotate: the file or function to show, as given; NULL: the hottest files */
     bool native_names;   /* native names travel with the output, where the format `takes_native_names` */
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
@@ -307,6 +335,7 @@ struct emitter {
     bool writes_json;        /* with options.json */
     bool joins_thin;         /* takes options.min_share */
     bool takes_native_names; /* takes options.native_names */
+    bool embeds_source;      /* takes options.embed_source */
     bool tells_waits;        /* tells running from waiting: not for --wall, which makes them one event */
     bool tells_filters;      /* its output says what the filters left */
     bool shows_labels;       /* its samples have labels, so stacks do not begin with them */
