@@ -169,6 +169,17 @@ struct emit_capture {
     uint32_t loss_count;
 };
 
+/*
+ * What stat said of a Python source file while its code was recorded, over all captures. There is none for names that the
+ * traces do not know it of: of older traces, of `<string>` and the like, of files that were not there.
+ */
+struct emit_source_stamp {
+    const char *file;    /* as in frames: equal texts are one text of the model */
+    uint64_t size_bytes; /* this and modified_ns: 0 where `several` */
+    int64_t modified_ns; /* since 1970 */
+    bool several;        /* more than one file of this name ran, or it changed */
+};
+
 /* Sums of an event over all inputs, in its unit. */
 struct emit_total {
     uint64_t all_samples, all_value;     /* of the inputs; 0 in a part of an output, where they are not known */
@@ -201,6 +212,8 @@ struct emit_model {
      */
     const struct emit_exact_time *exact_times;
     uint32_t exact_time_count;
+    const struct emit_source_stamp *source_stamps; /* a file name once; complete after the last sample */
+    uint32_t source_stamp_count;
     const char *filters;             /* the options that chose samples or changed stacks, as given; "" for none */
 };
 
