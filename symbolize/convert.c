@@ -34,6 +34,7 @@ struct convert {
     struct resolver *resolver; /* NULL for an output that resolves nothing */
     struct summary *summary;   /* the pass owns it from add_summary() on */
     struct summary_output summary_output;
+    struct summary_for_emitter emit_summary;
     struct check_output check_output;
 };
 
@@ -240,6 +241,8 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     TRY(add_wall(c, p));
     TRY(add_summary(c, p, &summary_consumer));
     c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver, .out = c->out};
+    summary_for_emitter_init(&c->emit_summary, c->summary, c->resolver);
+    options.summary = c->parts ? NULL : &c->emit_summary.emit;
     if (above)
         TRY(pass_add(p, above, &c->summary_output));
     TRY(begin_emitter(c, &options, &parts, &emit));

@@ -290,6 +290,15 @@ struct emit_sources {
                           const struct emit_source **found);
 };
 
+/* The summary of the inputs, in its own words, for outputs that show it. */
+struct emit_summary {
+    /*
+     * Prints it. `brief`: the files and how complete the recording is, as above the tables of pysym's first page; else all,
+     * as `--format summary -v`. Call it from end(): only then is the summary complete.
+     */
+    struct error *(*print)(struct emit_summary *summary, bool brief, FILE *out);
+};
+
 #define EMIT_PART_ALL UINT32_MAX
 
 /*
@@ -334,6 +343,7 @@ struct emit_options {
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
+    struct emit_summary *summary; /* borrowed; NULL: none, as of a part: it would be that of the whole recording */
     struct emit_files *files; /* borrowed; NULL: the output is a pipe or the terminal, or a part */
     const struct emit_part *part; /* borrowed, and changes as samples come; NULL: the output holds all samples */
     struct spool *spool; /* one for all parts, so that each needs no file of its own; borrowed; NULL: none (formats/emit/spool.h) */

@@ -68,3 +68,15 @@ static struct error *print_verdict(void *state)
 }
 
 const struct consumer verdict_consumer = {.wants = CONSUMER_STACKS, .end = print_verdict, .destroy = destroy_nothing};
+
+static struct error *print_for_emitter(struct emit_summary *emit, bool brief, FILE *out)
+{
+    const struct summary_for_emitter *s = (const struct summary_for_emitter *)emit;
+
+    return brief ? verdict_print(s->summary, s->resolver, true, out) : summary_print(s->summary, s->resolver, true, out);
+}
+
+void summary_for_emitter_init(struct summary_for_emitter *s, struct summary *summary, const struct resolver *resolver)
+{
+    *s = (struct summary_for_emitter){.emit.print = print_for_emitter, .summary = summary, .resolver = resolver};
+}

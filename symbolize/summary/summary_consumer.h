@@ -25,4 +25,12 @@ extern const struct consumer summary_print_consumer;
 /* Prints the verdict in short. */
 extern const struct consumer verdict_consumer;
 
+/* The summary for an emitter's options. Both are borrowed. */
+struct summary_for_emitter {
+    struct emit_summary emit;
+    struct summary *summary;
+    const struct resolver *resolver;
+};
+void summary_for_emitter_init(struct summary_for_emitter *s, struct summary *summary, const struct resolver *resolver);
+
 #endif
