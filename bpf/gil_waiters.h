@@ -8,6 +8,8 @@
 
 #include "bpf/sampler_state.h"
 
+#include "bpf/gil_place.h"
+
 const volatile __u32 wait_recorded = 0; /* switches between threads are followed */
 
 struct {
@@ -17,20 +19,10 @@ struct {
     __type(value, struct wire_gil);
 } gils SEC(".maps");
 
-/* Where the lock lies of a process, or of one of its interpreters; 0: not known. */
+/* Of the current process; see gil_place(). */
 static __always_inline __u64 gil_of(const struct wire_process *process, __u64 interpreter)
 {
-    __u64 at = process->gil, found = 0;
-
-    if (process->gil_kind == PY_GIL_RANGE)
-        return at;
-    if (process->gil_kind == PY_GIL_INTERPRETER)
-        at = interpreter ? interpreter + at : 0;
-    else if (process->gil_kind != PY_GIL_POINTER)
-        at = 0;
-    if (!at || bpf_probe_read_user(&found, sizeof found, (void *)at) || !found)
-        return 0;
-    return found + process->gil_skip;
+    return gil_place(0, process, interpreter);
 }
 
 /*

@@ -109,15 +109,11 @@ static __noinline struct wire_thread *entry_of_sleeper(struct task_struct *task,
 
     __builtin_memset(t, 0, sizeof *t);
     t->type = WIRE_THREAD;
-    t->tgid = task->tgid;
-    t->tid = tid;
-    t->start_boottime_ns = task->group_leader->start_boottime;
-    t->exec_generation = task->self_exec_id;
-    t->since_ns = t->switched_ns = since_ns;
+    thread_begin(t, task, since_ns);
     t->system_call = arch_system_call(&room->regs);
     t->kind = kind_of(state, t->system_call);
     t->queued_ns = queued_ns(task, 0);
-    t->site = (__u64)tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
+    t->site = site_of_call(t);
     t->has_stack = t->stacks = 1;
     long refused = add_thread(tid, t->tgid, t);
     if (refused) {
@@ -187,13 +183,9 @@ static __always_inline void sleeper_begin(struct sleep_room *room, struct task_s
 
 static __always_inline void read_registers_of(struct task_struct *task, struct pt_regs *regs)
 {
-    void *at;
+    const struct pt_regs *found = user_registers(task, regs);
 
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-        at = (void *)bpf_task_pt_regs(task);
-    else
-        at = (char *)task->stack + ARCH_KERNEL_STACK_BYTES - sizeof *regs;
-    if (bpf_probe_read_kernel(regs, sizeof *regs, at))
+    if (found != regs && bpf_probe_read_kernel(regs, sizeof *regs, found))
         __builtin_memset(regs, 0, sizeof *regs);
 }
 

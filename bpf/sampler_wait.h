@@ -148,6 +148,16 @@ static __noinline int end_thread(__u32 tid, __u64 now_ns)
     return 0;
 }
 
+/* Sets whose entry it is, which begins at `since_ns`. */
+static __always_inline void thread_begin(struct wire_thread *t, struct task_struct *task, __u64 since_ns)
+{
+    t->tgid = task->tgid;
+    t->tid = task->pid;
+    t->start_boottime_ns = task->group_leader->start_boottime;
+    t->exec_generation = task->self_exec_id;
+    t->since_ns = t->switched_ns = since_ns;
+}
+
 /* The entry of a thread, made where there is none; NULL: there are too many threads. */
 static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 now_ns)
 {
@@ -169,11 +179,7 @@ static __noinline struct wire_thread *entry_of(struct task_struct *task, __u64 n
         count_loss(LOSS_wait_untracked);
         return 0;
     }
-    t->tgid = task->tgid;
-    t->tid = tid;
-    t->start_boottime_ns = task->group_leader->start_boottime;
-    t->exec_generation = task->self_exec_id;
-    t->since_ns = t->switched_ns = now_ns;
+    thread_begin(t, task, now_ns);
     t->runs = 1;
     return t;
 }
@@ -259,18 +265,22 @@ static __always_inline __u64 native_site(const struct pt_regs *regs)
     return (regs->sp * WAIT_MIX ^ regs->ip) * WAIT_MIX;
 }
 
+/* Of the thread, the wait's kind and the system call, whatever called it. */
+static __always_inline __u64 site_of_call(const struct wire_thread *t)
+{
+    return (__u64)t->tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
+}
+
 /*
  * The key of the site, once the wait's kind is known; until then t->site is that of native code. Where a thread was preempted
  * says nothing of the wait: then the thread is the site. A function of its own, as what it reads lies on the stack.
  */
 static __noinline __u64 site_of(const struct wire_process *process, const struct wire_thread *t)
 {
-    __u64 key = (__u64)t->tid << 32 | t->kind << 24 | ((__u32)t->system_call & 0xffffff);
-
     if (t->kind == WIRE_WAIT_PREEMPTED)
         return (__u64)t->tid << 32 | t->kind << 24;
     __u64 python = python_site(process, t);
-    return (python ? python : t->site) ^ key;
+    return (python ? python : t->site) ^ site_of_call(t);
 }
 
 /* A site that is among those that the thread met lately; NULL: it is not. */

@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "bpf/gil_place.h"
+
 static enum wire_wait_kind kind_of(char state, bool is_lock)
 {
     switch (state) {
@@ -38,24 +40,10 @@ struct task_wait task_wait_of(char state, const char *text)
     return wait;
 }
 
-/* Where the lock lies; 0: not known. As gil_of() in bpf/sampler_gil.h. */
-static uint64_t gil_of(struct python_reader *r, uint64_t interpreter)
-{
-    const struct wire_process *process = &r->walk.config.process;
-    uint64_t at = process->gil, found = 0;
-
-    if (process->gil_kind == PY_GIL_RANGE)
-        return at;
-    if (process->gil_kind == PY_GIL_INTERPRETER)
-        at = interpreter ? interpreter + at : 0;
-    else if (process->gil_kind != PY_GIL_POINTER)
-        at = 0;
-    return at && !walk_read_u64(&r->walk, at, &found) && found ? found + process->gil_skip : 0;
-}
-
 bool task_wait_is_for_gil(struct python_reader *r, uint64_t futex, uint64_t interpreter)
 {
-    uint64_t gil = futex ? gil_of(r, interpreter) : 0;
+    const struct wire_process *process = &r->walk.config.process;
+    uint64_t gil = futex ? gil_place(&r->walk, process, interpreter) : 0;
 
-    return gil && futex - gil < r->walk.config.process.gil_len;
+    return gil && futex - gil < process->gil_len;
 }
