@@ -21,6 +21,7 @@ import time
 import pytest
 
 import accounts
+import browser as driver
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
@@ -261,3 +262,20 @@ def folded(pysym):
             rows.append((stack.split(";")[1:], int(count) * scale))
         return rows
     return run
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, one for all tests of a file."""
+    if not driver.chromium():
+        pytest.skip("no chromium on this machine")
+    with driver.Browser() as started:
+        yield started
+
+
+@pytest.fixture
+def tab(browser):
+    """A tab of its own for each test, which fails for whatever is wrong with what the page says or asks for."""
+    with browser.page() as page:
+        yield page
+        assert page.take_faults() == []
