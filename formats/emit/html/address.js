@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of the page's address behind '#' holds the state, so that a link shows what its sender saw:
+ *
+ *     #event=cpu-clock&thread=worker+26041&time=1.5-2.25&layers=python,native&search=json&zoom=main&zoom=render
+ *
+ * What is as at the start is not written. Functions, threads and the like have their names, not numbers. What cannot be
+ * read, or is not of this recording, is ignored.
+ */
+
+/* The state at the start. */
+function startOfView(data) {
+    return {tab: 'flame', event: firstEvent(data), inverted: false, process: null, thread: null, interpreter: null, task: null,
+        from: null, to: null, layers: {python: true, native: true, kernel: true}, search: '', focus: '', ignore: '', rootAt: '',
+        zoom: [], selected: null, file: null, line: null, by: 'function', sort: '', theme: ''};
+}
+
+/* The event that is shown at first: of time, if there is one with samples; of these the first. */
+function firstEvent(data) {
+    const used = data.wholes.map(sums => sums.some(sum => sum > 0));
+    const events = data.head.events, number = events.findIndex((event, i) => used[i] && event.isTime);
+    return number >= 0 ? number : Math.max(0, used.indexOf(true));
+}
+
+/* Makes texts differ: the second of two equal ones gets "~2" at its end, and so on. */
+function makeDistinct(texts) {
+    const seen = new Map();
+    return texts.map(text => {
+        const count = (seen.get(text) || 0) + 1;
+        seen.set(text, count);
+        return count > 1 ? text + '~' + count : text;
+    });
+}
+
+/* The words for what the state has numbers for: arrays of texts by number. */
+function wordsOfAddress(data) {
+    const {head} = data;
+    if (!data.words) {
+        data.words = {
+            event: makeDistinct(head.events.map(event => event.name)),
+            process: makeDistinct(head.processes.map(nameOfProcess)),
+            thread: makeDistinct(head.threads.map(thread =>
+                nameOfProcess(head.processes[thread.process]) + '/' + nameOfThread(data, thread))),
+            selected: makeDistinct(data.functions.list.map(entry => entry.text)),
+        };
+        data.words.functionOf = new Map(data.words.selected.map((text, i) => [text, i]));
+    }
+    return data.words;
+}
+
+/* Seconds for people and for readTime(), exact to the unit of times. */
+function writeTime(data, time) {
+    return time === null ? '' : String(Number(((time - data.firstTime) * data.head.timeUnitNs / 1e9).toFixed(9)));
+}
+
+function readTime(data, text) {
+    const seconds = text.trim() === '' ? NaN : Number(text);
+    return Number.isFinite(seconds) ? data.firstTime + Math.round(seconds * 1e9 / data.head.timeUnitNs) : null;
+}
+
+const NUMBERS = ['event', 'process', 'thread', 'selected'];
+const PLAIN_TEXTS = ['search', 'focus', 'ignore', 'rootAt', 'sort', 'file', 'interpreter', 'task'];
+const CHOICES = {tab: ['flame', 'table', 'source', 'about'], by: ['function', 'line'], theme: ['light', 'dark']};
+
+/* The state as text, without '#'. */
+function writeAddress(data, view) {
+    const start = startOfViewCached(data), words = wordsOfAddress(data), out = new URLSearchParams();
+    const put = (key, text) => out.append(key, text);
+    const isSet = key => view[key] !== null && view[key] !== start[key];
+
+    for (const key of Object.keys(CHOICES).filter(isSet))
+        put(key, view[key]);
+    for (const key of NUMBERS.filter(isSet))
+        put(key, words[key][view[key]]);
+    for (const key of PLAIN_TEXTS.filter(isSet))
+        put(key, view[key]);
+    if (view.inverted)
+        put('from', 'leaves');
+    if (view.from !== null || view.to !== null)
+        put('time', writeTime(data, view.from) + '-' + writeTime(data, view.to));
+    const layers = Object.keys(view.layers);
+    if (layers.some(layer => !view.layers[layer]))
+        put('layers', layers.filter(layer => view.layers[layer]).join(','));
+    if (view.line)
+        put('line', view.line);
+    for (const id of view.zoom)
+        put('zoom', words.selected[id]);
+    return out.toString();
+}
+
+function startOfViewCached(data) {
+    return data.startOfView = data.startOfView || startOfView(data);
+}
+
+function readRange(data, text, view) {
+    const range = /^([0-9.e]*)-([0-9.e]*)$/.exec(text);
+    const from = range && readTime(data, range[1]), to = range && readTime(data, range[2]);
+    if (range && (from === null || to === null || from < to))
+        Object.assign(view, {from, to});
+}
+
+/* The state that a text, without '#', says. */
+function readAddress(data, text) {
+    const start = startOfViewCached(data), view = {...start, layers: {...start.layers}, zoom: []};
+    const words = wordsOfAddress(data), given = new URLSearchParams(text);
+
+    for (const key of Object.keys(CHOICES)) {
+        if (CHOICES[key].includes(given.get(key)))
+            view[key] = given.get(key);
+    }
+    for (const key of NUMBERS) {
+        const number = given.has(key) ? words[key].indexOf(given.get(key)) : -1;
+        if (number >= 0)
+            view[key] = number;
+    }
+    for (const key of PLAIN_TEXTS) {
+        if (given.has(key))
+            view[key] = given.get(key);
+    }
+    view.inverted = given.get('from') === 'leaves';
+    readRange(data, given.get('time') || '', view);
+    for (const layer of Object.keys(view.layers))
+        view.layers[layer] = !given.has('layers') || given.get('layers').split(',').includes(layer);
+    view.line = Number(given.get('line')) > 0 ? Math.floor(Number(given.get('line'))) : null;
+    view.zoom = given.getAll('zoom').map(word => words.functionOf.get(word)).filter(id => id !== undefined);
+    return view;
+}
