@@ -5,15 +5,15 @@ They come from their package registries, at the versions below: into build/consu
 into the cache. A test whose consumer cannot be had is skipped with the reason.
 """
 import base64
-import html
+import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 
 import pytest
 
+import browser
 from conftest import CACHE, ROOT
 
 CONSUMERS = ROOT / "build" / "consumers"
@@ -88,28 +88,34 @@ def npm_package(name):
     return folder
 
 
+@contextlib.contextmanager
 def speedscope_page(tmp_path, name, content, script=""):
-    """speedscope's page, as HTML, once it has opened the file; `script` runs on it before."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not chromium:
+    """speedscope's page, once it shows the file in its sandwich view; `script` runs on it before."""
+    if not browser.chromium():
         pytest.skip("speedscope's importer runs in a browser only, and there is no chromium on this machine")
     app = tmp_path / "app"
     shutil.copytree(npm_package("speedscope") / "dist/release", app)
     data = json.dumps(base64.b64encode(content).decode())
     (app / "load.js").write_text(f"{script}\nspeedscope.loadFileFromBase64({json.dumps(name)}, {data})")
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    return run(
-        chromium, "--headless", *sandbox, "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-        "--allow-file-access-from-files", "--virtual-time-budget=20000", f"--user-data-dir={tmp_path / 'chromium'}",
-        "--dump-dom", f"file://{app}/index.html#localProfilePath={app}/load.js&view=sandwich",
-    ).stdout.decode()  # fmt: skip
+    graphics = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--allow-file-access-from-files"]
+    with browser.Browser(*graphics) as started, started.page() as page:
+        page.open(app / "index.html", f"localProfilePath={app}/load.js&view=sandwich")
+        # Rows of its table of functions end in shares.
+        page.wait(r"/\d%\)/.test(document.body.innerText)")
+        yield page
 
 
 def speedscope_shows(tmp_path, name, content):
     """The words on speedscope's page once it has opened the file."""
-    page = re.sub(r"<style.*?</style>", "", speedscope_page(tmp_path, name, content), flags=re.S)
-    words = html.unescape(re.sub(r"<[^>]*>", "\n", page))
-    return [w.strip() for w in words.split("\n") if w.strip()]
+    with speedscope_page(tmp_path, name, content) as page:
+        words = page.evaluate("""(() => {
+            const copy = document.body.cloneNode(true), words = []
+            copy.normalize()
+            const walker = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT)
+            while (walker.nextNode()) words.push(walker.currentNode.data.trim())
+            return words
+        })()""")
+    return [word for word in words if word]
 
 
 # Presses Ctrl-S until there is something to save, and keeps that on the page in place of a download.
@@ -134,7 +140,5 @@ setInterval(() => {
 
 def speedscope_reads(tmp_path, name, content):
     """What speedscope's importer makes of the file, as the JSON that it saves."""
-    page = speedscope_page(tmp_path, name, content, SAVE)
-    saved = re.search(r'<pre id="saved">(.*?)</pre>', page, re.S)
-    assert saved, page[-2000:]
-    return json.loads(html.unescape(saved[1]))
+    with speedscope_page(tmp_path, name, content, SAVE) as page:
+        return json.loads(page.wait("document.getElementById('saved')?.textContent"))
