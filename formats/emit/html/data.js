@@ -7,6 +7,7 @@
  * Stacks are numbered from 1 on, outermost frames first, so that a stack's caller has a smaller number; 0 is the stack of a
  * sample without frames, and the caller of an outermost frame.
  */
+'use strict';
 
 /* The layers of frames, as in emit_frame_kind. */
 const FRAME_PYTHON = 0, FRAME_NATIVE = 1, FRAME_KERNEL = 2, FRAME_MARK = 3;
