@@ -171,7 +171,8 @@ struct emit_capture {
 
 /*
  * What stat said of a Python source file while its code was recorded, over all captures. There is none for names that the
- * traces do not know it of: of older traces, of `<string>` and the like, of files that were not there.
+ * traces do not know it of: of older traces, of `<string>` and the like, of files that were not there or were modified after
+ * their process began.
  */
 struct emit_source_stamp {
     const char *file;    /* as in frames: equal texts are one text of the model */

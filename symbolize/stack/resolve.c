@@ -10,6 +10,7 @@
 #include "symbolize/stack/faces.h"
 #include "symbolize/stack/frames.h"
 #include "symbolize/stack/model.h"
+#include "symbolize/stack/source_stamps.h"
 #include "symbolize/stack/stack_map.h"
 
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
@@ -47,6 +48,7 @@ struct resolver {
     struct composer composer;
     struct stack_map stack_map;
     struct captures captures;
+    struct source_stamps source_stamps;
 
     /* Of the epoch. */
     VEC(struct thread_state) thread_states;
@@ -69,6 +71,7 @@ struct error *resolver_create(const struct resolver_options *options, struct res
     struct error *err = model_init(&r->model, options->limits)
                             ? modcache_create(&options->binaries, options->limits, &r->modules)
                             : error_no_memory();
+    source_stamps_init(&r->source_stamps, &r->model);
     r->model.wall = options->wall;
     if (options->filters)
         r->model.view.filters = options->filters;
@@ -109,6 +112,7 @@ void resolver_destroy(struct resolver *r)
     VEC_DEINIT(&r->labels);
     stack_map_deinit(&r->stack_map);
     captures_deinit(&r->captures);
+    source_stamps_deinit(&r->source_stamps);
     free(r);
 }
 
@@ -206,7 +210,7 @@ static struct error *find_thread(struct resolver *r, const struct epoch *e, uint
 
 struct error *resolver_record(struct resolver *r, const struct epoch *e, const struct trace_record *rec)
 {
-    if (!captures_record(&r->captures, e, rec))
+    if (!captures_record(&r->captures, e, rec) || !source_stamps_record(&r->source_stamps, e, rec))
         return error_no_memory();
     if (rec->type == TRACE_process_name) {
         uint32_t process = rec->process_name.process;

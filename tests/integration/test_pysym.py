@@ -659,6 +659,19 @@ def test_dump_has_every_sample_and_record(make, pysym):
         assert re.search(rf"^{name} ", text, re.M), name
 
 
+def test_dump_has_source_files(make, pysym):
+    """What stat said of them, in each epoch; of two processes with different files of one name, both."""
+    text = good(pysym(make(samples=4, epoch_samples=2, native=0, processes=2, sources=9), "-f", "dump"))
+    epochs = [dict(re.findall(r"^string id=(\d+) data=(.*)$", epoch, re.M)) | {"": epoch} for epoch in text.split("\nepoch ")]
+    assert len(epochs) == 2
+    for strings in epochs:
+        rows = re.findall(r"^source process=(\d) file=(\d+) time_ns=1000000000000 state=1 size_bytes=(\d+)"
+                          r" modified_ns=1690000000123456789$", strings[""], re.M)
+        assert [(process, strings[file].strip('"'), int(size)) for process, file, size in rows] == [
+            ("1", "/srv/app/part0.py", 1000), ("1", "/srv/app/part1.py", 1001), ("1", "/srv/app/part2.py", 1002),
+            ("2", "/srv/app/part0.py", 4711)]
+
+
 # ---- which samples ----
 
 def count(text):

@@ -26,6 +26,7 @@
  *     pid=1000            of the first process
  *     newer=0             at the end, so many samples more with two flags of a later version, one of which has a payload
  *     hardware=0          the host's CPU model and memory
+ *     sources=0           what stat said of up to 3 source files; 9: of 3, and part0.py of the last process is another
  *     command=0           at the end, what came of a command: 1 it exited with 3, 2 signal 9 ended it
  *     gil_waits=0         so many times the first thread keeps the second waiting for the GIL: 3 ms while it sleeps, 4 ms while it runs
  */
@@ -74,6 +75,7 @@ enum {
     WAITS,
     CLOCKS, /* 0: cycles in place of cpu-clock; 2: task-clock is there, too */
     GIL_WAITS,
+    SOURCES,
     SETTING_COUNT,
 };
 
@@ -276,6 +278,31 @@ static uint32_t put_label_set(struct maker *m, uint32_t number)
     return trace_writer_intern(m->w, TRACE_label_set, &set);
 }
 
+static void put_source(struct maker *m, uint32_t process, const char *file, uint64_t size_bytes)
+{
+    struct trace_source source = {.process = process,
+                                  .file = str(m, file),
+                                  .time_ns = START_S * NS_PER_S,
+                                  .state = TRACE_SOURCE_FILE,
+                                  .size_bytes = size_bytes,
+                                  .modified_ns = INT64_C(1690000000123456789)};
+
+    trace_writer_put(m->w, TRACE_source, &source);
+}
+
+/* Of the files that put_tuples() names. */
+static void put_sources(struct maker *m)
+{
+    char file[64];
+
+    for (uint64_t i = 0; i < get(m, SOURCES) && i < 3; i++) {
+        snprintf(file, sizeof file, "/srv/app/part%" PRIu64 ".py", i);
+        put_source(m, 1, file, 1000 + i);
+    }
+    if (get(m, SOURCES) == 9)
+        put_source(m, (uint32_t)get(m, PROCESSES), "/srv/app/part0.py", 4711);
+}
+
 /* Everything that samples refer to: once in each epoch. */
 static void define(struct maker *m)
 {
@@ -319,6 +346,7 @@ static void define(struct maker *m)
         m->threads[i] = thread.id;
     }
     put_tuples(m);
+    put_sources(m);
 }
 
 static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
@@ -550,6 +578,7 @@ int main(int argc, char **argv)
                           [WAITS] = {"waits", 0},
                           [GIL_WAITS] = {"gil_waits", 0},
                           [CLOCKS] = {"clocks", 1},
+                          [SOURCES] = {"sources", 0},
                       }};
     struct error *err;
 
