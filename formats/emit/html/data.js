@@ -7,7 +7,6 @@
  * Stacks are numbered from 1 on, outermost frames first, so that a stack's caller has a smaller number; 0 is the stack of a
  * sample without frames, and the caller of an outermost frame.
  */
-'use strict';
 
 /* The layers of frames, as in emit_frame_kind. */
 const FRAME_PYTHON = 0, FRAME_NATIVE = 1, FRAME_KERNEL = 2, FRAME_MARK = 3;
@@ -34,7 +33,7 @@ async function unpackText(text) {
 
 /* The part of this name, unpacked: {bytes, count}. null: the page has no such part. */
 async function unpackPart(name) {
-    const element = document.getElementById(name);
+    const element = document.querySelector('script#' + name);
     if (!element)
         return null;
     const part = {bytes: await unpackText(element.textContent), count: Number(element.dataset.count)};

@@ -227,9 +227,10 @@ function depthFirst(tree) {
 }
 
 /*
- * How a tree is drawn, a row for each depth: {order, rowStart, left}. Row d is the part of `order` from rowStart[d] until
- * before rowStart[d + 1], from left to right; `left` is by node, in the unit of weights. The heaviest child stands first;
- * where the totals are equal, the one whose id is smaller.
+ * How a tree is drawn, a row for each depth: {order, rowStart, left, start, list}. Row d is the part of `order` from
+ * rowStart[d] until before rowStart[d + 1], from left to right; `left` is by node, in the unit of weights. The heaviest
+ * child stands first; where the totals are equal, the one whose id is smaller. `start` and `list` are those of
+ * childrenOf(), with the children in this order.
  */
 function layOutTree(tree) {
     const {count, id} = tree, weight = tree.total[0];
@@ -252,5 +253,5 @@ function layOutTree(tree) {
         }
     }
     rowStart.push(count);
-    return {order, rowStart, left};
+    return {order, rowStart, left, start, list};
 }

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Draws a tree as a flame graph on a canvas. The canvas is as large as what is seen, and stays where it is while an element
+ * behind it scrolls: a stack may be 100,000 frames deep, and browsers bound the size of a canvas. Boxes too thin to be seen
+ * are drawn as one, so the work depends on the size of the canvas, not on that of the tree.
+ */
+
+const ROW_HEIGHT = 18;
+/* Thinner boxes are drawn together, in pixels; narrower ones have no text. */
+const THINNEST_BOX = 1, NARROWEST_TEXT = 24;
+/* Browsers bound the height of an element, too. Deeper trees scroll faster. */
+const SCROLL_LIMIT = 8e6;
+
+class FlamePicture {
+    /* `canvas` fills `box`, which scrolls. */
+    constructor(canvas, box) {
+        this.canvas = canvas;
+        this.box = box;
+        this.context = canvas.getContext('2d', {alpha: false});
+        this.tree = null;
+        this.zoomed = this.current = this.hovered = 0; /* nodes; 0: the root, none, none */
+        this.spacer = document.createElement('div');
+        box.append(this.spacer);
+        Object.assign(box.style, {overflowX: 'hidden', overflowY: 'auto'});
+        Object.assign(canvas.style, {position: 'sticky', top: '0', height: '0', marginBottom: '0'});
+        box.addEventListener('scroll', () => this.draw());
+    }
+
+    /*
+     * Shows a tree. `entries` are what its ids are numbers of, `rootText` is the name of the root; `matches` is a
+     * Uint8Array by id, null for no search. The nodes that are zoomed and current become those at the same path.
+     */
+    show({tree, entries, rootText, matches, zoom}) {
+        if (tree !== this.tree) {
+            const path = this.tree ? pathOfNode(this.tree, this.current) : [];
+            this.tree = tree;
+            this.layout = layOutTree(tree);
+            this.current = nodeAtPath(tree, this.layout, path);
+            this.hovered = 0;
+        }
+        Object.assign(this, {entries, rootText, matches});
+        this.zoomed = nodeAtPath(tree, this.layout, zoom);
+        this.ancestors = ancestorsOf(tree, this.zoomed);
+        this.resize();
+    }
+
+    /* Fits the canvas to the box. Call when the size of the box or of the window changed. */
+    resize() {
+        if (!this.tree)
+            return;
+        const ratio = window.devicePixelRatio || 1, width = this.box.clientWidth;
+        this.canvas.style.height = this.box.clientHeight + 'px';
+        this.height = this.box.clientHeight;
+        const pictureHeight = (this.layout.rowStart.length - 1) * ROW_HEIGHT;
+        this.spacer.style.height = Math.max(0, Math.min(pictureHeight, SCROLL_LIMIT) - this.height) + 'px';
+        this.width = width;
+        if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(this.height * ratio)) {
+            this.canvas.width = Math.round(width * ratio);
+            this.canvas.height = Math.round(this.height * ratio);
+        }
+        this.ratio = ratio;
+        this.palette = paletteOf(this.context, ratio);
+        this.draw();
+    }
+
+    get rowCount() {
+        return this.layout.rowStart.length - 1;
+    }
+
+    /* How far the picture is scrolled, in pixels of the picture. */
+    get offset() {
+        const most = this.rowCount * ROW_HEIGHT - this.height, range = this.box.scrollHeight - this.box.clientHeight;
+        return most <= 0 || range <= 0 ? 0 : Math.min(most, this.box.scrollTop * (most > SCROLL_LIMIT ? most / range : 1));
+    }
+
+    scrollToRow(row) {
+        const top = row * ROW_HEIGHT, offset = this.offset, most = this.rowCount * ROW_HEIGHT - this.height;
+        let to = offset;
+        if (top < offset + ROW_HEIGHT)
+            to = top - 2 * ROW_HEIGHT;
+        else if (top + 2 * ROW_HEIGHT > offset + this.height)
+            to = top + 3 * ROW_HEIGHT - this.height;
+        const range = this.box.scrollHeight - this.box.clientHeight;
+        this.box.scrollTop = Math.max(0, to) * (most > SCROLL_LIMIT ? range / most : 1);
+    }
+
+    /* Pixels per unit of weight. */
+    get scale() {
+        return this.width / (this.tree.total[0][this.zoomed] || 1);
+    }
+
+    leftOf(node) {
+        return (this.layout.left[node] - this.layout.left[this.zoomed]) * this.scale;
+    }
+
+    /* ---- where is what ---- */
+
+    /* The first index in a row whose box ends behind a place, in units of weight. */
+    firstEndingBehind(row, place) {
+        const {order, rowStart, left} = this.layout, weight = this.tree.total[0];
+        let low = rowStart[row], high = rowStart[row + 1];
+        while (low < high) {
+            const middle = (low + high) >> 1, node = order[middle];
+            if (left[node] + weight[node] > place)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        return low;
+    }
+
+    /* The node at a point of the canvas, in pixels; -1: there is none. */
+    nodeAt(x, y) {
+        if (!this.tree || x < 0 || x >= this.width)
+            return -1;
+        const row = Math.floor((y + this.offset) / ROW_HEIGHT), {order, rowStart, left} = this.layout;
+        if (row < 0 || row >= this.rowCount)
+            return -1;
+        if (row < this.ancestors.length)
+            return this.ancestors[row];
+        const place = left[this.zoomed] + x / this.scale, index = this.firstEndingBehind(row, place);
+        return index < rowStart[row + 1] && left[order[index]] <= place ? order[index] : -1;
+    }
+
+    /* ---- drawing ---- */
+
+    draw() {
+        if (!this.tree || !this.height || !this.width)
+            return;
+        const {context, ratio, palette, offset} = this;
+        context.setTransform(ratio, 0, 0, ratio, 0, 0);
+        context.fillStyle = palette.back;
+        context.fillRect(0, 0, this.width, this.height);
+        context.font = '12px system-ui, sans-serif';
+        context.textBaseline = 'middle';
+        context.direction = 'ltr';
+        const last = Math.min(this.rowCount - 1, Math.floor((offset + this.height) / ROW_HEIGHT));
+        for (let row = Math.floor(offset / ROW_HEIGHT); row <= last; row++) {
+            const top = row * ROW_HEIGHT - offset;
+            if (row < this.ancestors.length)
+                this.drawBox(this.ancestors[row], 0, this.width, top);
+            else
+                this.drawRow(row, top);
+        }
+        this.outline(this.hovered, palette.faint, 1);
+        this.outline(this.current, palette.text, 2);
+    }
+
+    drawRow(row, top) {
+        const {order, rowStart, left} = this.layout, {scale, width} = this, weight = this.tree.total[0];
+        const from = left[this.zoomed], to = from + weight[this.zoomed], end = rowStart[row + 1];
+
+        for (let i = this.firstEndingBehind(row, from); i < end && left[order[i]] < to;) {
+            const node = order[i], x = (left[node] - from) * scale, boxWidth = Math.min(weight[node] * scale, width - x);
+            if (boxWidth >= THINNEST_BOX) {
+                this.drawBox(node, x, boxWidth, top);
+                i++;
+            } else {
+                i = this.drawThin(row, i, x, top);
+            }
+        }
+    }
+
+    /* Draws the thin boxes from index `i` on that begin within a pixel, as one. Returns the index behind them. */
+    drawThin(row, i, x, top) {
+        const {order, rowStart} = this.layout, weight = this.tree.total[0], {scale} = this;
+        const from = this.layout.left[this.zoomed], end = rowStart[row + 1];
+        let next = Math.max(i + 1, this.firstEndingBehind(row, from + (x + THINNEST_BOX) / scale));
+        /* The last of them may be wide. */
+        if (next - 1 > i && weight[order[next - 1]] * scale >= THINNEST_BOX)
+            next--;
+        if (weight[order[i]] > 0) {
+            this.context.fillStyle = this.fillOf(order[i]);
+            this.context.fillRect(x, top, THINNEST_BOX, ROW_HEIGHT - 1);
+        }
+        return Math.min(next, end);
+    }
+
+    fillOf(node) {
+        const {palette, tree, matches} = this, entry = node ? this.entries[tree.id[node]] : null;
+        if (!entry)
+            return palette.root;
+        if (matches && matches[tree.id[node]])
+            return palette.match;
+        if (tree.total.length > 2)
+            return colourOfDifference(palette, differenceOf(weightsOfNode(tree.total, node), weightsOfNode(tree.total, 0)));
+        return palette.layers[entry.kind][entry.shade === undefined ? entry.shade = shadeOf(entry.text) : entry.shade];
+    }
+
+    drawBox(node, x, boxWidth, top) {
+        const {context, palette, tree, matches, ratio} = this, kind = node ? this.entries[tree.id[node]].kind : FRAME_MARK;
+        const snap = value => Math.round(value * ratio) / ratio;
+        const left = snap(x), right = Math.max(left + 1 / ratio, snap(x + boxWidth) - (boxWidth > 3 ? 1 : 0));
+        const isMatch = matches && node && matches[tree.id[node]];
+
+        context.fillStyle = this.fillOf(node);
+        context.fillRect(left, top, right - left, ROW_HEIGHT - 1);
+        if (kind === FRAME_KERNEL && !isMatch) {
+            context.fillStyle = palette.hatch;
+            context.fillRect(left, top, right - left, ROW_HEIGHT - 1);
+        } else if (kind === FRAME_NATIVE) {
+            context.fillStyle = palette.edge;
+            context.fillRect(left, top + ROW_HEIGHT - 3, right - left, 2);
+        }
+        if (right - left >= NARROWEST_TEXT) {
+            context.fillStyle = isMatch ? palette.matchText : node ? palette.boxText : palette.text;
+            context.fillText(this.textThatFits(node ? this.entries[tree.id[node]].text : this.rootText, right - left - 7),
+                left + 4, top + ROW_HEIGHT / 2);
+        }
+    }
+
+    /* As much of a text as has room, with "…" for the rest. */
+    textThatFits(text, room) {
+        const {context} = this;
+        let low = 0, high = Math.min(text.length, Math.ceil(room / 2));
+        if (high === text.length && context.measureText(text).width <= room)
+            return text;
+        while (low < high) {
+            const middle = (low + high + 1) >> 1;
+            if (context.measureText(text.slice(0, middle) + '…').width <= room)
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        /* Half of a character that takes two places is none. */
+        return low ? text.slice(0, low).replace(/[\ud800-\udbff]$/, '') + '…' : '';
+    }
+
+    outline(node, colour, thickness) {
+        if (!node || !this.context)
+            return;
+        const depth = this.tree.depth[node], isAncestor = this.ancestors[depth] === node;
+        const left = isAncestor ? 0 : Math.max(0, this.leftOf(node));
+        const right = isAncestor ? this.width : Math.min(this.width, this.leftOf(node) + this.tree.total[0][node] * this.scale);
+        if (right < 0 || left > this.width || (depth < this.ancestors.length && !isAncestor))
+            return;
+        this.context.strokeStyle = colour;
+        this.context.lineWidth = thickness;
+        this.context.strokeRect(left + thickness / 2, depth * ROW_HEIGHT - this.offset + thickness / 2,
+            Math.max(1, right - left - 1 - thickness), ROW_HEIGHT - 1 - thickness);
+    }
+}
+
+/* ---- places in trees ---- */
+
+/* The ids on the way from the root to a node, without the root's. */
+function pathOfNode(tree, node) {
+    const path = [];
+    for (; node > 0; node = tree.parent[node])
+        path.push(tree.id[node]);
+    return path.reverse();
+}
+
+/* The node that a path leads to, as far as the tree has it. */
+function nodeAtPath(tree, layout, path) {
+    let node = 0;
+    for (const id of path) {
+        let next = -1;
+        for (let i = layout.start[node]; i < layout.start[node + 1] && next < 0; i++) {
+            if (tree.id[layout.list[i]] === id)
+                next = layout.list[i];
+        }
+        if (next < 0)
+            break;
+        node = next;
+    }
+    return node;
+}
+
+/* A node and those above it, by depth. */
+function ancestorsOf(tree, node) {
+    const list = [];
+    for (; node >= 0; node = tree.parent[node])
+        list.push(node);
+    return list.reverse();
+}
+
+/*
+ * The neighbour of a node in a direction: 'up' the caller, 'down' the heaviest of what it calls, 'left' and 'right' the next
+ * one of the same row. The node itself where there is none, or none with weight.
+ */
+function neighbourOfNode(tree, layout, node, direction) {
+    const {order, rowStart, start, list} = layout, weight = tree.total[0];
+    if (direction === 'up')
+        return Math.max(0, tree.parent[node]);
+    if (direction === 'down')
+        return start[node] < start[node + 1] && weight[list[start[node]]] > 0 ? list[start[node]] : node;
+    const row = tree.depth[node], step = direction === 'right' ? 1 : -1;
+    const at = order.indexOf(node, rowStart[row]) + step;
+    return at >= rowStart[row] && at < rowStart[row + 1] && weight[order[at]] > 0 ? order[at] : node;
+}
+
+/*
+ * The next match of a search in the order in which boxes stand from left to right, callers first; of matches below others
+ * only the outermost. After the last comes the first. 0: there is none.
+ */
+function nextMatch(tree, layout, matches, node, step) {
+    const found = [], isBelow = new Uint8Array(tree.count);
+    for (let i = 1; i < tree.count; i++) {
+        const parent = tree.parent[i];
+        isBelow[i] = isBelow[parent] || (parent && matches[tree.id[parent]]) ? 1 : 0;
+        if (!isBelow[i] && matches[tree.id[i]] && tree.total[0][i] > 0)
+            found.push(i);
+    }
+    const {left} = layout, {depth} = tree;
+    const compare = (a, b) => left[a] - left[b] || depth[a] - depth[b];
+    found.sort(compare);
+    if (step > 0)
+        return found.find(each => compare(each, node) > 0) || found[0] || 0;
+    return found.findLast(each => compare(each, node) < 0) || found[found.length - 1] || 0;
+}
