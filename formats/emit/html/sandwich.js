@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The panel beside the views: of the selected function what it takes, who calls it, what it calls, and its lines. While
+ * none is selected, the hottest functions.
+ */
+
+const NEIGHBOURS_SHOWN = 12, HOTTEST_SHOWN = 15;
+
+/* An expression that matches a function's name and nothing else; see parsePattern(). */
+function patternOfFunction(name) {
+    return 'function:^' + name.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&') + '$';
+}
+
+function amountWithShare(result, value) {
+    return textOfAmount(result.event, value) + ', ' + (textOfShare(value, result.totals[0]) || '0 %') + ' of what is shown';
+}
+
+/* A table of functions: {share of `whole`, amount, name}. `text` says what stands where there is none. */
+function tableOfNeighbours(page, caption, rows, whole, text) {
+    const {result} = page, names = result.names(), shown = rows.slice(0, NEIGHBOURS_SHOWN);
+    const lines = shown.map(({id, weights}) => {
+        const value = weights[0];
+        return element('tr', null, ...figureCells(result.event, value, whole, 'total'),
+            ...(id === null ? [element('td', {colSpan: 2, className: 'faint'}, text)] : functionCells(names[id], id)));
+    });
+
+    if (rows.length > shown.length)
+        lines.push(element('tr', null, element('td', {colSpan: 4, className: 'faint'},
+            'and ' + countedText(rows.length - shown.length, 'other function', 'other functions'))));
+    return element('table', null, element('caption', null, caption), element('tbody', null, ...lines));
+}
+
+/* The hot lines of a function of Python. */
+function tableOfLines(page, id) {
+    const {result} = page, names = result.names('line'), functionOf = result.functionOf('line');
+    const rows = result.rows('line').filter(row => functionOf[row.id] === id && names[row.id].line);
+    const whole = result.row(id).total[0];
+
+    if (!rows.length || !hasSource(result.names()[id]))
+        return null;
+    rows.sort((a, b) => b.total[0] - a.total[0] || names[a.id].line - names[b.id].line);
+    return element('table', null, element('caption', null, 'Its lines, as shares of its total'),
+        element('tbody', null, ...rows.slice(0, NEIGHBOURS_SHOWN).map(row => element('tr', null,
+            ...figureCells(result.event, row.total[0], whole, 'total'),
+            element('td', {className: 'function'}, linkButton('line ' + names[row.id].line, 'Shows it in the source', () =>
+                setView({tab: 'source', file: names[row.id].file, line: names[row.id].line})))))));
+}
+
+function actionsFor(page, name) {
+    const pattern = name.name && patternOfFunction(name.name);
+    const actions = element('div', {className: 'actions'});
+
+    if (pattern)
+        actions.append(
+            plainButton('Only stacks with it', 'Leaves out samples in which this function is not on the stack', () => setView({focus: pattern})),
+            plainButton('Without it', 'Leaves out samples in which this function is on the stack', () => setView({ignore: pattern})),
+            plainButton('Begin stacks here', 'Cuts off what called it; leaves out samples without it', () => setView({rootAt: pattern})));
+    if (hasSource(name))
+        actions.append(plainButton('Lines', 'Shows its lines', () => setView({tab: 'source', file: name.file, line: name.line})));
+    actions.append(plainButton('Close', 'Selects nothing', () => setView({selected: null})));
+    return actions;
+}
+
+function panelOfFunction(page, id) {
+    const {result} = page, name = result.names()[id], row = result.row(id), last = row.self.length - 1;
+    const {callers, callees} = result.neighbours(id), total = row.total[0];
+
+    return [
+        element('h2', null, layerMark(name.kind), ' ', nameElement(ownName(name))),
+        factList([
+            ['Self', amountWithShare(result, row.self[0]), 'In the function itself, not in what it called'],
+            ['Total', amountWithShare(result, total), 'In the function and in all that it called'],
+            ['Samples', row.self[last].toLocaleString('en') + ' in it, ' + row.total[last].toLocaleString('en') + ' with it on the stack', 'Few samples: figures that are not exact'],
+            ['File', name.file && cut(name.file) + (name.line ? ':' + name.line : '')],
+            ['Binary', name.kind === FRAME_PYTHON ? '' : cut(name.module)],
+            ['Work of', name.builtin, 'The built-in module of the interpreter that this code belongs to'],
+        ]),
+        actionsFor(page, name),
+        element('h3', null, 'Called by'),
+        tableOfNeighbours(page, 'Callers, as shares of its total', callers, total, 'nobody: stacks begin here'),
+        element('h3', null, 'Calls'),
+        callees.length ? tableOfNeighbours(page, 'What it called, as shares of its total', callees, total, '')
+            : element('p', {className: 'faint'}, 'Nothing that was met.'),
+        tableOfLines(page, id),
+    ];
+}
+
+function panelOfHottest(page) {
+    const {result} = page, names = result.names();
+    const rows = sortRows(result.rows(), names, {sort: 'self'}).slice(0, HOTTEST_SHOWN);
+
+    return [
+        element('h2', null, 'Hottest functions'),
+        element('p', {className: 'hint'}, 'Select a function, here or in the picture, to see who calls it and what it calls.'),
+        element('table', null, element('caption', null, 'By their own share of what is shown'),
+            element('tbody', null, ...rows.filter(row => row.self[0]).map(row => element('tr', null,
+                ...figureCells(result.event, row.self[0], result.totals[0], 'self'),
+                ...functionCells(names[row.id], row.id))))),
+    ];
+}
+
+page.views.push({
+    name: 'sandwich',
+    init() {},
+    draw(page) {
+        const {selected} = page.view;
+
+        if (page.view.tab !== 'about')
+            fill(byId('selected'), ...(selected === null ? panelOfHottest(page) : panelOfFunction(page, selected)).filter(Boolean));
+    },
+});

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of functions or lines: the figures of the flame graph for those who read, listen or use the keyboard alone.
+ * All rows are sorted and searched, but only some are drawn, since there may be 50,000: a button draws more.
+ *
+ * view.sort is a column's key; with "-" in front its order is the other one.
+ */
+
+const ROWS_DRAWN = 200, ROWS_MORE = 1000;
+/* How long a text of another program may be in a cell; its title has all of it. */
+const NAME_CHARACTERS = 400;
+
+/* By a column's key: its title, what it means, what rows are sorted by; numbers begin with the largest. */
+const TABLE_COLUMNS = [
+    {key: 'self', title: 'Self', meaning: 'In the function itself, not in what it called', value: row => row.self[0], isNumber: true},
+    {key: 'total', title: 'Total', meaning: 'In the function and in all that it called', value: row => row.total[0], isNumber: true},
+    {key: 'samples', title: 'Samples', detail: 'self / total',
+        meaning: 'How many samples found the function itself running, and how many found it anywhere on the stack; the fewer, the less exact the figures',
+        value: row => row.self[row.self.length - 1], isNumber: true},
+    {key: 'layer', title: 'Layer', meaning: 'Python code; native code, such as C extensions and libraries; or the kernel', value: (row, name) => name.kind},
+    {key: 'name', title: 'Function', meaning: 'Its name', value: (row, name) => name.name || name.text},
+    {key: 'place', title: 'Where', meaning: 'Source file and line; of native code the binary', value: (row, name) => placeOf(name)},
+];
+
+/* An amount beside others of `whole`, all to the same number of digits, as in `pysym -f top`. */
+function textOfFigure(event, value, whole) {
+    if (event.isBytes)
+        return textOfSize(value);
+    if (!event.isTime)
+        return value.toLocaleString('en');
+    return whole >= 1e9 ? (value / 1e9).toFixed(2) + ' s' : (value / 1e6).toFixed(1) + ' ms';
+}
+
+/* "12.3%", to one digit, so that figures stand below each other. */
+function textOfPercent(part, whole) {
+    return (whole ? 100 * part / whole : 0).toFixed(1) + '%';
+}
+
+/* "app.py:42", or the binary of native code. */
+function placeOf(name) {
+    if (name.shortFile)
+        return name.shortFile + (name.line ? ':' + name.line : '');
+    return name.builtin || (name.module ? baseOf(name.module) : '');
+}
+
+function cut(text) {
+    return text.length > NAME_CHARACTERS ? text.slice(0, NAME_CHARACTERS) + '…' : text;
+}
+
+/* The cells of a figure: its share with a bar, and the amount. */
+function figureCells(event, value, whole, className) {
+    const share = element('td', {className: 'number share ' + className}, textOfPercent(value, whole));
+
+    share.style.setProperty('--part', (whole ? 100 * value / whole : 0) + '%');
+    return [share, element('td', {className: 'number'}, value ? textOfFigure(event, value, whole) : '')];
+}
+
+/* The name of a function without its place, and what it has instead where it has none. */
+function ownName(name) {
+    return cut(cleanName(name.name) || name.text);
+}
+
+/* A cell with the mark of a function's layer, and one with its name, which selects it, and its place. */
+function functionCells(name, id) {
+    const place = placeOf(name);
+    return [element('td', null, layerMark(name.kind)),
+        element('td', {className: 'function'}, linkButton(ownName(name), 'Selects it: ' + name.text, () => setView({selected: id})),
+            place && element('bdi', {className: 'place'}, cut(place)))];
+}
+
+/* {key, isReversed} of view.sort. */
+function sortOfView(view) {
+    const text = view.sort || 'self', isReversed = text[0] === '-', key = isReversed ? text.slice(1) : text;
+    return TABLE_COLUMNS.some(column => column.key === key) ? {key, isReversed} : {key: 'self', isReversed: false};
+}
+
+/* Equal rows are in the order of their names, so that the same figures are the same table. */
+function sortRows(rows, names, view) {
+    const {key, isReversed} = sortOfView(view), column = TABLE_COLUMNS.find(c => c.key === key);
+    const sign = (column.isNumber ? -1 : 1) * (isReversed ? -1 : 1);
+    const keyed = rows.map(row => ({row, value: column.value(row, names[row.id]), text: names[row.id].text}));
+
+    keyed.sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : 0) ||
+        b.row.total[0] - a.row.total[0] || (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));
+    return keyed.map(entry => entry.row);
+}
+
+/* The rows that the table shows: those that match the search. */
+function rowsOfTable(page) {
+    const {view, result, data} = page, names = result.names(view.by), found = result.search(view.search);
+    const functionOf = result.functionOf(view.by);
+    const rows = result.rows(view.by).filter(row => !found || found.matches[functionOf[row.id]]);
+
+    return {names, rows: sortRows(rows, names, view), all: result.rows(view.by).length, isSearched: Boolean(found), data};
+}
+
+function headOfTable(view) {
+    const {key, isReversed} = sortOfView(view);
+    const cells = TABLE_COLUMNS.map(column => {
+        const isSorted = column.key === key, isDescending = Boolean(column.isNumber) !== isReversed;
+        const title = column.key === 'name' && view.by === 'line' ? 'Function with the line' : column.title;
+        const button = plainButton(title, column.meaning + '. Sorts by it.', () => {
+            setView({sort: isSorted && !isReversed ? '-' + column.key : column.key});
+            byId('sort-' + column.key).focus();
+        });
+        button.id = 'sort-' + column.key;
+        if (column.detail)
+            button.append(element('small', null, ' ' + column.detail));
+        return element('th', {scope: 'col', className: column.isNumber ? 'number' : '', colSpan: column.key === 'self' || column.key === 'total' ? 2 : 1,
+            'aria-sort': isSorted ? (isDescending ? 'descending' : 'ascending') : null}, button);
+    });
+    return element('thead', null, element('tr', null, ...cells));
+}
+
+function rowOfTable(page, row, name, number) {
+    const {view, result} = page, event = result.event, whole = result.totals[0], last = row.self.length - 1;
+    const text = cleanName(name.name) || name.text, place = cut(placeOf(name));
+    const line = element('tr', {tabIndex: number ? -1 : 0, 'aria-current': isSelected(page, row.id) ? 'true' : null},
+        ...figureCells(event, row.self[0], whole, 'self'), ...figureCells(event, row.total[0], whole, 'total'),
+        element('td', {className: 'number'}, row.self[last].toLocaleString('en') + ' / ' + row.total[last].toLocaleString('en')),
+        element('td', null, layerMark(name.kind)),
+        element('td', {className: 'name', title: text + (name.file ? '\n' + name.file : '') + (name.module ? '\n' + name.module : '')}, nameElement(cut(text))),
+        element('td', {className: 'place'}, hasSource(name)
+            ? linkButton(place, 'Shows the lines of ' + name.file, () => setView({tab: 'source', file: name.file, line: name.line})) : nameElement(place)));
+    line.addEventListener('click', event => {
+        if (!event.target.closest('button'))
+            selectRow(page, row.id);
+    });
+    line.addEventListener('keydown', event => moveInRows(event, () => selectRow(page, row.id)));
+    return line;
+
+    function isSelected(page, id) {
+        return page.view.selected !== null && page.view.selected === result.functionOf(view.by)[id];
+    }
+}
+
+/* Keys of a row: arrows go to the next, Home and End to the first and the last, Enter and Space use it. */
+function moveInRows(event, use) {
+    const row = event.currentTarget, rows = row.parentElement;
+    const to = {ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling, Home: rows.firstElementChild,
+        End: rows.lastElementChild}[event.key];
+
+    if (event.target !== row)
+        return;
+    if (event.key === 'Enter' || event.key === ' ') {
+        event.preventDefault();
+        use();
+    } else if (to) {
+        event.preventDefault();
+        row.tabIndex = -1;
+        to.tabIndex = 0;
+        to.focus();
+    }
+}
+
+function selectRow(page, id) {
+    setView({selected: page.result.functionOf(page.view.by)[id]});
+}
+
+function hasSource(name) {
+    return name.kind === FRAME_PYTHON && name.file !== '';
+}
+
+class FunctionTable {
+    constructor() {
+        this.name = 'table';
+        this.drawn = ROWS_DRAWN;
+        this.last = '';
+    }
+
+    init() {
+        this.by = element('fieldset', {className: 'switch'}, element('legend', null, 'Rows are'),
+            ...[['function', 'functions'], ['line', 'lines']].map(([value, text]) => this.choiceOfBy(value, text)));
+        this.table = element('table', {className: 'figures'});
+        this.more = element('p', {className: 'tools'});
+        fill(byId('panel-table'), element('div', {className: 'tools'}, this.by), this.table, this.more);
+    }
+
+    choiceOfBy(value, text) {
+        const input = element('input', {type: 'radio', name: 'by', value});
+        input.addEventListener('change', () => setView({by: value}));
+        return element('label', {title: value === 'line' ? 'A row for each line of source code that was met' : 'A row for each function'}, input, element('span', null, text));
+    }
+
+    draw(page) {
+        if (page.view.tab !== 'table')
+            return;
+        const {names, rows, all, isSearched} = rowsOfTable(page), {view} = page;
+        const word = view.by === 'line' ? ['line', 'lines'] : ['function', 'functions'];
+        const what = [view.event, view.by, view.search, view.sort].join('\n');
+
+        this.drawn = what === this.last ? this.drawn : ROWS_DRAWN;
+        this.last = what;
+        this.by.querySelector('[value="' + (view.by === 'line' ? 'line' : 'function') + '"]').checked = true;
+        const focused = this.focusedRow();
+        const body = element('tbody', null, ...rows.slice(0, this.drawn).map((row, i) => rowOfTable(page, row, names[row.id], i)));
+        fill(this.table, element('caption', null, isSearched
+            ? rows.length.toLocaleString('en') + ' of ' + countedText(all, ...word) + ' match the search. ' : countedText(all, ...word) + '. ',
+            'Shares are of the ' + textOfAmount(page.result.event, page.result.totals[0]) + ' shown.'), headOfTable(view), body);
+        if (focused >= 0 && body.children[focused])
+            body.children[focused].focus();
+        this.drawMore(page, rows.length, word);
+    }
+
+    /* The number of the row that has the focus; -1: none has. */
+    focusedRow() {
+        const row = document.activeElement && document.activeElement.closest('#panel-table tbody tr');
+        return row ? row.sectionRowIndex : -1;
+    }
+
+    drawMore(page, count, word) {
+        const draw = more => () => {
+            const first = this.drawn;
+            this.drawn += more;
+            this.draw(page);
+            this.table.tBodies[0].children[first].focus();
+        };
+
+        fill(this.more);
+        if (count > this.drawn)
+            fill(this.more, element('span', {className: 'faint'}, this.drawn.toLocaleString('en') + ' of ' + countedText(count, ...word) + ' are drawn.'),
+                plainButton('Draw ' + Math.min(ROWS_MORE, count - this.drawn).toLocaleString('en') + ' more', 'Adds rows below', draw(ROWS_MORE)));
+    }
+}
+
+page.views.push(new FunctionTable());
