@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The source view: a file's lines with what they take. Where the page carries the text (--embed-source), the lines stand in
+ * it; else there is a table of the lines that were met. A line that is selected shows its callers and what it calls.
+ *
+ * Of a line,
+ *     self     time in which it ran itself
+ *     native   time in native code that it called, such as a C extension, without Python in between
+ *     kernel   the same of the kernel
+ *     total    all time with it on the stack, each stack once
+ */
+
+/* Lines are hot from this share of what is shown on; in between, some lines around them are drawn, too. */
+const HOT_SHARE = 0.001, HOT_CONTEXT = 3;
+/* Longer texts are drawn in parts, as tables of functions are. */
+const SOURCE_LINES_DRAWN = 2000;
+
+/* What a file's lines take: a Map from a line's number to {self, native, kernel, total, samples, ids}; ids of data.lines. */
+function weightsOfLines(page, file) {
+    const {result} = page, names = result.names('line'), lines = new Map();
+
+    return result.keep('lines of ' + file, () => {
+        names.forEach((name, id) => {
+            if (!hasSource(name) || name.file !== file || !name.line)
+                return;
+            if (!lines.has(name.line))
+                lines.set(name.line, {self: 0, native: 0, kernel: 0, total: 0, samples: 0, ids: []});
+            lines.get(name.line).ids.push(id);
+        });
+        addWeightsOfLines(result.tree('line'), names, lines);
+        return lines;
+    });
+}
+
+/* Adds up over the tree of lines. A line of several functions, such as a comprehension's, is one here. */
+function addWeightsOfLines(tree, names, lines) {
+    const place = new Int32Array(names.length), last = tree.total.length - 1;
+    /* By node: the line of the innermost frame of Python up to it, 0 if that is none of the file's. */
+    const nearest = new Int32Array(tree.count), owners = ownersOfWaits(tree, names);
+
+    for (const [line, {ids}] of lines)
+        ids.forEach(id => place[id] = line);
+    const placed = {...tree, id: Int32Array.from(tree.id, id => id < 0 ? 0 : place[id])};
+    eachOutermost(placed, 1 + Math.max(0, ...lines.keys()), (node, isOutermost) => {
+        const name = names[tree.id[node]], own = placed.id[node];
+        nearest[node] = name.kind === FRAME_PYTHON ? own : nearest[tree.parent[node]];
+        if (own && isOutermost) {
+            lines.get(own).total += tree.total[0][node];
+            lines.get(own).samples += tree.total[last][node];
+        }
+        const to = lines.get(nearest[node]), ran = names[tree.id[owners[node]]];
+        if (to && tree.self[0][node])
+            to[['self', 'native', 'kernel', 'self'][ran.kind]] += tree.self[0][node];
+    });
+}
+
+/* Python's files, the heaviest first: {file, shortFile, self, total}, of the lines that were met. */
+function filesWithLines(page) {
+    return page.result.keep('files', () => {
+        const names = page.result.names('line'), tree = page.result.tree('line'), numbers = new Map(), files = [];
+        const fileOf = Int32Array.from(names, name => {
+            if (!hasSource(name))
+                return 0;
+            if (!numbers.has(name.file)) {
+                numbers.set(name.file, files.length + 1);
+                files.push({file: name.file, shortFile: name.shortFile, self: 0, total: 0});
+            }
+            return numbers.get(name.file);
+        });
+        const placed = {...tree, id: Int32Array.from(tree.id, id => id < 0 ? 0 : fileOf[id])}, owners = ownersOfWaits(tree, names);
+        eachOutermost(placed, files.length + 1, (node, isOutermost) => {
+            if (placed.id[node] && isOutermost)
+                files[placed.id[node] - 1].total += tree.total[0][node];
+            const ran = placed.id[owners[node]];
+            if (ran)
+                files[ran - 1].self += tree.self[0][node];
+        });
+        return files.filter(file => file.total).sort((a, b) => b.self - a.self || b.total - a.total || (a.file < b.file ? -1 : 1));
+    });
+}
+
+function headOfSource(hasText) {
+    const cells = [['Line', 'Its number'], ['Self', 'The line itself ran', 2],
+        ['Native', 'Native code ran that the line called, such as a C extension'], ['Kernel', 'The kernel worked for the line'],
+        ['Total', 'The line and all that it called', 2], [hasText ? 'Source' : 'Function', hasText ? 'The text of the file' : 'The function that the line is in']];
+    return element('thead', null, element('tr', null, ...cells.map(([text, title, colSpan]) =>
+        element('th', {scope: 'col', title, colSpan: colSpan || 1, className: text === 'Source' || text === 'Function' ? '' : 'number'}, text))));
+}
+
+class SourceView {
+    constructor() {
+        this.name = 'source';
+        this.isHotOnly = true;
+        this.drawn = SOURCE_LINES_DRAWN;
+        this.shownLine = '';
+    }
+
+    init(page) {
+        this.texts = new Map((page.data.head.sources || []).map(source => [source.file, source]));
+        this.linesOfText = new Map();
+        this.files = element('select', {id: 'source-file'});
+        this.files.addEventListener('change', () => setView({file: this.files.value, line: null}));
+        this.hotOnly = element('input', {type: 'checkbox', id: 'source-hot', checked: this.isHotOnly});
+        this.hotOnly.addEventListener('change', () => {
+            this.isHotOnly = this.hotOnly.checked;
+            this.draw(page);
+        });
+        this.hotLabel = element('label', {title: 'Only lines that were met, and some around them'}, this.hotOnly, ' only hot parts');
+        this.notices = element('div');
+        this.table = element('table', {className: 'figures source'});
+        this.line = element('div', {id: 'source-line'});
+        this.more = element('p', {className: 'tools'});
+        fill(byId('panel-source'), element('div', {className: 'tools'}, element('label', null, 'File ', this.files), this.hotLabel),
+            this.notices, this.line, this.table, this.more);
+    }
+
+    draw(page) {
+        if (page.view.tab !== 'source')
+            return;
+        const files = filesWithLines(page), file = page.view.file || this.fileOfSelected(page) || (files[0] && files[0].file);
+        const source = this.texts.get(file);
+
+        this.offerFiles(page, files, file);
+        this.hotLabel.hidden = !source;
+        fill(this.notices, ...this.noticesOf(page, file, source));
+        this.drawTable(page, file, source);
+        this.drawLine(page, file);
+        this.goToLine(page, file);
+    }
+
+    fileOfSelected(page) {
+        const name = page.view.selected !== null && page.result.names()[page.view.selected];
+        return name && hasSource(name) ? name.file : null;
+    }
+
+    offerFiles(page, files, file) {
+        const {result} = page, listed = files.some(entry => entry.file === file) || !file ? files : [...files, {file, shortFile: baseOf(file), self: 0}];
+        fill(this.files, ...listed.map(entry => element('option', {value: entry.file, title: entry.file},
+            cleanName(entry.shortFile) + ' — ' + (textOfShare(entry.self, result.totals[0]) || '0 %') + ' self')));
+        this.files.value = file || '';
+    }
+
+    noticesOf(page, file, source) {
+        const notices = [];
+        if (!file)
+            return [element('p', null, 'No Python code is in what is shown.')];
+        notices.push(element('p', {className: 'faint'}, nameElement(cut(file))));
+        if (!source)
+            notices.push(element('p', {className: 'notice'}, 'This page does not carry the text of this file. ',
+                element('code', null, 'pysym ' + shellWord(page.data.head.name) + ' -f html --source DIR --embed-source'),
+                ' puts it in, where DIR is the folder that has the sources.'));
+        else if (source.match === 'changed')
+            notices.push(element('p', {className: 'notice', role: 'alert'},
+                'The file is not the one that ran: its size or time has changed since. Lines may be off.'));
+        else if (source.match === 'unknown')
+            notices.push(element('p', {className: 'faint'}, 'The recording does not say whether this text is the one that ran.'));
+        return notices;
+    }
+
+    textOf(file, source) {
+        if (!this.linesOfText.has(file))
+            this.linesOfText.set(file, source.text.split(/\r\n|\n|\r/));
+        return this.linesOfText.get(file);
+    }
+
+    drawTable(page, file, source) {
+        const lines = file ? weightsOfLines(page, file) : new Map(), whole = page.result.totals[0];
+        const text = source && this.textOf(file, source), met = [...lines.keys()].filter(line => lines.get(line).total).sort((a, b) => a - b);
+        const numbers = text ? this.numbersWithText(text, lines, met, whole) : met, rows = [];
+        let before = 0;
+
+        for (const number of numbers.slice(0, this.drawn)) {
+            if (text && number !== before + 1)
+                rows.push(this.gapRow(number - before - 1));
+            rows.push(this.lineRow(page, file, number, lines.get(number), text));
+            before = number;
+        }
+        fill(this.table, element('caption', null, 'Shares are of the ' + textOfAmount(page.result.event, whole) + ' shown. ' +
+            countedText(met.length, 'line was met', 'lines were met') + '. Select a line for its callers and what it calls.'),
+        headOfSource(Boolean(text)), element('tbody', null, ...rows));
+        this.table.hidden = !numbers.length;
+        this.drawMore(page, numbers.length);
+    }
+
+    /* The lines to be drawn: all, or the hot ones and some around them; and lines that were met behind the text's end. */
+    numbersWithText(text, lines, met, whole) {
+        const wanted = new Set(met.filter(line => line > text.length));
+        for (const line of this.isHotOnly ? met : []) {
+            if (lines.get(line).total >= HOT_SHARE * whole) {
+                for (let near = Math.max(1, line - HOT_CONTEXT); near <= Math.min(text.length, line + HOT_CONTEXT); near++)
+                    wanted.add(near);
+            }
+        }
+        for (let line = 1; !this.isHotOnly && line <= text.length; line++)
+            wanted.add(line);
+        return [...wanted].sort((a, b) => a - b);
+    }
+
+    gapRow(count) {
+        return element('tr', {className: 'gap'}, element('td', {colSpan: 8}, countedText(count, 'line', 'lines') + ' without much time'));
+    }
+
+    lineRow(page, file, number, weights, text) {
+        const {result, view} = page, whole = result.totals[0], isMet = weights && weights.total > 0;
+        const figure = value => element('td', {className: 'number'}, isMet && value ? textOfPercent(value, whole) : '');
+        const last = text ? element('td', {className: 'code'}, nameElement(number <= text.length ? text[number - 1] : '(behind the end of the file)'))
+            : element('td', {className: 'name'}, nameElement(isMet ? listUnique(weights.ids.map(id => cleanName(result.names('line')[id].name))).join(', ') : ''));
+        const none = () => [element('td'), element('td')];
+        const row = element('tr', {id: 'line-' + number, className: isMet ? heatOf(weights.self + weights.native + weights.kernel, whole) : '',
+            tabIndex: isMet ? 0 : null, 'aria-current': view.line === number ? 'true' : null},
+        element('td', {className: 'number line'}, String(number)),
+        ...(isMet && weights.self ? figureCells(result.event, weights.self, whole, 'self') : none()),
+        figure(isMet && weights.native), figure(isMet && weights.kernel),
+        ...(isMet ? figureCells(result.event, weights.total, whole, 'total') : none()), last);
+        if (isMet) {
+            const choose = () => setView({file, line: view.line === number ? null : number});
+            row.addEventListener('click', choose);
+            row.addEventListener('keydown', event => {
+                if (event.key === 'Enter') {
+                    choose();
+                    const again = byId('line-' + number);
+                    if (again)
+                        again.focus();
+                }
+            });
+        }
+        return row;
+    }
+
+    /* The callers of the selected line, and what it calls. */
+    drawLine(page, file) {
+        const {result, view} = page, weights = file && view.line && weightsOfLines(page, file).get(view.line);
+
+        fill(this.line);
+        if (!weights || !weights.total)
+            return;
+        fill(this.line, element('h2', null, 'Line ' + view.line), factList([
+            ['Self', amountWithShare(result, weights.self)],
+            ['Native', weights.native ? amountWithShare(result, weights.native) : ''],
+            ['Kernel', weights.kernel ? amountWithShare(result, weights.kernel) : ''],
+            ['Total', amountWithShare(result, weights.total)],
+            ['Samples', weights.samples.toLocaleString('en')],
+        ]));
+        for (const id of weights.ids.filter(id => result.row(id, 'line').total[0])) {
+            const {callers, callees} = result.neighbours(id, 'line'), total = result.row(id, 'line').total[0];
+            this.line.append(element('div', {className: 'pair'},
+                tableOfNeighbours(page, 'Called by, of ' + cleanName(result.names('line')[id].name), callers, total, 'nobody: stacks begin here'),
+                callees.length ? tableOfNeighbours(page, 'Calls', callees, total, '') : ''));
+        }
+    }
+
+    /* Brings the selected line into view, once for each choice. */
+    goToLine(page, file) {
+        const wanted = file + ':' + page.view.line, row = page.view.line && byId('line-' + page.view.line);
+        if (row && wanted !== this.shownLine)
+            row.scrollIntoView({block: 'center'});
+        this.shownLine = wanted;
+    }
+
+    drawMore(page, count) {
+        fill(this.more);
+        if (count > this.drawn)
+            fill(this.more, plainButton('Draw ' + SOURCE_LINES_DRAWN.toLocaleString('en') + ' more lines', 'Adds lines below', () => {
+                this.drawn += SOURCE_LINES_DRAWN;
+                this.draw(page);
+            }));
+    }
+}
+
+/* How strongly a line is coloured: by the time that was spent in it and in native code and the kernel for it. */
+function heatOf(weight, whole) {
+    const share = whole ? weight / whole : 0;
+    return share >= 0.1 ? 'hot-3' : share >= 0.03 ? 'hot-2' : share >= 0.005 ? 'hot-1' : '';
+}
+
+/* A file's name for a command to be copied. */
+function shellWord(name) {
+    return /^[A-Za-z0-9._/+-]{1,60}$/.test(name) && name[0] !== '-' ? name : 'FILE';
+}
+
+page.views.push(new SourceView());
