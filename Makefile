@@ -111,6 +111,18 @@ $(OBJ)/%.o: %.c | build/.needs-build
 
 $(call obj,$(SKELETON_USERS)): | $(SKELETON)
 
+# The page of the format html, which is part of the program: a template, a style, and scripts that become one, in this order.
+HTML_FOLDER  := formats/emit/html
+HTML_SCRIPTS := data.js names.js filter.js tree.js model.js address.js state.js main.js
+HTML_PARTS   := $(HTML_FOLDER)/page.html $(HTML_FOLDER)/page.css $(HTML_SCRIPTS:%=$(HTML_FOLDER)/%)
+HTML_PAGE    := $(OBJ)/$(HTML_FOLDER)/page.html
+$(HTML_PAGE): $(HTML_FOLDER)/page.sh $(HTML_PARTS) Makefile
+	@mkdir -p $(@D)
+	$(call say,PAGE,$@)
+	$(Q)sh $< $(HTML_PARTS) >$@
+$(OBJ)/$(HTML_FOLDER)/assets.o: ALL_CFLAGS += -DHTML_PAGE='"$(HTML_PAGE)"'
+$(OBJ)/$(HTML_FOLDER)/assets.o: $(HTML_PAGE)
+
 $(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | build/.needs-build
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)

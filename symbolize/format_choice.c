@@ -21,8 +21,8 @@ static const struct {
     const char *words; /* with blanks around each */
     const char *answer;
 } strangers[] = {
-    {" svg html flamegraph flame png pdf ", "pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, or write "
-                                            "-o profile.speedscope.json and open it at https://www.speedscope.app"},
+    {" flamegraph flame htm xhtml ", "use -f html: a page with a flame graph, for any browser"},
+    {" svg png pdf ", "pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, or -f html for any browser"},
     {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
     {" perf data hotspot samply ", "use -f perf-data, or -f perf-script for the text that perf script prints"},
     {" script ", "use -f perf-script"},

@@ -270,7 +270,7 @@ static struct error *check_pprof(const struct options *o)
 {
     const char *given = o->emit.qualify ? "qualify" : o->emit.label_cpu ? "label-cpu" : NULL;
 
-    if (given && !(o->choice.emitter && o->choice.emitter->shows_labels))
+    if (given && !(o->choice.emitter && o->choice.emitter->qualifies))
         return error_create(ERROR_USAGE, "--%s is for --format pprof", given);
     return NULL;
 }

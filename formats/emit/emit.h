@@ -362,6 +362,7 @@ struct emitter {
     bool embeds_source;      /* takes options.embed_source */
     bool tells_waits;        /* tells running from waiting: not for --wall, which makes them one event */
     bool tells_filters;      /* its output says what the filters left */
+    bool qualifies;          /* takes options.qualify and options.label_cpu */
     bool shows_labels;       /* its samples have labels, so stacks do not begin with them */
     bool wants_weights;      /* needs options.weights_differ, for which the input is read twice */
     bool needs_files;        /* needs options.files: it refuses to write to standard output */

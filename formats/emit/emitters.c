@@ -6,6 +6,7 @@
 
 /* emitter_NAME is in NAME.c, here or in a folder NAME. */
 #define EMITTERS(X) \
+    X(html)         \
     X(speedscope)   \
     X(folded)       \
     X(perf_script)  \

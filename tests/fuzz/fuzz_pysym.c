@@ -32,6 +32,8 @@ static const char *const outputs[][8] = {
     {"perf-data", "-o", "perf.data", "--show-interpreter", "--full-filenames"},
     {"perf-data", "-o", "perf.data", "--hide=^_", "--labels"},
     {"perf-data", "-o", "perf.data", "--native-names", "--interpreter", "show"},
+    {"html"},
+    {"html", "--full-filenames", "--columns", "--show-interpreter"},
     {"ndjson"},
     {"pprof"},
     {"top"},

@@ -21,7 +21,7 @@ from conftest import MAKE_TRACE, PYSYM, ROOT, formats
 # Those that every trace has something for, and that are written to standard output; test_unwind_check.py and
 # test_perf_files.py have the others.
 FORMATS = [name for name in formats() if name not in ("unwind-check", "perf-data")]
-TEXTS = [name for name in FORMATS if name != "pprof"]  # test_pprof.py has the like for it
+TEXTS = [name for name in FORMATS if name not in ("pprof", "html")]  # test_pprof.py and test_page.py have the like for these
 
 
 @pytest.fixture
@@ -596,8 +596,7 @@ def test_summary_json(make, pysym):
     (["-f", "sumary"], "did you mean summary?"),
     (["-f", "dum"], "did you mean dump?"),
     (["-f", "unwind_check"], "did you mean unwind-check?"),
-    (["-f", "flamegraph"], "unknown format 'flamegraph': pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, "
-                           "or write -o profile.speedscope.json and open it at https://www.speedscope.app"),
+    (["-f", "flamegraph"], "unknown format 'flamegraph': use -f html: a page with a flame graph"),
     (["-f", "perf"], "use -f perf-data, or -f perf-script for"),
     (["-f", "gecko"], "use -f perf-script: https://profiler.firefox.com"),
     (["-f", "otlp"], "use -f pprof, which the OpenTelemetry Collector receives"),
@@ -609,7 +608,7 @@ def test_summary_json(make, pysym):
     (["-f", ""], "--format wants an argument that is not empty"),
     (["-f", "x" * 200], "unknown format 'xxx"),
     (["-o", "x.svg"], "say which --format: none is known by the name 'x.svg': pysym draws no pictures: "),
-    (["-o", "x.html"], "draws no pictures"),
+    (["-o", "x.htm"], "use -f html"),
     (["-o", "x.prof"], "use -f pprof (formats"),
     (["-o", "x.pstats"], "use -f pprof or -f speedscope"),
     (["-o", "x"], "none is known by the name 'x' (formats are: "),
@@ -706,7 +705,7 @@ def test_stdin_and_stdout(make, pysym, tmp_path):
 def test_format_by_extension(make, pysym, tmp_path):
     trace = make(samples=10)
     for name, begin in [("x.speedscope.json", b"{"), ("x.json", b"{"), ("x.folded", b"python3.11-1000;"),
-                        ("x.txt", b"python3.11-1000;"), ("x.ndjson", b'{"type":'), ("x.jsonl", b'{"type":'),
+                        ("x.txt", b"python3.11-1000;"), ("x.html", b"<!DOCTYPE html>"), ("x.ndjson", b'{"type":'), ("x.jsonl", b'{"type":'),
                         ("perf.data", b"PERFILE2"), ("x.data", b"PERFILE2"), ("x.perf.data", b"PERFILE2"),
                         ("x.perf", b"python3.11  "), ("x.pb.gz", b"\x1f\x8b"), ("x.pprof", b"\x1f\x8b"), ("x.pb", b"\x1f\x8b")]:
         good(pysym(trace, "-o", tmp_path / name))
@@ -811,7 +810,7 @@ def test_places_that_are_not_there(make, pysym, tmp_path):
 def test_usage(make, pysym, tmp_path):
     trace = make(samples=1)
     for arguments, message in [
-            ([], "name a trace"), ([trace, "-f", "foo"], "unknown format 'foo' (formats are: speedscope"),
+            ([], "name a trace"), ([trace, "-f", "foo"], "unknown format 'foo' (formats are: html speedscope"),
             ([trace, "--frobnicate"], "unknown option --frobnicate"), ([trace, "-z"], "unknown option -z"),
             ([trace, "--function=3"], "--function takes no argument"), ([trace, "--columns=3"], "--columns takes no argument"),
             ([trace, "--frobnicate=3"], "unknown option --frobnicate"),

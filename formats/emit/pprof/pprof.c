@@ -198,6 +198,7 @@ const struct emitter emitter_pprof = {
     .name = "pprof",
     .description = "for go tool pprof, and for stores of profiles: Pyroscope, Parca and others",
     .extension = ".pb.gz",
+    .qualifies = true,
     .shows_labels = true,
     .binary = true,
     .begin = pprof_begin,
