@@ -21,7 +21,7 @@ def results(browser, tmp_path_factory):
     def of(path):
         page = tmp_path_factory.mktemp("scripts") / "page.html"
         texts = ["\n".join(["'use strict'", *(script.read_text() for script in scripts()[:-1])])]
-        texts += [(ROOT / "tests/page/harness.js").read_text(), path.read_text()]
+        texts += [(ROOT / "tests/page" / name).read_text() for name in ("harness.js", "recording.js", path.name)]
         page.write_text(page_of(texts))
         with browser.page() as tab:
             tab.open(page)

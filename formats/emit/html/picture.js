@@ -22,7 +22,7 @@ class FlamePicture {
         this.spacer = document.createElement('div');
         box.append(this.spacer);
         Object.assign(box.style, {overflowX: 'hidden', overflowY: 'auto'});
-        Object.assign(canvas.style, {position: 'sticky', top: '0', height: '0', marginBottom: '0'});
+        Object.assign(canvas.style, {display: 'block', position: 'sticky', top: '0', height: '0'});
         box.addEventListener('scroll', () => this.draw());
     }
 
