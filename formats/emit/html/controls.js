@@ -5,7 +5,8 @@
  */
 
 /* By kind of frame: class, letter, word. */
-const LAYER_MARKS = [['python', 'P', 'Python'], ['native', 'N', 'native'], ['kernel', 'K', 'kernel'], ['other', '·', 'a mark of the profiler']];
+const LAYER_MARKS = [['python', 'P', 'Python'], ['native', 'N', 'native'], ['kernel', 'K', 'kernel'],
+    ['other', '·', 'a mark of the profiler']];
 const TABS = ['flame', 'table', 'source', 'about'];
 /* A control's text is an expression; the view's key is beside it. */
 const EXPRESSIONS = [['search', 'search'], ['focus', 'focus'], ['ignore', 'ignore'], ['root-at', 'rootAt']];
@@ -29,7 +30,7 @@ function textOfShown(page) {
     const total = head.totals[page.view.event], whole = page.data.wholes[page.view.event][0];
     const shown = page.result.totals[0], kind = kindOfAmount(event), all = total && total.allValue;
     const text = textOfAmount(event, shown) + (kind ? ' ' + kind : '') + ' shown';
-    if (all && all > whole)
+    if (all && all > whole) /* filters of pysym left something out */
         return text + ', ' + textOfAmount(event, whole) + ' on this page, ' + textOfAmount(event, all) + ' recorded';
     return text + ', ' + textOfAmount(event, whole) + ' in all';
 }
@@ -62,7 +63,8 @@ function textOfPrograms(data) {
     const names = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)), others = names.length - PROGRAMS_NAMED;
     if (!names.length)
         return data.head.name;
-    return names.slice(0, PROGRAMS_NAMED).join(', ') + (others > 0 ? ' and ' + countedText(others, 'other program', 'other programs') : '');
+    return names.slice(0, PROGRAMS_NAMED).join(', ') +
+        (others > 0 ? ' and ' + countedText(others, 'other program', 'other programs') : '');
 }
 
 function drawHeadFacts(page) {
@@ -102,11 +104,12 @@ function valuesOfLabel(data, key) {
 }
 
 function offerThreads(page) {
-    const {data, view} = page, pairs = [['', 'all']];
-    data.head.threads.forEach((thread, i) => {
+    const {data, view} = page, {threads, processes} = data.head, pairs = [['', 'all']];
+    const needsProcess = view.process === null && processes.length > 1;
+
+    threads.forEach((thread, i) => {
         if (view.process === null || thread.process === view.process)
-            pairs.push([i, view.process === null && data.head.processes.length > 1
-                ? nameOfThread(data, thread) + ' · ' + nameOfProcess(data.head.processes[thread.process]) : nameOfThread(data, thread)]);
+            pairs.push([i, nameOfThread(data, thread) + (needsProcess ? ' · ' + nameOfProcess(processes[thread.process]) : '')]);
     });
     offer(byId('thread'), pairs, 3);
 }
@@ -118,7 +121,7 @@ function offerChoices(page) {
     offer(byId('process'), [['', 'all'], ...data.head.processes.map((process, i) => [i, nameOfProcess(process)])], 3);
     for (const [id, key] of [['interpreter', LABEL_INTERPRETER], ['task', LABEL_TASK]])
         offer(byId(id), [['', 'all'], ...valuesOfLabel(data, key)], 3);
-    byId('controls').firstElementChild.hidden = !byId('controls').querySelector('fieldset:first-child label:not([hidden])');
+    byId('samples-of').hidden = !byId('samples-of').querySelector('label:not([hidden])');
 }
 
 function listenToChoices(page) {
@@ -219,9 +222,10 @@ function drawChips(page) {
         return chip;
     });
 
-    if (set.length > 1)
-        chips.push(plainButton('Take all off', 'Shows everything again', () =>
-            setView(Object.assign({}, ...set.map(([, change]) => change), {layers: {python: true, native: true, kernel: true}}))));
+    if (set.length > 1) {
+        const change = Object.assign({}, ...set.map(([, off]) => off), {layers: {python: true, native: true, kernel: true}});
+        chips.push(plainButton('Take all off', 'Shows everything again', () => setView(change)));
+    }
     fill(byId('chips'), chips.length ? element('span', {className: 'faint'}, 'Filters') : '', ...chips);
 }
 

@@ -2,19 +2,22 @@
 /* The help: keys, and the words of the page. "?" opens it. */
 
 const HELP_KEYS = [
-    ['Anywhere', [['/', 'search'], ['1 2 3 4', 'flame graph, table, source, about'], ['?', 'this help'], ['Esc', 'leaves a field, closes what is open']]],
-    ['Flame graph', [['← → ↑ ↓', 'to the next box'], ['Enter', 'zooms in, and selects the function'], ['Esc', 'zooms out'],
-        ['n', 'the next match of the search']]],
-    ['Time', [['← →', 'moves the range'], ['Shift ← →', 'makes it longer or shorter'], ['Esc', 'all time']]],
-    ['Tables', [['↑ ↓ Home End', 'to another row'], ['Enter', 'selects the function'], ['Enter on a title', 'sorts by the column; again, the other way round']]],
+    ['Anywhere', [['/', 'search'], ['1 2 3 4', 'flame graph, table, source, about'], ['?', 'this help'],
+        ['Esc', 'leaves a field, closes what is open']]],
+    ['Flame graph', [['← → ↑ ↓', 'to the next box'], ['Enter', 'zooms in, and selects the function'],
+        ['Space', 'selects without zooming'], ['Esc', 'zooms out a step'], ['Home', 'zooms out wholly'], ['n N', 'the next match of the search, the one before']]],
+    ['Time', [['← →', 'moves the range'], ['Shift ← →', 'moves its end'], ['Home End', 'to the begin, to the end'],
+        ['Esc', 'all time']]],
+    ['Tables', [['↑ ↓ Home End', 'to another row'], ['Enter', 'selects the function'],
+        ['Enter on a title', 'sorts by the column; again, the other way round']]],
 ];
 
 const HELP_WORDS = [
     ['Self', 'Time in the function itself. Many samples there: look at its own code.'],
     ['Total', 'Time in the function and in all that it called.'],
     ['Sample', 'One look at a thread: its stack, and the time that it stands for. Few samples mean figures that are not exact.'],
-    ['Python, native, kernel', 'The three layers of a stack: code of Python; compiled code, such as C extensions and libraries; the kernel working for them. '
-        + 'The time of a layer that is switched off goes to the functions that called it.'],
+    ['Python, native, kernel', 'The three layers of a stack: code of Python; compiled code, such as C extensions and ' +
+        'libraries; the kernel working for them. The time of a layer that is switched off goes to the functions that called it.'],
     ['From the leaves', 'The flame graph upside down: the functions that ran are on top, their callers below.'],
     ['[torn], [truncated]', 'Frames are missing here; “About this recording” says how many, and why.'],
     ['[wait: lock]', 'The thread was not running, but waited, here for a lock. A function’s self time includes its waits.'],

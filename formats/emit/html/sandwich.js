@@ -5,6 +5,7 @@
  */
 
 const NEIGHBOURS_SHOWN = 12, HOTTEST_SHOWN = 15;
+const NO_CALLER = 'nobody: stacks begin here';
 
 /* An expression that matches a function's name and nothing else; see parsePattern(). */
 function patternOfFunction(name) {
@@ -42,8 +43,8 @@ function tableOfLines(page, id) {
     return element('table', null, element('caption', null, 'Its lines, as shares of its total'),
         element('tbody', null, ...rows.slice(0, NEIGHBOURS_SHOWN).map(row => element('tr', null,
             ...figureCells(result.event, row.total[0], whole, 'total'),
-            element('td', {className: 'function'}, linkButton('line ' + names[row.id].line, 'Shows it in the source', () =>
-                setView({tab: 'source', file: names[row.id].file, line: names[row.id].line})))))));
+            element('td', {className: 'function'},
+                linkButton('line ' + names[row.id].line, 'Shows it in the source', () => showSource(names[row.id])))))));
 }
 
 function actionsFor(page, name) {
@@ -52,11 +53,14 @@ function actionsFor(page, name) {
 
     if (pattern)
         actions.append(
-            plainButton('Only stacks with it', 'Leaves out samples in which this function is not on the stack', () => setView({focus: pattern})),
-            plainButton('Without it', 'Leaves out samples in which this function is on the stack', () => setView({ignore: pattern})),
-            plainButton('Begin stacks here', 'Cuts off what called it; leaves out samples without it', () => setView({rootAt: pattern})));
+            plainButton('Only stacks with it', 'Leaves out samples in which this function is not on the stack',
+                () => setView({focus: pattern})),
+            plainButton('Without it', 'Leaves out samples in which this function is on the stack',
+                () => setView({ignore: pattern})),
+            plainButton('Begin stacks here', 'Cuts off what called it; leaves out samples without it',
+                () => setView({rootAt: pattern})));
     if (hasSource(name))
-        actions.append(plainButton('Lines', 'Shows its lines', () => setView({tab: 'source', file: name.file, line: name.line})));
+        actions.append(plainButton('Lines', 'Shows its lines', () => showSource(name)));
     actions.append(plainButton('Close', 'Selects nothing', () => setView({selected: null})));
     return actions;
 }
@@ -70,14 +74,15 @@ function panelOfFunction(page, id) {
         factList([
             ['Self', amountWithShare(result, row.self[0]), 'In the function itself, not in what it called'],
             ['Total', amountWithShare(result, total), 'In the function and in all that it called'],
-            ['Samples', row.self[last].toLocaleString('en') + ' in it, ' + row.total[last].toLocaleString('en') + ' with it on the stack', 'Few samples: figures that are not exact'],
+            ['Samples', row.self[last].toLocaleString('en') + ' in it, ' + row.total[last].toLocaleString('en') +
+                ' with it on the stack', 'Few samples: figures that are not exact'],
             ['File', name.file && cut(name.file) + (name.line ? ':' + name.line : '')],
             ['Binary', name.kind === FRAME_PYTHON ? '' : cut(name.module)],
             ['Work of', name.builtin, 'The built-in module of the interpreter that this code belongs to'],
         ]),
         actionsFor(page, name),
         element('h3', null, 'Called by'),
-        tableOfNeighbours(page, 'Callers, as shares of its total', callers, total, 'nobody: stacks begin here'),
+        tableOfNeighbours(page, 'Callers, as shares of its total', callers, total, NO_CALLER),
         element('h3', null, 'Calls'),
         callees.length ? tableOfNeighbours(page, 'What it called, as shares of its total', callees, total, '')
             : element('p', {className: 'faint'}, 'Nothing that was met.'),

@@ -12,6 +12,7 @@
 
 /* Lines are hot from this share of what is shown on; in between, some lines around them are drawn, too. */
 const HOT_SHARE = 0.001, HOT_CONTEXT = 3;
+const BEHIND_END = '(behind the end of this text)';
 /* Longer texts are drawn in parts, as tables of functions are. */
 const SOURCE_LINES_DRAWN = 2000;
 
@@ -67,7 +68,8 @@ function filesWithLines(page) {
             }
             return numbers.get(name.file);
         });
-        const placed = {...tree, id: Int32Array.from(tree.id, id => id < 0 ? 0 : fileOf[id])}, owners = ownersOfWaits(tree, names);
+        const placed = {...tree, id: Int32Array.from(tree.id, id => id < 0 ? 0 : fileOf[id])};
+        const owners = ownersOfWaits(tree, names);
         eachOutermost(placed, files.length + 1, (node, isOutermost) => {
             if (placed.id[node] && isOutermost)
                 files[placed.id[node] - 1].total += tree.total[0][node];
@@ -75,16 +77,21 @@ function filesWithLines(page) {
             if (ran)
                 files[ran - 1].self += tree.self[0][node];
         });
-        return files.filter(file => file.total).sort((a, b) => b.self - a.self || b.total - a.total || (a.file < b.file ? -1 : 1));
+        return files.filter(file => file.total)
+            .sort((a, b) => b.self - a.self || b.total - a.total || (a.file < b.file ? -1 : 1));
     });
 }
 
 function headOfSource(hasText) {
-    const cells = [['Line', 'Its number'], ['Self', 'The line itself ran', 2],
+    const figures = [['Line', 'Its number'], ['Self', 'The line itself ran', 2],
         ['Native', 'Native code ran that the line called, such as a C extension'], ['Kernel', 'The kernel worked for the line'],
-        ['Total', 'The line and all that it called', 2], [hasText ? 'Source' : 'Function', hasText ? 'The text of the file' : 'The function that the line is in']];
-    return element('thead', null, element('tr', null, ...cells.map(([text, title, colSpan]) =>
-        element('th', {scope: 'col', title, colSpan: colSpan || 1, className: text === 'Source' || text === 'Function' ? '' : 'number'}, text))));
+        ['Total', 'The line and all that it called', 2]];
+    const cells = figures.map(([text, title, colSpan]) =>
+        element('th', {scope: 'col', title, colSpan: colSpan || 1, className: 'number'}, text));
+
+    cells.push(hasText ? element('th', {scope: 'col', title: 'The text of the file'}, 'Source')
+        : element('th', {scope: 'col', title: 'The function that the line is in'}, 'Function'));
+    return element('thead', null, element('tr', null, ...cells));
 }
 
 class SourceView {
@@ -105,7 +112,8 @@ class SourceView {
             this.isHotOnly = this.hotOnly.checked;
             this.draw(page);
         });
-        this.hotLabel = element('label', {title: 'Only lines that were met, and some around them'}, this.hotOnly, ' only hot parts');
+        this.hotLabel = element('label', {title: 'Only lines that were met, and some around them'}, this.hotOnly,
+            ' only hot parts');
         this.notices = element('div');
         this.table = element('table', {className: 'figures source'});
         this.line = element('div', {id: 'source-line'});
@@ -134,7 +142,8 @@ class SourceView {
     }
 
     offerFiles(page, files, file) {
-        const {result} = page, listed = files.some(entry => entry.file === file) || !file ? files : [...files, {file, shortFile: baseOf(file), self: 0}];
+        const {result} = page, isListed = !file || files.some(entry => entry.file === file);
+        const listed = isListed ? files : [...files, {file, shortFile: baseOf(file), self: 0}];
         fill(this.files, ...listed.map(entry => element('option', {value: entry.file, title: entry.file},
             cleanName(entry.shortFile) + ' — ' + (textOfShare(entry.self, result.totals[0]) || '0 %') + ' self')));
         this.files.value = file || '';
@@ -165,10 +174,12 @@ class SourceView {
 
     drawTable(page, file, source) {
         const lines = file ? weightsOfLines(page, file) : new Map(), whole = page.result.totals[0];
-        const text = source && this.textOf(file, source), met = [...lines.keys()].filter(line => lines.get(line).total).sort((a, b) => a - b);
-        const numbers = text ? this.numbersWithText(text, lines, met, whole) : met, rows = [];
+        const text = source && this.textOf(file, source);
+        const met = [...lines.keys()].filter(line => lines.get(line).total).sort((a, b) => a - b);
+        const numbers = text ? this.numbersWithText(text, lines, met, whole, page.view.line) : met, rows = [];
         let before = 0;
 
+        this.rowsMet = 0;
         for (const number of numbers.slice(0, this.drawn)) {
             if (text && number !== before + 1)
                 rows.push(this.gapRow(number - before - 1));
@@ -183,13 +194,12 @@ class SourceView {
     }
 
     /* The lines to be drawn: all, or the hot ones and some around them; and lines that were met behind the text's end. */
-    numbersWithText(text, lines, met, whole) {
+    numbersWithText(text, lines, met, whole, selected) {
         const wanted = new Set(met.filter(line => line > text.length));
-        for (const line of this.isHotOnly ? met : []) {
-            if (lines.get(line).total >= HOT_SHARE * whole) {
-                for (let near = Math.max(1, line - HOT_CONTEXT); near <= Math.min(text.length, line + HOT_CONTEXT); near++)
-                    wanted.add(near);
-            }
+        const hot = met.filter(line => lines.get(line).total >= HOT_SHARE * whole);
+        for (const line of this.isHotOnly ? [...hot, ...(selected ? [selected] : [])] : []) {
+            for (let near = Math.max(1, line - HOT_CONTEXT); near <= Math.min(text.length, line + HOT_CONTEXT); near++)
+                wanted.add(near);
         }
         for (let line = 1; !this.isHotOnly && line <= text.length; line++)
             wanted.add(line);
@@ -197,34 +207,40 @@ class SourceView {
     }
 
     gapRow(count) {
-        return element('tr', {className: 'gap'}, element('td', {colSpan: 8}, countedText(count, 'line', 'lines') + ' without much time'));
+        return element('tr', {className: 'gap'},
+            element('td', {colSpan: 8}, countedText(count, 'line', 'lines') + ' without much time'));
     }
 
     lineRow(page, file, number, weights, text) {
-        const {result, view} = page, whole = result.totals[0], isMet = weights && weights.total > 0;
-        const figure = value => element('td', {className: 'number'}, isMet && value ? textOfPercent(value, whole) : '');
-        const last = text ? element('td', {className: 'code'}, nameElement(number <= text.length ? text[number - 1] : '(behind the end of the file)'))
-            : element('td', {className: 'name'}, nameElement(isMet ? listUnique(weights.ids.map(id => cleanName(result.names('line')[id].name))).join(', ') : ''));
-        const none = () => [element('td'), element('td')];
-        const row = element('tr', {id: 'line-' + number, className: isMet ? heatOf(weights.self + weights.native + weights.kernel, whole) : '',
-            tabIndex: isMet ? 0 : null, 'aria-current': view.line === number ? 'true' : null},
-        element('td', {className: 'number line'}, String(number)),
-        ...(isMet && weights.self ? figureCells(result.event, weights.self, whole, 'self') : none()),
-        figure(isMet && weights.native), figure(isMet && weights.kernel),
-        ...(isMet ? figureCells(result.event, weights.total, whole, 'total') : none()), last);
+        const {result, view} = page, whole = result.totals[0], isMet = weights !== undefined && weights.total > 0;
+        const take = isMet ? weights : {self: 0, native: 0, kernel: 0, total: 0};
+        const pair = (value, className) => value ? figureCells(result.event, value, whole, className)
+            : [element('td'), element('td')];
+        const figure = value => element('td', {className: 'number'}, value ? textOfPercent(value, whole) : '');
+        const row = element('tr', {id: 'line-' + number, className: heatOf(take.self + take.native + take.kernel, whole),
+            'aria-current': view.line === number ? 'true' : null},
+        element('td', {className: 'number line'}, String(number)), ...pair(take.self, 'self'),
+        figure(take.native), figure(take.kernel), ...pair(take.total, 'total'),
+        text ? element('td', {className: 'code'}, nameElement(number > text.length ? BEHIND_END : text[number - 1]))
+            : element('td', {className: 'name'}, nameElement(this.functionsOfLine(result, weights))));
         if (isMet) {
-            const choose = () => setView({file, line: view.line === number ? null : number});
-            row.addEventListener('click', choose);
-            row.addEventListener('keydown', event => {
-                if (event.key === 'Enter') {
-                    choose();
-                    const again = byId('line-' + number);
-                    if (again)
-                        again.focus();
-                }
-            });
+            row.tabIndex = this.rowsMet++ ? -1 : 0;
+            row.addEventListener('click', () => this.chooseLine(file, number));
+            row.addEventListener('keydown', event => moveInRows(event, () => this.chooseLine(file, number)));
         }
         return row;
+    }
+
+    functionsOfLine(result, weights) {
+        const used = weights.ids.filter(id => result.row(id, 'line').total[0]);
+        return listUnique(used.map(id => cut(cleanName(result.names('line')[id].name)))).join(', ');
+    }
+
+    chooseLine(file, number) {
+        setView({file, line: page.view.line === number ? null : number});
+        const row = byId('line-' + number);
+        if (row)
+            row.focus();
     }
 
     /* The callers of the selected line, and what it calls. */
@@ -243,24 +259,27 @@ class SourceView {
         ]));
         for (const id of weights.ids.filter(id => result.row(id, 'line').total[0])) {
             const {callers, callees} = result.neighbours(id, 'line'), total = result.row(id, 'line').total[0];
+            const name = ownName(result.names('line')[id]);
             this.line.append(element('div', {className: 'pair'},
-                tableOfNeighbours(page, 'Called by, of ' + cleanName(result.names('line')[id].name), callers, total, 'nobody: stacks begin here'),
-                callees.length ? tableOfNeighbours(page, 'Calls', callees, total, '') : ''));
+                tableOfNeighbours(page, 'Callers of ' + name + ' when it was at this line', callers, total, NO_CALLER),
+                callees.length ? tableOfNeighbours(page, 'What ' + name + ' called from this line', callees, total, '') : ''));
         }
     }
 
     /* Brings the selected line into view, once for each choice. */
     goToLine(page, file) {
-        const wanted = file + ':' + page.view.line, row = page.view.line && byId('line-' + page.view.line);
-        if (row && wanted !== this.shownLine)
-            row.scrollIntoView({block: 'center'});
+        const wanted = file + ':' + page.view.line;
+        const rows = page.view.line && wanted !== this.shownLine ? [...this.table.querySelectorAll('tr[id]')] : [];
+        const row = rows.find(each => Number(each.id.slice('line-'.length)) >= page.view.line); /* a function may begin before */
+        if (row)
+            row.scrollIntoView({block: 'nearest'});
         this.shownLine = wanted;
     }
 
     drawMore(page, count) {
         fill(this.more);
         if (count > this.drawn)
-            fill(this.more, plainButton('Draw ' + SOURCE_LINES_DRAWN.toLocaleString('en') + ' more lines', 'Adds lines below', () => {
+            fill(this.more, plainButton('Draw more lines', 'Adds lines below', () => {
                 this.drawn += SOURCE_LINES_DRAWN;
                 this.draw(page);
             }));

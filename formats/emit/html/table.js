@@ -12,14 +12,18 @@ const NAME_CHARACTERS = 400;
 
 /* By a column's key: its title, what it means, what rows are sorted by; numbers begin with the largest. */
 const TABLE_COLUMNS = [
-    {key: 'self', title: 'Self', meaning: 'In the function itself, not in what it called', value: row => row.self[0], isNumber: true},
-    {key: 'total', title: 'Total', meaning: 'In the function and in all that it called', value: row => row.total[0], isNumber: true},
+    {key: 'self', title: 'Self', meaning: 'In the function itself, not in what it called', isNumber: true, cells: 2,
+        value: row => row.self[0]},
+    {key: 'total', title: 'Total', meaning: 'In the function and in all that it called', isNumber: true, cells: 2,
+        value: row => row.total[0]},
     {key: 'samples', title: 'Samples', detail: 'self / total',
-        meaning: 'How many samples found the function itself running, and how many found it anywhere on the stack; the fewer, the less exact the figures',
-        value: row => row.self[row.self.length - 1], isNumber: true},
-    {key: 'layer', title: 'Layer', meaning: 'Python code; native code, such as C extensions and libraries; or the kernel', value: (row, name) => name.kind},
+        meaning: 'How many samples found the function itself running, and how many found it anywhere on the stack; the fewer, ' +
+            'the less exact the figures', isNumber: true, value: row => row.self[row.self.length - 1]},
+    {key: 'layer', title: 'Layer', meaning: 'Python code; native code, such as C extensions and libraries; or the kernel',
+        value: (row, name) => name.kind},
     {key: 'name', title: 'Function', meaning: 'Its name', value: (row, name) => name.name || name.text},
-    {key: 'place', title: 'Where', meaning: 'Source file and line; of native code the binary', value: (row, name) => placeOf(name)},
+    {key: 'place', title: 'Where', meaning: 'Source file and line; of native code without them the binary',
+        value: (row, name) => placeOf(name)},
 ];
 
 /* An amount beside others of `whole`, all to the same number of digits, as in `pysym -f top`. */
@@ -106,7 +110,7 @@ function headOfTable(view) {
         button.id = 'sort-' + column.key;
         if (column.detail)
             button.append(element('small', null, ' ' + column.detail));
-        return element('th', {scope: 'col', className: column.isNumber ? 'number' : '', colSpan: column.key === 'self' || column.key === 'total' ? 2 : 1,
+        return element('th', {scope: 'col', className: column.isNumber ? 'number' : '', colSpan: column.cells || 1,
             'aria-sort': isSorted ? (isDescending ? 'descending' : 'ascending') : null}, button);
     });
     return element('thead', null, element('tr', null, ...cells));
@@ -114,34 +118,31 @@ function headOfTable(view) {
 
 function rowOfTable(page, row, name, number) {
     const {view, result} = page, event = result.event, whole = result.totals[0], last = row.self.length - 1;
-    const text = cleanName(name.name) || name.text, place = cut(placeOf(name));
-    const line = element('tr', {tabIndex: number ? -1 : 0, 'aria-current': isSelected(page, row.id) ? 'true' : null},
+    const isSelected = view.selected !== null && view.selected === result.functionOf(view.by)[row.id];
+    const place = cut(placeOf(name)), title = [name.text, name.file, name.module].filter(Boolean).join('\n');
+    const line = element('tr', {tabIndex: number ? -1 : 0, 'aria-current': isSelected ? 'true' : null},
         ...figureCells(event, row.self[0], whole, 'self'), ...figureCells(event, row.total[0], whole, 'total'),
         element('td', {className: 'number'}, row.self[last].toLocaleString('en') + ' / ' + row.total[last].toLocaleString('en')),
         element('td', null, layerMark(name.kind)),
-        element('td', {className: 'name', title: text + (name.file ? '\n' + name.file : '') + (name.module ? '\n' + name.module : '')}, nameElement(cut(text))),
+        element('td', {className: 'name', title}, nameElement(ownName(name))),
         element('td', {className: 'place'}, hasSource(name)
-            ? linkButton(place, 'Shows the lines of ' + name.file, () => setView({tab: 'source', file: name.file, line: name.line})) : nameElement(place)));
+            ? linkButton(place, 'Shows the lines of ' + name.file, () => showSource(name)) : nameElement(place)));
     line.addEventListener('click', event => {
         if (!event.target.closest('button'))
             selectRow(page, row.id);
     });
     line.addEventListener('keydown', event => moveInRows(event, () => selectRow(page, row.id)));
     return line;
-
-    function isSelected(page, id) {
-        return page.view.selected !== null && page.view.selected === result.functionOf(view.by)[id];
-    }
 }
 
 /* Keys of a row: arrows go to the next, Home and End to the first and the last, Enter and Space use it. */
 function moveInRows(event, use) {
-    const row = event.currentTarget, rows = row.parentElement;
-    const to = {ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling, Home: rows.firstElementChild,
-        End: rows.lastElementChild}[event.key];
-
+    const row = event.currentTarget;
     if (event.target !== row)
         return;
+    const rows = [...row.parentElement.querySelectorAll('tr[tabindex]')], at = rows.indexOf(row);
+    const to = {ArrowDown: rows[at + 1], ArrowUp: rows[at - 1], Home: rows[0], End: rows[rows.length - 1]}[event.key];
+
     if (event.key === 'Enter' || event.key === ' ') {
         event.preventDefault();
         use();
@@ -159,6 +160,10 @@ function selectRow(page, id) {
 
 function hasSource(name) {
     return name.kind === FRAME_PYTHON && name.file !== '';
+}
+
+function showSource(name) {
+    setView({tab: 'source', file: name.file, line: name.line || null});
 }
 
 class FunctionTable {
@@ -179,7 +184,7 @@ class FunctionTable {
     choiceOfBy(value, text) {
         const input = element('input', {type: 'radio', name: 'by', value});
         input.addEventListener('change', () => setView({by: value}));
-        return element('label', {title: value === 'line' ? 'A row for each line of source code that was met' : 'A row for each function'}, input, element('span', null, text));
+        return element('label', {title: 'A row for each ' + value + ' that was met'}, input, element('span', null, text));
     }
 
     draw(page) {
@@ -192,10 +197,10 @@ class FunctionTable {
         this.drawn = what === this.last ? this.drawn : ROWS_DRAWN;
         this.last = what;
         this.by.querySelector('[value="' + (view.by === 'line' ? 'line' : 'function') + '"]').checked = true;
-        const focused = this.focusedRow();
+        const focused = this.focusedRow(), counted = countedText(all, ...word);
         const body = element('tbody', null, ...rows.slice(0, this.drawn).map((row, i) => rowOfTable(page, row, names[row.id], i)));
-        fill(this.table, element('caption', null, isSearched
-            ? rows.length.toLocaleString('en') + ' of ' + countedText(all, ...word) + ' match the search. ' : countedText(all, ...word) + '. ',
+        fill(this.table, element('caption', null,
+            isSearched ? rows.length.toLocaleString('en') + ' of ' + counted + ' match the search. ' : counted + '. ',
             'Shares are of the ' + textOfAmount(page.result.event, page.result.totals[0]) + ' shown.'), headOfTable(view), body);
         if (focused >= 0 && body.children[focused])
             body.children[focused].focus();
@@ -218,8 +223,10 @@ class FunctionTable {
 
         fill(this.more);
         if (count > this.drawn)
-            fill(this.more, element('span', {className: 'faint'}, this.drawn.toLocaleString('en') + ' of ' + countedText(count, ...word) + ' are drawn.'),
-                plainButton('Draw ' + Math.min(ROWS_MORE, count - this.drawn).toLocaleString('en') + ' more', 'Adds rows below', draw(ROWS_MORE)));
+            fill(this.more, element('span', {className: 'faint'},
+                this.drawn.toLocaleString('en') + ' of ' + countedText(count, ...word) + ' are drawn.'),
+            plainButton('Draw ' + Math.min(ROWS_MORE, count - this.drawn).toLocaleString('en') + ' more', 'Adds rows below',
+                draw(ROWS_MORE)));
     }
 }
 
