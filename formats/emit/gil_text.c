@@ -16,6 +16,7 @@
 #include "formats/emit/gil.h"
 #include "formats/emit/names.h"
 #include "formats/emit/shown.h"
+#include "formats/emit/text_write.h"
 
 enum {
     TIME_COLUMNS = 10,
@@ -26,16 +27,6 @@ enum {
 };
 
 static const struct emit_event time_event = {.is_time = true};
-
-static struct error *write_out(const struct gil_view *v, struct buf *text)
-{
-    struct error *err = text->bad ? error_no_memory() : NULL;
-
-    if (!err && text->len_bytes)
-        fwrite(text->data, 1, text->len_bytes, v->out);
-    buf_deinit(text);
-    return err;
-}
 
 static void put_time(uint64_t ns, struct buf *out)
 {
@@ -65,7 +56,7 @@ static struct error *begin(const struct gil_view *v)
     }
     if (!v->group_count)
         buf_put_str(&text, "no sample says whether its thread held a GIL: recorded without BPF, or no Python that has one was sampled\n");
-    return write_out(v, &text);
+    return text_write(&text, v->out);
 }
 
 static void put_title(const struct gil_view *v, const struct gil_group *g, struct buf *out)
@@ -267,7 +258,7 @@ static struct error *begin_group(const struct gil_view *v, const struct gil_grou
         put_locked(v, g, &text);
     if (g->has_gil)
         put_threads(v, g, &text);
-    return write_out(v, &text);
+    return text_write(&text, v->out);
 }
 
 /* ---- functions ---- */
@@ -409,7 +400,7 @@ static struct error *table(const struct gil_view *v, const struct gil_group *g, 
     if (shown < g->rows.count)
         buf_printf(&text, "and %s (--top 0 lists all)\n", counted(g->rows.count - shown, "more row", "more rows", &n));
     gil_frames_deinit(&frames);
-    struct error *err = write_out(v, &text);
+    struct error *err = text_write(&text, v->out);
     return ok ? err : err ? err : error_no_memory();
 }
 

@@ -18,6 +18,7 @@
 #include "formats/emit/amounts.h"
 #include "formats/emit/names.h"
 #include "formats/emit/shown.h"
+#include "formats/emit/text_write.h"
 #include "formats/emit/top.h"
 
 enum {
@@ -138,16 +139,6 @@ static void put_totals(const struct top_view *v, const struct top_event *e, stru
     }
 }
 
-static struct error *write_out(const struct top_view *v, struct buf *text)
-{
-    struct error *err = text->bad ? error_no_memory() : NULL;
-
-    if (!err)
-        fwrite(text->data, 1, text->len_bytes, v->out);
-    buf_deinit(text);
-    return err;
-}
-
 static struct error *begin(const struct top_view *v)
 {
     (void)v;
@@ -164,7 +155,7 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
     put_states(v, e, &text);
     put_programs(v, e, &text);
     put_totals(v, e, &text);
-    return write_out(v, &text);
+    return text_write(&text, v->out);
 }
 
 /* ---- rows ---- */
@@ -369,7 +360,7 @@ static struct error *table(const struct top_view *v, const struct top_event *e, 
     for (uint32_t i = 0; i < shown; i++)
         put_row(v, e, t, &t->rows[i], widths, &text);
     put_rest(v, e, t, &text);
-    return write_out(v, &text);
+    return text_write(&text, v->out);
 }
 
 static struct error *end_event(const struct top_view *v, const struct top_event *e)
