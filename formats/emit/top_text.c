@@ -9,134 +9,26 @@
  *
  * On a terminal, names are cut in the middle to fit a line, and colours tell Python, native and kernel functions.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "formats/base/buf.h"
 #include "formats/base/columns.h"
 #include "formats/base/numbers.h"
 #include "formats/emit/amounts.h"
+#include "formats/emit/layer_colours.h"
 #include "formats/emit/names.h"
-#include "formats/emit/shown.h"
 #include "formats/emit/text_write.h"
 #include "formats/emit/top.h"
+#include "formats/emit/top_head.h"
 
 enum {
     NAME_COLUMNS_LEAST = 16, /* of a narrow terminal; its lines wrap */
     STATE_COLUMNS_MOST = 40, /* the two longest names of states, with their shares */
-    HEAD_COLUMNS = 80,       /* where lines may be of any length */
 };
 
-/* ---- colours ---- */
-
-enum colour { COLOUR_PYTHON, COLOUR_NATIVE, COLOUR_KERNEL, COLOUR_FAINT, COLOUR_NONE };
-
-static const char *colour(const struct top_view *v, enum colour c)
+static enum emit_frame_kind layer_of(const struct top_view *v, const struct top_row *row)
 {
-    static const char *const codes[] = {[COLOUR_PYTHON] = "\033[36m", [COLOUR_NATIVE] = "\033[33m",
-                                        [COLOUR_KERNEL] = "\033[35m", [COLOUR_FAINT] = "\033[2m", [COLOUR_NONE] = "\033[0m"};
-
-    return v->options.terminal.colours ? codes[c] : "";
-}
-
-static enum colour colour_of(const struct top_view *v, const struct top_row *row)
-{
-    static const enum colour by_kind[] = {[EMIT_PYTHON] = COLOUR_PYTHON,
-                                          [EMIT_NATIVE] = COLOUR_NATIVE,
-                                          [EMIT_KERNEL] = COLOUR_KERNEL,
-                                          [EMIT_MARK] = COLOUR_FAINT};
-
-    return row->frame == TOP_NO_FRAME ? COLOUR_FAINT : by_kind[v->model->frames[row->frame].kind];
-}
-
-/* ---- the head ---- */
-
-/* "1,480 samples of cpu-clock: 7.3 s of CPU time, recorded in 10.0 s" */
-static void put_samples(const struct top_view *v, const struct top_event *e, struct buf *out)
-{
-    const struct emit_event *event = &v->model->events[e->event];
-    uint64_t duration_ns = 0;
-    struct number n;
-
-    for (uint32_t i = 0; i < v->model->capture_count; i++)
-        duration_ns += v->model->captures[i].duration_ns;
-    buf_printf(out, "%s of ", counted(e->all.samples, "sample", "samples", &n));
-    name_word(event->name, out);
-    buf_put_str(out, ": ");
-    name_weight(event, e->all.weight, out);
-    if (event->is_time)
-        buf_put_str(out, event->is_wall      ? " of wall time"
-                         : event->is_blame   ? " of other threads' waiting"
-                         : event->is_waiting ? " of waiting"
-                                             : " of CPU time");
-    if (duration_ns) {
-        buf_put_str(out, ", recorded in ");
-        name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
-    }
-    buf_put_u8(out, '\n');
-}
-
-/* "blocked 6.3 s, lock 2.3 s, on CPU 0.1 s", where there are waits. */
-static void put_states(const struct top_view *v, const struct top_event *e, struct buf *out)
-{
-    uint32_t order[TOP_STATES], count = e->states.waits ? top_states_order(&e->states, e->states.weights, order) : 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        buf_put_str(out, i ? ", " : "");
-        name_plain(e->states.names[order[i]], out);
-        buf_put_u8(out, ' ');
-        name_weight(&v->model->events[e->event], e->states.weights[order[i]], out);
-    }
-    buf_put_str(out, count ? "\n" : "");
-}
-
-/* "gunicorn (4 processes), sh (pid 99) and 3 other processes" */
-static void put_programs(const struct top_view *v, const struct top_event *e, struct buf *out)
-{
-    uint32_t columns = v->options.terminal.columns ? v->options.terminal.columns : HEAD_COLUMNS;
-    size_t from = out->len_bytes, i = 0;
-    uint32_t left = e->process_count;
-    struct number n;
-
-    for (; i < e->programs.count; i++) {
-        const struct top_program *p = &e->programs.data[i];
-        const struct intern_entry *name = intern_get(&e->names, p->name);
-        struct buf text = {0};
-        buf_put_str(&text, i ? ", " : "");
-        buf_put(&text, name->data, name->len_bytes);
-        if (p->count == 1)
-            buf_printf(&text, " (pid %u)", p->pid);
-        else
-            buf_printf(&text, " (%s)", counted(p->count, "process", "processes", &n));
-        bool fits = i == 0 || out->len_bytes - from + text.len_bytes + sizeof " and 1,000 other processes" <= columns;
-        if (fits)
-            buf_put(out, text.data, text.len_bytes);
-        buf_deinit(&text);
-        if (!fits)
-            break;
-        left -= p->count;
-    }
-    if (left)
-        buf_printf(out, " and %s other process%s", grouped(left, &n), left == 1 ? "" : "es");
-    buf_put_u8(out, '\n');
-}
-
-/* What the filters left, and what the view hides. */
-static void put_totals(const struct top_view *v, const struct top_event *e, struct buf *out)
-{
-    if (!v->model->totals)
-        return;
-    const struct emit_total *total = &v->model->totals[e->event];
-    if (*v->model->filters) {
-        shown_put(v->model, e->event, out);
-        buf_put_str(out, " (");
-        name_plain(v->model->filters, out);
-        buf_put_str(out, ")\n");
-    }
-    if (total->interpreter_value) {
-        shown_put_interpreter(v->model, e->event, out);
-        buf_put_u8(out, '\n');
-    }
+    return row->frame == TOP_NO_FRAME ? EMIT_MARK : v->model->frames[row->frame].kind;
 }
 
 static struct error *begin(const struct top_view *v)
@@ -151,10 +43,7 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
 
     if (!first)
         buf_put_u8(&text, '\n');
-    put_samples(v, e, &text);
-    put_states(v, e, &text);
-    put_programs(v, e, &text);
-    put_totals(v, e, &text);
+    top_head_put(v, e, &text);
     return text_write(&text, v->out);
 }
 
@@ -262,9 +151,10 @@ static void put_titles(const struct top_view *v, const struct top_event *e, stru
     if (widths.state)
         buf_printf(out, "%-*s  ", widths.state, "state");
     buf_put_str(out, v->options.by == EMIT_BY_LINE ? "line" : "function");
-    if (v->options.terminal.colours)
-        buf_printf(out, ": %sPython%s, %snative%s, %skernel%s", colour(v, COLOUR_PYTHON), colour(v, COLOUR_NONE),
-                   colour(v, COLOUR_NATIVE), colour(v, COLOUR_NONE), colour(v, COLOUR_KERNEL), colour(v, COLOUR_NONE));
+    if (v->options.terminal.colours) {
+        buf_put_str(out, ": ");
+        layer_colours_put(&v->options.terminal, out);
+    }
     buf_put_u8(out, '\n');
     buf_deinit(&unit);
 }
@@ -284,13 +174,13 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
     const struct intern_entry *name = intern_get(&v->texts, row->name);
 
     amount_put_share(&v->model->events[e->event], row->self.weight, t->all.weight, columns, out);
-    buf_put_str(out, colour(v, colour_of(v, row)));
+    buf_put_str(out, layer_colour(&v->options.terminal, layer_of(v, row)));
     if (!by_total)
         amount_put_bar(&v->options.terminal, row->self.weight, longest, out);
-    buf_put_str(out, colour(v, COLOUR_NONE));
+    buf_put_str(out, layer_colour_end(&v->options.terminal));
     buf_put_u8(out, ' ');
     amount_put_share(&v->model->events[e->event], row->total.weight, t->all.weight, columns, out);
-    buf_put_str(out, colour(v, colour_of(v, row)));
+    buf_put_str(out, layer_colour(&v->options.terminal, layer_of(v, row)));
     if (by_total)
         amount_put_bar(&v->options.terminal, row->total.weight, longest, out);
     buf_put_str(out, "  ");
@@ -307,7 +197,7 @@ static void put_row(const struct top_view *v, const struct top_event *e, const s
         buf_deinit(&state);
     }
     columns_cut(out, name->data, name->len_bytes, room);
-    buf_put_str(out, colour(v, COLOUR_NONE));
+    buf_put_str(out, layer_colour_end(&v->options.terminal));
     buf_put_u8(out, '\n');
 }
 
@@ -332,20 +222,6 @@ static void put_rest(const struct top_view *v, const struct top_event *e, const 
     buf_put_str(out, " (--top 0 lists all)\n");
 }
 
-/* "gunicorn 26037, MainThread: 1.9 s, 26.3 %", where they are kept apart. */
-static void put_owner(const struct top_view *v, const struct top_event *e, const struct top_table *t, struct buf *out)
-{
-    const struct emit_model *m = v->model;
-    struct number n;
-
-    if (v->options.merge == EMIT_MERGE_ALL)
-        return;
-    name_owner(m, v->options.merge, t->owner, out);
-    buf_put_str(out, ": ");
-    name_weight(&m->events[e->event], t->all.weight, out);
-    buf_printf(out, ", %s\n", share_text(t->all.weight, e->all.weight, &n));
-}
-
 static struct error *table(const struct top_view *v, const struct top_event *e, const struct top_table *t, bool first)
 {
     uint32_t shown = top_shown(v, t->row_count);
@@ -355,7 +231,7 @@ static struct error *table(const struct top_view *v, const struct top_event *e, 
 
     (void)first;
     buf_put_u8(&text, '\n');
-    put_owner(v, e, t, &text);
+    top_owner_put(v, e, t, &text);
     put_titles(v, e, widths, &text);
     for (uint32_t i = 0; i < shown; i++)
         put_row(v, e, t, &t->rows[i], widths, &text);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/emit/top_head.h"
+
+#include "formats/base/numbers.h"
+#include "formats/emit/names.h"
+#include "formats/emit/shown.h"
+
+enum { HEAD_COLUMNS = 80 }; /* where lines may be of any length */
+
+/* "1,480 samples of cpu-clock: 7.3 s of CPU time, recorded in 10.0 s" */
+static void put_samples(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    const struct emit_event *event = &v->model->events[e->event];
+    uint64_t duration_ns = 0;
+    struct number n;
+
+    for (uint32_t i = 0; i < v->model->capture_count; i++)
+        duration_ns += v->model->captures[i].duration_ns;
+    buf_printf(out, "%s of ", counted(e->all.samples, "sample", "samples", &n));
+    name_word(event->name, out);
+    buf_put_str(out, ": ");
+    name_weight(event, e->all.weight, out);
+    if (event->is_time)
+        buf_put_str(out, event->is_wall      ? " of wall time"
+                         : event->is_blame   ? " of other threads' waiting"
+                         : event->is_waiting ? " of waiting"
+                                             : " of CPU time");
+    if (duration_ns) {
+        buf_put_str(out, ", recorded in ");
+        name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
+    }
+    buf_put_u8(out, '\n');
+}
+
+/* "blocked 6.3 s, lock 2.3 s, on CPU 0.1 s", where there are waits. */
+static void put_states(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    uint32_t order[TOP_STATES], count = e->states.waits ? top_states_order(&e->states, e->states.weights, order) : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        buf_put_str(out, i ? ", " : "");
+        name_plain(e->states.names[order[i]], out);
+        buf_put_u8(out, ' ');
+        name_weight(&v->model->events[e->event], e->states.weights[order[i]], out);
+    }
+    buf_put_str(out, count ? "\n" : "");
+}
+
+/* "gunicorn (4 processes), sh (pid 99) and 3 other processes" */
+static void put_programs(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    uint32_t columns = v->options.terminal.columns ? v->options.terminal.columns : HEAD_COLUMNS;
+    size_t from = out->len_bytes, i = 0;
+    uint32_t left = e->process_count;
+    struct number n;
+
+    for (; i < e->programs.count; i++) {
+        const struct top_program *p = &e->programs.data[i];
+        const struct intern_entry *name = intern_get(&e->names, p->name);
+        struct buf text = {0};
+        buf_put_str(&text, i ? ", " : "");
+        buf_put(&text, name->data, name->len_bytes);
+        if (p->count == 1)
+            buf_printf(&text, " (pid %u)", p->pid);
+        else
+            buf_printf(&text, " (%s)", counted(p->count, "process", "processes", &n));
+        bool fits = i == 0 || out->len_bytes - from + text.len_bytes + sizeof " and 1,000 other processes" <= columns;
+        if (fits)
+            buf_put(out, text.data, text.len_bytes);
+        buf_deinit(&text);
+        if (!fits)
+            break;
+        left -= p->count;
+    }
+    if (left)
+        buf_printf(out, " and %s other process%s", grouped(left, &n), left == 1 ? "" : "es");
+    buf_put_u8(out, '\n');
+}
+
+/* What the filters left, and what the view hides. */
+static void put_totals(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    if (!v->model->totals)
+        return;
+    const struct emit_total *total = &v->model->totals[e->event];
+    if (*v->model->filters) {
+        shown_put(v->model, e->event, out);
+        buf_put_str(out, " (");
+        name_plain(v->model->filters, out);
+        buf_put_str(out, ")\n");
+    }
+    if (total->interpreter_value) {
+        shown_put_interpreter(v->model, e->event, out);
+        buf_put_u8(out, '\n');
+    }
+}
+
+void top_head_put(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    put_samples(v, e, out);
+    put_states(v, e, out);
+    put_programs(v, e, out);
+    put_totals(v, e, out);
+}
+
+void top_owner_put(const struct top_view *v, const struct top_event *e, const struct top_table *t, struct buf *out)
+{
+    const struct emit_model *m = v->model;
+    struct number n;
+
+    if (v->options.merge == EMIT_MERGE_ALL)
+        return;
+    name_owner(m, v->options.merge, t->owner, out);
+    buf_put_str(out, ": ");
+    name_weight(&m->events[e->event], t->all.weight, out);
+    buf_printf(out, ", %s\n", share_text(t->all.weight, e->all.weight, &n));
+}
