@@ -44,3 +44,43 @@ void shown_put_interpreter(const struct emit_model *model, uint32_t event, struc
     name_unit(&model->events[event], out);
     buf_put_str(out, " was in the interpreter, working for the functions shown");
 }
+
+void shown_put_samples(const struct emit_model *model, uint32_t number, uint64_t samples, uint64_t weight, struct buf *out)
+{
+    const struct emit_event *event = &model->events[number];
+    uint64_t duration_ns = 0;
+    struct number n;
+
+    for (uint32_t i = 0; i < model->capture_count; i++)
+        duration_ns += model->captures[i].duration_ns;
+    buf_printf(out, "%s of ", counted(samples, "sample", "samples", &n));
+    name_word(event->name, out);
+    buf_put_str(out, ": ");
+    name_weight(event, weight, out);
+    if (event->is_time)
+        buf_put_str(out, event->is_wall      ? " of wall time"
+                         : event->is_blame   ? " of other threads' waiting"
+                         : event->is_waiting ? " of waiting"
+                                             : " of CPU time");
+    if (duration_ns) {
+        buf_put_str(out, ", recorded in ");
+        name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
+    }
+    buf_put_u8(out, '\n');
+}
+
+void shown_put_totals(const struct emit_model *model, uint32_t event, struct buf *out)
+{
+    if (!model->totals)
+        return;
+    if (*model->filters) {
+        shown_put(model, event, out);
+        buf_put_str(out, " (");
+        name_plain(model->filters, out);
+        buf_put_str(out, ")\n");
+    }
+    if (model->totals[event].interpreter_value) {
+        shown_put_interpreter(model, event, out);
+        buf_put_u8(out, '\n');
+    }
+}

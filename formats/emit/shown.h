@@ -19,5 +19,9 @@ void shown_put(const struct emit_model *model, uint32_t event, struct buf *out);
  * in the interpreter, working for the functions shown". For an event that has some.
  */
 void shown_put_interpreter(const struct emit_model *model, uint32_t event, struct buf *out);
+/* Appends a line: "1,480 samples of cpu-clock: 7.3 s of CPU time, recorded in 10.0 s". The two numbers are those shown. */
+void shown_put_samples(const struct emit_model *model, uint32_t event, uint64_t samples, uint64_t weight, struct buf *out);
+/* Appends, where they say anything, a line of what the filters left and one of the interpreter's share. */
+void shown_put_totals(const struct emit_model *model, uint32_t event, struct buf *out);
 
 #endif

@@ -7,31 +7,6 @@
 
 enum { HEAD_COLUMNS = 80 }; /* where lines may be of any length */
 
-/* "1,480 samples of cpu-clock: 7.3 s of CPU time, recorded in 10.0 s" */
-static void put_samples(const struct top_view *v, const struct top_event *e, struct buf *out)
-{
-    const struct emit_event *event = &v->model->events[e->event];
-    uint64_t duration_ns = 0;
-    struct number n;
-
-    for (uint32_t i = 0; i < v->model->capture_count; i++)
-        duration_ns += v->model->captures[i].duration_ns;
-    buf_printf(out, "%s of ", counted(e->all.samples, "sample", "samples", &n));
-    name_word(event->name, out);
-    buf_put_str(out, ": ");
-    name_weight(event, e->all.weight, out);
-    if (event->is_time)
-        buf_put_str(out, event->is_wall      ? " of wall time"
-                         : event->is_blame   ? " of other threads' waiting"
-                         : event->is_waiting ? " of waiting"
-                                             : " of CPU time");
-    if (duration_ns) {
-        buf_put_str(out, ", recorded in ");
-        name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
-    }
-    buf_put_u8(out, '\n');
-}
-
 /* "blocked 6.3 s, lock 2.3 s, on CPU 0.1 s", where there are waits. */
 static void put_states(const struct top_view *v, const struct top_event *e, struct buf *out)
 {
@@ -77,30 +52,12 @@ static void put_programs(const struct top_view *v, const struct top_event *e, st
     buf_put_u8(out, '\n');
 }
 
-/* What the filters left, and what the view hides. */
-static void put_totals(const struct top_view *v, const struct top_event *e, struct buf *out)
-{
-    if (!v->model->totals)
-        return;
-    const struct emit_total *total = &v->model->totals[e->event];
-    if (*v->model->filters) {
-        shown_put(v->model, e->event, out);
-        buf_put_str(out, " (");
-        name_plain(v->model->filters, out);
-        buf_put_str(out, ")\n");
-    }
-    if (total->interpreter_value) {
-        shown_put_interpreter(v->model, e->event, out);
-        buf_put_u8(out, '\n');
-    }
-}
-
 void top_head_put(const struct top_view *v, const struct top_event *e, struct buf *out)
 {
-    put_samples(v, e, out);
+    shown_put_samples(v->model, e->event, e->all.samples, e->all.weight, out);
     put_states(v, e, out);
     put_programs(v, e, out);
-    put_totals(v, e, out);
+    shown_put_totals(v->model, e->event, out);
 }
 
 void top_owner_put(const struct top_view *v, const struct top_event *e, const struct top_table *t, struct buf *out)
