@@ -73,6 +73,11 @@ json_t *json_number(uint64_t v)
     return v > INT64_MAX ? json_real((double)v) : json_integer((json_int_t)v);
 }
 
+const char *json_weight_unit(const struct emit_event *event)
+{
+    return event->is_time ? "ns" : event->is_bytes ? "bytes" : "count";
+}
+
 bool json_set(json_t *object, const char *key, json_t *value)
 {
     return !json_object_set_new(object, key, value);

@@ -13,6 +13,7 @@
 
 #include "formats/base/buf.h"
 #include "formats/base/err.h"
+#include "formats/emit/emit.h"
 
 /* Appends `value`, which it releases, also after an error. NULL is what jansson returns when memory ran out: an error. */
 struct error *json_put(json_t *value, struct buf *out);
@@ -26,6 +27,8 @@ void json_put_foreign(const char *text, struct buf *out);
 
 /* A number; beyond INT64_MAX, where jansson's integers end and only a made-up trace comes, a real one. */
 json_t *json_number(uint64_t v);
+/* The unit of an event's weights, for names of members: "ns", "bytes", "count". */
+const char *json_weight_unit(const struct emit_event *event);
 /* Adds a member, which may be NULL when memory ran out. False: memory ran out. */
 bool json_set(json_t *object, const char *key, json_t *value);
 /* The same of a name from a trace (name_plain()). */

@@ -11,18 +11,13 @@
 #include "formats/emit/names.h"
 #include "formats/emit/top.h"
 
-static const char *unit_of(const struct emit_event *event)
-{
-    return event->is_time ? "ns" : event->is_bytes ? "bytes" : "count";
-}
-
 /* Members "WHATsamples" and "WHATweight_UNIT". */
 static bool set_count(json_t *object, const struct emit_event *event, const char *what, const struct count *count)
 {
     char samples[32], weight[32];
 
     snprintf(samples, sizeof samples, "%ssamples", what);
-    snprintf(weight, sizeof weight, "%sweight_%s", what, unit_of(event));
+    snprintf(weight, sizeof weight, "%sweight_%s", what, json_weight_unit(event));
     return json_set(object, samples, json_number(count->samples)) &&
            json_set(object, weight, json_number(count->weight));
 }
@@ -50,7 +45,7 @@ static bool set_totals(json_t *object, const struct emit_event *event, const str
 {
     char key[48];
 
-    snprintf(key, sizeof key, "interpreter_weight_%s", unit_of(event));
+    snprintf(key, sizeof key, "interpreter_weight_%s", json_weight_unit(event));
     bool known = total->all_samples >= total->shown_samples; /* see struct emit_part */
     return (!known || set_count(object, event, "all_", &(struct count){.samples = total->all_samples, .weight = total->all_value})) &&
            json_set(object, key, json_number(total->interpreter_value));
@@ -82,7 +77,7 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
     const struct emit_event *event = &v->model->events[e->event];
     json_t *object = json_object();
 
-    bool ok = object && json_set_name(object, "event", event->name) && json_set(object, "unit", json_string(unit_of(event))) &&
+    bool ok = object && json_set_name(object, "event", event->name) && json_set(object, "unit", json_string(json_weight_unit(event))) &&
               set_count(object, event, "", &e->all) &&
               (!e->states.waits || set_states(object, &e->states, "", e->states.weights)) &&
               (!v->model->totals || set_totals(object, event, &v->model->totals[e->event])) &&
