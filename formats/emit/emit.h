@@ -279,6 +279,7 @@ struct emit_source {
     const char *text; /* UTF-8; what was no text of the file's encoding is escaped; a 0 byte ends it */
     size_t len_bytes; /* without that byte */
     enum emit_source_match match;
+    const char *reason; /* for people, why it is CHANGED or UNKNOWN: "line 40 does not begin add"; else "" */
 };
 
 /* Finds source files, only where the user said that they are (--source). */
@@ -340,6 +341,8 @@ struct emit_options {
     struct emit_sources *sources; /* borrowed; NULL: no --source was given */
     bool embed_source;   /* source texts travel with the output, where the format `embeds_source` */
     const char *annotate; /* annotate: the file or function to show, as given; NULL: the hottest files */
+    bool all_lines;       /* annotate: whole files and functions, not only what is hot in them */
+    uint32_t context_lines; /* annotate: around each hot line */
     bool native_names;   /* native names travel with the output, where the format `takes_native_names` */
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
@@ -359,7 +362,8 @@ struct emitter {
     bool writes_json;        /* with options.json */
     bool joins_thin;         /* takes options.min_share */
     bool takes_native_names; /* takes options.native_names */
-    bool embeds_source;      /* takes options.embed_source */
+    bool shows_source;       /* looks for sources by itself: takes options.sources */
+    bool embeds_source;      /* takes options.embed_source, and then options.sources */
     bool tells_waits;        /* tells running from waiting: not for --wall, which makes them one event */
     bool tells_filters;      /* its output says what the filters left */
     bool qualifies;          /* takes options.qualify and options.label_cpu */
