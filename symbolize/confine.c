@@ -11,6 +11,7 @@
 #include "formats/base/landlock.h"
 #include "formats/base/temporary.h"
 #include "formats/base/vec.h"
+#include "symbolize/source/sources.h"
 
 struct places {
     VEC(struct landlock_place) list;
@@ -85,6 +86,10 @@ static struct error *collect(const struct options *o, struct places *p)
         TRY(allow(p, o->inputs.data[i], LANDLOCK_READ));
     TRY(allow_all(p, o->archives.data));
     TRY(allow_all(p, o->symfs.data));
+    for (size_t i = 0; i < o->sources.count; i++) {
+        size_t from_len;
+        TRY(allow(p, source_folder(o->sources.data[i], &from_len), LANDLOCK_READ));
+    }
     if (o->sysroot)
         TRY(allow(p, o->sysroot, LANDLOCK_READ));
     TRY(allow(p, temporary_folder(), LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME));

@@ -14,6 +14,7 @@
 #include "symbolize/pass/scout.h"
 #include "symbolize/pass/wall_consumer.h"
 #include "symbolize/pass/weigh.h"
+#include "symbolize/source/sources.h"
 #include "symbolize/stack/resolve.h"
 #include "symbolize/stack/stack_nothing.h"
 #include "symbolize/summary/gil_figures.h"
@@ -32,6 +33,7 @@ struct convert {
     struct file_limits limits;
     struct scout scout;
     struct resolver *resolver; /* NULL for an output that resolves nothing */
+    struct sources *sources;   /* NULL: no --source was given */
     struct summary *summary;   /* the pass owns it from add_summary() on */
     struct summary_output summary_output;
     struct summary_for_emitter emit_summary;
@@ -237,6 +239,9 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     options.waits_chosen = p->filter.of_subject[FILTER_LABELS] || p->filter.of_subject[FILTER_SAMPLE] ||
                            stack_map_chooses(resolver_stack_map(c->resolver));
     options.limits = &c->limits.limits;
+    if (c->options->sources.count)
+        TRY(sources_create(&c->options->sources, &c->limits.limits, &c->sources));
+    options.sources = sources_for_emitters(c->sources);
     options.weights_differ = weighs && weights_will_differ(c);
     TRY(add_wall(c, p));
     TRY(add_summary(c, p, &summary_consumer));
@@ -369,6 +374,7 @@ struct error *convert_run(const struct options *o, const struct convert_output *
         err = outputs[o->choice.kind](&c, &p);
     pass_deinit(&p);
     resolver_destroy(c.resolver);
+    sources_destroy(c.sources);
     for (size_t i = 0; i < c.inputs.count; i++)
         input_deinit(&c.inputs.data[i]);
     VEC_DEINIT(&c.inputs);

@@ -12,11 +12,12 @@
 #include "formats/base/vec.h"
 #include "symbolize/confine.h"
 #include "symbolize/convert.h"
-#include "symbolize/trace/input.h"
 #include "symbolize/options.h"
 #include "symbolize/output_files.h"
 #include "symbolize/part_files.h"
+#include "symbolize/source/sources.h"
 #include "symbolize/terminal.h"
+#include "symbolize/trace/input.h"
 
 static const char program[] = "pysym";
 
@@ -30,22 +31,28 @@ static int inform(const struct options *o)
 }
 
 /* A place that does not exist is an error: files would silently not be found there. */
-static struct error *check_place(const char *path, bool folder)
+static struct error *check_place(const char *path, bool folder, const char *what)
 {
     struct stat st;
 
     if (stat(path, &st))
-        return error_file(errno, path, "cannot be searched for binaries");
-    return folder && !S_ISDIR(st.st_mode) ? error_file(ENOTDIR, path, "cannot be searched for binaries") : NULL;
+        return error_file(errno, path, "cannot be searched for %s", what);
+    return folder && !S_ISDIR(st.st_mode) ? error_file(ENOTDIR, path, "cannot be searched for %s", what) : NULL;
 }
 
 static struct error *check_places(const struct options *o)
 {
+    static const char binaries[] = "binaries";
+
     for (const char *const *path = o->symfs.data; *path; path++)
-        TRY(check_place(*path, true));
+        TRY(check_place(*path, true, binaries));
     for (const char *const *path = o->archives.data; *path; path++)
-        TRY(check_place(*path, false));
-    return o->sysroot ? check_place(o->sysroot, true) : NULL;
+        TRY(check_place(*path, false, binaries));
+    for (size_t i = 0; i < o->sources.count; i++) {
+        size_t from_len;
+        TRY(check_place(source_folder(o->sources.data[i], &from_len), true, "source files"));
+    }
+    return o->sysroot ? check_place(o->sysroot, true, binaries) : NULL;
 }
 
 struct inputs {

@@ -10,6 +10,8 @@
 #include "formats/base/clock.h"
 #include "formats/base/options.h"
 
+enum { CONTEXT_LINES = 3 }; /* unless --context says otherwise */
+
 /* ---- setters ---- */
 
 static struct error *set_output(const struct option_row *row, const char *argument, void *target)
@@ -71,13 +73,21 @@ static const struct option_row option_rows[] = {
     {"wall", 0, NULL, "cpu-clock and off-cpu as one event: all the time that threads existed", option_set_true,
      MEMBER(filters.wall)},
     {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
-    {"top", 0, "N", "rows of top and gil (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
+    {"top", 0, "N", "rows of top and gil, files of annotate (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
     {"sort", 0, "WHAT", "order of top: self (default) or total", option_set_choice, MEMBER(emit.sort),
      .names = sort_names, .wants = "self or total"},
     {"by", 0, "WHAT", "rows of top and gil: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
      .wants = "function or line"},
-    {"json", 0, NULL, "top, gil and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
+    {"source", 0, "PLACE", "a folder in which source files are looked for: DIR, by the ends of their paths,\n"
+     "or FROM=TO, where TO has what the trace calls FROM; may be repeated", option_add_text, MEMBER(sources)},
+    {"embed-source", 0, NULL, "html: the source files found go into the output", option_set_true, MEMBER(emit.embed_source),
+     .with = "source"},
+    {"all-lines", 0, NULL, "annotate: whole files and functions, not only what is hot in them", option_set_true,
+     MEMBER(emit.all_lines)},
+    {"context", 0, "N", "annotate: lines around each hot one (default: 3)", option_set_u32, MEMBER(emit.context_lines), 0,
+     UINT32_MAX, "a number of lines"},
+    {"json", 0, NULL, "top, gil, annotate and summary as JSON, for scripts", option_set_true, MEMBER(emit.json)},
     {"native-names", 0, NULL, "perf-data: native functions have their names, lines and what was\n"
      "inlined from here, so that perf needs no binaries", option_set_true, MEMBER(emit.native_names)},
 
@@ -120,7 +130,7 @@ static const struct option_row option_rows[] = {
      "layers: python, native or kernel, with commas between them"},
     {"group", 0, "BY", "one frame for neighbours of one module, package, file or layer", filter_set_group,
      .wants = "module, package, file or layer"},
-    {"min", 0, "PERCENT", "folded, top, gil: join or leave out what takes less, like 0.5%", filter_set_share,
+    {"min", 0, "PERCENT", "folded, top, gil, annotate: join or leave out what takes less, like 0.5%", filter_set_share,
      MEMBER(emit.min_share), .wants = "a share of the whole, like 0.5%"},
     {"collapse-recursion", 0, NULL, "show a cycle of calls once", filter_set_true, MEMBER(stacks.collapse_recursion)},
 
@@ -175,6 +185,7 @@ void options_help(FILE *out)
           "  pysym trace.bin                             a first page: how complete it is, and what is hot\n"
           "  pysym trace.bin -o profile.speedscope.json  to open at https://www.speedscope.app\n"
           "  pysym trace.bin -f summary                  processes, threads, what is missing and why\n"
+          "  pysym annotate [FILE|FUNCTION] trace.bin    source lines with their time (see --source)\n"
           "\n"
           "Reads traces of pycap, on any machine and without privileges. FILE or OUT may be - for\n"
           "standard input or output; several files become one output.\n"
@@ -198,6 +209,7 @@ void options_deinit(struct options *o)
     VEC_DEINIT(&o->inputs);
     VEC_DEINIT(&o->archives);
     VEC_DEINIT(&o->symfs);
+    VEC_DEINIT(&o->sources);
     sample_filter_options_deinit(&o->filters);
     stack_map_options_deinit(&o->stacks);
     VEC_DEINIT(&o->given);
@@ -215,7 +227,7 @@ static struct error *check_filters(const struct options *o)
     if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
     if (o->emit.min_share > 0 && !(o->choice.emitter && o->choice.emitter->joins_thin))
-        return error_create(ERROR_USAGE, "--min is for folded, top and gil alone: other formats hold every stack");
+        return error_create(ERROR_USAGE, "--min is for folded, top, gil and annotate alone: other formats hold every stack");
     if (changes_stacks && o->choice.kind == OUTPUT_UNWIND_CHECK)
         return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "
                                          "those by process, thread, event and time");
@@ -285,9 +297,25 @@ static struct error *check_native_names(const struct options *o)
 static struct error *check_top(const struct options *o)
 {
     if (o->emit.json && o->choice.kind != OUTPUT_SUMMARY && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
-        return error_create(ERROR_USAGE, "--json is for --format top, gil and summary");
+        return error_create(ERROR_USAGE, "--json is for --format top, gil, annotate and summary");
     if (o->emit.by == EMIT_BY_LINE && (o->stacks.by_function || o->stacks.no_lines))
         return error_create(ERROR_USAGE, "--by line needs the lines that --function and --nolineno leave out");
+    return NULL;
+}
+
+static struct error *check_source(const struct options *o)
+{
+    const struct emitter *emitter = o->choice.emitter;
+    bool shows_lines = o->choice.kind == OUTPUT_EMITTER && emitter->shows_source;
+
+    if (o->emit.embed_source && !(emitter && emitter->embeds_source))
+        return error_create(ERROR_USAGE, "--embed-source is for --format html");
+    if (o->sources.count && !shows_lines && !o->emit.embed_source)
+        return error_create(ERROR_USAGE, "--source is for pysym annotate, and for --format html with --embed-source");
+    if (!shows_lines && (o->emit.all_lines || o->emit.context_lines != CONTEXT_LINES))
+        return error_create(ERROR_USAGE, "--%s is for pysym annotate", o->emit.all_lines ? "all-lines" : "context");
+    if (shows_lines && (o->stacks.by_function || o->stacks.no_lines || o->stacks.group))
+        return error_create(ERROR_USAGE, "annotate needs the lines that --function, --nolineno and --group leave out");
     return NULL;
 }
 
@@ -298,15 +326,35 @@ static struct error *check_wall(const struct options *o)
     return error_create(ERROR_USAGE, "--wall is for stacks: %s has each event by itself", o->format);
 }
 
+/* `pysym annotate [FILE|FUNCTION] TRACE...`: with one word behind it, that is the trace. */
+static struct error *take_command(struct options *o, int argc, char **argv, int *rest)
+{
+    static const char annotate[] = "annotate";
+
+    if (*rest == argc || strcmp(argv[*rest], annotate))
+        return NULL;
+    if (o->format && strcmp(o->format, annotate))
+        return error_create(ERROR_USAGE, "pysym annotate is a format of its own: it cannot be --format %s", o->format);
+    if (argc - *rest == 1)
+        return error_create(ERROR_USAGE, "pysym annotate: name a trace, such as trace.bin, and before it a file or function "
+                                         "to see only that (a trace called annotate is ./annotate)");
+    o->format = annotate;
+    ++*rest;
+    if (argc - *rest > 1)
+        o->emit.annotate = argv[(*rest)++];
+    return NULL;
+}
+
 struct error *options_parse(int argc, char **argv, struct options *o)
 {
     size_t from_stdin = 0;
     int rest;
 
-    *o = (struct options){.emit = {.top_count = 10}};
+    *o = (struct options){.emit = {.top_count = 10, .context_lines = CONTEXT_LINES}};
     TRY(options_read(option_rows, argc, argv, false, o, &rest));
     if (o->help || o->version)
         return NULL;
+    TRY(take_command(o, argc, argv, &rest));
     for (int i = rest; i < argc; i++) {
         if (!VEC_PUSH(&o->inputs, argv[i]))
             return error_no_memory();
@@ -324,5 +372,6 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     TRY(check_native_names(o));
     TRY(check_pprof(o));
     TRY(check_wall(o));
+    TRY(check_source(o));
     return end_filters(o);
 }

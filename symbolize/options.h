@@ -29,6 +29,7 @@ struct options {
     const char *format;       /* as given; NULL: by the output's name */
     struct format_choice choice;
     struct option_texts archives, symfs; /* each ends with NULL */
+    struct option_texts sources;         /* as given: sources.h */
     const char *sysroot;
     enum parts_by split;           /* --split; PARTS_BY_NOTHING: not given */
     uint64_t window_ns;            /* --window; 0: not given */

@@ -62,6 +62,11 @@ _pysym() {
     local word before help
     COMPREPLY=()
     _pycap_context
+    # The one command, beside files whose names begin like it.
+    if ((COMP_CWORD == 1)) && [[ $word && annotate == "$word"* ]]; then
+        COMPREPLY=(annotate $(compgen -f -- "$word"))
+        return
+    fi
     case $before in
     -f | --format)
         help=$("$1" --help 2>/dev/null) || return 0

@@ -14,6 +14,7 @@
     X(pprof)        \
     X(ndjson)       \
     X(top)          \
+    X(annotate)     \
     X(gil)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;

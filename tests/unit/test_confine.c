@@ -143,6 +143,14 @@ static void test_confine(void **state)
     }
     options_deinit(&o);
 
+    /* Of the folders for sources all can be read, and nothing beside them. */
+    char place[300], *sources[] = {"pysym", "annotate", trace, "--source", place, "--no-host", NULL};
+    snprintf(place, sizeof place, "/srv/app=%s", symfs);
+    OK(options_parse(6, sources, &o));
+    assert_true(can(&o, reads, named));
+    assert_false(can(&o, writes, named) || can(&o, reads, other) || can(&o, reads, beside));
+    options_deinit(&o);
+
     /* With the host's files: read, and no more. */
     char *host[] = {"pysym", trace, "-f", "folded", NULL};
     OK(options_parse(4, host, &o));
