@@ -206,6 +206,23 @@ void name_module(const struct emit_frame *f, struct buf *out)
     put_module(out, f->module, CLEAN_SEPARATOR);
 }
 
+void names_put_function(const struct names *n, const struct emit_frame *f, bool by_module, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    if (f->kind == EMIT_PYTHON) {
+        names_put_python(n, f, by_module, out);
+        return;
+    }
+    name_plain(f->function, out);
+    if (f->kind == EMIT_MARK)
+        return;
+    if (out->len_bytes == from)
+        name_module(f, out);
+    else if (f->builtin)
+        buf_printf(out, " (%s)", f->builtin);
+}
+
 struct error *names_spell(const struct names *n, enum name_detail detail, struct intern *texts, uint32_t **ids)
 {
     uint32_t count = n->model->frame_count;

@@ -94,6 +94,11 @@ void name_plain(const char *name, struct buf *out);
  * begin with their module: shop.cart.Cart.add, app.py:<module>.
  */
 void names_put_python(const struct names *n, const struct emit_frame *frame, bool by_module, struct buf *out);
+/*
+ * The function of any frame, for tables of functions that have files and lines in columns of their own: as above, a native
+ * or kernel function with its built-in module behind it, or its binary if it is unknown; of a mark its text.
+ */
+void names_put_function(const struct names *n, const struct emit_frame *frame, bool by_module, struct buf *out);
 /* The binary of a frame without a function: [libfoo.so], NAME_GENERATED, [unknown]. */
 void name_module(const struct emit_frame *frame, struct buf *out);
 /* Is it the module of code made at run time? That has the path of its table of symbols: /tmp/perf-PID.map. */

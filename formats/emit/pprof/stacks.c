@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "formats/emit/code_places.h"
+
 enum { FRAME_WORK = 60 }; /* see limits.h */
 
 struct error *pprof_stacks_init(struct pprof_stacks *s, const struct emit_model *model,
@@ -28,31 +30,12 @@ void pprof_stacks_deinit(struct pprof_stacks *s)
 
 /* ---- functions ---- */
 
-static void put_native_name(const struct emit_frame *f, struct buf *out)
-{
-    name_plain(f->function, out);
-    if (out->len_bytes && f->builtin)
-        buf_printf(out, " (%s)", f->builtin);
-    if (!out->len_bytes)
-        name_module(f, out);
-}
-
-static void put_name(const struct pprof_stacks *s, const struct emit_frame *f, struct buf *out)
-{
-    buf_clear(out);
-    if (f->kind == EMIT_PYTHON)
-        names_put_python(&s->names, f, s->options->qualify, out);
-    else if (f->kind == EMIT_MARK)
-        name_plain(f->function, out);
-    else
-        put_native_name(f, out);
-}
-
 static bool add_line(struct pprof_stacks *s, const struct emit_frame *f)
 {
     struct pprof_function function = {.start_line = f->function_line};
 
-    put_name(s, f, &s->text);
+    buf_clear(&s->text);
+    names_put_function(&s->names, f, s->options->qualify, &s->text);
     function.name = pprof_string(s->tables, &s->text);
     function.file = pprof_plain_string(s->tables, f->file);
     if (function.name == PPROF_NONE || function.file == PPROF_NONE)
@@ -112,18 +95,13 @@ static uint32_t location_without_frames(struct pprof_stacks *s)
     return pprof_location(s->tables, mapping, 0, s->lines.data, s->lines.count);
 }
 
-static bool is_same_place(const struct emit_frame *a, const struct emit_frame *b)
-{
-    return a->kind == b->kind && a->mapping == b->mapping && a->address == b->address;
-}
-
 /* The stack from which `stack`'s innermost location was called: behind the frames that were inlined into one. */
 static uint32_t callers_of(const struct emit_model *m, uint32_t stack)
 {
     for (;;) {
         const struct emit_frame *f = &m->frames[m->stacks[stack].frame];
         uint32_t parent = m->stacks[stack].parent;
-        if (!f->inlined || parent == EMIT_NO_STACK || !is_same_place(f, &m->frames[m->stacks[parent].frame]))
+        if (!f->inlined || parent == EMIT_NO_STACK || !code_place_is_same(f, &m->frames[m->stacks[parent].frame]))
             return parent;
         stack = parent;
     }

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "formats/base/hex.h"
+#include "formats/emit/code_places.h"
 #include "formats/emit/names.h"
 #include "formats/emit/pprof/fields.h"
 #include "formats/emit/protobuf.h"
 
 enum { PAGE_BYTES = 4096 }; /* what pprof takes pages for, on all machines */
-#define NO_SEGMENT UINT32_MAX
 
 struct error *pprof_tables_init(struct pprof_tables *t, const struct emit_model *model, struct limits *limits)
 {
@@ -131,26 +131,10 @@ static uint32_t binary_segment(struct pprof_tables *t, uint32_t mapping, uint32_
                                   .build_id = pprof_plain_string(t, hex_of(m->build_id, m->build_id_len).text)};
     if (added.file == PPROF_NONE || added.build_id == PPROF_NONE)
         return PPROF_NONE;
-    if (segment != NO_SEGMENT)
+    if (segment != CODE_PLACE_NO_SEGMENT)
         set_range(&added, &m->segments[segment]);
     uint32_t id = add_mapping(t, &added);
     return id != PPROF_NONE && map_set(&t->binaries, key, id) ? id : PPROF_NONE;
-}
-
-/* Code is looked for in executable segments first: others may lie on the same page of the file. */
-static uint32_t find_segment(const struct emit_mapping *m, uint64_t offset)
-{
-    uint32_t found = NO_SEGMENT;
-
-    for (uint32_t i = 0; i < m->segment_count; i++) {
-        const struct emit_segment *s = &m->segments[i];
-        if (offset < s->file_offset || offset - s->file_offset >= s->file_size)
-            continue;
-        if (s->flags & 1)
-            return i;
-        found = found == NO_SEGMENT ? i : found;
-    }
-    return found;
 }
 
 uint32_t pprof_binary(struct pprof_tables *t, uint32_t mapping, uint64_t offset, uint64_t *address)
@@ -159,15 +143,15 @@ uint32_t pprof_binary(struct pprof_tables *t, uint32_t mapping, uint64_t offset,
 
     if (!limits_work(t->limits, 20 + 2 * (uint64_t)m->segment_count))
         return PPROF_NONE;
-    uint32_t segment = find_segment(m, offset);
-    *address = segment == NO_SEGMENT ? offset : offset - m->segments[segment].file_offset + m->segments[segment].vaddr;
+    uint32_t segment = code_place_segment(m, offset);
+    *address = segment == CODE_PLACE_NO_SEGMENT ? offset : offset - m->segments[segment].file_offset + m->segments[segment].vaddr;
     return binary_segment(t, mapping, segment);
 }
 
 uint32_t pprof_program(struct pprof_tables *t, uint32_t mapping)
 {
     const struct emit_mapping *m = &t->model->mappings[mapping];
-    uint32_t segment = NO_SEGMENT;
+    uint32_t segment = CODE_PLACE_NO_SEGMENT;
 
     for (uint32_t i = m->segment_count; i--;)
         segment = m->segments[i].flags & 1 ? i : segment;
