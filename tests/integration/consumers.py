@@ -142,3 +142,24 @@ def speedscope_reads(tmp_path, name, content):
     """What speedscope's importer makes of the file, as the JSON that it saves."""
     with speedscope_page(tmp_path, name, content, SAVE) as page:
         return json.loads(page.wait("document.getElementById('saved')?.textContent"))
+
+
+@contextlib.contextmanager
+def firefox_profiler(profile, tmp_path):
+    """The Firefox Profiler's own parser and queries with a file loaded; gives a function from a command to its JSON."""
+    cli = npm_package("@firefox-devtools/profiler-cli") / "dist/profiler-cli.js"
+    env = {**os.environ, "HOME": str(tmp_path)}
+    # It gives its own daemon half a second to start, which a busy machine may not.
+    for attempt in range(20):
+        session = ("--session", f"pysym-test-{attempt}")
+        loaded = subprocess.run(["node", cli, "load", profile, *session], env=env, capture_output=True, text=True, timeout=120,
+                                check=False)
+        if "did not become ready within" not in loaded.stderr:
+            break
+        # It may be gone, or not there yet.
+        subprocess.run(["node", cli, "stop", session[1]], env=env, capture_output=True, timeout=120, check=False)
+    assert loaded.returncode == 0, loaded.stderr
+    try:
+        yield lambda *words: json.loads(run("node", cli, *words, "--json", *session, env=env).stdout)
+    finally:
+        run("node", cli, "stop", session[1], env=env)

@@ -21,7 +21,7 @@ import subprocess
 import pytest
 
 from conftest import CACHE, ROOT
-from consumers import npm_package, obtain, run, speedscope_shows
+from consumers import firefox_profiler, npm_package, obtain, run, speedscope_shows
 
 INFERNO = "0.12.8"
 SAMPLES = 4000
@@ -208,30 +208,12 @@ def test_flamegraph_pl(demo):
 
 
 def test_firefox_profiler(demo, truth, tmp_path):
-    cli = npm_package("@firefox-devtools/profiler-cli") / "dist/profiler-cli.js"
     profile = tmp_path / "demo.txt"
     profile.write_bytes(demo("perf-script"))
-    env = {**os.environ, "HOME": str(tmp_path)}
-    # It gives its own daemon half a second to start, which a busy machine may not.
-    for attempt in range(20):
-        session = ("--session", f"pysym-test-{attempt}")
-        loaded = subprocess.run(["node", cli, "load", profile, *session], env=env, capture_output=True, text=True, timeout=120,
-                                check=False)
-        if "did not become ready within" not in loaded.stderr:
-            break
-        # It may be gone, or not there yet.
-        subprocess.run(["node", cli, "stop", session[1]], env=env, capture_output=True, timeout=120, check=False)
-
-    def ask(*words):
-        return json.loads(run("node", cli, *words, "--json", *session, env=env).stdout)
-
-    assert loaded.returncode == 0, loaded.stderr
-    try:
+    with firefox_profiler(profile, tmp_path) as ask:
         threads = {t["tid"]: t["threadHandle"] for t in ask("thread", "list")["threads"]}
         counts = {tid: ask("thread", "info", "--thread", handle)["sampleCount"] for tid, handle in threads.items()}
         functions = ask("thread", "functions", "--thread", threads[100])["functions"]
-    finally:
-        run("node", cli, "stop", session[1], env=env)
     assert counts == {tid: n for tid, (n, _) in truth.items()}
     names = {f["name"] for f in functions}
     assert {"py::Server.serve:/srv/app/server.py:42", "{anonymous}::work(int, char*)", "[torn]"} <= names
