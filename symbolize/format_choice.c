@@ -26,7 +26,8 @@ static const struct {
     {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
     {" perf data hotspot samply ", "use -f perf-data, or -f perf-script for the text that perf script prints"},
     {" script ", "use -f perf-script"},
-    {" gecko firefox perfetto ", "use -f perf-script: https://profiler.firefox.com and https://ui.perfetto.dev open it"},
+    {" gecko geckoprofile processed ", "use -f firefox: https://profiler.firefox.com opens it"},
+    {" perfetto ", "use -f perf-script: https://ui.perfetto.dev opens it"},
     {" json chrome chrometrace ", "use -f speedscope, -f ndjson for a row for each sample, or -f top --json"},
     {" jsonl csv tsv parquet arrow sql sqlite duckdb jq ", "use -f ndjson: DuckDB and jq read it, and DuckDB writes Parquet and CSV"},
     {" pb gz prof proto go pyroscope parca grafana ", "use -f pprof"},
@@ -103,25 +104,27 @@ static bool ends_with(const char *s, const char *end)
     return end_len && len > end_len && !strcmp(s + len - end_len, end);
 }
 
-/* By the extension of the output: a common one, else the longest extension of any format. */
+/* By the longest extension of the output that a format has, of its own or as a common one. */
 static struct error *choose_by_output(const char *output, struct format_choice *out)
 {
     static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
                                            {".perf", "perf-script"}, {".data", "perf-data"}, {".pprof", "pprof"},
                                            {".pb", "pprof"}, {".jsonl", "ndjson"}};
     const char *dot = strrchr(output, '.');
+    size_t longest = 0;
 
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        if (ends_with(output, usual[i][0]))
+        if (ends_with(output, usual[i][0])) {
             out->emitter = emitter_find(usual[i][1]);
+            longest = strlen(usual[i][0]);
+        }
     }
-    const struct emitter *own = NULL;
     for (const struct emitter *const *e = emitters; *e; e++) {
-        if (ends_with(output, (*e)->extension) && (!own || strlen((*e)->extension) > strlen(own->extension)))
-            own = *e;
+        if (ends_with(output, (*e)->extension) && strlen((*e)->extension) > longest) {
+            out->emitter = *e;
+            longest = strlen((*e)->extension);
+        }
     }
-    if (!out->emitter)
-        out->emitter = own;
     return out->emitter ? NULL : refuse("say which --format: none is known by the name", output, dot ? dot + 1 : "");
 }
 

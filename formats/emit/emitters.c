@@ -12,6 +12,7 @@
     X(perf_script)  \
     X(perf_data)    \
     X(pprof)        \
+    X(firefox)      \
     X(ndjson)       \
     X(top)          \
     X(annotate)     \

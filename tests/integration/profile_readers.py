@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small readers of what pysym writes: perf.data with what lies beside it, pprof, ndjson, folded stacks.
+"""Small readers of what pysym writes: perf.data with what lies beside it, pprof, the Firefox Profiler's, ndjson, folded stacks.
 
 They follow the formats' own documents, share no code with pysym, and check what a reader may rely on: sizes, ids, offsets,
 references. Tests compare what they return; other programs' readers are the judges in the tests of each format.
 
     PerfData(path)      events, samples in the order of the file, names of threads, mappings, lost counts, features
     pprof(path)         Pprof: sample types, samples, mappings, comments, times
+    firefox(text)       Firefox: meta, binaries, tracks with rows and markers
     ndjson(path)        the rows of samples, and the frames of the stacks by number
     folded(text)        Counter: frames, outermost first -> number
 """
@@ -184,6 +185,99 @@ def pprof(path):
     data = pathlib.Path(path).read_bytes()
     assert data[:2] == b"\x1f\x8b", "no gzip"
     return PprofReader(gzip.decompress(data)).read()
+
+
+# ---- the Firefox Profiler (src/types/profile.ts of firefox-devtools/profiler, version 61 of its processed format) ----
+
+# `file` and `line` are "" and 0 where the table has null, as are those of the function; `symbol`: (address, name) or None.
+FirefoxFrame = collections.namedtuple("FirefoxFrame", "function file line column category inline_depth address library symbol "
+                                      "is_python function_line")
+# `frames`: outermost first, or None. Times in ns.
+FirefoxRow = collections.namedtuple("FirefoxRow", "frames time_ns weight cpu_ns")
+FirefoxMarker = collections.namedtuple("FirefoxMarker", "name start_ns end_ns category data frames")
+FirefoxTrack = collections.namedtuple("FirefoxTrack", "name process pid tid is_main unit rows markers")
+Firefox = collections.namedtuple("Firefox", "meta libs tracks")
+
+
+def ns(milliseconds):
+    return round(milliseconds * 1e6)
+
+
+class FirefoxReader:
+    def __init__(self, text):
+        self.profile = json.loads(text)
+        self.shared = self.profile["shared"]
+        for name, table in self.shared.items():
+            if name != "stringArray":
+                self.check_table(table)
+        self.strings = self.shared["stringArray"]
+        assert len(set(self.strings)) == len(self.strings)
+        self.frames = [self.frame(i) for i in range(self.shared["frameTable"]["length"])]
+        self.stacks = []
+        for parent, frame in zip(self.shared["stackTable"]["prefix"], self.shared["stackTable"]["frame"]):
+            assert parent is None or 0 <= parent < len(self.stacks)
+            self.stacks.append((() if parent is None else self.stacks[parent]) + (self.frames[frame],))
+
+    @staticmethod
+    def check_table(table):
+        for name, column in table.items():
+            assert not isinstance(column, list) or len(column) == table["length"], name
+
+    def row(self, table, at):
+        assert 0 <= at < self.shared[table]["length"]
+        return {name: column[at] for name, column in self.shared[table].items() if name != "length"}
+
+    def frame(self, at):
+        frame = self.row("frameTable", at)
+        function = self.row("funcTable", frame["func"])
+        file = "" if function["source"] is None else self.strings[self.row("sources", function["source"])["filename"]]
+        category = self.profile["meta"]["categories"][frame["category"]]
+        category["subcategories"][frame["subcategory"]]  # is there
+        library = symbol = None
+        if function["resource"] != -1:
+            resource = self.row("resourceTable", function["resource"])
+            library = self.profile["libs"][resource["lib"]]["path"]
+            assert resource["type"] == 1 and self.strings[resource["name"]]
+        if frame["nativeSymbol"] is not None:
+            row = self.row("nativeSymbols", frame["nativeSymbol"])
+            assert self.profile["libs"][row["libIndex"]]["path"] and row["address"] <= frame["address"]
+            symbol = row["address"], self.strings[row["name"]]
+        assert frame["address"] == -1 or library
+        return FirefoxFrame(self.strings[function["name"]], file, frame["line"] or 0, frame["column"] or 0,
+                            (category["name"], category["subcategories"][frame["subcategory"]]), frame["inlineDepth"],
+                            frame["address"], library, symbol, function["isJS"], function["lineNumber"] or 0)
+
+    def track(self, thread):
+        samples, markers = thread["samples"], thread["markers"]
+        self.check_table(samples)
+        self.check_table(markers)
+        assert samples["time"] == sorted(samples["time"])
+        unit = samples["weightType"]
+        cpu = samples.get("threadCPUDelta", [0] * samples["length"])
+        rows = [FirefoxRow(None if stack is None else self.stacks[stack], ns(time),
+                           ns(weight) if unit == "tracing-ms" else weight, delta)
+                for stack, time, weight, delta in zip(samples["stack"], samples["time"], samples["weight"], cpu)]
+        schemas = {schema["name"] for schema in self.profile["meta"]["markerSchema"]}
+        found = []
+        for i in range(markers["length"]):
+            data = {key: self.strings[value] if isinstance(value, int) else value for key, value in markers["data"][i].items()}
+            assert data["type"] in schemas and markers["phase"][i] == 1
+            cause = data.pop("cause", None)
+            found.append(FirefoxMarker(self.strings[markers["name"][i]], ns(markers["startTime"][i]), ns(markers["endTime"][i]),
+                                       self.profile["meta"]["categories"][markers["category"][i]]["name"], data,
+                                       cause and self.stacks[cause["stack"]]))
+        return FirefoxTrack(thread["name"], thread.get("processName"), thread["pid"], thread["tid"], thread["isMainThread"], unit,
+                            rows, found)
+
+    def read(self):
+        tracks = [self.track(thread) for thread in self.profile["threads"]]
+        for chosen in ("initialVisibleThreads", "initialSelectedThreads"):
+            assert self.profile["meta"][chosen] and all(0 <= at < len(tracks) for at in self.profile["meta"][chosen])
+        return Firefox(self.profile["meta"], self.profile["libs"], tracks)
+
+
+def firefox(text):
+    return FirefoxReader(text).read()
 
 
 # ---- ELF: names by address ----

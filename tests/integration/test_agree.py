@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf-data, pprof and ndjson hold what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
+"""perf-data, pprof, firefox and ndjson hold what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
 over made-up traces, damaged ones, and those of testdata/."""
 import collections
 import os
@@ -32,7 +32,7 @@ ARGUMENTS = {
 # Those that change only how one format adds up or spells what is shown.
 SPELLING = {"--min", "--merge", "--columns", "--full-filenames", "--qualify", "--label-cpu"}
 # Files by whose names pysym knows the formats.
-OUTPUTS = ["t.ndjson", "t.pb.gz", "perf.data"]
+OUTPUTS = ["t.ndjson", "t.pb.gz", "t.firefox.json", "perf.data"]
 COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group", "file", "--labels"]
 
 
@@ -203,6 +203,29 @@ def check_pprof(profile, samples, stacks, labels):
     assert found.weights == expected.weights
 
 
+# ---- the Firefox Profiler ----
+
+
+def check_firefox(profile, samples, stacks):
+    """Weights by event, thread and stack. Events behind the first are in the names of their tracks."""
+    texts = {number: tuple(map(name_in_pprof, frames)) for number, frames in stacks.items()}
+    units = {row["event"]: row["unit"] for row in samples}
+    first = "cpu-clock" if "cpu-clock" in units else next(iter(units), None)
+    expected, found = collections.Counter(), collections.Counter()
+    for row in samples:
+        expected[row["event"], str(row["pid"]), row["tid"], texts[row["stack"]]] += row["value"]
+    for track in profile.tracks:
+        event = track.name.rpartition(" · ")[2] if " · " in track.name else first
+        assert track.tid == 0 or track.unit == {"ns": "tracing-ms", "bytes": "bytes"}.get(units[event], "samples")
+        for row in track.rows:
+            if row.frames is None:
+                assert not row.weight
+                continue
+            frames = tuple((re.sub(r"^<module .*>$", "<module>", f.function), f.file, f.line) for f in row.frames)
+            found[event, track.pid, track.tid, frames] += row.weight
+    assert +found == +expected
+
+
 # ---- perf.data ----
 
 
@@ -267,6 +290,7 @@ def check(formats):
     check_folded(formats.folded, sums)
     check_pprof(profile_readers.pprof(formats.file("t.pb.gz", "--merge", "thread")), samples, stacks,
                 "--labels" in formats.options)
+    check_firefox(profile_readers.firefox(formats.file("t.firefox.json").read_text()), samples, stacks)
     path = formats.file("perf.data", "--full-filenames")
     check_perf_data(profile_readers.PerfData(path, path.parent / "perf.data.d"), samples, stacks)
     return sums

@@ -598,7 +598,7 @@ def test_summary_json(make, pysym):
     (["-f", "unwind_check"], "did you mean unwind-check?"),
     (["-f", "flamegraph"], "unknown format 'flamegraph': use -f html: a page with a flame graph"),
     (["-f", "perf"], "use -f perf-data, or -f perf-script for"),
-    (["-f", "gecko"], "use -f perf-script: https://profiler.firefox.com"),
+    (["-f", "gecko"], "use -f firefox: https://profiler.firefox.com"),
     (["-f", "otlp"], "use -f pprof, which the OpenTelemetry Collector receives"),
     (["-f", "pb"], "unknown format 'pb': use -f pprof (formats"),
     (["-o", "x.parquet"], "none is known by the name 'x.parquet': use -f ndjson: DuckDB"),

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Firefox Profiler's file over made-up profiles: rows in time, markers, tables, and what hostile names become. */
+#include "tests/unit/emit_fixture.h"
+
+static json_t *parse(const struct synthetic *s, struct emit_options options)
+{
+    char *text = emit(s, "firefox", options);
+    json_error_t error;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+    if (!json)
+        print_error("%s\n", error.text);
+    assert_non_null(json);
+    free(text);
+    return json;
+}
+
+/* The value at a path of keys and indices: "threads.0.name". Borrowed. */
+static json_t *at(json_t *json, const char *path)
+{
+    char *copy = strdup(path), *rest = copy;
+
+    assert_non_null(copy);
+    for (char *word; (word = strsep(&rest, "."));)
+        json = json_is_array(json) ? json_array_get(json, (size_t)atoi(word)) : json_object_get(json, word);
+    if (!json)
+        print_error("no %s\n", path);
+    assert_non_null(json);
+    free(copy);
+    return json;
+}
+
+/* Is the value at `path` that JSON? */
+static void has(json_t *json, const char *path, const char *expected)
+{
+    char *found = json_dumps(at(json, path), JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+
+    assert_string_equal(found, expected);
+    free(found);
+}
+
+/* The string that a table's cell refers to. */
+static void has_string(json_t *json, const char *path, const char *expected)
+{
+    size_t number = (size_t)json_integer_value(at(json, path));
+
+    assert_string_equal(json_string_value(json_array_get(at(json, "shared.stringArray"), number)), expected);
+}
+
+static void test_small(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_small(&s);
+    s.model.processes = s.processes.data;
+    s.processes.data[0].pid = 101;
+    s.processes.data[0].name = "shop";
+    json_t *json = parse(&s, plain);
+    has(json, "meta.product", "\"shop\"");
+    has(json, "meta.symbolicated", "true");
+    has(json, "meta.preprocessedProfileVersion", "61");
+    has(json, "meta.initialSelectedThreads", "[0]");
+    has(json, "meta.initialVisibleThreads", "[0,1]");
+    has(json, "threads.0.name", "\"shop\"");
+    has(json, "threads.0.isMainThread", "true");
+    has(json, "threads.0.pid", "\"101\"");
+    has(json, "threads.1.name", "\"worker 102\"");
+    has(json, "threads.1.isMainThread", "false");
+    has(json, "threads.0.samples.weightType", "\"tracing-ms\"");
+    /* Callers before what they call; a stack's number is not that of the model. */
+    has(json, "shared.stackTable.prefix", "[null,0,0,1,3,null]");
+    has(json, "shared.frameTable.line", "[1,42,43,null,null,null]");
+    has(json, "shared.frameTable.category", "[0,0,0,1,2,4]");
+    has(json, "shared.frameTable.column", "[null,null,null,null,null,null]");
+    /* Two lines of one function. */
+    has(json, "shared.frameTable.func", "[0,1,1,2,3,4]");
+    has(json, "shared.funcTable.isJS", "[true,true,false,false,false]");
+    has(json, "shared.funcTable.lineNumber", "[1,40,null,null,null]");
+    has_string(json, "shared.funcTable.name.0", "<module x>");
+    has_string(json, "shared.funcTable.name.1", "C.run");
+    has_string(json, "shared.sources.filename.0", "/srv/x.py");
+    has(json, "libs.1.name", "\"[kernel.kallsyms]\"");
+    has(json, "libs.0.codeId", "null");
+    json_decref(json);
+    struct emit_options columns = plain;
+    columns.columns = true;
+    json = parse(&s, columns);
+    has(json, "shared.frameTable.column", "[1,9,5,null,null,null]");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* ---- time ---- */
+
+static const struct emit_label blocked_labels[] = {{"wait", "blocked"}, {"system call", "read"}};
+static const struct emit_label woken_labels[] = {{"wait", "blocked"}, {"system call", "read"}, {"waker", "7/8 <b>"}};
+static const struct emit_label queued_labels[] = {{"wait", "run queue"}};
+static const struct emit_label fetch_labels[] = {{"asyncio task", "fetch"}};
+static const struct emit_label store_labels[] = {{"asyncio task", "store"}};
+enum { NO_LABELS, BLOCKED, WOKEN, QUEUED, FETCH, STORE };
+static const struct emit_label_set label_sets[] = {
+    {0},
+    {.labels = blocked_labels, .count = 2, .wait = EMIT_WAIT_BLOCKED, .system_call = "read"},
+    {.labels = woken_labels, .count = 3, .wait = EMIT_WAIT_BLOCKED, .system_call = "read"},
+    {.labels = queued_labels, .count = 1, .wait = EMIT_WAIT_RUN_QUEUE},
+    {.labels = fetch_labels, .count = 1},
+    {.labels = store_labels, .count = 1},
+};
+static const struct emit_rate hundred = {.event = 0, .frequency_hz = 100};
+static const struct emit_capture from_second_10 = {.name = "a.bin",
+                                                   .hostname = "",
+                                                   .kernel_release = "6.1",
+                                                   .machine = "x86_64",
+                                                   .cpu_model = "",
+                                                   .recorder = "",
+                                                   .start_ns = 10000000000,
+                                                   .start_realtime_ns = UINT64_C(1700000000000000000),
+                                                   .duration_ns = 1000000000,
+                                                   .rates = &hundred,
+                                                   .rate_count = 1};
+
+/* A thread with cpu-clock and off-cpu at one stack each. */
+static void setup_time(struct synthetic *s)
+{
+    setup_one(s);
+    synthetic_event(s, "off-cpu", "ns", true);
+    s->events.data[1].is_waiting = true;
+    s->model.label_sets = label_sets;
+    s->model.label_set_count = sizeof label_sets / sizeof *label_sets;
+    s->model.captures = &from_second_10;
+    s->model.capture_count = 1;
+    uint32_t run = synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "run", "/srv/x.py", 1, 1, 1));
+    uint32_t mark = synthetic_mark(s, "[wait: blocked]");
+    s->frames.data[mark].wait = "blocked";
+    synthetic_stack(s, run, mark);
+}
+
+static void add(struct synthetic *s, uint32_t event, uint64_t end_ms, uint64_t ms, uint32_t label_set, enum emit_gil gil)
+{
+    synthetic_sample(s, (struct emit_sample){.time_ns = 10000000000 + end_ms * 1000000,
+                                             .value = ms * 1000000,
+                                             .event = event,
+                                             .stack = event,
+                                             .label_set = label_set,
+                                             .gil = gil});
+}
+
+/* Rows begin when spans do; where nothing follows, two rows without weight end one. CPU time is in the row behind it. */
+static void test_rows(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_time(&s);
+    add(&s, 0, 20, 10, NO_LABELS, EMIT_GIL_UNKNOWN);
+    add(&s, 0, 30, 10, NO_LABELS, EMIT_GIL_UNKNOWN);  /* at once */
+    add(&s, 0, 35, 10, NO_LABELS, EMIT_GIL_UNKNOWN);  /* would overlap */
+    add(&s, 0, 100, 10, NO_LABELS, EMIT_GIL_UNKNOWN); /* much later */
+    json_t *json = parse(&s, plain);
+    has(json, "threads.0.samples.time", "[10,20,30,35,35,90,100,100]");
+    has(json, "threads.0.samples.stack", "[0,0,0,0,null,0,0,null]");
+    has(json, "threads.0.samples.weight", "[10,10,10,0,0,10,0,0]");
+    has(json, "threads.0.samples.threadCPUDelta", "[0,10000000,10000000,5000000,0,5000000,10000000,0]");
+    has(json, "threads.0.samples.length", "8");
+    has(json, "meta.startTime", "1700000000000");
+    has(json, "meta.profilingStartTime", "0");
+    has(json, "meta.profilingEndTime", "1000");
+    has(json, "meta.interval", "10");
+    has(json, "meta.oscpu", "\"Linux 6.1 x86_64\"");
+    json_decref(json);
+    struct emit_options chosen = plain;
+    chosen.times_chosen = true; /* then the range is that of the samples */
+    json = parse(&s, chosen);
+    assert_null(json_object_get(at(json, "meta"), "profilingEndTime"));
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* Waits have a track of their own, without CPU time, and markers in the thread's first track. */
+static void test_waits(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_time(&s);
+    add(&s, 0, 10, 10, NO_LABELS, EMIT_GIL_UNKNOWN);
+    add(&s, 1, 300, 290, BLOCKED, EMIT_GIL_UNKNOWN);
+    add(&s, 1, 400, 100, WOKEN, EMIT_GIL_UNKNOWN); /* the rest of the same wait */
+    s.samples.data[2].continues = true;
+    add(&s, 1, 405, 5, QUEUED, EMIT_GIL_UNKNOWN); /* the same, but for a CPU */
+    s.samples.data[3].continues = true;
+    add(&s, 1, 405, 50, BLOCKED, EMIT_GIL_UNKNOWN); /* of others: no place in time */
+    s.samples.data[4].owed = s.samples.data[4].continues = true;
+    json_t *json = parse(&s, plain);
+    has(json, "threads.1.name", "\"MainThread 101 \302\267 off-cpu\"");
+    has(json, "threads.1.samples.time", "[10,300,400,405,405,405]");
+    has(json, "threads.1.samples.weight", "[290,100,5,50,0,0]");
+    has(json, "threads.1.samples.threadCPUDelta", "[0,0,0,0,0,0]");
+    has(json, "threads.1.markers.length", "0");
+    has(json, "threads.0.markers.startTime", "[10,400]");
+    has(json, "threads.0.markers.endTime", "[400,405]");
+    has(json, "threads.0.markers.phase", "[1,1]");
+    has(json, "threads.0.markers.category", "[3,3]");
+    has_string(json, "threads.0.markers.name.0", "wait: blocked");
+    has_string(json, "threads.0.markers.name.1", "wait: run queue");
+    has_string(json, "threads.0.markers.data.0.call", "read");
+    has_string(json, "threads.0.markers.data.0.waker", "7/8 <b>");
+    has(json, "threads.0.markers.data.0.cause.stack", "1");
+    assert_null(json_object_get(at(json, "threads.0.markers.data.1"), "waker"));
+    has(json, "meta.categories.3.subcategories", "[\"Other\",\"blocked\"]");
+    has(json, "shared.frameTable.subcategory", "[0,1]");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* A task's span ends with another task, with a sample of none, and where a sample is missing; so does that of the GIL. */
+static void test_sampled_spans(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_time(&s);
+    add(&s, 0, 20, 10, FETCH, EMIT_GIL_HELD);
+    add(&s, 0, 35, 10, FETCH, EMIT_GIL_HELD);
+    add(&s, 0, 45, 10, STORE, EMIT_GIL_UNKNOWN); /* says nothing of the GIL */
+    add(&s, 0, 55, 10, STORE, EMIT_GIL_HELD);
+    add(&s, 0, 65, 10, NO_LABELS, EMIT_GIL_NOT_HELD);
+    add(&s, 0, 75, 10, STORE, EMIT_GIL_HELD);
+    add(&s, 0, 200, 10, STORE, EMIT_GIL_HELD);
+    json_t *json = parse(&s, plain);
+    has(json, "threads.0.markers.startTime", "[10,35,10,65,65,190,190]");
+    has(json, "threads.0.markers.endTime", "[35,55,55,75,75,200,200]");
+    has_string(json, "threads.0.markers.data.0.task", "fetch");
+    has_string(json, "threads.0.markers.data.1.task", "store");
+    has(json, "threads.0.markers.data.2.type", "\"gil\"");
+    has_string(json, "threads.0.markers.name.2", "GIL held");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* Captures share one line of time, in whichever order they are given. */
+static void test_captures(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_capture captures[] = {from_second_10, from_second_10};
+    (void)state;
+
+    setup_time(&s);
+    captures[0].start_realtime_ns += 2000000000;
+    s.model.captures = captures;
+    s.model.capture_count = 2;
+    add(&s, 0, 20, 10, FETCH, EMIT_GIL_UNKNOWN);
+    add(&s, 0, 30, 10, FETCH, EMIT_GIL_UNKNOWN);
+    s.samples.data[1].capture = 1;
+    json_t *json = parse(&s, plain);
+    has(json, "threads.0.samples.time", "[20,30,30,2010,2020,2020]");
+    has(json, "threads.0.markers.startTime", "[2010,20]");
+    has(json, "meta.profilingEndTime", "3000");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* ---- binaries ---- */
+
+static void test_binaries(void **state)
+{
+    static const uint8_t build_id[] = {0x93, 0xac, 0x61, 0xec, 0x5a, 0x8e, 0xb1, 0x39, 0x6f, 0x9f,
+                                       0xbd, 0x35, 0x0e, 0x31, 0x69, 0xa5, 0x58, 0x52, 0x8a, 0x40};
+    static const struct emit_segment segments[] = {
+        {.vaddr = 0x400000, .file_size = 0x1000, .memory_size = 0x1000, .flags = 4},
+        {.vaddr = 0x402000, .file_offset = 0x1000, .file_size = 0x1000, .memory_size = 0x1000, .flags = 5}};
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    uint32_t outer = synthetic_native(&s, "outer", "/usr/lib/x.so", 0x1235, 0x35);
+    uint32_t inner = synthetic_native(&s, "inner", "/usr/lib/x.so", 0x1235, 0);
+    uint32_t beyond = synthetic_native(&s, "beyond", "/usr/lib/x.so", 0x9000, 0);
+    uint32_t generated = synthetic_native(&s, "", "/tmp/perf-100.map", 0x7f0000000000, 0);
+    s.frames.data[outer].return_address = s.frames.data[inner].return_address = s.frames.data[inner].inlined = true;
+    s.mappings.data[0].segments = segments;
+    s.mappings.data[0].segment_count = 2;
+    s.mappings.data[0].build_id = build_id;
+    s.mappings.data[0].build_id_len = sizeof build_id;
+    uint32_t stack = synthetic_stack(&s, synthetic_stack(&s, EMIT_NO_STACK, outer), inner);
+    sample(&s, 0, synthetic_stack(&s, synthetic_stack(&s, stack, beyond), generated));
+    json_t *json = parse(&s, plain);
+    has(json, "libs.0.breakpadId", "\"EC61AC938E5A39B16F9FBD350E3169A50\"");
+    has(json, "libs.0.codeId", "\"93ac61ec5a8eb1396f9fbd350e3169a558528a40\"");
+    /* From the first byte that is mapped; of a caller it is the call's. */
+    has(json, "shared.frameTable.address", "[8756,8756,-1,-1]");
+    has(json, "shared.frameTable.inlineDepth", "[0,1,0,0]");
+    has(json, "shared.frameTable.nativeSymbol", "[0,0,null,null]");
+    has(json, "shared.nativeSymbols.address", "[8704]");
+    has_string(json, "shared.nativeSymbols.name.0", "outer");
+    has(json, "shared.funcTable.resource", "[0,0,0,-1]");
+    has_string(json, "shared.funcTable.name.3", "[jit]");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* ---- the rest ---- */
+
+static void test_events(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    synthetic_event(&s, "page-faults", "bytes", false);
+    synthetic_event(&s, "switches", "switches", false);
+    s.events.data[1].is_bytes = true;
+    uint32_t f = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "a.py", 1, 0, 1));
+    for (uint32_t event = 0; event < 3; event++)
+        synthetic_sample(&s, (struct emit_sample){.event = event, .stack = f, .value = 4096, .time_ns = event});
+    json_t *json = parse(&s, plain);
+    has(json, "threads.1.samples.weightType", "\"bytes\"");
+    has(json, "threads.1.samples.weight", "[4096]");
+    has(json, "threads.2.samples.weightType", "\"samples\"");
+    has(json, "meta.initialVisibleThreads", "[0,1,2]");
+    assert_null(json_object_get(at(json, "threads.1.samples"), "threadCPUDelta"));
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* The Profiler takes tracks of one pid for one process. */
+static void test_same_pid(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    synthetic_thread(&s, synthetic_process(&s, 100, "other"), 100, "MainThread");
+    s.processes.data[1].free_threaded = true;
+    s.processes.data[1].container = "1f2e";
+    uint32_t f = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "a.py", 1, 0, 1));
+    sample(&s, 0, f);
+    sample(&s, 1, f);
+    json_t *json = parse(&s, plain);
+    has(json, "threads.0.pid", "\"100\"");
+    has(json, "threads.1.pid", "\"100.1\"");
+    has(json, "threads.1.processName", "\"other (free-threaded), container 1f2e\"");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+static void test_nothing(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    json_t *json = parse(&s, plain);
+    has(json, "threads.0.name", "\"no samples\"");
+    has(json, "meta.initialVisibleThreads", "[0]");
+    json_decref(json);
+    sample(&s, 0, EMIT_NO_STACK);
+    json = parse(&s, plain);
+    has_string(json, "shared.funcTable.name.0", "[no frames]");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+static void test_hostile_names(void **state)
+{
+    static const char hostile[] = "</script>\"\\\n\x1b[31m\xe2\x80\xae\xff;x";
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_one(&s);
+    s.threads.data[0].name = s.processes.data[0].name = s.processes.data[0].container = hostile;
+    uint32_t python = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, hostile, hostile, 1, 0, 1));
+    sample(&s, 0, synthetic_stack(&s, python, synthetic_native(&s, hostile, hostile, 1, 0)));
+    json_t *json = parse(&s, plain); /* refuses what is not UTF-8 */
+    has_string(json, "shared.funcTable.name.0", "</script>\"\\__[31m_\xef\xbf\xbd:x");
+    has_string(json, "shared.sources.filename.0", "</script>\"\\__[31m_\xef\xbf\xbd:x");
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* More samples than a block of the temporary file holds, in turn of two threads. */
+static void test_many(void **state)
+{
+    struct synthetic s = {0};
+    (void)state;
+
+    setup_small(&s);
+    s.samples.count = 0;
+    for (uint32_t i = 0; i < 2000; i++)
+        sample(&s, i % 2, i % 7 % 6);
+    json_t *json = parse(&s, plain), *value;
+    for (size_t thread = 0, i; thread < 2; thread++) {
+        double weight = 0;
+        json_t *samples = at(json, thread ? "threads.1.samples" : "threads.0.samples");
+        json_array_foreach(json_object_get(samples, "weight"), i, value) weight += json_number_value(value);
+        assert_true(weight == 10000);
+    }
+    json_decref(json);
+    synthetic_deinit(&s);
+}
+
+/* Whatever the limits allow, the emitter ends: with a file, or with an error. */
+static void test_limits(void **state)
+{
+    struct synthetic s = {0};
+    struct emit_options options = plain;
+    unsigned failures = 0;
+    (void)state;
+
+    setup_time(&s);
+    for (uint64_t i = 0; i < 20; i++)
+        add(&s, i % 2, 100 * (i + 1), 10, i % 6, EMIT_GIL_HELD);
+    for (uint64_t most = 0; most < 20000; most += 97) {
+        for (int work = 0; work < 2; work++) {
+            struct limits limits = {.memory_max = work ? UINT64_MAX : most, .work_max = work ? most : UINT64_MAX};
+            char *text = NULL;
+            size_t len;
+            FILE *out = open_memstream(&text, &len);
+            options.limits = &limits;
+            struct error *err = synthetic_emit(&s, emitter_find("firefox"), &options, out);
+            failures += err != NULL;
+            error_destroy(err);
+            assert_int_equal(limits.memory_used, 0);
+            fclose(out);
+            free(text);
+        }
+    }
+    assert_true(failures > 10);
+    synthetic_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),   cmocka_unit_test(test_rows),     cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_sampled_spans), cmocka_unit_test(test_captures), cmocka_unit_test(test_binaries),
+        cmocka_unit_test(test_events),  cmocka_unit_test(test_same_pid), cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_many), cmocka_unit_test(test_limits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
