@@ -76,16 +76,18 @@ function tableOfExactTimes(data) {
 }
 
 function tableOfEvents(page) {
-    const {data} = page;
+    const {data} = page, isFiltered = data.head.filters !== '';
     const rows = data.head.events.map((event, i) => {
         const total = data.head.totals[i] || {}, isKnown = total.allSamples !== null && total.allSamples !== undefined;
         return [nameElement(event.name), kindOfAmount(event).replace(/^of /, ''),
             isKnown ? textOfAmount(event, total.allValue) : 'not known',
-            isKnown ? total.allSamples.toLocaleString('en') : 'not known', textOfAmount(event, data.wholes[i][0]), (total.shownSamples || 0).toLocaleString('en')];
+            isKnown ? total.allSamples.toLocaleString('en') : 'not known',
+            ...(isFiltered ? [textOfAmount(event, data.wholes[i][0]), (total.shownSamples || 0).toLocaleString('en')] : [])];
     });
+    const heads = [['Event'], ['What it measures'], ['Recorded', true], ['Samples', true]];
 
     return plainTable('A sample is one look at a thread: its stack, and the amount that it stands for',
-        [['Event'], ['What it measures'], ['Recorded', true], ['Samples', true], ['On this page', true], ['Samples', true]], rows);
+        isFiltered ? [...heads, ['On this page', true], ['Samples', true]] : heads, rows);
 }
 
 page.views.push({

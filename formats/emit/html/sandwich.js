@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The panel beside the views: of the selected function what it takes, who calls it, what it calls, and its lines. While
- * none is selected, the hottest functions.
+ * The panel beside the views: of the selected function what it takes, who calls it, what it calls, and its lines; beside
+ * the source the same of the selected line (source.js). While none is selected, the hottest functions.
  */
 
 const NEIGHBOURS_SHOWN = 12, HOTTEST_SHOWN = 15;
@@ -21,7 +21,7 @@ function tableOfNeighbours(page, caption, rows, whole, text) {
     const {result} = page, names = result.names(), shown = rows.slice(0, NEIGHBOURS_SHOWN);
     const lines = shown.map(({id, weights}) => {
         const value = weights[0];
-        return element('tr', null, ...figureCells(result.event, value, whole, 'total'),
+        return element('tr', null, ...figureCells(result.event, value, whole, 'total', whole),
             ...(id === null ? [element('td', {colSpan: 2, className: 'faint'}, text)] : functionCells(names[id], id)));
     });
 
@@ -42,7 +42,7 @@ function tableOfLines(page, id) {
     rows.sort((a, b) => b.total[0] - a.total[0] || names[a.id].line - names[b.id].line);
     return element('table', null, element('caption', null, 'Its lines, as shares of its total'),
         element('tbody', null, ...rows.slice(0, NEIGHBOURS_SHOWN).map(row => element('tr', null,
-            ...figureCells(result.event, row.total[0], whole, 'total'),
+            ...figureCells(result.event, row.total[0], whole, 'total', whole),
             element('td', {className: 'function'},
                 linkButton('line ' + names[row.id].line, 'Shows it in the source', () => showSource(names[row.id])))))));
 }
@@ -99,7 +99,7 @@ function panelOfHottest(page) {
         element('p', {className: 'hint'}, 'Select a function, here or in the picture, to see who calls it and what it calls.'),
         element('table', null, element('caption', null, 'By their own share of what is shown'),
             element('tbody', null, ...rows.filter(row => row.self[0]).map(row => element('tr', null,
-                ...figureCells(result.event, row.self[0], result.totals[0], 'self'),
+                ...figureCells(result.event, row.self[0], result.totals[0], 'self', rows[0].self[0]),
                 ...functionCells(names[row.id], row.id))))),
     ];
 }
@@ -108,9 +108,9 @@ page.views.push({
     name: 'sandwich',
     init() {},
     draw(page) {
-        const {selected} = page.view;
+        const {tab, selected} = page.view, ofLine = tab === 'source' && panelOfLine(page);
 
-        if (page.view.tab !== 'about')
-            fill(byId('selected'), ...(selected === null ? panelOfHottest(page) : panelOfFunction(page, selected)).filter(Boolean));
+        if (tab !== 'about')
+            fill(byId('selected'), ...ofLine || (selected === null ? panelOfHottest(page) : panelOfFunction(page, selected)));
     },
 });

@@ -10,8 +10,8 @@
  *     total    all time with it on the stack, each stack once
  */
 
-/* Lines are hot from this share of what is shown on; in between, some lines around them are drawn, too. */
-const HOT_SHARE = 0.001, HOT_CONTEXT = 3;
+/* A line is hot that takes one of so many parts of its file, as in `pysym annotate`; some lines around it are drawn, too. */
+const HOT_PARTS = 100, HOT_CONTEXT = 3;
 const BEHIND_END = '(behind the end of this text)';
 /* Longer texts are drawn in parts, as tables of functions are. */
 const SOURCE_LINES_DRAWN = 2000;
@@ -82,6 +82,36 @@ function filesWithLines(page) {
     });
 }
 
+/* The file that is shown: the chosen one, else that of the selected function, else the heaviest. undefined: there is none. */
+function fileOfSource(page) {
+    const {view, result} = page, name = view.selected !== null && result.names()[view.selected];
+    const heaviest = filesWithLines(page)[0];
+
+    return view.file || (name && hasSource(name) ? name.file : heaviest && heaviest.file);
+}
+
+/* What the selected line takes, its callers, and what it calls: elements. null: none is selected, or it was not met. */
+function panelOfLine(page) {
+    const {result, view} = page, file = fileOfSource(page);
+    const weights = file && view.line ? weightsOfLines(page, file).get(view.line) : null;
+
+    if (!weights || !weights.total)
+        return null;
+    const facts = [['Self', weights.self, 'The line itself ran'], ['Native', weights.native, 'Native code ran that the line called'],
+        ['Kernel', weights.kernel, 'The kernel worked for the line'], ['Total', weights.total, 'The line and all that it called']];
+    const panel = [element('h2', null, nameElement(cut(baseOf(file))), ', line ' + view.line),
+        factList([...facts.map(([word, value, title]) => [word, amountWithShare(result, value), title]),
+            ['Samples', weights.samples.toLocaleString('en'), 'With the line on the stack']]),
+        element('div', {className: 'actions'}, plainButton('Close', 'Selects no line', () => setView({line: null})))];
+    for (const id of weights.ids.filter(id => result.row(id, 'line').total[0])) {
+        const {callers, callees} = result.neighbours(id, 'line'), total = result.row(id, 'line').total[0];
+        panel.push(element('h3', null, nameElement(ownName(result.names('line')[id])), ' at this line'),
+            tableOfNeighbours(page, 'Called by, as shares of its total', callers, total, NO_CALLER),
+            callees.length ? tableOfNeighbours(page, 'What it called from this line', callees, total, '') : '');
+    }
+    return panel;
+}
+
 function headOfSource(hasText) {
     const figures = [['Line', 'Its number'], ['Self', 'The line itself ran', 2],
         ['Native', 'Native code ran that the line called, such as a C extension'], ['Kernel', 'The kernel worked for the line'],
@@ -116,29 +146,21 @@ class SourceView {
             ' only hot parts');
         this.notices = element('div');
         this.table = element('table', {className: 'figures source'});
-        this.line = element('div', {id: 'source-line'});
         this.more = element('p', {className: 'tools'});
         fill(byId('panel-source'), element('div', {className: 'tools'}, element('label', null, 'File ', this.files), this.hotLabel),
-            this.notices, this.line, this.table, this.more);
+            this.notices, this.table, this.more);
     }
 
     draw(page) {
         if (page.view.tab !== 'source')
             return;
-        const files = filesWithLines(page), file = page.view.file || this.fileOfSelected(page) || (files[0] && files[0].file);
-        const source = this.texts.get(file);
+        const file = fileOfSource(page), source = this.texts.get(file);
 
-        this.offerFiles(page, files, file);
+        this.offerFiles(page, filesWithLines(page), file);
         this.hotLabel.hidden = !source;
         fill(this.notices, ...this.noticesOf(page, file, source));
         this.drawTable(page, file, source);
-        this.drawLine(page, file);
         this.goToLine(page, file);
-    }
-
-    fileOfSelected(page) {
-        const name = page.view.selected !== null && page.result.names()[page.view.selected];
-        return name && hasSource(name) ? name.file : null;
     }
 
     offerFiles(page, files, file) {
@@ -175,11 +197,13 @@ class SourceView {
     drawTable(page, file, source) {
         const lines = file ? weightsOfLines(page, file) : new Map(), whole = page.result.totals[0];
         const text = source && this.textOf(file, source);
+        const {total} = filesWithLines(page).find(each => each.file === file) || {total: 0};
         const met = [...lines.keys()].filter(line => lines.get(line).total).sort((a, b) => a - b);
-        const numbers = text ? this.numbersWithText(text, lines, met, whole, page.view.line) : met, rows = [];
+        const numbers = text ? this.numbersWithText(text, lines, met, total, page.view.line) : met, rows = [];
         let before = 0;
 
         this.rowsMet = 0;
+        this.longest = largestOf(met, line => lines.get(line).total);
         for (const number of numbers.slice(0, this.drawn)) {
             if (text && number !== before + 1)
                 rows.push(this.gapRow(number - before - 1));
@@ -194,15 +218,17 @@ class SourceView {
     }
 
     /* The lines to be drawn: all, or the hot ones and some around them; and lines that were met behind the text's end. */
-    numbersWithText(text, lines, met, whole, selected) {
+    numbersWithText(text, lines, met, total, selected) {
         const wanted = new Set(met.filter(line => line > text.length));
-        const hot = met.filter(line => lines.get(line).total >= HOT_SHARE * whole);
+        const hot = met.filter(line => lines.get(line).total * HOT_PARTS >= total);
         for (const line of this.isHotOnly ? [...hot, ...(selected ? [selected] : [])] : []) {
             for (let near = Math.max(1, line - HOT_CONTEXT); near <= Math.min(text.length, line + HOT_CONTEXT); near++)
                 wanted.add(near);
         }
-        for (let line = 1; !this.isHotOnly && line <= text.length; line++)
-            wanted.add(line);
+        for (let line = 1; line <= text.length; line++) {
+            if (!this.isHotOnly || (wanted.has(line - 1) && wanted.has(line + 1))) /* a gap of one line is longer than the line */
+                wanted.add(line);
+        }
         return [...wanted].sort((a, b) => a - b);
     }
 
@@ -214,7 +240,7 @@ class SourceView {
     lineRow(page, file, number, weights, text) {
         const {result, view} = page, whole = result.totals[0], isMet = weights !== undefined && weights.total > 0;
         const take = isMet ? weights : {self: 0, native: 0, kernel: 0, total: 0};
-        const pair = (value, className) => value ? figureCells(result.event, value, whole, className)
+        const pair = (value, className) => value ? figureCells(result.event, value, whole, className, this.longest)
             : [element('td'), element('td')];
         const figure = value => element('td', {className: 'number'}, value ? textOfPercent(value, whole) : '');
         const row = element('tr', {id: 'line-' + number, className: heatOf(take.self + take.native + take.kernel, whole),
@@ -241,29 +267,6 @@ class SourceView {
         const row = byId('line-' + number);
         if (row)
             row.focus();
-    }
-
-    /* The callers of the selected line, and what it calls. */
-    drawLine(page, file) {
-        const {result, view} = page, weights = file && view.line && weightsOfLines(page, file).get(view.line);
-
-        fill(this.line);
-        if (!weights || !weights.total)
-            return;
-        fill(this.line, element('h2', null, 'Line ' + view.line), factList([
-            ['Self', amountWithShare(result, weights.self)],
-            ['Native', weights.native ? amountWithShare(result, weights.native) : ''],
-            ['Kernel', weights.kernel ? amountWithShare(result, weights.kernel) : ''],
-            ['Total', amountWithShare(result, weights.total)],
-            ['Samples', weights.samples.toLocaleString('en')],
-        ]));
-        for (const id of weights.ids.filter(id => result.row(id, 'line').total[0])) {
-            const {callers, callees} = result.neighbours(id, 'line'), total = result.row(id, 'line').total[0];
-            const name = ownName(result.names('line')[id]);
-            this.line.append(element('div', {className: 'pair'},
-                tableOfNeighbours(page, 'Callers of ' + name + ' when it was at this line', callers, total, NO_CALLER),
-                callees.length ? tableOfNeighbours(page, 'What ' + name + ' called from this line', callees, total, '') : ''));
-        }
     }
 
     /* Brings the selected line into view, once for each choice. */

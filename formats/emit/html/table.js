@@ -47,15 +47,19 @@ function placeOf(name) {
     return name.builtin || (name.module ? baseOf(name.module) : '');
 }
 
+function largestOf(list, valueOf) {
+    return list.reduce((largest, each) => Math.max(largest, valueOf(each)), 0);
+}
+
 function cut(text) {
     return text.length > NAME_CHARACTERS ? text.slice(0, NAME_CHARACTERS) + '…' : text;
 }
 
-/* The cells of a figure: its share with a bar, and the amount. */
-function figureCells(event, value, whole, className) {
+/* The cells of a figure: its share with a bar, and the amount. The bar of the `longest` amount fills its cell. */
+function figureCells(event, value, whole, className, longest) {
     const share = element('td', {className: 'number share ' + className}, textOfPercent(value, whole));
 
-    share.style.setProperty('--part', (whole ? 100 * value / whole : 0) + '%');
+    share.style.setProperty('--part', (longest ? 100 * value / longest : 0) + '%');
     return [share, element('td', {className: 'number'}, value ? textOfFigure(event, value, whole) : '')];
 }
 
@@ -116,12 +120,13 @@ function headOfTable(view) {
     return element('thead', null, element('tr', null, ...cells));
 }
 
-function rowOfTable(page, row, name, number) {
+function rowOfTable(page, row, name, number, longest) {
     const {view, result} = page, event = result.event, whole = result.totals[0], last = row.self.length - 1;
     const isSelected = view.selected !== null && view.selected === result.functionOf(view.by)[row.id];
     const place = cut(placeOf(name)), title = [name.text, name.file, name.module].filter(Boolean).join('\n');
     const line = element('tr', {tabIndex: number ? -1 : 0, 'aria-current': isSelected ? 'true' : null},
-        ...figureCells(event, row.self[0], whole, 'self'), ...figureCells(event, row.total[0], whole, 'total'),
+        ...figureCells(event, row.self[0], whole, 'self', longest.self),
+        ...figureCells(event, row.total[0], whole, 'total', longest.total),
         element('td', {className: 'number'}, row.self[last].toLocaleString('en') + ' / ' + row.total[last].toLocaleString('en')),
         element('td', null, layerMark(name.kind)),
         element('td', {className: 'name', title}, nameElement(ownName(name))),
@@ -198,7 +203,9 @@ class FunctionTable {
         this.last = what;
         this.by.querySelector('[value="' + (view.by === 'line' ? 'line' : 'function') + '"]').checked = true;
         const focused = this.focusedRow(), counted = countedText(all, ...word);
-        const body = element('tbody', null, ...rows.slice(0, this.drawn).map((row, i) => rowOfTable(page, row, names[row.id], i)));
+        const longest = {self: largestOf(rows, row => row.self[0]), total: largestOf(rows, row => row.total[0])};
+        const body = element('tbody', null, ...rows.slice(0, this.drawn).map((row, i) =>
+            rowOfTable(page, row, names[row.id], i, longest)));
         fill(this.table, element('caption', null,
             isSearched ? rows.length.toLocaleString('en') + ' of ' + counted + ' match the search. ' : counted + '. ',
             'Shares are of the ' + textOfAmount(page.result.event, page.result.totals[0]) + ' shown.'), headOfTable(view), body);
