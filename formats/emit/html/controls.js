@@ -141,22 +141,26 @@ function listenToChoices(page) {
 
 /* ---- expressions ---- */
 
-function listenToExpressions() {
-    let pause = null;
+function listenToExpressions(page) {
+    let pause = null, isBegun = false; /* Back undoes a whole search: its first letter is a step, the others are not */
 
     for (const [id, key] of EXPRESSIONS) {
-        const input = byId(id), apply = address => {
+        const input = byId(id), apply = () => {
             clearTimeout(pause);
-            if (isExpression(input.value))
-                setView({[key]: input.value}, {address});
+            /* What is shown already is not drawn again: the click that leaves the field would lose the element it began on. */
+            if (!isExpression(input.value) || input.value === page.view[key])
+                return;
+            setView({[key]: input.value}, {address: isBegun ? 'replace' : 'push'});
+            isBegun = true;
         };
+        input.addEventListener('focus', () => isBegun = false);
         input.addEventListener('input', () => {
             input.setCustomValidity(isExpression(input.value) ? '' : 'This is no regular expression');
             clearTimeout(pause);
             if (key === 'search')
-                pause = setTimeout(apply, TYPING_PAUSE_MS, 'replace');
+                pause = setTimeout(apply, TYPING_PAUSE_MS);
         });
-        input.addEventListener('change', () => apply('push'));
+        input.addEventListener('change', apply);
     }
     byId('controls').addEventListener('submit', event => event.preventDefault());
 }
@@ -188,7 +192,7 @@ function drawControls(page) {
 /* Of each filter that is set: what it says, and the change of the view that takes it off. */
 function filtersOfView(page) {
     const {data, view} = page, unit = data.head.timeUnitNs;
-    const seconds = time => ((time - data.firstTime) * unit / 1e9).toFixed(2) + ' s';
+    const seconds = time => (time * unit / 1e9).toFixed(2) + ' s';
     const set = [];
 
     if (view.from !== null || view.to !== null)
@@ -285,7 +289,7 @@ page.views.unshift({
         drawHeadFacts(page);
         offerChoices(page);
         listenToChoices(page);
-        listenToExpressions();
+        listenToExpressions(page);
         listenToTabs();
         listenToTheme(page);
     },

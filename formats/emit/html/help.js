@@ -46,8 +46,10 @@ function listenToKeys(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || byId('help').open)
         return;
     if (isTyping(event)) {
-        if (event.key === 'Escape')
+        if (event.key === 'Escape') {
+            event.preventDefault(); /* browsers empty a field of a search with it */
             event.target.blur();
+        }
         return;
     }
     if (event.key === '/') {
