@@ -48,14 +48,14 @@ function wordsOfAddress(data) {
     return data.words;
 }
 
-/* Seconds for people and for readTime(), exact to the unit of times. */
+/* Seconds since the start of the recording, as `pysym --time` takes them; exact to the unit of times. */
 function writeTime(data, time) {
-    return time === null ? '' : String(Number(((time - data.firstTime) * data.head.timeUnitNs / 1e9).toFixed(9)));
+    return time === null ? '' : String(Number((time * data.head.timeUnitNs / 1e9).toFixed(9)));
 }
 
 function readTime(data, text) {
     const seconds = text.trim() === '' ? NaN : Number(text);
-    return Number.isFinite(seconds) ? data.firstTime + Math.round(seconds * 1e9 / data.head.timeUnitNs) : null;
+    return Number.isFinite(seconds) ? Math.round(seconds * 1e9 / data.head.timeUnitNs) : null;
 }
 
 const NUMBERS = ['event', 'process', 'thread', 'selected'];

@@ -62,8 +62,9 @@ function rangeOfDrag(data, width, a, b) {
 
 /* ---- words ---- */
 
+/* Seconds since the start of the recording, as everywhere in pysym. */
 function textOfTime(data, time) {
-    const seconds = (time - data.firstTime) * data.head.timeUnitNs / 1e9;
+    const seconds = time * data.head.timeUnitNs / 1e9;
     const all = (data.endTime - data.firstTime) * data.head.timeUnitNs / 1e9;
     return seconds.toFixed(all < 0.1 ? 4 : all < 10 ? 2 : all < 1000 ? 1 : 0) + ' s';
 }
@@ -118,11 +119,11 @@ function drawBars(context, palette, bars, width, height) {
 }
 
 function drawTimeLabels(context, palette, data, width, height) {
-    const seconds = (data.endTime - data.firstTime) * data.head.timeUnitNs / 1e9, step = stepOfLabels(seconds, width / 90);
-    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const unit = data.head.timeUnitNs / 1e9, first = data.firstTime * unit, seconds = data.endTime * unit - first;
+    const step = stepOfLabels(seconds, width / 90), digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     context.fillStyle = palette.faint;
-    for (let i = 0; i * step <= seconds; i++) {
-        const x = i * step / seconds * width, text = (i * step).toFixed(digits) + ' s';
+    for (let i = Math.ceil(first / step); i * step <= first + seconds; i++) {
+        const x = (i * step - first) / seconds * width, text = (i * step).toFixed(digits) + ' s';
         context.fillRect(Math.round(x), height - STRIP_LABELS, 1, 4);
         if (x + context.measureText(text).width + 4 < width)
             context.fillText(text, x + 3, height - STRIP_LABELS / 2);
