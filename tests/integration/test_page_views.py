@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views of the page of `pysym -f html` in Chromium: what each shows, by mouse and keys, beside pysym's own figures."""
+import collections
+import random
+import re
+
+import pytest
+
+from page_truth import Truth, amount, figure, inverted, neighbours, percent, share, tree
+from page_user import GOLDEN, RICH, WAITING, made, page, pysym, rows_of_page, rows_of_top, user  # noqa: F401
+
+ROW = 18  # pixels
+
+
+@pytest.fixture(scope="module")
+def waiting():
+    return Truth(pysym, WAITING)
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return Truth(pysym, GOLDEN)
+
+
+# ---- the flame graph ----
+
+def laid_out(paths):
+    """Where each path of a tree is drawn: {path: (left, weight)}. The heaviest child stands first; where equal ones may
+    stand in any order, they and what is below them are left out."""
+    children, left = collections.defaultdict(list), {(): 0}
+    for path in sorted(paths, key=lambda path: -paths[path]):
+        children[path[:-1]].append(path)
+    todo = [()]
+    while todo:
+        above = todo.pop()
+        at, weights = left[above], collections.Counter(paths[path] for path in children[above])
+        for path in children[above]:
+            if weights[paths[path]] == 1:
+                left[path] = at
+                todo.append(path)
+            at += paths[path]
+    return {path: (at, paths[path]) for path, at in left.items() if path}
+
+
+def told(user):  # noqa: F811
+    """What the status line says of the box below the pointer, or where the keys are: its name and its amounts."""
+    return user.tab.text("#status")
+
+
+@pytest.mark.parametrize("order", ["from the root", "from the leaves"])
+@pytest.mark.parametrize("event", ["cpu-clock", "off-cpu"])
+def test_boxes_below_the_pointer(user, page, waiting, event, order):  # noqa: F811
+    """A box that is wide enough to be pointed at is where its weight says, and tells name, amount and share."""
+    user.open(page(WAITING))
+    user.tab.choose("#event", event)
+    user.tab.click("#flame-bar label", order)
+    tried = random.Random(1)
+    stacks = waiting.stacks(event)
+    whole, facts = sum(weight for weight, _ in stacks.values()), waiting.event(event)
+    paths = tree(stacks) if order == "from the root" else inverted(stacks)
+    x, y, width, height = user.tab.box("#flame")
+    seen = 0
+    for path, (left, weight) in laid_out(paths).items():
+        if weight / whole * width < 8 or len(path) * ROW + ROW > height or tried.random() > 0.3:
+            continue
+        user.tab.move(x + (left + weight / 2) / whole * width, y + len(path) * ROW + ROW / 2)
+        said = told(user)
+        assert said.startswith(path[-1] + " — "), path
+        assert f"{amount(facts, weight)} ({share(weight, whole)})" in said, path
+        assert user.tab.evaluate("document.getElementById('flame-tip').textContent.startsWith(v[0])", path[-1])
+        seen += 1
+    assert seen >= 10
+
+
+def test_walk_by_keys(user, page, golden):  # noqa: F811
+    """Arrow keys go from box to box, Enter zooms in and selects, Escape zooms out."""
+    user.open(page(GOLDEN))
+    user.tab.click("#flame")
+    user.tab.key("Home")
+    paths = tree(golden.stacks("cpu-clock"))
+    whole = sum(weight for path, weight in paths.items() if len(path) == 1)
+    path = ()
+    while True:
+        below = [other for other in paths if other[:-1] == path]
+        if not below:
+            break
+        path = max(below, key=paths.get)
+        user.tab.key("ArrowDown")
+        said = told(user)
+        # Among equals it may be another.
+        path = next(other for other in below if said.startswith(other[-1] + " — ") and paths[other] == paths[path])
+        assert f"total {amount({'unit': 'ns'}, paths[path])} ({share(paths[path], whole)})" in said
+    assert len(path) >= 3
+    user.tab.key("ArrowUp")
+    assert told(user).startswith(path[-2] + " — ")
+    user.tab.key("Enter")
+    assert path[-2].startswith(user.tab.text("#selected h2 bdi"))
+    assert user.tab.texts("#flame-path")[0].startswith("everything")
+    x, y, width, height = user.tab.box("#flame")
+    for at in (2, width - 2):  # the box fills the width
+        user.tab.move(x + at, y + ROW * (len(path) - 1) + ROW / 2)
+        assert told(user).startswith(path[-2] + " — ")
+    user.tab.click("#flame-path button", "everything")
+    assert user.tab.text("#flame-path") == ""
+
+
+def test_search_marks_and_steps(user, page):  # noqa: F811
+    """n goes from match to match, also to those that are too thin to be seen."""
+    user.open(page(WAITING))
+    user.tab.click("h1")
+    user.tab.key("/")
+    user.tab.type("function:^escape$")
+    user.tab.key("Enter")
+    user.tab.key("Escape")
+    for _ in range(3):
+        user.tab.key("n")
+        assert told(user).startswith("escape (markupsafe")
+    user.tab.key("N")
+    assert told(user).startswith("escape (markupsafe")
+
+
+# ---- one function ----
+
+@pytest.mark.parametrize("event, name", [("cpu-clock", "Context.call"), ("off-cpu", "_worker"), ("cpu-clock", "do_syscall_64")])
+def test_callers_and_callees(user, page, waiting, event, name):  # noqa: F811
+    user.open(page(WAITING))
+    user.tab.choose("#event", event)
+    user.show("table")
+    user.tab.fill("#search", f"function:^{name}$")
+    user.tab.wait_for(lambda: len(user.tab.rows("#panel-table")), 1)
+    user.tab.click("#panel-table tbody td.name")
+    facts = waiting.event(event)
+    row = next(row for row in facts["rows"] if row["function"] == name)
+    told_of_it = user.tab.text("#selected .facts")
+    for kind in ("self", "total"):
+        weight = row[f"{kind}_weight_ns"]
+        assert f"{amount(facts, weight)}, {share(weight, facts['weight_ns']) or '0 %'} of what is shown" in told_of_it
+    assert f"{row['self_samples']:,} in it, {row['total_samples']:,} with it" in told_of_it
+    total = row["total_weight_ns"]
+    for heading, expected in zip(("Called by", "Calls"), neighbours(waiting.stacks(event), row["name"])):
+        shown = [cells for cells in user.side(heading) if len(cells) > 1]
+        rest = collections.Counter({other or "nobody": weight for other, weight in expected.items()})
+        assert len(shown) == min(12, len(rest))
+        for (part, number, *_, told_name), weight in zip(shown, sorted(rest.values(), reverse=True)):
+            assert [part, number] == [percent(weight, total), figure(facts, weight, total)]
+            (found, *_) = (other for other in rest if rest[other] == weight and told_name.startswith(bare(other)))
+            del rest[found]
+
+
+def bare(name):
+    """A function's name without its place and mark."""
+    return re.sub(r" \([^()]*\)$", "", name).removesuffix("_[k]")
+
+
+# ---- time ----
+
+@pytest.mark.parametrize("trace", [WAITING, GOLDEN], ids=lambda path: path.stem)
+def test_a_range_of_time(user, page, trace):  # noqa: F811
+    """A range that is dragged, and then moved by keys, is that of --time with the seconds that the page tells."""
+    truth = Truth(pysym, trace)
+    user.open(page(trace))
+    x, y, width, height = user.tab.box("#strip")
+    user.tab.drag([(x + width * part, y + height / 2) for part in (0.3, 0.4, 0.55)])
+    seen = []
+    for keys in ((), ("ArrowRight", "ArrowRight"), ("Shift+ArrowLeft",), ("End",)):
+        user.tab.evaluate("document.getElementById('strip').focus()")
+        for key in keys:
+            user.tab.key(key.rpartition("+")[2], *key.split("+")[:-1])
+        begin, end = re.search(r"(?:^|&)time=([\d.]+)-([\d.]+)", user.tab.fragment).groups()
+        facts = truth.event("cpu-clock", "--time", f"{begin},{end}")
+        assert rows_of_page(user.table()) == rows_of_top(facts)
+        assert float(re.match(r"[\d.]+", user.tab.text("#time-range"))[0]) == pytest.approx(float(begin), abs=0.06)
+        seen.append((begin, end))
+    assert len(set(seen)) == 4 and float(seen[0][1]) - float(seen[0][0]) == pytest.approx(float(seen[1][1]) - float(seen[1][0]))
+    user.tab.click("#strip")
+    assert "time=" not in user.tab.fragment
+    assert rows_of_page(user.table()) == rows_of_top(truth.event("cpu-clock"))
