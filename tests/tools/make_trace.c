@@ -24,6 +24,8 @@
  *     end=1               end in good order
  *     foreign=0           from a machine that nobody knows, with snapshots in place of native stacks
  *     pid=1000            of the first process
+ *     natural=0           threads, stacks, CPUs, times between ticks and whether the GIL was held are drawn, some stacks and
+ *                         threads more often than others: it compresses as real traces do, or worse
  *     newer=0             at the end, so many samples more with two flags of a later version, one of which has a payload
  *     hardware=0          the host's CPU model and memory
  *     sources=0           what stat said of up to 3 source files; 9: of 3, and part0.py of the last process is another
@@ -76,13 +78,14 @@ enum {
     CLOCKS, /* 0: cycles in place of cpu-clock; 2: task-clock is there, too */
     GIL_WAITS,
     SOURCES,
+    NATURAL,
     SETTING_COUNT,
 };
 
 struct maker {
     struct trace_writer *w;
     struct setting settings[SETTING_COUNT];
-    uint64_t sample_count, period_ns;
+    uint64_t sample_count, period_ns, random;
     uint32_t event, second_event;
     uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples, *label_sets;
 };
@@ -349,20 +352,41 @@ static void define(struct maker *m)
     put_sources(m);
 }
 
+/* At random, and the same each time (xorshift*): below `limit`. */
+static uint64_t draw(struct maker *m, uint64_t limit)
+{
+    m->random ^= m->random >> 12;
+    m->random ^= m->random << 25;
+    m->random ^= m->random >> 27;
+    return (m->random * UINT64_C(0x2545f4914f6cdd1d) >> 32) * limit >> 32;
+}
+
+/* The same with small numbers more often than large ones: half of the numbers are in the first tenth or so. */
+static uint64_t draw_low(struct maker *m, uint64_t limit)
+{
+    return draw(m, draw(m, draw(m, limit) + 1) + 1);
+}
+
 static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
 {
-    uint64_t thread = i % get(m, THREADS), stack = i * 31 % get(m, STACKS);
+    uint64_t thread = i % get(m, THREADS), stack = i * 31 % get(m, STACKS), cpu = i % get(m, CPUS);
+    if (get(m, NATURAL)) {
+        thread = draw_low(m, get(m, THREADS));
+        stack = draw_low(m, get(m, STACKS));
+        time_ns += (i % get(m, CPUS) * m->period_ns + draw(m, m->period_ns)) / get(m, CPUS);
+        cpu = draw(m, get(m, CPUS));
+    }
     struct trace_sample sample = {.time_ns = time_ns,
                                   .thread = m->threads[thread],
                                   .tuple = m->tuples[stack],
-                                  .cpu = (uint32_t)(i % get(m, CPUS))};
+                                  .cpu = (uint32_t)cpu};
 
     if (get(m, TORN) && i % get(m, TORN) == 0)
         sample.tuple = m->torn_tuples[stack];
     if (get(m, UNJOINED) && i % get(m, UNJOINED) == 0)
         sample.tuple = m->unjoined_tuples[stack];
     if (get(m, GIL))
-        sample.flags = TRACE_SAMPLE_GIL_KNOWN | (thread ? 0 : TRACE_SAMPLE_GIL);
+        sample.flags = TRACE_SAMPLE_GIL_KNOWN | ((get(m, NATURAL) ? draw(m, 3) : thread) ? 0 : TRACE_SAMPLE_GIL);
     if (get(m, LABELS)) {
         sample.flags |= TRACE_SAMPLE_LABELS;
         sample.label_set = m->label_sets[i % get(m, LABELS)];
@@ -579,7 +603,9 @@ int main(int argc, char **argv)
                           [GIL_WAITS] = {"gil_waits", 0},
                           [CLOCKS] = {"clocks", 1},
                           [SOURCES] = {"sources", 0},
-                      }};
+                          [NATURAL] = {"natural", 0},
+                      },
+                      .random = 1};
     struct error *err;
 
     if (argc < 2) {
