@@ -16,7 +16,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "formats/base/clock.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/html/assets.h"
 #include "formats/emit/html/head.h"
@@ -115,21 +117,35 @@ static struct error *html_sample(void *state, const struct emit_sample *s)
 
 /* ---- writing ---- */
 
-/* As text of an element. */
-static struct error *write_title(const struct html *h)
+/* The name of the profile; of a part, whose samples it holds, and from when on. */
+static void put_title(const struct html *h, struct buf *out)
 {
-    struct buf title = {0};
+    const struct emit_part *part = h->options.part;
 
-    name_plain(h->options.name ? h->options.name : "", &title);
-    for (const char *c = buf_cstr(&title); *c; c++) {
-        if (*c == '<' || *c == '&')
-            fputs(*c == '<' ? "&lt;" : "&amp;", h->out);
-        else
-            fputc(*c, h->out);
+    name_plain(h->options.name ? h->options.name : "", out);
+    if (part && (part->thread != EMIT_PART_ALL || part->process != EMIT_PART_ALL)) {
+        bool is_thread = part->thread != EMIT_PART_ALL;
+        buf_put_str(out, ": ");
+        name_owner(h->model, is_thread ? EMIT_MERGE_THREAD : EMIT_MERGE_PROCESS, is_thread ? part->thread : part->process, out);
     }
-    bool ok = !title.bad;
-    buf_deinit(&title);
-    return ok ? NULL : error_no_memory();
+    if (part && part->window_end_ns) {
+        time_t seconds = (time_t)(part->window_begin_ns / NS_PER_S);
+        char text[32];
+        struct tm tm;
+        if (gmtime_r(&seconds, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm))
+            buf_printf(out, ", from %s.%03u UTC", text, (unsigned)(part->window_begin_ns % NS_PER_S / NS_PER_MS));
+    }
+}
+
+/* As text of an element. */
+static void write_escaped(const char *text, FILE *out)
+{
+    for (; *text; text++) {
+        if (*text == '<' || *text == '&')
+            fputs(*text == '<' ? "&lt;" : "&amp;", out);
+        else
+            fputc(*text, out);
+    }
 }
 
 /* Writes the page up to one of its places, and returns what follows that. */
@@ -141,26 +157,32 @@ static const char *write_until(const char *page, const char *place, FILE *out)
     return at + strlen(place);
 }
 
-static struct error *write_data(struct html *h)
+static struct error *write_page(struct html *h, const char *title)
 {
-    struct html_head head = {.model = h->model, .options = &h->options, .processes = &h->processes,
-                             .threads = &h->threads, .label_sets = &h->label_sets, .periods = h->periods.data,
-                             .period_count = (uint32_t)h->periods.count, .sample_count = h->samples.count};
+    struct html_head head = {.model = h->model, .options = &h->options, .title = title, .processes = &h->processes,
+                             .threads = &h->threads, .label_sets = &h->label_sets, .frames = &h->stacks.frames,
+                             .periods = h->periods.data, .period_count = (uint32_t)h->periods.count,
+                             .sample_count = h->samples.count};
+    const char *rest = write_until(html_page, HTML_PLACE_TITLE, h->out);
+
+    write_escaped(title, h->out);
+    rest = write_until(rest, HTML_PLACE_DATA, h->out);
     TRY(html_head_write(&head, h->out));
     TRY(html_stacks_write(&h->stacks, h->out));
-    return html_samples_write(&h->samples, h->out);
+    TRY(html_samples_write(&h->samples, h->out));
+    fputs(rest, h->out);
+    return NULL;
 }
 
 static struct error *html_end(void *state)
 {
     struct html *h = state;
-    const char *rest = write_until(html_page, HTML_PLACE_TITLE, h->out);
+    struct buf title = {0};
 
-    TRY(write_title(h));
-    rest = write_until(rest, HTML_PLACE_DATA, h->out);
-    TRY(write_data(h));
-    fputs(rest, h->out);
-    return NULL;
+    put_title(h, &title);
+    struct error *err = title.bad ? error_no_memory() : write_page(h, buf_cstr(&title));
+    buf_deinit(&title);
+    return err;
 }
 
 static void html_destroy(void *state)
@@ -183,6 +205,7 @@ const struct emitter emitter_html = {
     .name = "html",
     .description = "a page for any browser, with flame graph, tables and times; it needs no network",
     .extension = ".html",
+    .embeds_source = true,
     .tells_filters = true,
     .shows_labels = true,
     .binary = true,

@@ -28,6 +28,12 @@ static inline bool html_numbers_has(const struct html_numbers *n, uint32_t index
     return map_get(&n->number_of, index);
 }
 
+/* The number of an index that has one. */
+static inline uint32_t html_numbers_get(const struct html_numbers *n, uint32_t index)
+{
+    return (uint32_t)*map_get(&n->number_of, index);
+}
+
 /* Finds the number of an index of the model, or gives it the next one. False: out of memory. */
 static inline bool html_numbers_find(struct html_numbers *n, uint32_t index, uint32_t *number)
 {

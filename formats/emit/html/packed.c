@@ -10,8 +10,8 @@ enum {
     BLOCK_BYTES = 1 << 14,
     BASE64_THREES = 1024, /* written at once */
     LEVEL = 6,
-    WINDOW_BITS = 15,
-    MEMORY_LEVEL = 8,
+    WINDOW_BITS = 13,
+    MEMORY_LEVEL = 7,
     STREAM_BYTES = (1 << (WINDOW_BITS + 2)) + (1 << (MEMORY_LEVEL + 9)), /* what zlib says that it takes (zconf.h) */
 };
 

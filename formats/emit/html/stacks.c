@@ -24,6 +24,7 @@ void html_stacks_deinit(struct html_stacks *s)
 struct error *html_stacks_find(struct html_stacks *s, uint32_t stack, uint32_t *number)
 {
     const struct emit_stack *stacks = s->model->stacks;
+    uint32_t frame;
 
     s->outwards.count = 0;
     for (uint32_t at = stack; at != EMIT_NO_STACK && !html_numbers_has(&s->stacks, at); at = stacks[at].parent) {
@@ -31,7 +32,8 @@ struct error *html_stacks_find(struct html_stacks *s, uint32_t stack, uint32_t *
             return error_no_memory();
     }
     while (s->outwards.count) {
-        if (!html_numbers_find(&s->stacks, s->outwards.data[--s->outwards.count], number))
+        uint32_t at = s->outwards.data[--s->outwards.count];
+        if (!html_numbers_find(&s->stacks, at, number) || !html_numbers_find(&s->frames, stacks[at].frame, &frame))
             return error_no_memory();
     }
     return html_numbers_find(&s->stacks, stack, number) ? NULL : error_no_memory();
@@ -83,11 +85,44 @@ static bool describe_frame(struct html_stacks *s, const struct emit_frame *f, ui
     return true;
 }
 
+/* How rows of tables name the model's frames: ids of `texts`, which holds the names of frames that are not here, too. */
+struct spelling {
+    struct intern texts;
+    uint32_t *of_functions, *of_lines;
+};
+
+static struct error *spell(struct html_stacks *s, struct spelling *spelling)
+{
+    struct names names;
+
+    struct error *err = names_init(&names, s->model, s->options);
+    if (!err)
+        err = names_spell(&names, NAME_FUNCTION, &spelling->texts, &spelling->of_functions);
+    if (!err)
+        err = names_spell(&names, NAME_LINE, &spelling->texts, &spelling->of_lines);
+    names_deinit(&names);
+    return err;
+}
+
+static void spelling_deinit(struct spelling *spelling)
+{
+    free(spelling->of_functions);
+    free(spelling->of_lines);
+    intern_deinit(&spelling->texts);
+}
+
+static uint32_t shown_text(struct html_stacks *s, const struct spelling *spelling, uint32_t id)
+{
+    const struct intern_entry *text = intern_get(&spelling->texts, id);
+
+    return intern_id(&s->texts, text->data, text->len_bytes, NULL);
+}
+
 struct frame_table {
     VEC(uint32_t) columns[FRAME_COLUMNS];
 };
 
-static struct error *fill_table(struct html_stacks *s, const uint32_t *shown, const uint32_t *shown_lines, struct frame_table *t)
+static struct error *fill_table(struct html_stacks *s, const struct spelling *spelling, struct frame_table *t)
 {
     uint32_t row[FRAME_COLUMNS];
 
@@ -95,8 +130,10 @@ static struct error *fill_table(struct html_stacks *s, const uint32_t *shown, co
         uint32_t frame = s->frames.list.data[i];
         if (!limits_take(s->options->limits, sizeof row) || !describe_frame(s, &s->model->frames[frame], row))
             return error_no_memory();
-        row[FRAME_SHOWN] = shown[frame];
-        row[FRAME_SHOWN_LINE] = shown_lines[frame];
+        row[FRAME_SHOWN] = shown_text(s, spelling, spelling->of_functions[frame]);
+        row[FRAME_SHOWN_LINE] = shown_text(s, spelling, spelling->of_lines[frame]);
+        if (row[FRAME_SHOWN] == INTERN_NONE || row[FRAME_SHOWN_LINE] == INTERN_NONE)
+            return error_no_memory();
         for (int c = 0; c < FRAME_COLUMNS; c++) {
             if (!VEC_PUSH(&t->columns[c], row[c]))
                 return error_no_memory();
@@ -122,50 +159,38 @@ static struct error *write_table(struct html_stacks *s, const struct frame_table
 
 static struct error *write_frames(struct html_stacks *s, FILE *out)
 {
-    uint32_t *shown = NULL, *shown_lines = NULL;
+    struct spelling spelling = {.texts.arena.limits = s->options->limits};
     struct frame_table table = {0};
-    struct names names;
 
-    struct error *err = names_init(&names, s->model, s->options);
+    struct error *err = spell(s, &spelling);
     if (!err)
-        err = names_spell(&names, NAME_FUNCTION, &s->texts, &shown);
-    if (!err)
-        err = names_spell(&names, NAME_LINE, &s->texts, &shown_lines);
-    if (!err)
-        err = fill_table(s, shown, shown_lines, &table);
+        err = fill_table(s, &spelling, &table);
     if (!err)
         err = write_table(s, &table, out);
     limits_give(s->options->limits, table.columns[0].count * FRAME_COLUMNS * sizeof(uint32_t));
     for (int c = 0; c < FRAME_COLUMNS; c++)
         VEC_DEINIT(&table.columns[c]);
-    free(shown);
-    free(shown_lines);
-    names_deinit(&names);
+    spelling_deinit(&spelling);
     return err;
 }
 
 /* ---- stacks and texts ---- */
 
-/* Also numbers their frames. */
-static struct error *write_stacks(struct html_stacks *s, FILE *out)
+static struct error *write_stacks(const struct html_stacks *s, FILE *out)
 {
     struct html_packed packed = {.limits = s->options->limits};
-    VEC(uint32_t) frames = {0};
     struct error *err = NULL;
-    uint32_t parent = 0, frame = 0;
 
     for (uint32_t i = 0; !err && i < s->stacks.list.count; i++) {
-        const struct emit_stack *stack = &s->model->stacks[s->stacks.list.data[i]];
-        bool ok = html_numbers_find(&s->frames, stack->frame, &frame) && VEC_PUSH(&frames, frame);
-        if (ok && stack->parent != EMIT_NO_STACK)
-            ok = html_numbers_find(&s->stacks, stack->parent, &parent);
-        err = ok ? html_packed_put_number(&packed, stack->parent == EMIT_NO_STACK ? 0 : i - parent) : error_no_memory();
+        uint32_t parent = s->model->stacks[s->stacks.list.data[i]].parent;
+        err = html_packed_put_number(&packed, parent == EMIT_NO_STACK ? 0 : i - html_numbers_get(&s->stacks, parent));
     }
-    for (size_t i = 0; !err && i < frames.count; i++)
-        err = html_packed_put_number(&packed, frames.data[i]);
+    for (size_t i = 0; !err && i < s->stacks.list.count; i++) {
+        uint32_t frame = s->model->stacks[s->stacks.list.data[i]].frame;
+        err = html_packed_put_number(&packed, html_numbers_get(&s->frames, frame));
+    }
     if (!err)
         err = html_packed_write(&packed, "stacks", s->stacks.list.count, out);
-    VEC_DEINIT(&frames);
     html_packed_deinit(&packed);
     return err;
 }
