@@ -52,6 +52,25 @@ def test_text(trace, sources, pysym):
         "that it called"]
 
 
+def test_the_file_that_ran(make, sources, pysym):  # noqa: F811
+    """By the size and date that the trace has of it."""
+    trace = make(samples=8, stacks=1, depth=1, native=0, sources=3)
+    file = sources / "app" / "part0.py"
+
+    def says(size, *, modified_ns=1690000000123456789):
+        file.write_text("def level0_0(): pass".ljust(size - 1) + "\n")
+        os.utime(file, ns=(modified_ns, modified_ns))
+        line = good(pysym("annotate", "part0.py", trace, "--source", sources)).split("source: ")[1].split("\n\n")[0]
+        return line.removeprefix(str(file)).replace("\n", " ").strip()
+
+    assert says(1000) == "(the file that ran, by size and date)"
+    assert says(1000, modified_ns=1690000000_000000000) == "(the file that ran, by size and date)"
+    assert says(1000, modified_ns=1790000000_000000000) == "(perhaps not what ran: it has the same size, and another date)"
+    assert says(1001) == "This is not what ran: 1,000 bytes ran, and it has 1,001. Its lines may be others."
+    unknown = make(samples=8, stacks=1, depth=1, native=0)
+    assert "(perhaps not what ran: the trace does not say)" in good(pysym("annotate", "part0.py", unknown, "--source", sources))
+
+
 def test_agrees_with_top(make, pysym):  # noqa: F811
     """Each line's self and total are those of top --by line, whatever the filters."""
     for options in ((), ("--time", "0,3"), ("--interpreter", "show"), ("--threads",)):

@@ -48,6 +48,8 @@ static void test_golden(void **state)
            "                   80.0% 40.0 ms     1  <module>\n"
            "           60.0%   60.0% 30.0 ms    42  C.run\n"
            "   20.0%           20.0% 10.0 ms    43  C.run\n"
+           "\n"
+           "20.0 % of the time has no line of Python: -f top shows it\n"
            LEGEND);
     synthetic_deinit(&s);
 }
@@ -297,6 +299,17 @@ static void test_terminal(void **state)
     o.terminal = (struct emit_terminal){.columns = 40, .colours = true};
     assert_true(contains(&s, "annotate", o, "\x1b[36m  100.0%\x1b[0m  100.0% 30.0 ms    12          b()\n"));
     assert_true(contains(&s, "annotate", o, "    10  \x1b[2mdef f():\x1b[0m\n"));
+    /* What does not fit is cut off: 16 columns are the least that a line has. */
+    one = source_of("x.py", "0123456789abcdef\n0123456789abcdefg\n\t9abcdef\n\t9abcdefgh\n\t\ta\n1\n2\n3\nd\n@c\n1\nf\n",
+                    EMIT_SOURCE_SAME, "");
+    o.all_lines = true;
+    o.terminal.colours = false;
+    assert_true(contains(&s, "annotate", o,
+                         "     1  0123456789abcdef\n"
+                         "                             2  0123456789abcde\xe2\x80\xa6\n"
+                         "                             3          9abcdef\n"
+                         "                             4          9abcdef\xe2\x80\xa6\n"
+                         "                             5          \xe2\x80\xa6\n"));
     synthetic_deinit(&s);
 }
 

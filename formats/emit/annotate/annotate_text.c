@@ -28,6 +28,7 @@ enum {
     TAB_COLUMNS = 8,
     TEXT_COLUMNS_LEAST = 16, /* of a narrow terminal; its lines wrap */
     HOT_PARTS = 100,         /* a line is hot that takes one of so many parts of its section */
+    HEAD_LINES_MOST = 20,    /* from a decorator to the function's name */
     LINE_BYTES_MOST = 4096,  /* of a source line that are shown: more are no program */
 };
 
@@ -69,6 +70,23 @@ static void mark(struct page *p, uint32_t from, uint32_t to)
     p->marks.data[to + 1]--;
 }
 
+/* Marks the head of a function: where it begins, and below decorators the line with its name. */
+static void mark_head(struct page *p, uint32_t first)
+{
+    for (uint32_t number = first; number && number < first + HEAD_LINES_MOST; number++) {
+        size_t len, at = 0;
+        const char *line = source_lines_get(&p->text, number, &len);
+        while (line && at < len && (line[at] == ' ' || line[at] == '\t'))
+            at++;
+        bool names = line && ((len - at > 4 && !memcmp(line + at, "def ", 4)) || (len - at > 6 && !memcmp(line + at, "async ", 6)) ||
+                              (len - at > 6 && !memcmp(line + at, "class ", 6)));
+        if (number == first || names)
+            mark(p, number, number);
+        if (!line || names || (number == first && (at == len || line[at] != '@')))
+            return;
+    }
+}
+
 /* Marks the lines of the text that are shown. */
 static bool choose(struct page *p)
 {
@@ -85,7 +103,7 @@ static bool choose(struct page *p)
         if (!is_hot(p, l) || l->line > count)
             continue;
         mark(p, l->line > context ? l->line - context : 1, context < count - l->line ? l->line + context : count);
-        mark(p, first, first);
+        mark_head(p, first);
     }
     for (uint32_t number = 1; number <= count; number++)
         p->marks.data[number] += p->marks.data[number - 1]; /* how many ranges hold the line */
@@ -129,29 +147,33 @@ static void put_weights(const struct page *p, const struct annotate_weights *w, 
     buf_deinit(&time);
 }
 
-/* A line of source as a terminal may have it: tabs as spaces, and what controls a terminal or turns text as U+FFFD. */
+/*
+ * A line of source as a terminal may have it: tabs as spaces, and what controls a terminal or turns text as U+FFFD. What
+ * does not fit is cut off, which three dots show.
+ */
 static void put_text(const char *line, size_t len, size_t room, struct buf *out)
 {
     const uint8_t *s = (const uint8_t *)line;
-    size_t column = 0;
+    size_t column = 0, fits = out->len_bytes;
 
     len = len > LINE_BYTES_MOST ? LINE_BYTES_MOST : len;
-    for (size_t i = 0, n; i < len && column < room; i += n) {
+    for (size_t i = 0, n; i < len && column <= room; i += n) {
         uint32_t code = 0;
         n = utf8_decode(s + i, len - i, &code);
-        if (n && code == '\t') {
-            size_t next = column - column % TAB_COLUMNS + TAB_COLUMNS;
-            for (; column < next && column < room; column++)
-                buf_put_u8(out, ' ');
-            continue;
-        }
-        if (n && !utf8_is_control(code))
+        if (n && code == '\t')
+            buf_printf(out, "%*s", (int)(TAB_COLUMNS - column % TAB_COLUMNS), "");
+        else if (n && !utf8_is_control(code))
             buf_put(out, s + i, n);
         else
             buf_put_str(out, "\xef\xbf\xbd");
+        column += n && code == '\t' ? TAB_COLUMNS - column % TAB_COLUMNS : 1;
         n = n ? n : 1;
-        column++;
+        fits = column < room ? out->len_bytes : fits;
     }
+    if (column <= room || out->bad)
+        return;
+    out->len_bytes = fits;
+    buf_put_str(out, "\xe2\x80\xa6"); /* U+2026 */
 }
 
 static size_t room_for_text(const struct page *p)
@@ -433,6 +455,23 @@ static struct error *section(const struct annotate_view *v, const struct annotat
     return write_out(v, &text);
 }
 
+/* Of the hottest files: how much of the event is in none of them, such as threads of C libraries. */
+static void put_lineless(const struct annotate_view *v, const struct annotate_event *e)
+{
+    uint64_t rest = e->all.weight;
+    struct buf unit = {0};
+    struct number n;
+
+    for (uint32_t i = 0; i < e->section_count; i++)
+        rest -= annotate_own(&v->sections.data[e->order[i]].weights);
+    if (!v->options.annotate && rest) {
+        name_unit(&v->model->events[e->event], &unit);
+        fprintf(v->out, "\n%s of the %s has no line of %s: -f top shows it\n", share_text(rest, e->all.weight, &n), buf_cstr(&unit),
+                v->sections.count && !v->sections.data[0].is_python ? "source" : "Python");
+    }
+    buf_deinit(&unit);
+}
+
 static struct error *end_event(const struct annotate_view *v, const struct annotate_event *e)
 {
     uint32_t shown = annotate_shown(v, e->section_count);
@@ -442,11 +481,11 @@ static struct error *end_event(const struct annotate_view *v, const struct annot
 
     for (uint32_t i = shown; i < e->section_count; i++)
         rest += annotate_own(&v->sections.data[e->order[i]].weights);
-    if (shown == e->section_count)
-        return NULL;
-    fprintf(v->out, "\nand %s", functions ? counted(e->section_count - shown, "more function", "more functions", &n)
-                                          : counted(e->section_count - shown, "more file", "more files", &n));
-    fprintf(v->out, ", with %s (--top 0 lists all)\n", share_text(rest, e->all.weight, &s));
+    if (shown < e->section_count)
+        fprintf(v->out, "\nand %s, with %s (--top 0 lists all)\n",
+                counted(e->section_count - shown, functions ? "more function" : "more file", functions ? "more functions" : "more files", &n),
+                share_text(rest, e->all.weight, &s));
+    put_lineless(v, e);
     return NULL;
 }
 
