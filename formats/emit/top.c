@@ -15,22 +15,24 @@
 
 struct top {
     struct top_view view;
+    const struct top_writer *writer;
     struct counts counts; /* by process, or by thread where these are kept apart */
-    uint32_t *ids;        /* by frame: its text */
     /* By text, of one table at a time. */
     struct top_row *rows;
     uint64_t *last_stack; /* serial number of the stack that was counted last */
     uint64_t serial;
 };
 
-static struct error *top_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
-                               void **state)
+struct error *top_create(const struct emit_model *model, const struct emit_options *options, FILE *out,
+                         const struct top_writer *writer, void *own, void **state)
 {
     struct top *t = calloc(1, sizeof *t);
 
     if (!t)
         return error_no_memory();
-    t->view = (struct top_view){.model = model, .options = *options, .out = out, .texts.arena.limits = options->limits};
+    t->writer = writer;
+    t->view = (struct top_view){
+        .model = model, .options = *options, .out = out, .texts.arena.limits = options->limits, .own = own};
     t->counts.limits = t->view.errors.limits = t->view.errors.by_stack.limits = options->limits;
     t->view.errors.model = model;
     if (options->merge == EMIT_MERGE_DEFAULT)
@@ -39,7 +41,13 @@ static struct error *top_begin(const struct emit_model *model, const struct emit
     return NULL;
 }
 
-static struct error *top_sample(void *state, const struct emit_sample *s)
+static struct error *top_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
+                               void **state)
+{
+    return top_create(model, options, out, options->json ? &top_json_writer : &top_text_writer, NULL, state);
+}
+
+struct error *top_sample(void *state, const struct emit_sample *s)
 {
     struct top *t = state;
     const struct emit_model *m = t->view.model;
@@ -78,9 +86,9 @@ static void count_states(struct top *t, struct top_states *states, const struct 
     uint32_t state = top_states_of(states, e->stack);
 
     t->serial++;
-    states->rows[t->ids[own == EMIT_NO_STACK ? m->frame_count : m->stacks[own].frame]].self[state] += e->count.weight;
+    states->rows[t->view.ids[own == EMIT_NO_STACK ? m->frame_count : m->stacks[own].frame]].self[state] += e->count.weight;
     for (uint32_t stack = e->stack; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
-        uint32_t id = t->ids[m->stacks[stack].frame];
+        uint32_t id = t->view.ids[m->stacks[stack].frame];
         if (t->last_stack[id] != t->serial)
             states->rows[id].total[state] += e->count.weight;
         t->last_stack[id] = t->serial;
@@ -98,14 +106,14 @@ static struct error *count_rows(struct top *t, struct top_states *states, const 
         uint64_t per_frame = states->rows ? 16 : 8;
         if (!limits_work(t->view.options.limits, 10 + (stack == EMIT_NO_STACK ? 0 : per_frame * m->stacks[stack].depth)))
             return error_no_memory();
-        add(&t->rows[t->ids[own == EMIT_NO_STACK ? m->frame_count : m->stacks[own].frame]].self, &e->count);
+        add(&t->rows[t->view.ids[own == EMIT_NO_STACK ? m->frame_count : m->stacks[own].frame]].self, &e->count);
         if (stack == EMIT_NO_STACK)
-            add_total(t, TOP_NO_FRAME, 1, t->ids[m->frame_count], &e->count);
+            add_total(t, TOP_NO_FRAME, 1, t->view.ids[m->frame_count], &e->count);
         else if (own != stack)
             stack = m->stacks[stack].parent; /* what was waited for is no function */
         for (; stack != EMIT_NO_STACK; stack = m->stacks[stack].parent) {
             const struct emit_stack *s = &m->stacks[stack];
-            add_total(t, s->frame, s->depth, t->ids[s->frame], &e->count);
+            add_total(t, s->frame, s->depth, t->view.ids[s->frame], &e->count);
         }
         if (states->rows)
             count_states(t, states, e, own);
@@ -272,8 +280,9 @@ static struct error *split_entries(const struct top *t, struct top_event *e, str
     return err;
 }
 
-static struct error *write_event(struct top *t, const struct top_writer *writer, uint32_t event, bool first)
+struct error *top_write_event(void *state, const struct top_writer *writer, uint32_t event, bool first)
 {
+    struct top *t = state;
     struct top_event e = {.event = event, .names.arena.limits = t->view.options.limits,
                           .states = {.model = t->view.model, .limits = t->view.options.limits}};
     struct top_tables tables = {0};
@@ -291,7 +300,7 @@ static struct error *write_event(struct top *t, const struct top_writer *writer,
         struct top_table *table = &tables.tables.data[i];
         err = fill_table(t, &e.states, table);
         if (!err && top_has_errors(&t->view, event))
-            err = top_errors_table(&t->view.errors, t->view.options.merge, table->owner, t->ids, t->view.texts.count);
+            err = top_errors_table(&t->view.errors, t->view.options.merge, table->owner, t->view.ids, t->view.texts.count);
         if (!err)
             err = writer->table(&t->view, &e, &tables.tables.data[i], i == 0);
     }
@@ -305,15 +314,42 @@ static struct error *write_event(struct top *t, const struct top_writer *writer,
     return err;
 }
 
-/* Names all frames, and makes room for a row of each name. */
-static struct error *spell(struct top *t)
+bool top_stacks(const struct top_view *v, const struct top_table *table, struct stack_tree *out)
 {
-    enum name_detail detail = t->view.options.by == EMIT_BY_LINE ? NAME_LINE : NAME_FUNCTION;
+    if (!stack_tree_init(out, v->model, v->options.limits, &v->texts))
+        return false;
+    for (size_t i = 0; i < table->entry_count; i++) {
+        const struct top_entry *e = &table->entries[i];
+        if (!stack_tree_add(out, STACK_TREE_ROOT, e->stack, v->ids, e->count.weight))
+            return false;
+    }
+    return stack_tree_sum(out, STACK_TREE_ROOT);
+}
+
+/* Forgets the names and the rows. */
+static void forget_names(struct top *t)
+{
+    intern_clear(&t->view.texts);
+    top_errors_forget_names(&t->view.errors);
+    free(t->view.ids);
+    free(t->rows);
+    free(t->last_stack);
+    t->view.ids = NULL;
+    t->rows = NULL;
+    t->last_stack = NULL;
+}
+
+struct error *top_name(void *state, enum emit_by by, uint32_t top_count)
+{
+    struct top *t = state;
     struct names names;
 
+    forget_names(t);
+    t->view.options.by = by;
+    t->view.options.top_count = top_count;
     struct error *err = names_init(&names, t->view.model, &t->view.options);
     if (!err)
-        err = names_spell(&names, detail, &t->view.texts, &t->ids);
+        err = names_spell(&names, by == EMIT_BY_LINE ? NAME_LINE : NAME_FUNCTION, &t->view.texts, &t->view.ids);
     names_deinit(&names);
     if (err)
         return err;
@@ -322,25 +358,53 @@ static struct error *spell(struct top *t)
     return t->rows && t->last_stack ? NULL : error_no_memory();
 }
 
-static struct error *top_end(void *state)
+uint32_t top_event_count(const void *state)
+{
+    const struct top *t = state;
+
+    return (uint32_t)t->counts.events.count;
+}
+
+bool top_has_event(const void *state, uint32_t event)
+{
+    const struct top *t = state;
+
+    return t->counts.events.data[event].count;
+}
+
+void *top_own(const void *state)
+{
+    const struct top *t = state;
+
+    return t ? t->view.own : NULL;
+}
+
+const struct top_view *top_view_of(const void *state)
+{
+    const struct top *t = state;
+
+    return &t->view;
+}
+
+struct error *top_end(void *state)
 {
     struct top *t = state;
-    const struct top_writer *writer = t->view.options.json ? &top_json_writer : &top_text_writer;
+    const struct top_writer *writer = t->writer;
     bool empty = true;
 
-    TRY(spell(t));
+    TRY(top_name(t, t->view.options.by, t->view.options.top_count));
     TRY(writer->begin(&t->view));
-    for (uint32_t event = 0; event < t->counts.events.count; event++) {
-        if (!t->counts.events.data[event].count)
+    for (uint32_t event = 0; event < top_event_count(t); event++) {
+        if (!top_has_event(t, event))
             continue;
-        TRY(write_event(t, writer, event, empty));
+        TRY(top_write_event(t, writer, event, empty));
         empty = false;
     }
     TRY(writer->end(&t->view, empty));
     return ferror(t->view.out) ? error_os(errno, "cannot write the tables") : NULL;
 }
 
-static void top_destroy(void *state)
+void top_destroy(void *state)
 {
     struct top *t = state;
 
@@ -348,10 +412,8 @@ static void top_destroy(void *state)
         return;
     counts_deinit(&t->counts);
     top_errors_deinit(&t->view.errors);
+    forget_names(t);
     intern_deinit(&t->view.texts);
-    free(t->ids);
-    free(t->rows);
-    free(t->last_stack);
     free(t);
 }
 

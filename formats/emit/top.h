@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the emitter `top` hands to its two writers, of text and of JSON: events, and for each event a table of functions
- * or lines, or one for each process or thread.
+ * Adds samples up for tables: events, and for each event a table of functions or lines, or one for each process or thread.
+ * A writer writes them: the emitter `top` has two, of text and of JSON, and other emitters bring their own.
  */
 #ifndef FORMATS_EMIT_TOP_H
 #define FORMATS_EMIT_TOP_H
@@ -11,6 +11,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/counts.h"
 #include "formats/emit/emit.h"
+#include "formats/emit/stack_tree.h"
 #include "formats/emit/top_errors.h"
 #include "formats/emit/top_states.h"
 
@@ -61,7 +62,9 @@ struct top_view {
     struct emit_options options;
     FILE *out;
     struct intern texts;
+    uint32_t *ids; /* by frame: its text, see names_spell() */
     struct top_errors errors;
+    void *own;     /* the writer's */
 };
 
 /* How many of `count` rows or tables are shown. */
@@ -85,5 +88,27 @@ struct top_writer {
     struct error *(*end)(const struct top_view *v, bool empty);
 };
 extern const struct top_writer top_text_writer, top_json_writer;
+
+/*
+ * The functions of an emitter over such tables. `own` stays the caller's. Samples of all processes make one table, unless
+ * options.merge or options.threads keep them apart.
+ */
+struct error *top_create(const struct emit_model *model, const struct emit_options *options, FILE *out,
+                         const struct top_writer *writer, void *own, void **state);
+const struct top_view *top_view_of(const void *state);
+void *top_own(const void *state); /* of NULL: NULL */
+struct error *top_sample(void *state, const struct emit_sample *sample);
+struct error *top_end(void *state);
+/*
+ * The same in steps, for emitters that write more between the tables. top_name() names functions or lines, and says how many
+ * rows and tables are shown; it may be called again. top_write_event() writes the tables of an event.
+ */
+struct error *top_name(void *state, enum emit_by by, uint32_t top_count);
+struct error *top_write_event(void *state, const struct top_writer *writer, uint32_t event, bool first);
+uint32_t top_event_count(const void *state); /* the model's numbers up to there may */
+bool top_has_event(const void *state, uint32_t event); /* have samples */
+void top_destroy(void *state);
+/* For writers: the stacks of a table as a tree of weights. The caller deinits it, also if this returns false: out of memory. */
+bool top_stacks(const struct top_view *v, const struct top_table *table, struct stack_tree *out);
 
 #endif

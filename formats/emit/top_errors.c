@@ -15,6 +15,13 @@ void top_errors_deinit(struct top_errors *e)
     VEC_DEINIT(&e->stacks);
     VEC_DEINIT(&e->touched);
     map_deinit(&e->by_stack);
+    top_errors_forget_names(e);
+}
+
+void top_errors_forget_names(struct top_errors *e)
+{
+    if (e->variances && e->weights)
+        limits_give(e->limits, e->name_count * (sizeof *e->variances + sizeof *e->weights));
     free(e->variances);
     free(e->weights);
     e->variances = NULL;
@@ -172,6 +179,7 @@ static bool make_room(struct top_errors *e, uint32_t count)
             return false;
         e->variances = calloc(count ? count : 1, sizeof *e->variances);
         e->weights = calloc(count ? count : 1, sizeof *e->weights);
+        e->name_count = count;
     }
     if (!e->variances || !e->weights || !limits_work(e->limits, count + 20 * e->stacks.count))
         return false;

@@ -58,12 +58,15 @@ struct top_errors {
     bool sorted, any;    /* any: something was drawn */
     double *variances;   /* by the name of a row, of one table at a time; NULL: none */
     struct top_error_weight *weights; /* scratch, likewise */
+    uint32_t name_count; /* both have room for so many names */
     uint64_t serial;
     VEC(uint32_t) touched;
 };
 
 /* {.model, .limits, .by_stack.limits} is empty. */
 void top_errors_deinit(struct top_errors *e);
+/* Rows will have other names from now on. */
+void top_errors_forget_names(struct top_errors *e);
 /* Notes a sample; does nothing with those that are no waits. False: out of memory. */
 bool top_errors_add(struct top_errors *e, const struct emit_sample *sample);
 /*

@@ -4,6 +4,7 @@
 #include "formats/base/numbers.h"
 #include "formats/emit/names.h"
 #include "formats/emit/shown.h"
+#include "formats/emit/text_write.h"
 
 enum { HEAD_COLUMNS = 80 }; /* where lines may be of any length */
 
@@ -71,4 +72,47 @@ void top_owner_put(const struct top_view *v, const struct top_event *e, const st
     buf_put_str(out, ": ");
     name_weight(&m->events[e->event], t->all.weight, out);
     buf_printf(out, ", %s\n", share_text(t->all.weight, e->all.weight, &n));
+}
+
+struct error *top_head_begin(const struct top_view *v)
+{
+    (void)v;
+    return NULL;
+}
+
+struct error *top_head_write(const struct top_view *v, const struct top_event *e, bool first)
+{
+    struct buf text = {0};
+
+    if (!first)
+        buf_put_u8(&text, '\n');
+    top_head_put(v, e, &text);
+    return text_write(&text, v->out);
+}
+
+void top_rest_put(const struct top_view *v, const struct top_event *e, struct buf *out)
+{
+    uint32_t left = e->table_count - top_shown(v, e->table_count);
+    bool by_thread = v->options.merge == EMIT_MERGE_THREAD;
+    struct number n;
+
+    if (left)
+        buf_printf(out, "\nand %s (--top 0 lists all)\n",
+                   by_thread ? counted(left, "other thread", "other threads", &n)
+                             : counted(left, "other process", "other processes", &n));
+}
+
+struct error *top_head_end_event(const struct top_view *v, const struct top_event *e)
+{
+    struct buf text = {0};
+
+    top_rest_put(v, e, &text);
+    return text_write(&text, v->out);
+}
+
+struct error *top_head_end(const struct top_view *v, bool empty)
+{
+    if (empty)
+        fputs("0 samples\n", v->out);
+    return NULL;
 }

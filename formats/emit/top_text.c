@@ -31,22 +31,6 @@ static enum emit_frame_kind layer_of(const struct top_view *v, const struct top_
     return row->frame == TOP_NO_FRAME ? EMIT_MARK : v->model->frames[row->frame].kind;
 }
 
-static struct error *begin(const struct top_view *v)
-{
-    (void)v;
-    return NULL;
-}
-
-static struct error *begin_event(const struct top_view *v, const struct top_event *e, bool first)
-{
-    struct buf text = {0};
-
-    if (!first)
-        buf_put_u8(&text, '\n');
-    top_head_put(v, e, &text);
-    return text_write(&text, v->out);
-}
-
 /* ---- rows ---- */
 
 /* Of columns, for all rows of a table. */
@@ -239,25 +223,5 @@ static struct error *table(const struct top_view *v, const struct top_event *e, 
     return text_write(&text, v->out);
 }
 
-static struct error *end_event(const struct top_view *v, const struct top_event *e)
-{
-    uint32_t left = e->table_count - top_shown(v, e->table_count);
-    bool by_thread = v->options.merge == EMIT_MERGE_THREAD;
-    struct number n;
-
-    if (left)
-        fprintf(v->out, "\nand %s (--top 0 lists all)\n",
-                by_thread ? counted(left, "other thread", "other threads", &n)
-                          : counted(left, "other process", "other processes", &n));
-    return NULL;
-}
-
-static struct error *end(const struct top_view *v, bool empty)
-{
-    if (empty)
-        fputs("0 samples\n", v->out);
-    return NULL;
-}
-
 const struct top_writer top_text_writer = {
-    .begin = begin, .begin_event = begin_event, .table = table, .end_event = end_event, .end = end};
+    .begin = top_head_begin, .begin_event = top_head_write, .table = table, .end_event = top_head_end_event, .end = top_head_end};
