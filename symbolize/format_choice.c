@@ -21,8 +21,10 @@ static const struct {
     const char *words; /* with blanks around each */
     const char *answer;
 } strangers[] = {
-    {" flamegraph flame htm xhtml ", "use -f html: a page with a flame graph, for any browser"},
-    {" svg png pdf ", "pysym draws no pictures: use -f folded | flamegraph.pl >profile.svg, or -f html for any browser"},
+    {" flamegraph flame htm xhtml ", "use -f html: a page with a flame graph, for any browser; -f svg: a picture"},
+    {" icicle picture png pdf ", "use -f svg, or -f html: a page for any browser"},
+    {" callgraph calltree calls caller callers graph ", "use -f tree"},
+    {" review short markdown md llm agent ", "use -f brief"},
     {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
     {" perf data hotspot samply ", "use -f perf-data, or -f perf-script for the text that perf script prints"},
     {" script ", "use -f perf-script"},

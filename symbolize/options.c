@@ -77,7 +77,7 @@ static const struct option_row option_rows[] = {
      "a number of rows, 0 for all"},
     {"sort", 0, "WHAT", "order of top: self (default) or total", option_set_choice, MEMBER(emit.sort),
      .names = sort_names, .wants = "self or total"},
-    {"by", 0, "WHAT", "rows of top and gil: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
+    {"by", 0, "WHAT", "rows of top and gil, calls of tree and svg: function (default) or line", option_set_choice, MEMBER(emit.by), .names = by_names,
      .wants = "function or line"},
     {"source", 0, "PLACE", "a folder in which source files are looked for: DIR, by the ends of their paths,\n"
      "or FROM=TO, where TO has what the trace calls FROM; may be repeated", option_add_text, MEMBER(sources)},
@@ -130,7 +130,8 @@ static const struct option_row option_rows[] = {
      "layers: python, native or kernel, with commas between them"},
     {"group", 0, "BY", "one frame for neighbours of one module, package, file or layer", filter_set_group,
      .wants = "module, package, file or layer"},
-    {"min", 0, "PERCENT", "folded, top, gil, annotate: join or leave out what takes less, like 0.5%", filter_set_share,
+    {"min", 0, "PERCENT", "folded, tree, svg, top, gil, annotate: join or leave out what takes less,\n"
+     "like 1% (default: tree 0.5%, svg 0.2%)", filter_set_share,
      MEMBER(emit.min_share), .wants = "a share of the whole, like 0.5%"},
     {"collapse-recursion", 0, NULL, "show a cycle of calls once", filter_set_true, MEMBER(stacks.collapse_recursion)},
 
@@ -227,7 +228,8 @@ static struct error *check_filters(const struct options *o)
     if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
     if (o->emit.min_share > 0 && !(o->choice.emitter && o->choice.emitter->joins_thin))
-        return error_create(ERROR_USAGE, "--min is for folded, top, gil and annotate alone: other formats hold every stack");
+        return error_create(ERROR_USAGE, "--min is for folded, tree, svg, top, gil and annotate alone: other formats hold "
+                                         "every stack");
     if (changes_stacks && o->choice.kind == OUTPUT_UNWIND_CHECK)
         return error_create(ERROR_USAGE, "unwind-check compares stacks as they were recorded: of the filters it takes "
                                          "those by process, thread, event and time");
@@ -350,7 +352,7 @@ struct error *options_parse(int argc, char **argv, struct options *o)
     size_t from_stdin = 0;
     int rest;
 
-    *o = (struct options){.emit = {.top_count = 10, .context_lines = CONTEXT_LINES}};
+    *o = (struct options){.emit = {.top_count = 10, .context_lines = CONTEXT_LINES, .min_share = -1}};
     TRY(options_read(option_rows, argc, argv, false, o, &rest));
     if (o->help || o->version)
         return NULL;

@@ -344,7 +344,7 @@ struct emit_options {
     bool all_lines;       /* annotate: whole files and functions, not only what is hot in them */
     uint32_t context_lines; /* annotate: around each hot line */
     bool native_names;   /* native names travel with the output, where the format `takes_native_names` */
-    double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing */
+    double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing; below: see emit_min_share() */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
     struct emit_summary *summary; /* borrowed; NULL: none, as of a part: it would be that of the whole recording */
@@ -352,6 +352,12 @@ struct emit_options {
     const struct emit_part *part; /* borrowed, and changes as samples come; NULL: the output holds all samples */
     struct spool *spool; /* one for all parts, so that each needs no file of its own; borrowed; NULL: none (formats/emit/spool.h) */
 };
+
+/* The share below which an output joins or leaves out: as asked for, else its own. */
+static inline double emit_min_share(const struct emit_options *options, double own)
+{
+    return options->min_share < 0 ? own : options->min_share;
+}
 
 struct emitter {
     const char *name;        /* of --format */

@@ -16,6 +16,7 @@
     X(ndjson)       \
     X(top)          \
     X(annotate)     \
+    X(tree)         \
     X(gil)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;
