@@ -17,6 +17,7 @@
     X(top)          \
     X(annotate)     \
     X(tree)         \
+    X(brief)        \
     X(gil)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;
