@@ -41,6 +41,14 @@ void columns_cut(struct buf *out, const void *text, size_t len_bytes, size_t col
     buf_put(out, (const uint8_t *)text + from, len_bytes - from);
 }
 
+void columns_cut_end(struct buf *out, const void *text, size_t len_bytes, size_t columns)
+{
+    bool fits = columns_of(text, len_bytes) <= columns;
+
+    buf_put(out, text, fits ? len_bytes : character(text, len_bytes, columns - 1));
+    buf_put_str(out, fits ? "" : "\xe2\x80\xa6"); /* U+2026, three dots */
+}
+
 void columns_fill(struct buf *out, const char *text, size_t columns)
 {
     columns_cut(out, text, strlen(text), columns);

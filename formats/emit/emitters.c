@@ -18,6 +18,7 @@
     X(annotate)     \
     X(tree)         \
     X(brief)        \
+    X(svg)          \
     X(gil)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;
