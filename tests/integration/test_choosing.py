@@ -111,7 +111,7 @@ def test_thin_branches(make, pysym):  # noqa: F811
         for name in {frames[-1] for frames in kept if len(frames) > 1})
     for name in ("speedscope", "perf-script", "summary"):
         done = pysym(trace, "-f", name, "--min", "1%")
-        assert done.returncode == 2 and "--min is for folded, top" in done.stderr
+        assert done.returncode == 2 and "--min is for folded, tree, svg, top" in done.stderr
 
 
 def test_thin_branches_of_several_events(make, pysym):  # noqa: F811
