@@ -21,6 +21,7 @@
 #include "formats/emit/annotate/annotate.h"
 #include "formats/emit/layer_colours.h"
 #include "formats/emit/shown.h"
+#include "formats/emit/text_write.h"
 #include "formats/emit/source_lines.h"
 
 enum {
@@ -365,16 +366,6 @@ static void put_name(const struct page *p, struct buf *out)
 
 /* ---- the writer ---- */
 
-static struct error *write_out(const struct annotate_view *v, struct buf *text)
-{
-    struct error *err = text->bad ? error_no_memory() : NULL;
-
-    if (!err)
-        fwrite(text->data, 1, text->len_bytes, v->out);
-    buf_deinit(text);
-    return err;
-}
-
 static struct error *begin(const struct annotate_view *v)
 {
     (void)v;
@@ -391,7 +382,7 @@ static struct error *begin_event(const struct annotate_view *v, const struct ann
     shown_put_totals(v->model, e->event, &text);
     if (!e->section_count)
         buf_put_str(&text, v->options.annotate ? "\nnone of it in what was asked for\n" : "\nnone of it in files of source\n");
-    return write_out(v, &text);
+    return text_write(&text, v->out);
 }
 
 static int digits(uint64_t v)
@@ -452,7 +443,7 @@ static struct error *section(const struct annotate_view *v, const struct annotat
     source_lines_deinit(&p.text);
     VEC_DEINIT(&p.marks);
     text.bad |= !ok;
-    return write_out(v, &text);
+    return text_write(&text, v->out);
 }
 
 /* Of the hottest files: how much of the event is in none of them, such as threads of C libraries. */
