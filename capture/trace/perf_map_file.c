@@ -13,7 +13,6 @@
 
 #include "capture/binary/modules.h"
 #include "capture/host/own_file.h"
-#include "capture/host/procfs.h"
 #include "formats/base/clock.h"
 
 /* File systems take time stamps from the last timer tick, so a stamp may be this much too early. */
@@ -27,23 +26,9 @@
 /* Such tables take a fifth of their size in the trace; this is less than that part of it. */
 #define COMPRESSES_TO 8
 
-static bool root_of(pid_t pid, uint64_t *device, uint64_t *inode)
-{
-    char path[64];
-    struct stat st;
-
-    snprintf(path, sizeof path, "/proc/%d/root/.", pid);
-    if (stat(path, &st))
-        return false;
-    *device = st.st_dev;
-    *inode = st.st_ino;
-    return true;
-}
-
 static bool know_by(struct perf_map_file *m, pid_t pid)
 {
-    m->mount_namespace = procfs_namespace(pid, "mnt");
-    m->known = m->mount_namespace && root_of(pid, &m->root_device, &m->root_inode) && own_file_user(pid, &m->user);
+    m->known = root_identify(pid, &m->root) && own_file_user(pid, &m->user);
     return m->known;
 }
 
@@ -168,19 +153,17 @@ uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, 
 /* For a process that has ended: opens the file through another process that has the same root. */
 static int open_elsewhere(const struct perf_map_file *m, const struct process *p, struct processes *all)
 {
-    uint64_t device, inode;
+    struct root_identity root;
     uint32_t cursor = 0;
     char name[32];
     int fd = -1;
 
     name_of(p, name);
-    if (root_of(getpid(), &device, &inode) && procfs_namespace(getpid(), "mnt") == m->mount_namespace &&
-        device == m->root_device && inode == m->root_inode)
+    if (root_identify(getpid(), &root) && root_is(&root, &m->root))
         return own_file_open(0, name, m->user);
     for (const struct process *other; fd < 0 && (other = processes_next(all, &cursor));) {
         pid_t pid = (pid_t)other->tgid;
-        if (other != p && !other->ended_ns && procfs_namespace(pid, "mnt") == m->mount_namespace &&
-            root_of(pid, &device, &inode) && device == m->root_device && inode == m->root_inode)
+        if (other != p && !other->ended_ns && root_identify(pid, &root) && root_is(&root, &m->root))
             fd = own_file_open(pid, name, m->user);
     }
     return fd;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/host/root.h"
 #include "capture/process/processes.h"
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"
@@ -26,7 +27,7 @@ struct perf_map_file {
     uint64_t epoch;      /* in which `module` was defined */
     uint32_t module;     /* id in the trace */
     bool known;          /* the members below are set */
-    uint64_t mount_namespace, root_device, root_inode; /* of the process's root: another process may share it */
+    struct root_identity root; /* of the process: another process may share it */
     uint64_t exec_generation; /* of the program that the user below was read of */
     uint32_t user;       /* of the process, who must own the file (capture/host/own_file.h); OWN_FILE_NO_USER: nobody may */
     uint64_t written_size, written_mtime_ns; /* of the file when it was last written into the trace */
