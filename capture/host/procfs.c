@@ -213,16 +213,26 @@ size_t procfs_arguments(pid_t pid, char *out, size_t size)
     return len;
 }
 
-char *procfs_exe(pid_t pid)
+static char *target_of(pid_t pid, const char *name)
 {
     char path[64], target[PATH_MAX];
 
-    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
     ssize_t n = readlink(path, target, sizeof target - 1);
     if (n <= 0)
         return NULL;
     target[n] = 0;
     return strdup(target);
+}
+
+char *procfs_exe(pid_t pid)
+{
+    return target_of(pid, "exe");
+}
+
+char *procfs_folder(pid_t pid)
+{
+    return target_of(pid, "cwd");
 }
 
 bool procfs_root_is_closed(pid_t pid)

@@ -48,6 +48,8 @@ char *procfs_cmdline(pid_t pid);
 size_t procfs_arguments(pid_t pid, char *out, size_t size);
 /* Where /proc/PID/exe points, malloc'd; NULL when unknown. */
 char *procfs_exe(pid_t pid);
+/* The same of /proc/PID/cwd, the working directory. No file system is asked. */
+char *procfs_folder(pid_t pid);
 /* Resident memory of pycap itself, in bytes: now, and the maximum since exec. 0 when unknown. */
 uint64_t procfs_own_resident(void);
 uint64_t procfs_own_resident_most(void);

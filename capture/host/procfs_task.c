@@ -72,6 +72,25 @@ uint32_t procfs_last_number(const char *status, const char *name)
     return 0;
 }
 
+size_t procfs_parse_groups(const char *status, uint32_t *groups, size_t max)
+{
+    const char *line = strstr(status, "\nGid:\t"), *list = strstr(status, "\nGroups:\t");
+    size_t count = 0;
+    int len;
+
+    if (max && line && sscanf(line, "\nGid: %*u %*u %*u %u", &groups[0]) == 1)
+        count = 1;
+    if (!list)
+        return count;
+    list += strlen("\nGroups:\t");
+    while (count < max && *list != '\n' && sscanf(list, "%u%n", &groups[count], &len) == 1) {
+        count++;
+        list += len;
+        list += *list == ' ';
+    }
+    return count;
+}
+
 bool procfs_parse_uids(const char *status, struct procfs_uids *out)
 {
     const char *line = strstr(status, "\nUid:\t"); /* the kernel escapes line breaks in names */

@@ -37,5 +37,7 @@ struct procfs_uids {
 };
 /* Reads them from the text of a status file; false when they are not there. */
 bool procfs_parse_uids(const char *status, struct procfs_uids *out);
+/* Reads a process's groups from that text, that of its files first, at most `max`. Returns how many. */
+size_t procfs_parse_groups(const char *status, uint32_t *groups, size_t max);
 
 #endif

@@ -5,23 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/host/procfs.h"
 #include "formats/base/open_regular.h"
-
-bool root_identify(pid_t pid, struct root_identity *out)
-{
-    char path[64];
-    struct stat st;
-
-    snprintf(path, sizeof path, "/proc/%d/root/.", pid);
-    if (stat(path, &st))
-        return false;
-    *out = (struct root_identity){procfs_namespace(pid, "mnt"), st.st_dev, st.st_ino};
-    return out->mount_namespace != 0;
-}
 
 int root_folder(pid_t pid)
 {

@@ -7,20 +7,7 @@
 #ifndef CAPTURE_HOST_ROOT_H
 #define CAPTURE_HOST_ROOT_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
-
-/* What tells the roots of processes apart: where two are equal, a path is the same file in both. */
-struct root_identity {
-    uint64_t mount_namespace, device, inode;
-};
-/* Reads that of process `pid`, or pycap's own with getpid(). False: the process has ended, or may not be asked. */
-bool root_identify(pid_t pid, struct root_identity *out);
-static inline bool root_is(const struct root_identity *a, const struct root_identity *b)
-{
-    return a->mount_namespace == b->mount_namespace && a->device == b->device && a->inode == b->inode;
-}
 
 /* An O_PATH descriptor of the root of process `pid`, 0: of pycap's own. -1: errno says why. */
 int root_folder(pid_t pid);

@@ -16,6 +16,7 @@ void process_destroy(struct process *p)
     process_forget_threads(p);
     free(p->exe);
     free(p->program);
+    free(p->folder);
     free(p);
 }
 
@@ -71,6 +72,13 @@ void process_find_program(struct process *p, bool finally)
     program_find(&facts, &found);
     p->program_kind = found.kind;
     p->program = *found.name ? strdup(found.name) : NULL;
+}
+
+void process_find_folder(struct process *p)
+{
+    if (!p->folder_asked && p->since_ns && p->since_ns != UINT64_MAX)
+        p->folder = procfs_folder((pid_t)p->tgid);
+    p->folder_asked = true;
 }
 
 /* ---- threads ---- */

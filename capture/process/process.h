@@ -40,6 +40,8 @@ struct process {
     char *exe;
     enum trace_program_kind program_kind; /* TRACE_PROGRAM_UNRECORDED: not looked at yet; see program.h */
     char *program;              /* what it runs; NULL: unknown */
+    bool folder_asked;          /* whether it was tried to find the next one */
+    char *folder;               /* its working directory when it began, as procfs_folder() says; NULL: unknown */
     bool in_scope;              /* the user asked for it: by pid, as a child, or by asking for the whole host */
     bool passes;                /* it passed the filter when that was last applied */
     bool selected;              /* in_scope and passes: sampled if it is Python */
@@ -77,6 +79,11 @@ void process_select(struct process *p, bool in_scope, bool passes);
  * Python once, of no other program. `finally`: what cannot be read now stays UNKNOWN; else it is tried again.
  */
 void process_find_program(struct process *p, bool finally);
+/*
+ * Finds out in which working directory the process began, once: soon after exec, before its program can have left it. A
+ * child has that of its parent. It stays unknown of a process that was there before the capture.
+ */
+void process_find_folder(struct process *p);
 /* The process as modules_find() and the tables want to know it. */
 struct module_asker process_asker(const struct process *p, struct quotas *quotas);
 /* Returns the thread; adds it on the first call. Valid until the next thread is added. NULL: out of memory. */

@@ -162,8 +162,10 @@ bool processes_wants(const struct processes *p, const struct process *process)
 struct error *processes_configure(struct processes *p, struct process *process)
 {
     /* Now, because later the program may have replaced its command line, or may have ended. */
-    if (process->selected && process_has_python(process))
+    if (process->selected && process_has_python(process)) {
         process_find_program(process, false);
+        process_find_folder(process);
+    }
     return process_sampling_configure(&p->sampling, process);
 }
 

@@ -26,6 +26,9 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     child->program_kind = parent->program_kind;
     if (parent->program)
         child->program = strdup(parent->program);
+    child->folder_asked = parent->folder_asked;
+    if (parent->folder)
+        child->folder = strdup(parent->folder);
     child->glibc = parent->glibc;
     child->gil = parent->gil;
     child->gil_len = parent->gil_len;

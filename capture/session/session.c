@@ -151,6 +151,7 @@ static struct error *loop(struct session *s)
         TRY(processes_rescan(s->processes, now));
         if (now - s->flushed_ns >= FLUSH_NS) {
             modules_tend(s->modules, now);
+            source_table_tend(s->sources, now);
             TRY(processes_reap(s->processes, now));
             TRY(session_limit_memory(s, now));
             flush(s, now);

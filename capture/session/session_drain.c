@@ -6,6 +6,7 @@
 
 #include "capture/process/gil_learn.h"
 #include "capture/trace/trace_accounts.h"
+#include "capture/trace/trace_sources.h"
 
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
 #define PIECE_NS WIRE_WAIT_LONG_NS
@@ -133,6 +134,7 @@ static struct error *on_proc_message(void *ctx, const void *message, uint32_t le
 static struct error *look(struct session *s)
 {
     TRY(proc_sampler_round(s->proc, on_proc_message, s));
+    trace_builder_serve_sources(s->builder);
     return waits_pieces(s->waits, proc_sampler_looked_ns(s->proc), s->end_ns ? 0 : PIECE_NS);
 }
 
@@ -148,6 +150,7 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         TRY(sleepers_run(s->sleepers, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
     TRY(queue_run(s->queue, until_ns, on_queued, s));
+    trace_builder_serve_sources(s->builder);
     if (s->tables)
         TRY(tables_poll(s->tables, now_ns()));
     return processes_publish(s->processes, now_ns());

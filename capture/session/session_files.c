@@ -10,6 +10,7 @@
 #include "capture/output/interrupt.h"
 #include "capture/session/session_drain.h"
 #include "capture/trace/trace_accounts.h"
+#include "capture/trace/trace_sources.h"
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/wait_sites.h"
 
@@ -280,6 +281,8 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
 
     if (!err)
         err = put_waits(s, time_ns);
+    if (!err)
+        err = trace_builder_end_sources(s->builder, reason == TRACE_END_ROTATED);
     trace_writer_closing(s->writer);
     if (s->sampler)
         err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */

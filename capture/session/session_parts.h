@@ -50,6 +50,7 @@ struct session {
     struct processes *processes;
     struct codes *codes;
     struct kallsyms *kallsyms;
+    struct source_table *sources;
     struct trace_writer *writer;
     struct trace_builder *builder;
     struct queue *queue;

@@ -342,6 +342,7 @@ static struct error *set_up_knowledge(struct session *s)
     if (!s->sampler)
         TRY(set_up_proc(s));
     TRY(codes_create(&s->codes));
+    TRY(source_table_create(&s->sources));
     TRY(kallsyms_create(&s->kallsyms));
     /* Now, not when the first processes are waiting to be made known to the sampler. */
     if (s->sampler && o->kernel)
@@ -394,6 +395,7 @@ static struct error *set_up_builder(struct session *s)
         .processes = s->processes,
         .codes = s->codes,
         .kallsyms = s->kallsyms,
+        .sources = s->sources,
         .late_unwind = s->late_unwind,
         .snapshots = s->sampler && session_takes_snapshots(o),
         .include_non_python = o->include_non_python,
@@ -455,6 +457,7 @@ void session_tear_down(struct session *s)
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);
     codes_destroy(s->codes);
+    source_table_destroy(s->sources);
     proc_sampler_destroy(s->proc);
     processes_destroy(s->processes);
     late_unwind_destroy(s->late_unwind);

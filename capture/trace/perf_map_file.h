@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "capture/host/root.h"
+#include "capture/host/root_identity.h"
 #include "capture/process/processes.h"
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"

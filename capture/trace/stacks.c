@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture/trace/trace_define.h"
+#include "capture/trace/trace_sources.h"
 
 struct python_key {
     uint64_t address;
@@ -244,6 +245,7 @@ struct error *stacks_python(struct trace_builder *b, struct process_note *n, uin
         TRY(code_of(b, n, e->address & WIRE_ADDRESS, e->address & WIRE_UNREAD ? 0 : e->fingerprint, &index));
         if (index != CODES_NONE) {
             frame.code = define_code(b, index);
+            TRY(trace_sources_met(b, n, index, frame.code));
             if (e->address & WIRE_UNREAD)
                 frame.offset = -1; /* the instruction is unknown: the first line of the function is shown */
         } else {

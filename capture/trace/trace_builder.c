@@ -17,6 +17,7 @@
 #include "capture/trace/wait_sites.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/trace_sources.h"
 #include "formats/base/clock.h"
 
 struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out)
@@ -46,6 +47,7 @@ void trace_builder_destroy(struct trace_builder *b)
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
     VEC_DEINIT(&b->refusals);
+    buf_deinit(&b->source_name);
     free(b);
 }
 
@@ -141,11 +143,13 @@ static void begin_epoch(struct trace_builder *b)
         trace_define_event(b, i);
 }
 
-static void next_epoch(struct trace_builder *b, uint64_t time_ns)
+static struct error *next_epoch(struct trace_builder *b, uint64_t time_ns)
 {
+    TRY(trace_sources_end_epoch(b));
     put_clock(b);
     trace_writer_new_epoch(b->o.writer, time_ns);
     begin_epoch(b);
+    return NULL;
 }
 
 /* Writes a perf map, in a new epoch where this one may have no room for it: there may be very many. */
@@ -155,7 +159,7 @@ static struct error *put_perf_map(struct trace_builder *b, struct process_note *
     bool cut, full = trace_writer_full(w);
 
     if (trace_writer_epoch_room(w) < PERF_MAP_MAX_BYTES && trace_writer_epoch_fits(w))
-        next_epoch(b, time_ns);
+        TRY(next_epoch(b, time_ns));
     TRY(perf_map_file_write(&n->perf_map, n->process, b->o.processes, w, b->epoch, time_ns, &cut));
     b->losses[LOSS_perf_map_cut] += cut || trace_writer_full(w) != full;
     return NULL;
@@ -180,8 +184,7 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
         return NULL;
     }
     TRY(trace_builder_perf_maps(b, time_ns));
-    next_epoch(b, time_ns);
-    return NULL;
+    return next_epoch(b, time_ns);
 }
 
 static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)

@@ -16,6 +16,7 @@
 #include "capture/trace/settings_list.h"
 #include "capture/trace/codes.h"
 #include "capture/trace/late_unwind.h"
+#include "capture/trace/source_table.h"
 #include "formats/trace/trace.h"
 
 struct trace_builder_options {
@@ -25,6 +26,7 @@ struct trace_builder_options {
     struct processes *processes;
     struct codes *codes;
     struct kallsyms *kallsyms;
+    struct source_table *sources;         /* asks what stat says of source files; NULL: nobody does */
     struct late_unwind *late_unwind; /* unwinds what the sampler could not; NULL: such stacks stay truncated */
     bool snapshots;                  /* write copies of stacks into the trace */
     bool include_non_python;         /* record processes that are not Python, too */

@@ -22,6 +22,7 @@ static void free_note(struct process_note *n)
     if (!n)
         return;
     trace_note_forget_codes(n);
+    VEC_DEINIT(&n->met.bits);
     intern_deinit(&n->python_stacks.keys);
     VEC_DEINIT(&n->python_stacks.stack);
     intern_deinit(&n->native_stacks.keys);

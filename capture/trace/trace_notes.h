@@ -34,12 +34,19 @@ struct known_codes {
     VEC(uint32_t) index; /* by key's id: index in struct codes, or CODES_NONE */
 };
 
+/* Code objects that were met in stacks of a process. */
+struct met_codes {
+    uint64_t epoch;     /* in which the ids below are valid */
+    VEC(uint64_t) bits; /* one for each id of a CODE record */
+};
+
 struct process_note {
     struct process *process; /* valid as long as the note */
     struct record_id record;
     uint64_t mapped_epoch; /* the epoch that its mappings were last written to */
     bool sampled; /* the trace holds a sample of it */
     struct known_codes codes;
+    struct met_codes met;
     struct known_stacks python_stacks, native_stacks;
     bool stacks_over;   /* its new stacks took more than its quota when last counted */
     bool mappings_over; /* the same for its mappings */

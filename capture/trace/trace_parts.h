@@ -10,6 +10,7 @@
 #include "capture/process/python_names.h"
 #include "capture/trace/trace_builder_options.h"
 #include "capture/trace/trace_notes.h"
+#include "formats/base/buf.h"
 
 /* More CPUs than any Linux is built for; what comes from others counts for the first. */
 #define CPUS_MAX 8192
@@ -72,6 +73,7 @@ struct trace_builder {
     struct trace_notes notes;
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */
     struct python_names names;
+    struct buf source_name; /* scratch */
     /* scratch, one sample at a time */
     uint64_t code_bytes; /* that were written of code objects, for which quotas of their own hold */
     struct wire_python entries[WIRE_PYTHON_MAX]; /* WIRE_RUN marks the outermost frame of an interpreter run */

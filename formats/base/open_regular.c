@@ -22,6 +22,7 @@ enum { LINKS_MAX = 40 /* as the kernel has it */ };
 struct walk {
     int folder, above, at;   /* `above` and `at` are -1 for the folder, or descriptors of our own */
     enum open_links links;
+    const struct open_user *user; /* NULL: whoever the caller is */
     unsigned link_count;
     char last[NAME_MAX + 1]; /* the part that led from `above` to `at` */
     char passed[PATH_MAX];   /* the parts that lead to `at`, with a slash before each */
@@ -82,6 +83,18 @@ static bool is_public(const struct stat *st)
     return S_ISLNK(st->st_mode) || (st->st_mode & (S_ISDIR(st->st_mode) ? S_IXOTH : S_IROTH));
 }
 
+/* Whether the user may go on from there: the owner of a folder may always allow it to himself. */
+static bool may_search(const struct open_user *user, const struct stat *st)
+{
+    if (!S_ISDIR(st->st_mode) || !user->user || (user->user != OPEN_NO_USER && st->st_uid == user->user))
+        return true;
+    for (size_t i = 0; i < user->group_count; i++) {
+        if (user->groups[i] == st->st_gid)
+            return st->st_mode & S_IXGRP;
+    }
+    return st->st_mode & S_IXOTH;
+}
+
 /* One part, which is not refused. *is_link: it is a link. */
 static int open_part(const struct walk *w, const char *part, bool *is_link)
 {
@@ -95,6 +108,7 @@ static int open_part(const struct walk *w, const char *part, bool *is_link)
     *is_link = S_ISLNK(st.st_mode);
     bool forbidden = w->links == OPEN_PUBLIC ? !is_public(&st)
                                              : w->links == OPEN_OUTSIDE && !strcmp(part, "dev") && is_dev(&st);
+    forbidden |= w->user && !may_search(w->user, &st);
     return is_storage(fd) && !forbidden ? fd : refuse(fd, EACCES);
 }
 
@@ -207,9 +221,9 @@ static bool walk(struct walk *w)
 }
 
 /* Walks to `path`. False, and nothing is left open: errno says why. */
-static bool walk_to(struct walk *w, int folder, const char *path, enum open_links links)
+static bool walk_to(struct walk *w, int folder, const char *path, enum open_links links, const struct open_user *user)
 {
-    *w = (struct walk){.folder = folder, .above = -1, .at = -1, .links = links};
+    *w = (struct walk){.folder = folder, .above = -1, .at = -1, .links = links, .user = user};
     if (strlen(path) >= PATH_MAX) {
         errno = ENAMETOOLONG;
         return false;
@@ -234,11 +248,16 @@ static int take(struct walk *w)
     return fd;
 }
 
-int open_path(int folder, const char *path, enum open_links links)
+int open_path_of(int folder, const char *path, enum open_links links, const struct open_user *user)
 {
     struct walk w;
 
-    return walk_to(&w, folder, path, links) ? take(&w) : -1;
+    return walk_to(&w, folder, path, links, user) ? take(&w) : -1;
+}
+
+int open_path(int folder, const char *path, enum open_links links)
+{
+    return open_path_of(folder, path, links, NULL);
 }
 
 static int only_regular(int fd)
@@ -296,7 +315,7 @@ int open_regular(int folder, const char *path, enum open_links links)
 {
     struct walk w;
 
-    if (!walk_to(&w, folder, path, links))
+    if (!walk_to(&w, folder, path, links, NULL))
         return -1;
     if (!is_proc_missing())
         return open_regular_reopen(take(&w));

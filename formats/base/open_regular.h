@@ -16,6 +16,8 @@
 #define FORMATS_BASE_OPEN_REGULAR_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum open_links {
     OPEN_FOLLOW,   /* links are followed, also the last one; an absolute one begins again at the folder */
@@ -24,13 +26,26 @@ enum open_links {
     OPEN_OUTSIDE,  /* links and ".." may lead out of the folder, an absolute link to "/"; but nothing in /dev is opened */
 };
 
+/* Who may reach a file, where the caller has more rights: a user and the groups that he is in. Borrowed. */
+struct open_user {
+    uint32_t user; /* OPEN_NO_USER: one who has only the rights of everybody; 0 reaches everything */
+    const uint32_t *groups;
+    size_t group_count;
+};
+#define OPEN_NO_USER UINT32_MAX
+
 /*
  * Walks from `folder` (a descriptor, O_PATH will do) to `path`, absolute or not: both begin at the folder, and ".." does
  * not leave it, but for OPEN_OUTSIDE. Returns an O_PATH descriptor of what lies there, which is no link, or -1 with errno: EACCES when it is
  * refused.
  */
 int open_path(int folder, const char *path, enum open_links links);
-/* The same, and refuses what is no regular file. */
+/*
+ * The same, and refuses a folder on the way that `user` may not search, by its mode. Lists of access are not looked at;
+ * nor is `folder` itself.
+ */
+int open_path_of(int folder, const char *path, enum open_links links, const struct open_user *user);
+/* As open_path(), and refuses what is no regular file. */
 int open_regular_path(int folder, const char *path, enum open_links links);
 /*
  * Opens for reading what an O_PATH descriptor is, if it is not refused (above), and closes `path_fd`. -1: errno says

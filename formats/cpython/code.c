@@ -145,7 +145,7 @@ static uint32_t char_bytes_of(uint32_t form)
     return form == 1 || form == 2 || form == 4 ? form : form == 8 ? 1 : 0;
 }
 
-static bool string_complete(const struct py_string *s)
+bool py_string_complete(const struct py_string *s)
 {
     uint32_t n = char_bytes_of(s->form);
 
@@ -156,8 +156,8 @@ bool py_code_complete(const struct py_code *code)
 {
     const struct py_behaviour *version = py_behaviour_of(code->python_version);
 
-    return version && string_complete(&code->name) && string_complete(&code->filename) &&
-           (!version->qualname || string_complete(&code->qualname)) && string_complete(&code->line_table);
+    return version && py_string_complete(&code->name) && py_string_complete(&code->filename) &&
+           (!version->qualname || py_string_complete(&code->qualname)) && py_string_complete(&code->line_table);
 }
 
 static void put_char(struct buf *out, uint32_t c)

@@ -51,6 +51,9 @@ bool py_code_read(const struct py_layout *layout, py_read_fn read, void *ctx, ui
 /* Are all strings and tables that its version has there, in full length? */
 bool py_code_complete(const struct py_code *code);
 
+/* Was it read, in full length? */
+bool py_string_complete(const struct py_string *s);
+
 /*
  * Appends the str at `address` (in 2.7 a bytes object) to `out` as UTF-8, at most `max_bytes` of its own bytes. False
  * when it cannot be read or is not a str.

@@ -268,6 +268,44 @@ static void test_what_is_refused(void **state)
     close(exe);
 }
 
+/* Folders that their owner, their group or everybody may search, asked for by users who are none of us. */
+static void test_whose_folders(void **state)
+{
+    const struct scene *s = *state;
+    struct stat st;
+    char path[PATH_MAX];
+    static const struct {
+        mode_t mode;
+        bool owner, group, others;
+    } cases[] = {{0700, true, false, false}, {0010, true, true, false}, {0001, true, false, true}, {0755, true, true, true}};
+
+    assert_int_equal(fstat(s->folder, &st), 0);
+    const uint32_t groups[] = {st.st_gid + 5, st.st_gid};
+    const struct open_user owner = {st.st_uid + !st.st_uid, NULL, 0}, group = {st.st_uid + 7, groups, 2},
+                           others = {st.st_uid + 7, groups, 1}, nobody = {OPEN_NO_USER, NULL, 0};
+    snprintf(path, sizeof path, "%s/root/a", s->dir);
+    if (!st.st_uid && chown(path, owner.user, st.st_gid))
+        skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct {
+            const struct open_user *user;
+            bool may;
+        } users[] = {{&owner, cases[i].owner}, {&group, cases[i].group}, {&others, cases[i].others}, {&nobody, cases[i].others},
+                     {&(struct open_user){0}, true}};
+        assert_int_equal(chmod(path, cases[i].mode | (st.st_uid ? 0100 : 0)), 0);
+        for (size_t k = 0; k < sizeof users / sizeof *users; k++) {
+            int fd = open_path_of(s->folder, "a/b/deep", OPEN_FOLLOW, users[k].user);
+            if ((fd >= 0) != users[k].may)
+                fail_msg("mode %o, user %zu", (unsigned)cases[i].mode, k);
+            if (fd < 0)
+                assert_int_equal(errno, EACCES);
+            else
+                close(fd);
+        }
+    }
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
 /* ---- a process's own files ---- */
 
 static uint32_t own_user(void)
@@ -415,6 +453,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_outside, scene_init, scene_deinit),
         cmocka_unit_test_setup_teardown(test_without_proc, scene_init, scene_deinit),
         cmocka_unit_test_setup_teardown(test_what_is_refused, scene_init, scene_deinit),
+        cmocka_unit_test_setup_teardown(test_whose_folders, scene_init, scene_deinit),
         cmocka_unit_test(test_own_file),
         cmocka_unit_test(test_mounted_over),
         cmocka_unit_test(test_changed_user),
