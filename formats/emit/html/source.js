@@ -98,7 +98,8 @@ function panelOfLine(page) {
     if (!weights || !weights.total)
         return null;
     const facts = [['Self', weights.self, 'The line itself ran'], ['Native', weights.native, 'Native code ran that the line called'],
-        ['Kernel', weights.kernel, 'The kernel worked for the line'], ['Total', weights.total, 'The line and all that it called']];
+        ['Kernel', weights.kernel, 'The kernel worked for the line'], ['Total', weights.total, 'The line and all that it called']]
+        .filter(([, value]) => value);
     const panel = [element('h2', null, nameElement(cut(baseOf(file))), ', line ' + view.line),
         factList([...facts.map(([word, value, title]) => [word, amountWithShare(result, value), title]),
             ['Samples', weights.samples.toLocaleString('en'), 'With the line on the stack']]),
