@@ -148,7 +148,7 @@ function listenToExpressions(page) {
         const input = byId(id), apply = () => {
             clearTimeout(pause);
             /* What is shown already is not drawn again: the click that leaves the field would lose the element it began on. */
-            if (!isExpression(input.value) || input.value === page.view[key])
+            if (!input.reportValidity() || input.value === page.view[key])
                 return;
             setView({[key]: input.value}, {address: isBegun ? 'replace' : 'push'});
             isBegun = true;

@@ -32,6 +32,14 @@ function nameElement(text, className) {
     return element('bdi', {className: className || 'name'}, text);
 }
 
+/* The same for a long name in a narrow place: its line may break behind dots, slashes, colons and underscores. */
+function breakableName(text, className) {
+    const name = nameElement('', className);
+    for (const part of text.split(/(?<=[._/:])/))
+        name.append(part, element('wbr'));
+    return name;
+}
+
 /* Replaces what an element holds. */
 function fill(parent, ...children) {
     parent.replaceChildren(...children.filter(child => child !== null && child !== false && child !== ''));
@@ -39,7 +47,7 @@ function fill(parent, ...children) {
 
 /* A button that looks like a link. */
 function linkButton(text, title, use) {
-    const button = element('button', {type: 'button', className: 'link', title}, nameElement(text));
+    const button = element('button', {type: 'button', className: 'link', title}, breakableName(text));
     button.addEventListener('click', use);
     return button;
 }

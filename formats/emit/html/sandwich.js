@@ -70,7 +70,7 @@ function panelOfFunction(page, id) {
     const {callers, callees} = result.neighbours(id), total = row.total[0];
 
     return [
-        element('h2', null, layerMark(name.kind), ' ', nameElement(ownName(name))),
+        element('h2', null, layerMark(name.kind), ' ', breakableName(ownName(name))),
         factList([
             ['Self', amountWithShare(result, row.self[0]), 'In the function itself, not in what it called'],
             ['Total', amountWithShare(result, total), 'In the function and in all that it called'],
@@ -81,6 +81,7 @@ function panelOfFunction(page, id) {
             ['Work of', name.builtin, 'The built-in module of the interpreter that this code belongs to'],
         ]),
         actionsFor(page, name),
+        total || row.self[0] ? null : element('p', {className: 'notice'}, 'This function is not in what is shown: filters leave it out.'),
         element('h3', null, 'Called by'),
         tableOfNeighbours(page, 'Callers, as shares of its total', callers, total, NO_CALLER),
         element('h3', null, 'Calls'),

@@ -73,7 +73,7 @@ function functionCells(name, id) {
     const place = placeOf(name);
     return [element('td', null, layerMark(name.kind)),
         element('td', {className: 'function'}, linkButton(ownName(name), 'Selects it: ' + name.text, () => setView({selected: id})),
-            ' ', place && element('bdi', {className: 'place'}, cut(place)))];
+            ' ', place && breakableName(cut(place), 'place'))];
 }
 
 /* {key, isReversed} of view.sort. */
