@@ -142,6 +142,12 @@ test('hottest functions are those with the most own time', () => {
     ok(/37.5% 3.00 s P work a.py:10 25.0% 2.00 s N memcpy libc.so/.test(text), text)
 })
 
+test('of many functions the hottest are those of all', () => {
+    const page = pageOf(Array.from({length: 100}, (_, i) => ({stack: 'P f' + i + ' a.py', value: (i * 37) % 101})))
+    equal(hottestRows(page.result).map(row => row.self[0]), Array.from({length: HOTTEST_SHOWN}, (_, i) => 100 - i))
+    equal(hottestRows(pageOf([]).result), [])
+})
+
 function linesOf(page, file) {
     return Object.fromEntries([...weightsOfLines(page, file)].map(([line, weights]) =>
         [line, ['self', 'native', 'kernel', 'total'].map(key => weights[key] / SECOND)]))

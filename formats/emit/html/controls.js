@@ -103,15 +103,19 @@ function valuesOfLabel(data, key) {
     return values.sort((a, b) => a.localeCompare(b, 'en', {numeric: true})).map(value => ['=' + value, value || 'none']);
 }
 
+/* Offers the threads of the process that is chosen. There may be very many: only another choice makes them anew. */
 function offerThreads(page) {
-    const {data, view} = page, {threads, processes} = data.head, pairs = [['', 'all']];
+    const {data, view} = page, {threads, processes} = data.head, pairs = [['', 'all']], select = byId('thread');
     const needsProcess = view.process === null && processes.length > 1;
 
+    if (select.dataset.process === String(view.process))
+        return;
+    select.dataset.process = view.process;
     threads.forEach((thread, i) => {
         if (view.process === null || thread.process === view.process)
             pairs.push([i, nameOfThread(data, thread) + (needsProcess ? ' · ' + nameOfProcess(processes[thread.process]) : '')]);
     });
-    offer(byId('thread'), pairs, 3);
+    offer(select, pairs, 3);
 }
 
 function offerChoices(page) {

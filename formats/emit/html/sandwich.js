@@ -91,15 +91,22 @@ function panelOfFunction(page, id) {
     ];
 }
 
+/* The rows with the most self time, the largest first; only these are sorted in full, since there may be very many. */
+function hottestRows(result) {
+    const rows = result.rows().filter(row => row.self[0]), selfs = Float64Array.from(rows, row => row.self[0]).sort();
+    const least = selfs[Math.max(0, selfs.length - HOTTEST_SHOWN)];
+
+    return sortRows(rows.filter(row => row.self[0] >= least), result.names(), {sort: 'self'}).slice(0, HOTTEST_SHOWN);
+}
+
 function panelOfHottest(page) {
-    const {result} = page, names = result.names();
-    const rows = sortRows(result.rows(), names, {sort: 'self'}).slice(0, HOTTEST_SHOWN);
+    const {result} = page, names = result.names(), rows = hottestRows(result);
 
     return [
         element('h2', null, 'Hottest functions'),
         element('p', {className: 'hint'}, 'Select a function, here or in the picture, to see who calls it and what it calls.'),
         element('table', null, element('caption', null, 'By their own share of what is shown'),
-            element('tbody', null, ...rows.filter(row => row.self[0]).map(row => element('tr', null,
+            element('tbody', null, ...rows.map(row => element('tr', null,
                 ...figureCells(result.event, row.self[0], result.totals[0], 'self', rows[0].self[0]),
                 ...functionCells(names[row.id], row.id))))),
     ];
