@@ -30,6 +30,7 @@ const CALLS = [
 test('the head says what is shown, of what', () => {
     const page = pageOf(CALLS, {focus: 'file:b.py'}, {totals: [{allValue: 8 * SECOND}]})
     equal(textOfShown(page), '1.0 s of CPU time shown, 8.0 s in all')
+    equal(textOfShown(pageOf(CALLS)), '8.0 s of CPU time shown, all of it')
     page.data.head.totals = [{allValue: 9 * SECOND}]
     equal(textOfShown(page), '1.0 s of CPU time shown, 8.0 s on this page, 9.0 s recorded')
     page.data.head.events = []
@@ -244,10 +245,10 @@ test('the recording lists losses with their meaning, and rates', () => {
         {name: 'new', meaning: '', count: 1, isSample: false}]
     const data = recording(CALLS, {captures: [{name: 'x', losses}]})
     equal(seen(tableOfLosses(data)).replace(/^.*Name /, ''), '1,200 the kernel skipped a tick samples are missing tick_skipped ' +
-        '1 not known to this version samples are there, but lack a part new')
+        '1 not known to this version no samples are missing new')
     equal(seen(tableOfLosses(recording(CALLS, {captures: [{losses: []}]}))), 'Nothing is known to be lost.')
     equal(textOfSampling(data, {event: 0, frequencyHz: 199}), 'cpu-clock at 199 Hz')
-    equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 1000}), 'cpu-clock, each 1,000')
+    equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 10e6}), 'cpu-clock, a sample each 10.0 ms')
 })
 
 test('real time is said in UTC, or not at all', () => {

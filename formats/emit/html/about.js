@@ -12,7 +12,7 @@ const EXACT_TIMES_DRAWN = 200;
 function textOfSampling(data, rate) {
     const event = data.head.events[rate.event], name = event ? event.name : 'event ' + rate.event;
     return rate.frequencyHz ? name + ' at ' + rate.frequencyHz.toLocaleString('en') + ' Hz'
-        : rate.period ? name + ', each ' + rate.period.toLocaleString('en') : name;
+        : rate.period ? name + ', a sample each ' + textOfAmount(event || {unit: ''}, rate.period) : name;
 }
 
 function sectionOf(title, ...children) {
@@ -52,7 +52,7 @@ function tableOfLosses(data) {
     for (const capture of data.head.captures) {
         for (const loss of capture.losses)
             rows.push([loss.count.toLocaleString('en'), nameElement(loss.meaning || 'not known to this version'),
-                loss.isSample ? 'samples are missing' : 'samples are there, but lack a part',
+                loss.isSample ? 'samples are missing' : 'no samples are missing',
                 element('code', null, nameElement(loss.name)), ...(severalFiles ? [nameElement(capture.name)] : [])]);
     }
     if (!rows.length)
@@ -72,7 +72,7 @@ function tableOfExactTimes(data) {
     const caption = 'As the kernel counted them at each switch: no samples, no estimates.' +
         (times.length > rows.length ? ' The longest ' + rows.length + ' of ' + times.length.toLocaleString('en') + '.' : '');
 
-    return plainTable(caption, [['Time', true], ['Waits', true], ['What the thread did'], ['Thread']], rows);
+    return plainTable(caption, [['Time', true], ['Waits that ended', true], ['What the thread did'], ['Thread']], rows);
 }
 
 function tableOfEvents(page) {

@@ -32,7 +32,7 @@ function textOfShown(page) {
     const text = textOfAmount(event, shown) + (kind ? ' ' + kind : '') + ' shown';
     if (all && all > whole) /* filters of pysym left something out */
         return text + ', ' + textOfAmount(event, whole) + ' on this page, ' + textOfAmount(event, all) + ' recorded';
-    return text + ', ' + textOfAmount(event, whole) + ' in all';
+    return text + ', ' + (shown === whole ? 'all of it' : textOfAmount(event, whole) + ' in all');
 }
 
 /* "2026-11-22 09:39:00 UTC" of nanoseconds since 1970 in decimal digits. "": not known. */
@@ -177,6 +177,7 @@ function drawControls(page) {
     const {view} = page;
 
     offerThreads(page);
+    byId('event').title = kindOfAmount(page.result.event || {}).replace(/^of /, '');
     for (const id of ['event', 'process', 'thread'])
         byId(id).value = view[id] === null ? '' : view[id];
     for (const id of ['interpreter', 'task'])

@@ -103,7 +103,7 @@ function panelOfHottest(page) {
     const {result} = page, names = result.names(), rows = hottestRows(result);
 
     return [
-        element('h2', null, 'Hottest functions'),
+        element('h2', null, result.event && result.event.isWaiting ? 'Longest waits' : 'Hottest functions'),
         element('p', {className: 'hint'}, 'Select a function, here or in the picture, to see who calls it and what it calls.'),
         element('table', null, element('caption', null, 'By their own share of what is shown'),
             element('tbody', null, ...rows.map(row => element('tr', null,
