@@ -14,6 +14,7 @@ import time
 import pytest
 
 from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
+from wait_trace import script_samples
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -27,21 +28,12 @@ while time.time() < end:
         memory.write(b'x' * (1 << 22))
 """
 
-Sample = collections.namedtuple("Sample", "event period functions")
-
 
 def samples_of(pysym, trace, *options):
-    """Every sample, as perf-script has it: event, period, Python functions from the innermost outwards."""
+    """Every sample, as perf-script has it."""
     done = pysym(trace, "--format", "perf-script", *options)
     assert done.returncode in (0, 3), done.stderr
-    out = []
-    for block in done.stdout.split("\n\n"):
-        lines = block.splitlines()
-        if lines:
-            head = re.search(r": +(\d+) (\S+): $", lines[0])
-            functions = [m[1] for m in re.finditer(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)]
-            out.append(Sample(head[2], int(head[1]), functions))
-    return out
+    return list(script_samples(done.stdout))
 
 
 def dump(trace):
@@ -87,8 +79,8 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
     # The kernel's own sum lags behind by what each CPU holds back.
     assert abs(told["process_after"] - told["process_before"] - count) <= 64 * os.cpu_count()
     samples = samples_of(pysym, trace)
-    assert {s.event for s in samples} == {"page-faults"} and {s.period for s in samples} == {period}
-    touched = sum(s.period for s in samples if "touch" in s.functions)
+    assert {s.event for s in samples} == {"page-faults"} and {s.value for s in samples} == {period}
+    touched = sum(s.value for s in samples if "touch" in s.functions)
     skipped = skipped_of(pysym, trace) * period
     # At period 1 each page is a sample; else those at either end are of somebody else, or somebody else's are ours.
     slack = 0 if period == 1 else 2 * period
@@ -96,7 +88,7 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
     # As bytes, in every output.
     page = told["page"]
     top = pysym(trace, "--format", "top").stdout
-    every = sum(s.period for s in samples) * page
+    every = sum(s.value for s in samples) * page
     assert f"samples of page-faults: {every / 2**20:.1f} MiB, recorded in " in top
     folded = pysym(trace, "--format", "folded")
     assert "counts of page faults are bytes" in folded.stderr
@@ -109,7 +101,7 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
 def test_context_switches_are_the_programs_own(needs_bpf, pycap, pysym, tmp_path):
     trace, told, _ = record_json(pycap, tmp_path, ["-e", "context-switches", "-c", "1", "--ring-size", "64M"], PROGRAMS / "switches.py", 300)
     samples = samples_of(pysym, trace)
-    assert {(s.event, s.period) for s in samples} == {("context-switches", 1)}
+    assert {(s.event, s.value) for s in samples} == {("context-switches", 1)}
     inner = sum("inner" in s.functions for s in samples)
     outer = sum("outer" in s.functions for s in samples)
     # Some are dropped where pycap itself was in a system call of BPF when it was preempted: those are told.

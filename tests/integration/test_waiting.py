@@ -3,14 +3,13 @@
 add up to; nothing is lost, and waits that last are in the trace while they do."""
 import collections
 import json
-import re
 import subprocess
 import time
 
 import pytest
 
 from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
-from wait_trace import CONTINUES, TICK_SKIPPED, Trace, clock_error
+from wait_trace import CONTINUES, TICK_SKIPPED, Trace, clock_error, waits_in
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -24,14 +23,9 @@ def record_waits(pysym, tmp_path, scale, *options):
 def waits_of(pysym, trace, truth):
     """By function of the truth, in ns: samples of off-cpu with that function in their stack. On a machine with nothing else
     to do each is within 2 % of the program's own clock, which leaves out what a host steals; the tests allow five times that."""
-    out = collections.Counter()
     done = pysym(trace, "--format", "perf-script", "--event", "off-cpu")
     assert done.returncode in (0, 3), done.stderr
-    for block in done.stdout.split("\n\n"):
-        head = re.search(r": +(\d+) off-cpu: $", block, re.M)
-        for name in set(re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)) & truth.keys():
-            out[name] += int(head[1])
-    return out
+    return waits_in(done.stdout, truth.keys())
 
 
 def test_every_wait(needs_bpf, pysym, tmp_path):

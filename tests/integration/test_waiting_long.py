@@ -4,7 +4,6 @@ figures are printed. And threads that end faster than that can be told."""
 import collections
 import json
 import math
-import re
 import signal
 import statistics
 import subprocess
@@ -13,7 +12,7 @@ import time
 import pytest
 
 from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
-from wait_trace import Trace
+from wait_trace import Trace, waits_in
 
 pytestmark = pytest.mark.long
 PROGRAM = ROOT / "testdata/programs/wait_callers.py"
@@ -23,13 +22,9 @@ Run = collections.namedtuple("Run", "truth found error")  # by caller, in ns
 
 def callers_of(pysym, trace, names):
     """By caller, in ns: the values of the samples of off-cpu with it in their stack, and the standard error that top states."""
-    found, error = collections.Counter(), collections.Counter()
     done = pysym(trace, "--format", "perf-script", "--event", "off-cpu")
     assert done.returncode in (0, 3), done.stderr
-    for block in done.stdout.split("\n\n"):
-        head = re.search(r": +(\d+) off-cpu: $", block, re.M)
-        for name in set(re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)) & names:
-            found[name] += int(head[1])
+    found, error = waits_in(done.stdout, names), collections.Counter()
     done = pysym(trace, "--format", "top", "--json", "--event", "off-cpu", "--top", "0")
     assert done.returncode in (0, 3), done.stderr
     for row in json.loads(done.stdout)["events"][0]["tables"][0]["rows"]:

@@ -14,6 +14,7 @@ CONTINUES = 32
 TICK_SKIPPED = 4  # of losses.def
 
 Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
+ScriptSample = collections.namedtuple("ScriptSample", "event tid value functions")
 
 
 class Trace:
@@ -97,15 +98,30 @@ def clock_error(account, truth, *clocks):
     return max(max(truth[what] - account[what], account[what] - truth[what] - rest, 0) / truth["wall"] for what in clocks)
 
 
+def script_samples(text):
+    """The samples of perf-script's output; `functions` are Python's, innermost first."""
+    for block in text.split("\n\n"):
+        head = re.search(r"^.* \d+/(\d+) .*: +(\d+) (\S+): $", block, re.M)
+        if head:
+            functions = re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)
+            yield ScriptSample(head[3], int(head[1]), int(head[2]), functions)
+
+
+def waits_in(text, names):
+    """By function of `names`, in ns: samples of off-cpu in perf-script's output with that function in their stack."""
+    out = collections.Counter()
+    for s in script_samples(text):
+        for name in set(s.functions) & names:
+            out[name] += s.value if s.event == "off-cpu" else 0
+    return out
+
+
 def stacks_of(trace):
     """By tid: the stacks in which threads waited, names of Python functions without their class, innermost first, and for how
     many ns."""
     done = subprocess.run([PYSYM, trace, "--format", "perf-script", "--event", "off-cpu", "--interpreter", "calls"],
                           capture_output=True, text=True, timeout=300, check=False)
     out = collections.defaultdict(collections.Counter)
-    for block in done.stdout.split("\n\n"):
-        head = re.search(r"^.* \d+/(\d+) .*: +(\d+) off-cpu: $", block, re.M)
-        if head:
-            names = re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)
-            out[int(head[1])][tuple(name.rpartition(".")[2] for name in names)] += int(head[2])
+    for s in script_samples(done.stdout):
+        out[s.tid][tuple(name.rpartition(".")[2] for name in s.functions)] += s.value
     return out
