@@ -273,6 +273,8 @@ class FirefoxReader:
         tracks = [self.track(thread) for thread in self.profile["threads"]]
         for chosen in ("initialVisibleThreads", "initialSelectedThreads"):
             assert self.profile["meta"][chosen] and all(0 <= at < len(tracks) for at in self.profile["meta"][chosen])
+        for section in self.profile["meta"]["extra"]:
+            assert len({entry["label"] for entry in section["entries"]}) == len(section["entries"])
         return Firefox(self.profile["meta"], self.profile["libs"], tracks)
 
 

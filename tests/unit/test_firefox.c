@@ -170,6 +170,13 @@ static void test_rows(void **state)
     has(json, "meta.oscpu", "\"Linux 6.1 x86_64\"");
     json_decref(json);
     struct emit_options chosen = plain;
+    const struct emit_part window = {.begin_ns = UINT64_C(1700000000250000000), .end_ns = UINT64_C(1700000000500000000)};
+    chosen.part = &window;
+    json = parse(&s, chosen);
+    has(json, "meta.profilingStartTime", "250");
+    has(json, "meta.profilingEndTime", "500");
+    json_decref(json);
+    chosen.part = NULL;
     chosen.times_chosen = true; /* then the range is that of the samples */
     json = parse(&s, chosen);
     assert_null(json_object_get(at(json, "meta"), "profilingEndTime"));

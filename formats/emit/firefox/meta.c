@@ -69,9 +69,10 @@ static void put_loss(const struct emit_loss *loss, struct buf *out)
 {
     struct buf label = {0}, value = {0};
 
-    buf_printf(&label, "%s: %s", loss->is_sample ? "Samples lost" : "Incomplete", loss->name);
-    buf_printf(&value, "%" PRIu64 "%s%s%s%s", loss->count, *loss->event ? " of " : "", loss->event, *loss->meaning ? ": " : "",
-               loss->meaning);
+    /* The Profiler wants labels of a section to be different. */
+    buf_printf(&label, "%s: %s%s%s", loss->is_sample ? "Samples lost" : "Incomplete", loss->name, *loss->event ? " of " : "",
+               loss->event);
+    buf_printf(&value, "%" PRIu64 "%s%s", loss->count, *loss->meaning ? ": " : "", loss->meaning);
     put_entry(buf_cstr(&label), buf_cstr(&value), false, out);
     out->bad |= label.bad || value.bad;
     buf_deinit(&label);
