@@ -324,8 +324,9 @@ static int compare_losses(const void *a, const void *b)
 }
 
 /* "Missing: 12: frames of the kernel …", of the whole recording. */
-static struct error *put_missing(const struct emit_model *m, struct buf *out)
+static struct error *put_missing(const struct top_view *v, struct buf *out)
 {
+    const struct emit_model *m = v->model;
     VEC(struct emit_loss) losses = {0};
     bool ok = true;
     struct number n;
@@ -334,12 +335,13 @@ static struct error *put_missing(const struct emit_model *m, struct buf *out)
         for (uint32_t i = 0; ok && i < m->captures[c].loss_count; i++) {
             const struct emit_loss *loss = &m->captures[c].losses[i];
             size_t at = 0;
+            ok = limits_work(v->options.limits, 10 * (losses.count + 1));
             while (at < losses.count && strcmp(losses.data[at].name, loss->name))
                 at++;
             if (at < losses.count)
                 losses.data[at].count += loss->count;
             else
-                ok = VEC_PUSH(&losses, *loss);
+                ok = ok && VEC_PUSH(&losses, *loss);
         }
     }
     if (losses.count)
@@ -362,6 +364,7 @@ static void put_further(const struct brief *b, struct buf *out)
         buf_printf(out, "%-9sheld in %s of the samples of Python threads that ran (pysym FILE -f gil: by whom, and who waited)\n",
                    "GIL:", share_text(b->gil_held, b->gil_known, &n));
     buf_printf(out, "%-9spysym FILE -f tree         who calls whom, with shares\n", "Further:");
+    buf_printf(out, "%-9spysym annotate FUNCTION FILE --source DIR   its lines, with their source\n", "");
     buf_printf(out, "%-9spysym FILE -f top --top 50 more functions; --focus RE, --pid N, --time FROM,TO choose\n", "");
     buf_printf(out, "%-9spysym FILE -f summary -v   how it was recorded, and all that was lost\n", "");
 }
@@ -403,7 +406,7 @@ static struct error *brief_end(void *state)
         TRY(v->options.summary->print(v->options.summary, true, v->out));
     TRY(write_events(state));
     buf_put_u8(&text, '\n');
-    struct error *err = put_missing(v->model, &text);
+    struct error *err = put_missing(v, &text);
     if (err) {
         buf_deinit(&text);
         return err;

@@ -187,6 +187,7 @@ static void test_brief_golden(void **state)
            "\n"
            "GIL:     held in 50.0 % of the samples of Python threads that ran (pysym FILE -f gil: by whom, and who waited)\n"
            "Further: pysym FILE -f tree         who calls whom, with shares\n"
+           "         pysym annotate FUNCTION FILE --source DIR   its lines, with their source\n"
            "         pysym FILE -f top --top 50 more functions; --focus RE, --pid N, --time FROM,TO choose\n"
            "         pysym FILE -f summary -v   how it was recorded, and all that was lost\n");
     synthetic_deinit(&s);
