@@ -129,4 +129,4 @@ def test_lines_have_time_as_they_have_runs(needs_bpf, record, pysym, tmp_path):
 @pytest.mark.long
 @pytest.mark.every_python
 def test_every_interpreter(python, record, pysym, tmp_path):
-    print(python.path, compare(python.path, record, pysym, tmp_path, 20))
+    print(python.path, compare(python.path, record, pysym, tmp_path, 8))

@@ -162,7 +162,7 @@ static void test_names(void **state)
 static void test_unknown_name(void **state)
 {
     static const char *const cases[][2] = {{"crat.py", "did you mean cart.py?"}, {"Cart.ad", "did you mean Cart.add?"},
-                                           {"Cart.summ", "did you mean Cart.sum?"}, {"xyzzy", "--format top lists functions"},
+                                           {"Cart.summ", "did you mean Cart.sum?"}, {"xyzzy", "without a name annotate shows the hottest files"},
                                            {"art.py", "did you mean cart.py?"}};
     struct synthetic s = {0};
     (void)state;

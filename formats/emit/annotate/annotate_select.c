@@ -222,7 +222,7 @@ static struct error *refuse(const struct annotate_view *v)
         nearest_consider(&part, last_part(f->function));
     }
     const char *near = function.name ? function.name : part.name;
-    const char *asks = file.name || near ? ": did you mean " : "; --format top lists functions, and --by line files";
+    const char *asks = file.name || near ? ": did you mean " : "; without a name annotate shows the hottest files, and -f top the hottest functions";
     return error_create(ERROR_NOT_FOUND, "no file or function '%s' ran in the samples%s%s%s%s%s", name, asks,
                         file.name ? file.name : "", file.name && near ? " or " : "", near ? near : "", file.name || near ? "?" : "");
 }
