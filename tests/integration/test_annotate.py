@@ -7,7 +7,7 @@ import pytest
 
 from test_pysym import good, make, on_terminal  # noqa: F401
 
-from conftest import PYSYM
+from conftest import PYSYM, ROOT
 
 SOURCE = "".join(f"    line {n}\n" for n in range(1, 41))
 
@@ -176,3 +176,20 @@ def test_split(make, pysym, tmp_path):  # noqa: F811
     parts = sorted(p.name for p in tmp_path.glob("lines.*.annotate"))
     assert len(parts) == 2
     assert all("40 samples of cpu-clock" in (tmp_path / name).read_text() for name in parts)
+    # A name that one part does not have may stand in another.
+    good(pysym("annotate", "level1_1", trace, "--window", "10ms", "-o", tmp_path / "window.annotate"))
+    texts = [p.read_text() for p in tmp_path.glob("window.*.annotate")]
+    assert {"Work.level1_1 in" in text for text in texts} == {True, False}
+    assert all(("Work.level1_1 in" in text) != ("none of it in what was asked for" in text) for text in texts)
+
+
+@pytest.mark.parametrize("trace", sorted((ROOT / "testdata/traces").glob("*.trace")), ids=lambda path: path.stem)
+def test_frames_tell_texts_apart(trace, pysym, tmp_path):
+    """Of traces without sizes: functions stand where they began in the program that ran, and in another they do not."""
+    def says(program):
+        (tmp_path / "program.py").write_bytes(program.read_bytes())
+        shown = good(pysym("annotate", "program.py", trace, "--source", f"/opt/app={tmp_path}", "--no-host"))
+        return shown.split(str(tmp_path / "program.py"))[1].split("\n\n")[0]
+
+    assert says(ROOT / "testdata/traces/program.py") == " (perhaps not what ran: the trace does not say)"
+    assert "This is not what ran: " in says(ROOT / "testdata/programs/chains.py")

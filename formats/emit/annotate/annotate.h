@@ -68,7 +68,7 @@ static inline uint32_t annotate_shown(const struct annotate_view *v, uint32_t co
 
 /*
  * Makes the sections and lines of what options.annotate names. Without a name they are all files of Python, or of native
- * code if there is none. Fails with ERROR_NOT_FOUND, and what was probably meant, when nothing has that name.
+ * code if there is none. Fails with ERROR_NOT_FOUND, and what was probably meant, when nothing has that name, but for parts of an output.
  */
 struct error *annotate_select(struct annotate_view *v);
 /* Fills in the weights of lines and sections for one event. */

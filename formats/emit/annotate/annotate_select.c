@@ -242,7 +242,8 @@ struct error *annotate_select(struct annotate_view *v)
         err = add_frame(&s, i);
     if (!err)
         err = sort_lines(v);
-    if (!err && v->options.annotate && !v->sections.count)
+    /* (What one part of an output does not have may come in the next.) */
+    if (!err && v->options.annotate && !v->sections.count && !v->options.part)
         err = refuse(v);
     intern_deinit(&s.keys);
     map_deinit(&s.lines);
