@@ -146,8 +146,9 @@ test('time is spread over what a sample stands for', () => {
     equal(sums[FRAME_NATIVE], [500, 0, 0, 0, 0])
     const range = weightsOverTime(resultOf(data, {from: 4}), 5)
     equal(range.sums, sums, 'the range that is shown does not matter')
-    const owed = recording([{stack: MAIN, value: 2000, time: 4, flags: FLAG_OWED}, {stack: MAIN, value: 1, time: 0}])
-    equal(weightsOverTime(resultOf(owed), 5).sums[FRAME_PYTHON], [1, 0, 0, 0, 2000])
+    // What is owed came since what was owed for the same place before, or since the start.
+    const owed = recording([{stack: MAIN, value: 200, time: 2, flags: FLAG_OWED}, {stack: MAIN, value: 400, time: 4, flags: FLAG_OWED}])
+    equal(weightsOverTime(resultOf(owed), 5).sums[FRAME_PYTHON], [100, 100, 200, 200, 0])
 })
 
 test('all weight stays when it is spread', () => {

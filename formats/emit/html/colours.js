@@ -53,8 +53,8 @@ function paletteOf(context, ratio) {
         Array.from({length: SHADES}, (unused, i) => mixColours(parts(name), back, 0.26 * i / (SHADES - 1))));
     return {
         layers,
-        hatch: hatching(context, mixColours(parts('--kernel'), boxText, 0.3), ratio),
-        edge: mixColours(parts('--native'), boxText, 0.55),
+        hatch: hatching(context, mixColours(parts('--kernel'), boxText, 0.22), ratio),
+        edge: mixColours(parts('--native'), boxText, 0.3),
         back: plain('--back'), text: plain('--text'), boxText: plain('--box-text'), faint: plain('--faint'),
         accent: plain('--accent'), match: plain('--match'), matchText: plain('--match-text'), line: plain('--line'),
         root: mixColours(back, text, 0.13),

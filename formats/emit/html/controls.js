@@ -196,13 +196,11 @@ function drawControls(page) {
 
 /* Of each filter that is set: what it says, and the change of the view that takes it off. */
 function filtersOfView(page) {
-    const {data, view} = page, unit = data.head.timeUnitNs;
-    const seconds = time => (time * unit / 1e9).toFixed(2) + ' s';
-    const set = [];
+    const {data, view} = page, set = [];
 
     if (view.from !== null || view.to !== null)
-        set.push(['time: ' + seconds(view.from === null ? data.firstTime : view.from) + ' to ' +
-            seconds(view.to === null ? data.endTime : view.to), {from: null, to: null}]);
+        set.push(['time: ' + textOfTime(data, view.from === null ? data.firstTime : view.from) + ' to ' +
+            textOfTime(data, view.to === null ? data.endTime : view.to), {from: null, to: null}]);
     if (view.process !== null)
         set.push(['process: ' + nameOfProcess(data.head.processes[view.process]), {process: null}]);
     if (view.thread !== null)

@@ -130,7 +130,8 @@ async function readSamples(events) {
  *     functions   {list, ofFrame, noFrames}: what has one row in a table of functions, see names.js
  *     lines       the same for lines
  *     wholes      the weights of all samples of each event: arrays by event of arrays by set
- *     firstTime, endTime   of the samples, in units of head.timeUnitNs; endTime is behind the last
+ *     firstTime, endTime   of the strip of time, in units of head.timeUnitNs since the start of the recording: all of it,
+ *                          but where pysym chose samples those of the samples; endTime is behind the last
  */
 async function loadData() {
     if (typeof DecompressionStream === 'undefined')
@@ -145,13 +146,17 @@ async function loadData() {
 
 /* Works out what loadData() promises beside the data itself. */
 function completeData(data) {
-    const time = data.samples.time;
+    const {head, samples} = data;
 
-    data.firstTime = time.length ? Infinity : 0;
-    data.endTime = time.length ? -Infinity : 1;
-    for (let i = 0; i < time.length; i++) {
-        data.firstTime = Math.min(data.firstTime, time[i]);
-        data.endTime = Math.max(data.endTime, time[i] + 1);
+    data.firstTime = Infinity;
+    data.endTime = -Infinity;
+    for (const time of samples.time) {
+        data.firstTime = Math.min(data.firstTime, time);
+        data.endTime = Math.max(data.endTime, time + 1);
+    }
+    if (!head.filters || !samples.count) {
+        data.firstTime = 0;
+        data.endTime = Math.max(data.endTime, 1, ...head.captures.map(capture => Math.ceil(capture.durationNs / head.timeUnitNs)));
     }
     data.functions = nameFrames(data, false);
     data.lines = nameFrames(data, true);

@@ -217,43 +217,55 @@ function weightsOfNode(columns, node) {
     return columns.map(column => column[node]);
 }
 
+/* A sample with this flag has the time of other waits at the same place, which ended before it. */
+const FLAG_OWED = 8;
+
 /*
  * Weights over time: {sums, width}. `sums` has a Float64Array for each layer of innermost frames (FRAME_…), by part of the
  * time from data.firstTime on; parts are `width` units wide. A sample of time stands for the time before it, and is spread
- * over that. The range of time that the view selects does not matter.
+ * over that: what is owed over all the time since the last sample that was owed for the same. The range of time that the
+ * view selects does not matter.
  */
 function weightsOverTime(result, partCount) {
-    const {data, view, event, stacks} = result, {stack, time, value, flags} = data.samples;
-    const width = (data.endTime - data.firstTime) / partCount, unitNs = data.head.timeUnitNs;
-    const layer = layersOfStacks(data, result.hidden);
+    const {data, view, event, stacks} = result, {stack, thread, time, value, flags} = data.samples;
+    const width = (data.endTime - data.firstTime) / partCount, partNs = width * data.head.timeUnitNs;
+    const layer = layersOfStacks(data, result.hidden), lastOwed = new Map();
     const sums = Array.from({length: 4}, () => new Float64Array(partCount));
-    const even = sums.map(() => new Float64Array(partCount + 1)); /* changes of what every part gets */
-    const isLong = event.isTime;
+    const rateChanges = sums.map(() => new Float64Array(partCount + 1));
 
     eachSample(data, view, stacks, false, i => {
         const kind = layer[stack[i]], end = (time[i] - data.firstTime) / width;
-        const last = Math.min(Math.floor(end), partCount - 1);
-        const begin = isLong && !(flags[i] & FLAG_OWED) ? Math.max(0, end - value[i] / unitNs / width) : end;
-        const first = Math.min(Math.floor(begin), last);
-        if (first === last) {
-            sums[kind][last] += value[i];
-            return;
+        let begin = event.isTime ? end - value[i] / partNs : end;
+        if (event.isTime && flags[i] & FLAG_OWED) {
+            const place = thread[i] * (data.stacks.count + 1) + stack[i];
+            begin = Math.min(begin, lastOwed.get(place) || 0);
+            lastOwed.set(place, end);
         }
-        const rate = value[i] / (end - begin);
-        sums[kind][first] += rate * (first + 1 - begin);
-        sums[kind][last] += rate * (end - last);
-        even[kind][first + 1] += rate;
-        even[kind][last] -= rate;
+        spread(sums[kind], rateChanges[kind], value[i], Math.max(0, begin), end);
     });
     sums.forEach((column, kind) => {
         for (let part = 0, rate = 0; part < partCount; part++)
-            column[part] = Math.max(0, column[part] + (rate += even[kind][part]));
+            column[part] = Math.max(0, column[part] + (rate += rateChanges[kind][part]));
     });
     return {sums, width};
 }
 
-/* A sample with this flag has the time of other waits at the same place, which ended at other times. */
-const FLAG_OWED = 8;
+/*
+ * Adds a value evenly from `begin` to `end`, counted in parts, to `parts`: the first and the last of them at once. What those
+ * between get is the sum of all `rateChanges` up to them.
+ */
+function spread(parts, rateChanges, value, begin, end) {
+    const last = Math.min(Math.floor(end), parts.length - 1), first = Math.min(Math.floor(begin), last);
+    if (first === last) {
+        parts[last] += value;
+        return;
+    }
+    const rate = value / (end - begin);
+    parts[first] += rate * (first + 1 - begin);
+    parts[last] += rate * (end - last);
+    rateChanges[first + 1] += rate;
+    rateChanges[last] -= rate;
+}
 
 /* The kind of the innermost frame that is shown of each stack; a mark's where there is none, and of a wait. */
 function layersOfStacks(data, hidden) {

@@ -62,7 +62,7 @@ function rangeOfDrag(data, width, a, b) {
 
 /* ---- words ---- */
 
-/* Seconds since the start of the recording, as everywhere in pysym. */
+/* A time since the start of the recording, exact to about a hundredth of what is shown. */
 function textOfTime(data, time) {
     const seconds = time * data.head.timeUnitNs / 1e9;
     const all = (data.endTime - data.firstTime) * data.head.timeUnitNs / 1e9;
@@ -119,11 +119,11 @@ function drawBars(context, palette, bars, width, height) {
 }
 
 function drawTimeLabels(context, palette, data, width, height) {
-    const unit = data.head.timeUnitNs / 1e9, first = data.firstTime * unit, seconds = data.endTime * unit - first;
+    const unit = data.head.timeUnitNs / 1e9, from = data.firstTime * unit, seconds = (data.endTime - data.firstTime) * unit;
     const step = stepOfLabels(seconds, width / 90), digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     context.fillStyle = palette.faint;
-    for (let i = Math.ceil(first / step); i * step <= first + seconds; i++) {
-        const x = (i * step - first) / seconds * width, text = (i * step).toFixed(digits) + ' s';
+    for (let i = Math.ceil(from / step); i * step <= from + seconds; i++) {
+        const x = (i * step - from) / seconds * width, text = (i * step).toFixed(digits) + ' s';
         context.fillRect(Math.round(x), height - STRIP_LABELS, 1, 4);
         if (x + context.measureText(text).width + 4 < width)
             context.fillText(text, x + 3, height - STRIP_LABELS / 2);
@@ -173,12 +173,24 @@ function drawStrip(page) {
 function tellRange(page) {
     const {data, view} = page, range = strip.dragged && strip.dragged.range;
     const [from, to] = range || rangeOfView(data, view), isAll = !range && view.from === null && view.to === null;
-    byId('time-range').textContent = isAll
-        ? 'All ' + textOfTime(data, data.endTime) + '. Drag above to show a part of the time.'
-        : textOfTime(data, from) + ' to ' + textOfTime(data, to) + ' of ' + textOfTime(data, data.endTime) + '. A click above, or Esc, shows all.';
+    const part = textOfTime(data, from) + ' to ' + textOfTime(data, to);
+    byId('time-range').textContent = isAll ? (from > 0 ? part : 'All ' + textOfTime(data, to)) + '. Drag above to show a part of the time.'
+        : part + ' of ' + textOfTime(data, data.endTime) + '. A click above, or Esc, shows all.';
 }
 
 /* ---- mouse and keys ---- */
+
+/* All views follow the mouse, as fast as they can draw. */
+function showWhileDragging(page, dragged) {
+    if (dragged.isDrawing || !dragged.range)
+        return;
+    dragged.isDrawing = true;
+    requestAnimationFrame(() => {
+        dragged.isDrawing = false;
+        if (strip.dragged === dragged && dragged.range)
+            setView(changeOfRange(page.data, dragged.range), {address: 'keep'});
+    });
+}
 
 function listenToStrip(page) {
     const {canvas} = strip;
@@ -187,24 +199,24 @@ function listenToStrip(page) {
         if (event.button)
             return;
         canvas.setPointerCapture(event.pointerId);
-        strip.dragged = {from: event.offsetX, range: null};
+        strip.dragged = {start: event.offsetX, range: null, before: {from: page.view.from, to: page.view.to}, isDrawing: false};
     });
     canvas.addEventListener('pointermove', event => {
-        if (!strip.dragged)
+        const {dragged} = strip;
+        if (!dragged)
             return;
-        strip.dragged.range = rangeOfDrag(page.data, canvas.clientWidth, strip.dragged.from, event.offsetX);
+        dragged.range = rangeOfDrag(page.data, canvas.clientWidth, dragged.start, event.offsetX);
         drawStrip(page);
+        showWhileDragging(page, dragged);
     });
-    canvas.addEventListener('pointerup', event => {
-        const dragged = strip.dragged;
+    canvas.addEventListener('pointerup', event => endDrag(event.offsetX));
+    canvas.addEventListener('pointercancel', () => endDrag(null));
+    const endDrag = x => {
+        const {dragged} = strip;
         strip.dragged = null;
         if (dragged)
-            setView(changeOfRange(page.data, rangeOfDrag(page.data, canvas.clientWidth, dragged.from, event.offsetX)));
-    });
-    canvas.addEventListener('pointercancel', () => {
-        strip.dragged = null;
-        drawStrip(page);
-    });
+            setView(x === null ? dragged.before : changeOfRange(page.data, rangeOfDrag(page.data, canvas.clientWidth, dragged.start, x)));
+    };
     canvas.addEventListener('keydown', event => {
         const range = event.ctrlKey || event.altKey || event.metaKey ? undefined
             : rangeAfterKey(page.data, page.view, event.key, event.shiftKey);
