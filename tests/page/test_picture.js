@@ -88,6 +88,18 @@ test('keys go to callers, callees and neighbours', () => {
         ['wide', 'thin', 'root', 'main'])
 })
 
+test('a short path leads to the same box', () => {
+    const data = recording([{stack: `${MAIN};${MAIN};${MAIN};${WIDE}`, value: 5}, {stack: `${MAIN};${MAIN};${MAIN};${THIN};${WIDE}`, value: 1}])
+    const {picture: {tree, layout}, result} = pictureOf(data)
+    for (let node = 0; node < tree.count; node++)
+        equal(nodeAtPath(tree, layout, shortPathOfNode(tree, layout, node)), node)
+    const id = text => idOf(result, text), wide = id('wide (app.py:2)'), main = id('main (app.py:1)'), thin = id('thin')
+    const deepest = nodeAtPath(tree, layout, [thin, wide])
+    equal([tree.depth[deepest], shortPathOfNode(tree, layout, deepest)], [5, [thin, wide]])
+    equal(tree.depth[nodeAtPath(tree, layout, [main, thin, main, wide])], 4, 'what is not there ends the way')
+    equal(nodeAtPath(tree, layout, [999]), 0)
+})
+
 test('n goes through the outermost matches from left to right, and around', () => {
     const data = recording([{stack: `${MAIN};${WIDE};P get app.py:9;P get app.py:9`, value: 5}, {stack: `${MAIN};${THIN};P get app.py:9`, value: 3},
         {stack: 'P get app.py:9', value: 1}])

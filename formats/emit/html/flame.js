@@ -66,6 +66,13 @@ function showTip(node, x, y) {
 
 /* ---- choices ---- */
 
+/* The zoom as the address has it. */
+function zoomForAddress(view) {
+    const {picture} = flame;
+    const isCurrent = picture && picture.tree && view.tab === 'flame';
+    return isCurrent ? shortPathOfNode(picture.tree, picture.layout, picture.zoomed) : view.zoom;
+}
+
 /* Zooms to a node and selects its function; the root: shows everything. */
 function zoomTo(node, change = {}) {
     const {tree} = flame.picture;
@@ -167,6 +174,7 @@ function drawFlame(page) {
     flame.picture.show({tree: view.inverted ? result.inverted() : result.tree(), entries: result.names(),
         rootText: 'all that is shown: ' + textOfAmount(result.event, result.totals[0]),
         matches: found && found.matches, zoom: view.zoom});
+    view.zoom = pathOfNode(flame.picture.tree, flame.picture.zoomed); /* all of it, where a link has a short one */
     drawPath();
 }
 

@@ -251,20 +251,40 @@ function pathOfNode(tree, node) {
     return path.reverse();
 }
 
-/* The node that a path leads to, as far as the tree has it. */
+/* The child of a node with this id; -1: there is none. */
+function childWithId(tree, layout, node, id) {
+    for (let i = layout.start[node]; i < layout.start[node + 1]; i++) {
+        if (tree.id[layout.list[i]] === id)
+            return layout.list[i];
+    }
+    return -1;
+}
+
+/* The only child of a node; -1: it has none, or several. */
+function onlyChild(layout, node) {
+    return layout.start[node + 1] - layout.start[node] === 1 ? layout.list[layout.start[node]] : -1;
+}
+
+/* The node that a path leads to, as far as the tree has it. The path may lack steps where there is only one way. */
 function nodeAtPath(tree, layout, path) {
     let node = 0;
     for (const id of path) {
-        let next = -1;
-        for (let i = layout.start[node]; i < layout.start[node + 1] && next < 0; i++) {
-            if (tree.id[layout.list[i]] === id)
-                next = layout.list[i];
-        }
+        let at = node, next;
+        while ((next = childWithId(tree, layout, at, id)) < 0 && (at = onlyChild(layout, at)) >= 0)
+            ;
         if (next < 0)
             break;
         node = next;
     }
     return node;
+}
+
+/* The path of a node without the steps to which there is no other way, for short links. */
+function shortPathOfNode(tree, layout, node) {
+    const path = pathOfNode(tree, node), nodes = ancestorsOf(tree, node);
+    const short = path.filter((id, i) => i === path.length - 1 || onlyChild(layout, nodes[i]) < 0);
+    /* A function that calls itself may be met too early. */
+    return nodeAtPath(tree, layout, short) === node ? short : path;
 }
 
 /* A node and those above it, by depth. */

@@ -15,7 +15,8 @@
  *     focus, ignore, rootAt        expressions; ''
  *     search                       an expression; ''
  *     inverted                     the flame graph starts with the leaves
- *     zoom                         the numbers of the functions from the root to where the flame graph is zoomed to; []
+ *     zoom                         the numbers of the functions from the root to where the flame graph is zoomed to; steps may
+ *                                  be missing where there is only one way; []
  *     selected                     the number of a function, in data.functions.list; null: none
  *     file, line                   of the source view; null: none
  *     by                           rows of the table are of a 'function' or a 'line'
@@ -57,7 +58,7 @@ function showView(view) {
 }
 
 function writeHistory(how) {
-    const hash = '#' + writeAddress(page.data, page.view);
+    const hash = '#' + writeAddress(page.data, {...page.view, zoom: zoomForAddress(page.view)});
 
     if (hash === (location.hash || '#'))
         return;
