@@ -107,7 +107,7 @@ test('functions of one name and file are one, those of one name that start at ot
 
 test('amounts for people', () => {
     const time = value => textOfAmount({isTime: true}, value), count = {unit: 'switches', name: 'context-switches'}
-    equal([1, 999, 1500, 12345678, 250e6, 99.94e9, 250e9].map(time), ['1 ns', '999 ns', '1.5 µs', '12.3 ms', '250 ms', '99.9 s', '250 s'])
+    equal([0, 1, 999, 1500, 12345678, 250e6, 99.94e9, 250e9].map(time), ['0 s', '1 ns', '999 ns', '1.5 µs', '12.3 ms', '250 ms', '99.9 s', '250 s'])
     equal(textOfAmount({isBytes: true}, 65536), '64.0 KiB')
     equal(textOfAmount({isBytes: true}, 12), '12 B')
     equal(textOfAmount(count, 12345), '12,345 switches')

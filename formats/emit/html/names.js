@@ -165,7 +165,7 @@ function textOfAmount(event, value) {
         if (value >= ns)
             return (value / ns).toFixed(value < 100 * ns ? 1 : 0) + ' ' + unit;
     }
-    return value + ' ns';
+    return value ? value + ' ns' : '0 s';
 }
 
 function textOfSize(bytes) {
