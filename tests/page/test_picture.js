@@ -60,9 +60,12 @@ test('layers have their colours, and so do matches', () => {
 
 test('boxes that are too thin to be seen leave no gap', () => {
     const data = recording([...Array(4000).keys()].map(i => ({stack: `${MAIN};N f${i} /x.so`, value: 1})))
-    const {picture} = pictureOf(data)
+    const {picture, result} = pictureOf(data)
     const white = pixelsOfRow(picture, 2).filter(colour => colour.every(part => part === 255))
     equal(white.length, 0)
+    const {picture: found} = pictureOf(data, {matches: result.search('^f1778$').matches})
+    const marked = pixelsOfRow(found, 2).filter(colour => String(colour) === '217,87,196')
+    ok(marked.length >= 1, 'a match among them is seen')
 })
 
 test('a deep stack scrolls, and the canvas stays as large as its box', () => {

@@ -170,10 +170,20 @@ class FlamePicture {
         if (next - 1 > i && weight[order[next - 1]] * scale >= THINNEST_BOX)
             next--;
         if (weight[order[i]] > 0) {
-            this.context.fillStyle = this.fillOf(order[i]);
+            this.context.fillStyle = this.fillOf(this.mostTelling(i, next));
             this.context.fillRect(x, top, THINNEST_BOX, ROW_HEIGHT - 1);
         }
         return Math.min(next, end);
+    }
+
+    /* Of some nodes that are drawn as one the one to show: a match, else the first, which is the heaviest of its caller's. */
+    mostTelling(from, behind) {
+        const {order} = this.layout, {id} = this.tree;
+        for (let i = from; this.matches && i < behind; i++) {
+            if (this.matches[id[order[i]]])
+                return order[i];
+        }
+        return order[from];
     }
 
     fillOf(node) {
