@@ -143,6 +143,16 @@ test('hottest functions are those with the most own time', () => {
     ok(/37.5% 3.00 s P work a.py:10 25.0% 2.00 s N memcpy libc.so/.test(text), text)
 })
 
+test('the focus stays in the panel when what had it goes away', () => {
+    const {draw} = page.views.find(view => view.name === 'sandwich'), shown = pageOf(CALLS)
+    draw(shown)
+    equal(document.activeElement === byId('selected').querySelector('h2'), false)
+    byId('selected').querySelector('button').focus()
+    shown.view.selected = idOf(shown.result, 'memcpy')
+    draw(shown)
+    equal(document.activeElement.textContent, 'N memcpy')
+})
+
 test('of many functions the hottest are those of all', () => {
     const page = pageOf(Array.from({length: 100}, (_, i) => ({stack: 'P f' + i + ' a.py', value: (i * 37) % 101})))
     equal(hottestRows(page.result).map(row => row.self[0]), Array.from({length: HOTTEST_SHOWN}, (_, i) => 100 - i))

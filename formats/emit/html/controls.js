@@ -220,18 +220,24 @@ function filtersOfView(page) {
     return set;
 }
 
+/* The button that was used goes away: the next one gets the focus, or the open tab. */
+function takeOff(change) {
+    setView(change);
+    (byId('chips').querySelector('button') || byId('tab-' + page.view.tab)).focus();
+}
+
 function drawChips(page) {
     const set = filtersOfView(page);
     const chips = set.map(([text, change]) => {
         const chip = element('button', {type: 'button', className: 'chip', title: text + ' (takes this filter off)',
             'aria-label': 'Take off the filter ' + text}, nameElement(text), ' ✕');
-        chip.addEventListener('click', () => setView(change));
+        chip.addEventListener('click', () => takeOff(change));
         return chip;
     });
 
     if (set.length > 1) {
         const change = Object.assign({}, ...set.map(([, off]) => off), {layers: {python: true, native: true, kernel: true}});
-        chips.push(plainButton('Take all off', 'Shows everything again', () => setView(change)));
+        chips.push(plainButton('Take all off', 'Shows everything again', () => takeOff(change)));
     }
     fill(byId('chips'), chips.length ? element('span', {className: 'faint'}, 'Filters') : '', ...chips);
 }

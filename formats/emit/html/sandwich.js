@@ -117,8 +117,13 @@ page.views.push({
     init() {},
     draw(page) {
         const {tab, selected} = page.view, ofLine = tab === 'source' && panelOfLine(page);
+        const panel = byId('selected'), hadFocus = panel.contains(document.activeElement);
 
-        if (tab !== 'about')
-            fill(byId('selected'), ...ofLine || (selected === null ? panelOfHottest(page) : panelOfFunction(page, selected)));
+        if (tab === 'about')
+            return;
+        fill(panel, ...ofLine || (selected === null ? panelOfHottest(page) : panelOfFunction(page, selected)));
+        panel.querySelector('h2').tabIndex = -1;
+        if (hadFocus) /* what was used is gone; go on from here, and not from the page's begin */
+            panel.querySelector('h2').focus();
     },
 });
