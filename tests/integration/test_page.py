@@ -227,6 +227,24 @@ def test_several_inputs(make, page):
         *(("one.bin", 1000, 10000000 * i) for i in range(1, 5)), *(("two.bin", 7000, 10000000 * i) for i in range(1, 4))]
 
 
+# ---- source ----
+
+def test_sources(make, page, tmp_path):
+    """Source travels with the page if that is asked for: files of the frames that are shown, if they are found."""
+    trace = make(samples=10, stacks=2, depth=2)
+    code = tmp_path / "code"
+    code.mkdir()
+    text = "def level0_0(): '</script><!-- \N{RIGHT-TO-LEFT OVERRIDE}'\n" * 20
+    (code / "part0.py").write_text(text)
+    (code / "part2.py").write_text("never shown\n")
+    place = ("--source", f"/srv/app={code}")
+    read = page(trace, *place, "--embed-source")
+    assert read.head["sources"] == [{"file": "/srv/app/part0.py", "path": str(code / "part0.py"), "match": "unknown",
+                                     "text": text}]
+    assert "/srv/app/part0.py" in read.strings  # by which frames name it
+    assert page(trace).head["sources"] == []
+
+
 # ---- parts ----
 
 def test_split(make, pysym, tmp_path):
