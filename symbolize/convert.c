@@ -293,7 +293,7 @@ static bool has_samples(const struct emit_model *m)
 static struct error *run_page(struct convert *c, struct pass *p)
 {
     const char *name = word_of_input(c->options), *const rows[][2] = {
-        {"-o profile.speedscope.json", "then open it at https://www.speedscope.app"},
+        {"-o profile.html", "then open it in a browser: flame graph, tables, times"},
         {"-f summary", "processes, threads, what is missing and why"},
     };
     int width = (int)(strlen(name) + 1 + strlen(rows[0][0]));

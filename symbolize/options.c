@@ -184,7 +184,7 @@ void options_help(FILE *out)
     fputs("usage: pysym FILE... [-f FORMAT] [-o OUT] [options]\n"
           "\n"
           "  pysym trace.bin                             a first page: how complete it is, and what is hot\n"
-          "  pysym trace.bin -o profile.speedscope.json  to open at https://www.speedscope.app\n"
+          "  pysym trace.bin -o profile.html             a page for any browser; it needs no network\n"
           "  pysym trace.bin -f summary                  processes, threads, what is missing and why\n"
           "  pysym annotate [FILE|FUNCTION] trace.bin    source lines with their time (see --source)\n"
           "\n"

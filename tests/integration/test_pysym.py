@@ -559,13 +559,13 @@ Quality      6.5 % of samples lost; whole stacks: Python 100 %; frames shown wit
     top, following = top.split("\nNext: ")
     assert top == good(pysym(trace, "-f", "top"))
     name = trace if len(str(trace)) <= 60 else "FILE"
-    assert following.startswith(f"pysym {name} -o profile.speedscope.json") and f"pysym {name} -f summary" in following
+    assert following.startswith(f"pysym {name} -o profile.html") and f"pysym {name} -f summary" in following
     with open(trace, "rb") as piped:
         assert "\nNext: pysym FILE -o " in good(pysym("-", stdin=piped))
     assert good(pysym(trace, "--strict=lost:off")) == text
     assert pysym(trace, "--strict").returncode == 3
     shown = good(pysym(make(samples=0)))
-    assert "0 samples\n\nNext: pysym " in shown and "speedscope" not in shown
+    assert "0 samples\n\nNext: pysym " in shown and "profile.html" not in shown
 
 
 def test_summary_json(make, pysym):
