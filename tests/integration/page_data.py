@@ -13,6 +13,9 @@ GILS = ("unknown", "held", "not held")
 FRAME_COLUMNS = ("kind", "function", "file", "module", "builtin", "wait", "line", "column", "function_line",
                  "function_end", "inlined", "shown", "shown_line")
 FRAME_TEXTS = ("function", "file", "module", "builtin", "wait", "shown", "shown_line")
+# What the page shows of a sample that has none.
+NO_FRAMES = {"kind": "mark", "function": "[no frames]", "file": "", "module": "", "builtin": "", "wait": "", "line": 0,
+             "shown": "[no frames]", "shown_line": "[no frames]"}
 SAMPLE_COLUMNS = ("stack", "thread", "event", "time", "value", "labels", "flags", "capture", "cpu")
 
 Sample = collections.namedtuple("Sample", "time_ns process thread event value frames labels gil continues owed "

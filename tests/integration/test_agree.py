@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+import page_data
 import profile_readers
 from conftest import PYSYM, ROOT
 from test_pysym import make  # noqa: F401
@@ -203,6 +204,23 @@ def check_pprof(profile, samples, stacks, labels):
     assert found.weights == expected.weights
 
 
+# ---- the page ----
+
+
+def check_page(page, samples, stacks, labels):
+    """Sample by sample, but for times, which the page has in steps of its own. `labels`: they are no frames."""
+    texts = {number: tuple(spelled({**frame, "file": clean(frame["file"])}) for frame in frames
+                           if not (labels and is_label(frame))) for number, frames in stacks.items()}
+    expected = collections.Counter(
+        (row["event"], row["pid"], row["tid"], row["cpu"], row["value"], row["gil"], row["in_interpreter"], row["capture"],
+         tuple(row["labels"].items()), texts[row["stack"]]) for row in samples)
+    found = collections.Counter(
+        (s.event["name"], s.process["pid"], s.thread["tid"], s.cpu, s.value, s.gil, s.in_interpreter, s.capture["name"],
+         tuple(s.labels), tuple(spelled({**frame, "layer": frame["kind"]}) for frame in s.frames or [page_data.NO_FRAMES]))
+        for s in page.samples)
+    assert found == expected
+
+
 # ---- the Firefox Profiler ----
 
 
@@ -291,6 +309,7 @@ def check(formats):
     check_pprof(profile_readers.pprof(formats.file("t.pb.gz", "--merge", "thread")), samples, stacks,
                 "--labels" in formats.options)
     check_firefox(profile_readers.firefox(formats.file("t.firefox.json").read_text()), samples, stacks)
+    check_page(page_data.Page(formats.file("t.html")), samples, stacks, "--labels" in formats.options)
     path = formats.file("perf.data", "--full-filenames")
     check_perf_data(profile_readers.PerfData(path, path.parent / "perf.data.d"), samples, stacks)
     return sums

@@ -14,7 +14,6 @@ import page_data
 from conftest import MAKE_TRACE, ROOT
 
 TRACES = [ROOT / "testdata" / name for name in ("demo/demo.trace", "traces/2.7-shared.trace", "traces/3.14-static.trace")]
-NO_FRAMES = ("mark", "[no frames]", "", 0, "", "")
 
 
 @pytest.fixture
@@ -67,8 +66,8 @@ def rows_of_ndjson(text):
 def rows_of_page(page):
     return [(s.time_ns, s.process["pid"], s.thread["tid"], s.thread["name"], s.event["name"], s.value, s.gil,
              s.in_interpreter, tuple(sorted(s.labels)), s.cpu,
-             tuple((f["kind"], f["function"], f["file"], f["line"], f["module"], f["builtin"]) for f in s.frames)
-             if s.frames else (NO_FRAMES,)) for s in page.samples]
+             tuple((f["kind"], f["function"], f["file"], f["line"], f["module"], f["builtin"])
+                   for f in s.frames or [page_data.NO_FRAMES])) for s in page.samples]
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
@@ -147,7 +146,7 @@ def test_golden(make, page):
 def functions_of(sample):
     """(the frames, the one whose own time it is). A wait is the time of the function that waits: of the innermost one of
     Python, else of native code, else of the kernel."""
-    frames = sample.frames or [{"kind": "mark", "shown": "[no frames]", "shown_line": "[no frames]", "wait": ""}]
+    frames = sample.frames or [page_data.NO_FRAMES]
     if frames[-1]["wait"]:
         for kind in ("python", "native", "kernel"):
             for frame in reversed(frames):
