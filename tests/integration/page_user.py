@@ -98,9 +98,12 @@ class User:
         )
 
     def everything(self):
-        """All that is seen, but for where the keys are."""
-        return self.tab.evaluate("[document.body.innerText, ...[...document.querySelectorAll('input, select')].map(e => "
-                                 "e.type === 'checkbox' || e.type === 'radio' ? String(e.checked) : e.value)]")
+        """All that is seen, but for what is told of the box below the pointer."""
+        return self.tab.evaluate(
+            """[...[...document.body.children].filter(e => e.id !== 'status' && e.checkVisibility()).map(e => e.innerText),
+                ...[...document.querySelectorAll('input, select')].filter(e => e.checkVisibility()).map(e =>
+                    e.type === 'checkbox' || e.type === 'radio' ? String(e.checked) : e.value)]"""
+        )
 
 
 def rows_of_top(event):
