@@ -175,3 +175,53 @@ def test_a_range_of_time(user, page, trace):  # noqa: F811
     user.tab.click("#strip")
     assert "time=" not in user.tab.fragment
     assert rows_of_page(user.table()) == rows_of_top(truth.event("cpu-clock"))
+
+
+# ---- source ----
+
+def test_source(user, page, tmp_path_factory):  # noqa: F811
+    """Each line has what `top --by line` says of it, beside its text where the page carries that."""
+    folder = tmp_path_factory.mktemp("source") / "flaskr"
+    folder.mkdir()
+    text = [f"line {number} of <b>db.py</b>" for number in range(1, 61)]
+    (folder / "db.py").write_text("\n".join(text) + "\n")
+    truth = Truth(pysym, WAITING)
+    facts = truth.event("cpu-clock", "--by", "line")
+    rows = {row["line"]: row for row in facts["rows"] if row.get("file", "").endswith("/flaskr/db.py") and row.get("line")}
+    user.open(page(WAITING, "--source", folder.parent, "--embed-source"))
+    user.show("source")
+    name = next(row["file"] for row in rows.values())
+    option = user.tab.evaluate("[...document.getElementById('source-file').options].find(o => o.value === v[0]).text", name)
+    user.tab.choose("#source-file", option)
+    shown = {int(cells[0].replace(",", "")): cells for cells in user.tab.rows("#panel-source table.source") if len(cells) == 8}
+    met = {line for line, cells in shown.items() if cells[5]}
+    assert met == {line for line, row in rows.items() if row["total_weight_ns"]}
+    for line in met:
+        total = rows[line]["total_weight_ns"]
+        assert shown[line][5:7] == [percent(total, facts["weight_ns"]), figure(facts, total, facts["weight_ns"])], line
+        assert shown[line][7] == text[line - 1]
+    hottest = max(met, key=lambda line: rows[line]["total_weight_ns"])
+    user.tab.click(f"#line-{hottest}")
+    assert re.search(rf"\b{hottest}\b", user.tab.text("#selected h2"))
+    assert f"line={hottest}" in user.tab.fragment
+
+
+def test_source_without_text(user, page):  # noqa: F811
+    """The lines that were met are there all the same, and the page says how the text gets in."""
+    user.open(page(WAITING))
+    user.show("source")
+    assert "--embed-source" in user.tab.text("#panel-source")
+    assert len(user.tab.rows("#panel-source table.source")) > 0
+
+
+# ---- about ----
+
+def test_about(user, page, made):  # noqa: F811
+    """The whole summary in pysym's words, and each loss by name."""
+    trace = made(**RICH)
+    user.open(page(trace))
+    user.show("about")
+    summary = pysym(trace, "--no-host", "-f", "summary", "-v").stdout
+    shown = user.tab.evaluate("[...document.querySelectorAll('#panel-about pre')].map(e => e.textContent).at(-1)")
+    assert shown.strip() == summary.strip()
+    assert any("ring_full" in cells[-1] and cells[0] == "7" for cells in user.tab.rows("#panel-about table"))
