@@ -51,6 +51,16 @@ def test_table_of_events(user, page, truth, rich, event):  # noqa: F811
     check_table(user, truth(rich), event)
 
 
+@pytest.mark.parametrize("options", [("--full-filenames",), ("--show-interpreter",), ("--by", "line", "--columns")], ids=" ".join)
+def test_names_as_asked(user, page, truth, options):  # noqa: F811
+    """Options that change how names are spelled, or which there are, count here, too."""
+    user.open(page(WAITING, *(option for option in options if option not in ("--by", "line"))))
+    if "line" in options:
+        user.show("table")
+        user.tab.click("#panel-table fieldset label", "line")
+    check_table(user, truth(WAITING), "cpu-clock", *options)
+
+
 # ---- filters ----
 
 @pytest.mark.parametrize("layers", [("python",), ("native", "kernel"), ("python", "kernel"), ("native",)], ids=",".join)

@@ -6,13 +6,16 @@
 function frameOfText(text) {
     const [, layer, name, place = ''] = /^([PNKM]) (\[[^\]]*\]|\S+)(?: (.+))?$/.exec(text)
     const frame = {kind: 'PNKM'.indexOf(layer), function: name, file: '', module: '', builtin: '', wait: '', line: 0, column: 0,
-        functionLine: 0, functionEnd: 0, inlined: 0}
+        functionLine: 0, functionEnd: 0, inlined: 0, shown: name, shownLine: name}
     if (layer === 'P') {
         const [file, functionLine = 1, line = functionLine] = place.split(':')
-        Object.assign(frame, {file, functionLine: Number(functionLine), line: Number(line)})
+        const shownAt = where => name + (file ? ` (${baseOf(file)}:${where})` : '')
+        Object.assign(frame, {file, functionLine: Number(functionLine), line: Number(line), shown: shownAt(functionLine), shownLine: shownAt(line)})
     } else {
         frame.module = place
     }
+    if (layer === 'K')
+        frame.shown = frame.shownLine = name + '_[k]'
     if (name.startsWith('[wait: '))
         frame.wait = name.slice(7, -1)
     return frame

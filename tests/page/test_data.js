@@ -42,9 +42,9 @@ test('differences add up, also backwards and far', () => {
 
 test('a page is read', async () => {
     await putPart('head', 1, JSON.stringify(HEAD))
-    await putPart('strings', 4, JSON.stringify(['', 'main', 'é.py', '<\/script>']))
-    // By column: kind, function, file, module, builtin, wait, line, column, functionLine, functionEnd, inlined.
-    await putNumbers('frames', [0, 1, 1, 3, 2, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0], 2)
+    await putPart('strings', 6, JSON.stringify(['', 'main', 'é.py', '<\/script>', 'main (é.py:1)', 'main (é.py:5)']))
+    // By column: kind, function, file, module, builtin, wait, line, column, functionLine, functionEnd, inlined, shown, shownLine.
+    await putNumbers('frames', [0, 1, 1, 3, 2, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 3, 5, 3], 2)
     await putNumbers('stacks', [0, 1, 0, 0, 1, 1], 3)
     await putNumbers('sample-stack', [3, 2, 0])
     await putNumbers('sample-time', [0, 8, 3])
@@ -56,6 +56,7 @@ test('a page is read', async () => {
     equal([data.samples.time, data.samples.value], [[0, 4, 2], [10000, 0, 70]])
     equal([data.firstTime, data.endTime, data.wholes], [0, 5, [[10070]]])
     equal(data.functions.list.map(entry => entry.text), ['main (é.py:1)', '<\/script>', '[no frames]'])
+    equal(data.lines.list[0].text, 'main (é.py:5)')
     equal(document.querySelectorAll('script[type="text/plain"]').length, 0)
 })
 
@@ -64,38 +65,34 @@ test('a page of another format is refused', async () => {
     await throws(loadData, /format 2/)
 })
 
-test('functions have the names of the other formats', () => {
-    const name = (frame, byLine = false) => {
-        const data = {strings: [''], frames: {}}
+test('functions have the names of the other formats, and their places', () => {
+    const entry = (shown, frame) => {
+        const data = {strings: [''], frames: {count: 1}}
         for (const column of FRAME_COLUMNS) {
-            const value = frame[column] || 0
+            const value = {shown, ...frame}[column] || 0
             data.frames[column] = [typeof value === 'string' ? data.strings.push(value) - 1 : value]
         }
-        return nameOfFrame(data, 0, byLine, shortNamesOfFiles(frame.file ? [frame.file] : []))
+        const {text, name, place, shortFile} = nameFrames(data, false).list[0]
+        return [text, name, place, shortFile].join('|')
     }
-    equal(name({kind: FRAME_PYTHON, function: 'C.run', file: '/srv/app.py', functionLine: 3, line: 9}), 'C.run (app.py:3)')
-    equal(name({kind: FRAME_PYTHON, function: 'C.run', file: '/srv/app.py', functionLine: 3, line: 9}, true), 'C.run (app.py:9)')
-    equal(name({kind: FRAME_PYTHON, function: 'f'}), 'f')
-    equal(name({kind: FRAME_NATIVE, function: 'r_object', builtin: 'marshal', file: 'marshal.c', line: 4}), 'r_object (marshal)')
-    equal(name({kind: FRAME_NATIVE, function: 'r_object', builtin: 'marshal', file: '/src/marshal.c', line: 4}, true), 'r_object (marshal.c:4)')
-    equal(name({kind: FRAME_NATIVE, module: '/usr/lib/libfoo.so'}), '[libfoo.so]')
-    equal(name({kind: FRAME_NATIVE, module: '[vdso]'}), '[vdso]')
-    equal(name({kind: FRAME_NATIVE, module: '/tmp/perf-12.map'}), '[jit]')
-    equal(name({kind: FRAME_NATIVE}), '[unknown]')
-    equal(name({kind: FRAME_KERNEL, function: 'vfs_read'}), 'vfs_read_[k]')
-    equal(name({kind: FRAME_MARK, function: '[torn]'}), '[torn]')
-    equal(name({kind: FRAME_NATIVE, function: 'take 5'}), 'take_5')
-    equal(name({kind: FRAME_NATIVE, function: ' a;b\u202e\n'}), 'a:b__')
-})
-
-test('short names of files are as long as they must be', () => {
-    const short = (...paths) => [...shortNamesOfFiles(paths).values()]
-    equal(short('/srv/app.py', '/usr/lib/python3.12/json/decoder.py', '/x/site-packages/flask/app.py', '<frozen abc>'),
-        ['app.py', 'json/decoder.py', 'flask/app.py', '<frozen abc>'])
-    equal(short('/srv/a/app.py', '/srv/b/app.py', '/x/b/app.py'), ['a/app.py', 'srv/b/app.py', 'x/b/app.py'])
-    equal(short('/srv/shop/__init__.py', '/srv/main/__main__.py'), ['shop/__init__.py', 'main/__main__.py'])
-    equal(short('/usr/lib/python312.zip/abc.py', '/usr/lib/python/abc.py'), ['python312.zip/abc.py', 'python/abc.py'])
-    equal(short('x/app.py', 'x/app.py'), ['app.py'])
+    const python = {kind: FRAME_PYTHON, function: 'C.run', file: '/srv/app.py', functionLine: 3}
+    const native = {kind: FRAME_NATIVE, function: 'r_object', module: '/usr/bin/python3'}
+    const same = (shown, frame, ...rest) => equal(entry(shown, frame), [shown, ...rest].join('|'))
+    same('C.run (app.py:3)', python, 'C.run', 'app.py:3', 'app.py')
+    same('C.run (app.py)', python, 'C.run', 'app.py', 'app.py')
+    same('C.run (/srv/app.py:3:7)', python, 'C.run', '/srv/app.py:3:7', '/srv/app.py')
+    same('f', {kind: FRAME_PYTHON, function: 'f'}, 'f', '', '')
+    same('[unknown] (app.py:3)', {...python, function: ''}, '', 'app.py:3', 'app.py')
+    same('r_object (marshal)', native, 'r_object', 'marshal', '')
+    same('r_object (marshal.c:4)', {...native, file: '/src/marshal.c'}, 'r_object', 'marshal.c:4', 'marshal.c')
+    same('r_object', {...native, file: '/src/marshal.c'}, 'r_object', 'marshal.c', 'marshal.c')
+    same('r_object', native, 'r_object', 'python3', '')
+    same('f(int) (x)', {...native, function: 'f(int) (x)'}, 'f(int) (x)', 'python3', '')
+    same('[libfoo.so]', {kind: FRAME_NATIVE, module: '/usr/lib/libfoo.so'}, '', 'libfoo.so', '')
+    same('[x (deleted)]', {kind: FRAME_NATIVE, module: '/tmp/x (deleted)'}, '', 'x (deleted)', '')
+    same('vfs_read_[k]', {kind: FRAME_KERNEL, function: 'vfs_read', module: '[kernel.kallsyms]'}, 'vfs_read', '[kernel.kallsyms]', '')
+    same('vfs_read_[k] (read.c:7)', {kind: FRAME_KERNEL, function: 'vfs_read', file: 'read.c'}, 'vfs_read', 'read.c:7', 'read.c')
+    same('[torn]', {kind: FRAME_MARK, function: '[torn]'}, '[torn]', '', '')
 })
 
 test('functions of one name and file are one, those of one name that start at other lines are not', () => {

@@ -54,9 +54,9 @@ function textOfPrograms(data) {
     const {processes, threads} = data.head, counts = new Map();
 
     for (const process of processes)
-        counts.set(cleanName(process.name), 0);
+        counts.set(process.name, 0);
     for (const thread of data.samples.thread) {
-        const name = cleanName(processes[threads[thread].process].name);
+        const {name} = processes[threads[thread].process];
         counts.set(name, counts.get(name) + 1);
     }
     counts.delete('');

@@ -13,7 +13,7 @@ const FRAME_PYTHON = 0, FRAME_NATIVE = 1, FRAME_KERNEL = 2, FRAME_MARK = 3;
 
 /* The columns of frames, in the order in which they are written. */
 const FRAME_COLUMNS = ['kind', 'function', 'file', 'module', 'builtin', 'wait', 'line', 'column', 'functionLine',
-    'functionEnd', 'inlined'];
+    'functionEnd', 'inlined', 'shown', 'shownLine'];
 
 const LABEL_INTERPRETER = 'interpreter', LABEL_TASK = 'asyncio task';
 

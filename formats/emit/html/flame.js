@@ -19,7 +19,7 @@ function describeNode(page, picture, node) {
 
     if (node) {
         const entry = result.names()[tree.id[node]];
-        lines.push(entry.text, [LAYER_WORDS[entry.kind], entry.file || entry.module].filter(text => text).map(cleanName).join(' · '));
+        lines.push(entry.text, [LAYER_WORDS[entry.kind], entry.file || entry.module].filter(text => text).join(' · '));
     } else {
         lines.push(picture.rootText);
     }

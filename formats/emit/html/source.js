@@ -168,7 +168,7 @@ class SourceView {
         const {result} = page, isListed = !file || files.some(entry => entry.file === file);
         const listed = isListed ? files : [...files, {file, shortFile: baseOf(file), self: 0}];
         fill(this.files, ...listed.map(entry => element('option', {value: entry.file, title: entry.file},
-            cleanName(entry.shortFile) + ' — ' + (textOfShare(entry.self, result.totals[0]) || '0 %') + ' self')));
+            entry.shortFile + ' — ' + (textOfShare(entry.self, result.totals[0]) || '0 %') + ' self')));
         this.files.value = file || '';
     }
 
@@ -260,7 +260,7 @@ class SourceView {
 
     functionsOfLine(result, weights) {
         const used = weights.ids.filter(id => result.row(id, 'line').total[0]);
-        return listUnique(used.map(id => cut(cleanName(result.names('line')[id].name)))).join(', ');
+        return listUnique(used.map(id => cut(result.names('line')[id].name))).join(', ');
     }
 
     chooseLine(file, number) {

@@ -75,7 +75,7 @@ function textOfBarHeight(event, weight, seconds) {
     if (event.isBytes)
         return textOfSize(rate) + '/s';
     if (!event.isTime)
-        return rate.toLocaleString('en', {maximumFractionDigits: rate < 10 ? 1 : 0}) + ' ' + cleanName(event.unit || event.name) + '/s';
+        return rate.toLocaleString('en', {maximumFractionDigits: rate < 10 ? 1 : 0}) + ' ' + (event.unit || event.name) + '/s';
     const count = rate / 1e9, digits = count.toFixed(count < 10 ? 1 : 0);
     return digits + (event.isWaiting || event.isWall || event.isBlame ? ' threads' : ' CPUs');
 }

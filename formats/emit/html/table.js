@@ -23,7 +23,7 @@ const TABLE_COLUMNS = [
         value: (row, name) => name.kind},
     {key: 'name', title: 'Function', meaning: 'Its name', value: (row, name) => name.name || name.text},
     {key: 'place', title: 'Where', meaning: 'Source file and line; of native code without them the binary',
-        value: (row, name) => placeOf(name)},
+        value: (row, name) => name.place},
 ];
 
 /* An amount beside others of `whole`, all to the same number of digits, as in `pysym -f top`. */
@@ -38,13 +38,6 @@ function textOfFigure(event, value, whole) {
 /* "12.3%", to one digit, so that figures stand below each other. */
 function textOfPercent(part, whole) {
     return (whole ? 100 * part / whole : 0).toFixed(1) + '%';
-}
-
-/* "app.py:42", or the binary of native code. */
-function placeOf(name) {
-    if (name.shortFile)
-        return name.shortFile + (name.line ? ':' + name.line : '');
-    return name.builtin || (name.module ? baseOf(name.module) : '');
 }
 
 function largestOf(list, valueOf) {
@@ -65,12 +58,12 @@ function figureCells(event, value, whole, className, longest) {
 
 /* The name of a function without its place, and what it has instead where it has none. */
 function ownName(name) {
-    return cut(cleanName(name.name) || name.text);
+    return cut(name.name || name.text);
 }
 
 /* A cell with the mark of a function's layer, and one with its name, which selects it, and its place. */
 function functionCells(name, id) {
-    const place = placeOf(name);
+    const {place} = name;
     return [element('td', null, layerMark(name.kind)),
         element('td', {className: 'function'}, linkButton(ownName(name), 'Selects it: ' + name.text, () => setView({selected: id})),
             ' ', place && breakableName(cut(place), 'place'))];
@@ -123,7 +116,7 @@ function headOfTable(view) {
 function rowOfTable(page, row, name, number, longest) {
     const {view, result} = page, event = result.event, whole = result.totals[0], last = row.self.length - 1;
     const isSelected = view.selected !== null && view.selected === result.functionOf(view.by)[row.id];
-    const place = cut(placeOf(name)), title = [name.text, name.file, name.module].filter(Boolean).join('\n');
+    const place = cut(name.place), title = [name.text, name.file, name.module].filter(Boolean).join('\n');
     const line = element('tr', {tabIndex: number ? -1 : 0, 'aria-current': isSelected ? 'true' : null},
         ...figureCells(event, row.self[0], whole, 'self', longest.self),
         ...figureCells(event, row.total[0], whole, 'total', longest.total),
