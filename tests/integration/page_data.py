@@ -16,10 +16,10 @@ FRAME_TEXTS = ("function", "file", "module", "builtin", "wait", "shown", "shown_
 # What the page shows of a sample that has none.
 NO_FRAMES = {"kind": "mark", "function": "[no frames]", "file": "", "module": "", "builtin": "", "wait": "", "line": 0,
              "shown": "[no frames]", "shown_line": "[no frames]"}
-SAMPLE_COLUMNS = ("stack", "thread", "event", "time", "value", "labels", "flags", "capture", "cpu")
+SAMPLE_COLUMNS = ("stack", "thread", "event", "time", "value", "labels", "flags", "capture")
 
 Sample = collections.namedtuple("Sample", "time_ns process thread event value frames labels gil continues owed "
-                                          "in_interpreter capture cpu")
+                                          "in_interpreter capture")
 
 
 class Elements(html.parser.HTMLParser):
@@ -118,12 +118,12 @@ class Page:
             assert not name.startswith("sample-") or self.count(name) == head["sampleCount"]
         rows = [self.columns(f"sample-{name}", 1)[0] if f"sample-{name}" in self.elements.data else
                 [0] * head["sampleCount"] for name in SAMPLE_COLUMNS]
-        for stack, thread, event, delta, value, labels, flags, capture, cpu in zip(*rows):
+        for stack, thread, event, delta, value, labels, flags, capture in zip(*rows):
             time += signed(delta)
             found.append(Sample(
                 time * head["timeUnitNs"], head["processes"][head["threads"][thread]["process"]], head["threads"][thread],
                 head["events"][event], value - 1 if value else head["events"][event]["period"],
                 [self.frames[frame] for frame in self.stacks[stack - 1]] if stack else None,
                 list(zip(head["labelSets"][labels][::2], head["labelSets"][labels][1::2])),
-                GILS[flags & 3], bool(flags & 4), bool(flags & 8), bool(flags & 16), head["captures"][capture], cpu))
+                GILS[flags & 3], bool(flags & 4), bool(flags & 8), bool(flags & 16), head["captures"][capture]))
         return found

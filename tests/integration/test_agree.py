@@ -212,10 +212,10 @@ def check_page(page, samples, stacks, labels):
     texts = {number: tuple(spelled({**frame, "file": clean(frame["file"])}) for frame in frames
                            if not (labels and is_label(frame))) for number, frames in stacks.items()}
     expected = collections.Counter(
-        (row["event"], row["pid"], row["tid"], row["cpu"], row["value"], row["gil"], row["in_interpreter"], row["capture"],
+        (row["event"], row["pid"], row["tid"], row["value"], row["gil"], row["in_interpreter"], row["capture"],
          tuple(row["labels"].items()), texts[row["stack"]]) for row in samples)
     found = collections.Counter(
-        (s.event["name"], s.process["pid"], s.thread["tid"], s.cpu, s.value, s.gil, s.in_interpreter, s.capture["name"],
+        (s.event["name"], s.process["pid"], s.thread["tid"], s.value, s.gil, s.in_interpreter, s.capture["name"],
          tuple(s.labels), tuple(spelled({**frame, "layer": frame["kind"]}) for frame in s.frames or [page_data.NO_FRAMES]))
         for s in page.samples)
     assert found == expected

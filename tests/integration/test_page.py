@@ -59,13 +59,13 @@ def rows_of_ndjson(text):
                                           plain(f["module"]), f["builtin"]) for f in row["frames"])
             continue
         rows.append((row["time_ns"], row["pid"], row["tid"], row["thread"], row["event"], row["value"], row["gil"],
-                     row["in_interpreter"], tuple(sorted(row["labels"].items())), row["cpu"], stacks[row["stack"]]))
+                     row["in_interpreter"], tuple(sorted(row["labels"].items())), stacks[row["stack"]]))
     return rows
 
 
 def rows_of_page(page):
     return [(s.time_ns, s.process["pid"], s.thread["tid"], s.thread["name"], s.event["name"], s.value, s.gil,
-             s.in_interpreter, tuple(sorted(s.labels)), s.cpu,
+             s.in_interpreter, tuple(sorted(s.labels)),
              tuple((f["kind"], f["function"], f["file"], f["line"], f["module"], f["builtin"])
                    for f in s.frames or [page_data.NO_FRAMES])) for s in page.samples]
 

@@ -44,7 +44,7 @@ function recording(samples, head = {}) {
     }
     const column = (name, Type = Int32Array) => Type.from(samples, sample => sample[name] || 0)
     const ofSamples = {count: samples.length, stack: Int32Array.from(samples, sample => stackNumber(sample.stack)),
-        time: Float64Array.from(samples, (sample, i) => sample.time ?? i), value: column('value', Float64Array), cpu: column('cpu')}
+        time: Float64Array.from(samples, (sample, i) => sample.time ?? i), value: column('value', Float64Array)}
     for (const name of ['thread', 'event', 'labels', 'flags', 'capture', 'set'])
         ofSamples[name] = column(name)
     const ofFrames = {count: frames.length}

@@ -158,7 +158,7 @@ static void test_columns(void **state)
     EXPECT_COLUMN(page, "sample-stack", 0, 0, 1, 0);
     EXPECT_COLUMN(page, "sample-value", 0, 0, 0, 12);
     EXPECT_COLUMN(page, "sample-flags", 0, 0, 0, 2 | 8);
-    static const char *const zeros[] = {"thread", "event", "time", "labels", "capture", "cpu"};
+    static const char *const zeros[] = {"thread", "event", "time", "labels", "capture"};
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
         char id[32];
         snprintf(id, sizeof id, "sample-%s", zeros[i]);

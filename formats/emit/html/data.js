@@ -109,11 +109,11 @@ function undoDifferences(column) {
     }
 }
 
-/* Samples: {count, stack, thread, event, time, value, labels, flags, capture, cpu, set}, arrays by sample. */
+/* Samples: {count, stack, thread, event, time, value, labels, flags, capture, set}, arrays by sample. */
 async function readSamples(events) {
     const part = await unpackPart('sample-stack');
     const samples = {count: part.count, stack: numberReader(part.bytes)(part.count)};
-    for (const column of ['thread', 'event', 'labels', 'flags', 'capture', 'cpu'])
+    for (const column of ['thread', 'event', 'labels', 'flags', 'capture'])
         samples[column] = await readColumn('sample-' + column, part.count);
     samples.set = await readColumn('sample-set', part.count, Uint8Array);
     samples.time = await readColumn('sample-time', part.count, Float64Array);

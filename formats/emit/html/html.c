@@ -110,7 +110,6 @@ static struct error *html_sample(void *state, const struct emit_sample *s)
     row[HTML_SAMPLE_FLAGS] = (uint64_t)s->gil | (s->continues ? HTML_SAMPLE_CONTINUES : 0) | (s->owed ? HTML_SAMPLE_OWED : 0) |
                              (s->in_interpreter ? HTML_SAMPLE_IN_INTERPRETER : 0);
     row[HTML_SAMPLE_CAPTURE] = s->capture;
-    row[HTML_SAMPLE_CPU] = s->cpu;
     h->time = time;
     return html_samples_add(&h->samples, row);
 }

@@ -4,7 +4,7 @@
 static const char *const ids[] = {
     [HTML_SAMPLE_STACK] = "sample-stack", [HTML_SAMPLE_THREAD] = "sample-thread",   [HTML_SAMPLE_EVENT] = "sample-event",
     [HTML_SAMPLE_TIME] = "sample-time",   [HTML_SAMPLE_VALUE] = "sample-value",     [HTML_SAMPLE_LABELS] = "sample-labels",
-    [HTML_SAMPLE_FLAGS] = "sample-flags", [HTML_SAMPLE_CAPTURE] = "sample-capture", [HTML_SAMPLE_CPU] = "sample-cpu",
+    [HTML_SAMPLE_FLAGS] = "sample-flags", [HTML_SAMPLE_CAPTURE] = "sample-capture",
 };
 
 void html_samples_init(struct html_samples *s, struct limits *limits)

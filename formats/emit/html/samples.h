@@ -17,7 +17,6 @@ enum html_sample_column {
     HTML_SAMPLE_LABELS,
     HTML_SAMPLE_FLAGS,   /* enum html_sample_flag */
     HTML_SAMPLE_CAPTURE,
-    HTML_SAMPLE_CPU,
     HTML_SAMPLE_COLUMNS,
 };
 
