@@ -24,7 +24,46 @@ add() { # PASSED FAILED SKIPPED
 # Golden and live tests run as two processes side by side, one for each of two cores: BESIDE holds those that compare
 # stack by stack, or need no sampler; what is marked alone comes when both have ended. What is marked long is for make
 # check-long.
-BESIDE="pysym annotate page wall waiting_page gil_waits idle_threads split ndjson terminal pprof pprof_readers firefox agree perf_data bombs page_strangers page_access page_filters page_views consumers traces bench matrix perf_files unwind_check ways privacy proc privileges lines filters jit checks docs choosing releases page_scripts"
+BESIDE="
+    pysym
+    annotate
+    page
+    wall
+    waiting_page
+    gil_waits
+    idle_threads
+    split
+    ndjson
+    terminal
+    pprof
+    pprof_readers
+    firefox
+    agree
+    perf_data
+    bombs
+    page_strangers
+    page_access
+    page_filters
+    page_views
+    consumers
+    traces
+    bench
+    matrix
+    perf_files
+    unwind_check
+    ways
+    privacy
+    proc
+    privileges
+    lines
+    filters
+    jit
+    checks
+    docs
+    choosing
+    releases
+    page_scripts
+"
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
 # NAME.status, and the names of the tests that failed in the folder CACHE.
