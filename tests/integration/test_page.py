@@ -1,31 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a page (pysym -f html), read by page_data.py, beside other formats. test_browser_*.py look at the page itself."""
+"""The data of a page (pysym -f html), read by page_data.py, beside other formats. test_page_*.py look at the page itself."""
 import base64
 import hashlib
 import json
-import os
 import re
-import subprocess
 import unicodedata
 
 import pytest
 
 import page_data
-from conftest import MAKE_TRACE, ROOT
+from conftest import ROOT
+from test_split import make  # noqa: F401
 
 TRACES = [ROOT / "testdata" / name for name in ("demo/demo.trace", "traces/2.7-shared.trace", "traces/3.14-static.trace")]
-
-
-@pytest.fixture
-def make(tmp_path):
-    """Writes a trace; keywords are make_trace's settings."""
-    if not os.access(MAKE_TRACE, os.X_OK):
-        pytest.skip(f"{MAKE_TRACE} is not built")
-
-    def run(name="made.bin", **settings):
-        subprocess.run([MAKE_TRACE, tmp_path / name, *(f"{k}={v}" for k, v in settings.items())], check=True)
-        return tmp_path / name
-    return run
 
 
 def good(done):
@@ -99,7 +86,7 @@ def test_policy(page):
 
 # ---- golden ----
 
-def test_golden(make, page):
+def test_golden(make, page):  # noqa: F811
     """What is in the page, byte for byte before it is compressed."""
     read = page(make(samples=4, stacks=2, depth=2, labels=2, gil=1, second_event=1))
     head = dict(read.head)
@@ -174,7 +161,7 @@ DEMO, FLASKR = "demo/demo.trace", "waiting/flaskr.trace"
     (DEMO, ""), (DEMO, "--show-interpreter --full-filenames"), (DEMO, "--time 2,5 --layer python,kernel"), (DEMO, "--group module"),
     (FLASKR, ""), (FLASKR, "--wall"), (FLASKR, "--event off-cpu --thread ^Main"), (FLASKR, "--focus render"),
     ("made", ""), ("made", "--hide level0 --interpreter calls"), ("made", "--time 1.5, --root-at level1"), ("made", "--wall")])
-def test_sums_are_those_of_top(trace, options, make, page, pysym):
+def test_sums_are_those_of_top(trace, options, make, page, pysym):  # noqa: F811
     """Self and total of each function and line, of every event and for every filter."""
     path = make(samples=300, stacks=5, waits=9, torn=7, second_event=20) if trace == "made" else ROOT / "testdata" / trace
     options = options.split()
@@ -188,7 +175,7 @@ def test_sums_are_those_of_top(trace, options, make, page, pysym):
         assert tops_of(read, column) == told
 
 
-def test_wall(make, page):
+def test_wall(make, page):  # noqa: F811
     """One event, in which waits are marked by their innermost frames."""
     read = page(make(samples=100, stacks=2, depth=2, waits=5, second_event=10), "--wall")
     assert {s.event["name"] for s in read.samples} == {"wall"} and {s.event["isWall"] for s in read.samples} == {True}
@@ -199,7 +186,7 @@ def test_wall(make, page):
     assert waits == {"blocked": 15000000, "run queue": 5000000}
 
 
-def test_waits(make, page):
+def test_waits(make, page):  # noqa: F811
     """Later parts of a wait say so; the exact times are those of the threads of the page."""
     read = page(make(samples=100, stacks=2, threads=2, waits=5))
     waits = [s for s in read.samples if s.event["isWaiting"]]
@@ -217,7 +204,7 @@ def test_owed_waits(page, pysym):
     assert 0 < owed < sum(s.value for s in read.samples if s.event["isWaiting"])
 
 
-def test_several_inputs(make, page):
+def test_several_inputs(make, page):  # noqa: F811
     """Each sample says which recording it is of, and its time is since the start of that one."""
     paths = [make("one.bin", samples=4, stacks=2), make("two.bin", samples=3, stacks=2, pid=7000)]
     read = page(*paths)
@@ -228,7 +215,7 @@ def test_several_inputs(make, page):
 
 # ---- source ----
 
-def test_sources(make, page, tmp_path):
+def test_sources(make, page, tmp_path):  # noqa: F811
     """Source travels with the page if that is asked for: files of the frames that are shown, if they are found."""
     trace = make(samples=10, stacks=2, depth=2)
     code = tmp_path / "code"
@@ -246,7 +233,7 @@ def test_sources(make, page, tmp_path):
 
 # ---- parts ----
 
-def test_split(make, pysym, tmp_path):
+def test_split(make, pysym, tmp_path):  # noqa: F811
     """Each part is a page of its own, with nothing of the others; together they have all samples."""
     trace = make(samples=60, stacks=6, processes=2, threads=4)
     whole = page_of(pysym, trace, "-o", tmp_path / "whole.html")
@@ -264,7 +251,7 @@ def test_split(make, pysym, tmp_path):
         assert used == {frame["function"] for frame in part.frames}
 
 
-def test_windows(make, pysym, tmp_path):
+def test_windows(make, pysym, tmp_path):  # noqa: F811
     trace = make(samples=90, waits=2)
     good(pysym(trace, "--no-host", "--window", "250ms", "-o", tmp_path / "p.html"))
     parts = [page_data.Page(path) for path in sorted(tmp_path.glob("p.*.html"))]
@@ -278,7 +265,7 @@ def test_windows(make, pysym, tmp_path):
 
 # ---- names, bytes, size ----
 
-def test_names_are_text(make, pysym, tmp_path):
+def test_names_are_text(make, pysym, tmp_path):  # noqa: F811
     """Whatever a file is called, its name is the page's title and nothing else."""
     name = "</title><script>alert(1)</script>&amp;\"'\N{RIGHT-TO-LEFT OVERRIDE}\n;x.bin"
     trace = tmp_path / name.replace("/", "\N{DIVISION SLASH}")
@@ -297,7 +284,7 @@ def test_data_is_no_markup(page):
     assert "a_b.py" not in read.text
 
 
-def test_same_bytes(make, pysym, tmp_path):
+def test_same_bytes(make, pysym, tmp_path):  # noqa: F811
     trace = make(samples=3000, stacks=40, threads=7, processes=3, gil=1, labels=3, waits=10, natural=1)
     pages = []
     for i in range(2):
@@ -306,7 +293,7 @@ def test_same_bytes(make, pysym, tmp_path):
     assert pages[0] == pages[1] == good(pysym(trace, "-f", "html", text=False))
 
 
-def test_a_million_samples(make, pysym, tmp_path):
+def test_a_million_samples(make, pysym, tmp_path):  # noqa: F811
     """Under 5 MB, though threads, stacks and times are drawn; and what is kept of them grows with their number alone."""
     trace = make(samples=1000000, stacks=5000, depth=40, processes=4, threads=24, cpus=8, gil=1, natural=1)
     good(pysym(trace, "--no-host", "-o", tmp_path / "page.html"))
