@@ -67,8 +67,9 @@ static bool join(struct source_stamps *s, const struct epoch *e, const struct tr
         return true;
     if (!is_file)
         return forget(s, text, *place);
-    if (stamp->size_bytes != source->size_bytes || stamp->modified_ns != source->modified_ns)
-        *stamp = (struct emit_source_stamp){.file = stamp->file, .several = true};
+    if (stamp->size_bytes == source->size_bytes && stamp->modified_ns == source->modified_ns)
+        return !modified_since_start(s, e, source) || forget(s, text, *place);
+    *stamp = (struct emit_source_stamp){.file = stamp->file, .several = true};
     return true;
 }
 

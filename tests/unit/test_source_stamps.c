@@ -142,6 +142,13 @@ static void test_modified_since_the_process_began(void **state)
     assert_null(stamp(&s, "/deployed.py"));
     say(&s, 1, "/same-moment.py", TRACE_SOURCE_FILE, 1, (int64_t)BOOT_NS + 77);
     assert_stamp(&s, "/same-moment.py", 1, (int64_t)BOOT_NS + 77);
+    /* Another process began after that; whichever comes first. */
+    uint32_t name = string(&s, "python3");
+    LOAD(&s, process, .id = 3, .tgid = 102, .start_boottime_ns = AFTER_NS - BOOT_NS + 1, .exe = name, .comm = name);
+    say(&s, 3, "/younger.py", TRACE_SOURCE_FILE, 1, AFTER_NS);
+    assert_stamp(&s, "/younger.py", 1, AFTER_NS);
+    say(&s, 1, "/younger.py", TRACE_SOURCE_FILE, 1, AFTER_NS);
+    assert_null(stamp(&s, "/younger.py"));
     teardown(&s);
 }
 
