@@ -241,6 +241,45 @@ static void test_hot_parts(void **state)
     synthetic_deinit(&s);
 }
 
+static void sample_line(struct synthetic *s, uint32_t line, int count)
+{
+    uint32_t stack = synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "<module>", "/srv/x.py", line, 0, 1));
+
+    for (int i = 0; i < count; i++)
+        sample(s, 0, stack);
+}
+
+/* What takes less than a hundredth is left out, unless it stands between two that do not, or 0 is asked for. */
+static void test_what_is_left_out(void **state)
+{
+    struct one_source one = source_of("x.py", text_of_15, EMIT_SOURCE_SAME, "");
+    struct synthetic s = {0};
+    struct limits limits = {.memory_max = 1 << 20, .work_max = 1 << 20};
+    struct emit_options o = plain;
+    (void)state;
+
+    setup_one(&s);
+    sample_line(&s, 3, 100);
+    sample_line(&s, 4, 1);
+    sample_line(&s, 5, 98);
+    sample_line(&s, 14, 1);
+    o.sources = &one.face;
+    o.limits = &limits;
+    o.min_share = -1;
+    assert_true(contains(&s, "annotate", o,
+                         "   50.0%   50.0% 1.00 s     3  L3\n"
+                         "    0.5%    0.5% 0.01 s     4  L4\n"
+                         "   49.0%   49.0% 0.98 s     5  L5\n"
+                         "and 1 more line, with 0.5 % of the time (--all-lines shows all)\n"));
+    assert_int_equal(limits.memory_used, 0);
+    o.min_share = 0;
+    assert_true(contains(&s, "annotate", o,
+                         "                          ...\n"
+                         "    0.5%    0.5% 0.01 s    14  L14\n"
+                         "\nself:"));
+    synthetic_deinit(&s);
+}
+
 static void test_changed(void **state)
 {
     struct one_source one = source_of("x.py", "one\ntwo\n", EMIT_SOURCE_CHANGED, "line 12 ran, and it has 2 lines");
@@ -395,7 +434,7 @@ int main(void)
         cmocka_unit_test(test_wait),         cmocka_unit_test(test_names),        cmocka_unit_test(test_unknown_name),
         cmocka_unit_test(test_hot_parts),    cmocka_unit_test(test_changed),      cmocka_unit_test(test_hostile_text),
         cmocka_unit_test(test_terminal),     cmocka_unit_test(test_json),         cmocka_unit_test(test_no_samples),
-        cmocka_unit_test(test_source_lines),
+        cmocka_unit_test(test_source_lines), cmocka_unit_test(test_what_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

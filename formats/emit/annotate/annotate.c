@@ -119,6 +119,7 @@ static void annotate_destroy(void *state)
     intern_deinit(&v->texts);
     VEC_DEINIT(&v->sections);
     VEC_DEINIT(&v->lines);
+    limits_give(v->options.limits, v->taken_bytes);
     free(v->line_of_frame);
     free(v);
 }

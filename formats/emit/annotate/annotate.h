@@ -51,6 +51,7 @@ struct annotate_view {
     VEC(struct annotate_section) sections;
     VEC(struct annotate_line) lines; /* by section, then by number; the weights are those of one event at a time */
     uint32_t *line_of_frame; /* ANNOTATE_NOWHERE: it is in no section */
+    uint64_t taken_bytes;    /* of lines and line_of_frame, from the limits */
 };
 #define ANNOTATE_NOWHERE UINT32_MAX
 

@@ -121,6 +121,14 @@ static struct error *section_of(struct selection *s, const struct emit_frame *f,
     return ok && (!added || VEC_PUSH(&v->sections, section)) ? NULL : error_no_memory();
 }
 
+static bool take_bytes(struct annotate_view *v, uint64_t len_bytes)
+{
+    bool ok = limits_take(v->options.limits, len_bytes);
+
+    v->taken_bytes += ok ? len_bytes : 0;
+    return ok;
+}
+
 /* A function's lines are those of its own code and of what is defined in it. */
 static void widen(struct annotate_section *section, const struct emit_frame *f)
 {
@@ -148,7 +156,7 @@ static struct error *add_frame(struct selection *s, uint32_t frame)
     v->line_of_frame[frame] = line ? (uint32_t)*line : (uint32_t)v->lines.count;
     if (line)
         return NULL;
-    bool ok = limits_take(v->options.limits, sizeof(struct annotate_line)) && map_set(&s->lines, key, v->lines.count) &&
+    bool ok = take_bytes(v, sizeof(struct annotate_line)) && map_set(&s->lines, key, v->lines.count) &&
               VEC_PUSH(&v->lines, ((struct annotate_line){.section = section, .line = f->line, .frame = frame}));
     return ok ? NULL : error_no_memory();
 }
@@ -233,7 +241,7 @@ struct error *annotate_select(struct annotate_view *v)
     uint32_t count = v->model->frame_count;
     struct error *err = NULL;
 
-    if (!limits_take(v->options.limits, count * sizeof *v->line_of_frame) || !find_kinds(&s))
+    if (!take_bytes(v, count * sizeof *v->line_of_frame) || !find_kinds(&s))
         return error_no_memory();
     v->line_of_frame = malloc((count + 1) * sizeof *v->line_of_frame);
     if (!v->line_of_frame)

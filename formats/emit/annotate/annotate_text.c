@@ -108,6 +108,10 @@ static bool choose(struct page *p)
     }
     for (uint32_t number = 1; number <= count; number++)
         p->marks.data[number] += p->marks.data[number - 1]; /* how many ranges hold the line */
+    for (uint32_t number = 2; number < count; number++) {
+        if (!p->marks.data[number] && p->marks.data[number - 1] && p->marks.data[number + 1])
+            p->marks.data[number] = 1; /* a line takes as much room as the dots in its place */
+    }
     return true;
 }
 
@@ -241,8 +245,7 @@ static void put_lines(const struct page *p, struct buf *out)
         size_t len;
         while (at < p->section->line_end && v->lines.data[at].line < number)
             at++;
-        bool between = last && last + 1 == number && number < count && p->marks.data[number + 1]; /* as long as the dots */
-        if (!p->marks.data[number] && !between)
+        if (!p->marks.data[number])
             continue;
         if (last && last + 1 < number)
             put_gap(p, out);
@@ -413,8 +416,8 @@ static void measure(struct page *p)
     name_unit(p->event, &text);
     p->time_columns = (int)text.len_bytes > p->time_columns ? (int)text.len_bytes : p->time_columns;
     buf_deinit(&text);
-    double least = v->options.min_share > 0 ? v->options.min_share * (double)p->all : (double)s->weights.total / HOT_PARTS;
-    p->least = (uint64_t)least;
+    double share = emit_min_share(&v->options, -1);
+    p->least = share >= 0 ? (uint64_t)(share * (double)p->all) : s->weights.total / HOT_PARTS;
 }
 
 static struct error *section(const struct annotate_view *v, const struct annotate_event *e, const struct annotate_section *s, bool first)
