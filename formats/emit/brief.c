@@ -101,7 +101,7 @@ static void put_step(const struct top_view *v, const struct stack_tree *tree, ui
         buf_put_str(&name, NAME_NO_FRAMES);
     else
         name_plain(f->function, &name);
-    if (!name.len_bytes)
+    if (f && !name.len_bytes)
         name_module(f, &name);
     columns_cut(out, name.data, name.len_bytes, STEP_COLUMNS);
     out->bad |= name.bad;
