@@ -51,7 +51,7 @@ def secret_of(seed, name):
     return "secret-" + hashlib.sha256((seed + name).encode()).hexdigest()
 
 
-KINDS = [*(f"heap{i}" for i in range(100)), *(f"bytes{i}" for i in range(100)), "key", "value", "attribute",
+KINDS = ["comment", *(f"heap{i}" for i in range(100)), *(f"bytes{i}" for i in range(100)), "key", "value", "attribute",
          "name-of-attribute", "local", "closed", "rest", "keyword", "exception", "argument-of-function"]
 
 
@@ -67,7 +67,7 @@ def run(pycap, tmp_path):
 
     def record(python, seed, *options):
         program, trace = tmp_path / "program.py", tmp_path / "t.bin"
-        program.write_text(PROGRAM)
+        program.write_text(f"# {secret_of(seed, 'comment')}\n{PROGRAM}")
         done = pycap("record", "-F", "499", "-o", trace, *options, "--", python, program,
                      secret_of(seed, "argument-of-program"), input=seed + "\n",
                      env={**os.environ, "SECRET_OF_ENVIRONMENT": secret_of(seed, "environment")})
@@ -76,8 +76,8 @@ def run(pycap, tmp_path):
     return record
 
 
-def test_no_data(python, run):
-    """The file has the names of functions, and none of what they hold."""
+def test_no_data(python, run, pysym, tmp_path):
+    """The file has the names of functions, and none of what they hold; of their source its size and date alone."""
     seed = os.urandom(16).hex()
     trace = run(python.path, seed)
     found = bytes_of(trace)
@@ -87,6 +87,9 @@ def test_no_data(python, run):
     leaks = [name for name in [*KINDS, "argument-of-program", "environment"]
              if secret_of(seed, name).encode() in everything]
     assert not leaks
+    if not python.root:
+        status = os.stat(tmp_path / "program.py")
+        assert f"size_bytes={status.st_size} modified_ns={status.st_mtime_ns}\n" in pysym(trace, "-f", "dump").stdout
     # Numbers have no text: their digits, as CPython keeps them, would be seen as bytes.
     number = int(hashlib.sha256((seed + "number").encode()).hexdigest(), 16)
     digits = b"".join((number >> 30 * i & 0x3fffffff).to_bytes(4, "little") for i in range(4))
