@@ -23,6 +23,11 @@ if grep -n -i -E '</(script|style)|<!--|%(title|data)%' "$style" "$@" >&2; then
     fail "this would end the script or the style of the page, or be taken for a place in it"
 fi
 
+# A browser would read over it in a style.
+if grep -n -E '^(<<<<<<<|>>>>>>>) ' "$style" >&2; then
+    fail "a merge was not finished here"
+fi
+
 put_script() {
     echo "'use strict';"
     cat "$@"
