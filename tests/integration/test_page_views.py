@@ -61,7 +61,7 @@ def test_boxes_below_the_pointer(user, page, waiting, event, order):  # noqa: F8
     x, y, width, height = user.tab.box("#flame")
     seen = 0
     for path, (left, weight) in laid_out(paths).items():
-        if weight / whole * width < 8 or len(path) * ROW + ROW > height or tried.random() > 0.3:
+        if weight / whole * width < 8 or len(path) * ROW + ROW > height or tried.random() > 0.15:
             continue
         user.tab.move(x + (left + weight / 2) / whole * width, y + len(path) * ROW + ROW / 2)
         said = told(user)
@@ -69,7 +69,7 @@ def test_boxes_below_the_pointer(user, page, waiting, event, order):  # noqa: F8
         assert f"{amount(facts, weight)} ({share(weight, whole)})" in said, path
         assert user.tab.evaluate("document.getElementById('flame-tip').textContent.startsWith(v[0])", path[-1])
         seen += 1
-    assert seen >= 10
+    assert seen >= 5
 
 
 def test_walk_by_keys(user, page, golden):  # noqa: F811
