@@ -340,6 +340,9 @@ static struct error *take_command(struct options *o, int argc, char **argv, int 
     if (argc - *rest == 1)
         return error_create(ERROR_USAGE, "pysym annotate: name a trace, such as trace.bin, and before it a file or function "
                                          "to see only that (a trace called annotate is ./annotate)");
+    size_t len = strlen(argv[*rest + 1]);
+    if (argc - *rest == 2 && len > 3 && !strcmp(argv[*rest + 1] + len - 3, ".py"))
+        return error_create(ERROR_USAGE, "pysym annotate %s: name the trace behind it, such as trace.bin", argv[*rest + 1]);
     o->format = annotate;
     ++*rest;
     if (argc - *rest > 1)

@@ -106,6 +106,7 @@ def test_command(trace, pysym, tmp_path):
 
 @pytest.mark.parametrize("arguments, says", [
     (["annotate"], "name a trace, such as trace.bin"),
+    (["annotate", "part1.py"], "pysym annotate part1.py: name the trace behind it"),
     (["annotate", "TRACE", "-f", "top"], "cannot be --format top"),
     (["annotate", "TRACE", "--function"], "needs the lines"),
     (["annotate", "TRACE", "--nolineno"], "needs the lines"),

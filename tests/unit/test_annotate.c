@@ -42,7 +42,7 @@ static void test_golden(void **state)
            "5 samples of cpu-clock: 50.0 ms of CPU time\n"
            "\n"
            "/srv/x.py: 40.0 ms, 80.0 %, of which 40.0 ms in its own lines\n"
-           "source: say where it lies, like --source /srv\n"
+           "source: say where it lies, like --source /srv, or --source / on the host where it ran\n"
            "\n"
            "    self  kernel   total    time  line  function\n"
            "                   80.0% 40.0 ms     1  <module>\n"
@@ -163,11 +163,14 @@ static void test_unknown_name(void **state)
 {
     static const char *const cases[][2] = {{"crat.py", "did you mean cart.py?"}, {"Cart.ad", "did you mean Cart.add?"},
                                            {"Cart.summ", "did you mean Cart.sum?"}, {"xyzzy", "without a name annotate shows the hottest files"},
-                                           {"art.py", "did you mean cart.py?"}};
+                                           {"art.py", "did you mean cart.py?"}, {"shop/cart.py:12", "did you mean cart.py?"},
+                                           {"sem_wait", "'sem_wait' ran, but its lines are not known"},
+                                           {"12:x", "ran in the samples (pysym annotate [FILE|FUNCTION] TRACE...)"}};
     struct synthetic s = {0};
     (void)state;
 
     setup_names(&s);
+    sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "sem_wait", "/lib/libc.so.6", 0x1000, 0)));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct emit_options o = plain;
         FILE *out = fopen("/dev/null", "w");

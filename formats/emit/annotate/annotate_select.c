@@ -213,14 +213,27 @@ static const char *last_part(const char *function)
     return dot && dot[1] ? dot + 1 : function;
 }
 
+/* The length of a name without the line behind it, as in "cart.py:12", which rows of other formats have. */
+static size_t len_without_line(const char *name)
+{
+    const char *colon = strrchr(name, ':');
+
+    return colon && colon > name && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? (size_t)(colon - name)
+                                                                                                       : strlen(name);
+}
+
 static struct error *refuse(const struct annotate_view *v)
 {
     const struct emit_model *m = v->model;
     const char *name = v->options.annotate, *base = name_base(name);
-    struct nearest file = nearest_to(base, strlen(base)), function = nearest_to(name, strlen(name)), part = function;
+    struct nearest file = nearest_to(base, len_without_line(base)), function = nearest_to(name, strlen(name)), part = function;
+    size_t ignored;
 
     for (uint32_t i = 0; i < m->frame_count; i++) {
         const struct emit_frame *f = &m->frames[i];
+        if (f->kind != EMIT_PYTHON && !has_lines(f) && named(f, name, &ignored) == NAMED_FUNCTION)
+            return error_create(ERROR_NOT_FOUND, "'%s' ran, but its lines are not known: it is native code without debug symbols, "
+                                                 "or of the kernel; -f tree shows who called it", name);
         if (!has_lines(f))
             continue;
         nearest_consider(&file, name_base(f->file));
@@ -230,9 +243,11 @@ static struct error *refuse(const struct annotate_view *v)
         nearest_consider(&part, last_part(f->function));
     }
     const char *near = function.name ? function.name : part.name;
-    const char *asks = file.name || near ? ": did you mean " : "; without a name annotate shows the hottest files, and -f top the hottest functions";
-    return error_create(ERROR_NOT_FOUND, "no file or function '%s' ran in the samples%s%s%s%s%s", name, asks,
-                        file.name ? file.name : "", file.name && near ? " or " : "", near ? near : "", file.name || near ? "?" : "");
+    if (!file.name && !near)
+        return error_create(ERROR_NOT_FOUND, "no file or function '%s' ran in the samples (pysym annotate [FILE|FUNCTION] TRACE...); "
+                                             "without a name annotate shows the hottest files, and -f top the hottest functions", name);
+    return error_create(ERROR_NOT_FOUND, "no file or function '%s' ran in the samples: did you mean %s%s%s?", name,
+                        file.name ? file.name : "", file.name && near ? " or " : "", near ? near : "");
 }
 
 struct error *annotate_select(struct annotate_view *v)

@@ -314,7 +314,7 @@ static void put_no_source(const struct page *p, struct buf *out)
         buf_put(&name, file, folder > 1 ? folder - 1 : folder);
         buf_put_str(out, "source: say where it lies, like --source ");
         name_plain(name.len_bytes ? buf_cstr(&name) : ".", out);
-        buf_put_u8(out, '\n');
+        buf_put_str(out, *file == '/' ? ", or --source / on the host where it ran\n" : "\n");
         buf_deinit(&name);
     }
 }
