@@ -106,28 +106,53 @@ static bool ends_with(const char *s, const char *end)
     return end_len && len > end_len && !strcmp(s + len - end_len, end);
 }
 
-/* By the longest extension of the output that a format has, of its own or as a common one. */
-static struct error *choose_by_output(const char *output, struct format_choice *out)
+/* The format of the longest extension of the output, a format's own or a common one. NULL: none has it. */
+static const struct emitter *emitter_of_output(const char *output)
 {
     static const char *const usual[][2] = {{".json", "speedscope"}, {".txt", "folded"}, {".collapsed", "folded"},
                                            {".perf", "perf-script"}, {".data", "perf-data"}, {".pprof", "pprof"},
                                            {".pb", "pprof"}, {".jsonl", "ndjson"}};
-    const char *dot = strrchr(output, '.');
+    const struct emitter *found = NULL;
     size_t longest = 0;
 
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         if (ends_with(output, usual[i][0])) {
-            out->emitter = emitter_find(usual[i][1]);
+            found = emitter_find(usual[i][1]);
             longest = strlen(usual[i][0]);
         }
     }
     for (const struct emitter *const *e = emitters; *e; e++) {
         if (ends_with(output, (*e)->extension) && strlen((*e)->extension) > longest) {
-            out->emitter = *e;
+            found = *e;
             longest = strlen((*e)->extension);
         }
     }
-    return out->emitter ? NULL : refuse("say which --format: none is known by the name", output, dot ? dot + 1 : "");
+    return found;
+}
+
+/* An output whose name ends in .gz behind the extension of a format that pysym writes as it is. NULL: it is not one. */
+static struct error *refuse_compressed(const char *output)
+{
+    struct buf plain = {0};
+    struct error *err = NULL;
+
+    if (ends_with(output, ".gz"))
+        buf_put(&plain, output, strlen(output) - strlen(".gz"));
+    if (plain.len_bytes && emitter_of_output(buf_cstr(&plain)))
+        err = error_create(ERROR_USAGE, "%s: pysym does not compress this format: write %s, then gzip it", output, buf_cstr(&plain));
+    buf_deinit(&plain);
+    return err;
+}
+
+static struct error *choose_by_output(const char *output, struct format_choice *out)
+{
+    const char *dot = strrchr(output, '.');
+
+    out->emitter = emitter_of_output(output);
+    if (out->emitter)
+        return NULL;
+    TRY(refuse_compressed(output));
+    return refuse("say which --format: none is known by the name", output, dot ? dot + 1 : "");
 }
 
 struct error *format_choose(const char *format, const char *output, struct format_choice *out)

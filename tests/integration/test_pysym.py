@@ -611,6 +611,8 @@ def test_summary_json(make, pysym):
     (["-f", "x" * 200], "unknown format 'xxx"),
     (["-o", "x.png"], "say which --format: none is known by the name 'x.png': use -f svg"),
     (["-o", "x.htm"], "use -f html"),
+    (["-o", "x.firefox.json.gz"], "pysym: x.firefox.json.gz: pysym does not compress this format: write x.firefox.json, then gzip it"),
+    (["-o", "x.gz"], "none is known by the name 'x.gz': use -f pprof"),
     (["-o", "x.prof"], "use -f pprof (formats"),
     (["-o", "x.pstats"], "use -f pprof or -f speedscope"),
     (["-o", "x"], "none is known by the name 'x' (formats are: "),
