@@ -111,11 +111,17 @@ $(OBJ)/%.o: %.c | build/.needs-build
 
 $(call obj,$(SKELETON_USERS)): | $(SKELETON)
 
-# The page of the format html, which is part of the program: a template, a style, and scripts that become one, in this order.
+# The page of the format html, which is part of the program: a template, and styles and scripts that become one each,
+# in this order.
 HTML_FOLDER  := formats/emit/html
 HTML_SCRIPTS := data.js names.js filter.js tree.js model.js address.js state.js dom.js colours.js picture.js flame.js strip.js \
                 controls.js table.js sandwich.js source.js about.js help.js main.js
-HTML_PARTS   := $(HTML_FOLDER)/page.html $(HTML_FOLDER)/page.css $(HTML_SCRIPTS:%=$(HTML_FOLDER)/%)
+HTML_STYLES  := $(HTML_FOLDER)/page.css $(HTML_FOLDER)/panels.css
+HTML_STYLE   := $(OBJ)/$(HTML_FOLDER)/page.css
+$(HTML_STYLE): $(HTML_STYLES) Makefile
+	@mkdir -p $(@D)
+	$(Q)cat $(HTML_STYLES) >$@
+HTML_PARTS   := $(HTML_FOLDER)/page.html $(HTML_STYLE) $(HTML_SCRIPTS:%=$(HTML_FOLDER)/%)
 HTML_PAGE    := $(OBJ)/$(HTML_FOLDER)/page.html
 $(HTML_PAGE): $(HTML_FOLDER)/page.sh $(HTML_PARTS) Makefile
 	@mkdir -p $(@D)
