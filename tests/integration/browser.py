@@ -451,9 +451,9 @@ class Page:
         self.type(text)
 
     def choose(self, selector, text):
-        """Chooses the option of that text in a list, with the arrow keys."""
+        """Chooses the option of that text in a list, which may have words behind it and a colon, with the arrow keys."""
         self.evaluate("document.querySelector(v[0]).focus()", selector)
-        place = "(e => [e.selectedIndex, [...e.options].findIndex(o => o.text.trim() === v[1])])(document.querySelector(v[0]))"
+        place = "(e => [e.selectedIndex, [...e.options].findIndex(o => o.text.trim() === v[1] || o.text.startsWith(v[1] + ': '))])(document.querySelector(v[0]))"
         at, wanted = self.evaluate(place, selector, text)
         if wanted < 0:
             raise BrowserError(f"{selector} offers no {text!r}")

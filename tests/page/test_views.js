@@ -43,6 +43,8 @@ test('amounts are of what their event measures', () => {
     equal(kindOfAmount({isTime: true, isWall: true}), 'of wall time')
     equal(kindOfAmount({isTime: true, isBlame: true}), 'of other threads’ waiting')
     equal(kindOfAmount({isBytes: true, name: 'page-faults'}), 'of page-faults')
+    equal(textOfEvent({isTime: true, isWaiting: true, name: 'off-cpu'}), 'off-cpu: waiting')
+    equal(textOfEvent({name: 'cycles'}), 'cycles')
     equal(kindOfAmount({name: 'instructions'}), '')
 })
 
@@ -201,13 +203,20 @@ test('the panel of a line has its callers, and what it called', () => {
     equal(panelOfLine(pageOf(CALLS, {file: 'a.py'})), null)
 })
 
-test('the source view opens the file of the selected function, else the heaviest', () => {
+test('the source view opens the file of the selected function, else the heaviest that has a text', () => {
     const page = pageOf(CALLS)
     equal(fileOfSource(page), 'a.py')
     page.view.selected = idOf(page.result, 'work (b.py:5)')
     equal(fileOfSource(page), 'b.py')
     page.view.file = 'c.py'
     equal(fileOfSource(page), 'c.py')
+    const other = pageOf(CALLS)
+    other.data.head.sources = [{file: 'b.py', path: '/b.py', match: 'same', text: ''}]
+    equal(fileOfSource(other), 'b.py')
+    const frozen = pageOf([{stack: 'P load <frozen>:1:2', value: SECOND * 2}])
+    equal(fileOfSource(frozen), '<frozen>')
+    ok(drawSource(frozen, 0).notices.textContent.includes('in no file'))
+    equal(fileOfSource(pageOf([...CALLS, {stack: 'P load <frozen>:1:2', value: SECOND * 99}])), 'a.py')
     equal(fileOfSource(pageOf([{stack: 'N f /lib/libc.so', value: 1}])), undefined)
 })
 
@@ -246,7 +255,7 @@ test('the source says when it is not what ran, and what is missing', () => {
     ok(drawSource(pageOf(CALLS), 20, 'unknown').notices.textContent.includes('does not say whether'))
     ok(!/ran|does not say/.test(drawSource(pageOf(CALLS), 20, 'same').notices.textContent))
     const without = drawSource(pageOf(CALLS, {}, {name: 'a b.bin'}), 0)
-    ok(without.notices.textContent.includes('pysym FILE -f html --source DIR --embed-source'))
+    ok(without.notices.textContent.includes('pysym FILE -o profile.html --source DIR --embed-source'))
     equal(numbersIn(without), [3, 4, 12, 13])
 })
 
@@ -258,7 +267,10 @@ test('the recording lists losses with their meaning, and rates', () => {
         '1 not known to this version no samples are missing new')
     equal(seen(tableOfLosses(recording(CALLS, {captures: [{losses: []}]}))), 'Nothing is known to be lost.')
     equal(textOfSampling(data, {event: 0, frequencyHz: 199}), 'cpu-clock at 199 Hz')
-    equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 10e6}), 'cpu-clock, a sample each 10.0 ms')
+    equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 10e6}), 'cpu-clock, a sample for about every 10.0 ms')
+    equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 1}), 'cpu-clock')
+    equal(textOfSetting(['command.wall_ns', '14972290543']), 'command.wall 15.0 s')
+    equal(textOfSetting(['kernel', 'yes']), 'kernel yes')
 })
 
 test('real time is said in UTC, or not at all', () => {

@@ -12,7 +12,13 @@ const EXACT_TIMES_DRAWN = 200;
 function textOfSampling(data, rate) {
     const event = data.head.events[rate.event], name = event ? event.name : 'event ' + rate.event;
     return rate.frequencyHz ? name + ' at ' + rate.frequencyHz.toLocaleString('en') + ' Hz'
-        : rate.period ? name + ', a sample each ' + textOfAmount(event || {unit: ''}, rate.period) : name;
+        : rate.period > 1 ? name + ', a sample for about every ' + textOfAmount(event || {unit: ''}, rate.period) : name;
+}
+
+/* Times are recorded in nanoseconds, as their names say. */
+function textOfSetting([key, value]) {
+    return key.endsWith('_ns') ? key.slice(0, -'_ns'.length) + ' ' + textOfAmount({isTime: true}, Number(value))
+        : key + ' ' + value;
 }
 
 function sectionOf(title, ...children) {
@@ -32,7 +38,7 @@ function captureFacts(data, capture) {
         ['CPU', capture.cpuModel],
         ['Sampled', capture.rates.map(rate => textOfSampling(data, rate)).join('; ')],
         ['Recorder', capture.recorder],
-        ['Settings', capture.settings.map(([key, value]) => key + ' ' + value).join(', '),
+        ['Settings', capture.settings.map(textOfSetting).join(', '),
             'Of pycap record: its manual explains them'],
     ]);
 }

@@ -22,6 +22,11 @@ function kindOfAmount(event) {
         : event.isWaiting ? 'of waiting' : 'of CPU time';
 }
 
+/* An event for people: "off-cpu: waiting", or its name where that is all there is to say. */
+function textOfEvent(event) {
+    return event.name + (event.isTime ? ': ' + kindOfAmount(event).replace(/^of /, '') : '');
+}
+
 /* "6.9 s of CPU time shown, 7.3 s in all" */
 function textOfShown(page) {
     const {head} = page.data, event = head.events[page.view.event];
@@ -121,7 +126,7 @@ function offerThreads(page) {
 function offerChoices(page) {
     const {data} = page;
 
-    offer(byId('event'), data.head.events.map((event, i) => [i, event.name]), 2);
+    offer(byId('event'), data.head.events.map((event, i) => [i, textOfEvent(event)]), 2);
     offer(byId('process'), [['', 'all'], ...data.head.processes.map((process, i) => [i, nameOfProcess(process)])], 3);
     for (const [id, key] of [['interpreter', LABEL_INTERPRETER], ['task', LABEL_TASK]])
         offer(byId(id), [['', 'all'], ...valuesOfLabel(data, key)], 3);

@@ -82,12 +82,22 @@ function filesWithLines(page) {
     });
 }
 
-/* The file that is shown: the chosen one, else that of the selected function, else the heaviest. undefined: there is none. */
+/* Was the code in no file, as "<frozen importlib._bootstrap>" or "<string>"? */
+function isNoFile(file) {
+    return file.startsWith('<');
+}
+
+/*
+ * The file that is shown: the chosen one, else that of the selected function, else the heaviest; of these rather one whose
+ * text the page carries, or one that is a file. undefined: there is none.
+ */
 function fileOfSource(page) {
     const {view, result} = page, name = view.selected !== null && result.names()[view.selected];
-    const heaviest = filesWithLines(page)[0];
-
-    return view.file || (name && hasSource(name) ? name.file : heaviest && heaviest.file);
+    if (view.file || (name && hasSource(name)))
+        return view.file || name.file;
+    const files = filesWithLines(page).map(entry => entry.file);
+    const texts = new Set((page.data.head.sources || []).map(source => source.file));
+    return files.find(file => texts.has(file)) || files.find(file => !isNoFile(file)) || files[0];
 }
 
 /* What the selected line takes, its callers, and what it calls: elements. null: none is selected, or it was not met. */
@@ -143,8 +153,8 @@ class SourceView {
             this.isHotOnly = this.hotOnly.checked;
             this.draw(page);
         });
-        this.hotLabel = element('label', {title: 'Only lines that were met, and some around them'}, this.hotOnly,
-            ' only hot parts');
+        this.hotLabel = element('label', {title: 'Only lines with 1 % of the time of the file or more, and some around them'},
+            this.hotOnly, ' only hot parts');
         this.notices = element('div');
         this.table = element('table', {className: 'figures source'});
         this.more = element('p', {className: 'tools'});
@@ -177,10 +187,12 @@ class SourceView {
         if (!file)
             return [element('p', null, 'No Python code is in what is shown.')];
         notices.push(element('p', {className: 'faint'}, nameElement(cut(file))));
-        if (!source)
+        if (!source && isNoFile(file))
+            notices.push(element('p', {className: 'faint'}, 'There is no text: this code was in no file.'));
+        else if (!source)
             notices.push(element('p', {className: 'notice'}, 'This page does not carry the text of this file. ',
-                element('code', null, 'pysym ' + shellWord(page.data.head.name) + ' -f html --source DIR --embed-source'),
-                ' puts it in, where DIR is the folder that has the sources.'));
+                element('code', null, 'pysym ' + shellWord(page.data.head.name) + ' -o profile.html --source DIR --embed-source'),
+                ' puts it in, where DIR is the folder that has the sources: / on the host where it ran.'));
         else if (source.match === 'changed')
             notices.push(element('p', {className: 'notice', role: 'alert'},
                 'The file is not the one that ran: its size or time has changed since. Lines may be off.'));
@@ -212,7 +224,7 @@ class SourceView {
             before = number;
         }
         fill(this.table, element('caption', null, 'Shares are of the ' + textOfAmount(page.result.event, whole) + ' shown. ' +
-            countedText(met.length, 'line was met', 'lines were met') + '. Select a line for its callers and what it calls.'),
+            countedText(met.length, 'line has samples', 'lines have samples') + '. Select a line for its callers and what it calls.'),
         headOfSource(Boolean(text)), element('tbody', null, ...rows));
         this.table.hidden = !numbers.length;
         this.drawMore(page, numbers.length);
