@@ -43,13 +43,13 @@ static size_t groups_of(pid_t pid, uint32_t groups[GROUPS_MAX])
     return count;
 }
 
-/* The root that the process has, or had. */
+/* The root that the process has, or had; not of one that has gone to another since. */
 static int open_root(const struct source_asker *asker)
 {
     struct root_identity now;
 
-    if (root_identify(asker->pid, &now) && root_is(&now, &asker->root))
-        return root_folder(asker->pid);
+    if (root_identify(asker->pid, &now))
+        return root_is(&now, &asker->root) ? root_folder(asker->pid) : -1;
     return root_identify(getpid(), &now) && root_is(&now, &asker->root) ? root_folder(0) : -1;
 }
 

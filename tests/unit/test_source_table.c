@@ -9,10 +9,12 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/host/own_file.h"
@@ -253,6 +255,42 @@ static void test_relative_names(void **state)
         assert_state(said, unknown[i], TRACE_SOURCE_UNKNOWN);
 }
 
+/* A process that leaves its root and then means other files; once it has ended, what it meant before can be asked. */
+static void test_a_root_that_changes(void **state)
+{
+    struct world *w = *state;
+    char left;
+    int ready[2];
+
+    put_file(w, "file.py", "12345", 1600000000);
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        left = !chroot(w->dir);
+        if (write(ready[1], &left, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    bool told = read(ready[0], &left, 1) == 1;
+    close(ready[0]);
+    close(ready[1]);
+    w->owner.asker.pid = child;
+    want(w, in(w, "file.py"));
+    end_epoch(w, false);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(told);
+    if (!left)
+        skip(); /* not allowed to this user */
+    want(w, in(w, "file.py"));
+    end_epoch(w, false);
+    const struct said *said = finish(w);
+    assert_int_equal(said->count, 2);
+    assert_int_equal(said->list[0].state, TRACE_SOURCE_UNKNOWN);
+    assert_int_equal(said->list[1].state, TRACE_SOURCE_FILE);
+}
+
 /* Once in an epoch for a root and a user, and again in the next. */
 static void test_how_often(void **state)
 {
@@ -355,6 +393,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_names_are, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_of_no_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_relative_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_root_that_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_how_often, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quota, set_up, tear_down),
