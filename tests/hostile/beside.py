@@ -69,6 +69,11 @@ GROUPS = [
         Attack("a perf map that is a symlink", "leak_perf_map.py {secret} symlink"),
         Attack("a perf map that is a hard link", "leak_perf_map.py {secret} hardlink"),
     ]),
+    Group("source files", [], [
+        Attack("ever new names of source files", "sources.py names"),
+        Attack("source files that are something else", "sources.py places {fifo}"),
+        Attack("source files that do not answer", "sources.py silent", as_root=True),
+    ]),
     Group("identity", ["-a", "--archive", "{archive}"], [
         Attack("an interpreter of another version with the same build ID", "poison.py {python} version"),
         Attack("other rules to unwind with the same build ID", "poison.py {python} unwind"),
