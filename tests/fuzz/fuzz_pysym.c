@@ -2,27 +2,33 @@
 /*
  * Traces whose records were changed behind correct checksums (trace_mutator.h), through every output of pysym. The
  * input's first byte chooses output and options, the rest is the trace. Beside what the sanitizers find, it is a fault
- * if an output holds a character that controls a terminal or misleads its reader, or is not JSON, or no profile of pprof's,
- * where it should be.
+ * if an output holds a character that controls a terminal or misleads its reader, or is not JSON, not XML, no page or no
+ * profile of pprof's, where it should be.
  */
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "formats/base/utf8.h"
 #include "symbolize/convert.h"
+#include "tests/fuzz/check_page.h"
 #include "tests/fuzz/check_profile.h"
+#include "tests/fuzz/check_xml.h"
 #include "tests/fuzz/trace_mutator.h"
 #include "tests/tools/memory_files.h"
 #include "tests/tools/perf_data_reader.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len_bytes, size_t max_bytes, unsigned seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t len_bytes, const uint8_t *other, size_t other_len_bytes,
                                  uint8_t *out, size_t max_bytes, unsigned seed);
 
 enum { OUTPUT_MOST_BYTES = 64 << 20 };
+
+static char sources[] = "/tmp/fuzz_pysym-sources-XXXXXX"; /* a folder */
 
 static const char *const outputs[][8] = {
     {"folded"},
@@ -58,6 +64,19 @@ static const char *const outputs[][8] = {
     {"top", "--root-at", "a", "--ignore", "zz", "--layer=python,kernel"},
     {"folded", "--pid", "4294967295", "--task", "x", "--around", "e"},
     {"summary", "--callers-of", "e", "--cgroup", "/", "--cpu=0-3"},
+    {"tree"},
+    {"tree", "--min=0%", "--by", "line", "--show-interpreter", "--full-filenames"},
+    {"brief"},
+    {"brief", "--merge", "all", "--top", "0"},
+    {"svg"},
+    {"svg", "--min=0%", "--by=line", "--columns", "--labels"},
+    {"firefox"},
+    {"firefox", "--labels", "--full-filenames", "--columns", "--show-interpreter"},
+    {"firefox", "--merge", "process", "--group", "file"},
+    {"annotate"},
+    {"annotate", "--top", "0", "--all-lines", "--source", sources},
+    {"annotate", "--json", "--top", "0", "--context", "0", "--source", sources},
+    {"html", "--embed-source", "--source", sources},
 };
 enum { OUTPUTS = sizeof outputs / sizeof *outputs };
 
@@ -144,7 +163,11 @@ static void check_output(const struct options *o, const struct buf *out)
         profile_check(out);
     else
         check_text(out);
-    if (!strcmp(format, "speedscope") || o->emit.json)
+    if (!strcmp(format, "svg"))
+        xml_check(out);
+    if (!strcmp(format, "html"))
+        page_check(out);
+    if (!strcmp(format, "speedscope") || !strcmp(format, "firefox") || o->emit.json)
         check_json((const char *)out->data, out->len_bytes);
     else if (!strcmp(format, "ndjson"))
         check_json_lines(out);
@@ -175,13 +198,49 @@ static void run(char **argv, int argc)
         buf_put_str(&messages, error_text(err));
     bool whole = memory_files_close(&files) && !err;
     fclose(trouble);
-    if (whole)
+    if (whole) {
+        buf_cstr(&files.list.data[0]->data);
         check_output(&o, &files.list.data[0]->data);
+    }
     check_text(&messages);
     error_destroy(err);
     options_deinit(&o);
     memory_files_deinit(&files);
     buf_deinit(&messages);
+}
+
+static void write_source(const char *name, const char *text)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/%s", sources, name);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) == EOF || fclose(file))
+        __builtin_trap();
+}
+
+static void remove_sources(void)
+{
+    static const char *const names[] = {"part0.py", "part1.py", "program.py", ""};
+    char path[64];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", sources, names[i]);
+        remove(path);
+    }
+}
+
+/* Source files of the names that the seeds have, with characters that must not reach a terminal. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    if (!mkdtemp(sources) || atexit(remove_sources))
+        __builtin_trap();
+    write_source("part0.py", "# coding: latin-1\nx = '\x1b[31m\xff\x9b' # \x85\r\n\ttab\f\n\n\n\n\n\n\nlast");
+    write_source("part1.py", "\xef\xbb\xbf# \xe2\x80\xae bidi \xc2\x9b\x33\x31m \xed\xa0\x80 \xff\r\rdef level1_0():\n");
+    write_source("program.py", "");
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)

@@ -15,7 +15,7 @@ done
 # Traces of every kind that the maker knows.
 "$build/tools/make_trace" "$seeds/fuzz_trace/plain" samples=20 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/all" samples=60 processes=2 threads=4 cpus=2 epoch_samples=20 second_event=5 \
-    torn=3 unjoined=4 gil=1 losses=3 >/dev/null
+    torn=3 unjoined=4 gil=1 losses=3 sources=9 labels=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/gil" samples=20 stacks=2 depth=2 gil=1 gil_waits=4 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/sources" samples=20 processes=2 sources=9 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/unended" samples=5 native=0 end=0 >/dev/null
@@ -23,7 +23,7 @@ head -c 8000 testdata/demo/demo.trace >"$seeds/fuzz_trace/demo"
 # The same and real ones through pysym's outputs, which the first byte chooses: in octal some of them, the others are found.
 for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trace/gil" "$seeds/fuzz_trace/sources" testdata/traces/3.8-shared.trace testdata/traces/3.12-shared.trace \
     testdata/traces/3.14-static.trace; do
-    for output in 00 01 02 03 04 05 06 07 12 13; do
+    for output in 00 01 02 03 04 05 06 07 12 13 41 43 45 47 52 53 55; do
         { printf "\\0$output"; cat "$trace"; } >"$seeds/fuzz_pysym/$(basename "$trace")-$output"
     done
 done
