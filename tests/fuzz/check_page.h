@@ -150,7 +150,8 @@ static inline void page_check(const struct buf *page)
 
     page_json(page, "head", JSON_OBJECT, &heads);
     page_json(page, "strings", JSON_ARRAY, &strings);
-    size_t frames = page_columns(page, "frames", 11, (const size_t[]){0, strings, strings, strings, strings, strings, 0, 0, 0, 0, 2});
+    size_t frames = page_columns(page, "frames", 13, (const size_t[]){0, strings, strings, strings, strings, strings, 0, 0, 0, 0, 2,
+                                                                      strings, strings});
     page_stacks(page, frames, &stacks);
     size_t count = page_columns(page, "sample-stack", 1, (const size_t[]){stacks + 1});
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
