@@ -164,7 +164,7 @@ function listenToExpressions(page) {
         };
         input.addEventListener('focus', () => isBegun = false);
         input.addEventListener('input', () => {
-            input.setCustomValidity(isExpression(input.value) ? '' : 'This is no regular expression');
+            input.setCustomValidity(isExpression(input.value) ? '' : 'This is no regular expression, or one whose search might never end');
             clearTimeout(pause);
             if (key === 'search')
                 pause = setTimeout(apply, TYPING_PAUSE_MS);

@@ -9,12 +9,47 @@
 /* Of a longer name only so much is searched. */
 const SEARCHED_CHARACTERS = 4096;
 
-/* {part, regex} of an expression; null for an empty one. Throws a SyntaxError. */
+/* In how many ways an expression may be tried at one place of a name, and how many repetitions it may have. */
+const WAYS_MOST = 4096, REPETITIONS_MOST = 4;
+
+/*
+ * Whether a search could as good as never end, which nothing can stop then: a browser tries all ways in which an expression
+ * could match, and a link may bring any. So what is repeated is always the same, (ab)* but not (a*b)* or (a|b)*.
+ */
+function isEndless(expression) {
+    const groups = [{alternatives: 1, varies: false}]; /* those that are open */
+    let ways = 1, repetitions = 0, varies = false, before = '('; /* does what stands before vary? */
+
+    for (const token of expression.match(/\\[^]|\[(?:\\[^]|[^\]\\])*\]|\{[0-9,]*\}|[^]/gu) || []) {
+        const isRepetition = /^([*+]|\{.*\})$/.test(token), group = groups[groups.length - 1];
+        const isOption = token === '?' && before !== '(' && !varies; /* else it tells what a group or a repetition is like */
+        if (isRepetition && varies)
+            return true;
+        varies = isOption || (isRepetition && !/^\{[0-9]*\}$/.test(token)) || (token === '?' && varies);
+        repetitions += isRepetition && varies;
+        ways *= isOption ? 2 : 1;
+        if (token === '(') {
+            groups.push({alternatives: 1, varies: false});
+        } else if (token === ')' && groups.length > 1) {
+            groups.pop();
+            ways *= group.alternatives;
+            varies = group.varies || group.alternatives > 1;
+        }
+        group.alternatives += token === '|';
+        groups[groups.length - 1].varies ||= varies;
+        before = token;
+    }
+    return ways > WAYS_MOST || repetitions > REPETITIONS_MOST;
+}
+
+/* {part, regex} of an expression; null for an empty one. Throws a SyntaxError, also for what could be searched for ever. */
 function parsePattern(text) {
     if (!text)
         return null;
-    const narrowed = /^(function|file|module):([^]*)$/.exec(text);
-    return {part: narrowed ? narrowed[1] : '', regex: new RegExp(narrowed ? narrowed[2] : text, 'u')};
+    const narrowed = /^(function|file|module):([^]*)$/.exec(text), expression = narrowed ? narrowed[2] : text;
+    if (isEndless(expression))
+        throw new SyntaxError('a search for it might never end');
+    return {part: narrowed ? narrowed[1] : '', regex: new RegExp(expression, 'u')};
 }
 
 /* The same, but null for what is no expression. */
