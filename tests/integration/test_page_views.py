@@ -121,6 +121,77 @@ def test_search_marks_and_steps(user, page):  # noqa: F811
 
 # ---- one function ----
 
+AROUND = [("cpu-clock", "escape", ()), ("off-cpu", "ThreadWorker.handle_request", ()), ("cpu-clock", "ThreadWorker.handle_request", ("python",))]
+
+
+@pytest.mark.parametrize("event, name, layers", AROUND)
+def test_around_a_function(user, page, waiting, event, name, layers):  # noqa: F811
+    """Above a function stand the stacks of --callers-of, below those of --root-at, all at their places and with their sums."""
+    options = ("--layer", ",".join(layers)) if layers else ()
+    pattern = "^" + re.escape(name) + "$"
+    row = next(row for row in waiting.event(event, *options)["rows"] if row["function"] == name)
+    whole, facts = waiting.event(event)["weight_ns"], {"unit": "ns"}
+    user.open(page(WAITING))
+    user.tab.choose("#event", event)
+    user.choose_layers(*(layers or ("python", "native", "kernel")))
+    user.tab.click("#flame-bar label", "around a function")
+    assert user.tab.text("#flame-note").startswith("Select a function")
+    user.show("table")
+    user.tab.fill("#search", f"function:{pattern}")
+    user.tab.wait_for(lambda: len(user.tab.rows("#panel-table")), 1)
+    user.tab.click("#panel-table tbody td.name")
+    user.show("flame")
+    below, above = (Truth(pysym, WAITING, option, pattern, *options).stacks(event) for option in ("--root-at", "--callers-of"))
+    below, above = tree(below), inverted(above)
+    assert below[row["name"],] == above[row["name"],] == row["total_weight_ns"]
+    boxes = {canvas: user.tab.box(canvas) for canvas in ("#flame", "#callers")}
+    tried, seen = random.Random(1), {"#flame": 0, "#callers": 0}
+    for canvas, paths in (("#flame", below), ("#callers", above)):
+        x, y, width, height = boxes[canvas]
+        for path, (left, weight) in laid_out(paths).items():
+            down = (len(path) - 1) * ROW if canvas == "#flame" else height - (len(path) - 1) * ROW
+            if weight / row["total_weight_ns"] * width < 8 or not 0 <= down < height - ROW / 2 or tried.random() > 0.5:
+                continue
+            user.tab.move(x + (left + weight / 2) / row["total_weight_ns"] * width, y + down + ROW / 2)
+            said = told(user)
+            assert said.startswith(path[-1] + " — "), path
+            assert f"{amount(facts, weight)} ({share(weight, whole)})" in said, path
+            assert (canvas == "#callers") == said.endswith(f"{row['name']} is called this way — {said.rpartition(' — ')[2]}")
+            seen[canvas] += 1
+    assert seen["#callers"] >= 3 and sum(seen.values()) >= 5, seen
+    # The same by keys: the function, its heaviest caller, and back.
+    user.tab.evaluate("document.getElementById('flame').focus()")
+    user.tab.key("Home")
+    assert told(user).startswith(row["name"] + " — ")
+    assert f"total {amount(facts, row['total_weight_ns'])} ({share(row['total_weight_ns'], whole)})" in told(user)
+    assert f"self {amount(facts, row['self_weight_ns']) if row['self_weight_ns'] else '0 s'} (" in told(user)
+    user.tab.key("ArrowUp")
+    caller = told(user).partition(" — ")[0]
+    heaviest = max(weight for path, weight in above.items() if len(path) == 2)
+    assert above[row["name"], caller] == heaviest
+    # A zoom, and a link.
+    user.tab.key("Enter")
+    assert user.tab.text("#flame-path") == f"{row['name']} ‹ {caller}"
+    user.tab.move(1, 1)  # away from the picture, which would tell of the box there
+    shown = user.everything()
+    user.reload()
+    assert user.everything() == shown
+    # On to the caller, and from it back by a double click.
+    user.tab.evaluate("document.getElementById('callers').focus()")
+    user.tab.key("Home")
+    user.tab.key("ArrowUp")
+    user.tab.key(" ")
+    user.tab.wait_for(lambda: user.tab.text("#selected h2 bdi"), bare(caller))
+    assert told(user).startswith(caller + " — ") and user.tab.focused() == "#flame"
+    user.tab.key("ArrowDown")
+    assert told(user).partition(" — ")[0] != caller
+    x, y, width, _ = user.tab.box("#flame")
+    user.tab.move(x + 3, y + ROW * 1.5)
+    callee = told(user).partition(" — ")[0]
+    user.tab.click_at(x + 3, y + ROW * 1.5, count=2)
+    user.tab.wait_for(lambda: user.tab.text("#selected h2 bdi"), bare(callee))
+
+
 @pytest.mark.parametrize("event, name", [("cpu-clock", "Context.call"), ("off-cpu", "_worker"), ("cpu-clock", "do_syscall_64")])
 def test_callers_and_callees(user, page, waiting, event, name):  # noqa: F811
     user.open(page(WAITING))

@@ -28,7 +28,8 @@ test('a link shows what its sender saw', () => {
         {tab: 'table', sort: '-total', by: 'line'}, {event: 0}, {process: 1}, {thread: 0}, {process: 1, thread: 1},
         {interpreter: '1', task: 'a&b=c #%+ é\u202e'}, {interpreter: '', task: ''}, {from: 17, to: 999}, {from: 17}, {to: 3},
         {layers: {python: true, native: false, kernel: true}}, {layers: {python: false, native: false, kernel: false}},
-        {search: '^a|b&c$', focus: 'x y', ignore: '"', rootAt: '<'}, {inverted: true, zoom: [2, main, main]}, {selected: main},
+        {search: '^a|b&c$', focus: 'x y', ignore: '"', rootAt: '<'}, {order: 'leaves', zoom: [2, main, main]},
+        {order: 'function', selected: main, zoom: [2], callerZoom: [main, 2]}, {selected: main},
         {tab: 'source', file: '/srv/a b.py', line: 12}, {theme: 'dark'},
     ])
         equal(afterReload(data, change), {...startOfView(data), ...change})

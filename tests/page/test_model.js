@@ -187,7 +187,7 @@ test('callers are left out where there are too many, of the lightest stacks', ()
     for (const name of ['thread', 'event', 'labels', 'flags', 'set'])
         data.samples[name] = new Int32Array(depth)
     const inverted = resultOf(data, {}).inverted()
-    equal(inverted.isCut, true)
+    ok(inverted.cutWeight > 0 && inverted.cutWeight < depth, String(inverted.cutWeight))
     equal(inverted.total[0][0], depth, 'no weight is lost')
 })
 

@@ -14,7 +14,7 @@ function pictureOf(data, {zoom = [], matches = null, change = {}} = {}) {
     box.append(canvas)
     document.body.append(box)
     const picture = new FlamePicture(canvas, box), result = aggregate(data, {...startOfView(data), ...change})
-    picture.show({tree: result.tree(), entries: result.names(), rootText: 'all', matches, zoom})
+    picture.show({tree: result.tree(), entries: result.names(), rootText: 'all', matches, totals: result.totals, zoom})
     return {picture, result, canvas, named: node => node < 0 ? null : node ? result.names()[picture.tree.id[node]].name : 'root'}
 }
 

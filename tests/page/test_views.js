@@ -131,6 +131,13 @@ test('the panel has a function with its callers, callees and lines', () => {
     ok(panelOfFunction(page, idOf(page.result, 'main (a.py:1)')).filter(Boolean).map(seen).join(' ').includes(NO_CALLER))
 })
 
+test('the panel of a wait has its time, and who waited', () => {
+    const page = pageOf([{stack: 'P f a.py:1:2;K do_wait [kernel.kallsyms];M [wait: lock]', value: SECOND}, {stack: 'P f a.py:1:2', value: SECOND}])
+    const text = panelOfFunction(page, idOf(page.result, '[wait: lock]')).filter(Boolean).map(seen).join(' | ')
+    ok(text.includes('Total 1.0 s, 50.0 % of what is shown Samples 1 with it on the stack'), text)
+    ok(text.includes('100.0% 1.00 s K do_wait') && text.includes('of the functions that waited') && !text.includes('filters'), text)
+})
+
 test('an expression of the panel finds its function alone', () => {
     const names = ['f', 'a.b', 'f.<locals>.g', 'x(y)[z]{1}|$^*+?\\/', 'ff']
     const page = pageOf(names.map(name => ({stack: 'P ' + name + ' a.py', value: 1})))

@@ -10,9 +10,9 @@
 
 /* The state at the start. */
 function startOfView(data) {
-    return {tab: 'flame', event: firstEvent(data), inverted: false, process: null, thread: null, interpreter: null, task: null,
+    return {tab: 'flame', event: firstEvent(data), order: 'root', process: null, thread: null, interpreter: null, task: null,
         from: null, to: null, layers: {python: true, native: true, kernel: true}, search: '', focus: '', ignore: '', rootAt: '',
-        zoom: [], selected: null, file: null, line: null, by: 'function', sort: '', theme: ''};
+        zoom: [], callerZoom: [], selected: null, file: null, line: null, by: 'function', sort: '', theme: ''};
 }
 
 /* The event that is shown at first: of time, if there is one with samples; of these the first. */
@@ -60,7 +60,9 @@ function readTime(data, text) {
 
 const NUMBERS = ['event', 'process', 'thread', 'selected'];
 const PLAIN_TEXTS = ['search', 'focus', 'ignore', 'rootAt', 'sort', 'file', 'interpreter', 'task'];
-const CHOICES = {tab: ['flame', 'table', 'source', 'about'], by: ['function', 'line'], theme: ['light', 'dark']};
+const CHOICES = {tab: ['flame', 'table', 'source', 'about'], order: ['root', 'leaves', 'function'], by: ['function', 'line'],
+    theme: ['light', 'dark']};
+const ZOOMS = {zoom: 'zoom', callerZoom: 'caller-zoom'};
 
 /* The state as text, without '#'. */
 function writeAddress(data, view) {
@@ -74,8 +76,6 @@ function writeAddress(data, view) {
         put(key, words[key][view[key]]);
     for (const key of PLAIN_TEXTS.filter(isSet))
         put(key, view[key]);
-    if (view.inverted)
-        put('from', 'leaves');
     if (view.from !== null || view.to !== null)
         put('time', writeTime(data, view.from) + '-' + writeTime(data, view.to));
     const layers = Object.keys(view.layers);
@@ -83,8 +83,8 @@ function writeAddress(data, view) {
         put('layers', layers.filter(layer => view.layers[layer]).join(','));
     if (view.line)
         put('line', view.line);
-    for (const id of view.zoom)
-        put('zoom', words.selected[id]);
+    for (const [key, name] of Object.entries(ZOOMS))
+        view[key].forEach(id => put(name, words.selected[id]));
     return out.toString();
 }
 
@@ -101,7 +101,7 @@ function readRange(data, text, view) {
 
 /* The state that a text, without '#', says. */
 function readAddress(data, text) {
-    const start = startOfViewCached(data), view = {...start, layers: {...start.layers}, zoom: []};
+    const start = startOfViewCached(data), view = {...start, layers: {...start.layers}};
     const words = wordsOfAddress(data), given = new URLSearchParams(text);
 
     for (const key of Object.keys(CHOICES)) {
@@ -117,11 +117,11 @@ function readAddress(data, text) {
         if (given.has(key))
             view[key] = given.get(key);
     }
-    view.inverted = given.get('from') === 'leaves';
     readRange(data, given.get('time') || '', view);
     for (const layer of Object.keys(view.layers))
         view.layers[layer] = !given.has('layers') || given.get('layers').split(',').includes(layer);
     view.line = Number(given.get('line')) > 0 ? Math.floor(Number(given.get('line'))) : null;
-    view.zoom = given.getAll('zoom').map(word => words.functionOf.get(word)).filter(id => id !== undefined);
+    for (const [key, name] of Object.entries(ZOOMS))
+        view[key] = given.getAll(name).map(word => words.functionOf.get(word)).filter(id => id !== undefined);
     return view;
 }

@@ -10,6 +10,8 @@ const LAYER_MARKS = [['python', 'P', 'Python'], ['native', 'N', 'native'], ['ker
 const TABS = ['flame', 'table', 'source', 'about'];
 /* A control's text is an expression; the view's key is beside it. */
 const EXPRESSIONS = [['search', 'search'], ['focus', 'focus'], ['ignore', 'ignore'], ['root-at', 'rootAt']];
+/* The switches of the flame graph's order. */
+const ORDERS = {root: 'from-root', leaves: 'from-leaves', function: 'around-function'};
 const TYPING_PAUSE_MS = 150;
 /* How many programs the title has by name. */
 const PROGRAMS_NAMED = 2;
@@ -144,8 +146,8 @@ function listenToChoices(page) {
         choose(key, select => ({[key]: select.value ? select.value.slice(1) : null}));
     for (const layer of ['python', 'native', 'kernel'])
         choose('layer-' + layer, box => ({layers: {...page.view.layers, [layer]: box.checked}}));
-    choose('from-root', () => ({inverted: false}));
-    choose('from-leaves', () => ({inverted: true}));
+    for (const [order, id] of Object.entries(ORDERS))
+        choose(id, () => ({order}));
 }
 
 /* ---- expressions ---- */
@@ -193,7 +195,7 @@ function drawControls(page) {
     }
     for (const layer of ['python', 'native', 'kernel'])
         byId('layer-' + layer).checked = view.layers[layer];
-    byId(view.inverted ? 'from-leaves' : 'from-root').checked = true;
+    byId(ORDERS[view.order]).checked = true;
     byId('head-shown').textContent = textOfShown(page);
 }
 

@@ -2,37 +2,64 @@
 /*
  * The flame graph of the page: mouse, keys, the path above it, the text beside the pointer and in the status line, and how
  * much a search finds.
+ *
+ * There are two pictures. The lower one has the calls from the root or from the leaves, or what the selected function
+ * called; above it the upper one then has who called that, and grows upwards.
  */
 
-const flame = {picture: null, page: null};
+const flame = {page: null, lower: null, upper: null, used: null /* the picture that has the keys */};
+
+function isAroundFunction() {
+    return flame.page.view.order === 'function';
+}
+
+/* The pictures that are drawn, from top to bottom. */
+function picturesDrawn() {
+    const isDrawn = flame.page.view.tab === 'flame' && !byId('flame-area').hidden;
+    return [flame.upper, flame.lower].filter(picture => isDrawn && picture.tree && !picture.box.hidden);
+}
+
+/* The text of the function that the pictures are around. */
+function textOfSelected() {
+    return flame.page.result.names()[flame.page.view.selected].text;
+}
 
 /* ---- what a box says ---- */
 
 const LAYER_WORDS = ['Python', 'native code', 'kernel', 'mark of the profiler'];
 
-/* The lines about a node: what it is, where it is from, what it takes. */
-function describeNode(page, picture, node) {
-    const {result} = page, {tree} = picture, event = result.event;
-    const last = tree.total.length - 1, total = tree.total[0][node], self = tree.self[0][node];
-    const samples = tree.total[last][node];
-    const lines = [], amount = value => textOfAmount(event, value) + ' (' + (textOfShare(value, result.totals[0]) || '0 %') + ')';
+function amountOf(value) {
+    const {result} = flame.page;
+    return textOfAmount(result.event, value) + ' (' + (textOfShare(value, result.totals[0]) || '0 %') + ')';
+}
 
-    if (node) {
-        const entry = result.names()[tree.id[node]];
-        lines.push(entry.text, [LAYER_WORDS[entry.kind], entry.file || entry.module].filter(text => text).join(' · '));
-    } else {
-        lines.push(picture.rootText);
-    }
-    if (page.view.inverted)
-        lines.push(node && tree.depth[node] > 1 ? amount(total) + ' of ' + result.names()[leafOf(tree, node)].text + ' is called this way'
-            : node ? amount(total) + ' in itself' : amount(total));
-    else
-        lines.push('total ' + amount(total) + ', self ' + amount(self));
-    lines.push(samples.toLocaleString('en') + (samples === 1 ? ' sample' : ' samples'));
-    if (picture.zoomed && node && node !== picture.zoomed && tree.depth[node] > tree.depth[picture.zoomed])
-        lines[lines.length - 1] += ', ' + textOfShare(total, tree.total[0][picture.zoomed]) + ' of the box that fills the width';
+/* What a node takes. */
+function amountsOfNode(picture, node) {
+    const {page} = flame, {tree} = picture, total = amountOf(tree.total[0][node]), self = tree.self[0][node];
+
+    if (picture.isUpward)
+        return total + ' of ' + textOfSelected() + ' is called this way';
+    if (page.view.order === 'leaves')
+        return node && tree.depth[node] > 1 ? total + ' of ' + page.result.names()[leafOf(tree, node)].text + ' is called this way'
+            : node ? total + ' in itself' : total;
+    /* A function has all of its self time where it stands for itself, also that of calls of itself further down. */
+    const own = isAroundFunction() && !node ? page.result.row(picture.rootId).self[0] : self;
+    return (isAroundFunction() && node ? 'below ' + textOfSelected() + ': ' : '') + 'total ' + total + ', self ' + amountOf(own);
+}
+
+/* The lines about a node: what it is, where it is from, what it takes. */
+function describeNode(picture, node) {
+    const {result} = flame.page, {tree} = picture, entry = result.names()[picture.idOf(node)], lines = [];
+    const last = tree.total.length - 1, total = tree.total[0][node], samples = tree.total[last][node];
+
+    lines.push(...entry ? [entry.text, [LAYER_WORDS[entry.kind], entry.file || entry.module].filter(text => text).join(' · ')]
+        : [picture.rootText]);
+    lines.push(amountsOfNode(picture, node), countedText(samples, 'sample', 'samples'));
+    if ((picture.zoomed || isAroundFunction()) && tree.depth[node] > tree.depth[picture.zoomed])
+        lines[lines.length - 1] += ', ' + textOfShare(total, tree.total[0][picture.zoomed]) + ' of ' +
+            (picture.zoomed ? 'the box that fills the width' : textOfSelected());
     if (last > 1)
-        lines.push('compared with ' + textOfAmount(event, tree.total[1][node]) +
+        lines.push('compared with ' + textOfAmount(result.event, tree.total[1][node]) +
             ' (' + (textOfShare(tree.total[1][node], result.totals[1]) || '0 %') + ')');
     return lines;
 }
@@ -44,83 +71,125 @@ function leafOf(tree, node) {
     return tree.id[node];
 }
 
-function tellNode(node) {
-    const status = byId('status');
-    status.textContent = node >= 0 ? describeNode(flame.page, flame.picture, node).join(' — ') : '';
+function tellNode(picture, node) {
+    byId('status').textContent = node >= 0 ? describeNode(picture, node).join(' — ') : '';
 }
 
-/* Shows the text beside the pointer, within the box. */
-function showTip(node, x, y) {
-    const tip = byId('flame-tip'), {box} = flame.picture;
+function hideTip() {
+    byId('flame-tip').hidden = true;
+}
+
+/* Shows the text beside the pointer, within the area of the pictures. */
+function showTip(picture, node, x, y) {
+    const tip = byId('flame-tip'), area = byId('flame-area');
     tip.hidden = node < 0;
     if (node < 0)
         return;
-    const [name, ...facts] = describeNode(flame.page, flame.picture, node);
+    const [name, ...facts] = describeNode(picture, node), pointer = picture.box.offsetTop + y;
     const title = document.createElement('b');
     title.append(nameElement(name));
     tip.replaceChildren(title, '\n' + facts.join('\n'));
-    const below = y + 18, isRoom = below + tip.offsetHeight < box.clientHeight;
-    tip.style.left = Math.max(0, Math.min(x + 12, box.clientWidth - tip.offsetWidth - 4)) + 'px';
-    tip.style.top = box.scrollTop + Math.max(0, isRoom ? below : y - tip.offsetHeight - 10) + 'px';
+    const below = pointer + 18, isRoom = below + tip.offsetHeight < area.clientHeight;
+    tip.style.left = Math.max(0, Math.min(x + 12, area.clientWidth - tip.offsetWidth - 4)) + 'px';
+    tip.style.top = Math.max(0, isRoom ? below : pointer - tip.offsetHeight - 10) + 'px';
 }
 
 /* ---- choices ---- */
 
-/* The zoom as the address has it. */
-function zoomForAddress(view) {
-    const {picture} = flame;
-    const isCurrent = picture && picture.tree && view.tab === 'flame';
-    return isCurrent ? shortPathOfNode(picture.tree, picture.layout, picture.zoomed) : view.zoom;
+/* The zooms as the address has them. */
+function zoomsForAddress() {
+    return Object.fromEntries(picturesDrawn().map(picture =>
+        [picture.zoomKey, shortPathOfNode(picture.tree, picture.layout, picture.zoomed)]));
 }
 
-/* Zooms to a node and selects its function; the root: shows everything. */
-function zoomTo(node, change = {}) {
-    const {tree} = flame.picture;
-    flame.picture.current = node;
-    setView({zoom: pathOfNode(tree, node), ...change});
-    flame.picture.scrollToRow(tree.depth[node]);
+/* Zooms to a node; the root: shows everything. */
+function zoomTo(picture, node, change = {}) {
+    picture.current = node;
+    flame.used = picture;
+    setView({[picture.zoomKey]: pathOfNode(picture.tree, node), ...change});
+    picture.scrollToRow(picture.tree.depth[node]);
 }
 
-function useNode(node) {
-    zoomTo(node, node ? {selected: flame.picture.tree.id[node]} : {});
+/* Zooms to a node, and selects its function; but what the pictures are around stays. */
+function useNode(picture, node) {
+    zoomTo(picture, node, node && !isAroundFunction() ? {selected: picture.idOf(node)} : {});
 }
 
-function moveTo(node) {
-    const {picture} = flame;
+/* Selects a function. Pictures around it begin anew, and so do the keys. */
+function selectNode(picture, node) {
+    if (!node)
+        return;
+    setView({selected: picture.idOf(node)});
+    if (isAroundFunction())
+        moveTo(flame.lower, 0);
+}
+
+/* Brings the keys to a node. */
+function moveTo(picture, node) {
+    for (const other of picturesDrawn().filter(each => each !== picture)) {
+        if (other.canvas === document.activeElement)
+            picture.canvas.focus();
+        other.current = 0;
+        other.draw();
+    }
+    flame.used = picture;
     picture.current = node;
     picture.scrollToRow(picture.tree.depth[node]);
     picture.draw();
-    tellNode(node);
+    tellNode(picture, node);
 }
 
 /* Goes to the next match of the search, or the one before; zooms to what is too thin to see. */
 function goToMatch(step) {
-    const {picture} = flame, found = flame.page.result.search(flame.page.view.search);
-    const node = found ? nextMatch(picture.tree, picture.layout, found.matches, picture.current, step) : 0;
-    if (!node)
+    const found = flame.page.result.search(flame.page.view.search), pictures = picturesDrawn();
+    const at = Math.max(0, pictures.indexOf(flame.used));
+    /* On from where the keys are, then in the other picture, then from the begin of this one. */
+    for (let i = 0; found && i <= pictures.length; i++) {
+        const picture = pictures[(at + i) % pictures.length];
+        const node = nextMatch(picture.tree, picture.layout, found.matches, i ? 0 : picture.current, step, i > 0);
+        if (!node)
+            continue;
+        const x = picture.leftOf(node), width = picture.tree.total[0][node] * picture.scale;
+        if (width < 3 || x < -0.5 || x + width > picture.width + 0.5)
+            zoomTo(picture, node);
+        moveTo(picture, node);
         return;
-    const x = picture.leftOf(node), width = picture.tree.total[0][node] * picture.scale;
-    if (width < 3 || x < -0.5 || x + width > picture.width + 0.5)
-        zoomTo(node);
-    moveTo(node);
+    }
+}
+
+/* The node that an arrow leads to. Where the picture is zoomed, there is one way down to what fills the width. */
+function nodeInDirection(picture, node, direction) {
+    const {tree, layout, ancestors} = picture, depth = tree.depth[node];
+    if (direction === 'down' && ancestors[depth] === node && depth + 1 < ancestors.length)
+        return ancestors[depth + 1];
+    return neighbourOfNode(tree, layout, node, direction);
 }
 
 const FLAME_MOVES = {ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right'};
+const UPWARD_MOVES = {...FLAME_MOVES, ArrowUp: 'down', ArrowDown: 'up'};
 
-function useFlameKey(event) {
-    const {picture} = flame;
+/* Arrows go from the one picture to the other: both have the selected function for a root, which the lower one draws. */
+function moveByArrow(picture, key) {
+    const isFromRoot = picture === flame.lower && key === 'ArrowUp' && !picture.current;
+    const into = isFromRoot && picturesDrawn().includes(flame.upper) ? flame.upper : picture;
+    const node = nodeInDirection(into, into === picture ? picture.current : 0, (into.isUpward ? UPWARD_MOVES : FLAME_MOVES)[key]);
+
+    moveTo(into.isUpward && !node ? flame.lower : into, node);
+}
+
+function useFlameKey(picture, event) {
     if (event.ctrlKey || event.altKey || event.metaKey)
         return;
     if (FLAME_MOVES[event.key])
-        moveTo(neighbourOfNode(picture.tree, picture.layout, picture.current, FLAME_MOVES[event.key]));
+        moveByArrow(picture, event.key);
     else if (event.key === 'Enter')
-        useNode(picture.current);
-    else if (event.key === ' ' && picture.current)
-        setView({selected: picture.tree.id[picture.current]});
+        useNode(picture, picture.current);
+    else if (event.key === ' ')
+        selectNode(picture, picture.current);
     else if (event.key === 'Escape')
-        zoomTo(picture.zoomed ? picture.tree.parent[picture.zoomed] : 0);
+        zoomTo(picture, picture.zoomed ? picture.tree.parent[picture.zoomed] : 0);
     else if (event.key === 'Home')
-        zoomTo(0);
+        zoomTo(picture, 0);
     else
         return;
     event.preventDefault();
@@ -137,22 +206,28 @@ function useMatchKey(event) {
 
 /* ---- drawing ---- */
 
-/* The way from the root to the box that fills the width: each step zooms to it. */
-function drawPath() {
-    const {picture} = flame, {tree, ancestors} = picture, names = flame.page.result.names();
+/* The way from the root of a picture to the box that fills its width: each step zooms to it. */
+function pathOfPicture(picture) {
+    const {tree, ancestors} = picture, names = flame.page.result.names(), parts = [];
     const shown = ancestors.length > 5 ? [0, -1, ...ancestors.slice(-3)] : ancestors;
-    const parts = [];
+    const textOf = node => node ? names[tree.id[node]].text : isAroundFunction() ? textOfSelected() : 'everything';
+
     for (const node of ancestors.length > 1 ? shown : []) {
         if (parts.length)
-            parts.push(' › ');
+            parts.push(picture.isUpward ? ' ‹ ' : ' › ');
         if (node < 0)
             parts.push('…');
         else if (node === picture.zoomed)
-            parts.push(nameElement(names[tree.id[node]].text));
+            parts.push(nameElement(textOf(node)));
         else
-            parts.push(linkButton(node ? names[tree.id[node]].text : 'everything', 'Zooms out to it', () => zoomTo(node)));
+            parts.push(linkButton(textOf(node), 'Zooms out to it', () => zoomTo(picture, node)));
     }
-    byId('flame-path').replaceChildren(...parts);
+    return parts;
+}
+
+function drawPath() {
+    const paths = picturesDrawn().map(pathOfPicture).filter(parts => parts.length);
+    byId('flame-path').replaceChildren(...paths.flatMap((parts, i) => i ? [' · ', ...parts] : parts));
 }
 
 function drawSearchShare(page) {
@@ -166,57 +241,132 @@ function drawSearchShare(page) {
             (page.result.event.isTime ? 'time' : 'weight') + ' (n: next)';
 }
 
+/* Why nothing can be drawn around a function; "": it can. */
+function whyNotAround(page) {
+    const {result, view} = page;
+    if (view.selected === null)
+        return 'Select a function: in the list of the hottest, in the table, or in the flame graph from the root. ' +
+            'Who called it is then drawn above it, and what it called below.';
+    return result.callees(view.selected).total[0][0] ? ''
+        : result.names()[view.selected].text + ' is not in what is shown: filters leave it out.';
+}
+
+/* What a reader has to know of the pictures: how to read those around a function, and which callers are missing. */
+function noteOfPictures(page, callers) {
+    const {result} = page, {cutWeight} = callers, notes = [];
+
+    if (isAroundFunction()) {
+        const begun = callers.self[0][0] - cutWeight;
+        notes.push('Above the function stands who called it, the direct callers next to it; below, what it called. ' +
+            'A double click goes around another function.');
+        if (begun > 0)
+            notes.push(textOfAmount(result.event, begun) + ' of it has no caller: stacks begin with it.');
+    }
+    if (cutWeight)
+        notes.push('Callers are not drawn for ' + textOfAmount(result.event, cutWeight) + ' (' +
+            textOfShare(cutWeight, result.totals[0]) + ') of the lightest stacks: there are too many.');
+    return notes.join(' ');
+}
+
+/* Of the two pictures the upper one is as high as it must be, but leaves the lower one half of the room if that needs it. */
+function fitPictures() {
+    const {upper, lower} = flame, room = byId('flame-area').clientHeight;
+
+    if (!upper.box.hidden && upper.tree && lower.tree)
+        upper.box.style.height = Math.floor(Math.min(upper.fullHeight, Math.max(room / 2, room - lower.fullHeight))) + 'px';
+    upper.resize();
+    lower.resize();
+}
+
+function drawPictures(page) {
+    const {result, view} = page, {upper, lower} = flame, isAround = isAroundFunction(), id = view.selected;
+    const found = result.search(view.search), callers = isAround ? result.callers(id) : null;
+    const common = {entries: result.names(), matches: found && found.matches, totals: result.totals, rootId: isAround ? id : -1};
+    const tree = isAround ? result.callees(id) : view.order === 'leaves' ? result.inverted() : result.tree();
+    const rootText = isAround ? textOfSelected() + ': ' + textOfAmount(result.event, tree.total[0][0])
+        : 'all that is shown: ' + textOfAmount(result.event, result.totals[0]);
+
+    upper.box.hidden = !callers || callers.count === 1;
+    byId('flame-note').textContent = noteOfPictures(page, callers || tree);
+    const isNew = new Map([[lower, lower.show({...common, tree, rootText, zoom: view.zoom})]]);
+    if (callers)
+        isNew.set(upper, upper.show({...common, tree: callers, rootText, zoom: view.callerZoom}));
+    fitPictures();
+    for (const picture of picturesDrawn()) {
+        view[picture.zoomKey] = pathOfNode(picture.tree, picture.zoomed); /* all of it, where a link has a short one */
+        if (isNew.get(picture) && (picture.isUpward || picture.zoomed))
+            picture.scrollToRow(picture.tree.depth[picture.zoomed] || picture.firstRow);
+    }
+}
+
 function drawFlame(page) {
-    const {result, view} = page, found = result.search(view.search);
+    flame.page = page;
     drawSearchShare(page);
-    if (view.tab !== 'flame')
+    if (page.view.tab !== 'flame')
         return;
-    flame.picture.show({tree: view.inverted ? result.inverted() : result.tree(), entries: result.names(),
-        rootText: 'all that is shown: ' + textOfAmount(result.event, result.totals[0]),
-        matches: found && found.matches, zoom: view.zoom});
-    view.zoom = pathOfNode(flame.picture.tree, flame.picture.zoomed); /* all of it, where a link has a short one */
+    const why = isAroundFunction() ? whyNotAround(page) : '';
+    byId('flame-area').hidden = why !== '';
+    if (why)
+        byId('flame-note').textContent = why;
+    else
+        drawPictures(page);
     drawPath();
 }
 
-function listenToFlame(canvas) {
-    const {picture} = flame;
-    const nodeOf = event => picture.nodeAt(event.offsetX, event.offsetY);
+function listenToPicture(picture) {
+    const {canvas} = picture, nodeOf = event => picture.nodeAt(event.offsetX, event.offsetY);
+    let clicked = -1; /* by the first click of two: what is there may be another box then */
 
     canvas.addEventListener('pointermove', event => {
         const node = nodeOf(event);
         if (node !== picture.hovered) {
-            picture.hovered = Math.max(0, node);
+            picture.hovered = node;
             picture.draw();
-            tellNode(node);
+            tellNode(picture, node);
         }
-        showTip(event.pointerType === 'touch' ? -1 : node, event.offsetX, event.offsetY);
+        showTip(picture, event.pointerType === 'touch' ? -1 : node, event.offsetX, event.offsetY);
     });
     canvas.addEventListener('pointerleave', () => {
-        picture.hovered = 0;
+        picture.hovered = -1;
         picture.draw();
-        showTip(-1);
+        hideTip();
     });
     canvas.addEventListener('click', event => {
-        const node = nodeOf(event);
-        if (node >= 0)
-            useNode(node);
+        if (event.detail > 1 && isAroundFunction())
+            return;
+        clicked = nodeOf(event);
+        if (clicked >= 0)
+            useNode(picture, clicked);
     });
-    canvas.addEventListener('focus', () => tellNode(picture.current));
-    canvas.addEventListener('keydown', useFlameKey);
-    document.addEventListener('keydown', useMatchKey);
-    new ResizeObserver(() => picture.resize()).observe(picture.box);
+    canvas.addEventListener('dblclick', () => {
+        if (isAroundFunction() && clicked > 0)
+            selectNode(picture, clicked);
+    });
+    canvas.addEventListener('focus', () => {
+        flame.used = picture;
+        tellNode(picture, picture.current);
+    });
+    canvas.addEventListener('keydown', event => useFlameKey(picture, event));
+}
+
+function makePicture(canvas, box, zoomKey, label, options) {
+    const picture = Object.assign(new FlamePicture(canvas, box, options), {zoomKey});
+    canvas.setAttribute('role', 'application');
+    canvas.setAttribute('aria-label', label + ' Arrow keys go from box to box, Enter zooms in, Escape zooms out. ' +
+        'The table has the same figures.');
+    listenToPicture(picture);
+    return picture;
 }
 
 page.views.push({
     name: 'flame',
     init(page) {
-        const canvas = byId('flame');
         flame.page = page;
-        flame.picture = new FlamePicture(canvas, byId('flame-box'));
-        canvas.setAttribute('role', 'application');
-        canvas.setAttribute('aria-label', 'Flame graph. Arrow keys go from box to box, Enter zooms in, Escape zooms out. ' +
-            'The table has the same figures.');
-        listenToFlame(canvas);
+        flame.lower = flame.used = makePicture(byId('flame'), byId('flame-box'), 'zoom', 'Flame graph.');
+        flame.upper = makePicture(byId('callers'), byId('callers-box'), 'callerZoom', 'Callers of the selected function.',
+            {isUpward: true});
+        document.addEventListener('keydown', useMatchKey);
+        new ResizeObserver(fitPictures).observe(byId('flame-area'));
     },
     draw: drawFlame,
 });

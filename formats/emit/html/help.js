@@ -5,7 +5,7 @@ const HELP_KEYS = [
     ['Anywhere', [['/', 'search'], ['1 2 3 4', 'flame graph, table, source, about'], ['?', 'this help'],
         ['Esc', 'leaves a field, closes what is open']]],
     ['Flame graph', [['← → ↑ ↓', 'to the next box'], ['Enter', 'zooms in, and selects the function'],
-        ['Space', 'selects without zooming'], ['Esc', 'zooms out a step'], ['Home', 'zooms out wholly'], ['n N', 'the next match of the search, the one before']]],
+        ['Space', 'selects without zooming; around a function, goes on to this one'], ['Esc', 'zooms out a step'], ['Home', 'zooms out wholly'], ['n N', 'the next match of the search, the one before']]],
     ['Time', [['← →', 'moves the range'], ['Shift ← →', 'moves its end'], ['Home End', 'to the begin, to the end'],
         ['Esc', 'all time']]],
     ['Tables', [['↑ ↓ Home End', 'to another row'], ['Enter', 'selects the function'],
@@ -19,6 +19,8 @@ const HELP_WORDS = [
     ['Python, native, kernel', 'The three layers of a stack: code of Python; compiled code, such as C extensions and ' +
         'libraries; the kernel working for them. The time of a layer that is switched off goes to the functions that called it.'],
     ['From the leaves', 'The flame graph upside down: the functions that ran are on top, their callers below.'],
+    ['Around a function', 'The function in the middle, its callers above it, the direct ones next to it, and what it called ' +
+        'below. A click zooms; a double click goes around another function.'],
     ['[torn], [truncated]', 'Frames are missing here; “About this recording” says how many, and why.'],
     ['[wait: lock]', 'The thread was not running, but waited, here for a lock. A function’s self time includes its waits.'],
     ['[no frames]', 'Samples of which no stack is known.'],

@@ -3,6 +3,8 @@
  * Draws a tree as a flame graph on a canvas. The canvas is as large as what is seen, and stays where it is while an element
  * behind it scrolls: a stack may be 100,000 frames deep, and browsers bound the size of a canvas. Boxes too thin to be seen
  * are drawn as one, so the work depends on the size of the canvas, not on that of the tree.
+ *
+ * A picture may grow upwards, from its lower edge. Then its root is not drawn: it stands in the picture below.
  */
 
 const ROW_HEIGHT = 18;
@@ -13,35 +15,43 @@ const SCROLL_LIMIT = 8e6;
 
 class FlamePicture {
     /* `canvas` fills `box`, which scrolls. */
-    constructor(canvas, box) {
+    constructor(canvas, box, {isUpward = false} = {}) {
         this.canvas = canvas;
         this.box = box;
+        this.isUpward = isUpward;
+        this.firstRow = isUpward ? 1 : 0;
+        this.height = 0;
         this.context = canvas.getContext('2d', {alpha: false});
         this.tree = null;
-        this.zoomed = this.current = this.hovered = 0; /* nodes; 0: the root, none, none */
+        this.zoomed = this.current = 0; /* nodes */
+        this.hovered = -1; /* none */
         this.spacer = document.createElement('div');
         box.append(this.spacer);
-        Object.assign(box.style, {overflowX: 'hidden', overflowY: 'auto'});
+        Object.assign(box.style, {overflowX: 'hidden', overflowY: 'auto', overflowAnchor: 'none'});
         Object.assign(canvas.style, {display: 'block', position: 'sticky', top: '0', height: '0'});
         box.addEventListener('scroll', () => this.draw());
     }
 
     /*
-     * Shows a tree. `entries` are what its ids are numbers of, `rootText` is the name of the root; `matches` is a
-     * Uint8Array by id, null for no search. The nodes that are zoomed and current become those at the same path.
+     * Shows a tree. `entries` are what its ids are numbers of; `rootText` is the name of the root, and `rootId` the number
+     * of the function that it stands for, if it does for one; `matches` is a Uint8Array by id, null for no search; `totals`
+     * are the weights that differences of shares are of. The nodes that are zoomed and current become those at the same
+     * path. Returns whether the tree is another than before.
      */
-    show({tree, entries, rootText, matches, zoom}) {
-        if (tree !== this.tree) {
-            const path = this.tree ? pathOfNode(this.tree, this.current) : [];
+    show({tree, entries, rootText, rootId = -1, matches, totals, zoom}) {
+        const isNew = tree !== this.tree;
+        if (isNew) {
+            const path = this.tree && rootId === this.rootId ? pathOfNode(this.tree, this.current) : [];
             this.tree = tree;
             this.layout = layOutTree(tree);
             this.current = nodeAtPath(tree, this.layout, path);
-            this.hovered = 0;
+            this.hovered = -1;
         }
-        Object.assign(this, {entries, rootText, matches});
+        Object.assign(this, {entries, rootText, rootId, matches, totals});
         this.zoomed = nodeAtPath(tree, this.layout, zoom);
         this.ancestors = ancestorsOf(tree, this.zoomed);
         this.resize();
+        return isNew;
     }
 
     /* Fits the canvas to the box. Call when the size of the box or of the window changed. */
@@ -49,10 +59,12 @@ class FlamePicture {
         if (!this.tree)
             return;
         const ratio = window.devicePixelRatio || 1, width = this.box.clientWidth;
+        const heightBefore = this.height;
         this.canvas.style.height = this.box.clientHeight + 'px';
         this.height = this.box.clientHeight;
-        const pictureHeight = (this.layout.rowStart.length - 1) * ROW_HEIGHT;
-        this.spacer.style.height = Math.max(0, Math.min(pictureHeight, SCROLL_LIMIT) - this.height) + 'px';
+        this.spacer.style.height = Math.max(0, Math.min(this.fullHeight, SCROLL_LIMIT) - this.height) + 'px';
+        if (this.isUpward)
+            this.box.scrollTop += heightBefore - this.height; /* the lower edge stays */
         this.width = width;
         if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(this.height * ratio)) {
             this.canvas.width = Math.round(width * ratio);
@@ -67,14 +79,26 @@ class FlamePicture {
         return this.layout.rowStart.length - 1;
     }
 
-    /* How far the picture is scrolled, in pixels of the picture. */
+    /* In pixels, of all rows. */
+    get fullHeight() {
+        return (this.rowCount - this.firstRow) * ROW_HEIGHT;
+    }
+
+    /* The place of a row, counted from the top of the picture; and the row of a place. */
+    placeOfRow(row) {
+        return this.isUpward ? this.rowCount - 1 - row : row;
+    }
+
+    /* How far the picture is scrolled, in pixels of the picture. Negative: there is room above it. */
     get offset() {
-        const most = this.rowCount * ROW_HEIGHT - this.height, range = this.box.scrollHeight - this.box.clientHeight;
-        return most <= 0 || range <= 0 ? 0 : Math.min(most, this.box.scrollTop * (most > SCROLL_LIMIT ? most / range : 1));
+        const most = this.fullHeight - this.height, range = this.box.scrollHeight - this.box.clientHeight;
+        if (most <= 0)
+            return this.isUpward ? most : 0;
+        return range <= 0 ? 0 : Math.min(most, this.box.scrollTop * (most > SCROLL_LIMIT ? most / range : 1));
     }
 
     scrollToRow(row) {
-        const top = row * ROW_HEIGHT, offset = this.offset, most = this.rowCount * ROW_HEIGHT - this.height;
+        const top = this.placeOfRow(row) * ROW_HEIGHT, offset = this.offset, most = this.fullHeight - this.height;
         let to = offset;
         if (top < offset + ROW_HEIGHT)
             to = top - 2 * ROW_HEIGHT;
@@ -95,6 +119,11 @@ class FlamePicture {
 
     /* ---- where is what ---- */
 
+    /* The number of what a node is of; -1 of a root that stands for no function. */
+    idOf(node) {
+        return node ? this.tree.id[node] : this.rootId;
+    }
+
     /* The first index in a row whose box ends behind a place, in units of weight. */
     firstEndingBehind(row, place) {
         const {order, rowStart, left} = this.layout, weight = this.tree.total[0];
@@ -113,8 +142,8 @@ class FlamePicture {
     nodeAt(x, y) {
         if (!this.tree || x < 0 || x >= this.width)
             return -1;
-        const row = Math.floor((y + this.offset) / ROW_HEIGHT), {order, rowStart, left} = this.layout;
-        if (row < 0 || row >= this.rowCount)
+        const row = this.placeOfRow(Math.floor((y + this.offset) / ROW_HEIGHT)), {order, rowStart, left} = this.layout;
+        if (row < this.firstRow || row >= this.rowCount)
             return -1;
         if (row < this.ancestors.length)
             return this.ancestors[row];
@@ -134,14 +163,16 @@ class FlamePicture {
         context.font = '12px system-ui, sans-serif';
         context.textBaseline = 'middle';
         context.direction = 'ltr';
-        const last = Math.min(this.rowCount - 1, Math.floor((offset + this.height) / ROW_HEIGHT));
-        for (let row = Math.floor(offset / ROW_HEIGHT); row <= last; row++) {
-            const top = row * ROW_HEIGHT - offset;
+        const last = Math.min(this.rowCount - this.firstRow - 1, Math.floor((offset + this.height) / ROW_HEIGHT));
+        for (let place = Math.max(0, Math.floor(offset / ROW_HEIGHT)); place <= last; place++) {
+            const row = this.placeOfRow(place), top = place * ROW_HEIGHT - offset;
             if (row < this.ancestors.length)
                 this.drawBox(this.ancestors[row], 0, this.width, top);
             else
                 this.drawRow(row, top);
         }
+        if (this.rootId >= 0 && !this.isUpward)
+            this.frame(0, this.width, 0, palette.accent, 2);
         this.outline(this.hovered, palette.faint, 1);
         this.outline(this.current, palette.text, 2);
     }
@@ -187,21 +218,21 @@ class FlamePicture {
     }
 
     fillOf(node) {
-        const {palette, tree, matches} = this, entry = node ? this.entries[tree.id[node]] : null;
+        const {palette, tree, matches} = this, id = this.idOf(node), entry = this.entries[id];
         if (!entry)
             return palette.root;
-        if (matches && matches[tree.id[node]])
+        if (matches && matches[id])
             return palette.match;
         if (tree.total.length > 2)
-            return colourOfDifference(palette, differenceOf(weightsOfNode(tree.total, node), weightsOfNode(tree.total, 0)));
+            return colourOfDifference(palette, differenceOf(weightsOfNode(tree.total, node), this.totals));
         return palette.layers[entry.kind][entry.shade === undefined ? entry.shade = shadeOf(entry.text) : entry.shade];
     }
 
     drawBox(node, x, boxWidth, top) {
-        const {context, palette, tree, matches, ratio} = this, kind = node ? this.entries[tree.id[node]].kind : FRAME_MARK;
+        const {context, palette, matches, ratio} = this, entry = this.entries[this.idOf(node)];
         const snap = value => Math.round(value * ratio) / ratio;
         const left = snap(x), right = Math.max(left + 1 / ratio, snap(x + boxWidth) - (boxWidth > 3 ? 1 : 0));
-        const isMatch = matches && node && matches[tree.id[node]];
+        const isMatch = matches && matches[this.idOf(node)], kind = entry ? entry.kind : FRAME_MARK;
 
         context.fillStyle = this.fillOf(node);
         context.fillRect(left, top, right - left, ROW_HEIGHT - 1);
@@ -213,8 +244,8 @@ class FlamePicture {
             context.fillRect(left, top + ROW_HEIGHT - 3, right - left, 2);
         }
         if (right - left >= NARROWEST_TEXT) {
-            context.fillStyle = isMatch ? palette.matchText : node ? palette.boxText : palette.text;
-            context.fillText(this.textThatFits(node ? this.entries[tree.id[node]].text : this.rootText, right - left - 7),
+            context.fillStyle = isMatch ? palette.matchText : entry ? palette.boxText : palette.text;
+            context.fillText(this.textThatFits(node ? entry.text : this.rootText, right - left - 7),
                 left + 4, top + ROW_HEIGHT / 2);
         }
     }
@@ -237,16 +268,20 @@ class FlamePicture {
     }
 
     outline(node, colour, thickness) {
-        if (!node || !this.context)
+        if (node <= 0)
             return;
         const depth = this.tree.depth[node], isAncestor = this.ancestors[depth] === node;
         const left = isAncestor ? 0 : Math.max(0, this.leftOf(node));
         const right = isAncestor ? this.width : Math.min(this.width, this.leftOf(node) + this.tree.total[0][node] * this.scale);
         if (right < 0 || left > this.width || (depth < this.ancestors.length && !isAncestor))
             return;
+        this.frame(left, right, depth, colour, thickness);
+    }
+
+    frame(left, right, row, colour, thickness) {
         this.context.strokeStyle = colour;
         this.context.lineWidth = thickness;
-        this.context.strokeRect(left + thickness / 2, depth * ROW_HEIGHT - this.offset + thickness / 2,
+        this.context.strokeRect(left + thickness / 2, this.placeOfRow(row) * ROW_HEIGHT - this.offset + thickness / 2,
             Math.max(1, right - left - 1 - thickness), ROW_HEIGHT - 1 - thickness);
     }
 }
@@ -322,9 +357,9 @@ function neighbourOfNode(tree, layout, node, direction) {
 
 /*
  * The next match of a search in the order in which boxes stand from left to right, callers first; of matches below others
- * only the outermost. After the last comes the first. 0: there is none.
+ * only the outermost. After the last comes the first, if it is to go round. 0: there is none.
  */
-function nextMatch(tree, layout, matches, node, step) {
+function nextMatch(tree, layout, matches, node, step, goesRound = true) {
     const found = [], isBelow = new Uint8Array(tree.count);
     for (let i = 1; i < tree.count; i++) {
         const parent = tree.parent[i];
@@ -335,7 +370,6 @@ function nextMatch(tree, layout, matches, node, step) {
     const {left} = layout, {depth} = tree;
     const compare = (a, b) => left[a] - left[b] || depth[a] - depth[b];
     found.sort(compare);
-    if (step > 0)
-        return found.find(each => compare(each, node) > 0) || found[0] || 0;
-    return found.findLast(each => compare(each, node) < 0) || found[found.length - 1] || 0;
+    const next = step > 0 ? found.find(each => compare(each, node) > 0) : found.findLast(each => compare(each, node) < 0);
+    return next || (goesRound && found.at(step > 0 ? 0 : -1)) || 0;
 }

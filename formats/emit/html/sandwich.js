@@ -59,6 +59,9 @@ function actionsFor(page, name) {
                 () => setView({ignore: pattern})),
             plainButton('Begin stacks here', 'Cuts off what called it; leaves out samples without it',
                 () => setView({rootAt: pattern})));
+    if (page.view.tab !== 'flame' || page.view.order !== 'function')
+        actions.append(plainButton('Around it', 'Draws who called it above, and what it called below it',
+            () => setView({tab: 'flame', order: 'function'})));
     if (hasSource(name))
         actions.append(plainButton('Lines', 'Shows its lines', () => showSource(name)));
     actions.append(plainButton('Close', 'Selects nothing', () => setView({selected: null})));
@@ -67,21 +70,24 @@ function actionsFor(page, name) {
 
 function panelOfFunction(page, id) {
     const {result} = page, name = result.names()[id], row = result.row(id), last = row.self.length - 1;
-    const {callers, callees} = result.neighbours(id), total = row.total[0];
+    const {callers, callees} = result.neighbours(id);
+    /* Rows have a wait as time of the function that waits. */
+    const totals = name.isWait ? result.callees(id).total.map(column => column[0]) : row.total, total = totals[0];
 
     return [
         element('h2', null, layerMark(name.kind), ' ', breakableName(ownName(name))),
         factList([
-            ['Self', amountWithShare(result, row.self[0]), 'In the function itself, not in what it called'],
+            ['Self', name.isWait ? '' : amountWithShare(result, row.self[0]), 'In the function itself, not in what it called'],
             ['Total', amountWithShare(result, total), 'In the function and in all that it called'],
-            ['Samples', row.self[last].toLocaleString('en') + ' in it, ' + row.total[last].toLocaleString('en') +
-                ' with it on the stack', 'Few samples: figures that are not exact'],
+            ['Samples', (name.isWait ? '' : row.self[last].toLocaleString('en') + ' in it, ') +
+                totals[last].toLocaleString('en') + ' with it on the stack', 'Few samples: figures that are not exact'],
             ['File', name.file && cut(name.file) + (name.line ? ':' + name.line : '')],
             ['Binary', name.kind === FRAME_PYTHON ? '' : cut(name.module)],
             ['Work of', name.builtin, 'The built-in module of the interpreter that this code belongs to'],
         ]),
         actionsFor(page, name),
-        total || row.self[0] ? null : element('p', {className: 'notice'}, 'This function is not in what is shown: filters leave it out.'),
+        name.isWait ? element('p', {className: 'hint'}, 'This is self time of the functions that waited.') : null,
+        total ? null : element('p', {className: 'notice'}, 'This function is not in what is shown: filters leave it out.'),
         element('h3', null, 'Called by'),
         tableOfNeighbours(page, 'Callers, as shares of its total', callers, total, NO_CALLER),
         element('h3', null, 'Calls'),

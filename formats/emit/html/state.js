@@ -14,9 +14,10 @@
  *     layers                       {python, native, kernel}: which are shown
  *     focus, ignore, rootAt        expressions; ''
  *     search                       an expression; ''
- *     inverted                     the flame graph starts with the leaves
+ *     order                        of the flame graph: from the 'root', from the 'leaves', or around the selected 'function'
  *     zoom                         the numbers of the functions from the root to where the flame graph is zoomed to; steps may
  *                                  be missing where there is only one way; []
+ *     callerZoom                   the same of the callers above the selected function
  *     selected                     the number of a function, in data.functions.list; null: none
  *     file, line                   of the source view; null: none
  *     by                           rows of the table are of a 'function' or a 'line'
@@ -36,8 +37,9 @@ const KEYS_OF_RESULT = ['event', 'process', 'thread', 'interpreter', 'task', 'fr
 function setView(change, {address = 'push'} = {}) {
     const view = {...page.view, ...change};
 
-    if (change.inverted !== undefined && change.inverted !== page.view.inverted && !change.zoom)
-        view.zoom = [];
+    /* Another picture is not zoomed. */
+    if (view.order !== page.view.order || (view.order === 'function' && view.selected !== page.view.selected))
+        Object.assign(view, {zoom: change.zoom || [], callerZoom: change.callerZoom || []});
     /* A thread is of one process. */
     if (view.thread !== null && view.process !== null && page.data.head.threads[view.thread].process !== view.process)
         view[change.thread === undefined ? 'thread' : 'process'] = null;
@@ -58,7 +60,7 @@ function showView(view) {
 }
 
 function writeHistory(how) {
-    const hash = '#' + writeAddress(page.data, {...page.view, zoom: zoomForAddress(page.view)});
+    const hash = '#' + writeAddress(page.data, {...page.view, ...zoomsForAddress()});
 
     if (hash === (location.hash || '#'))
         return;

@@ -5,7 +5,8 @@
  *
  * A tree is {count, parent, id, depth, self, total}: arrays by node. `id` is the number of a function or line, -1 of the
  * root; `self` and `total` are lists of Float64Arrays, one for each set of samples and a last one that counts the samples
- * of the first set. The totals of children add up to the parent's without its own self weight.
+ * of the first set. The totals of children add up to the parent's without its own self weight. Trees of callers also have
+ * cutWeight: the weight of what has no callers here, or not all, since there are too many; of the first set.
  */
 
 /* Trees from the leaves hold each caller of each stack; no more of these than so many are taken, of the heaviest stacks. */
@@ -142,7 +143,7 @@ function treeFromRoot(data, names, columns, hidden) {
 function treeFromLeaves(data, names, columns, hidden) {
     const {count, caller, frame, depth} = data.stacks, tree = new TreeBuilder(columns.length);
     const leaves = [];
-    let steps = 0;
+    let steps = 0, cutWeight = 0;
 
     for (let i = 0; i <= count; i++) {
         if (isWeighed(columns, i))
@@ -152,13 +153,14 @@ function treeFromLeaves(data, names, columns, hidden) {
     for (const leaf of leaves) {
         let node = 0;
         steps += depth[leaf];
+        cutWeight += steps > CALLER_STEPS_LIMIT ? columns[0][leaf] : 0;
         for (let i = leaf; i && (!node || steps <= CALLER_STEPS_LIMIT); i = caller[i]) {
             if (!hidden[i])
                 node = tree.child(node, names.ofFrame[frame[i]]);
         }
         tree.add(node || tree.child(0, names.noFrames), columns, leaf);
     }
-    return {...tree.finish(), isCut: steps > CALLER_STEPS_LIMIT};
+    return {...tree.finish(), cutWeight};
 }
 
 /* Marks the nodes of a function or line that are not below another of the same: a Uint8Array by node, 1 there, 2 below. */
@@ -185,19 +187,23 @@ function treeOfCallees(from, id) {
 
 /* Who calls a function, as a tree whose root stands for it: children are callers; recursion counts once. */
 function treeOfCallers(from, id) {
-    const place = outermostOf(from, id), tree = new TreeBuilder(from.self.length);
-    let steps = 0;
+    const place = outermostOf(from, id), tree = new TreeBuilder(from.self.length), weight = from.total[0], nodes = [];
+    let steps = 0, cutWeight = 0;
 
     for (let node = 1; node < from.count; node++) {
-        if (place[node] !== 1)
-            continue;
-        steps += from.depth[node];
+        if (place[node] === 1)
+            nodes.push(node);
+    }
+    nodes.sort((a, b) => weight[b] - weight[a] || a - b);
+    for (const node of nodes) {
         let to = 0;
+        steps += from.depth[node];
+        cutWeight += steps > CALLER_STEPS_LIMIT ? weight[node] : 0;
         for (let up = from.parent[node]; up > 0 && steps <= CALLER_STEPS_LIMIT; up = from.parent[up])
             to = tree.child(to, from.id[up]);
         tree.add(to, from.total, node);
     }
-    return {...tree.finish(), isCut: steps > CALLER_STEPS_LIMIT};
+    return {...tree.finish(), cutWeight};
 }
 
 /* The children of all nodes: {start, list}; those of a node are list[start[node]] until before list[start[node + 1]]. */
