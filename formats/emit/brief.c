@@ -442,7 +442,7 @@ static struct error *brief_begin(const struct emit_model *model, const struct em
 
     if (!b)
         return error_no_memory();
-    own.full_paths = true; /* for whoever opens the files */
+    own.own_paths = true; /* for whoever opens the files: an import finds the others */
     own.terminal = (struct emit_terminal){0};
     struct error *err = top_create(model, &own, out, NULL, b, state);
     if (err)

@@ -326,6 +326,7 @@ struct emit_options {
     bool labels;        /* speedscope: profiles of each value of a label, too; pprof: samples have them */
     bool merged_lines;  /* a function's frames were merged into one, so there are no lines to show */
     bool full_paths;    /* file names in full; else shortened as far as they stay distinct */
+    bool own_paths;     /* of files that are in no package, such as the program's own, the names in full */
     bool columns;       /* name:line:column */
     bool qualify;       /* pprof: names of Python functions say their module */
     bool label_cpu;     /* pprof: samples have the number of their CPU as a label */

@@ -40,7 +40,7 @@ enum name_detail {
 /*
  * The short names of the model's Python files. A short name begins with the package if the path shows it (behind
  * site-packages or the standard library's folder), else it is the last component; it is longer where two files would
- * have the same. This depends on all frames, so it is made after the last sample.
+ * have the same. Under own_paths it is the whole path instead of the last component. This depends on all frames, so it is made after the last sample.
  */
 struct names {
     const struct emit_model *model;

@@ -27,10 +27,10 @@ static bool is_library_folder(const char *s, size_t len)
     return dot && (i == len || (i + 1 == len && (s[i] == 't' || s[i] == 'd')));
 }
 
-/* Where the part of the path begins that an import names, if site-packages or the like shows it; else the last component. */
-static size_t module_start(const char *path)
+/* Where the part of the path begins that an import names, if site-packages or the like shows it; else 0. */
+static size_t package_start(const char *path)
 {
-    const char *start = NULL;
+    const char *start = path;
 
     if (path[0] == '<') /* <string>, <frozen importlib._bootstrap> */
         return 0;
@@ -40,9 +40,17 @@ static size_t module_start(const char *path)
                          is_library_folder(s, len)))
             start = slash + 1;
     }
-    if (start)
-        return (size_t)(start - path);
-    start = name_base(path);
+    return (size_t)(start - path);
+}
+
+/* The same; else the last component. */
+static size_t module_start(const char *path)
+{
+    size_t package = package_start(path);
+
+    if (package || path[0] == '<')
+        return package;
+    const char *start = name_base(path);
     /* These names say nothing alone: keep the package. */
     if (!strcmp(start, "__init__.py") || !strcmp(start, "__main__.py")) {
         while (start > path && start[-1] == '/')
@@ -121,7 +129,7 @@ struct error *names_init(struct names *n, const struct emit_model *model, const 
     if (!n->starts)
         return error_no_memory();
     for (uint32_t id = 0; id < n->paths.count; id++)
-        n->starts[id] = (uint32_t)module_start(path_of(n, id));
+        n->starts[id] = (uint32_t)(options->own_paths ? package_start(path_of(n, id)) : module_start(path_of(n, id)));
     return tell_apart(n);
 }
 

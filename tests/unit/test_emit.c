@@ -154,6 +154,10 @@ static void test_short_paths(void **state)
     setup_one(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", cases[i][0], 1, 1, 1)));
+    struct emit_options own = plain;
+    own.own_paths = true;
+    assert_true(contains(&s, "folded", own, "f (/srv/shop/main.py:1)") && contains(&s, "folded", own, "f (<made/up>:1)"));
+    assert_true(contains(&s, "folded", own, ";f (django/db/models.py:1)") && contains(&s, "folded", own, ";f (json/__init__.py:1)"));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[200];
         snprintf(line, sizeof line, "python3-100;f (%s:1) 1\n", cases[i][1]);
