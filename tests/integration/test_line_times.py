@@ -107,7 +107,7 @@ def compare(path, record, pysym, folder, cpu_seconds):
     own = collections.Counter({line["line"]: line["self_weight_ns"] + line["native_weight_ns"] for line in section["lines"]})
     period = event["weight_ns"] / event["samples"]
     ran, shown = sum(runs[n] for n in working), sum(own[n] for n in working) / period
-    assert shown > 200, (shown, own)
+    assert shown > 100, (shown, own)  # the rate may have stepped down
     for number in working:
         share = runs[number] / ran
         # Five standard deviations of samples that are drawn, and a fiftieth: lines of the same work cost not quite the same.
