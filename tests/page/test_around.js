@@ -54,6 +54,10 @@ test('a picture around a function has the figures of its row and of its neighbou
     equal(sorted(direct(upper.tree)), rows(result.neighbours(id).callers))
     equal(sorted(direct(lower.tree)), rows(result.neighbours(id).callees))
     equal(describeNode(lower, 0), [LOADED, 'Python · app.py', 'total 10.0 s (50.0 %), self 5.0 s (25.0 %)', '4 samples'])
+    for (const [name, self] of [['[wait: lock]', '1.0 s (100 %)'], [LOADED, '1.0 s (100 %)'], ['main (app.py:1)', '0 s (0 %)']]) {
+        drawn([{stack: `${MAIN};${LOAD};M [wait: lock]`, value: SECOND}], around(name))
+        equal(describeNode(lower, 0)[2], `total 1.0 s (100 %), self ${self}`, name)
+    }
 })
 
 test('boxes around a function say what they are of', () => {

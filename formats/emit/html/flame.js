@@ -42,8 +42,9 @@ function amountsOfNode(picture, node) {
     if (page.view.order === 'leaves')
         return node && tree.depth[node] > 1 ? total + ' of ' + page.result.names()[leafOf(tree, node)].text + ' is called this way'
             : node ? total + ' in itself' : total;
-    /* A function has all of its self time where it stands for itself, also that of calls of itself further down. */
-    const own = isAroundFunction() && !node ? page.result.row(picture.rootId).self[0] : self;
+    /* A function has all of its self time where it stands for itself: that of calls of itself below it, and of its waits. */
+    const isWhole = isAroundFunction() && !node && !page.result.names()[picture.rootId].isWait;
+    const own = isWhole ? page.result.row(picture.rootId).self[0] : self;
     return (isAroundFunction() && node ? 'below ' + textOfSelected() + ': ' : '') + 'total ' + total + ', self ' + amountOf(own);
 }
 
