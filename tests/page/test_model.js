@@ -213,8 +213,8 @@ test('many nodes are kept apart', () => {
 
 test('expressions whose search might never end are refused', () => {
     for (const text of ['(a+)+$', '(a|a)*b', '(a|b)+', '((ab)*c)*', '(a?){40}a{40}', '(?:a*){2,}', 'function:(x+x+)+y', '(a*)*?b',
-        'a?'.repeat(30) + 'a'.repeat(30), '(a|a)'.repeat(30) + 'b', '.*.*.*.*.*.*x', '((a)|b)*', '([)]+)+', '(a?)?'.repeat(20), '(a|b)?'.repeat(13)])
-        equal(parsePatternOrNull(text), null, text)
+        'a?'.repeat(30) + 'a'.repeat(30), '(a|a)'.repeat(30) + 'b', '.*.*.*.*.*.*x', '((a)|b)*', '([)]+)+', '(a?)?'.repeat(20), '(a|b)?'.repeat(13), 'a'.repeat(200000)])
+        equal(parsePatternOrNull(text), null, text.slice(0, 99))
     for (const text of ['a.*b.*c', '^parse$', 'foo|bar|baz', '(foo|bar)', '(ab)+', '[a*|b]*', '\\(a\\)+', 'a{3}', '(?:x)*', 'a??',
         '(json|re)\\.(load|dump)s?', '\\*\\*\\*\\*\\*\\*', '[(]+x', 'a+?b', '\\[a+\\]+', 'file:x|y', 'größe+', '(?=a)b', 'a*(b)+', 'a?|(b)+', '(a{3})+', 'a?(b)*'])
         ok(parsePatternOrNull(text), text)

@@ -9,8 +9,11 @@
 /* Of a longer name only so much is searched. */
 const SEARCHED_CHARACTERS = 4096;
 
-/* In how many ways an expression may be tried at one place of a name, and how many repetitions it may have. */
-const WAYS_MOST = 4096, REPETITIONS_MOST = 4;
+/*
+ * How long an expression may be, in how many ways it may be tried at one place of a name, and how many repetitions it may
+ * have.
+ */
+const EXPRESSION_CHARACTERS = 10000, WAYS_MOST = 4096, REPETITIONS_MOST = 4;
 
 /*
  * Whether a search could as good as never end, which nothing can stop then: a browser tries all ways in which an expression
@@ -20,6 +23,8 @@ function isEndless(expression) {
     const groups = [{alternatives: 1, varies: false}]; /* those that are open */
     let ways = 1, repetitions = 0, varies = false, before = '('; /* does what stands before vary? */
 
+    if (expression.length > EXPRESSION_CHARACTERS)
+        return true;
     for (const token of expression.match(/\\[^]|\[(?:\\[^]|[^\]\\])*\]|\{[0-9,]*\}|[^]/gu) || []) {
         const isRepetition = /^([*+]|\{.*\})$/.test(token), group = groups[groups.length - 1];
         const isOption = token === '?' && before !== '(' && !varies; /* else it tells what a group or a repetition is like */
