@@ -269,6 +269,8 @@ def browser():
     """Chromium, one for all tests of a file."""
     if not driver.chromium():
         pytest.skip("no chromium on this machine")
+    if "asan" in PYSYM:
+        pytest.skip("a browser finds in a sanitized pysym's pages what it finds in others: they are the same, byte for byte")
     with driver.Browser() as started:
         yield started
 
