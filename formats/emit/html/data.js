@@ -77,7 +77,7 @@ async function readFrames() {
     const frames = {count: part.count};
     const read = numberReader(part.bytes);
     for (const column of FRAME_COLUMNS)
-        frames[column] = read(part.count);
+        frames[column] = read(part.count, Uint32Array);
     return frames;
 }
 
