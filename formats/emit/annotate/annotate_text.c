@@ -307,7 +307,8 @@ static void put_no_source(const struct page *p, struct buf *out)
     if (*file == '<') {
         buf_put_str(out, "source: none, as it was no file\n");
     } else if (p->view->options.sources) {
-        buf_put_str(out, "source: not found where --source says (a regular file of 4 MiB at most)\n");
+        buf_put_str(out, "source: not found where --source says (a regular file of 4 MiB at most); if the folders have\n"
+                         "        other names here: --source FROM=TO\n");
     } else {
         size_t folder = (size_t)(name_base(file) - file);
         struct buf name = {0};
