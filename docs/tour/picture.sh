@@ -19,7 +19,5 @@ until grep -q "Booting worker" "$dir/log"; do
 done
 wrk -t 1 -c 8 -d 12s http://$address/ >"$dir/wrk" &
 "$build/pycap" record -p "$gunicorn" -d 10 -F 499 -o "$dir/shop.bin"
-"$build/pysym" "$dir/shop.bin" -f folded -F --merge all --root-at Flask.full_dispatch_request >"$dir/shop.folded"
-../picture.py --depth 22 --title "A page of a web shop: Flask, Jinja, SQLite, OpenSSL and the kernel in one flame graph" \
-    <"$dir/shop.folded" >shop.svg
+"$build/pysym" "$dir/shop.bin" -o shop.svg --merge all --min 1% --root-at Flask.full_dispatch_request
 ls -l shop.svg

@@ -1,52 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/picture.py draws what pysym folds; tests/check-docs.py finds what a document has wrong."""
+"""tests/check-docs.py finds what a document has wrong."""
 import re
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree
 
 import pytest
 
 from conftest import PYCAP, PYSYM, ROOT
-
-FOLDED = """main (app.py:1);<template> & co (<page>:3);libfoo 30
-main (app.py:1);parse (parser.c:7);read_[k] 60
-main (app.py:1);std::vector<int>::at(int) 9
-main (app.py:1);rare (app.py:9) 0
-other 1
-"""
-
-
-def draw(folded, *options, code=0):
-    done = subprocess.run([sys.executable, ROOT / "docs/picture.py", "--title", "a <b>", *options], input=folded,
-                          capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout if not code else done.stderr
-
-
-def test_picture():
-    svg = draw(FOLDED)
-    assert svg == draw("\n".join(reversed(FOLDED.splitlines()))), "the order of stacks changes the picture"
-    bars = {}
-    for group in xml.etree.ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}g"):
-        title, bar = group[0].text, group[1].attrib
-        bars[title.rpartition(",")[0]] = (title.rpartition(", ")[2], int(bar["y"]), float(bar["width"]), bar["fill"])
-    assert {name: bar[0] for name, bar in bars.items()} == {
-        "main (app.py:1)": "99.0 %", "<template> & co (<page>:3)": "30.0 %", "libfoo": "30.0 %",
-        "parse (parser.c:7)": "60.0 %", "read_[k]": "60.0 %", "std::vector<int>::at(int)": "9.0 %", "other": "1.0 %"}
-    _, top, width, _ = bars["main (app.py:1)"]
-    assert width == pytest.approx(980 * 0.99, abs=1) and bars["read_[k]"][1] - top == 36
-
-    def is_blue(name):
-        colour = bytes.fromhex(bars[name][3][1:])
-        return colour[2] == max(colour)
-    assert [name for name in bars if is_blue(name)] == ["main (app.py:1)", "<template> & co (<page>:3)"]
-
-
-def test_picture_of_nothing():
-    assert "no samples" in draw("", code=1)
-    assert "line 2 is no folded stack: 'nonsense'" in draw("a 1\nnonsense\n", code=1)
 
 
 @pytest.mark.parametrize("text, message", [
