@@ -7,7 +7,7 @@
 #   -s DIR   share DIR too, writable, at the same path
 #   -c N     processors (2)     -m MIB   memory (2048)     -t SECS   limit (600)
 #   -v       the kernel's console to stderr at the end
-# Exit: the command's; 2 usage; 77 can't run here; 124 past the limit; 125 the guest gave no result.
+# Exit: the command's; 2 usage; 77 can't run here; 124 past the limit; 125 the guest gave no result; 126 its kernel panicked.
 set -euo pipefail
 . "$(dirname "$0")/../debian.sh"
 
@@ -106,4 +106,5 @@ if [ $status = 124 ]; then
 fi
 tail -n 40 "$run/console" "$run/qemu.log" "$run/virtiofsd.log" >&2 || true
 say "kernel $kernel: no result (qemu's exit code $status)"
+! grep -q 'Kernel panic' "$run/console" || exit 126
 exit 125
