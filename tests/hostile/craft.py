@@ -91,3 +91,15 @@ def whole_stack(native=0, python=0):
 
 def samples(tuples):
     return record(26, 1, 1000, len(tuples), text(b"".join(signed(1000) + number(1) + number(t) + b"\0\0" for t in tuples)))
+
+
+def calls_by_name(names):
+    """A trace: processes of these names, each with functions of all of them that call each other, in files of these names."""
+    parts, count = [file_header()], len(names)
+    for epoch, name in enumerate(names):
+        body = begin(epoch, name)
+        for i, function in enumerate(names):
+            body += code(function, names[i - 1]) + python_frame(i + 1)
+        body += stack(0, range(1, count + 1)) + b"".join(whole_stack(python=i + 1) for i in range(count))
+        parts.append(block(body + samples(range(1, count + 1)), epoch, samples=count))
+    return b"".join(parts)

@@ -390,15 +390,7 @@ HOSTILE = [b"\x1b]0;P\x07\x1b[31mX", b"a;b 99\n=cmd|'!A0", b"\"},{\"x\":\"</scri
 
 def test_hostile_names(pysym, tmp_path):
     path = tmp_path / "hostile.bin"
-    parts = [craft.file_header()]
-    for epoch, name in enumerate(HOSTILE):
-        body = craft.begin(epoch, name)
-        for i, function in enumerate(HOSTILE):
-            body += craft.code(function, HOSTILE[i - 1]) + craft.python_frame(i + 1)
-        count = len(HOSTILE)
-        body += craft.stack(0, range(1, count + 1)) + b"".join(craft.whole_stack(python=i + 1) for i in range(count))
-        parts.append(craft.block(body + craft.samples(range(1, count + 1)), epoch, samples=count))
-    path.write_bytes(b"".join(parts))
+    path.write_bytes(craft.calls_by_name(HOSTILE))
     sums = check(Formats(pysym, path, tmp_path))
     assert sum(sums.samples.values()) == len(HOSTILE) ** 2
 

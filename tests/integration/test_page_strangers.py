@@ -21,15 +21,7 @@ def hostile(tmp_path_factory):
     """Processes, threads, functions and files of these names, calling each other."""
     path = tmp_path_factory.mktemp("hostile") / "<b>&quot;'.bin"
     # The table cuts longer names, and shows no blank ones.
-    names, parts = [name[:300] for name in HOSTILE + MORE if name.strip()], [craft.file_header()]
-    for epoch, name in enumerate(names):
-        body = craft.begin(epoch, name)
-        for i, function in enumerate(names):
-            body += craft.code(function, names[i - 1]) + craft.python_frame(i + 1)
-        count = len(names)
-        body += craft.stack(0, range(1, count + 1)) + b"".join(craft.whole_stack(python=i + 1) for i in range(count))
-        parts.append(craft.block(body + craft.samples(range(1, count + 1)), epoch, samples=count))
-    path.write_bytes(b"".join(parts))
+    path.write_bytes(craft.calls_by_name([name[:300] for name in HOSTILE + MORE if name.strip()]))
     return path
 
 
