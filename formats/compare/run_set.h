@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a comparison knows of recordings: for each run what it was recorded on, and how much of it each function, each call
+ * path and each line took. There are no samples, so that ten runs of a service are some hundred kilobytes: that is what a
+ * baseline file keeps (baseline.h).
+ *
+ * The owner of a sample is its innermost Python frame; native and kernel time below that counts for it. Owners and their
+ * callers form a tree of nodes, in which recursion is collapsed: a call of a function that is on the path leads back to its
+ * node. Samples without a Python frame belong to the root.
+ *
+ * Functions, codes, nodes and lines are numbered once for all runs of a set; numbers count up from 0 and stay valid.
+ */
+#ifndef FORMATS_COMPARE_RUN_SET_H
+#define FORMATS_COMPARE_RUN_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "formats/base/intern.h"
+#include "formats/base/limits.h"
+#include "formats/base/map.h"
+#include "formats/base/vec.h"
+
+#define RUN_SET_NONE UINT32_MAX
+
+/* A function by its file and qualified name, as recorded (before 3.11: name). Texts are numbers in run_set.texts. */
+struct run_function {
+    uint32_t file, name;
+    uint32_t first_line; /* tells functions of one file and name apart where names are not qualified; else of the first met; 0 unknown */
+};
+
+/*
+ * The code that a function had. The fingerprint is made of the length of its bytecode, its flags and its table of lines,
+ * which counts from its first line: it stays where a function only moves, and changes with nearly every other edit.
+ */
+struct run_code {
+    uint32_t function;
+    uint32_t first_line;   /* 0 unknown */
+    uint32_t table_bytes;  /* length of the table of lines: short ones are alike by chance */
+    uint64_t fingerprint;  /* 0: not known */
+};
+
+/* A function below its callers. Node 0 is the root, whose function and parent are RUN_SET_NONE; parents come before children. */
+struct run_node {
+    uint32_t parent, function;
+};
+#define RUN_SET_ROOT 0
+
+/* A line of the owner of samples. */
+struct run_line {
+    uint32_t code;
+    uint32_t line; /* 1-based in the file; of this code, so that line - first_line is its place in the function; 0 unknown */
+};
+
+/*
+ * What one run has of a node, function, code, line or module; only those with time are there, in order of `id`. Values are
+ * in the unit of the event (nanoseconds).
+ */
+struct run_cell {
+    uint32_t id;
+    /*
+     * How much more the value varies within the run, from one stretch of 0.5 s of CPU time to the next, than independent
+     * samples would: the design effect, 1 at least (1 also where there are too few samples to tell). Of a node: of its total
+     * as a share of its parent's, and of its self as a share of its own total. Of a function: of its total and of its self
+     * as shares of all. Of a line, a code: 1.
+     */
+    float dispersion, self_dispersion;
+    double self;  /* as the owner */
+    double total; /* as the owner or one of its callers, counted once; of a line, a code, a module: the same as self */
+};
+
+/* One event of one run. */
+struct run_event {
+    uint32_t name, unit;       /* texts */
+    bool is_time, is_waiting;  /* as in struct emit_event */
+    uint64_t frequency_hz;     /* asked for; 0 for a fixed period */
+    uint64_t period;
+    uint64_t samples;
+    double total;              /* of all samples */
+    double weight;             /* of a sample, for its share in chance: the sum of squares over the sum; over 0 if there are samples */
+    uint64_t ticks;            /* that were to become samples, those lost included; for the share that was lost */
+    uint64_t lost;             /* of them: ring_full, tick_skipped, known_late and the like */
+    VEC(struct run_cell) nodes, functions, lines, modules; /* ids: nodes, functions, lines; modules: texts */
+    VEC(struct run_cell) codes;
+};
+
+struct run_note {
+    uint32_t key, value; /* texts: what the program wrote into PYCAP_NOTE */
+};
+
+/* One recording. Texts are numbers in run_set.texts; 0 is "", unknown. */
+struct run {
+    uint32_t name;          /* of the file, without its folder */
+    uint32_t host, kernel_release, machine, cpu_model, recorder;
+    uint32_t backend;       /* "bpf", "proc" */
+    uint32_t native;        /* how native stacks were recorded, as META says; "" unknown */
+    uint32_t pythons;       /* the versions of CPython that have samples: "3.12 3.13t", sorted */
+    uint32_t programs;      /* what ran, for people: "gunicorn, pytest" */
+    uint32_t filters;       /* options of pysym that chose samples or changed stacks, as given */
+    uint32_t cpu_count;
+    uint64_t start_realtime_ns, duration_ns; /* 0 unknown */
+    bool has_command;       /* pycap ran it */
+    uint64_t command_wall_ns; /* 0 unknown */
+    double work;            /* units of work that the run did; 0: not known */
+    VEC(struct run_note) notes;
+    VEC(struct run_event) events;
+};
+
+struct run_set {
+    struct limits *limits; /* borrowed; NULL: none */
+    struct intern texts;   /* text 0 is "" */
+    VEC(struct run_function) functions;
+    VEC(struct run_code) codes;
+    VEC(struct run_node) nodes;
+    VEC(struct run_line) lines;
+    VEC(struct run) runs;
+    /* private: what exists already, by contents */
+    struct intern function_keys, code_keys, line_keys;
+    struct map node_keys;
+};
+
+/* The set has text 0 and the root then. Deinit it also if this returns false: out of memory. */
+bool run_set_init(struct run_set *s, struct limits *limits);
+void run_set_deinit(struct run_set *s);
+/* The number of what is asked for, which is added if it is new; RUN_SET_NONE: out of memory, or over the limits. */
+uint32_t run_set_text(struct run_set *s, const char *text, size_t len_bytes);
+uint32_t run_set_function(struct run_set *s, const struct run_function *function);
+uint32_t run_set_code(struct run_set *s, const struct run_code *code);
+uint32_t run_set_node(struct run_set *s, uint32_t parent, uint32_t function);
+uint32_t run_set_line(struct run_set *s, const struct run_line *line);
+const char *run_set_text_get(const struct run_set *s, uint32_t text);
+/* A new run, {0}; NULL: out of memory. The pointer is valid until the next call. */
+struct run *run_set_add(struct run_set *s);
+/* Copies a run of another set, whose numbers become those of this one. */
+struct error *run_set_copy(struct run_set *s, const struct run_set *from, uint32_t run);
+/* The event of a run by name; NULL: it has none such. */
+const struct run_event *run_event_find(const struct run_set *s, const struct run *run, const char *name);
+/* The cell of an id; NULL: the run spent no time there. */
+const struct run_cell *run_cells_find(const struct run_cell *cells, size_t count, uint32_t id);
+
+#endif
