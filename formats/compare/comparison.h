@@ -34,6 +34,7 @@ enum compare_answer {
     COMPARE_FASTER,
     COMPARE_GAVE_WAY, /* its share only moved because a sibling's time did: `because` */
     COMPARE_OF_CALLERS, /* its time moved, but its share of each caller did not: they call it more, or less, or took longer */
+    COMPARE_OF_CALLEES, /* its time moved with that of a node below it, which is the finding: `because` */
 };
 
 /* Which functions are the same in both sets. */
@@ -102,6 +103,11 @@ struct compare_options {
 struct comparison {
     const struct run_set *set;    /* borrowed: it holds the runs of both sides */
     VEC(uint32_t) old_runs, new_runs; /* in set->runs */
+    /*
+     * What a value of a run is divided by, so that runs can be compared and added up: its work, else its size factor (1 on
+     * average). The old runs first, then the new.
+     */
+    VEC(double) factors;
     uint32_t event;               /* text: name of the event compared */
     uint32_t unit;                /* text */
     bool is_time, is_waiting;
