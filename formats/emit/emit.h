@@ -40,7 +40,19 @@ struct emit_frame {
     uint32_t mapping;      /* native, kernel: the index of its binary; else EMIT_NO_MAPPING */
     uint32_t function_line; /* where the function starts; 0 unknown */
     uint32_t function_end;  /* Python: the last line of its code; 0 unknown. It may differ among frames of a function */
+    uint32_t code;          /* Python: the index of its code object; EMIT_NO_CODE where comparisons do not need it */
 };
+
+/*
+ * A code object of Python, for comparing recordings. Equal ones have one number; a function has several where its code was
+ * edited. Code 0 stands for none.
+ */
+struct emit_code {
+    uint64_t fingerprint; /* equal where the code only moved; 0: not known (symbolize/stack/fingerprint.h) */
+    uint32_t table_bytes; /* length of its table of lines: short ones are alike by chance */
+    uint32_t first_line;  /* 0 unknown */
+};
+#define EMIT_NO_CODE 0
 
 /* PT_LOAD of an ELF file. */
 struct emit_segment {
@@ -77,6 +89,7 @@ struct emit_process {
     const char *container;    /* ID of its container, shortened; "" for none */
     const char *cgroup;       /* path in the unified hierarchy; "" when unknown */
     bool free_threaded;       /* its Python is built to run without a GIL */
+    uint32_t python_version;  /* PY_VERSION_HEX; 0 for none */
 };
 struct emit_thread {
     uint32_t process; /* index */
@@ -192,6 +205,8 @@ struct emit_total {
 struct emit_model {
     const struct emit_frame *frames;
     uint32_t frame_count;
+    const struct emit_code *codes; /* [0]: none */
+    uint32_t code_count;
     const struct emit_stack *stacks;
     uint32_t stack_count;
     const struct emit_process *processes;

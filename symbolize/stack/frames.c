@@ -7,6 +7,7 @@
 #include "formats/cpython/code.h"
 #include "formats/elf/segment.h"
 #include "symbolize/stack/builtin_modules.h"
+#include "symbolize/stack/fingerprint.h"
 #include "symbolize/stack/interpreter_names.h"
 
 enum { INLINE_MAX = MERGE_FUNCTIONS_MAX };
@@ -31,11 +32,12 @@ void frames_deinit(struct frames *f)
     VEC_DEINIT(&f->segments);
     VEC_DEINIT(&f->states);
     VEC_DEINIT(&f->module_states);
+    VEC_DEINIT(&f->code_states);
 }
 
 void frames_clear(struct frames *f)
 {
-    f->states.count = f->module_states.count = 0;
+    f->states.count = f->module_states.count = f->code_states.count = 0;
 }
 
 static struct error *text_of(struct frames *f, const char *text, size_t len_bytes, uint32_t *out)
@@ -85,6 +87,30 @@ static struct error *code_text(struct frames *f, const struct py_string *s, uint
     return text_of(f, (const char *)f->text.data, f->text.len_bytes, out);
 }
 
+static uint32_t line_of(int64_t line)
+{
+    return line > 0 && line < UINT32_MAX ? (uint32_t)line : 0;
+}
+
+/* The code of the model for one of the epoch. */
+static struct error *find_code(struct frames *f, const struct epoch *e, uint32_t code, uint32_t *out)
+{
+    const struct trace_code *r = &e->codes.data[code];
+
+    if (!VEC_EXTEND_NONE(&f->code_states, e->codes.count))
+        return error_no_memory();
+    uint32_t *state = &f->code_states.data[code];
+    if (*state == MODEL_NONE) {
+        if (!limits_work(f->model->limits, 500 + 10 * r->line_table.len_bytes))
+            return error_no_memory();
+        *state = model_code(f->model, &(struct emit_code){.fingerprint = fingerprint_of_code(r),
+                                                          .table_bytes = (uint32_t)r->line_table.len_bytes,
+                                                          .first_line = line_of(r->first_line)});
+    }
+    *out = *state;
+    return *out == MODEL_NONE ? error_no_memory() : NULL;
+}
+
 static struct error *python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
                                   uint32_t interpreter, uint32_t *out)
 {
@@ -99,9 +125,11 @@ static struct error *python_frame(struct frames *f, const struct epoch *e, const
         TRY(code_text(f, &code.filename, &frame.file));
     if (from->ref) {
         bool exact;
-        if (code.first_line > 0 && code.first_line < UINT32_MAX) {
+        if (f->names_codes)
+            TRY(find_code(f, e, from->ref, &frame.code));
+        frame.function_line = line_of(code.first_line);
+        if (frame.function_line) {
             int32_t last_line = py_code_last_line(&code);
-            frame.function_line = (uint32_t)code.first_line;
             frame.function_end = last_line > 0 ? (uint32_t)last_line : 0;
         }
         struct py_position position = py_code_position(&code, from->at, &exact);

@@ -60,6 +60,7 @@ struct frames {
     struct model *model;
     struct modcache *modules;
     bool names_modules; /* frames of built-in modules have the module's name; set before the first frame */
+    bool names_codes;   /* frames have their code objects; likewise */
     struct intern native_keys; /* key n has expansion n */
     VEC(struct expansion) expansions;
     VEC(struct expanded) expanded;
@@ -67,6 +68,7 @@ struct frames {
     VEC(struct emit_segment) segments; /* scratch */
     VEC(struct frame_state) states; /* of the epoch */
     VEC(struct module_state) module_states;
+    VEC(uint32_t) code_states; /* by id of the epoch: codes of the model; MODEL_NONE until they are looked up */
 };
 
 /* `model` and `modules` are borrowed. */

@@ -8,13 +8,14 @@
 bool model_init(struct model *m, struct limits *limits)
 {
     struct intern *const tables[] = {&m->texts, &m->frame_keys, &m->event_keys, &m->process_keys,
-                                     &m->thread_keys, &m->mapping_keys, &m->label_keys};
+                                     &m->thread_keys, &m->mapping_keys, &m->label_keys, &m->code_keys};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         tables[i]->arena.limits = limits;
     m->stack_keys.limits = m->exact_keys.limits = m->arena.limits = m->limits = limits;
     m->view.filters = "";
-    return model_text(m, "", 0) == 0 && model_label_set(m, NULL, 0) == 0;
+    return model_text(m, "", 0) == 0 && model_label_set(m, NULL, 0) == 0 &&
+           model_code(m, &(struct emit_code){0}) == EMIT_NO_CODE;
 }
 
 void model_deinit(struct model *m)
@@ -26,9 +27,11 @@ void model_deinit(struct model *m)
     intern_deinit(&m->thread_keys);
     intern_deinit(&m->mapping_keys);
     intern_deinit(&m->label_keys);
+    intern_deinit(&m->code_keys);
     map_deinit(&m->stack_keys);
     arena_deinit(&m->arena);
     VEC_DEINIT(&m->frames);
+    VEC_DEINIT(&m->codes);
     VEC_DEINIT(&m->stacks);
     VEC_DEINIT(&m->events);
     VEC_DEINIT(&m->totals);
@@ -67,9 +70,10 @@ enum { FRAME_INLINED = 1 << 0, FRAME_RETURN_ADDRESS = 1 << 1 };
  */
 struct frame_key {
     uint64_t address, symbol_offset;
-    uint16_t kind, flags;
-    uint32_t function, file, module, line, column, function_line, mapping, builtin, wait;
+    uint32_t kind, flags;
+    uint32_t function, file, module, line, column, function_line, mapping, builtin, wait, code;
 };
+_Static_assert(sizeof(struct frame_key) == 2 * sizeof(uint64_t) + 12 * sizeof(uint32_t), "no padding");
 
 struct model_frame model_frame_get(const struct model *m, uint32_t frame)
 {
@@ -87,6 +91,7 @@ struct model_frame model_frame_get(const struct model *m, uint32_t frame)
                                 .function_line = k.function_line,
                                 .function_end = m->frames.data[frame].function_end,
                                 .mapping = k.mapping,
+                                .code = k.code,
                                 .address = k.address,
                                 .symbol_offset = k.symbol_offset,
                                 .inlined = k.flags & FRAME_INLINED,
@@ -97,9 +102,9 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
 {
     const struct frame_key key = {.address = frame->address,
                                   .symbol_offset = frame->symbol_offset,
-                                  .kind = (uint16_t)frame->kind,
-                                  .flags = (uint16_t)((frame->inlined ? FRAME_INLINED : 0u) |
-                                                      (frame->return_address ? FRAME_RETURN_ADDRESS : 0u)),
+                                  .kind = frame->kind,
+                                  .flags = (frame->inlined ? FRAME_INLINED : 0u) |
+                                           (frame->return_address ? FRAME_RETURN_ADDRESS : 0u),
                                   .function = frame->function,
                                   .file = frame->file,
                                   .module = frame->module,
@@ -108,7 +113,8 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
                                   .line = frame->line,
                                   .column = frame->column,
                                   .function_line = frame->function_line,
-                                  .mapping = frame->mapping};
+                                  .mapping = frame->mapping,
+                                  .code = frame->code};
     bool added;
     uint32_t id = intern_id(&m->frame_keys, &key, sizeof key, &added);
 
@@ -123,7 +129,8 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
                                .return_address = frame->return_address,
                                .function_line = frame->function_line,
                                .function_end = frame->function_end,
-                               .mapping = frame->mapping};
+                               .mapping = frame->mapping,
+                               .code = frame->code};
     shown.function = model_text_get(m, frame->function);
     shown.file = model_text_get(m, frame->file);
     shown.module = model_text_get(m, frame->module);
@@ -133,6 +140,20 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
         return MODEL_NONE;
     m->view.frames = m->frames.data;
     m->view.frame_count = (uint32_t)m->frames.count;
+    return id;
+}
+
+uint32_t model_code(struct model *m, const struct emit_code *code)
+{
+    bool added;
+    uint32_t id = intern_id(&m->code_keys, code, sizeof *code, &added);
+
+    if (id == INTERN_NONE || !added)
+        return id;
+    if (!limits_take(m->limits, sizeof *code) || !VEC_PUSH(&m->codes, *code))
+        return MODEL_NONE;
+    m->view.codes = m->codes.data;
+    m->view.code_count = (uint32_t)m->codes.count;
     return id;
 }
 
@@ -331,6 +352,7 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
     process->container = model_text_get(m, shown->container);
     process->cgroup = model_text_get(m, shown->cgroup);
     process->free_threaded = shown->free_threaded;
+    process->python_version = shown->python_version;
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;

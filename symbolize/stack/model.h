@@ -23,10 +23,11 @@ struct model {
     struct emit_model view;
     struct limits *limits; /* borrowed; NULL: none */
     bool wall; /* times on the CPU and off it are one event, "wall" */
-    struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys;
+    struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys, code_keys;
     struct map stack_keys, exact_keys;
     struct arena arena;
     VEC(struct emit_frame) frames;
+    VEC(struct emit_code) codes;
     VEC(struct emit_stack) stacks;
     VEC(struct emit_event) events;
     VEC(struct emit_total) totals; /* by event; who counts samples adds to them */
@@ -45,6 +46,7 @@ struct model_frame {
     uint32_t line, column, function_line;
     uint32_t function_end; /* of frames that differ in nothing else the first stays */
     uint32_t mapping;
+    uint32_t code; /* of the model; EMIT_NO_CODE */
     uint64_t address, symbol_offset;
     bool inlined, return_address;
 };
@@ -73,6 +75,7 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame);
 /* The parts that a frame was made of. */
 struct model_frame model_frame_get(const struct model *m, uint32_t frame);
 uint32_t model_mapping(struct model *m, const struct model_mapping *mapping);
+uint32_t model_code(struct model *m, const struct emit_code *code);
 /* Set 0 has no labels. */
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count);
 /* `parent` is EMIT_NO_STACK for an outermost frame. */
@@ -84,7 +87,7 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 /* What is shown of a process, by numbers of texts; 0: unknown. Without a name it has that of the kernel. */
 struct model_process {
     uint32_t comm, name, container, cgroup;
-    uint32_t parent_pid;
+    uint32_t parent_pid, python_version;
     bool free_threaded;
 };
 /* Adds a process, or replaces what is shown of it. */

@@ -82,6 +82,7 @@ struct error *resolver_create(const struct resolver_options *options, struct res
         return err;
     }
     frames_init(&r->frames, &r->model, r->modules);
+    r->frames.names_codes = options->fingerprints;
     r->frames.names_modules = options->interpreter == MERGE_HIDE_INTERPRETER;
     faces_init(&r->faces, &r->model, &r->frames);
     r->composer = (struct composer){.options = {.interpreter = options->interpreter,

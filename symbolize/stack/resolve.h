@@ -29,6 +29,7 @@ struct resolver_options {
     enum merge_interpreter interpreter;
     bool wall;        /* times on the CPU and off it are one event (symbolize/trace/wall.h) */
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
+    bool fingerprints; /* Python frames have their code objects (emit_frame.code), so frames of edited code differ */
     struct limits *limits; /* borrowed; NULL: none */
     struct stack_map_options stacks; /* what it points to is borrowed */
     const char *filters; /* for emit_model.filters; borrowed; NULL: "" */
