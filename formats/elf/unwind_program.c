@@ -9,7 +9,7 @@
 
 enum { REMEMBER_MAX = 32, OPERANDS_MAX = 4 };
 
-struct run {
+struct program_run {
     const struct machine *machine;
     struct bytes b;
     const struct cfi_section *section;
@@ -22,7 +22,7 @@ struct run {
     bool changed, broken; /* since the last call of the callback; the program breaks the format */
 };
 
-static struct unwind_rule *rule_of(struct run *r, struct unwind_rules *rules, uint64_t number)
+static struct unwind_rule *rule_of(struct program_run *r, struct unwind_rules *rules, uint64_t number)
 {
     if (number == r->machine->base)
         return &rules->wide.rbx;
@@ -33,7 +33,7 @@ static struct unwind_rule *rule_of(struct run *r, struct unwind_rules *rules, ui
     return number == r->machine->return_column ? &rules->wide.ra : &r->ignored;
 }
 
-static void set_rule(struct run *r, uint64_t number, struct unwind_rule rule)
+static void set_rule(struct program_run *r, uint64_t number, struct unwind_rule rule)
 {
     struct unwind_rule *at = rule_of(r, &r->rules, number);
 
@@ -41,7 +41,7 @@ static void set_rule(struct run *r, uint64_t number, struct unwind_rule rule)
     r->changed = r->changed || at != &r->ignored;
 }
 
-static struct unwind_rule make_rule(const struct run *r, uint8_t kind, uint64_t base, int64_t offset)
+static struct unwind_rule make_rule(const struct program_run *r, uint8_t kind, uint64_t base, int64_t offset)
 {
     if (offset != (int32_t)offset || (base >= r->machine->general_count && base != UNWIND_BASE_CFA))
         return (struct unwind_rule){.kind = RULE_OTHER};
@@ -49,14 +49,14 @@ static struct unwind_rule make_rule(const struct run *r, uint8_t kind, uint64_t 
 }
 
 /* Scaled by the CIE's data alignment. An overflow gives INT64_MAX, which make_rule() refuses. */
-static int64_t factor(const struct run *r, int64_t offset)
+static int64_t factor(const struct program_run *r, int64_t offset)
 {
     int64_t result;
 
     return __builtin_mul_overflow(offset, r->fde->data_align, &result) ? INT64_MAX : result;
 }
 
-static struct unwind_rule make_factored(const struct run *r, uint8_t kind, int64_t factored)
+static struct unwind_rule make_factored(const struct program_run *r, uint8_t kind, int64_t factored)
 {
     return make_rule(r, kind, UNWIND_BASE_CFA, factor(r, factored));
 }
@@ -171,7 +171,7 @@ static bool is_plt(struct bytes e, int32_t *threshold)
 }
 
 /* The value of an expression, as a rule. `with_cfa`: the CFA is on its stack at the start. */
-static struct unwind_rule take_expression(const struct run *r, struct bytes *b, bool with_cfa)
+static struct unwind_rule take_expression(const struct program_run *r, struct bytes *b, bool with_cfa)
 {
     struct operand stack[OPERANDS_MAX] = {{.kind = UNWIND_VALUE, .base = UNWIND_BASE_CFA}};
     unsigned depth = with_cfa;
@@ -202,7 +202,7 @@ static struct unwind_rule take_expression(const struct run *r, struct bytes *b, 
 }
 
 /* The same for an expression that gives the address where the register was saved. */
-static struct unwind_rule take_address(const struct run *r, struct bytes *b)
+static struct unwind_rule take_address(const struct program_run *r, struct bytes *b)
 {
     struct unwind_rule rule = take_expression(r, b, true);
 
@@ -212,14 +212,14 @@ static struct unwind_rule take_address(const struct run *r, struct bytes *b)
 
 /* ---- instructions ---- */
 
-static void set_cfa(struct run *r, struct unwind_rule rule)
+static void set_cfa(struct program_run *r, struct unwind_rule rule)
 {
     r->rules.wide.cfa = rule;
     r->changed = true;
 }
 
 /* The offset of a CFA that is a register and an offset. */
-static void set_cfa_offset(struct run *r, int64_t offset)
+static void set_cfa_offset(struct program_run *r, int64_t offset)
 {
     const struct unwind_rule *cfa = &r->rules.wide.cfa;
 
@@ -230,7 +230,7 @@ static void set_cfa_offset(struct run *r, int64_t offset)
 }
 
 /* The register of such a CFA. */
-static void set_cfa_register(struct run *r, uint64_t number)
+static void set_cfa_register(struct program_run *r, uint64_t number)
 {
     const struct unwind_rule *cfa = &r->rules.wide.cfa;
 
@@ -240,7 +240,7 @@ static void set_cfa_register(struct run *r, uint64_t number)
         set_cfa(r, make_rule(r, UNWIND_VALUE, number, cfa->offset));
 }
 
-static void remember_state(struct run *r)
+static void remember_state(struct program_run *r)
 {
     if (r->depth == REMEMBER_MAX)
         r->broken = true;
@@ -248,7 +248,7 @@ static void remember_state(struct run *r)
         r->remembered[r->depth++] = r->rules;
 }
 
-static void restore_state(struct run *r)
+static void restore_state(struct program_run *r)
 {
     if (!r->depth) {
         r->broken = true;
@@ -259,7 +259,7 @@ static void restore_state(struct run *r)
 }
 
 /* Gives a register the rule that the initial program left it. */
-static void restore_rule(struct run *r, uint64_t number)
+static void restore_rule(struct program_run *r, uint64_t number)
 {
     if (!r->initial)
         r->broken = true;
@@ -267,7 +267,7 @@ static void restore_rule(struct run *r, uint64_t number)
         set_rule(r, number, *rule_of(r, (struct unwind_rules *)r->initial, number));
 }
 
-static void set_location(struct run *r)
+static void set_location(struct program_run *r)
 {
     const struct cfi_section *s = r->section;
     uint64_t vaddr = s->vaddr + (uint64_t)(r->b.start - s->data);
@@ -280,7 +280,7 @@ static void set_location(struct run *r)
 }
 
 /* The rule that an instruction gives a register, whose number was read. An unknown instruction breaks the program. */
-static struct unwind_rule read_rule(struct run *r, uint8_t op)
+static struct unwind_rule read_rule(struct program_run *r, uint8_t op)
 {
     struct bytes *b = &r->b;
 
@@ -312,7 +312,7 @@ static struct unwind_rule read_rule(struct run *r, uint8_t op)
 }
 
 /* Instructions whose opcode fills the byte. */
-static void run_extended(struct run *r, uint8_t op)
+static void run_extended(struct program_run *r, uint8_t op)
 {
     struct bytes *b = &r->b;
     uint64_t number;
@@ -360,7 +360,7 @@ static void run_extended(struct run *r, uint8_t op)
 }
 
 /* Runs one instruction. True when it moved on to a later pc. */
-static bool run_instruction(struct run *r)
+static bool run_instruction(struct program_run *r)
 {
     uint8_t op = bytes_u8(&r->b);
     uint64_t low = op & 0x3f, delta = 0;
@@ -405,7 +405,7 @@ static bool run_instruction(struct run *r)
 bool unwind_program_initial(const struct machine *machine, const struct cfi_section *s, const struct cfi_fde *fde,
                             struct unwind_rules *out)
 {
-    struct run r = {.machine = machine, .section = s, .fde = fde, .pc = fde->start};
+    struct program_run r = {.machine = machine, .section = s, .fde = fde, .pc = fde->start};
 
     r.rules.wide.cfa.kind = UNWIND_UNDEFINED;
     r.rules.wide.ra.kind = UNWIND_UNDEFINED;
@@ -426,7 +426,7 @@ enum unwind_program_result unwind_program_run(const struct machine *machine, con
                                               const struct cfi_fde *fde, const struct unwind_rules *initial,
                                               unwind_rules_fn row, void *ctx, uint64_t *broken_pc)
 {
-    struct run r;
+    struct program_run r;
     uint64_t from = fde->start;
 
     /* Not `= {0}`: the stack of remembered rules is large and mostly unused. */
