@@ -17,6 +17,7 @@ struct report {
     const struct comparison *comparison;
     const struct gate_result *results; /* of rules, in the order given */
     size_t result_count;
+    bool undecided_fails;         /* the budget says so */
     const char *exporter;         /* "pysym 0.2.0" */
     struct emit_terminal terminal;
     uint32_t top_count;           /* rows of each list; 0: all */

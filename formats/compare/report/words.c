@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/compare/report/words.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "formats/base/numbers.h"
+#include "formats/emit/names.h"
+
+#define MINUS "\xe2\x88\x92"
+#define ARROW "\xe2\x86\x92"
+
+static const char *text_of(const struct report *r, uint32_t text)
+{
+    return run_set_text_get(r->comparison->set, text);
+}
+
+static const struct run_function *function_of(const struct report *r, uint32_t function)
+{
+    return function == RUN_SET_NONE ? NULL : &r->comparison->set->functions.data[function];
+}
+
+static void put_name(const struct report *r, uint32_t text, struct buf *out)
+{
+    const char *name = text_of(r, text);
+
+    if (*name)
+        name_plain(name, out);
+    else
+        buf_put_str(out, "[no name]");
+}
+
+void words_put_function(const struct report *r, uint32_t function, struct buf *out)
+{
+    const struct run_function *f = function_of(r, function);
+
+    if (f)
+        put_name(r, f->name, out);
+    else
+        buf_put_str(out, "[no Python]");
+}
+
+static const char *short_file(const struct report *r, const char *path)
+{
+    return r->full_paths ? path : names_import_path(path);
+}
+
+/* ---- numbers ---- */
+
+/* How many digits behind the point a percentage needs, where `step` percent is the least that matters. */
+static int digits_for(double step)
+{
+    return step >= 5 ? 0 : step >= 0.5 ? 1 : 2;
+}
+
+static void put_signed(double percentage, int digits, struct buf *out)
+{
+    double least = 0.5 * pow(10, -digits);
+
+    if (percentage > -least && percentage < least)
+        buf_printf(out, "%.*f", digits, 0.0);
+    else
+        buf_printf(out, "%s%.*f", percentage < 0 ? MINUS : "+", digits, fabs(percentage));
+}
+
+void words_put_interval(double change, double low, double high, struct buf *out)
+{
+    int digits = digits_for(50 * (high - low));
+
+    put_signed(100 * change, digits, out);
+    buf_put_str(out, " % (");
+    put_signed(100 * low, digits, out);
+    buf_put_str(out, " to ");
+    put_signed(100 * high, digits, out);
+    buf_put_str(out, ")");
+}
+
+static void put_share(double share, struct buf *out)
+{
+    buf_printf(out, "%.*f", share < 0.01 ? 2 : 1, 100 * share);
+}
+
+static void put_q(double q, struct buf *out)
+{
+    if (q < 0.001)
+        buf_put_str(out, "q under 0.001");
+    else
+        buf_printf(out, "q %.*f", q < 0.01 ? 3 : 2, q);
+}
+
+/* ---- of what ---- */
+
+/* What grows: "time", "waiting", "bytes". */
+static void put_matter(const struct report *r, struct buf *out)
+{
+    const struct comparison *c = r->comparison;
+
+    if (c->is_waiting)
+        buf_put_str(out, "waiting");
+    else if (c->is_time)
+        buf_put_str(out, "time");
+    else
+        put_name(r, c->unit, out);
+}
+
+static void put_programs(const struct report *r, struct buf *out)
+{
+    const struct comparison *c = r->comparison;
+    uint32_t first = 0;
+    bool one = true;
+
+    for (size_t i = 0; i < c->old_runs.count + c->new_runs.count; i++) {
+        size_t run = i < c->old_runs.count ? c->old_runs.data[i] : c->new_runs.data[i - c->old_runs.count];
+        uint32_t programs = c->set->runs.data[run].programs;
+        one &= !i || programs == first;
+        first = i ? first : programs;
+    }
+    if (one && *text_of(r, first)) {
+        buf_put_str(out, " of ");
+        name_plain(text_of(r, first), out);
+    }
+}
+
+void words_put_head(const struct report *r, struct buf *out)
+{
+    const struct comparison *c = r->comparison;
+    struct number n;
+
+    buf_printf(out, "%s old and ", grouped(c->old_runs.count, &n));
+    buf_put_str(out, counted(c->new_runs.count, "new run", "new runs", &n));
+    put_programs(r, out);
+    buf_put_str(out, ": ");
+    put_name(r, c->event, out);
+    if (c->is_time)
+        buf_put_str(out, c->is_waiting ? ", time off the CPU" : ", CPU time");
+    buf_put_str(out, c->by_work ? ", per unit of work" : "");
+}
+
+/* How many findings there are of an answer. */
+static uint64_t count_findings(const struct report *r, enum compare_answer answer)
+{
+    const struct comparison *c = r->comparison;
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < c->rows.count; i++)
+        count += c->rows.data[i].answer == answer;
+    return count;
+}
+
+void words_put_verdict(const struct report *r, struct buf *out)
+{
+    bool cpu = r->comparison->is_time && !r->comparison->is_waiting;
+    uint64_t slower = count_findings(r, COMPARE_SLOWER), faster = count_findings(r, COMPARE_FASTER), of[3] = {0};
+    struct number n;
+
+    for (size_t i = 0; i < r->result_count; i++)
+        of[r->results[i].answer]++;
+    if (of[GATE_BROKEN])
+        buf_printf(out, "%s; ", counted(of[GATE_BROKEN], "rule is broken", "rules are broken", &n));
+    if (of[GATE_UNDECIDED])
+        buf_printf(out, "%s undecided; ", counted(of[GATE_UNDECIDED], "rule is", "rules are", &n));
+    if (!r->comparison->conclusive)
+        buf_put_str(out, "nothing can be concluded from so few runs");
+    else if (!slower && !faster)
+        buf_put_str(out, "nothing is known to have changed");
+    if (slower)
+        buf_printf(out, "%s surely %s%s", counted(slower, "row is", "rows are", &n), cpu ? "slower" : "more", faster ? ", " : "");
+    if (faster)
+        buf_printf(out, "%s surely %s", counted(faster, "row is", "rows are", &n), cpu ? "faster" : "less");
+}
+
+const char *words_answer(const struct report *r, const struct compare_row *row)
+{
+    bool cpu = r->comparison->is_time && !r->comparison->is_waiting;
+
+    switch (row->answer) {
+    case COMPARE_SLOWER:
+        return row->match == COMPARE_NEW ? "new" : cpu ? "slower" : "more";
+    case COMPARE_FASTER:
+        return row->match == COMPARE_VANISHED ? "vanished" : cpu ? "faster" : "less";
+    case COMPARE_GAVE_WAY:
+        return "gave way";
+    case COMPARE_OF_CALLERS:
+        return "by its callers";
+    case COMPARE_OF_CALLEES:
+        return "by what it calls";
+    case COMPARE_CANNOT_TELL:
+        break;
+    }
+    return "cannot tell";
+}
+
+bool words_is_finding(const struct compare_row *row)
+{
+    return row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER;
+}
+
+void words_put_subject(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    if (row->kind == COMPARE_TOTAL) {
+        buf_put_str(out, "the total");
+        return;
+    }
+    if (row->kind == COMPARE_MODULE) {
+        buf_put_str(out, "module ");
+        name_plain(short_file(r, text_of(r, row->module)), out);
+        return;
+    }
+    if (row->kind == COMPARE_LINE && row->line != RUN_SET_NONE)
+        buf_printf(out, "line %u of ", r->comparison->set->lines.data[row->line].line);
+    words_put_function(r, row->function, out);
+    if (row->kind == COMPARE_NODE_SELF)
+        buf_put_str(out, " itself");
+    else if (row->kind == COMPARE_FUNCTION_TOTAL)
+        buf_put_str(out, " with what it calls");
+}
+
+bool words_file(const struct report *r, const struct compare_row *row, const char **file, uint32_t *line)
+{
+    const struct run_function *f = function_of(r, row->function);
+
+    if (!f || !*text_of(r, f->file))
+        return false;
+    *file = short_file(r, text_of(r, f->file));
+    *line = row->kind == COMPARE_LINE && row->line != RUN_SET_NONE ? r->comparison->set->lines.data[row->line].line : f->first_line;
+    return true;
+}
+
+/* The function that calls a node's, or NULL. */
+static const struct run_function *caller_of(const struct report *r, const struct compare_row *row)
+{
+    const struct run_set *set = r->comparison->set;
+
+    if (row->kind != COMPARE_NODE && row->kind != COMPARE_NODE_SELF)
+        return NULL;
+    uint32_t parent = row->node == RUN_SET_NONE || row->node == RUN_SET_ROOT ? RUN_SET_ROOT : set->nodes.data[row->node].parent;
+    return parent == RUN_SET_ROOT ? NULL : function_of(r, set->nodes.data[parent].function);
+}
+
+void words_put_place(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    const struct run_function *caller = caller_of(r, row);
+    const char *file;
+    uint32_t line;
+
+    words_put_subject(r, row, out);
+    if (words_file(r, row, &file, &line)) {
+        buf_put_str(out, " (");
+        name_plain(file, out);
+        if (line)
+            buf_printf(out, ":%u", line);
+        buf_put_str(out, ")");
+    }
+    if (caller) {
+        buf_put_str(out, ", under ");
+        put_name(r, caller->name, out);
+    }
+}
+
+void words_put_path(const struct report *r, uint32_t node, struct buf *out)
+{
+    const struct run_set *set = r->comparison->set;
+    VEC(uint32_t) path = {0};
+    bool first = true;
+
+    for (; node != RUN_SET_NONE && node != RUN_SET_ROOT; node = set->nodes.data[node].parent)
+        out->bad |= !VEC_PUSH(&path, node);
+    for (size_t i = path.count; i--; first = false) {
+        buf_put_str(out, first ? "" : ";");
+        words_put_function(r, set->nodes.data[path.data[i]].function, out);
+    }
+    VEC_DEINIT(&path);
+}
+
+/* ---- how much ---- */
+
+void words_put_shares(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    static const char *const wholes[COMPARE_KINDS] = {
+        [COMPARE_TOTAL] = "",          [COMPARE_NODE] = " of its caller",       [COMPARE_NODE_SELF] = " of what is below it",
+        [COMPARE_LINE] = " of its function's own", [COMPARE_FUNCTION_SELF] = " of all", [COMPARE_FUNCTION_TOTAL] = " of all",
+        [COMPARE_MODULE] = " of all",
+    };
+
+    (void)r;
+    if (row->kind == COMPARE_TOTAL)
+        return;
+    if (row->match != COMPARE_NEW)
+        put_share(row->old_share, out);
+    if (row->match != COMPARE_NEW && row->match != COMPARE_VANISHED)
+        buf_put_str(out, " " ARROW " ");
+    if (row->match != COMPARE_VANISHED)
+        put_share(row->new_share, out);
+    buf_printf(out, " %%%s", wholes[row->kind]);
+}
+
+void words_put_change(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    int digits = digits_for(50 * (row->high - row->low));
+
+    put_signed(100 * row->change, digits, out);
+    buf_put_str(out, " % ");
+    put_matter(r, out);
+    buf_put_str(out, " (90 % interval ");
+    put_signed(100 * row->low, digits, out);
+    buf_put_str(out, " to ");
+    put_signed(100 * row->high, digits, out);
+    buf_put_str(out, ")");
+}
+
+void words_put_cause(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    const struct run_function *old = function_of(r, row->old_function);
+
+    if (row->match == COMPARE_RENAMED && old) {
+        buf_put_str(out, "; was ");
+        put_name(r, old->name, out);
+        buf_put_str(out, ", by a guess: its code is the same");
+    } else if (row->match == COMPARE_MOVED && old && old->file != r->comparison->set->functions.data[row->function].file) {
+        buf_put_str(out, "; was in ");
+        name_plain(short_file(r, text_of(r, old->file)), out);
+    }
+    if (row->code == COMPARE_CODE_CHANGED)
+        buf_put_str(out, "; its code changed");
+}
+
+/* How far runs of one side differ, of the total: its standard deviation, for people. */
+static double spread_of(const struct comparison *c, const struct compare_row *row)
+{
+    double a = (double)c->old_runs.count, b = (double)c->new_runs.count;
+
+    return a && b ? expm1(row->error / sqrt(1 / a + 1 / b)) : 0;
+}
+
+static void put_needed(double runs, struct buf *out)
+{
+    struct number n;
+
+    if (runs >= 1 && runs < 1e6)
+        buf_printf(out, "%s runs a side", grouped((uint64_t)ceil(runs), &n));
+    else
+        buf_put_str(out, "over a million runs a side");
+}
+
+static void put_untold(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    const struct comparison *c = r->comparison;
+
+    if (row->kind == COMPARE_TOTAL && row->tested && c->conclusive)
+        buf_printf(out, "; runs differ by %.*f %%", spread_of(c, row) < 0.05, 100 * spread_of(c, row));
+    if (row->runs_needed > 0) {
+        buf_put_str(out, "; it would take ");
+        put_needed(row->runs_needed, out);
+    }
+}
+
+void words_put_row(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    buf_printf(out, "%s: ", words_answer(r, row));
+    words_put_place(r, row, out);
+    if (row->kind != COMPARE_TOTAL) {
+        buf_put_str(out, ": ");
+        words_put_shares(r, row, out);
+    }
+    if (row->tested) {
+        buf_put_str(out, row->kind == COMPARE_TOTAL ? ": " : ", ");
+        words_put_change(r, row, out);
+    }
+    if (row->tested && r->comparison->conclusive && words_is_finding(row) && row->kind != COMPARE_TOTAL) {
+        buf_put_str(out, ", ");
+        put_q(row->q, out);
+    }
+    if (row->answer == COMPARE_CANNOT_TELL)
+        put_untold(r, row, out);
+    if (row->because != COMPARE_NO_ROW) {
+        buf_put_str(out, ", with ");
+        words_put_subject(r, &r->comparison->rows.data[row->because], out);
+    }
+    words_put_cause(r, row, out);
+}
+
+/* ---- rules ---- */
+
+const char *words_gate_answer(enum gate_answer answer)
+{
+    return answer == GATE_BROKEN ? "broken" : answer == GATE_KEPT ? "kept" : "undecided";
+}
+
+void words_put_result(const struct report *r, const struct gate_result *result, struct buf *out)
+{
+    if (result->row == COMPARE_NO_ROW) {
+        name_plain(*result->reason ? result->reason : "nothing that it names was recorded", out);
+        return;
+    }
+    words_put_place(r, &r->comparison->rows.data[result->row], out);
+    buf_put_str(out, " ");
+    words_put_interval(result->change, result->low, result->high, out);
+    if (result->answer == GATE_UNDECIDED && result->runs_needed > 0) {
+        buf_put_str(out, "; it would take ");
+        put_needed(result->runs_needed, out);
+    }
+    if (*result->reason)
+        buf_put_str(out, "; ");
+    name_plain(result->reason, out);
+}
+
+void words_put_rule(const struct gate_result *result, struct buf *out)
+{
+    name_plain(result->rule, out);
+}
+
+void words_put_problem(const struct report *r, const struct compare_problem *problem, struct buf *out)
+{
+    name_plain(text_of(r, problem->text), out);
+}
+
+void words_put_method(const struct report *r, struct buf *out)
+{
+    const struct comparison *c = r->comparison;
+    struct number n;
+
+    if (!c->conclusive) {
+        buf_put_str(out, "Nothing can be concluded from these runs: they show how two recordings differ, not whether the program "
+                         "changed. Record five runs or more of each side, in turns.");
+        return;
+    }
+    buf_printf(out, "Judged by run, not by sample: %s, one correction over all of them (5 %% false discoveries), 90 %% intervals.",
+               counted(c->tested_rows, "row tested", "rows tested", &n));
+}
