@@ -143,7 +143,7 @@ static uint64_t count_findings(const struct report *r, enum compare_answer answe
     uint64_t count = 0;
 
     for (size_t i = 0; i < c->rows.count; i++)
-        count += c->rows.data[i].answer == answer;
+        count += c->rows.data[i].answer == answer && words_is_finding(&c->rows.data[i]);
     return count;
 }
 
@@ -192,7 +192,7 @@ const char *words_answer(const struct report *r, const struct compare_row *row)
 
 bool words_is_finding(const struct compare_row *row)
 {
-    return row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER;
+    return (row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER) && row->because == COMPARE_NO_ROW;
 }
 
 void words_put_subject(const struct report *r, const struct compare_row *row, struct buf *out)
@@ -294,8 +294,23 @@ void words_put_shares(const struct report *r, const struct compare_row *row, str
     buf_printf(out, " %%%s", wholes[row->kind]);
 }
 
+/* Of what is on one side alone, `change` is its share. */
+static void put_share_interval(const struct compare_row *row, struct buf *out)
+{
+    double low = fabs(row->low) < fabs(row->high) ? row->low : row->high, high = low == row->low ? row->high : row->low;
+
+    buf_put_str(out, "90 % interval ");
+    put_share(fabs(low), out);
+    buf_put_str(out, " to ");
+    put_share(fabs(high), out);
+}
+
 void words_put_change(const struct report *r, const struct compare_row *row, struct buf *out)
 {
+    if (row->match == COMPARE_NEW || row->match == COMPARE_VANISHED) {
+        put_share_interval(row, out);
+        return;
+    }
     int digits = digits_for(50 * (row->high - row->low));
 
     put_signed(100 * row->change, digits, out);
