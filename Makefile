@@ -50,7 +50,7 @@ ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ)
 # Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.
 PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
 LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lseccomp -lpthread
-LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-$(MACHINE) -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty
+LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-$(MACHINE) -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty -lm
 
 # STATIC=1 links pycap with Debian's static libraries. Of libarchive's formats only tar is used, but its table of
 # formats names all of them; those that need yet more libraries stay out.
@@ -186,11 +186,11 @@ $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/ba
 
 # Made-up traces, for tests of pysym and for measuring it; and what there is to read in a trace.
 # check_lines: line tables beside what an interpreter says of them.
-TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/make_bomb $(OUT)/tools/trace_bytes $(OUT)/tools/check_lines
+TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/make_bomb $(OUT)/tools/trace_bytes $(OUT)/tools/check_lines $(OUT)/tools/stats_figures
 $(TRACE_TOOLS): $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -lz -lzstd -ljansson
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -lz -lzstd -ljansson -lm
 
 # Tools for making test data, run by hand or by tests.
 $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)

@@ -62,6 +62,7 @@ BESIDE="
     docs
     choosing
     releases
+    stats
     page_scripts
 "
 

@@ -24,6 +24,7 @@ VENVS = {
     "data": ("debian", ["numpy==2.4.6", "pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1", "scikit-learn==1.9.1"]),
     "extensions": ("debian", ["lxml==6.1.3", "numba==0.68.1", "orjson==3.13.0", "pydantic==2.14.3",
                               "cryptography==50.0.2", "PyYAML==6.0.3", "contourpy==1.3.3"]),
+    "scipy": ("debian", ["numpy==2.4.6", "scipy==1.17.1"]),
     "duckdb": ("debian", ["duckdb==2.0.0"]),
     "py-spy": ("debian", ["py-spy==0.4.3"]),
 }
