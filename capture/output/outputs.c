@@ -5,22 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "capture/output/helper_process.h"
 #include "capture/output/interrupt.h"
 #include "capture/output/output_protocol.h"
 #include "formats/base/output_place.h"
-
-/* How long the writer's end is waited for, in milliseconds: it has nothing to do then. */
-#define END_MS 1000
 
 struct outputs {
     int socket;
@@ -38,47 +31,11 @@ static int descriptor_of(const char *path)
     return !path ? -1 : !strcmp(path, "-") ? STDOUT_FILENO : output_descriptor(path);
 }
 
-/*
- * Closes all but the socket and the descriptors that are outputs. Whoever waits for the end of one of the others, as a
- * shell does for a pipe's, must not wait for this process.
- */
-static void close_others(int socket, const struct output_options *o)
-{
-    unsigned keep[] = {(unsigned)socket, (unsigned)descriptor_of(o->files.pattern), (unsigned)descriptor_of(o->archive)};
-    unsigned from = 0;
-    int nothing = open("/dev/null", O_RDWR);
-
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++) {
-        if ((unsigned)fd != keep[1] && (unsigned)fd != keep[2])
-            dup2(nothing, fd);
-    }
-    from = STDERR_FILENO + 1;
-    while (from < ~0u) {
-        unsigned next = ~0u;
-        for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
-            if (keep[i] >= from && keep[i] < next)
-                next = keep[i];
-        }
-        if (next > from)
-            syscall(SYS_close_range, from, next == ~0u ? next : next - 1, 0);
-        from = next == ~0u ? next : next + 1;
-    }
-}
-
-/* The terminal's Ctrl-C and a service manager's SIGTERM go to both processes; the reader decides when this one ends. */
-static void ignore_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
-
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        signal(signals[i], SIG_IGN);
-}
-
 static void be_writer(int socket, const struct output_options *o)
 {
-    ignore_signals();
-    prctl(PR_SET_NAME, "pycap-writer");
-    close_others(socket, o);
+    const int keep[] = {socket, descriptor_of(o->files.pattern), descriptor_of(o->archive)};
+
+    helper_begin("pycap-writer", keep, sizeof keep / sizeof *keep);
     struct error *err = o->confine ? output_server_confine(o) : NULL;
     bool good = !err;
     if (output_reply_send(socket, OUTPUT_DONE, err, NULL) && good)
@@ -86,23 +43,21 @@ static void be_writer(int socket, const struct output_options *o)
     _exit(0);
 }
 
-/* Where pycap was started without standard input, output or error their numbers are free, but used for nothing else. */
 static bool make_sockets(int ends[2])
 {
-    int made[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, made))
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return false;
     for (int i = 0; i < 2; i++)
-        ends[i] = fcntl(made[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        ends[i] = helper_descriptor(ends[i]);
     int why = errno;
+    if (ends[0] >= 0 && ends[1] >= 0)
+        return true;
     for (int i = 0; i < 2; i++) {
-        close(made[i]);
-        if (ends[i] < 0 && ends[!i] >= 0)
-            close(ends[!i]);
+        if (ends[i] >= 0)
+            close(ends[i]);
     }
     errno = why;
-    return ends[0] >= 0 && ends[1] >= 0;
+    return false;
 }
 
 static struct error *fork_writer(struct outputs *o, const struct output_options *options)
@@ -162,11 +117,8 @@ void outputs_destroy(struct outputs *o)
         return;
     if (o->socket >= 0)
         close(o->socket);
-    for (int i = 0; o->pid > 0 && !o->held_up && i < END_MS; i++) {
-        if (waitpid(o->pid, NULL, WNOHANG))
-            break;
-        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-    }
+    if (o->pid > 0 && !o->held_up)
+        helper_wait(o->pid);
     free(o->path);
     free(o);
 }
