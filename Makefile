@@ -254,7 +254,7 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
 # What fuzz targets need of the programs, which are not linked whole: that takes more libraries.
 FUZZED := $(patsubst %.c,%,$(wildcard capture/host/*.c) $(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
-FUZZED += capture/process/program symbolize/binary/archive symbolize/stack/perf_map
+FUZZED += capture/process/program capture/session/command_note symbolize/binary/archive symbolize/stack/perf_map
 FUZZED += symbolize/source/source_path symbolize/source/source_text
 $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)

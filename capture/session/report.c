@@ -143,6 +143,21 @@ static void print_fleeting(const struct session *s, FILE *f)
                        counted(count, "binary is", "binaries are", &n), count == 1 ? "its" : "their");
 }
 
+/* What could not be used of the file that PYCAP_NOTE names. */
+static void print_note(const struct session *s, FILE *f)
+{
+    const struct command_note *note = &s->note;
+    struct number n;
+
+    if (note->cut_bytes)
+        messages_write(f, "PYCAP_NOTE was written too much: of its %s the first %u were read, and units of work do not count.\n",
+                       counted(note->cut_bytes + NOTE_BYTES_MAX, "byte", "bytes", &n), NOTE_BYTES_MAX);
+    if (note->refused_lines)
+        messages_write(f, "PYCAP_NOTE: %s left out. Lines are KEY=VALUE of printable ASCII, of at most %u keys; those of work "
+                          "are whole numbers.\n",
+                       counted(note->refused_lines, "line was", "lines were", &n), NOTE_FACTS_MAX);
+}
+
 static void print_losses(const struct session *s, FILE *f)
 {
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
@@ -177,6 +192,7 @@ void report_summary(struct session *s, uint64_t end_ns)
         print_waiting(s, seconds, f);
     }
     print_losses(s, f);
+    print_note(s, f);
     if (s->o->verbose)
         report_details(s, f);
     if (s->file_count > 1)

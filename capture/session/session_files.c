@@ -256,6 +256,32 @@ static void put_number(struct session *s, const char *key, uint64_t number)
     trace_builder_meta(s->builder, key, text);
 }
 
+/* What the command says of itself, whether it has ended or not. */
+static void put_note(struct session *s)
+{
+    struct command_note *note = &s->note;
+    char text[NOTE_BYTES_MAX];
+    uint64_t more_bytes;
+
+    if (!s->note_file)
+        return;
+    size_t len = note_file_read(s->note_file, text, sizeof text, &more_bytes);
+    command_note_parse(text, len, more_bytes, note);
+    for (uint32_t i = 0; i < note->fact_count; i++) {
+        const struct note_fact *fact = &note->facts[i];
+        char key[sizeof TRACE_META_NOTE_PREFIX + NOTE_KEY_MAX];
+        snprintf(key, sizeof key, TRACE_META_NOTE_PREFIX "%s", fact->key);
+        if (fact->adds_up && fact->has_value)
+            put_number(s, key, fact->sum);
+        else if (fact->has_value)
+            trace_builder_meta(s->builder, key, fact->value);
+    }
+    if (note->cut_bytes)
+        put_number(s, TRACE_META_NOTE_CUT, note->cut_bytes);
+    if (note->refused_lines)
+        put_number(s, TRACE_META_NOTE_REFUSED, note->refused_lines);
+}
+
 /* What came of the command, if there was one and it has ended. */
 static void put_command(struct session *s)
 {
@@ -291,8 +317,10 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
     trace_builder_refusals(s->builder, time_ns);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
-    if (reason != TRACE_END_ROTATED)
+    if (reason != TRACE_END_ROTATED) {
         put_command(s);
+        put_note(s);
+    }
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
     s->file_lost = session_lost_samples(s);
     struct error *finished = trace_writer_finish(s->writer);

@@ -12,6 +12,8 @@
 #include "capture/archive/bundle.h"
 #include "capture/trace/codes.h"
 #include "capture/session/command.h"
+#include "capture/session/command_note.h"
+#include "capture/output/note_file.h"
 #include "capture/output/outputs.h"
 #include "capture/host/host.h"
 #include "capture/host/kallsyms.h"
@@ -59,6 +61,8 @@ struct session {
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */
+    struct note_file *note_file; /* NULL: there is no command, or the file could not be made */
+    struct command_note note;    /* empty until the recording ends */
     struct outputs *outputs;
     struct budget budget;
     struct event_list events; /* what is sampled, at the current rates; the proc backend replaces cpu-clock */

@@ -205,6 +205,23 @@ static struct error *set_up_writer(struct session *s)
     return outputs_create(&options, &s->outputs);
 }
 
+/*
+ * The command finds the file's path in its environment, as it gets pycap's own. Without the file it is recorded all the
+ * same.
+ */
+static struct error *set_up_note(struct session *s)
+{
+    if (!s->o->command)
+        return NULL;
+    struct error *err = note_file_create(!s->o->no_sandbox, &s->note_file);
+    if (err) {
+        messages_line(s->o->messages, "%s", error_text(err));
+        error_destroy(err);
+        return NULL;
+    }
+    return setenv("PYCAP_NOTE", note_file_path(s->note_file), 1) ? error_no_memory() : NULL;
+}
+
 static void give_up_all(void)
 {
     privileges_leave_root();
@@ -420,6 +437,7 @@ struct error *session_set_up(struct session *s)
     command_context_save(&s->context);
     TRY(go_first(s));
     TRY(set_up_writer(s));
+    TRY(set_up_note(s));
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -466,6 +484,7 @@ void session_tear_down(struct session *s)
     sampler_close(s->sampler);
     modules_destroy(s->modules);
     command_deinit(&s->command);
+    note_file_destroy(s->note_file);
     free(s->ticks);
     free(s->idle_ns);
     if (s->command_fd >= 0)

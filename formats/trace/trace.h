@@ -99,6 +99,11 @@ const char *trace_value_meaning(enum trace_enumeration enumeration, uint32_t val
 #define TRACE_META_SIGNAL "command.signal"
 #define TRACE_META_WALL_NS "command.wall_ns"
 #define TRACE_META_CPU_NS "command.cpu_ns"
+#define TRACE_META_NOTE_CUT "command.note_cut_bytes"
+#define TRACE_META_NOTE_REFUSED "command.note_refused_lines"
+#define TRACE_META_WORK "note.work"
+/* What the keys of facts that the command gave itself begin with; its own key follows. */
+#define TRACE_META_NOTE_PREFIX "note."
 
 /* Labels of samples, from labels.def. */
 enum trace_label {

@@ -54,7 +54,13 @@ static void print_host(const struct summary_file *f, FILE *out)
 }
 
 static const char *const command_keys[] = {TRACE_META_EXIT_STATUS, TRACE_META_SIGNAL, TRACE_META_WALL_NS,
-                                           TRACE_META_CPU_NS};
+                                           TRACE_META_CPU_NS,      TRACE_META_NOTE_CUT, TRACE_META_NOTE_REFUSED};
+
+/* Whether it is a fact that the command gave itself. */
+static bool is_noted(const char *key)
+{
+    return !strncmp(key, TRACE_META_NOTE_PREFIX, strlen(TRACE_META_NOTE_PREFIX));
+}
 
 static bool is_of_command(const char *key)
 {
@@ -62,7 +68,7 @@ static bool is_of_command(const char *key)
         if (!strcmp(key, command_keys[i]))
             return true;
     }
-    return false;
+    return is_noted(key);
 }
 
 static void print_command(const struct summary_file *f, FILE *out)
@@ -80,6 +86,27 @@ static void print_command(const struct summary_file *f, FILE *out)
     fputc('\n', out);
 }
 
+/* What the command wrote into PYCAP_NOTE, and what of it could not be used. */
+static void print_note(const struct summary_file *f, FILE *out)
+{
+    const char *cut = summary_setting(f, TRACE_META_NOTE_CUT), *refused = summary_setting(f, TRACE_META_NOTE_REFUSED);
+    const char *title = "note";
+
+    for (size_t i = 0; i < f->meta.count; i++) {
+        const struct pair *meta = &f->meta.data[i];
+        if (is_noted(meta->key)) {
+            fprintf(out, "  %-14s%s=%s\n", title, meta->key + strlen(TRACE_META_NOTE_PREFIX), meta->value);
+            title = "";
+        }
+    }
+    if (cut) {
+        fprintf(out, "  %-14s%s bytes too many, which were not read: units of work are not known\n", title, cut);
+        title = "";
+    }
+    if (refused)
+        fprintf(out, "  %-14sof its lines %s could not be used\n", title, refused);
+}
+
 static void print_file(const struct summary_file *f, FILE *out)
 {
     struct number n;
@@ -92,6 +119,7 @@ static void print_file(const struct summary_file *f, FILE *out)
             fprintf(out, "  %-13s %s\n", f->meta.data[i].key, f->meta.data[i].value);
     }
     print_command(f, out);
+    print_note(f, out);
     fprintf(out, "  %-14s%.3f s, %s\n", "duration", (double)(f->last_ns - f->start_ns) / 1e9,
             f->has_end ? end_reason(f->end.reason) : "NOT ended in good order: the recorder died or the file was cut");
     fprintf(out, "  %-14s%s bytes", "size", grouped(f->stats.file_bytes, &n));

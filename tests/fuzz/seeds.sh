@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -27,6 +27,8 @@ for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trac
         { printf "\\0$output"; cat "$trace"; } >"$seeds/fuzz_pysym/$(basename "$trace")-$output"
     done
 done
+
+printf 'work=20000\nwork.get=4\nbranch=main\nwork=1\nseed=7\nseed=8\n\nnothing\na b=1\nk=\033[2J\n=\nwork=x' >"$seeds/fuzz_command_note/lines"
 
 # Command lines; the first byte says what is known besides.
 printf '\003python3\0-u\0-X\0dev\0-bWerror\0--check-hash-based-pycs\0always\0/a/b.py\0c\0' >"$seeds/fuzz_program/script"

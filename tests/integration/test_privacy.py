@@ -110,6 +110,16 @@ def test_command_line(run, pysym):
     assert argument not in pysym(run("/usr/bin/python3", seed), "--format", "summary", "-v").stdout
 
 
+def test_note_of_the_command(pycap, tmp_path):
+    """Of what the command writes into PYCAP_NOTE the lines that are understood, within 4 KiB; and not where the file was."""
+    text = "branch=kept-branch\nsecret-line\nkey=secret-\x01\n" + "x" * 4096 + "\nlate=secret-late\n"
+    (tmp_path / "note").write_text(text)
+    done = pycap("record", "--backend", "proc", "-o", tmp_path / "t.bin", "--", "sh", "-c", f'cat {tmp_path}/note >"$PYCAP_NOTE"')
+    assert done.returncode == 0, done.stderr
+    found = bytes_of(tmp_path / "t.bin")
+    assert b"kept-branch" in found and b"secret-" not in found and b"pycap-note" not in found
+
+
 NAMED = """
 import time
 end = time.thread_time() + 0.5

@@ -591,6 +591,20 @@ def test_summary_json(make, pysym):
     assert broken["damaged"] and not broken["files"][0]["ended"]
 
 
+def test_note(make, pysym):
+    """What the command said of itself: in the summary beside how it ended, in JSON among the settings."""
+    trace = make(samples=10, command=1, work=20_000)
+    text = good(pysym(trace, "-f", "summary", "-v"))
+    assert "\n  command       exit status 3, 2.500 s, 1.251 s of CPU\n" \
+           "  note          work=20000\n                branch=main\n  duration " in text, text
+    settings = json.loads(good(pysym(trace, "-f", "summary", "--json")))["files"][0]["settings"]
+    assert (settings["note.work"], settings["note.branch"]) == ("20000", "main")
+    text = good(pysym(make(samples=10, note_cut=904), "-f", "summary", "-v"))
+    assert "\n  note          904 bytes too many, which were not read: units of work are not known\n" \
+           "                of its lines 1 could not be used\n" in text, text
+    assert "note" not in good(pysym(make(samples=10, command=1), "-f", "summary", "-v"))
+
+
 @pytest.mark.parametrize("arguments, said", [
     (["-f", "speedscop"], "unknown format 'speedscop': did you mean speedscope?"),
     (["-f", "sumary"], "did you mean summary?"),

@@ -30,6 +30,8 @@
  *     hardware=0          the host's CPU model and memory
  *     sources=0           what stat said of up to 3 source files; 9: of 3, and part0.py of the last process is another
  *     command=0           at the end, what came of a command: 1 it exited with 3, 2 signal 9 ended it
+ *     work=0              at the end, that the command did so much work (note.work), and of branch "main"
+ *     note_cut=0          and that so many bytes of its note were not read, and one line could not be used
  *     gil_waits=0         so many times the first thread keeps the second waiting for the GIL: 3 ms while it sleeps, 4 ms while it runs
  */
 #include <fcntl.h>
@@ -74,6 +76,8 @@ enum {
     NEWER,
     HARDWARE,
     COMMAND,
+    WORK,
+    NOTE_CUT,
     WAITS,
     CLOCKS, /* 0: cycles in place of cpu-clock; 2: task-clock is there, too */
     GIL_WAITS,
@@ -484,6 +488,26 @@ static void put_meta(struct maker *m, const char *key, const char *value)
     trace_writer_put(m->w, TRACE_meta, &meta);
 }
 
+static void put_meta_number(struct maker *m, const char *key, uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    put_meta(m, key, text);
+}
+
+static void put_note(struct maker *m)
+{
+    if (get(m, WORK)) {
+        put_meta_number(m, TRACE_META_WORK, get(m, WORK));
+        put_meta(m, TRACE_META_NOTE_PREFIX "branch", "main");
+    }
+    if (get(m, NOTE_CUT)) {
+        put_meta_number(m, TRACE_META_NOTE_CUT, get(m, NOTE_CUT));
+        put_meta_number(m, TRACE_META_NOTE_REFUSED, 1);
+    }
+}
+
 /* What the writer would not write. */
 static void put_newer(struct maker *m, uint64_t time_ns)
 {
@@ -542,6 +566,7 @@ static void make(struct maker *m)
         put_meta(m, TRACE_META_WALL_NS, "2500000000");
         put_meta(m, TRACE_META_CPU_NS, "1250999000");
     }
+    put_note(m);
     if (get(m, LOSSES)) {
         struct trace_loss loss = {.time_ns = time_ns,
                                   .reason = LOSS_ring_full,
@@ -599,6 +624,8 @@ int main(int argc, char **argv)
                           [NEWER] = {"newer", 0},
                           [HARDWARE] = {"hardware", 0},
                           [COMMAND] = {"command", 0},
+                          [WORK] = {"work", 0},
+                          [NOTE_CUT] = {"note_cut", 0},
                           [WAITS] = {"waits", 0},
                           [GIL_WAITS] = {"gil_waits", 0},
                           [CLOCKS] = {"clocks", 1},
