@@ -51,6 +51,7 @@ struct emit_code {
     uint64_t fingerprint; /* equal where the code only moved; 0: not known (symbolize/stack/fingerprint.h) */
     uint32_t table_bytes; /* length of its table of lines: short ones are alike by chance */
     uint32_t first_line;  /* 0 unknown */
+    bool is_qualified;    /* the function's name is: it tells all functions of a file apart (from 3.11 on) */
 };
 #define EMIT_NO_CODE 0
 
@@ -152,6 +153,7 @@ struct emit_rate {
     uint32_t event;
     uint64_t frequency_hz; /* asked for; 0 for a fixed period */
     uint64_t period;       /* counts that one sample stood for at the start */
+    uint64_t samples;      /* in the file, whether they are shown or not */
 };
 struct emit_loss {
     const char *name, *meaning; /* meaning: "" when this version does not know it */

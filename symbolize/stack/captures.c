@@ -116,6 +116,17 @@ static bool take_setting(struct captures *c, const struct epoch *e, const struct
     return true;
 }
 
+uint32_t captures_find_rate(const struct captures *c, uint32_t event)
+{
+    const struct capture_lists *lists = &c->lists.data[c->lists.count - 1];
+
+    for (size_t i = 0; i < lists->rates.count; i++) {
+        if (lists->rates.data[i].event == event)
+            return (uint32_t)i;
+    }
+    return CAPTURES_NO_RATE;
+}
+
 static bool take_event(struct captures *c, const struct epoch *e, const struct trace_event *event)
 {
     struct capture_lists *lists = newest_lists(c);
@@ -126,10 +137,8 @@ static bool take_event(struct captures *c, const struct epoch *e, const struct t
         return false;
     if (!limits_work(c->model->limits, lists->rates.count))
         return false;
-    for (size_t i = 0; i < lists->rates.count; i++) {
-        if (lists->rates.data[i].event == rate.event)
-            return true;
-    }
+    if (captures_find_rate(c, rate.event) != CAPTURES_NO_RATE)
+        return true;
     if (!VEC_PUSH(&lists->rates, rate))
         return false;
     newest(c)->rates = lists->rates.data;

@@ -35,6 +35,14 @@ void captures_deinit(struct captures *c);
 bool captures_begin(struct captures *c, const char *name);
 /* Takes a record of the newest capture. It must have been loaded into the epoch. */
 bool captures_record(struct captures *c, const struct epoch *e, const struct trace_record *rec);
+/* Where the newest capture counts samples of an event of the model; CAPTURES_NO_RATE: it does not. */
+#define CAPTURES_NO_RATE UINT32_MAX
+uint32_t captures_find_rate(const struct captures *c, uint32_t event);
+static inline void captures_saw_sample(struct captures *c, uint32_t rate)
+{
+    if (rate != CAPTURES_NO_RATE)
+        c->lists.data[c->lists.count - 1].rates.data[rate].samples++;
+}
 /* Extends the duration of the newest capture to that time. */
 static inline void captures_saw_time(struct captures *c, uint64_t time_ns)
 {

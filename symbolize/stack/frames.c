@@ -105,7 +105,8 @@ static struct error *find_code(struct frames *f, const struct epoch *e, uint32_t
             return error_no_memory();
         *state = model_code(f->model, &(struct emit_code){.fingerprint = fingerprint_of_code(r),
                                                           .table_bytes = (uint32_t)r->line_table.len_bytes,
-                                                          .first_line = line_of(r->first_line)});
+                                                          .first_line = line_of(r->first_line),
+                                                          .is_qualified = r->qualname_form});
     }
     *out = *state;
     return *out == MODEL_NONE ? error_no_memory() : NULL;

@@ -145,8 +145,10 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame)
 
 uint32_t model_code(struct model *m, const struct emit_code *code)
 {
+    const uint32_t key[] = {(uint32_t)(code->fingerprint >> 32), (uint32_t)code->fingerprint, code->table_bytes,
+                            code->first_line, code->is_qualified};
     bool added;
-    uint32_t id = intern_id(&m->code_keys, code, sizeof *code, &added);
+    uint32_t id = intern_id(&m->code_keys, key, sizeof key, &added);
 
     if (id == INTERN_NONE || !added)
         return id;

@@ -21,6 +21,7 @@ struct thread_state {
 struct event_state {
     uint32_t event; /* of the model */
     uint32_t bytes; /* that one count stands for, see epoch_event_bytes() */
+    uint32_t rate;  /* of the newest capture, see captures_find_rate() */
 };
 /* By the epoch's label set; MODEL_NONE until it is looked up. */
 struct label_state {
@@ -159,9 +160,10 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
     if (!VEC_EXTEND_NONE(&r->event_states, e->events.count))
         return error_no_memory();
     uint32_t number = model_event_of(&r->model, e, event);
-    if (number == MODEL_NONE)
+    uint32_t rate = captures_find_rate(&r->captures, number);
+    if (number == MODEL_NONE || !limits_work(r->options.limits, rate == CAPTURES_NO_RATE ? 0 : rate))
         return error_no_memory();
-    r->event_states.data[event] = (struct event_state){.event = number, .bytes = epoch_event_bytes(e, event)};
+    r->event_states.data[event] = (struct event_state){.event = number, .bytes = epoch_event_bytes(e, event), .rate = rate};
     return NULL;
 }
 
@@ -306,8 +308,11 @@ static struct error *find_stack(struct resolver *r, const struct epoch *e, const
     return out->stack == MODEL_NONE && labels.mark != MODEL_NONE ? error_no_memory() : NULL;
 }
 
-static void add_to_totals(struct emit_total *total, const struct emit_sample *sample, bool kept)
+static void add_to_totals(struct resolver *r, const struct event_state *event, const struct emit_sample *sample, bool kept)
 {
+    struct emit_total *total = &r->model.totals.data[sample->event];
+
+    captures_saw_sample(&r->captures, event->rate);
     total->all_samples++;
     total->all_value += sample->value;
     if (!kept)
@@ -349,7 +354,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     if (!stack_map_is_identity(&r->stack_map))
         TRY(stack_map_find(&r->stack_map, out->stack, out->label_set, out->value, &out->stack,
                            kept));
-    add_to_totals(&r->model.totals.data[out->event], out, *kept);
+    add_to_totals(r, &r->event_states.data[event], out, *kept);
     if (!*kept)
         return NULL;
     state->sample_count++;
@@ -364,7 +369,7 @@ struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint
     if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
         TRY(find_event(r, e, event));
     weigh(r, &r->event_states.data[event], sample, &left_out);
-    add_to_totals(&r->model.totals.data[left_out.event], &left_out, false);
+    add_to_totals(r, &r->event_states.data[event], &left_out, false);
     return NULL;
 }
 
