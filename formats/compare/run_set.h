@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/buf.h"
 #include "formats/base/err.h"
 #include "formats/base/intern.h"
 #include "formats/base/limits.h"
@@ -24,10 +25,11 @@
 
 #define RUN_SET_NONE UINT32_MAX
 
-/* A function by its file and qualified name, as recorded (before 3.11: name). Texts are numbers in run_set.texts. */
+/* A function by its file and qualified name, as recorded. Texts are numbers in run_set.texts. */
 struct run_function {
     uint32_t file, name;
-    uint32_t first_line; /* tells functions of one file and name apart where names are not qualified; else of the first met; 0 unknown */
+    uint32_t first_line; /* of the code that was met first; 0 unknown */
+    bool unqualified;    /* the name is not qualified (before 3.11): first_line tells functions of one file and name apart */
 };
 
 /*
@@ -67,7 +69,13 @@ struct run_cell {
      */
     float dispersion, self_dispersion;
     double self;  /* as the owner */
-    double total; /* as the owner or one of its callers, counted once; of a line, a code, a module: the same as self */
+    double total; /* as the owner or one of its callers, counted once; of a line, a module: the same as self */
+};
+
+/* A VEC of them, in order of `id`. */
+struct run_cells {
+    struct run_cell *data;
+    size_t count, cap;
 };
 
 /* One event of one run. */
@@ -81,8 +89,8 @@ struct run_event {
     double weight;             /* of a sample, for its share in chance: the sum of squares over the sum; over 0 if there are samples */
     uint64_t ticks;            /* that were to become samples, those lost included; for the share that was lost */
     uint64_t lost;             /* of them: ring_full, tick_skipped, known_late and the like */
-    VEC(struct run_cell) nodes, functions, lines, modules; /* ids: nodes, functions, lines; modules: texts */
-    VEC(struct run_cell) codes;
+    struct run_cells nodes, functions, codes, lines;
+    struct run_cells modules; /* by text: the owner's file, which is what Python calls a module */
 };
 
 struct run_note {
@@ -118,6 +126,7 @@ struct run_set {
     /* private: what exists already, by contents */
     struct intern function_keys, code_keys, line_keys;
     struct map node_keys;
+    struct buf scratch;
 };
 
 /* The set has text 0 and the root then. Deinit it also if this returns false: out of memory. */
@@ -132,11 +141,16 @@ uint32_t run_set_line(struct run_set *s, const struct run_line *line);
 const char *run_set_text_get(const struct run_set *s, uint32_t text);
 /* A new run, {0}; NULL: out of memory. The pointer is valid until the next call. */
 struct run *run_set_add(struct run_set *s);
-/* Copies a run of another set, whose numbers become those of this one. */
+/* Adds a copy of a run of another set, with the numbers of this one. */
 struct error *run_set_copy(struct run_set *s, const struct run_set *from, uint32_t run);
+/*
+ * Are two runs of one set the same recording? They are if they began and ended in the same nanosecond and have the same
+ * events with the same sums. Never if it is not known when they began.
+ */
+bool run_is_same(const struct run *a, const struct run *b);
 /* The event of a run by name; NULL: it has none such. */
 const struct run_event *run_event_find(const struct run_set *s, const struct run *run, const char *name);
-/* The cell of an id; NULL: the run spent no time there. */
+/* The cell of an id, of some that are in order; NULL: the run spent no time there. */
 const struct run_cell *run_cells_find(const struct run_cell *cells, size_t count, uint32_t id);
 
 #endif
