@@ -18,12 +18,12 @@
 
 #include "formats/base/err.h"
 #include "formats/base/options.h"
+#include "formats/base/pattern.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 #include "symbolize/stack/inventory.h"
 #include "symbolize/pass/time_range.h"
 #include "symbolize/stack/given.h"
-#include "symbolize/stack/pattern.h"
 #include "symbolize/trace/epoch.h"
 
 /* From the first to the last, both included. */

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
+#include "formats/base/pattern.h"
 #include "formats/base/vec.h"
 #include "symbolize/stack/model.h"
-#include "symbolize/stack/pattern.h"
 
 /* Initialize with {.pattern = …}, which is borrowed. For one model only. */
 struct frame_match {

@@ -13,11 +13,11 @@
 
 #include "formats/base/err.h"
 #include "formats/base/map.h"
+#include "formats/base/pattern.h"
 #include "formats/base/vec.h"
 #include "symbolize/stack/frame_match.h"
 #include "symbolize/stack/given.h"
 #include "symbolize/stack/model.h"
-#include "symbolize/stack/pattern.h"
 
 /* The options that take patterns for frames. */
 enum stack_pattern {

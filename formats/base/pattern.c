@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles and searches with regcomp(3) and regexec(3), see pattern.h. */
-#include "symbolize/stack/pattern.h"
+#include "formats/base/pattern.h"
 
 #include <regex.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Regular expressions that users give in filters: POSIX extended ones of libc, compiled once, searched for anywhere in a
  * name. A pattern for frames may begin with "function:", "file:" or "module:", which narrows it to that part.
  */
-#ifndef SYMBOLIZE_STACK_PATTERN_H
-#define SYMBOLIZE_STACK_PATTERN_H
+#ifndef FORMATS_BASE_PATTERN_H
+#define FORMATS_BASE_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>
