@@ -78,9 +78,11 @@ static struct error *add_pattern(const struct option_row *row, const char *argum
 {
     struct patterns *list = member(row, target);
     struct pattern *pattern;
+    char who[32];
 
     TRY(note(row, argument, target));
-    TRY(create(row->name, argument, &pattern));
+    snprintf(who, sizeof who, "--%s", row->name);
+    TRY(create(who, argument, &pattern));
     if (VEC_PUSH(list, pattern))
         return NULL;
     pattern_destroy(pattern);

@@ -17,7 +17,7 @@ static const struct {
     enum pattern_part part;
 } prefixes[] = {{"function:", PATTERN_FUNCTION}, {"file:", PATTERN_FILE}, {"module:", PATTERN_MODULE}};
 
-static struct error *create(const char *option, const char *text, const char *expression, enum pattern_part part,
+static struct error *create(const char *who, const char *text, const char *expression, enum pattern_part part,
                             struct pattern **out)
 {
     struct pattern *p = calloc(1, sizeof *p);
@@ -39,22 +39,22 @@ static struct error *create(const char *option, const char *text, const char *ex
     free(p);
     if (status == REG_ESPACE)
         return error_no_memory();
-    return error_create(ERROR_USAGE, "--%s wants a regular expression, not '%s': %s", option, text, why);
+    return error_create(ERROR_USAGE, "%s wants a regular expression, not '%s': %s", who, text, why);
 }
 
-struct error *pattern_create(const char *option, const char *text, struct pattern **out)
+struct error *pattern_create(const char *who, const char *text, struct pattern **out)
 {
-    return create(option, text, text, PATTERN_ANY_PART, out);
+    return create(who, text, text, PATTERN_ANY_PART, out);
 }
 
-struct error *pattern_create_for_frames(const char *option, const char *text, struct pattern **out)
+struct error *pattern_create_for_frames(const char *who, const char *text, struct pattern **out)
 {
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t len = strlen(prefixes[i].prefix);
         if (!strncmp(text, prefixes[i].prefix, len))
-            return create(option, text, text + len, prefixes[i].part, out);
+            return create(who, text, text + len, prefixes[i].part, out);
     }
-    return create(option, text, text, PATTERN_ANY_PART, out);
+    return create(who, text, text, PATTERN_ANY_PART, out);
 }
 
 void pattern_destroy(struct pattern *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regular expressions that users give in filters: POSIX extended ones of libc, compiled once, searched for anywhere in a
+ * Regular expressions that users give, in filters and in rules: POSIX extended ones of libc, compiled once, searched for anywhere in a
  * name. A pattern for frames may begin with "function:", "file:" or "module:", which narrows it to that part.
  */
 #ifndef FORMATS_BASE_PATTERN_H
@@ -23,10 +23,10 @@ struct patterns {
     size_t count, cap;
 };
 
-/* Compiles `text`, which is borrowed. ERROR_USAGE names `option` and says what libc objects to. */
-struct error *pattern_create(const char *option, const char *text, struct pattern **out);
+/* Compiles `text`, which is borrowed. ERROR_USAGE begins with `who` gave it, such as "--focus", and says what libc objects to. */
+struct error *pattern_create(const char *who, const char *text, struct pattern **out);
 /* The same for frames: reads the prefix. */
-struct error *pattern_create_for_frames(const char *option, const char *text, struct pattern **out);
+struct error *pattern_create_for_frames(const char *who, const char *text, struct pattern **out);
 void pattern_destroy(struct pattern *p);
 void patterns_deinit(struct patterns *list);
 

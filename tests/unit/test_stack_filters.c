@@ -327,21 +327,21 @@ static void test_patterns(void **state)
     memset(name, 'a', sizeof name);
     name[sizeof name - 1] = 0;
     name[PATTERN_NAME_LIMIT_BYTES] = 'b';
-    OK(pattern_create("comm", "b", &p));
+    OK(pattern_create("--comm", "b", &p));
     assert_false(pattern_finds(p, name));
     name[PATTERN_NAME_LIMIT_BYTES - 1] = 'b';
     assert_true(pattern_finds(p, name));
     pattern_destroy(p);
-    struct error *err = pattern_create_for_frames("focus", "file:(", &p);
+    struct error *err = pattern_create_for_frames("--focus", "file:(", &p);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_USAGE);
     assert_non_null(strstr(error_text(err), "--focus wants a regular expression, not 'file:(': "));
     error_destroy(err);
-    err = pattern_create_for_frames("focus", "file:", &p);
+    err = pattern_create_for_frames("--focus", "file:", &p);
     assert_non_null(err);
     assert_non_null(strstr(error_text(err), "it is empty"));
     error_destroy(err);
-    OK(pattern_create("comm", "file:x", &p)); /* of a process no part can be meant */
+    OK(pattern_create("--comm", "file:x", &p)); /* of a process no part can be meant */
     assert_int_equal(pattern_part(p), PATTERN_ANY_PART);
     assert_true(pattern_finds(p, "profile:x"));
     pattern_destroy(p);
