@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of differences between runs (formats/stats/) beside the same formulas over scipy (from PyPI; skipped without it)."""
+"""The tests of differences between runs (formats/stats/): beside the same formulas over scipy (from PyPI; skipped without it),
+and on made-up runs whose truth is known. Draws begin with a fixed seed, so nothing here is left to chance."""
+import collections
 import pathlib
 import re
 import subprocess
@@ -12,6 +14,7 @@ from conftest import PYSYM, ROOT
 sys.path.insert(0, str(ROOT / "tests/real"))
 import venvs  # noqa: E402
 
+SIMULATE = pathlib.Path(PYSYM).parent / "tools/simulate_tests"
 FIGURES = pathlib.Path(PYSYM).parent / "tools/stats_figures"
 
 
@@ -41,3 +44,47 @@ def test_all_figures_equal_those_of_scipy():
 def test_what_cannot_be_tested_is_refused(text, message):
     done = figures(text)
     assert done.returncode == 1 and message in done.stderr, done
+
+
+def simulate(draws, *parts):
+    """The lines of each part, as numbers by name."""
+    done = subprocess.run([SIMULATE, str(draws), "1", *parts], capture_output=True, text=True, timeout=3000, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = collections.defaultdict(list)
+    for line in done.stdout.splitlines():
+        part, *words = line.split()
+        lines[part].append({name: float(value) for name, value in (word.split("=") for word in words)})
+    return lines
+
+
+def check_simulation(draws, draws_of_totals):
+    lines = simulate(draws, "rows", "found")
+    assert len(lines["rows"]) == 25
+    for line in lines["rows"]:
+        assert 3 <= line["row"] <= 6.5, line
+        assert line["any"] <= (15 if line["new"] == 1 else 12), line
+    wanted, = [line for line in lines["found"]
+               if (line["cv"], line["runs"], line["share"], line["change"]) == (1, 10, 25, 10)]
+    assert wanted["first"] >= 95, wanted
+    lines = simulate(draws_of_totals, "total", "looks", "needed")
+    limits = [line for line in lines["total"] + lines["looks"] if line["change"] == 2]
+    assert len(limits) == 15
+    for line in limits:
+        # At the limit of the rule each answer is false.
+        most = 7 if line in lines["total"] else 5
+        assert line["fails"] <= most and line["passes"] <= most, line
+    # Surely slower: a change of 5 % with 5 runs of CV 1 %.
+    assert [line["fails"] > 95 for line in lines["total"] if (line["cv"], line["runs"], line["change"]) == (1, 5, 5)] == [True]
+    assert len(lines["needed"]) == 8
+    for line in lines["needed"]:
+        assert 78 <= line["found"] <= 92, line
+
+
+def test_answers_are_as_often_wrong_as_they_say():
+    check_simulation(400, 2000)
+
+
+@pytest.mark.long
+def test_answers_are_as_often_wrong_as_they_say_in_many_draws():
+    """The figures of docs/accuracy.md."""
+    check_simulation(20000, 100000)
