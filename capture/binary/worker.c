@@ -7,13 +7,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/host/quiet_thread.h"
 #include "formats/base/clock.h"
 #include "formats/base/vec.h"
 
@@ -230,19 +230,14 @@ static void *work(void *ctx)
     return NULL;
 }
 
-/* Signals are for the main thread. */
 static struct error *start_thread(struct worker *w)
 {
     struct thread_state *t = calloc(1, sizeof *t);
-    sigset_t all, before;
 
     if (!t)
         return error_no_memory();
     t->worker = w;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int e = pthread_create(&t->thread, NULL, work, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int e = quiet_thread_start(&t->thread, work, t);
     if (e) {
         free(t);
         return error_os(e, "a thread cannot be started");

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/host/quiet_thread.h"
+
 /* A process has its signals once. */
 static struct {
     atomic_bool for_command;
@@ -66,13 +68,9 @@ static void *receive(void *ctx)
 static struct error *start_thread(void)
 {
     pthread_t thread;
-    sigset_t all, before;
 
     sem_init(&state.begun, 0, 0);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int e = pthread_create(&thread, NULL, receive, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int e = quiet_thread_start(&thread, receive, NULL);
     if (e)
         return error_os(e, "the thread that receives signals cannot be started");
     pthread_detach(thread);
