@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/host/procfs_calls.h"
 #include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
 #include "formats/base/open_regular.h"
@@ -176,17 +177,13 @@ char *procfs_cgroup(pid_t pid)
 
 char *procfs_cmdline(pid_t pid)
 {
-    char path[64], *text;
-    size_t len;
+    char *text = malloc(CMDLINE_MAX + 1);
+    size_t len = text ? procfs_arguments(pid, text, CMDLINE_MAX + 1) : 0;
 
-    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-    struct error *err = procfs_read(path, &text, &len);
-    if (err) {
-        error_destroy(err);
+    if (!len) {
+        free(text);
         return NULL;
     }
-    if (len > CMDLINE_MAX)
-        len = CMDLINE_MAX;
     while (len && !text[len - 1])
         len--;
     text[len] = 0;
@@ -202,9 +199,9 @@ size_t procfs_arguments(pid_t pid, char *out, size_t size)
     ssize_t n = 0;
 
     snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && len < size - 1 && ((n = read(fd, out + len, size - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
-        len += n > 0 ? (size_t)n : 0;
+    int fd = procfs_call_open(pid, path);
+    while (fd >= 0 && len < size - 1 && (n = procfs_call_read(pid, fd, out + len, size - 1 - len)) > 0)
+        len += (size_t)n;
     if (fd >= 0)
         close(fd);
     if (n < 0)
@@ -348,7 +345,7 @@ bool procfs_lacks_mapping(pid_t pid, uint64_t start, uint64_t end)
     int folder_len = snprintf(name, sizeof name, "/proc/%d/map_files", pid);
 
     snprintf(name + folder_len, sizeof name - (size_t)folder_len, "/%" PRIx64 "-%" PRIx64, start, end);
-    if (!lstat(name, &st) || errno != ENOENT)
+    if (!procfs_call_lstat(pid, name, &st) || errno != ENOENT)
         return false;
     name[folder_len] = 0; /* the kernel may have no such folder, and the process may have ended */
     return !lstat(name, &st);

@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/procfs.h"
+#include "capture/host/procfs_calls.h"
 
 /* Threads that are tried when the first one has exited. */
 #define THREADS_TRIED_MAX 64
@@ -81,24 +84,56 @@ bool procfs_parse_mapping(const char *line, size_t len_bytes, struct procfs_mapp
     return true;
 }
 
+struct query_errand {
+    struct errand errand;
+    int fd; /* its own */
+    bool good;
+    struct map_query query;
+    uint8_t build_id[20];
+};
+
+static void run_query(struct errand *e)
+{
+    struct query_errand *q = (struct query_errand *)e;
+
+    q->good = !ioctl(q->fd, MAP_QUERY, &q->query);
+}
+
+static void destroy_query(struct errand *e)
+{
+    struct query_errand *q = (struct query_errand *)e;
+
+    if (q->fd >= 0)
+        close(q->fd);
+    free(q);
+}
+
 /*
  * A path of a process in who knows which root names no file, and device and inode do not everywhere: stat() has another
  * device than the mapping on btrfs and overlayfs. Kernels that show such mappings know the build ID, too.
  */
 static void ask_build_id(const struct procfs_maps *maps, struct procfs_mapping *m)
 {
-    struct map_query query = {
-        .size = sizeof query,
-        .address = m->start,
-        .build_id_size = sizeof m->build_id,
-        .build_id_address = (uint64_t)(uintptr_t)m->build_id,
-    };
+    struct query_errand *q = m->inode ? malloc(sizeof *q) : NULL;
 
-    if (!m->inode || ioctl(maps->fd, MAP_QUERY, &query))
+    if (!q)
         return;
-    if (query.start == m->start && query.inode == m->inode && query.device_major == m->device_major &&
-        query.device_minor == m->device_minor && query.build_id_size <= sizeof m->build_id)
-        m->build_id_len = query.build_id_size;
+    *q = (struct query_errand){.errand = {maps->pid, run_query, destroy_query}};
+    q->fd = fcntl(maps->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    q->query = (struct map_query){
+        .size = sizeof q->query,
+        .address = m->start,
+        .build_id_size = sizeof q->build_id,
+        .build_id_address = (uint64_t)(uintptr_t)q->build_id,
+    };
+    if (!errand_run(&q->errand))
+        return;
+    if (q->good && q->query.start == m->start && q->query.inode == m->inode && q->query.device_major == m->device_major &&
+        q->query.device_minor == m->device_minor && q->query.build_id_size <= sizeof m->build_id) {
+        m->build_id_len = q->query.build_id_size;
+        memcpy(m->build_id, q->build_id, sizeof m->build_id);
+    }
+    destroy_query(&q->errand);
 }
 
 /* ---- the file ---- */
@@ -109,10 +144,7 @@ static struct error *fill(struct procfs_maps *m, const char *path)
     memmove(m->text, m->text + m->at, m->len_bytes - m->at);
     m->len_bytes -= m->at;
     m->at = 0;
-    ssize_t n;
-    do
-        n = read(m->fd, m->text + m->len_bytes, sizeof m->text - m->len_bytes);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = procfs_call_read(m->pid, m->fd, m->text + m->len_bytes, sizeof m->text - m->len_bytes);
     if (n < 0)
         return error_file(errno, path, "cannot be read");
     m->ended = !n;
@@ -126,7 +158,7 @@ static struct error *open_one(struct procfs_maps *m, const char *path)
 {
     m->at = m->len_bytes = 0;
     m->ended = m->skips = false;
-    m->fd = open(path, O_RDONLY | O_CLOEXEC);
+    m->fd = procfs_call_open(m->pid, path);
     if (m->fd < 0)
         return error_file(errno, path, "cannot be opened");
     struct error *err = fill(m, path);

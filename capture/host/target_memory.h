@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the memory of another process with process_vm_readv(2). The process keeps running, so memory may change
- * meanwhile.
+ * meanwhile. Where errands are in use (errand.h) a process that holds the reader up is not waited for: errno is EBUSY.
  */
 #ifndef CAPTURE_HOST_TARGET_MEMORY_H
 #define CAPTURE_HOST_TARGET_MEMORY_H

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/host_check.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
@@ -466,6 +467,7 @@ struct error *session_set_up(struct session *s)
 
 void session_tear_down(struct session *s)
 {
+    errand_threads_end();
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
