@@ -69,6 +69,9 @@ GROUPS = [
         Attack("a perf map that is a symlink", "leak_perf_map.py {secret} symlink"),
         Attack("a perf map that is a hard link", "leak_perf_map.py {secret} hardlink"),
     ]),
+    Group("memory", [], [
+        Attack("processes that keep changing their mappings", "hold_memory.py 6 2"),
+    ]),
     Group("source files", [], [
         Attack("ever new names of source files", "sources.py names"),
         Attack("source files that are something else", "sources.py places {fifo}"),
@@ -156,7 +159,7 @@ class Attacker:
         user = {} if attack.as_root else {"user": ATTACKER, "group": ATTACKER, "extra_groups": []}
         self.process = subprocess.Popen([*map(str, command), str(DURATION_S + 3), *arguments], cwd=folder, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        start_new_session=True, **user)
+                                        start_new_session=True, preexec_fn=beside_victim, **user)
 
     def why_not(self):
         """Waits until it is prepared. Why it cannot run on this machine, or None; raises if it is broken."""
@@ -231,7 +234,10 @@ def before_others():
 
 
 def beside_victim():
-    """Has the recorder run on the other CPUs: it would wait for seconds where a program of real-time priority computes."""
+    """
+    Has recorder and attackers run on the other CPUs: where a program of real-time priority computes they would wait for
+    seconds, and attackers with locks of the kernel in their hands, for which others wait then, too.
+    """
     if len(CPUS) > 1:
         os.sched_setaffinity(0, CPUS[:-1])
 
