@@ -8,8 +8,6 @@
 #include "formats/stats/median.h"
 #include "formats/stats/special.h"
 
-/* The part of the median that a ratio counts as at least. */
-static const double RATIO_LEAST = 1e-5;
 enum { BEST_ROWS_LEAST = 3 };
 
 static struct error *check(const struct moderated_table *t)
@@ -77,7 +75,7 @@ static void fit_ratios(double *z, size_t count, struct moderated_fit *fit)
     double half = fit->df / 2, log_bias = log(half) - digamma(half);
 
     sort_numbers(z, count);
-    double median = median_of_sorted(z, count), least = RATIO_LEAST * (median > 0 ? median : 1);
+    double median = median_of_sorted(z, count), least = MODERATED_LEAST * (median > 0 ? median : 1);
     for (size_t i = 0; i < count; i++)
         z[i] = log(fmax(z[i], least)) + log_bias;
     double z_mean = mean_of(z, count), excess = squares_about(z, count, z_mean) / (double)(count - 1) - trigamma(half);
@@ -109,7 +107,7 @@ double moderated_variance(const struct moderated_fit *fit, double spread, double
         ratio = (fit->d0 * fit->s02 + df * ratio) / (fit->d0 + df);
     else
         ratio = 1;
-    return fmax(expected * ratio, sampling);
+    return fmax(expected * ratio, fmax(fit->least, MODERATED_LEAST) * sampling);
 }
 
 /* From rows that are measured to their tests. */
@@ -129,7 +127,8 @@ struct error *moderated_test(const struct moderated_table *table, struct moderat
                              double *scratch)
 {
     TRY(measure_rows(table, out));
-    *fit = (struct moderated_fit){.s02 = 1, .df = own_df(table), .df_max = own_df(table) * (double)table->rows};
+    *fit = (struct moderated_fit){.s02 = 1, .df = own_df(table), .least = table->least};
+    fit->df_max = fit->df * (double)table->rows;
     fit_rows(out, table->rows, fit, scratch);
     test_rows(table, fit, out);
     return NULL;

@@ -3,7 +3,7 @@
  * The moderated t test: which of many rows (functions, nodes of calls, lines) differ between two sets of runs.
  *
  * A few runs say little of how much a single row varies between runs, but there are many rows. So the variance of a row is
- * a compromise between its own and what all rows have in common, and never below what sampling alone causes. The t of that
+ * a compromise between its own and what all rows have in common, and not below what sampling alone causes. The t of that
  * variance has more degrees of freedom than the row's own (Smyth, Linear models and empirical Bayes methods, Statistical
  * Applications in Genetics and Molecular Biology 3, 2004; fitted as there, by the moments of the log variances).
  *
@@ -16,13 +16,16 @@
  *     z    = ln(s2/e) - digamma(df/2) + ln(df/2)
  *     d0   from trigamma(d0/2) = variance of z over rows - trigamma(df/2); INFINITY if that is not positive
  *     s02  = exp(mean of z + digamma(d0/2) - ln(d0/2))
- *     variance = max(vbar, e (d0 s02 + df s2/e) / (d0 + df))
+ *     variance = max(least vbar, e (d0 s02 + df s2/e) / (d0 + df))
  *     difference = mean of x, new less old; error = sqrt(variance (1/old runs + 1/new runs))
  *     df of the row = min(df + d0, df * rows): no more than there was to learn from
  *
  * The rows measured best are those with the smaller half of vbar, three at least, and all that equal the largest of these.
  * s2/e counts as 1e-5 of its median at least (of 1, if the median is 0), so that rows that are the same in all runs do not
  * make the logarithm infinite. Of one row alone nothing is learned (d0 = 0): it has its own variance.
+ *
+ * `least` is 1 where samples are independent of each other, as the variance cannot be less then. It can be where a program
+ * does the same work in every run and its CPU time is sampled at regular distances: there 0 leaves it to the runs.
  *
  * One run against one: df is 0, and nothing can be concluded (estimate.h); the error is that of sampling alone.
  */
@@ -41,7 +44,9 @@
 struct moderated_table {
     const double *x, *v;
     size_t rows, old_runs, new_runs; /* one run of each at least */
+    double least; /* of a variance, as a part of vbar: 0 to 1; under MODERATED_LEAST counts as that */
 };
+#define MODERATED_LEAST 1e-5
 #define MODERATED_VARIANCE_MIN 1e-18
 
 /* What all rows have in common. */
@@ -51,6 +56,7 @@ struct moderated_fit {
     double s02;  /* the common variance, in units of e */
     double df;   /* of a row alone */
     double df_max; /* of a row, moderated: all that there was to learn from */
+    double least;  /* the table's */
 };
 
 struct moderated_row {

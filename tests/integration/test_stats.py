@@ -34,10 +34,10 @@ def test_all_figures_equal_those_of_scipy():
 
 
 @pytest.mark.parametrize("text, message", [
-    ("moderated 1 2 1  1 2 nan  1 1 1", "row 0, run 2: the measure nan is out of bounds"),
-    ("moderated 2 1 1  1 2 3 inf  1 1 1 1", "row 1, run 1: the measure inf is out of bounds"),
-    ("moderated 1 1 1  1 2  1 0", "row 0, run 1: the variance 0 is out of bounds"),
-    ("moderated 1 0 2  1 2  1 1", "no runs to compare: 0 old, 2 new"),
+    ("moderated 1 2 1 1  1 2 nan  1 1 1", "row 0, run 2: the measure nan is out of bounds"),
+    ("moderated 2 1 1 1  1 2 3 inf  1 1 1 1", "row 1, run 1: the measure inf is out of bounds"),
+    ("moderated 1 1 1 1  1 2  1 0", "row 0, run 1: the variance 0 is out of bounds"),
+    ("moderated 1 0 2 1  1 2  1 1", "no runs to compare: 0 old, 2 new"),
     ("welch 1 2  1 -inf 2", "new run 0: the measure -inf is out of bounds"),
     ("welch 2 0  1 2", "there is no new run to compare"),
 ])

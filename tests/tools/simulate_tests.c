@@ -78,7 +78,8 @@ static void make_run(struct random *r, const struct noise *n, struct slower s, d
 static void compare(struct random *r, const struct noise *n, struct slower s, size_t old_runs, size_t new_runs, double *p, double *q)
 {
     static double x[FUNCTIONS * 2 * RUNS_MAX], v[FUNCTIONS * 2 * RUNS_MAX];
-    struct moderated_table t = {.x = x, .v = v, .rows = FUNCTIONS, .old_runs = old_runs, .new_runs = new_runs};
+    struct moderated_table t = {.x = x, .v = v, .rows = FUNCTIONS, .old_runs = old_runs, .new_runs = new_runs,
+                                .least = 1};
     struct moderated_row rows[FUNCTIONS];
     struct moderated_fit fit;
     double scratch[FUNCTIONS], counts[FUNCTIONS];

@@ -3,7 +3,7 @@
  * Prints what formats/stats/ makes of tables, for a comparison with other implementations.
  *
  * The standard input holds words and numbers, with white space between them:
- *   moderated ROWS OLD NEW, then ROWS x (OLD + NEW) measures, then as many variances
+ *   moderated ROWS OLD NEW LEAST, then ROWS x (OLD + NEW) measures, then as many variances
  *   welch OLD NEW, then the measures
  *   sizes ROWS RUNS, then ROWS x RUNS times
  *   q COUNT, then p values
@@ -104,6 +104,7 @@ static void moderated(void)
 
     t.old_runs = count();
     t.new_runs = count();
+    t.least = number();
     size_t cells = t.rows * (t.old_runs + t.new_runs);
     double *x = numbers(cells), *v = numbers(cells), *scratch = room(t.rows, sizeof *scratch);
     struct moderated_row *rows = room(t.rows, sizeof *rows);

@@ -35,7 +35,7 @@ def inverse_trigamma(x):
     return math.exp(optimize.brentq(lambda u: math.log(special.polygamma(1, math.exp(u))) - math.log(x), -300, 300, xtol=1e-14))
 
 
-def moderated(x, v, old):
+def moderated(x, v, old, least):
     """The figures of a table, as stats_figures prints them: formats/stats/moderated.h says what is computed."""
     rows, runs = x.shape
     new, df = runs - old, runs - 2
@@ -50,13 +50,12 @@ def moderated(x, v, old):
         expected = sampling + tau2
         ratio = spread / expected
         if rows > 1:
-            least = 1e-5 * (np.median(ratio) or 1)
-            z = np.log(np.maximum(ratio, least)) - special.digamma(df / 2) + math.log(df / 2)
+            z = np.log(np.maximum(ratio, 1e-5 * (np.median(ratio) or 1))) - special.digamma(df / 2) + math.log(df / 2)
             excess = z.var(ddof=1) - special.polygamma(1, df / 2)
             half = inverse_trigamma(excess) if excess > 0 else math.inf
             d0, s02 = 2 * half, math.exp(z.mean() + (special.digamma(half) - math.log(half) if excess > 0 else 0))
         common = np.full(rows, s02) if math.isinf(d0) else (d0 * s02 + df * ratio) / (d0 + df)
-        variance = np.maximum(expected * common, sampling)
+        variance = np.maximum(expected * common, max(least, 1e-5) * sampling)
     error = np.sqrt(variance * (1 / old + 1 / new))
     row_df = min(df + d0, df * rows)
     out = [tau2, d0, s02, df]
@@ -119,7 +118,8 @@ def cases(rng):
     for x, v, old in tables(rng):
         rows, runs = x.shape
         numbers = " ".join(repr(float(n)) for n in np.concatenate([x.ravel(), v.ravel()]))
-        yield f"moderated {rows} {old} {runs - old}", numbers, moderated(x, v, old)
+        for least in (0, 0.5, 1):
+            yield f"moderated {rows} {old} {runs - old} {least}", numbers, moderated(x, v, old, least)
     for old, new in ((3, 3), (10, 10), (2, 7), (10, 1), (1, 4)):
         for size in (1e-6, 0.02, 30):
             x = rng.standard_normal(old + new) * size + 20

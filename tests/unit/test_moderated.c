@@ -34,7 +34,7 @@ static void near(double got, double wanted)
 static struct moderated_fit test_equal(const double *x, size_t rows, size_t old_runs, size_t new_runs, double variance,
                                        struct moderated_row *out)
 {
-    struct moderated_table t = {.x = x, .rows = rows, .old_runs = old_runs, .new_runs = new_runs};
+    struct moderated_table t = {.x = x, .rows = rows, .old_runs = old_runs, .new_runs = new_runs, .least = 1};
     struct moderated_fit fit;
     double v[64], scratch[16];
 
@@ -58,7 +58,7 @@ static void test_figures_are_those_of_scipy(void **state)
         {0.25833333333333336, 0.23091444116373258, 0.32047218779624514, 0.0639857749655507, -0.22111579384977864,
          0.7377824605164454},
     };
-    struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD};
+    struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD, .least = 1};
     struct moderated_row rows[ROWS];
     struct moderated_fit fit;
     double scratch[ROWS], low, high;
@@ -86,7 +86,7 @@ static void test_figures_are_those_of_scipy(void **state)
 /* Rows that were in the fit have the same test when the fit is applied to them. */
 static void test_a_fit_can_be_applied_to_further_rows(void **state)
 {
-    struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD};
+    struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD, .least = 1};
     struct moderated_row rows[ROWS], again[2];
     struct moderated_fit fit;
     double scratch[ROWS], df;
@@ -107,9 +107,31 @@ static void test_a_fit_can_be_applied_to_further_rows(void **state)
     near(df, fit.d0);
     near(moderated_variance(&fit, 0, 0, 0.01, &df), 0.01);
     /* Nothing was learned. */
-    fit = (struct moderated_fit){.s02 = 1};
+    fit = (struct moderated_fit){.s02 = 1, .least = 1};
     near(moderated_variance(&fit, 0, 0, 0.01, &df), 0.01);
     assert_true(df == 0);
+}
+
+/* Without the error of sampling as the least, rows 0 and 2 have what the runs say: e (d0 s02 + df s2/e) / (d0 + df). */
+static void test_the_least_variance_can_be_chosen(void **state)
+{
+    struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD};
+    struct moderated_row rows[ROWS];
+    struct moderated_fit fit;
+    double scratch[ROWS];
+
+    (void)state;
+    OK(moderated_test(&t, &fit, rows, scratch));
+    for (int i = 0; i < ROWS; i++) {
+        double e = rows[i].sampling + fit.tau2;
+        near(rows[i].variance, (fit.d0 * fit.s02 * e + fit.df * rows[i].spread) / (fit.d0 + fit.df));
+    }
+    assert_true(rows[0].variance < rows[0].sampling && rows[2].variance < rows[2].sampling);
+    /* One row that never varies: there is no variance to learn from, but no error is 0. */
+    static const double same[] = {1, 1, 2, 2}, known[] = {0.04, 0.04, 0.04, 0.04};
+    t = (struct moderated_table){.x = same, .v = known, .rows = 1, .old_runs = 2, .new_runs = 2};
+    OK(moderated_test(&t, &fit, rows, scratch));
+    near(rows[0].variance, 0.04 * MODERATED_LEAST);
 }
 
 /* Neither the order of the rows nor that of the runs of a side matters. */
@@ -250,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_figures_are_those_of_scipy),
         cmocka_unit_test(test_a_fit_can_be_applied_to_further_rows),
+        cmocka_unit_test(test_the_least_variance_can_be_chosen),
         cmocka_unit_test(test_order_does_not_matter),
         cmocka_unit_test(test_one_against_one_concludes_nothing),
         cmocka_unit_test(test_one_new_run),
