@@ -6,10 +6,13 @@
 
 #include "formats/compare/tally_facts.h"
 #include "formats/compare/tally_places.h"
+#include "formats/compare/tally_tree.h"
 
 enum {
     BLOCK_NS = 500000000,
     BLOCK_SAMPLES = 50,
+    BLOCKS_ALIKE = 1024,   /* the next ones are twice as long, and so on */
+    DOUBLINGS_MAX = 20,
     DISPERSION_BLOCKS = 8,   /* with fewer, dispersion would be mostly chance */
     DISPERSION_SAMPLES = 10,
 };
@@ -46,7 +49,8 @@ struct tally_event {
     VEC(struct tally_code) codes;
     VEC(double) lines;
     VEC(struct tally_slot) slots; /* by stack of the model, counted from 1: [0] is the empty one */
-    VEC(uint32_t) stacks, seen_nodes, seen_functions; /* of the block */
+    struct tally_tree node_tree, path_tree;
+    VEC(uint32_t) stacks, seen_functions; /* of the block */
 };
 
 struct tally {
@@ -85,7 +89,8 @@ static void tally_destroy(void *state)
         VEC_DEINIT(&e->lines);
         VEC_DEINIT(&e->slots);
         VEC_DEINIT(&e->stacks);
-        VEC_DEINIT(&e->seen_nodes);
+        tally_tree_deinit(&e->node_tree);
+        tally_tree_deinit(&e->path_tree);
         VEC_DEINIT(&e->seen_functions);
     }
     VEC_DEINIT(&t->events);
@@ -97,114 +102,106 @@ static void tally_destroy(void *state)
 
 /* ---- blocks ---- */
 
-static bool add_to_node(struct tally_event *e, uint32_t node, double self, double total)
-{
-    struct tally_sums *sums = &e->nodes.data[node];
-
-    if (!sums->total_now && !VEC_PUSH(&e->seen_nodes, node))
-        return false;
-    sums->self_now += self;
-    sums->total_now += total;
-    return true;
-}
-
-static bool add_to_function(struct tally_event *e, uint32_t function, double self, double total)
-{
-    struct tally_sums *sums = &e->functions.data[function];
-
-    if (!sums->total_now && !VEC_PUSH(&e->seen_functions, function))
-        return false;
-    sums->self_now += self;
-    sums->total_now += total;
-    return true;
-}
-
-/* Adds what the block has of a stack to all that the stack is made of. */
-static bool add_stack(struct tally *t, struct tally_event *e, const struct tally_place *place, double value)
-{
-    const struct run_set *set = t->set;
-    double self = value;
-    uint64_t steps = 0;
-
-    for (uint32_t node = place->node;; node = set->nodes.data[node].parent, self = 0, steps++) {
-        if (!add_to_node(e, node, self, value))
-            return false;
-        if (node == RUN_SET_ROOT)
-            break;
-    }
-    if (place->line != RUN_SET_NONE) {
-        e->lines.data[place->line] += value;
-        e->functions.data[set->nodes.data[place->node].function].self_now += value;
-    }
-    for (uint32_t path = place->path; path != TALLY_NO_PATH; path = t->places.paths.data[path].parent, steps++) {
-        uint32_t code = t->places.paths.data[path].code;
-        e->codes.data[code].total += value;
-        if (!add_to_function(e, set->codes.data[code].function, 0, value))
-            return false;
-    }
-    return limits_work(set->limits, 4 * steps);
-}
-
-static void end_node(struct tally_event *e, const struct run_set *set, uint32_t node)
-{
-    struct tally_sums *sums = &e->nodes.data[node];
-    double whole = node == RUN_SET_ROOT ? e->now : e->nodes.data[set->nodes.data[node].parent].total_now;
-
-    sums->self += sums->self_now;
-    sums->total += sums->total_now;
-    sums->self_square += sums->self_now * sums->self_now;
-    sums->self_whole += sums->self_now * sums->total_now;
-    sums->total_square += sums->total_now * sums->total_now;
-    sums->total_whole += sums->total_now * whole;
-    sums->blocks++;
-}
-
-static void end_function(struct tally_event *e, uint32_t function)
-{
-    struct tally_sums *sums = &e->functions.data[function];
-
-    sums->self += sums->self_now;
-    sums->total += sums->total_now;
-    sums->self_square += sums->self_now * sums->self_now;
-    sums->self_whole += sums->self_now * e->now;
-    sums->total_square += sums->total_now * sums->total_now;
-    sums->total_whole += sums->total_now * e->now;
-    sums->blocks++;
-}
-
 /* Makes room for what stacks of the block were found to be made of. */
 static bool make_room(struct tally *t, struct tally_event *e)
 {
     const struct run_set *set = t->set;
+    struct limits *limits = set->limits;
 
-    return VEC_EXTEND_COUNTED(set->limits, &e->nodes, set->nodes.count) &&
-           VEC_EXTEND_COUNTED(set->limits, &e->functions, set->functions.count) &&
-           VEC_EXTEND_COUNTED(set->limits, &e->codes, set->codes.count) &&
-           VEC_EXTEND_COUNTED(set->limits, &e->lines, set->lines.count);
+    e->node_tree.limits = e->path_tree.limits = limits;
+    while (e->node_tree.steps.count < set->nodes.count) {
+        uint32_t parent = set->nodes.data[e->node_tree.steps.count].parent;
+        if (!tally_tree_push(&e->node_tree, parent == RUN_SET_NONE ? RUN_SET_ROOT : parent))
+            return false;
+    }
+    while (e->path_tree.steps.count < t->places.paths.count) {
+        if (!tally_tree_push(&e->path_tree, t->places.paths.data[e->path_tree.steps.count].parent))
+            return false;
+    }
+    return VEC_EXTEND_COUNTED(limits, &e->nodes, set->nodes.count) &&
+           VEC_EXTEND_COUNTED(limits, &e->functions, set->functions.count) &&
+           VEC_EXTEND_COUNTED(limits, &e->codes, set->codes.count) && VEC_EXTEND_COUNTED(limits, &e->lines, set->lines.count);
+}
+
+static bool add_stack(struct tally *t, struct tally_event *e, uint32_t slot)
+{
+    double value = e->slots.data[slot].value;
+    struct tally_place place;
+
+    if (!tally_place_of(&t->places, slot ? slot - 1 : EMIT_NO_STACK, &place) || !make_room(t, e))
+        return false;
+    e->nodes.data[place.node].self_now += value;
+    if (place.line != RUN_SET_NONE) {
+        e->lines.data[place.line] += value;
+        e->functions.data[t->set->nodes.data[place.node].function].self_now += value;
+    }
+    return tally_tree_add(&e->node_tree, place.node, value) && tally_tree_add(&e->path_tree, place.path, value);
+}
+
+/* `of_total` is the block's value of the whole that the total is a part of, `of_self` that of the self. */
+static void end_sums(struct tally_sums *s, double of_self, double of_total)
+{
+    s->self += s->self_now;
+    s->total += s->total_now;
+    s->self_square += s->self_now * s->self_now;
+    s->self_whole += s->self_now * of_self;
+    s->total_square += s->total_now * s->total_now;
+    s->total_whole += s->total_now * of_total;
+    s->blocks++;
+    s->self_now = s->total_now = 0;
+}
+
+static void end_nodes(struct tally_event *e)
+{
+    struct tally_tree *tree = &e->node_tree;
+
+    tally_tree_add_up(tree);
+    for (size_t i = 0; i < tree->seen.count; i++) {
+        const struct tally_step *step = &tree->steps.data[tree->seen.data[i]];
+        struct tally_sums *sums = &e->nodes.data[tree->seen.data[i]];
+        sums->total_now = step->now;
+        end_sums(sums, step->now, tree->steps.data[step->parent].now);
+    }
+    tally_tree_clear(tree);
+}
+
+/* A stack has each function once in its path, so the paths of a function add up. */
+static bool end_functions(struct tally *t, struct tally_event *e)
+{
+    struct tally_tree *tree = &e->path_tree;
+
+    tally_tree_add_up(tree);
+    for (size_t i = 0; i < tree->seen.count; i++) {
+        uint32_t path = tree->seen.data[i];
+        if (path == TALLY_NO_PATH)
+            continue;
+        uint32_t code = t->places.paths.data[path].code, function = t->set->codes.data[code].function;
+        struct tally_sums *sums = &e->functions.data[function];
+        e->codes.data[code].total += tree->steps.data[path].now;
+        if (!sums->total_now && !VEC_PUSH(&e->seen_functions, function))
+            return false;
+        sums->total_now += tree->steps.data[path].now;
+    }
+    for (size_t i = 0; i < e->seen_functions.count; i++)
+        end_sums(&e->functions.data[e->seen_functions.data[i]], e->now, e->now);
+    tally_tree_clear(tree);
+    return true;
 }
 
 static bool end_block(struct tally *t, struct tally_event *e)
 {
     for (size_t i = 0; i < e->stacks.count; i++) {
-        uint32_t slot = e->stacks.data[i];
-        struct tally_place place;
-        if (!tally_place_of(&t->places, slot ? slot - 1 : EMIT_NO_STACK, &place) || !make_room(t, e) ||
-            !add_stack(t, e, &place, e->slots.data[slot].value))
+        if (!add_stack(t, e, e->stacks.data[i]))
             return false;
     }
-    for (size_t i = 0; i < e->seen_nodes.count; i++)
-        end_node(e, t->set, e->seen_nodes.data[i]);
-    for (size_t i = 0; i < e->seen_nodes.count; i++)
-        e->nodes.data[e->seen_nodes.data[i]].self_now = e->nodes.data[e->seen_nodes.data[i]].total_now = 0;
-    for (size_t i = 0; i < e->seen_functions.count; i++)
-        end_function(e, e->seen_functions.data[i]);
-    for (size_t i = 0; i < e->seen_functions.count; i++)
-        e->functions.data[e->seen_functions.data[i]].self_now = e->functions.data[e->seen_functions.data[i]].total_now = 0;
+    end_nodes(e);
+    if (!end_functions(t, e))
+        return false;
     e->all_square += e->now * e->now;
     e->blocks += e->now > 0;
     e->now = 0;
     e->samples_now = 0;
-    e->stacks.count = e->seen_nodes.count = e->seen_functions.count = 0;
+    e->stacks.count = e->seen_functions.count = 0;
     return ++e->block != 0;
 }
 
@@ -347,7 +344,12 @@ static bool end_capture(struct tally *t)
 
 static bool ends_block(const struct emit_event *event, const struct tally_event *e)
 {
-    return event->is_time && !event->is_waiting && !event->is_wall ? e->now >= BLOCK_NS : e->samples_now >= BLOCK_SAMPLES;
+    uint32_t doublings = e->blocks / BLOCKS_ALIKE;
+    uint64_t lengths = UINT64_C(1) << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
+
+    if (event->is_time && !event->is_waiting && !event->is_wall)
+        return e->now >= (double)(BLOCK_NS * lengths);
+    return e->samples_now >= BLOCK_SAMPLES * lengths;
 }
 
 static bool add_sample(struct tally *t, struct tally_event *e, const struct emit_sample *s)

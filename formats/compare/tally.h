@@ -3,8 +3,9 @@
  * Counts the samples of each capture into a run of a set, while they pass: an emitter that writes nothing.
  *
  * Samples are added up by stack in blocks of about half a second of CPU time (of other events, 50 samples), in the order in
- * which they come. At the end of a block its sums go up the tree, once for each stack that was seen in it. From the sums of
+ * which they come. At the end of a block its sums go up the tree, once for each node that was seen in it. From the sums of
  * the blocks and of their squares follows how much more a share varies than independent samples would (run_cell.dispersion).
+ * A thousand blocks say that well enough: after as many they are twice as long, so that a long recording costs no more.
  * Samples of several threads may come in a slightly other order than that of time: blocks are hardly touched by that.
  *
  * A block is a cluster of samples that chance drew together. With k of m in block b, and r = sum k / sum m, the variance of

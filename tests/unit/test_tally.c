@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "formats/compare/tally.h"
+#include "formats/compare/tally_tree.h"
 
 /* A recording of 10 ms samples, and the set that it is counted into. */
 struct scene {
@@ -285,6 +286,58 @@ static void test_dispersion(void **state)
     teardown(&t);
 }
 
+/* After 1,024 blocks they are twice as long; here f and g take turns in every other half of those, which then are alike. */
+static void test_long_run(void **state)
+{
+    struct scene t;
+
+    (void)state;
+    setup(&t);
+    uint32_t main = python(&t, EMIT_NO_STACK, "main", 1), f = python(&t, main, "f", 2), g = python(&t, main, "g", 3);
+    for (int i = 0; i < 2048; i++)
+        many(&t, i % 2 ? f : g, 50);
+    run_tally(&t, 1);
+    double expected = 1024.0 * 25 * 25 / (2048 * 50 / 4.0) * 1536 / 1535;
+    assert_true(fabs(node_cell(&t, 0, "main;f")->dispersion - expected) < 1e-4);
+    expect_cell(node_cell(&t, 0, "main;f"), 51200, 51200);
+    teardown(&t);
+}
+
+/* The sums of a tree are those that walking from each leaf to the root would give. */
+static void test_tree(void **state)
+{
+    struct tally_tree tree = {0};
+    double expected[200];
+    uint32_t random = 1;
+
+    (void)state;
+    assert_true(tally_tree_push(&tree, 0));
+    for (uint32_t i = 1; i < 200; i++) {
+        random = random * 1103515245 + 12345;
+        assert_true(tally_tree_push(&tree, (random >> 16) % (i < 5 ? i : 4) + (i < 5 ? 0 : i - 4)));
+    }
+    for (int block = 0; block < 3; block++) {
+        memset(expected, 0, sizeof expected);
+        for (int i = 0; i < 40; i++) {
+            random = random * 1103515245 + 12345;
+            uint32_t leaf = (random >> 16) % 200;
+            assert_true(tally_tree_add(&tree, leaf, 1 + i % 3));
+            for (uint32_t step = leaf;; step = tree.steps.data[step].parent) {
+                expected[step] += 1 + i % 3;
+                if (!step)
+                    break;
+            }
+        }
+        tally_tree_add_up(&tree);
+        for (uint32_t i = 0; i < 200; i++) {
+            assert_true(tree.steps.data[i].now == expected[i]);
+            assert_true(tree.steps.data[i].seen == (expected[i] > 0));
+        }
+        tally_tree_clear(&tree);
+    }
+    tally_tree_deinit(&tree);
+}
+
 /* Independent samples, or too few of them, are no reason to doubt the binomial distribution. */
 static void test_dispersion_of_few(void **state)
 {
@@ -377,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_nodes),      cmocka_unit_test(test_facts),
         cmocka_unit_test(test_codes),      cmocka_unit_test(test_dispersion),
         cmocka_unit_test(test_dispersion_of_few), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_long_run),   cmocka_unit_test(test_tree),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
