@@ -192,7 +192,7 @@ void py_string_text(const struct py_string *s, struct buf *out)
     struct bytes b = bytes_of(s->data, s->len_bytes);
 
     if (!char_bytes) {
-        buf_put_str(out, "?");
+        buf_put_str(out, PY_STRING_UNREADABLE);
         return;
     }
     uint64_t chars = s->len_bytes / char_bytes;

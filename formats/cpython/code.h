@@ -61,7 +61,8 @@ bool py_string_complete(const struct py_string *s);
 bool py_string_read(const struct py_layout *layout, py_read_fn read, void *ctx, uint64_t address, uint32_t max_bytes,
                     struct buf *storage, struct buf *out);
 
-/* Appends a name to `out` as UTF-8, lone surrogates as U+FFFD, and "…" if it was cut; "?" if it is unreadable. */
+#define PY_STRING_UNREADABLE "?"
+/* Appends a name to `out` as UTF-8, lone surrogates as U+FFFD, and "…" if it was cut; PY_STRING_UNREADABLE if it is that. */
 void py_string_text(const struct py_string *s, struct buf *out);
 
 struct py_position {

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "formats/cpython/code.h"
+
 enum {
     DEPTH_MAX = 4096, /* frames of one list, more than pycap writes; a deeper stack is cut outside and marked */
     STEP_WORK = 30,   /* for a frame of a stack, see limits.h */
@@ -249,7 +251,7 @@ static struct error *build_stack(struct composer *c, struct composed *out)
             break;
         case MERGE_PYTHON:
             out->python_count++;
-            out->python_unnamed += !*c->model->view.frames[c->python.data[slot.index]].function;
+            out->python_unnamed += !strcmp(c->model->view.frames[c->python.data[slot.index]].function, PY_STRING_UNREADABLE);
             TRY(step(c, &out->stack, c->python.data[slot.index]));
             break;
         case MERGE_NATIVE: {

@@ -957,6 +957,36 @@ static void test_perf_map_in_summary(void **state)
     teardown(&s);
 }
 
+/* Frames whose code object could not be read are shown, and have no name. */
+static void test_unread_frames(void **state)
+{
+    struct summary *summary;
+    struct scene s;
+    char *text;
+    size_t len;
+
+    (void)state;
+    setup(&s, NULL);
+    event(&s);
+    process(&s, 1, 100, "/usr/bin/python3");
+    uint32_t frames[4] = {python(&s, "f", "f.py", 1, 0)};
+    for (uint32_t i = 1; i < 4; i++) {
+        LOAD(&s, python_frame, .id = ++s.frames);
+        frames[i] = s.frames;
+    }
+    sample(&s, 1, tuple(&s, (struct trace_tuple){.python_stack = stack(&s, frames, 4)}), 1);
+    resolver_end_epoch(s.resolver);
+    OK(summary_create(NULL, &summary));
+    FILE *out = open_memstream(&text, &len);
+    OK(summary_print(summary, s.resolver, false, out));
+    fclose(out);
+    if (!strstr(text, "\nNames        Python 25.0 % of the frames shown have a name\n"))
+        fail_msg("%s", text);
+    free(text);
+    summary_destroy(summary);
+    teardown(&s);
+}
+
 /* Names that are missing in fewer than 1 % of samples are listed, and bring no advice. */
 static void test_advice_where_it_matters(void **state)
 {
@@ -1060,6 +1090,7 @@ int main(void)
         cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_reorder_is_bounded),
         cmocka_unit_test(test_summary_of_two_rates),
+        cmocka_unit_test(test_unread_frames),
         cmocka_unit_test(test_advice_where_it_matters),
         cmocka_unit_test(test_summary_names_idle_parents),
         cmocka_unit_test(test_summary_names_who_met_a_limit),
