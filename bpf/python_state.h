@@ -51,7 +51,18 @@ struct walk_search {
 struct walk_cursor {
     PY_U64 frame;        /* to look at next */
     PY_U64 cframe;       /* 3.10 to 3.12: the _PyCFrame of the activation that is being walked */
+    /* 3.11 and 3.12 (bpf/python_retry.h). */
     PY_U64 first_cframe; /* of the newest activation */
+    PY_U64 older_cframe; /* the one before that at which the walk began, until that is checked; 0: nothing to check */
+    PY_U64 tried;        /* how far from the newest what was tried last lies, a _PyCFrame or a frame; 0: none was */
+    PY_U64 found;        /* of a search; in memory, so that the verifier does not follow its value */
+    PY_U64 scanned;      /* bytes of the stack beyond the newest that were searched */
+    PY_U32 attempt;      /* enum walk_attempt: what comes next */
+    PY_U32 doubted;      /* the newest activation is looked at once more, for want of a better one */
+    PY_U32 contradicted; /* the newest activation's run ends elsewhere than the _PyCFrame before it says */
+    PY_U32 sound_count;  /* entries of the newest run, once it was seen to end where it must */
+    PY_U64 mark;         /* a frame where the walk has been */
+    PY_U32 steps;        /* frames that were looked at */
     PY_U32 open_run;     /* frames since a run ended */
     PY_U32 run_ended;    /* the last element ended a run: a shim, or an entry frame */
     PY_U32 bytecode_index; /* free-threaded: the newest frame's, or WALK_BYTECODE_INDEX_NONE */
@@ -67,7 +78,7 @@ struct walk_result {
     PY_U32 entry_count;    /* entries made, frames and ends of runs */
     PY_U32 frame_count;
     PY_U32 end;            /* the loss reason that ended it; LOSS_complete; 0: it has not ended */
-    PY_U32 restarts;       /* 1: begun again one activation further out; 2: that broke too */
+    PY_U32 restarts;       /* times the walk was begun again elsewhere */
     /* The code object of the newest entry, when it was not met before in this sample: to be copied if it is new. */
     PY_U64 new_code;
     PY_U32 new_fingerprint;

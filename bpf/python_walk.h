@@ -24,8 +24,9 @@
  *
  * A walk is complete when it reached the root. In 3.11 the last frame is an entry, and the chain of _PyCFrames is at the
  * one embedded in the thread state; in 3.12 and later the last element is a shim without a predecessor. Everything else is
- * torn, and the walk ends with that reason. When 3.11 and 3.12 enter an activation, they publish its _PyCFrame before they
- * set its current_frame: if the chain is broken there, the walk starts again from the _PyCFrame before it.
+ * torn, and the walk ends with that reason. A chain that comes back to a frame it had is torn, too.
+ *
+ * In 3.11 and 3.12 the newest _PyCFrame may be half made: bpf/python_retry.h.
  */
 #ifndef BPF_PYTHON_WALK_H
 #define BPF_PYTHON_WALK_H
@@ -39,6 +40,7 @@ enum { PY_OWNER_GENERATOR = 1, PY_OWNER_SHIM = 3, PY_OWNER_MAX = 4 };
 #define WALK_BYTECODE_MAX (1 << 28)        /* an instruction further from its bytecode's start is not believed */
 #define WALK_BYTECODE_INDEX_NONE (1 << 22) /* more copies of bytecode than there can be threads */
 #define WALK_WINDOW_FIRST 1024             /* bytes of the data stack that the first window takes */
+#define WALK_STEPS_MAX (4 * WIRE_PYTHON_MAX) /* frames that are looked at, shown or not */
 #define WALK_IN_PAGE_MIN 64                /* a frame nearer to its page's start is read alone */
 
 /* Adds an entry; `word` is an address with WIRE_* bits. */
@@ -51,6 +53,13 @@ enum { PY_OWNER_GENERATOR = 1, PY_OWNER_SHIM = 3, PY_OWNER_MAX = 4 };
         (entries)[put_].offset = (bytes);                              \
         (w)->result.entry_count++;                                     \
     } while (0)
+
+/* The frames form a ring. What led there is not known: what stays is the run that is known to be sound. */
+WALK_INLINE PY_U32 walk_ring(struct py_walk *w)
+{
+    w->result.entry_count = w->cursor.sound_count;
+    return LOSS_python_torn;
+}
 
 /* ---- code objects ---- */
 
@@ -156,7 +165,50 @@ WALK_INLINE PY_U64 walk_bytecode(struct py_walk *w, struct walk_code *code, PY_U
     return start;
 }
 
-/* ---- beginning, and beginning again ---- */
+/* ---- beginning ---- */
+
+/*
+ * Puts the cursor at a frame, with no entries so far. 3.11 and 3.12: the _PyCFrame of the frame's activation and the one
+ * before it; 0: not known.
+ */
+WALK_INLINE void walk_place(struct py_walk *w, PY_U64 frame, PY_U64 cframe, PY_U64 older)
+{
+    struct walk_cursor *c = &w->cursor;
+
+    c->frame = frame;
+    c->cframe = cframe;
+    c->older_cframe = older;
+    c->mark = 0;
+    c->steps = c->open_run = c->run_ended = 0;
+    c->sound_count = c->contradicted = 0;
+    w->result.entry_count = w->result.frame_count = 0;
+}
+
+/* Puts the cursor at the newest frame of an activation of the eval loop, by its _PyCFrame. 0: it could be read. */
+WALK_INLINE int walk_place_record(struct py_walk *w, PY_U64 cframe)
+{
+    PY_U64 words[2]; /* current_frame, previous */
+
+    if (WALK_READ(w, words, sizeof words, cframe + w->config.layout.cframe_current_frame))
+        return 1;
+    walk_place(w, words[0], cframe, words[1]);
+    return 0;
+}
+
+/*
+ * Moves on to a frame. 1: the walk was there before. As Brent does it: one frame is remembered, a later one at each power
+ * of two.
+ */
+WALK_INLINE int walk_advance(struct walk_cursor *c, PY_U64 frame)
+{
+    if (frame == c->mark)
+        return 1;
+    if (!(c->steps & (c->steps + 1)))
+        c->mark = frame;
+    c->steps++;
+    c->frame = frame;
+    return 0;
+}
 
 /* Clears what belongs to one stack and reads the thread state. 0: done; else w->result.end says why not. */
 WALK_INLINE int walk_clear(struct py_walk *w)
@@ -165,8 +217,9 @@ WALK_INLINE int walk_clear(struct py_walk *w)
 
     w->result.entry_count = w->result.frame_count = w->result.restarts = 0;
     w->result.new_code = 0;
-    c->open_run = c->run_ended = 0;
-    c->frame = c->cframe = c->first_cframe = 0;
+    c->first_cframe = c->tried = c->scanned = 0;
+    c->attempt = c->doubted = 0;
+    walk_place(w, 0, 0, 0);
     c->bytecode_index = WALK_BYTECODE_INDEX_NONE;
     w->frames.start = w->frames.len_bytes = w->frames.hits = 0;
     w->codes.sample++;
@@ -186,52 +239,16 @@ WALK_INLINE int walk_begin(struct py_walk *w)
         return 1;
     c->frame = w->tstate.newest;
     if (walk_has_records(w)) {
-        c->cframe = c->first_cframe = w->tstate.newest;
-        if (walk_read_u64(w, c->cframe + w->config.layout.cframe_current_frame, &c->frame))
+        c->first_cframe = w->tstate.newest;
+        if (walk_place_record(w, c->first_cframe))
             return 1;
     }
-    w->result.end = c->frame ? 0 : LOSS_complete; /* a thread that runs no Python code has no frames */
+    w->result.end = 0;
+    /* A thread that runs no Python code has no frames. With records that is the one in the thread state, or greenlet's. */
+    if (!c->frame && (c->first_cframe == w->result.tstate + w->config.layout.tstate_root_cframe || !c->first_cframe ||
+                      w->config.process.flags & WIRE_PROCESS_GREENLETS))
+        w->result.end = LOSS_complete;
     return w->result.end != 0;
-}
-
-/* Starts again at an activation of the eval loop, given its _PyCFrame. 0 when there is a frame to look at. */
-WALK_INLINE int walk_restart(struct py_walk *w, PY_U64 cframe)
-{
-    PY_U64 frame = 0;
-
-    if (!cframe || walk_read_u64(w, cframe + w->config.layout.cframe_current_frame, &frame) || !frame)
-        return 1;
-    w->cursor.cframe = cframe;
-    w->cursor.frame = frame;
-    w->cursor.open_run = w->cursor.run_ended = 0;
-    w->result.entry_count = w->result.frame_count = 0;
-    return 0;
-}
-
-/* Whether a walk that breaks can begin again. */
-WALK_INLINE int walk_may_restart(const struct py_walk *w)
-{
-    return walk_has_records(w) && w->result.restarts < 2;
-}
-
-/*
- * The chain is broken. The newest activation may be half made: what its _PyCFrame names as its frame is then what an
- * earlier activation left on the stack. The walk starts again from the one before it, which is sound. If that breaks
- * too, the trouble lies further out: the walk goes back to the newest, and what it finds is torn. 1: the walk has ended.
- */
-WALK_INLINE int walk_broken(struct py_walk *w, PY_U32 reason)
-{
-    PY_U64 cframe;
-
-    if (walk_may_restart(w)) {
-        cframe = w->cursor.first_cframe;
-        w->result.restarts++;
-        if ((w->result.restarts == 2 || !walk_read_u64(w, cframe + w->config.layout.cframe_previous, &cframe)) &&
-            !walk_restart(w, cframe))
-            return 0;
-    }
-    w->result.end = reason;
-    return 1;
 }
 
 /* ---- frames on the data stack, 3.11 and later (_PyInterpreterFrame) ---- */
@@ -325,7 +342,7 @@ WALK_INLINE PY_U32 walk_put_frame(struct py_walk *w, struct wire_python *entries
 
     if (code->state) {
         /* Not resident perhaps: the frame stays, and user space tries again. */
-        if (code->state == LOSS_bad_code || (!w->result.frame_count && walk_may_restart(w)))
+        if (code->state == LOSS_bad_code || (!w->result.frame_count && walk_has_records(w) && !w->cursor.doubted))
             return code->state;
         word |= WIRE_UNREAD;
         offset = traceable = 0;
@@ -350,6 +367,27 @@ WALK_INLINE PY_U32 walk_put_frame(struct py_walk *w, struct wire_python *entries
     return 0;
 }
 
+/*
+ * 3.11 and 3.12, at the end of the newest run: whether that activation's _PyCFrame was whole. What was called then comes
+ * from the frame that the _PyCFrame before it names, and that does not change until the call returns. 0, or the loss reason.
+ */
+WALK_INLINE PY_U32 walk_check_record(struct py_walk *w, PY_U64 caller)
+{
+    struct walk_cursor *c = &w->cursor;
+    PY_U64 older = c->older_cframe, expected = 0;
+
+    /* greenlet exchanges what the record below a greenlet's outermost frame says. */
+    if (!older || w->config.process.flags & WIRE_PROCESS_GREENLETS)
+        return 0;
+    c->older_cframe = 0;
+    if (!walk_read_u64(w, older + w->config.layout.cframe_current_frame, &expected) && expected == caller) {
+        c->sound_count = w->result.entry_count;
+        return 0;
+    }
+    c->contradicted = 1;
+    return c->doubted ? 0 : LOSS_python_torn;
+}
+
 /* Adds what the cursor is at: a frame, or the end of a run, or, in 3.11, both. 0, or the loss reason. */
 WALK_INLINE PY_U32 walk_put(struct py_walk *w, struct wire_python *entries, const struct walk_frame *f)
 {
@@ -359,7 +397,7 @@ WALK_INLINE PY_U32 walk_put(struct py_walk *w, struct wire_python *entries, cons
     if (l->frame_kind == PY_FRAMES_SHIM && f->owner >= PY_OWNER_SHIM) {
         /* A shim is a local variable of its activation: its own address is the record. */
         walk_end_run(w, entries, w->cursor.frame);
-        return 0;
+        return walk_check_record(w, f->previous);
     }
     reason = walk_put_frame(w, entries, f);
     if (reason)
@@ -369,6 +407,7 @@ WALK_INLINE PY_U32 walk_put(struct py_walk *w, struct wire_python *entries, cons
         walk_end_run(w, entries, w->cursor.cframe);
         if (walk_read_u64(w, w->cursor.cframe + l->cframe_previous, &w->cursor.cframe))
             return LOSS_python_torn;
+        return walk_check_record(w, f->previous);
     }
     return 0;
 }
@@ -390,9 +429,19 @@ WALK_INLINE PY_U32 walk_root(struct py_walk *w)
     return LOSS_python_torn;
 }
 
+/* The walk of an activation that may be half made has ended: drops what nothing speaks for. */
+WALK_INLINE void walk_end_doubted(struct py_walk *w, const struct wire_python *entries)
+{
+    if (w->cursor.contradicted && w->result.end == LOSS_complete)
+        w->result.end = LOSS_python_torn;
+    if (w->cursor.contradicted || (w->result.end != LOSS_complete && entries[0].address & WIRE_UNREAD))
+        w->result.entry_count = 0;
+}
+
 /*
- * One frame. Returns 1 when the walk has ended (w->result.end says how). Sets w->result.new_code when the frame's code
- * object was not met before in this sample. `entries` has room for WIRE_PYTHON_MAX.
+ * One frame. Returns 1 when the walk has ended; w->result.end says how, and in 3.11 and 3.12 walk_retry() whether it goes on
+ * elsewhere. Sets w->result.new_code when the frame's code object was not met before in this sample. `entries` has room for
+ * WIRE_PYTHON_MAX.
  */
 WALK_INLINE int walk_step(struct py_walk *w, struct wire_python *entries)
 {
@@ -400,7 +449,7 @@ WALK_INLINE int walk_step(struct py_walk *w, struct wire_python *entries)
     PY_U32 reason;
 
     w->result.new_code = 0;
-    if (w->result.entry_count >= WIRE_PYTHON_MAX - 2) {
+    if (w->result.entry_count >= WIRE_PYTHON_MAX - 2 || w->cursor.steps >= WALK_STEPS_MAX) {
         w->result.end = LOSS_python_too_deep;
         return 1;
     }
@@ -409,14 +458,12 @@ WALK_INLINE int walk_step(struct py_walk *w, struct wire_python *entries)
         reason = walk_put(w, entries, &f);
     if (!reason && !f.previous)
         reason = walk_root(w);
-    if (reason == LOSS_complete) {
-        w->result.end = LOSS_complete;
-        return 1;
-    }
-    if (reason)
-        return walk_broken(w, reason);
-    w->cursor.frame = f.previous;
-    return 0;
+    if (!reason && walk_advance(&w->cursor, f.previous))
+        reason = walk_ring(w);
+    w->result.end = reason;
+    if (reason && w->cursor.doubted)
+        walk_end_doubted(w, entries);
+    return reason != 0;
 }
 
 /* ---- frames that are objects, up to 3.10 (PyFrameObject) ---- */
@@ -486,7 +533,7 @@ WALK_INLINE int walk_object_step(struct py_walk *w, struct wire_python *entries)
 {
     const struct py_layout *l = &w->config.layout;
     const PY_U8 *b = w->frames.bytes;
-    PY_U64 len = l->frame_len_bytes;
+    PY_U64 len = l->frame_len_bytes, previous;
 
     w->result.new_code = 0;
     w->result.end = LOSS_python_too_deep;
@@ -500,9 +547,11 @@ WALK_INLINE int walk_object_step(struct py_walk *w, struct wire_python *entries)
                                     (int)WALK_U32(b, l->frame_instr, WALK_HEADER_MASK));
     if (w->result.end)
         return 1;
-    w->cursor.frame = WALK_U64(b, l->frame_previous, WALK_HEADER_MASK);
-    if (!w->cursor.frame)
+    previous = WALK_U64(b, l->frame_previous, WALK_HEADER_MASK);
+    if (!previous)
         w->result.end = walk_object_root(w, entries);
+    else if (walk_advance(&w->cursor, previous))
+        w->result.end = walk_ring(w);
     return w->result.end != 0;
 }
 

@@ -137,6 +137,14 @@ __attribute__((noinline)) int object_steps(void)
     return 0;
 }
 
+/* Begins the walk again elsewhere, if that may help. 1: its end stands. */
+__attribute__((noinline)) int python_retry(void)
+{
+    struct scratch *s = scratch_get();
+
+    return !s || walk_retry(&s->walk, s->sample.registers, s->sample.flags & WIRE_REGISTERS_OK);
+}
+
 /* A few frames, and the code object if one is new. 1: the walk has ended. */
 __attribute__((noinline)) int walk_and_send(int objects)
 {
@@ -144,7 +152,7 @@ __attribute__((noinline)) int walk_and_send(int objects)
 
     if (steps & STEPS_NEW_CODE)
         send_new_code();
-    return steps & STEPS_ENDED;
+    return steps & STEPS_ENDED && (objects || python_retry());
 }
 
 /* A few thread states of the lists. 1: the search has ended. */

@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/code_copy.h"
-#include "bpf/python_walk.h"
+#include "bpf/python_retry.h"
 #include "bpf/wire.h"
 
 const volatile __u32 sample_native_stack_bytes = 0; /* copy at most this much of the user stack; 0: nothing */

@@ -34,6 +34,15 @@ struct walk_memory {
     (walk)->memory.read((walk)->memory.ctx, (out), (uint32_t)(len_bytes), (address))
 #endif
 
+/* What is in memory stays there: in a loop the verifier of the kernel would follow the value of a register. */
+#define WALK_FORGET() asm volatile("" ::: "memory")
+/* Before a short loop: 5.10 refuses some loops for how the compiler lays them out. */
+#ifdef __bpf__
+#define WALK_UNROLL _Pragma("unroll")
+#else
+#define WALK_UNROLL
+#endif
+
 /* A stack starts no further than this above its pointer. */
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "bpf/python_retry.h"
 #include "capture/host/target_memory.h"
 
 /* Thread states that are looked at in search of one. */
@@ -44,15 +45,7 @@ void python_reader_walk(struct python_reader *r, uint64_t state, struct wire_sam
     sample->thread_handle = w->tstate.address ? w->tstate.handle : 0;
     sample->interpreter = w->result.interpreter;
     sample->interpreter_id = w->result.interpreter_id;
-    if (w->config.layout.frame_kind == PY_FRAMES_OBJECT) {
-        if (!walk_object_begin(w)) {
-            while (!walk_object_step(w, entries)) {
-            }
-        }
-    } else if (!walk_begin(w)) {
-        while (!walk_step(w, entries)) {
-        }
-    }
+    walk_all(w, NULL, entries);
     sample->python_count = w->result.entry_count;
     sample->python_end = w->result.end;
 }

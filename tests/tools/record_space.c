@@ -16,7 +16,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#include "bpf/python_walk.h"
+#include "bpf/python_retry.h"
 #include "capture/binary/modules.h"
 #include "capture/process/processes.h"
 #include "formats/cpython/code.h"
@@ -95,15 +95,7 @@ int main(int argc, char **argv)
            walk.result.tstate ? (walk.result.tstate == quick ? "agrees" : "finds it") : "does not find it");
     if (!walk.result.tstate)
         walk.result.tstate = quick;
-    if (walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
-        if (!walk_object_begin(&walk)) {
-            while (!walk_object_step(&walk, entries)) {
-            }
-        }
-    } else if (!walk_begin(&walk)) {
-        while (!walk_step(&walk, entries)) {
-        }
-    }
+    walk_all(&walk, NULL, entries);
     struct py_code_limits limits = {.string_max_bytes = 65536, .line_table_max_bytes = 1 << 20};
     for (uint32_t i = 0; i < walk.result.entry_count; i++) {
         struct py_code code;

@@ -34,7 +34,7 @@ static int stop_running(void **state)
 }
 
 /* Lets a traced child run up to its STOP(). Returns the thread that stopped. */
-static pid_t run_to_stop(pid_t pid)
+static inline pid_t run_to_stop(pid_t pid)
 {
     int status;
 

@@ -7,7 +7,7 @@
 
 #include <glob.h>
 
-#include "bpf/python_walk.h"
+#include "bpf/python_retry.h"
 #include "formats/base/buf.h"
 #include "formats/cpython/code.h"
 #include "formats/cpython/thread_name.h"
@@ -19,6 +19,7 @@
 struct played {
     struct space *space;
     uint32_t reads, fail_at; /* the read of that number fails; 0: none */
+    const uint64_t *registers; /* NULL: not known */
 };
 
 /*
@@ -76,15 +77,7 @@ static uint32_t run(struct played *p)
     }
     if (!walk.result.tstate)
         return 0;
-    if (walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
-        if (!walk_object_begin(&walk)) {
-            while (!walk_object_step(&walk, entries)) {
-            }
-        }
-    } else if (!walk_begin(&walk)) {
-        while (!walk_step(&walk, entries)) {
-        }
-    }
+    walk_all(&walk, p->registers, entries);
     return walk.result.end;
 }
 
@@ -249,8 +242,8 @@ static void check_faults(const char *path, struct space *space)
                 assert_memory_equal(&entries[i], expected, sizeof *expected);
             }
         }
-        if (walk.result.restarts && end == LOSS_complete) {
-            assert_true(skipped > 0 && truth[skipped - 1].address & WIRE_RUN);
+        if (skipped) {
+            assert_true(truth[skipped - 1].address & WIRE_RUN);
         } else if (end == LOSS_complete) {
             assert_int_equal(walk.result.entry_count, count);
             same += whole;
@@ -274,36 +267,156 @@ static void test_faults(void **state)
 
 /* ---- an activation that is half made (3.11, 3.12) ---- */
 
+static void put(struct space *space, uint64_t address, uint64_t value)
+{
+    assert_true(space_add(space, address, &value, 8));
+}
+
+/* A recording to which a half-made activation is added, and what is known of it. */
+struct half_made {
+    struct space *space;
+    struct played p;
+    uint64_t registers[ARCH_REGISTERS];
+    uint64_t record, frame, shim; /* the new _PyCFrame, frame and, in 3.12, shim */
+    uint64_t caller_record, caller;
+    uint32_t count; /* of `truth`: what was there before */
+};
+
+/* Makes the memory from `start` on readable: zeros where there was none. */
+static void fill(struct space *space, uint64_t start, uint64_t len)
+{
+    for (uint64_t at = start; at < start + len; at += 8) {
+        uint64_t word = 0;
+        space_read(space, at, &word, 8);
+        put(space, at, word);
+    }
+}
+
+/*
+ * The newest _PyCFrame is published, and neither of its members written. False: this version has none. What it holds
+ * leads into a ring: its frame is called by a shim, or an entry frame, which is called by that frame. The _PyCFrame
+ * before it seems to lie where there is none.
+ */
+static bool half_make(struct half_made *h, struct space *space)
+{
+    const struct py_layout *l = &space->layout;
+
+    *h = (struct half_made){.space = space, .p.space = space};
+    assert_int_equal(run(&h->p), LOSS_complete);
+    h->count = walk.result.entry_count;
+    memcpy(truth, entries, h->count * sizeof *truth);
+    if (l->tstate_root_cframe == PY_NONE || l->frame_kind == PY_FRAMES_OBJECT)
+        return false;
+    uint64_t newest = walk.result.tstate + l->tstate_frame;
+    assert_true(space_read(space, newest, &h->caller_record, 8));
+    assert_true(space_read(space, h->caller_record + l->cframe_current_frame, &h->caller, 8));
+    h->record = h->caller_record - 1600;
+    fill(space, h->record - 256, 1600 + 1024);
+    h->shim = h->record + 112;
+    h->frame = 0x7e0000000100;
+    fill(space, h->frame - 64, 256);
+    put(space, h->frame + l->frame_code, truth[0].address & WIRE_ADDRESS);
+    put(space, h->frame + l->frame_instr, (truth[0].address & WIRE_ADDRESS) + l->code_bytecode - 2);
+    put(space, h->shim + l->frame_owner, PY_OWNER_SHIM);
+    put(space, h->frame + l->frame_previous, l->frame_kind == PY_FRAMES_SHIM ? h->shim : h->frame);
+    put(space, h->shim + l->frame_previous, h->frame);
+    put(space, h->record + l->cframe_current_frame, h->frame);
+    put(space, h->record + l->cframe_previous, h->record + 512);
+    put(space, newest, h->record);
+    return true;
+}
+
+static void assert_truth(struct half_made *h, const uint64_t *registers)
+{
+    h->p.registers = registers;
+    assert_int_equal(run(&h->p), LOSS_complete);
+    assert_true(walk.result.restarts > 0);
+    assert_int_equal(walk.result.entry_count, h->count);
+    assert_memory_equal(entries, truth, h->count * sizeof *truth);
+}
+
+/* As with compilers that keep the order of the source: the _PyCFrame names the one before it. */
 static void check_torn(const char *path, struct space *space)
 {
-    struct played p = {.space = space};
-    struct py_layout *l = &space->layout;
-    const uint64_t fresh = 0x7fff00001000;
-    uint8_t record[64] = {0};
-    uint64_t garbage = 0x123456789a, old = 0;
+    struct half_made h;
 
     (void)path;
-    assert_int_equal(run(&p), LOSS_complete);
-    uint64_t tstate = walk.result.tstate;
-    uint32_t count = walk.result.entry_count;
-    memcpy(truth, entries, count * sizeof *truth);
-    if (l->tstate_root_cframe == PY_NONE || l->frame_kind == PY_FRAMES_OBJECT)
+    if (!half_make(&h, space))
         return;
-    assert_true(space_read(space, tstate + l->tstate_frame, &old, 8));
-    memcpy(record + l->cframe_current_frame, &garbage, 8);
-    memcpy(record + l->cframe_previous, &old, 8);
-    assert_true(space_add(space, fresh, record, sizeof record));
-    assert_true(space_add(space, tstate + l->tstate_frame, &fresh, 8));
-    assert_int_equal(run(&p), LOSS_complete);
-    assert_int_equal(walk.result.restarts, 1);
-    assert_int_equal(walk.result.entry_count, count);
-    assert_memory_equal(entries, truth, count * sizeof *truth);
+    put(space, h.record + space->layout.cframe_previous, h.caller_record);
+    assert_truth(&h, NULL); /* a ring */
+    put(space, h.record + space->layout.cframe_current_frame, 0x123456789a);
+    assert_truth(&h, NULL); /* no frame */
+    /* A chain that is whole, but not the thread's: the frame of the caller's caller. */
+    uint64_t outer = 0;
+    assert_true(space_read(space, h.caller + space->layout.frame_previous, &outer, 8));
+    put(space, h.record + space->layout.cframe_current_frame, outer);
+    assert_truth(&h, NULL);
 }
 
 static void test_torn(void **state)
 {
     (void)state;
     for_each(check_torn);
+}
+
+/* Neither member was written: only registers tell. */
+static void check_registers(const char *path, struct space *space)
+{
+    const struct py_layout *l = &space->layout;
+    struct half_made h;
+
+    (void)path;
+    if (!half_make(&h, space))
+        return;
+    /* Nothing tells: no frame is made up, and the ring is not followed. */
+    for (int known = 0; known < 2; known++) {
+        h.p.registers = known ? h.registers : NULL;
+        assert_int_equal(run(&h.p), LOSS_python_torn);
+        assert_int_equal(walk.result.entry_count, 0);
+        assert_true(h.p.reads < 200);
+    }
+    /* The first half: the _PyCFrame before it, beside things that are none. */
+    h.registers[ARCH_SP] = h.record - 128;
+    h.registers[0] = h.record;
+    h.registers[1] = h.frame;
+    h.registers[2] = h.record + 256;
+    h.registers[3] = h.caller_record;
+    assert_truth(&h, h.registers);
+    /* The second half. 3.12: the frame, whose shim is made. 3.11: the caller's frame, which a record names, too. */
+    h.registers[3] = 12345;
+    if (l->frame_kind == PY_FRAMES_SHIM)
+        put(space, h.shim + l->frame_previous, h.caller);
+    else
+        h.registers[3] = h.caller;
+    put(space, h.record + l->cframe_current_frame, 0x123456789a);
+    assert_truth(&h, h.registers);
+}
+
+static void test_registers(void **state)
+{
+    (void)state;
+    for_each(check_registers);
+}
+
+/* The outermost activation is being entered: the thread runs no Python code yet. */
+static void check_first(const char *path, struct space *space)
+{
+    struct half_made h;
+
+    (void)path;
+    if (!half_make(&h, space))
+        return;
+    h.registers[3] = walk.result.tstate + space->layout.tstate_root_cframe;
+    h.p.registers = h.registers;
+    assert_int_equal(run(&h.p), LOSS_complete);
+    assert_int_equal(walk.result.entry_count, 0);
+}
+
+static void test_first(void **state)
+{
+    (void)state;
+    for_each(check_first);
 }
 
 /* ---- 3.10: records and frames that differ in number ---- */
@@ -455,13 +568,55 @@ static void check_ring(const char *path, struct space *space)
     uint64_t previous, nothing = 0;
     assert_true(space_read(space, frame + space->layout.frame_previous, &previous, 8));
     assert_true(space_add(space, frame + space->layout.frame_previous, &frame, 8));
-    assert_int_equal(run(&p), LOSS_python_too_deep);
-    assert_true(walk.result.entry_count <= WIRE_PYTHON_MAX);
-    assert_true(walk.result.frame_count >= 2046);
+    assert_int_equal(run(&p), LOSS_python_torn);
+    assert_int_equal(walk.result.entry_count, 0);
+    assert_true(p.reads < 200);
     assert_true(space_add(space, frame + space->layout.frame_previous, &nothing, 8));
     /* Frames that are objects end like that when they end well; only in 3.10 the records say how many there are. */
     assert_int_equal(run(&p), objects && !space->layout.tstate_cframe ? LOSS_complete : LOSS_python_torn);
     assert_true(walk.result.entry_count < count);
+}
+
+/* A chain longer than there is room for: the newest frame over and over, at other addresses. */
+static void check_deep(const char *path, struct space *space)
+{
+    enum { FRAMES = 5000, APART = 128 };
+    struct played p = {.space = space};
+    const uint64_t base = 0x7d0000000000;
+    uint8_t *frames = calloc(FRAMES + 1, APART);
+    uint64_t newest, next;
+
+    (void)path;
+    assert_non_null(frames);
+    run(&p);
+    next = walk.result.tstate;
+    configure(&p);
+    walk.result.tstate = next;
+    assert_int_equal(space->layout.frame_kind == PY_FRAMES_OBJECT ? walk_object_begin(&walk) : walk_begin(&walk), 0);
+    newest = walk.cursor.frame;
+    assert_true(space->layout.frame_len_bytes <= APART);
+    assert_true(space_read(space, newest, frames, space->layout.frame_len_bytes));
+    for (uint64_t i = 0; i < FRAMES; i++) {
+        memcpy(frames + i * APART, frames, space->layout.frame_len_bytes);
+        next = base + (i + 1) * APART;
+        memcpy(frames + i * APART + space->layout.frame_previous, &next, 8);
+        if (space->layout.frame_is_entry != PY_NONE)
+            frames[i * APART + space->layout.frame_is_entry] = 0;
+    }
+    assert_true(space_add(space, base, frames, (uint64_t)FRAMES * APART));
+    free(frames);
+    put(space, newest + space->layout.frame_previous, base);
+    if (space->layout.frame_is_entry != PY_NONE)
+        assert_true(space_add(space, newest + space->layout.frame_is_entry, "", 1));
+    assert_int_equal(run(&p), LOSS_python_too_deep);
+    assert_true(walk.result.entry_count <= WIRE_PYTHON_MAX);
+    assert_true(walk.result.frame_count >= 2046);
+}
+
+static void test_deep(void **state)
+{
+    (void)state;
+    for_each(check_deep);
 }
 
 static void test_ring(void **state)
@@ -471,11 +626,6 @@ static void test_ring(void **state)
 }
 
 /* ---- every way to reach a thread-local variable ---- */
-
-static void put(struct space *space, uint64_t address, uint64_t value)
-{
-    assert_true(space_add(space, address, &value, 8));
-}
 
 static void check_tls(const char *path, struct space *space)
 {
@@ -824,11 +974,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames), cmocka_unit_test(test_list), cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_torn),   cmocka_unit_test(test_ring), cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_gil), cmocka_unit_test(test_maker),
-        cmocka_unit_test(test_interpreter),
-        cmocka_unit_test(test_task),
-        cmocka_unit_test(test_bytecode), cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_torn), cmocka_unit_test(test_registers), cmocka_unit_test(test_first),
+        cmocka_unit_test(test_ring), cmocka_unit_test(test_deep), cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_gil), cmocka_unit_test(test_maker), cmocka_unit_test(test_interpreter),
+        cmocka_unit_test(test_task), cmocka_unit_test(test_bytecode), cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_records), cmocka_unit_test(test_objects),
     };
 
