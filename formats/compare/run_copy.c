@@ -12,6 +12,7 @@
 struct run_copy {
     struct run_set *to;
     const struct run_set *from;
+    const struct run_choice *choice;
     VEC(uint32_t) texts, functions, codes, nodes, lines;
     VEC(uint32_t) path; /* scratch */
 };
@@ -96,17 +97,22 @@ static int compare_cells(const void *a, const void *b)
     return (ca->id > cb->id) - (ca->id < cb->id);
 }
 
-static struct error *copy_cells(struct run_copy *c, const struct run_cells *from, copy_fn *copy, struct run_cells *to)
+/* Those that have `least` in `samples`, by number; NULL: all. */
+static struct error *copy_cells(struct run_copy *c, const struct run_cells *from, copy_fn *copy, const double *samples, double least,
+                                struct run_cells *to)
 {
     if (!limits_take(c->to->limits, from->count * sizeof *to->data) || !limits_work(c->to->limits, 100 * from->count) ||
         !VEC_RESERVE(to, from->count))
         return error_no_memory();
     for (size_t i = 0; i < from->count; i++) {
         struct run_cell cell = from->data[i];
+        if (samples && samples[cell.id] < least)
+            continue;
         TRY(copy(c, cell.id, &cell.id));
         to->data[to->count++] = cell;
     }
-    qsort(to->data, to->count, sizeof *to->data, compare_cells);
+    if (to->count)
+        qsort(to->data, to->count, sizeof *to->data, compare_cells);
     return NULL;
 }
 
@@ -116,11 +122,12 @@ static struct error *copy_event(struct run_copy *c, const struct run_event *from
     to->nodes = to->functions = to->codes = to->lines = to->modules = (struct run_cells){0};
     TRY(copy_text(c, from->name, &to->name));
     TRY(copy_text(c, from->unit, &to->unit));
-    TRY(copy_cells(c, &from->nodes, copy_node, &to->nodes));
-    TRY(copy_cells(c, &from->functions, copy_function, &to->functions));
-    TRY(copy_cells(c, &from->codes, copy_code, &to->codes));
-    TRY(copy_cells(c, &from->lines, copy_line, &to->lines));
-    return copy_cells(c, &from->modules, copy_text, &to->modules);
+    const struct run_choice *o = c->choice;
+    TRY(copy_cells(c, &from->nodes, copy_node, o->nodes, o->least_nodes, &to->nodes));
+    TRY(copy_cells(c, &from->functions, copy_function, o->functions, o->least_functions, &to->functions));
+    TRY(copy_cells(c, &from->codes, copy_code, NULL, 0, &to->codes));
+    TRY(copy_cells(c, &from->lines, copy_line, o->lines, o->least_lines, &to->lines));
+    return copy_cells(c, &from->modules, copy_text, NULL, 0, &to->modules);
 }
 
 static struct error *copy_facts(struct run_copy *c, struct run *to)
@@ -138,8 +145,11 @@ static struct error *copy_run(struct run_copy *c, const struct run *from, struct
     *to = *from;
     memset(&to->notes, 0, sizeof to->notes);
     memset(&to->events, 0, sizeof to->events);
+    if (c->choice->no_host)
+        to->host = 0;
     TRY(copy_facts(c, to));
-    if (!limits_take(c->to->limits, from->notes.count * sizeof *to->notes.data + from->events.count * sizeof *to->events.data) ||
+    uint64_t lists_bytes = from->notes.count * sizeof *to->notes.data + from->events.count * sizeof *to->events.data;
+    if (!limits_take(c->to->limits, lists_bytes) ||
         !VEC_RESERVE(&to->notes, from->notes.count) || !VEC_RESERVE(&to->events, from->events.count))
         return error_no_memory();
     for (size_t i = 0; i < from->notes.count; i++) {
@@ -166,9 +176,9 @@ static bool begin_copy(struct run_copy *c)
     return ok;
 }
 
-struct error *run_set_copy(struct run_set *s, const struct run_set *from, uint32_t run)
+struct error *run_set_copy_chosen(struct run_set *s, const struct run_set *from, uint32_t run, const struct run_choice *choice)
 {
-    struct run_copy c = {.to = s, .from = from};
+    struct run_copy c = {.to = s, .from = from, .choice = choice};
     struct run *to = run_set_add(s);
     struct error *err = to && begin_copy(&c) ? copy_run(&c, &from->runs.data[run], to) : error_no_memory();
 
@@ -179,4 +189,11 @@ struct error *run_set_copy(struct run_set *s, const struct run_set *from, uint32
     VEC_DEINIT(&c.lines);
     VEC_DEINIT(&c.path);
     return err;
+}
+
+struct error *run_set_copy(struct run_set *s, const struct run_set *from, uint32_t run)
+{
+    static const struct run_choice all = {0};
+
+    return run_set_copy_chosen(s, from, run, &all);
 }

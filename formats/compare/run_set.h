@@ -59,13 +59,14 @@ struct run_line {
  * What one run has of a node, function, code, line or module; only those with time are there, in order of `id`. Values are
  * in the unit of the event (nanoseconds).
  */
+enum { RUN_DISPERSION_STEPS = 64 };
 struct run_cell {
     uint32_t id;
     /*
      * How much more the value varies within the run, from one stretch of 0.5 s of CPU time to the next, than independent
      * samples would: the design effect, 1 at least (1 also where there are too few samples to tell). Of a node: of its total
      * as a share of its parent's, and of its self as a share of its own total. Of a function: of its total and of its self
-     * as shares of all. Of a line, a code: 1.
+     * as shares of all. Of a line, a code: 1. In steps of 1/64, which a baseline keeps.
      */
     float dispersion, self_dispersion;
     double self;  /* as the owner */
@@ -86,7 +87,7 @@ struct run_event {
     uint64_t period;
     uint64_t samples;
     double total;              /* of all samples */
-    double weight;             /* of a sample, for its share in chance: the sum of squares over the sum; over 0 if there are samples */
+    double weight;             /* of a sample, for its share in chance: the sum of squares over the sum; 0: the total is, too */
     uint64_t ticks;            /* that were to become samples, those lost included; for the share that was lost */
     uint64_t lost;             /* of them: ring_full, tick_skipped, known_late and the like */
     struct run_cells nodes, functions, codes, lines;
@@ -143,6 +144,13 @@ const char *run_set_text_get(const struct run_set *s, uint32_t text);
 struct run *run_set_add(struct run_set *s);
 /* Adds a copy of a run of another set, with the numbers of this one. */
 struct error *run_set_copy(struct run_set *s, const struct run_set *from, uint32_t run);
+/* What of a run is copied: cells whose number has the least samples here, by number in `from`; NULL: all. */
+struct run_choice {
+    const double *nodes, *functions, *lines;
+    double least_nodes, least_functions, least_lines;
+    bool no_host; /* the copy does not say which host it was */
+};
+struct error *run_set_copy_chosen(struct run_set *s, const struct run_set *from, uint32_t run, const struct run_choice *choice);
 /*
  * Are two runs of one set the same recording? They are if they began and ended in the same nanosecond and have the same
  * events with the same sums. Never if it is not known when they began.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/compare/tally.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,7 +225,7 @@ static float dispersion_of(const struct tally_part *p, double weight)
     if (p->blocks < DISPERSION_BLOCKS || p->part < DISPERSION_SAMPLES * weight || !(expected > 0))
         return 1;
     double dispersion = found / expected * p->blocks / (p->blocks - 1);
-    return dispersion > 1 ? (float)dispersion : 1;
+    return dispersion > 1 ? (float)(floor(dispersion * RUN_DISPERSION_STEPS + 0.5) / RUN_DISPERSION_STEPS) : 1;
 }
 
 static bool push_cell(struct tally *t, struct run_cells *cells, struct run_cell cell)

@@ -24,7 +24,9 @@ bool tally_tree_add(struct tally_tree *t, uint32_t step, double value)
         if (!VEC_PUSH(&t->seen, s))
             return false;
     }
-    return t->seen.count == first || (limits_work(t->limits, 10 * (t->seen.count - first)) && VEC_PUSH(&t->chains, (uint32_t)first));
+    if (t->seen.count == first)
+        return true;
+    return limits_work(t->limits, 10 * (t->seen.count - first)) && VEC_PUSH(&t->chains, (uint32_t)first);
 }
 
 /*

@@ -1,20 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs as tables of counts: numbers by contents, copies from set to set. */
 #include "tests/unit/test.h"
-
-#include <string.h>
-
-#include "formats/compare/run_set.h"
-
-static uint32_t text(struct run_set *s, const char *t)
-{
-    return run_set_text(s, t, strlen(t));
-}
-
-static uint32_t function(struct run_set *s, const char *file, const char *name, uint32_t first_line, bool unqualified)
-{
-    return run_set_function(s, &(struct run_function){text(s, file), text(s, name), first_line, unqualified});
-}
+#include "tests/unit/run_set_fixture.h"
 
 static void test_numbers(void **state)
 {
@@ -22,17 +9,17 @@ static void test_numbers(void **state)
 
     (void)state;
     assert_true(run_set_init(&s, NULL));
-    assert_int_equal(text(&s, ""), 0);
-    assert_int_equal(text(&s, "a"), text(&s, "a"));
-    assert_int_equal(run_set_text(&s, "a\0b", 3), text(&s, "a"));
-    assert_string_equal(run_set_text_get(&s, text(&s, "a")), "a");
+    assert_int_equal(set_text(&s, ""), 0);
+    assert_int_equal(set_text(&s, "a"), set_text(&s, "a"));
+    assert_int_equal(run_set_text(&s, "a\0b", 3), set_text(&s, "a"));
+    assert_string_equal(run_set_text_get(&s, set_text(&s, "a")), "a");
     /* A qualified name is enough, wherever the function starts; others need the line, too. */
-    uint32_t f = function(&s, "x.py", "C.f", 3, false), old = function(&s, "x.py", "f", 3, true);
-    assert_int_equal(function(&s, "x.py", "C.f", 9, false), f);
+    uint32_t f = set_function(&s, "x.py", "C.f", 3, false), old = set_function(&s, "x.py", "f", 3, true);
+    assert_int_equal(set_function(&s, "x.py", "C.f", 9, false), f);
     assert_int_equal(s.functions.data[f].first_line, 3);
-    assert_int_equal(function(&s, "x.py", "f", 3, true), old);
-    assert_true(function(&s, "x.py", "f", 9, true) != old);
-    assert_true(function(&s, "y.py", "C.f", 3, false) != f);
+    assert_int_equal(set_function(&s, "x.py", "f", 3, true), old);
+    assert_true(set_function(&s, "x.py", "f", 9, true) != old);
+    assert_true(set_function(&s, "y.py", "C.f", 3, false) != f);
     assert_int_equal(s.functions.count, 4);
     uint32_t code = run_set_code(&s, &(struct run_code){f, 3, 40, 77});
     assert_int_equal(run_set_code(&s, &(struct run_code){f, 3, 40, 77}), code);
@@ -61,50 +48,15 @@ static void test_find(void **state)
     assert_null(run_cells_find(NULL, 0, 0));
 }
 
-static void push(struct run_cells *cells, uint32_t id, double self, double total)
-{
-    assert_true(VEC_PUSH(cells, ((struct run_cell){.id = id, .dispersion = 2, .self_dispersion = 3, .self = self, .total = total})));
-}
-
-/* main -> f, with 30 of 100 in f. `main` is the second function of the set, and the second node is of another run. */
-static void add_run(struct run_set *s)
-{
-    struct run *run = run_set_add(s);
-    uint32_t f = function(s, "x.py", "f", 7, false), main = function(s, "x.py", "main", 1, false);
-    struct run_event event = {.name = text(s, "cpu-clock"), .unit = text(s, "ns"), .is_time = true, .frequency_hz = 99,
-                              .samples = 10, .total = 100, .weight = 10, .ticks = 11, .lost = 1};
-
-    assert_non_null(run);
-    run->name = text(s, "one.bin");
-    run->pythons = text(s, "3.12");
-    run->cpu_count = 4;
-    run->start_realtime_ns = 5;
-    run->work = 1.5;
-    run->has_command = true;
-    assert_true(VEC_PUSH(&run->notes, ((struct run_note){text(s, "work"), text(s, "1.5")})));
-    run_set_node(s, RUN_SET_ROOT, f);
-    uint32_t node = run_set_node(s, RUN_SET_ROOT, main), leaf = run_set_node(s, node, f);
-    uint32_t code = run_set_code(s, &(struct run_code){f, 7, 40, 99});
-    push(&event.nodes, RUN_SET_ROOT, 0, 100);
-    push(&event.nodes, node, 70, 100);
-    push(&event.nodes, leaf, 30, 30);
-    push(&event.functions, f, 30, 30);
-    push(&event.functions, main, 70, 100);
-    push(&event.codes, code, 30, 30);
-    push(&event.lines, run_set_line(s, &(struct run_line){code, 8}), 30, 30);
-    push(&event.modules, text(s, "x.py"), 100, 100);
-    assert_true(VEC_PUSH(&run->events, event));
-}
-
 static void test_copy(void **state)
 {
     struct run_set from, to;
 
     (void)state;
     assert_true(run_set_init(&from, NULL) && run_set_init(&to, NULL));
-    add_run(&from);
+    set_run(&from);
     /* Here numbers are others. */
-    uint32_t main = function(&to, "x.py", "main", 1, false);
+    uint32_t main = set_function(&to, "x.py", "main", 1, false);
     OK(run_set_copy(&to, &from, 0));
     OK(run_set_copy(&to, &from, 0));
     assert_int_equal(to.runs.count, 2);
@@ -141,8 +93,8 @@ static void test_same(void **state)
 
     (void)state;
     assert_true(run_set_init(&s, NULL));
-    add_run(&s);
-    add_run(&s);
+    set_run(&s);
+    set_run(&s);
     struct run *a = &s.runs.data[0], *b = &s.runs.data[1];
     assert_true(run_is_same(a, b));
     b->events.data[0].total++;
@@ -163,7 +115,7 @@ static void test_limits(void **state)
 
     (void)state;
     assert_true(run_set_init(&from, NULL));
-    add_run(&from);
+    set_run(&from);
     bool fitted = false;
     for (uint64_t max = 0; !fitted; max += 512) {
         struct limits limits = {.memory_max = max, .work_max = UINT64_MAX};
