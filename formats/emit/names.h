@@ -56,6 +56,8 @@ void names_deinit(struct names *n);
 const char *names_file(const struct names *n, const struct emit_frame *frame);
 /* The part of a path that an import names, as far as the path alone shows it. */
 const char *names_import_path(const char *path);
+/* The path behind site-packages or the standard library's folder; all of it, if it shows neither. */
+const char *names_package_path(const char *path);
 /* The length of a binary's path, without " (deleted)", which the kernel adds when the file is gone. */
 static inline size_t name_path_len(const char *path)
 {

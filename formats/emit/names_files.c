@@ -140,6 +140,11 @@ void names_deinit(struct names *n)
     *n = (struct names){0};
 }
 
+const char *names_package_path(const char *path)
+{
+    return path + package_start(path);
+}
+
 const char *names_import_path(const char *path)
 {
     return path + module_start(path);
