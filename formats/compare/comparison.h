@@ -40,7 +40,7 @@ enum compare_answer {
 /* Which functions are the same in both sets. */
 enum compare_match {
     COMPARE_SAME,
-    COMPARE_MOVED,    /* to another file or line, with the same code */
+    COMPARE_MOVED,    /* to another file, folder or line; `code` says whether it is the same */
     COMPARE_RENAMED,  /* guessed: the same code under a new name, the old name gone, and no other candidate */
     COMPARE_NEW,      /* in none of the old runs */
     COMPARE_VANISHED, /* in none of the new runs */
@@ -54,7 +54,12 @@ enum compare_code {
 
 #define COMPARE_NO_ROW UINT32_MAX
 
-/* A row. Numbers of functions, nodes, lines and texts are those of comparison.set. */
+/*
+ * A row. Findings are the rows whose answer is slower or faster and that have no `because`. One change is seen in many rows (a
+ * node, its function, its file): the others are told by `because`.
+ *
+ * Numbers of functions, nodes, lines and texts are those of comparison.set.
+ */
 struct compare_row {
     enum compare_kind kind;
     enum compare_match match;
@@ -63,23 +68,34 @@ struct compare_row {
     uint32_t function;            /* RUN_SET_NONE: of a total, a module */
     uint32_t node, line, module;  /* those that the kind has; else RUN_SET_NONE */
     uint32_t old_function;        /* of one that was renamed or moved, as it was; else RUN_SET_NONE */
-    uint32_t because;             /* the row that it gave way to; COMPARE_NO_ROW: none */
+    uint32_t within;              /* node: the one whose time the share is of, the nearest caller that does other things as well */
+    uint32_t because;             /* the row that it gave way to, or under which it is told; COMPARE_NO_ROW: none */
     double old_value, new_value;  /* mean of the runs, in the unit of the event, per unit of work where that is known */
     double old_share, new_share;  /* mean share: of its parent (node), its node or function (node_self, line), else of all */
     double old_samples, new_samples; /* mean of the runs */
-    double change;                /* of its time, all else alike: 0.10 for 10 % more. NaN never: see `tested` */
-    double low, high;             /* its 90 % interval */
-    double p, q;                  /* two-sided; q after the correction */
-    double df, error;             /* of the estimate, on the log scale */
+    /*
+     * Of its time, all else alike: 0.10 for 10 % more; of what is new or vanished its share, below 0 if it vanished. Of a part
+     * whose sibling is a finding: without that. No figure is ever a NaN or infinite.
+     */
+    double change;
+    double low, high;             /* its 90 % interval; 0 if not tested */
+    double p, q;                  /* two-sided, as measured; q after the correction: below alpha only if the row has an answer */
+    double df, error;             /* of the estimate, on the log scale; of what is new or vanished: of the share */
     double runs_needed;           /* runs a side that would tell a change of this size, or of the rule's; 0: not known */
-    bool tested;                  /* false: too few samples or runs; change and interval are 0 */
+    bool tested;                  /* false: too few runs, or a total that cannot be compared; then p and q are 1 */
 };
+
+/* A row about nothing yet. */
+#define COMPARE_ROW_OF(kind_)                                                                                              \
+    ((struct compare_row){.kind = (kind_), .function = RUN_SET_NONE, .node = RUN_SET_NONE, .line = RUN_SET_NONE,            \
+                          .module = RUN_SET_NONE, .old_function = RUN_SET_NONE, .within = RUN_SET_NONE,                     \
+                          .because = COMPARE_NO_ROW, .p = 1, .q = 1})
 
 /* Why two runs must not be compared, or why the answer cannot be but "cannot tell". */
 enum compare_problem_kind {
     COMPARE_UNLIKE, /* refused, unless forced */
     COMPARE_LOSSY,  /* a run lost over 1 % of its ticks */
-    COMPARE_FEW,    /* too few runs: one of a side, under three of both … */
+    COMPARE_FEW,    /* under six runs in all: three of each side, or five against one, are enough */
     COMPARE_NO_WORK,/* nothing says what the runs did: the total cannot be compared */
 };
 struct compare_problem {
@@ -112,9 +128,10 @@ struct comparison {
     uint32_t unit;                /* text */
     bool is_time, is_waiting;
     bool by_work;                 /* values are per unit of work */
-    bool conclusive;              /* false: nothing can be concluded (one run against one): answers are all "cannot tell" */
+    bool conclusive;              /* false: nothing can be concluded (too few runs, one that lost too much): no row has an answer */
     VEC(struct compare_problem) problems;
-    VEC(struct compare_row) rows; /* [0] is the total; then the answers first, the surest of them first; then by time */
+    /* [0] is the total; then findings, the surest first; then what has another answer, the surest first; the rest by time. */
+    VEC(struct compare_row) rows;
     uint64_t tested_rows;         /* in the one correction */
 };
 
