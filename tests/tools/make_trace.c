@@ -32,6 +32,12 @@
  *     command=0           at the end, what came of a command: 1 it exited with 3, 2 signal 9 ended it
  *     work=0              at the end, that the command did so much work (note.work), and of branch "main"
  *     note_cut=0          and that so many bytes of its note were not read, and one line could not be used
+ *     run=0               one of several recordings of a program, of another hour: which stacks it has, and in what order, is
+ *                         drawn anew with this number
+ *     slower=0            so many percent more samples of stack 0
+ *     changed=0           the innermost function of stack 0 has other code: so many lines more
+ *     moved=0             all functions begin so many lines further down
+ *     fresh=0             the innermost function of stack 1 has another name
  *     gil_waits=0         so many times the first thread keeps the second waiting for the GIL: 3 ms while it sleeps, 4 ms while it runs
  */
 #include <fcntl.h>
@@ -83,6 +89,11 @@ enum {
     GIL_WAITS,
     SOURCES,
     NATURAL,
+    RUN,
+    SLOWER,
+    CHANGED,
+    MOVED,
+    FRESH,
     SETTING_COUNT,
 };
 
@@ -109,11 +120,13 @@ static struct trace_bytes bytes(const char *s)
     return (struct trace_bytes){.data = (const uint8_t *)s, .len_bytes = strlen(s)};
 }
 
-/* A function whose every LINE_STEP_BYTES of bytecode are the next line. */
-static uint32_t put_code(struct maker *m, const char *name, const char *file, int64_t first_line)
+/* A function whose every LINE_STEP_BYTES of bytecode are the next line, or the one after `skipped` lines. */
+static uint32_t put_code(struct maker *m, const char *name, const char *file, int64_t first_line, uint64_t skipped)
 {
     /* Entries of code 13 (no columns) over 8 code units, with line deltas +0, then +1. */
-    static const uint8_t table[] = {0xef, 0, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2};
+    uint8_t table[] = {0xef, 0, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2, 0xef, 2};
+
+    table[3] = (uint8_t)(table[3] + 2 * (skipped < 30 ? skipped : 30));
     struct trace_code code = {
         .python_version = PYTHON_3_11,
         .first_line = first_line,
@@ -233,10 +246,12 @@ static void put_tuples(struct maker *m)
             char name[64], file[64];
             /* The outer half is common to all stacks; the leaf tells them apart. */
             uint64_t which = d < depth / 2 ? 0 : d + 1 == depth ? s : s % 7;
-            snprintf(name, sizeof name, "Work.level%" PRIu64 "_%" PRIu64, d, which);
+            bool is_leaf = d + 1 == depth, is_fresh = is_leaf && s == 1 && get(m, FRESH);
+            snprintf(name, sizeof name, "Work.%s%" PRIu64 "_%" PRIu64, is_fresh ? "fresh" : "level", d, which);
             snprintf(file, sizeof file, "/srv/app/part%" PRIu64 ".py", d % 3);
             bool run_start = !d || (native && d == depth - 1);
-            frames[d] = put_python(m, put_code(m, name, file, (int64_t)(10 * d + 1)), (int64_t)(which % 7), run_start);
+            uint32_t code = put_code(m, name, file, (int64_t)(10 * d + 1 + get(m, MOVED)), is_leaf && !s ? get(m, CHANGED) : 0);
+            frames[d] = put_python(m, code, (int64_t)(which % 7), run_start);
         }
         tuple.python_stack = trace_writer_stack(m->w, frames, (uint32_t)depth);
         tuple.join = native ? put_join(m, true) : 0;
@@ -268,7 +283,7 @@ static void put_host(struct maker *m)
         host.memory_bytes = UINT64_C(8) << 30;
     }
     struct trace_clock clock = {.monotonic_ns = START_S * NS_PER_US * 1000000,
-                                .realtime_ns = UINT64_C(1700000000000000000)};
+                                .realtime_ns = UINT64_C(1700000000000000000) + get(m, RUN) * 3600 * NS_PER_S};
 
     trace_writer_put(m->w, TRACE_host, &host);
     trace_writer_put(m->w, TRACE_clock, &clock);
@@ -379,6 +394,10 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
         stack = draw_low(m, get(m, STACKS));
         time_ns += (i % get(m, CPUS) * m->period_ns + draw(m, m->period_ns)) / get(m, CPUS);
         cpu = draw(m, get(m, CPUS));
+    }
+    if (get(m, RUN)) { /* all stacks as often, but the first */
+        uint64_t drawn = draw(m, 100 * get(m, STACKS) + get(m, SLOWER));
+        stack = drawn < 100 * get(m, STACKS) ? drawn / 100 : 0;
     }
     struct trace_sample sample = {.time_ns = time_ns,
                                   .thread = m->threads[thread],
@@ -536,6 +555,7 @@ static void make(struct maker *m)
     uint64_t time_ns = START_S * NS_PER_US * 1000000, flushed_ns = time_ns;
 
     m->period_ns = get(m, INTERVAL_US) * NS_PER_US;
+    m->random += get(m, RUN) * UINT64_C(0x9e3779b97f4a7c15);
     define(m);
     for (uint64_t i = 0; i < get(m, SAMPLES); i++) {
         if (get(m, SLOWER_AT) && i == get(m, SLOWER_AT)) {
@@ -631,6 +651,11 @@ int main(int argc, char **argv)
                           [CLOCKS] = {"clocks", 1},
                           [SOURCES] = {"sources", 0},
                           [NATURAL] = {"natural", 0},
+                          [RUN] = {"run", 0},
+                          [SLOWER] = {"slower", 0},
+                          [CHANGED] = {"changed", 0},
+                          [MOVED] = {"moved", 0},
+                          [FRESH] = {"fresh", 0},
                       },
                       .random = 1};
     struct error *err;
