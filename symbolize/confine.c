@@ -80,10 +80,27 @@ static struct error *allow_host(struct places *p)
     return err;
 }
 
+/* What a comparison reads beside traces. */
+static struct error *allow_compared(struct places *p, const struct compare_request *r)
+{
+    const char *const files[] = {r->budget, r->work, r->old_source, r->new_source};
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (files[i])
+            TRY(allow(p, files[i], LANDLOCK_READ));
+    }
+    for (size_t i = 0; i < r->old_baselines.count; i++)
+        TRY(allow(p, r->old_baselines.data[i], LANDLOCK_READ));
+    for (size_t i = 0; i < r->new_baselines.count; i++)
+        TRY(allow(p, r->new_baselines.data[i], LANDLOCK_READ));
+    return NULL;
+}
+
 static struct error *collect(const struct options *o, struct places *p)
 {
     for (size_t i = 0; i < o->inputs.count; i++)
         TRY(allow(p, o->inputs.data[i], LANDLOCK_READ));
+    TRY(allow_compared(p, &o->compare));
     TRY(allow_all(p, o->archives.data));
     TRY(allow_all(p, o->symfs.data));
     for (size_t i = 0; i < o->sources.count; i++) {

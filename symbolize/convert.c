@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/convert.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "formats/base/printable.h"
+#include "formats/base/shell_word.h"
+#include "formats/base/size_text.h"
 #include "formats/base/vec.h"
+#include "formats/compare/baseline.h"
+#include "formats/compare/tally.h"
 #include "formats/emit/shown.h"
 #include "symbolize/check/check_consumer.h"
+#include "symbolize/compare/diff.h"
+#include "symbolize/compare/gather.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
 #include "symbolize/pass/parts.h"
@@ -74,6 +81,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
         .python_only = o->python_only,
         .limits = limits,
         .filters = o->filters_given,
+        .fingerprints = o->command != COMMAND_CONVERT,
     };
 
     if (scouting) {
@@ -351,11 +359,95 @@ static struct error *run_dump(struct convert *c, struct pass *p)
     return NULL;
 }
 
+/* Adds up the samples of the traces, a run for each, in their order. */
+static struct error *run_tally(struct convert *c, struct pass *p, struct run_set *set)
+{
+    struct emit_consumer *emit;
+    void *state = NULL;
+
+    if (!c->inputs.count)
+        return NULL;
+    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
+    p->resolver = c->resolver;
+    TRY(add_summary(c, p, &summary_consumer));
+    struct error *err = tally_create(resolver_model(c->resolver), set, &state);
+    if (err) {
+        tally_emitter.destroy(state);
+        return err;
+    }
+    TRY(emit_consumer_create(&tally_emitter, state, tally_emitter.time_order, &emit));
+    TRY(pass_add(p, &emit_consumer, emit));
+    TRY(pass_run(p));
+    summary_late(c->summary, emit_consumer_late_count(emit));
+    summary_print_trouble(c->summary, c->trouble);
+    tell_filters(c, true);
+    check_strict(c);
+    return NULL;
+}
+
+static struct error *diff_below(struct convert *c, struct pass *p, struct diff **diff)
+{
+    const struct options *o = c->options;
+    struct report report = {.exporter = o->emit.exporter, .terminal = o->emit.terminal, .top_count = o->emit.top_count,
+                            .full_paths = o->emit.full_paths};
+
+    TRY(diff_create(&o->compare, &c->limits.limits, diff));
+    TRY(run_tally(c, p, &(*diff)->runs.set));
+    TRY(diff_judge(*diff, o->inputs.data, o->inputs.count, o->filters.events.count ? o->filters.events.data[0] : NULL));
+    c->outcome->verdict = diff_verdict(*diff);
+    return diff_write(*diff, &report, c->out);
+}
+
+static struct error *run_diff(struct convert *c, struct pass *p)
+{
+    struct diff *diff = NULL;
+    struct error *err = diff_below(c, p, &diff);
+
+    diff_destroy(diff);
+    return err;
+}
+
+/* What to do with the baseline, if it is a file, and what it lacks. */
+static void tell_baseline(const struct convert *c, const struct run_set *set, const struct baseline_written *what)
+{
+    struct buf word = {0};
+    struct size_text size;
+
+    shell_word_put(c->options->output ? c->options->output : "FILE", &word);
+    fprintf(c->trouble, "pysym: %zu run%s, %s: pysym diff --baseline %s -- NEW...\n", set->runs.count, set->runs.count == 1 ? "" : "s",
+            size_text(what->len_bytes, &size), buf_cstr(&word));
+    if (what->left_out)
+        fprintf(c->trouble, "pysym: %" PRIu64 " calls, lines and functions with less than %.3g samples in each run are left out, so that it is not larger\n",
+                what->left_out, what->least_samples);
+    buf_deinit(&word);
+}
+
+static struct error *run_baseline(struct convert *c, struct pass *p)
+{
+    const struct options *o = c->options;
+    struct baseline_written what = {0};
+    struct gathered_runs runs;
+
+    struct error *err = gathered_init(&runs, &c->limits.limits);
+    if (!err)
+        err = run_tally(c, p, &runs.set);
+    if (!err)
+        err = gathered_complete(&runs, &o->compare, o->inputs.data, o->inputs.count);
+    if (!err)
+        err = baseline_write(&runs.set, c->out, &what);
+    if (!err)
+        tell_baseline(c, &runs.set, &what);
+    gathered_deinit(&runs);
+    return err;
+}
+
 static struct error *(*const outputs[])(struct convert *, struct pass *) = {[OUTPUT_EMITTER] = run_emitter,
                                                                             [OUTPUT_PAGE] = run_page,
                                                                             [OUTPUT_SUMMARY] = run_summary,
                                                                             [OUTPUT_DUMP] = run_dump,
-                                                                            [OUTPUT_UNWIND_CHECK] = run_check};
+                                                                            [OUTPUT_UNWIND_CHECK] = run_check,
+                                                                            [OUTPUT_DIFF] = run_diff,
+                                                                            [OUTPUT_BASELINE] = run_baseline};
 
 struct error *convert_run(const struct options *o, const struct convert_output *out, FILE *trouble,
                           struct convert_outcome *outcome)

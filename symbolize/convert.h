@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "formats/base/err.h"
+#include "formats/compare/gate.h"
 #include "symbolize/options.h"
 #include "symbolize/pass/parts.h"
 
@@ -21,6 +22,7 @@ struct convert_output {
 struct convert_outcome {
     bool incomplete; /* --strict: more is missing than allowed; `trouble` says what */
     bool differs;    /* unwind-check: a stack differs from that of a witness */
+    enum gate_answer verdict; /* diff: of all rules; undecided only if that fails */
 };
 
 /*

@@ -17,11 +17,13 @@ enum output_kind {
     OUTPUT_SUMMARY,
     OUTPUT_DUMP,
     OUTPUT_UNWIND_CHECK,
+    OUTPUT_DIFF,     /* of two sets of runs: a report, or the page of an emitter */
+    OUTPUT_BASELINE,
 };
 
 struct format_choice {
     enum output_kind kind;
-    const struct emitter *emitter; /* of OUTPUT_EMITTER and OUTPUT_PAGE, else NULL */
+    const struct emitter *emitter; /* of OUTPUT_EMITTER and OUTPUT_PAGE; OUTPUT_DIFF: of the page, else NULL */
 };
 
 /* `format` and `output` are the arguments of -f and -o, NULL where they were not given. ERROR_USAGE if nothing fits. */

@@ -10,6 +10,7 @@
 
 #include "formats/base/program.h"
 #include "formats/base/vec.h"
+#include "symbolize/compare/inputs.h"
 #include "symbolize/confine.h"
 #include "symbolize/convert.h"
 #include "symbolize/options.h"
@@ -24,7 +25,7 @@ static const char program[] = "pysym";
 static int inform(const struct options *o)
 {
     if (o->help)
-        options_help(stdout);
+        options_help(o, stdout);
     else
         printf("pysym " TOOL_VERSION "\n");
     return program_end_output(program);
@@ -52,6 +53,10 @@ static struct error *check_places(const struct options *o)
         size_t from_len;
         TRY(check_place(source_folder(o->sources.data[i], &from_len), true, "source files"));
     }
+    if (o->compare.old_source) {
+        TRY(check_place(o->compare.old_source, true, "source files"));
+        TRY(check_place(o->compare.new_source, true, "source files"));
+    }
     return o->sysroot ? check_place(o->sysroot, true, binaries) : NULL;
 }
 
@@ -59,20 +64,30 @@ struct inputs {
     VEC(struct stat) list;
 };
 
-/* Adds the files that are read: writing over a trace or an archive would lose it. */
-static struct error *find_inputs(const struct options *o, struct inputs *found)
+/* A path of NULL is none. */
+static struct error *add_input(struct inputs *found, const char *path)
 {
     struct stat st;
 
-    for (size_t i = 0; i < o->inputs.count; i++) {
-        if (!stat(o->inputs.data[i], &st) && !VEC_PUSH(&found->list, st))
-            return error_no_memory();
-    }
-    for (const char *const *path = o->archives.data; *path; path++) {
-        if (!stat(*path, &st) && !VEC_PUSH(&found->list, st))
-            return error_no_memory();
-    }
-    return NULL;
+    return !path || stat(path, &st) || VEC_PUSH(&found->list, st) ? NULL : error_no_memory();
+}
+
+/* Adds the files that are read: writing over a trace or an archive would lose it. Runs may be added to a baseline, though. */
+static struct error *find_inputs(const struct options *o, struct inputs *found)
+{
+    const struct compare_request *r = &o->compare;
+    bool may_grow = o->command == COMMAND_BASELINE;
+
+    for (size_t i = 0; i < o->inputs.count; i++)
+        TRY(add_input(found, o->inputs.data[i]));
+    for (const char *const *path = o->archives.data; *path; path++)
+        TRY(add_input(found, *path));
+    for (size_t i = 0; !may_grow && i < r->old_baselines.count; i++)
+        TRY(add_input(found, r->old_baselines.data[i]));
+    for (size_t i = 0; i < r->new_baselines.count; i++)
+        TRY(add_input(found, r->new_baselines.data[i]));
+    TRY(add_input(found, r->budget));
+    return add_input(found, r->work);
 }
 
 /* The output as long as it is not complete, for remove_output(). */
@@ -141,7 +156,7 @@ static struct error *convert_to(struct options *o, const struct inputs *inputs, 
     const struct output_files_options options = {.path = o->output,
                                                  .parts = options_split(o),
                                                  .max_bytes = options_max_output(o),
-                                                 .binary = o->choice.emitter && o->choice.emitter->binary,
+                                                 .binary = o->choice.kind == OUTPUT_BASELINE || (o->choice.emitter && o->choice.emitter->binary),
                                                  .inputs = inputs->list.data,
                                                  .input_count = inputs->list.count};
     struct output_files *files;
@@ -165,11 +180,29 @@ static struct error *run(struct options *o, struct convert_outcome *outcome)
     struct inputs inputs = {0};
 
     TRY(check_places(o));
+    if (o->command != COMMAND_CONVERT)
+        TRY(compare_sort_inputs(&o->compare, o->inputs.data, &o->inputs.count));
     struct error *err = find_inputs(o, &inputs);
     if (!err)
         err = convert_to(o, &inputs, outcome);
     VEC_DEINIT(&inputs.list);
     return err;
+}
+
+/* The exit code of a run that succeeded, as far as it got. */
+static int judge(const struct options *o, const struct convert_outcome *outcome)
+{
+    if (o->strict.is_on && outcome->differs)
+        fprintf(stderr, "pysym: stacks unwound in the kernel differ from those of a witness; the report says which\n");
+    else if (outcome->verdict == GATE_BROKEN)
+        fprintf(stderr, "pysym: a rule is surely broken; the report says which\n");
+    else if (!outcome->incomplete && outcome->verdict == GATE_UNDECIDED)
+        fprintf(stderr, "pysym: the runs do not tell whether a rule is broken; the report says which, and what would tell\n");
+    if (outcome->verdict == GATE_BROKEN)
+        return EXIT_BROKEN;
+    if (outcome->incomplete || (o->strict.is_on && outcome->differs))
+        return EXIT_INCOMPLETE;
+    return outcome->verdict == GATE_UNDECIDED ? EXIT_UNDECIDED : EXIT_GOOD;
 }
 
 int main(int argc, char **argv)
@@ -181,27 +214,19 @@ int main(int argc, char **argv)
 
     signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
     if (err) {
-        status = program_usage(program, program, err);
+        status = program_usage(program, options_command_name(&o), err);
     } else if (o.help || o.version) {
         status = inform(&o);
     } else {
         /* libdwfl would use the network whenever this is set, without --debuginfod too. */
         if (!o.debuginfod)
             unsetenv("DEBUGINFOD_URLS");
-        o.emit.name = input_title(o.inputs.data[0]);
+        o.emit.name = o.inputs.count ? input_title(o.inputs.data[0]) : "";
         o.emit.exporter = "pysym " TOOL_VERSION;
         if (!o.output)
             o.emit.terminal = terminal_of_output();
         err = run(&o, &outcome);
-        if (err)
-            status = program_fail(program, err);
-        else if (o.strict.is_on && outcome.differs) {
-            fprintf(stderr, "pysym: stacks unwound in the kernel differ from those of a witness; the report says "
-                            "which\n");
-            status = EXIT_INCOMPLETE;
-        } else if (outcome.incomplete) {
-            status = EXIT_INCOMPLETE;
-        }
+        status = err ? program_fail(program, err) : judge(&o, &outcome);
     }
     options_deinit(&o);
     return status;

@@ -73,7 +73,7 @@ static const struct option_row option_rows[] = {
     {"wall", 0, NULL, "cpu-clock and off-cpu as one event: all the time that threads existed", option_set_true,
      MEMBER(filters.wall)},
     {"verbose", 'v', NULL, "summary: every figure, with the losses by name and all modules", option_set_true, MEMBER(verbose)},
-    {"top", 0, "N", "rows of top and gil, files of annotate (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
+    {"top", 0, "N", "rows of top, gil and diff, files of annotate (default: 10; 0 for all)", option_set_u32, MEMBER(emit.top_count), 0, UINT32_MAX,
      "a number of rows, 0 for all"},
     {"sort", 0, "WHAT", "order of top: self (default) or total", option_set_choice, MEMBER(emit.sort),
      .names = sort_names, .wants = "self or total"},
@@ -179,14 +179,27 @@ static const struct option_row option_rows[] = {
     {NULL},
 };
 
-void options_help(FILE *out)
+const char *options_command_name(const struct options *o)
 {
+    static const char *const names[] = {[COMMAND_CONVERT] = "pysym", [COMMAND_DIFF] = "pysym diff", [COMMAND_BASELINE] = "pysym baseline"};
+
+    return names[o->command];
+}
+
+void options_help(const struct options *o, FILE *out)
+{
+    if (o->command != COMMAND_CONVERT) {
+        options_compare_help(option_rows, o->command, out);
+        return;
+    }
     fputs("usage: pysym FILE... [-f FORMAT] [-o OUT] [options]\n"
           "\n"
           "  pysym trace.bin                             a first page: how complete it is, and what is hot\n"
           "  pysym trace.bin -o profile.html             a page for any browser; it needs no network\n"
           "  pysym trace.bin -f summary                  processes, threads, what is missing and why\n"
           "  pysym annotate [FILE|FUNCTION] trace.bin    source lines with their time (see --source)\n"
+          "  pysym diff OLD... -- NEW...                 what surely got slower between two sets of recordings\n"
+          "  pysym baseline OLD... -o main.pyb           what pysym diff needs of recordings, in a small file\n"
           "\n"
           "Reads traces of pycap, on any machine and without privileges. FILE or OUT may be - for\n"
           "standard input or output; several files become one output.\n"
@@ -195,7 +208,8 @@ void options_help(FILE *out)
           out);
     format_print(out);
     options_print(option_rows, out);
-    fputs("\nexit status: 0 good, 1 failed, 2 wrong usage, 3 done but incomplete (with --strict)\n", out);
+    fputs("\nexit status: 0 good, 1 failed, 2 wrong usage, 3 done but incomplete (with --strict); of diff also\n"
+          "4 a rule is surely broken, 5 undecided where that fails\n", out);
 }
 
 uint64_t options_max_output(const struct options *o)
@@ -214,6 +228,9 @@ void options_deinit(struct options *o)
     sample_filter_options_deinit(&o->filters);
     stack_map_options_deinit(&o->stacks);
     VEC_DEINIT(&o->given);
+    VEC_DEINIT(&o->compare.old_baselines);
+    VEC_DEINIT(&o->compare.new_baselines);
+    VEC_DEINIT(&o->compare.rules);
     buf_deinit(&o->filter_text);
 }
 
@@ -350,33 +367,55 @@ static struct error *take_command(struct options *o, int argc, char **argv, int 
     return NULL;
 }
 
-struct error *options_parse(int argc, char **argv, struct options *o)
+/* Reads options and words of a conversion. */
+static struct error *read_conversion(struct options *o, int argc, char **argv)
 {
-    size_t from_stdin = 0;
+    struct option_table table;
     int rest;
 
-    *o = (struct options){.emit = {.top_count = 10, .context_lines = CONTEXT_LINES, .min_share = -1}};
-    TRY(options_read(option_rows, argc, argv, false, o, &rest));
+    options_table_init(&table, option_rows, COMMAND_CONVERT);
+    TRY(options_read(table.rows, argc, argv, false, o, &rest));
     if (o->help || o->version)
         return NULL;
     TRY(take_command(o, argc, argv, &rest));
+    if (rest < argc)
+        TRY(options_check_word(argv[rest]));
     for (int i = rest; i < argc; i++) {
         if (!VEC_PUSH(&o->inputs, argv[i]))
             return error_no_memory();
-        from_stdin += !strcmp(argv[i], "-");
     }
-    if (!VEC_PUSH(&o->symfs, NULL) || !VEC_PUSH(&o->archives, NULL))
-        return error_no_memory();
+    return NULL;
+}
+
+static struct error *check_conversion(struct options *o)
+{
     if (!o->inputs.count)
         return error_create(ERROR_USAGE, "name a trace, such as trace.bin");
-    if (from_stdin > 1)
-        return error_create(ERROR_USAGE, "standard input (-) can be read but once");
     TRY(format_choose(o->format, o->output, &o->choice));
     TRY(check_output(o));
     TRY(check_top(o));
     TRY(check_native_names(o));
     TRY(check_pprof(o));
     TRY(check_wall(o));
-    TRY(check_source(o));
+    return check_source(o);
+}
+
+struct error *options_parse(int argc, char **argv, struct options *o)
+{
+    size_t from_stdin = 0;
+
+    *o = (struct options){.command = options_command_of(argc, argv),
+                          .emit = {.top_count = 10, .context_lines = CONTEXT_LINES, .min_share = -1}};
+    bool converts = o->command == COMMAND_CONVERT;
+    TRY(converts ? read_conversion(o, argc, argv) : options_compare_read(o, option_rows, argc, argv));
+    if (o->help || o->version)
+        return NULL;
+    if (!VEC_PUSH(&o->symfs, NULL) || !VEC_PUSH(&o->archives, NULL))
+        return error_no_memory();
+    for (size_t i = 0; i < o->inputs.count; i++)
+        from_stdin += !strcmp(o->inputs.data[i], "-");
+    if (from_stdin > 1)
+        return error_create(ERROR_USAGE, "standard input (-) can be read but once");
+    TRY(converts ? check_conversion(o) : options_compare_check(o));
     return end_filters(o);
 }

@@ -14,6 +14,7 @@
 #include "formats/base/options.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
+#include "symbolize/compare/request.h"
 #include "symbolize/format_choice.h"
 #include "symbolize/pass/parts.h"
 #include "symbolize/pass/sample_filter.h"
@@ -21,8 +22,11 @@
 #include "symbolize/stack/stack_map.h"
 #include "symbolize/summary/strict.h"
 
+enum options_command { COMMAND_CONVERT, COMMAND_DIFF, COMMAND_BASELINE };
+
 /* Texts are borrowed from argv. */
 struct options {
+    enum options_command command;
     bool help, version;
     VEC(const char *) inputs; /* "-" is standard input */
     const char *output;       /* NULL: standard output */
@@ -44,6 +48,7 @@ struct options {
     struct given given;                   /* the options that filter, as they were given */
     struct buf filter_text;
     const char *filters_given;            /* the same as one text */
+    struct compare_request compare;       /* of COMMAND_DIFF and COMMAND_BASELINE */
 };
 
 /* Fails with ERROR_USAGE, whose text says what is wrong with the command line. *o refers to itself: it must stay in place. */
@@ -56,7 +61,9 @@ static inline bool options_split(const struct options *o)
 }
 /* How long the output may get. */
 uint64_t options_max_output(const struct options *o);
-void options_help(FILE *out);
+void options_help(const struct options *o, FILE *out);
+/* "pysym", or "pysym diff": whose --help helps. */
+const char *options_command_name(const struct options *o);
 
 /*
  * Setters (formats/base/options.h) for the table of options, of those that choose samples or change stacks. Their target is
@@ -81,5 +88,30 @@ struct error *filter_add_layers(const struct option_row *row, const char *argume
 struct error *filter_set_share(const struct option_row *row, const char *argument, void *target);
 /* enum stack_group */
 struct error *filter_set_group(const struct option_row *row, const char *argument, void *target);
+
+/*
+ * The command line of `pysym diff` and `pysym baseline` (options_compare.c): which options they take, what is said about the
+ * others, and which words name the old runs.
+ */
+
+/* The command that the first word names. */
+enum options_command options_command_of(int argc, char **argv);
+
+/*
+ * The rows of pysym's own options and those of comparisons, as `command` takes them. An option that it does not take is left
+ * out of --help, and refused with what to do instead.
+ */
+struct option_table {
+    struct option_row rows[OPTIONS_MAX + 1];
+};
+void options_table_init(struct option_table *table, const struct option_row *own, enum options_command command);
+
+/* Reads the options and words of a comparison: o->command is set. Options may stand behind "--", too. */
+struct error *options_compare_read(struct options *o, const struct option_row *own, int argc, char **argv);
+/* What the words and options of a comparison mean together: chooses the format. */
+struct error *options_compare_check(struct options *o);
+void options_compare_help(const struct option_row *own, enum options_command command, FILE *out);
+/* ERROR_USAGE if a word that is no file was probably meant as a command. */
+struct error *options_check_word(const char *word);
 
 #endif

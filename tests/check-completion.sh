@@ -58,6 +58,11 @@ is process pysym trace.bin --split pr
 is "file layer module package" pysym trace.bin --group ""
 is kernel pysym trace.bin --layer k
 is "" pysym trace.b
+is diff pysym dif
+is markdown pysym diff a.bin -- b.bin -f m
+is --fail-on pysym diff a.bin -- b.bin --fa
+is "--baseline --budget" pysym diff --b
+is "--work --work-note" pysym baseline --w
 for format in $("$2" --help | sed -n '/^formats/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
     has "$format" pysym --format ""
     "$2" /dev/null --format "$format" 2>&1 | grep -q "unknown format" && { echo "$format is no format" >&2; failed=1; }

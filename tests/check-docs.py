@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 
+OWN_OPTIONS = ("diff", "baseline")  # the commands of pysym that have a --help of their own
+
 
 def anchors(text):
     """The anchors of a page's headings, as GitHub makes them. The second heading of a name gets -1."""
@@ -62,7 +64,7 @@ def commands(text):
 
 def wrong_commands(text, known):
     for program, words in commands(text):
-        verb = words[0] if program == "pycap" and words else ""
+        verb = words[0] if words and (program == "pycap" or words[0] in OWN_OPTIONS) else ""
         if (program, verb) not in known:
             yield f"{program} has no command '{verb}'"
             continue
@@ -84,6 +86,8 @@ def main():
     pycap, pysym = sys.argv[1:3]
     top = pathlib.Path(sys.argv[3] if len(sys.argv) == 4 else pathlib.Path(__file__).parent.parent).resolve()
     known = {("pysym", ""): options_of(pysym)}
+    for verb in OWN_OPTIONS:
+        known["pysym", verb] = options_of(pysym, verb)
     for verb in ("record", "archive", "info"):
         known["pycap", verb] = options_of(pycap, verb)
     pages = [top / "README.md", top / "tests/README.md", *sorted((top / "docs").rglob("*.md")), *sorted((top / "docs").glob("*.scd"))]

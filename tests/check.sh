@@ -27,6 +27,7 @@ add() { # PASSED FAILED SKIPPED
 BESIDE="
     pysym
     annotate
+    diff
     page
     wall
     waiting_page

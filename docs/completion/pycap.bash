@@ -59,17 +59,18 @@ _pycap() {
 }
 
 _pysym() {
-    local word before help
+    local word before help command=
     COMPREPLY=()
     _pycap_context
-    # The one command, beside files whose names begin like it.
-    if ((COMP_CWORD == 1)) && [[ $word && annotate == "$word"* ]]; then
-        COMPREPLY=(annotate $(compgen -f -- "$word"))
+    # Commands, beside files whose names begin like them.
+    if ((COMP_CWORD == 1)) && [[ $word && $word != -* ]]; then
+        COMPREPLY=($(compgen -W "annotate diff baseline" -- "$word") $(compgen -f -- "$word"))
         return
     fi
+    [[ ${COMP_WORDS[1]} == @(diff|baseline) ]] && command=${COMP_WORDS[1]}
     case $before in
     -f | --format)
-        help=$("$1" --help 2>/dev/null) || return 0
+        help=$("$1" ${command:+"$command"} --help 2>/dev/null) || return 0
         _pycap_words "$word" "$(sed -nE '/^formats/,/^$/s/^  ([a-z-]+) .*/\1/p' <<<"$help")"
         ;;
     --merge) _pycap_words "$word" "all process thread" ;;
@@ -80,7 +81,7 @@ _pysym() {
     --layer) _pycap_words "$word" "python native kernel" ;;
     *)
         [[ $word == -* ]] || return 0
-        help=$("$1" --help 2>/dev/null) || return 0
+        help=$("$1" ${command:+"$command"} --help 2>/dev/null) || return 0
         _pycap_words "$word" "$(_pycap_options <<<"$help")"
         ;;
     esac

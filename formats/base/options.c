@@ -99,8 +99,7 @@ static struct error *refuse_unknown(const struct parser *p, const char *word)
     return error_create(ERROR_USAGE, "unknown option %.*s", len, word);
 }
 
-/* Is the name in the list, which is separated by spaces? */
-static bool is_listed(const char *list, const char *name)
+bool options_list_has(const char *list, const char *name)
 {
     for (size_t len; *list; list += len + strspn(list + len, " ")) {
         len = strcspn(list, " ");
@@ -114,7 +113,7 @@ static bool is_listed(const char *list, const char *name)
 static const char *given_of(const struct parser *p, const char *list)
 {
     for (size_t i = 0; i < p->count; i++) {
-        if (p->given[i] && p->rows[i].name && is_listed(list, p->rows[i].name))
+        if (p->given[i] && p->rows[i].name && options_list_has(list, p->rows[i].name))
             return p->rows[i].name;
     }
     return NULL;

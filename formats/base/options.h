@@ -39,6 +39,8 @@ struct option_row {
 #define OPTIONS_MAX 96
 /* Whether this is the row that ends a table. */
 bool options_at_end(const struct option_row *row);
+/* Is the name in the list, in which spaces divide names? */
+bool options_list_has(const char *list, const char *name);
 
 /*
  * Reads argv[1...]: calls the setters in order, then checks `with` and `without`. *rest is the index in argv of the

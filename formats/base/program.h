@@ -10,7 +10,14 @@
 
 #include "formats/base/err.h"
 
-enum exit_code { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
+enum exit_code {
+    EXIT_GOOD = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_INCOMPLETE = 3,
+    EXIT_BROKEN = 4,    /* pysym diff: a rule is surely broken */
+    EXIT_UNDECIDED = 5, /* pysym diff: the runs do not tell, and the rules say that this fails */
+};
 
 /* Prints the error, destroys it and returns its exit code. */
 static inline int program_fail(const char *program, struct error *err)
