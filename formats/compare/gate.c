@@ -252,10 +252,12 @@ static void no_row(const struct judge *j, const struct rule *rule, struct gate_r
         [RULE_NODE] = "no such call has enough samples in old and new runs",
     };
 
-    if (rule->kind == RULE_NEW)
-        out->answer = GATE_KEPT; /* nothing is new */
-    else if (rule->kind != RULE_TOTAL || !put_problem(j->c, COMPARE_NO_WORK, out))
+    if (rule->kind == RULE_NEW) {
+        out->answer = GATE_KEPT;
+        snprintf(out->reason, sizeof out->reason, "nothing is new that has enough samples");
+    } else if (rule->kind != RULE_TOTAL || !put_problem(j->c, COMPARE_NO_WORK, out)) {
         snprintf(out->reason, sizeof out->reason, "%s", reasons[rule->kind]);
+    }
 }
 
 /* ---- all rules ---- */

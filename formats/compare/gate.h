@@ -27,7 +27,7 @@ struct gate_result {
     double limit;       /* 0.02 for 2 % */
     double change, low, high; /* as in the row, at the rule's own level */
     double runs_needed; /* for GATE_UNDECIDED; 0: not known */
-    char reason[120];   /* for GATE_UNDECIDED without a row: "3 and 3 runs: the budget asks for 5 and 5" */
+    char reason[120];   /* why, where there is no row: "3 old and 3 new runs: the rules ask for 5 and 5" */
 };
 
 struct gate;

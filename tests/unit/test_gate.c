@@ -230,6 +230,7 @@ static void test_new(void **state)
     init(&s, 10, 10);
     assert_int_equal(answer(&s, "new 1%"), GATE_KEPT);
     assert_int_equal(last(&s)->row, COMPARE_NO_ROW);
+    assert_string_equal(last(&s)->reason, "nothing is new that has enough samples");
     add(&s, COMPARE_FUNCTION_SELF, RUN_SET_NONE, FRESH, 0.02, 0.001);
     s.c.rows.data[0].match = COMPARE_NEW;
     assert_int_equal(answer(&s, "new 1%"), GATE_BROKEN);
