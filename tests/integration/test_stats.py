@@ -14,7 +14,7 @@ from conftest import PYSYM, ROOT
 sys.path.insert(0, str(ROOT / "tests/real"))
 import venvs  # noqa: E402
 
-SIMULATE = pathlib.Path(PYSYM).parent / "tools/simulate_tests"
+TESTS, COMPARE = (pathlib.Path(PYSYM).parent / "tools" / name for name in ("simulate_tests", "simulate_compare"))
 FIGURES = pathlib.Path(PYSYM).parent / "tools/stats_figures"
 
 
@@ -46,9 +46,9 @@ def test_what_cannot_be_tested_is_refused(text, message):
     assert done.returncode == 1 and message in done.stderr, done
 
 
-def simulate(draws, *parts):
+def simulate(program, draws, *parts):
     """The lines of each part, as numbers by name."""
-    done = subprocess.run([SIMULATE, str(draws), "1", *parts], capture_output=True, text=True, timeout=3000, check=False)
+    done = subprocess.run([program, str(draws), "1", *parts], capture_output=True, text=True, timeout=6000, check=False)
     assert done.returncode == 0, done.stderr
     lines = collections.defaultdict(list)
     for line in done.stdout.splitlines():
@@ -57,8 +57,8 @@ def simulate(draws, *parts):
     return lines
 
 
-def check_simulation(draws, draws_of_totals):
-    lines = simulate(draws, "rows", "found")
+def check_tests(draws, draws_of_totals):
+    lines = simulate(TESTS, draws, "rows", "found")
     assert len(lines["rows"]) == 25
     for line in lines["rows"]:
         assert 3 <= line["row"] <= 6.5, line
@@ -66,7 +66,7 @@ def check_simulation(draws, draws_of_totals):
     wanted, = [line for line in lines["found"]
                if (line["cv"], line["runs"], line["share"], line["change"]) == (1, 10, 25, 10)]
     assert wanted["first"] >= 95, wanted
-    lines = simulate(draws_of_totals, "total", "looks", "needed")
+    lines = simulate(TESTS, draws_of_totals, "total", "looks", "needed")
     limits = [line for line in lines["total"] + lines["looks"] if line["change"] == 2]
     assert len(limits) == 15
     for line in limits:
@@ -81,10 +81,47 @@ def check_simulation(draws, draws_of_totals):
 
 
 def test_answers_are_as_often_wrong_as_they_say():
-    check_simulation(400, 2000)
+    check_tests(400, 2000)
 
 
 @pytest.mark.long
 def test_answers_are_as_often_wrong_as_they_say_in_many_draws():
     """The figures of docs/accuracy.md."""
-    check_simulation(20000, 100000)
+    check_tests(20000, 100000)
+
+
+def mean(lines, name):
+    return sum(line[name] for line in lines) / len(lines)
+
+
+def test_comparisons_are_as_often_wrong_as_they_say():
+    """Few draws: the settings are judged together."""
+    lines = simulate(COMPARE, 40, "rows", "power", "limits")
+    for new in (3, 5, 10, 1):
+        chosen = [line for line in lines["rows"] if line["new"] == new]
+        assert len(chosen) == 6
+        assert 3 <= mean(chosen, "row") <= 6.5, chosen
+        assert mean(chosen, "any") <= (15 if new == 1 else 12), chosen
+    found, = lines["found"]
+    assert found["first"] >= 95, found
+    assert len(lines["total"]) == len(lines["function"]) == 3
+    assert mean(lines["total"] + lines["function"], "fails") <= 7, lines
+    looks, = lines["looks"]
+    assert looks["fails"] <= 5 and looks["passes"] <= 5, looks
+
+
+@pytest.mark.long
+def test_comparisons_are_as_often_wrong_as_they_say_in_many_draws():
+    """The figures of docs/accuracy.md."""
+    lines = simulate(COMPARE, 2000, "rows", "power", "function", "total")
+    assert len(lines["rows"]) == 24
+    for line in lines["rows"]:
+        assert 3 <= line["row"] <= 6.5, line
+        assert line["any"] <= (15 if line["new"] == 1 else 12), line
+    found, = lines["found"]
+    assert found["first"] >= 95, found
+    for line in lines["total"] + lines["function"]:
+        limit = 2 if line in lines["total"] else 5
+        assert line["change"] > limit or line["fails"] <= 7, line
+    for line in simulate(COMPARE, 400, "looks")["looks"]:
+        assert line["change"] > 2 or line["fails"] <= 5, line

@@ -26,9 +26,9 @@
 #include "formats/stats/runs_needed.h"
 #include "formats/stats/spending.h"
 #include "formats/stats/welch.h"
-#include "tests/tools/random.h"
+#include "tests/tools/made_up_runs.h"
 
-enum { FUNCTIONS = 40, RUNS_MAX = 40, SAMPLES = 4000 };
+enum { RUNS_MAX = 40, SAMPLES = 4000 };
 
 static const double alpha = 0.05;
 
@@ -55,50 +55,43 @@ static void stop_if(struct error *err)
         stop(error_text(err));
 }
 
-static double share_of(int function)
-{
-    static const double large[] = {0.25, 0.15, 0.10, 0.08, 0.06, 0.05, 0.04, 0.03};
-    enum { LARGE = sizeof large / sizeof *large };
-
-    return function < LARGE ? large[function] : 0.24 / (FUNCTIONS - LARGE);
-}
-
 /* The samples of each function in one run. */
 static void make_run(struct random *r, const struct noise *n, struct slower s, double *counts)
 {
     double machine = exp(n->machine * random_normal(r));
 
-    for (int i = 0; i < FUNCTIONS; i++) {
+    for (int i = 0; i < MADE_FUNCTIONS; i++) {
         double own = exp(n->cv * random_normal(r) - n->cv * n->cv / 2), grown = i == s.function ? 1 + s.change : 1;
-        counts[i] = n->clumps * random_poisson(r, SAMPLES * share_of(i) * own * machine * grown / n->clumps);
+        counts[i] = n->clumps * random_poisson(r, SAMPLES * made_share(i) * own * machine * grown / n->clumps);
     }
 }
 
 /* Tests old against new runs: each function's share of all, as log odds. How samples clump is known. */
-static void compare(struct random *r, const struct noise *n, struct slower s, size_t old_runs, size_t new_runs, double *p, double *q)
+static void compare(struct random *r, const struct noise *n, struct slower s, size_t old_runs, size_t new_runs, double *p,
+                    double *q)
 {
-    static double x[FUNCTIONS * 2 * RUNS_MAX], v[FUNCTIONS * 2 * RUNS_MAX];
-    struct moderated_table t = {.x = x, .v = v, .rows = FUNCTIONS, .old_runs = old_runs, .new_runs = new_runs,
+    static double x[MADE_FUNCTIONS * 2 * RUNS_MAX], v[MADE_FUNCTIONS * 2 * RUNS_MAX];
+    struct moderated_table t = {.x = x, .v = v, .rows = MADE_FUNCTIONS, .old_runs = old_runs, .new_runs = new_runs,
                                 .least = 1};
-    struct moderated_row rows[FUNCTIONS];
+    struct moderated_row rows[MADE_FUNCTIONS];
     struct moderated_fit fit;
-    double scratch[FUNCTIONS], counts[FUNCTIONS];
-    size_t runs = old_runs + new_runs, order[FUNCTIONS];
+    double scratch[MADE_FUNCTIONS], counts[MADE_FUNCTIONS];
+    size_t runs = old_runs + new_runs, order[MADE_FUNCTIONS];
 
     for (size_t run = 0; run < runs; run++) {
         double all = 0, half = n->clumps / 2;
         make_run(r, n, run < old_runs ? (struct slower){0} : s, counts);
-        for (int i = 0; i < FUNCTIONS; i++)
+        for (int i = 0; i < MADE_FUNCTIONS; i++)
             all += counts[i];
-        for (int i = 0; i < FUNCTIONS; i++) {
+        for (int i = 0; i < MADE_FUNCTIONS; i++) {
             x[i * runs + run] = log((counts[i] + half) / (all - counts[i] + half));
             v[i * runs + run] = n->clumps * (1 / (counts[i] + half) + 1 / (all - counts[i] + half));
         }
     }
     stop_if(moderated_test(&t, &fit, rows, scratch));
-    for (int i = 0; i < FUNCTIONS; i++)
+    for (int i = 0; i < MADE_FUNCTIONS; i++)
         p[i] = rows[i].p;
-    discovery_q(p, FUNCTIONS, q, order);
+    discovery_q(p, MADE_FUNCTIONS, q, order);
 }
 
 static void simulate_rows(struct random *r, int draws)
@@ -108,33 +101,33 @@ static void simulate_rows(struct random *r, int draws)
 
     for (size_t n = 0; n < sizeof noises / sizeof *noises; n++)
         for (size_t side = 0; side < sizeof sides / sizeof *sides; side++) {
-            double p[FUNCTIONS], q[FUNCTIONS];
+            double p[MADE_FUNCTIONS], q[MADE_FUNCTIONS];
             int rows = 0, any = 0;
             for (int draw = 0; draw < draws; draw++) {
                 bool found = false;
                 compare(r, &noises[n], (struct slower){0}, sides[side][0], sides[side][1], p, q);
-                for (int i = 0; i < FUNCTIONS; i++) {
+                for (int i = 0; i < MADE_FUNCTIONS; i++) {
                     rows += p[i] < alpha;
                     found = found || q[i] < alpha;
                 }
                 any += found;
             }
             printf("rows cv=%g machine=%g clumps=%g old=%zu new=%zu row=%.2f any=%.1f\n", 100 * noises[n].cv,
-                   100 * noises[n].machine, noises[n].clumps, sides[side][0], sides[side][1], 100.0 * rows / draws / FUNCTIONS,
-                   100.0 * any / draws);
+                   100 * noises[n].machine, noises[n].clumps, sides[side][0], sides[side][1],
+                   100.0 * rows / draws / MADE_FUNCTIONS, 100.0 * any / draws);
         }
 }
 
 /* One line: the function of that number got slower. */
 static void simulate_slower(struct random *r, int draws, const struct noise *n, struct slower s, size_t runs)
 {
-    double p[FUNCTIONS], q[FUNCTIONS];
+    double p[MADE_FUNCTIONS], q[MADE_FUNCTIONS];
     int found = 0, first = 0, others = 0;
 
     for (int draw = 0; draw < draws; draw++) {
         bool least = true, other = false;
         compare(r, n, s, runs, runs, p, q);
-        for (int i = 0; i < FUNCTIONS; i++) {
+        for (int i = 0; i < MADE_FUNCTIONS; i++) {
             least = least && p[s.function] <= p[i];
             other = other || (i != s.function && q[i] < alpha);
         }
@@ -143,7 +136,7 @@ static void simulate_slower(struct random *r, int draws, const struct noise *n, 
         others += other;
     }
     printf("found cv=%g machine=%g runs=%zu share=%g change=%g found=%.1f first=%.1f others=%.1f\n", 100 * n->cv,
-           100 * n->machine, runs, 100 * share_of(s.function), 100 * s.change, 100.0 * found / draws, 100.0 * first / draws,
+           100 * n->machine, runs, 100 * made_share(s.function), 100 * s.change, 100.0 * found / draws, 100.0 * first / draws,
            100.0 * others / draws);
 }
 
@@ -233,23 +226,23 @@ static void simulate_looks(struct random *r, int draws)
 /* With the runs that are needed to find one changed row among `rows`, whose variance between runs is known to be cv^2. */
 static void simulate_needed_rows(struct random *r, int draws, double cv, double change)
 {
-    struct runs_wanted w = {log1p(change), cv * cv, INFINITY, runs_alpha_of_many(alpha, FUNCTIONS), 0.8};
+    struct runs_wanted w = {log1p(change), cv * cv, INFINITY, runs_alpha_of_many(alpha, MADE_FUNCTIONS), 0.8};
     uint64_t runs = runs_needed(&w);
-    double p[FUNCTIONS], q[FUNCTIONS];
-    size_t order[FUNCTIONS];
+    double p[MADE_FUNCTIONS], q[MADE_FUNCTIONS];
+    size_t order[MADE_FUNCTIONS];
     int found = 0;
 
     for (int draw = 0; draw < draws; draw++) {
-        for (int i = 0; i < FUNCTIONS; i++) {
+        for (int i = 0; i < MADE_FUNCTIONS; i++) {
             struct estimate e = {0, cv * sqrt(2 / (double)runs), INFINITY};
             e.difference = random_normal(r) * e.error + (i ? 0 : w.distance);
             p[i] = estimate_p(&e);
         }
-        discovery_q(p, FUNCTIONS, q, order);
+        discovery_q(p, MADE_FUNCTIONS, q, order);
         found += q[0] < alpha;
     }
-    printf("needed rows=%d cv=%g change=%g runs=%" PRIu64 " factor=%.1f found=%.1f\n", FUNCTIONS, 100 * cv, 100 * change, runs,
-           (double)runs * w.distance * w.distance / w.variance, 100.0 * found / draws);
+    printf("needed rows=%d cv=%g change=%g runs=%" PRIu64 " factor=%.1f found=%.1f\n", MADE_FUNCTIONS, 100 * cv, 100 * change,
+           runs, (double)runs * w.distance * w.distance / w.variance, 100.0 * found / draws);
 }
 
 static void simulate_needed(struct random *r, int draws)
