@@ -171,7 +171,7 @@ static double take_value(struct bytes *b, uint64_t unit)
 
 static float take_dispersion(struct bytes *b)
 {
-    return 1 + (float)take_below(b, 1 << 24) / RUN_DISPERSION_STEPS;
+    return 1 + (float)take_below(b, (RUN_DISPERSION_MAX - 1) * RUN_DISPERSION_STEPS + 1) / RUN_DISPERSION_STEPS;
 }
 
 static bool take_cells(struct baseline_reader *r, struct bytes *b, struct baseline_list list, uint64_t limit, uint64_t unit,

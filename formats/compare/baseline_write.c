@@ -132,7 +132,7 @@ static uint64_t divisor_of_cells(const struct run_cells *cells, uint64_t divisor
 
 static uint64_t steps_of(float dispersion)
 {
-    return (uint64_t)(((double)dispersion - 1) * RUN_DISPERSION_STEPS + 0.5);
+    return (uint64_t)((fmin(fmax((double)dispersion, 1), RUN_DISPERSION_MAX) - 1) * RUN_DISPERSION_STEPS + 0.5);
 }
 
 /* A list ends where its count says; numbers are told by how far they are from the one before. */

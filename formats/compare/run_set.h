@@ -59,14 +59,15 @@ struct run_line {
  * What one run has of a node, function, code, line or module; only those with time are there, in order of `id`. Values are
  * in the unit of the event (nanoseconds).
  */
-enum { RUN_DISPERSION_STEPS = 64 };
+enum { RUN_DISPERSION_STEPS = 64, RUN_DISPERSION_MAX = 16384 };
 struct run_cell {
     uint32_t id;
     /*
      * How much more the value varies within the run, from one stretch of 0.5 s of CPU time to the next, than independent
      * samples would: the design effect, 1 at least (1 also where there are too few samples to tell). Of a node: of its total
      * as a share of its parent's, and of its self as a share of its own total. Of a function: of its total and of its self
-     * as shares of all. Of a line, a code: 1. In steps of 1/64, which a baseline keeps.
+     * as shares of all. Of a line, a code: 1. In steps of 1/64 and up to 16,384: that is what
+     * a baseline keeps.
      */
     float dispersion, self_dispersion;
     double self;  /* as the owner */

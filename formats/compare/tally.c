@@ -225,7 +225,8 @@ static float dispersion_of(const struct tally_part *p, double weight)
     if (p->blocks < DISPERSION_BLOCKS || p->part < DISPERSION_SAMPLES * weight || !(expected > 0))
         return 1;
     double dispersion = found / expected * p->blocks / (p->blocks - 1);
-    return dispersion > 1 ? (float)(floor(dispersion * RUN_DISPERSION_STEPS + 0.5) / RUN_DISPERSION_STEPS) : 1;
+    dispersion = fmin(fmax(dispersion, 1), RUN_DISPERSION_MAX);
+    return (float)(floor(dispersion * RUN_DISPERSION_STEPS + 0.5) / RUN_DISPERSION_STEPS);
 }
 
 static bool push_cell(struct tally *t, struct run_cells *cells, struct run_cell cell)

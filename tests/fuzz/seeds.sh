@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -29,6 +29,21 @@ for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trac
 done
 
 printf 'work=20000\nwork.get=4\nbranch=main\nwork=1\nseed=7\nseed=8\n\nnothing\na b=1\nk=\033[2J\n=\nwork=x' >"$seeds/fuzz_command_note/lines"
+
+# A baseline of one run, of one event in one function; the fuzzer sets its checksums right.
+section() { # TYPE LENGTH CONTENTS, in octal and as printf's format
+    printf "\\$1\\$2\\0\\0\\0${3}crc."
+}
+{
+    printf '\211PYB\r\n\032\n\1\0\0\0\1\0\0\0crc.'
+    section 1 10 '\3\0\1a\3cpu'
+    section 2 5 '\1\1\1\5\0'
+    section 3 14 '\1\0\5\7fprint..'
+    section 4 3 '\1\0\0'
+    section 5 3 '\1\0\6'
+    section 6 107 '\1\0\0\0\0\0\0\0\0\0\2\1\1\0\0\0\0\0\0\0\0\0\0\0\1\55\2\2\1\0\1\1\1\0\0\0\0\0\0\0\360\77\1\1\2\0\1\0\0\0\0\1\1\100\0\1\0\1\1\0\0\1\0\1\1\1\0\1\1\1\1'
+    section 0 0 ''
+} >"$seeds/fuzz_baseline/small"
 
 # Command lines; the first byte says what is known besides.
 printf '\003python3\0-u\0-X\0dev\0-bWerror\0--check-hash-based-pycs\0always\0/a/b.py\0c\0' >"$seeds/fuzz_program/script"

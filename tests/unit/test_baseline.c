@@ -291,6 +291,8 @@ static void test_events(void **state)
     assert_int_equal(decode_event(1, "\1\5\1\2\5\1\0\0\0\0\0\0", 12), ERROR_FORMAT); /* node 2 */
     assert_int_equal(decode_event(1, "\1\5\1\0\5\6\0\0\0\0\0\0", 12), ERROR_FORMAT); /* more self than total */
     assert_int_equal(decode_event(1, "\1\5\1\0\0\0\0\0\0\0\0\0", 12), ERROR_FORMAT); /* a cell of nothing */
+    assert_int_equal(decode_event(1, "\1\5\1\0\5\1\xc0\xff\x3f\0\0\0\0\0", 14), 0); /* the greatest dispersion */
+    assert_int_equal(decode_event(1, "\1\5\1\0\5\1\xc1\xff\x3f\0\0\0\0\0", 14), ERROR_FORMAT);
     assert_int_equal(decode_event(1, "\1\5\3\0\5\1\0\0\0\1\0\0\0\0\0\0\0", 17), ERROR_FORMAT); /* three of two nodes */
 }
 
