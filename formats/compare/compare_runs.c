@@ -13,6 +13,8 @@
 #include "formats/compare/rows.h"
 
 static const double ALPHA = 0.05;
+/* How many runs would tell is worked out for so many rows: it takes a search each. */
+enum { RUNS_NEEDED_ROWS = 1000 };
 
 /* A row with its number, to be sorted. */
 struct placed {
@@ -48,7 +50,7 @@ static int compare_placed(const void *a, const void *b)
 }
 
 /* Copies the rows behind the total, in their order; `because` becomes a number of that order. */
-static struct error *place_rows(const struct test_rows *r, struct comparison *out)
+static struct error *place_rows(const struct test_rows *r, double alpha, struct comparison *out)
 {
     size_t count = r->rows.count;
     struct placed *order = malloc((count + 1) * sizeof *order);
@@ -61,6 +63,8 @@ static struct error *place_rows(const struct test_rows *r, struct comparison *ou
     for (uint32_t i = 0; i < count && ok; i++) {
         ok = VEC_PUSH(&out->rows, *order[i].row);
         place[order[i].number] = (uint32_t)out->rows.count - 1;
+        if (ok && i < RUNS_NEEDED_ROWS)
+            out->rows.data[out->rows.count - 1].runs_needed = estimates_runs_needed(r, &r->rows.data[order[i].number], alpha);
     }
     for (size_t i = 1; i < out->rows.count && ok; i++) {
         uint32_t *because = &out->rows.data[i].because;
@@ -78,7 +82,7 @@ static struct error *test_rows(struct test_rows *r, double alpha, struct compari
 
     for (size_t i = 0; i < out->problems.count; i++)
         comparable &= out->problems.data[i].kind != COMPARE_NO_WORK;
-    TRY(estimates_test(r, alpha));
+    TRY(estimates_test(r));
     TRY(estimates_total(r, comparable, alpha, &total));
     if (out->conclusive) {
         TRY(findings_answer(r, alpha));
@@ -92,7 +96,7 @@ static struct error *test_rows(struct test_rows *r, double alpha, struct compari
     for (size_t i = 0; i < r->sides->runs.count; i++)
         if (!VEC_PUSH(&out->factors, r->factors[i]))
             return error_no_memory();
-    return place_rows(r, out);
+    return place_rows(r, alpha, out);
 }
 
 static struct error *compare_sides(const struct sides *s, const struct compare_options *options, struct comparison *out)

@@ -180,20 +180,20 @@ static double runs_for(double difference, double variance, double prior_df, doub
     return runs < RUNS_NOT_FEASIBLE ? (double)runs : 0;
 }
 
-struct error *estimates_test(struct test_rows *r, double alpha)
+struct error *estimates_test(struct test_rows *r)
 {
     for (enum row_family family = 0; family < FAMILIES; family++)
         TRY(test_family(r, family));
     TRY(test_one_sided(r));
-    TRY(estimates_correct(r));
-    double row_alpha = runs_alpha_of_many(alpha, r->rows.count);
-    for (size_t i = 0; i < r->rows.count; i++) {
-        struct test_row *row = &r->rows.data[i];
-        if (!row->one_sided && row->shown.tested)
-            row->shown.runs_needed = runs_for(row->estimate.difference, row->variance,
-                                              r->fits[row_family_of(row->shown.kind)].d0, row_alpha);
-    }
-    return NULL;
+    return estimates_correct(r);
+}
+
+double estimates_runs_needed(const struct test_rows *r, const struct test_row *row, double alpha)
+{
+    if (row->one_sided || !row->shown.tested)
+        return 0;
+    return runs_for(row->measured.difference, row->variance, r->fits[row_family_of(row->shown.kind)].d0,
+                    runs_alpha_of_many(alpha, r->rows.count));
 }
 
 struct error *estimates_total(const struct test_rows *r, bool comparable, double alpha, struct compare_row *out)

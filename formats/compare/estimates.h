@@ -8,8 +8,10 @@
 
 #include "formats/compare/row.h"
 
-/* Fills in the rows' figures, all but their answers. `alpha` is that of the list. */
-struct error *estimates_test(struct test_rows *r, double alpha);
+/* Fills in the rows' figures, all but their answers and the runs that are needed. */
+struct error *estimates_test(struct test_rows *r);
+/* How many runs a side would find a change of this size in the list, of which `alpha` may be false; 0: not known. */
+double estimates_runs_needed(const struct test_rows *r, const struct test_row *row, double alpha);
 /* Corrects again for the number of rows, of which those that others explain are no discoveries. */
 struct error *estimates_correct(struct test_rows *r);
 /* Fills in the row of the total; untested if it cannot be compared. */

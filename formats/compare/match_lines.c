@@ -2,6 +2,7 @@
 /* Gives each line of both sides a key: its place in equal code, or its number in the new source. */
 #include "formats/compare/match_lines.h"
 
+/* No byte of it is padding. */
 struct line_key {
     uint32_t subject;
     uint32_t place;       /* in the function; of changed code in the file */
@@ -9,10 +10,9 @@ struct line_key {
 };
 enum { CHANGED_IN_BOTH = 0, CHANGED_OLD_ONLY = 1 }; /* real fingerprints are so small by no chance that matters */
 
-/* Does the other side have code with this fingerprint, in the same function? Sorted by subject and fingerprint. */
+/* Code that a side has in a function. No byte of it is padding: they are compared. */
 struct known_code {
-    uint32_t subject;
-    uint64_t fingerprint;
+    uint64_t subject, fingerprint;
 };
 
 struct line_matching {
@@ -24,16 +24,6 @@ struct line_matching {
     struct intern codes[SIDE_COUNT]; /* struct known_code */
 };
 
-static struct known_code known_code_of(uint32_t subject, const struct run_code *code)
-{
-    struct known_code key;
-
-    memset(&key, 0, sizeof key); /* its bytes are compared */
-    key.subject = subject;
-    key.fingerprint = code->fingerprint;
-    return key;
-}
-
 static struct error *collect_codes(struct line_matching *w, enum side side)
 {
     for (size_t i = 0; i < w->set->codes.count; i++) {
@@ -41,7 +31,7 @@ static struct error *collect_codes(struct line_matching *w, enum side side)
         uint32_t subject = w->match->of_function[side][code->function];
         if (!(w->match->codes.weight[side][i] > 0) || subject == RUN_SET_NONE || !code->fingerprint)
             continue;
-        struct known_code key = known_code_of(subject, code);
+        const struct known_code key = {subject, code->fingerprint};
         if (intern_id(&w->codes[side], &key, sizeof key, NULL) == INTERN_NONE)
             return error_no_memory();
     }
@@ -63,14 +53,14 @@ static bool key_of(const struct line_matching *w, enum side side, const struct r
     const struct run_code *code = &w->set->codes.data[line->code];
     uint32_t subject = w->match->of_function[side][code->function];
 
-    memset(key, 0, sizeof *key); /* its bytes are compared */
+    *key = (struct line_key){0};
     if (subject == RUN_SET_NONE || !line->line)
         return false;
     const struct subject *s = &w->match->subjects.data[subject];
     key->subject = subject;
     if (s->function[SIDE_OLD] == RUN_SET_NONE || s->function[SIDE_NEW] == RUN_SET_NONE)
         return false;
-    struct known_code known = known_code_of(subject, code);
+    const struct known_code known = {subject, code->fingerprint};
     if (w->match->codes.known && code->fingerprint && intern_find(&w->codes[!side], &known, sizeof known) != INTERN_NONE) {
         key->place = line->line - code->first_line;
         key->fingerprint = code->fingerprint;
