@@ -35,6 +35,7 @@ BESIDE="
     idle_threads
     split
     ndjson
+    baseline
     terminal
     pprof
     pprof_readers
