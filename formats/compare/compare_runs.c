@@ -84,6 +84,8 @@ static struct error *test_rows(struct test_rows *r, double alpha, struct compari
         comparable &= out->problems.data[i].kind != COMPARE_NO_WORK;
     TRY(estimates_test(r));
     TRY(estimates_total(r, comparable, alpha, &total));
+    for (size_t i = 0; i < r->rows.count; i++)
+        out->tested_rows += r->rows.data[i].shown.tested;
     if (out->conclusive) {
         TRY(findings_answer(r, alpha));
         if (total.tested && total.p < alpha)
@@ -91,15 +93,24 @@ static struct error *test_rows(struct test_rows *r, double alpha, struct compari
     }
     if (!VEC_PUSH(&out->rows, total))
         return error_no_memory();
-    for (size_t i = 0; i < r->rows.count; i++)
-        out->tested_rows += r->rows.data[i].shown.tested;
     for (size_t i = 0; i < r->sides->runs.count; i++)
         if (!VEC_PUSH(&out->factors, r->factors[i]))
             return error_no_memory();
     return place_rows(r, alpha, out);
 }
 
-static struct error *compare_sides(const struct sides *s, const struct compare_options *options, struct comparison *out)
+static struct error *list_runs(const struct sides *s, struct comparison *out)
+{
+    for (size_t i = 0; i < s->runs.count; i++) {
+        uint32_t number = s->runs.data[i].number;
+        bool ok = side_of(s, i) == SIDE_OLD ? VEC_PUSH(&out->old_runs, number) : VEC_PUSH(&out->new_runs, number);
+        if (!ok)
+            return error_no_memory();
+    }
+    return NULL;
+}
+
+static struct error *compare_sides(struct sides *s, const struct compare_options *options, struct comparison *out)
 {
     double alpha = options->alpha > 0 ? options->alpha : ALPHA;
     const struct run_event *event = s->runs.data[0].event;
@@ -111,6 +122,7 @@ static struct error *compare_sides(const struct sides *s, const struct compare_o
     out->is_time = event->is_time;
     out->is_waiting = event->is_waiting;
     TRY(conditions_check(s, options->force, out));
+    TRY(list_runs(s, out));
     struct error *err = match_init(&match, s);
     if (!err)
         err = rows_init(&rows, s, &match, options, out->by_work);
@@ -127,12 +139,6 @@ struct error *compare_runs(struct run_set *set, const uint32_t *old_runs, size_t
     struct sides sides;
 
     *out = (struct comparison){.set = set};
-    for (size_t i = 0; i < old_count; i++)
-        if (!VEC_PUSH(&out->old_runs, old_runs[i]))
-            return error_no_memory();
-    for (size_t i = 0; i < new_count; i++)
-        if (!VEC_PUSH(&out->new_runs, new_runs[i]))
-            return error_no_memory();
     struct error *err = sides_init(&sides, set, old_runs, old_count, new_runs, new_count, options->event);
     if (!err)
         err = compare_sides(&sides, options, out);

@@ -82,7 +82,7 @@ struct compare_row {
     double p, q;                  /* two-sided, as measured; q after the correction: below alpha only if the row has an answer */
     double df, error;             /* of the estimate, on the log scale; of what is new or vanished: of the share */
     double runs_needed;           /* runs a side that would tell a change of this size, or of the rule's; 0: not known */
-    bool tested;                  /* false: too few runs, or a total that cannot be compared; then p and q are 1 */
+    bool tested;                  /* false: too few runs, a total that cannot be compared, a part that is alone without a finding */
 };
 
 /* A row about nothing yet. */
@@ -94,7 +94,7 @@ struct compare_row {
 /* Why two runs must not be compared, or why the answer cannot be but "cannot tell". */
 enum compare_problem_kind {
     COMPARE_UNLIKE, /* refused, unless forced */
-    COMPARE_LOSSY,  /* a run lost over 1 % of its ticks */
+    COMPARE_LOSSY,  /* a run lost over 1 % of its ticks: it is left out, or nothing is concluded where too few others are left */
     COMPARE_FEW,    /* under six runs in all: three of each side, or five against one, are enough */
     COMPARE_NO_WORK,/* nothing says what the runs did: the total cannot be compared */
 };
@@ -118,7 +118,7 @@ struct compare_options {
 
 struct comparison {
     const struct run_set *set;    /* borrowed: it holds the runs of both sides */
-    VEC(uint32_t) old_runs, new_runs; /* in set->runs */
+    VEC(uint32_t) old_runs, new_runs; /* in set->runs; without those that were left out */
     /*
      * What a value of a run is divided by, so that runs can be compared and added up: its work, else its size factor (1 on
      * average). The old runs first, then the new.

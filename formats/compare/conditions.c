@@ -148,23 +148,61 @@ static struct error *check_alike(const struct sides *s, struct comparison *out, 
     return err;
 }
 
-static struct error *check_lost(const struct sides *s, struct comparison *out)
+/* The share of its ticks that a run lost. */
+static double lost_share(const struct run_event *e)
 {
+    double lost = (double)e->lost, ticks = (double)e->ticks > lost ? (double)e->ticks : lost;
+
+    return ticks > 0 ? lost / ticks : 0;
+}
+
+static bool lost_too_much(const struct side_run *r)
+{
+    return lost_share(r->event) > CONDITIONS_LOST_MOST;
+}
+
+/* Are there enough runs without those that lost too much? */
+static bool can_leave_out(const struct sides *s)
+{
+    size_t left[SIDE_COUNT] = {0};
+
+    for (size_t i = 0; i < s->runs.count; i++)
+        left[side_of(s, i)] += !lost_too_much(&s->runs.data[i]);
+    return left[SIDE_OLD] && left[SIDE_NEW] && left[SIDE_OLD] + left[SIDE_NEW] >= CONDITIONS_RUNS_LEAST;
+}
+
+static void leave_out(struct sides *s)
+{
+    size_t kept = 0, old = 0;
+
+    for (size_t i = 0; i < s->runs.count; i++) {
+        if (lost_too_much(&s->runs.data[i]))
+            continue;
+        old += side_of(s, i) == SIDE_OLD;
+        s->runs.data[kept++] = s->runs.data[i];
+    }
+    s->runs.count = kept;
+    s->old_count = old;
+}
+
+static struct error *check_lost(struct sides *s, struct comparison *out)
+{
+    bool leave = can_leave_out(s);
     struct buf text = {0};
     struct error *err = NULL;
 
     for (size_t i = 0; i < s->runs.count && !err; i++) {
-        const struct run_event *e = s->runs.data[i].event;
-        double lost = (double)e->lost, ticks = (double)e->ticks > lost ? (double)e->ticks : lost;
-        if (lost <= CONDITIONS_LOST_MOST * ticks)
+        if (!lost_too_much(&s->runs.data[i]))
             continue;
         buf_clear(&text);
-        buf_printf(&text, "%s lost %.1f %% of its samples, over %.0f %%", run_name(s, i), 100 * lost / ticks,
-                   100 * CONDITIONS_LOST_MOST);
-        out->conclusive = false;
+        buf_printf(&text, "%s lost %.1f %% of its samples, over %.0f %%%s", run_name(s, i),
+                   100 * lost_share(s->runs.data[i].event), 100 * CONDITIONS_LOST_MOST, leave ? ": it is left out" : "");
+        out->conclusive &= leave;
         err = add_problem(s, COMPARE_LOSSY, &text, out);
     }
     buf_deinit(&text);
+    if (leave)
+        leave_out(s);
     return err;
 }
 
@@ -205,7 +243,7 @@ static struct error *check_work(const struct sides *s, struct comparison *out)
     return err;
 }
 
-struct error *conditions_check(const struct sides *s, bool force, struct comparison *out)
+struct error *conditions_check(struct sides *s, bool force, struct comparison *out)
 {
     struct buf unlike = {0};
 

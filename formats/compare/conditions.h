@@ -19,9 +19,10 @@ enum { CONDITIONS_RUNS_LEAST = 6 };
 
 /*
  * Adds what is wrong to out->problems and fills in out->by_work and out->conclusive. Runs that are not alike are
- * ERROR_UNSUPPORTED, unless forced; the message names all that differs.
+ * ERROR_UNSUPPORTED, unless forced; the message names all that differs. Runs that lost too much are taken out of `s`, if
+ * enough others are left; else nothing is concluded.
  */
-struct error *conditions_check(const struct sides *s, bool force, struct comparison *out);
+struct error *conditions_check(struct sides *s, bool force, struct comparison *out);
 /* Were the runs of both sides made by the same versions of CPython? Else their code cannot be compared. */
 bool conditions_same_pythons(const struct sides *s);
 

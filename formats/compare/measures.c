@@ -30,7 +30,7 @@ static uint32_t thing_of(const struct measured *what, enum side side, uint32_t i
 /* Gives things with enough samples a row. */
 static bool choose_rows(struct measures *m, const struct sides *s, const struct measured *what, double least)
 {
-    double *sums = calloc(what->thing_count + 1, sizeof *sums);
+    double (*sums)[SIDE_COUNT] = calloc(what->thing_count + 1, sizeof *sums);
 
     m->row_of = malloc((what->thing_count + 1) * sizeof *m->row_of);
     m->thing_of = malloc((what->thing_count + 1) * sizeof *m->thing_of);
@@ -40,11 +40,11 @@ static bool choose_rows(struct measures *m, const struct sides *s, const struct 
         for (size_t j = 0; j < cells->count; j++) {
             uint32_t thing = thing_of(what, side_of(s, i), cells->data[j].id);
             if (thing != RUN_SET_NONE)
-                sums[thing] += side_samples(run, cells->data[j].total);
+                sums[thing][side_of(s, i)] += side_samples(run, cells->data[j].total);
         }
     }
     for (size_t i = 0; i < what->thing_count && sums && m->row_of && m->thing_of; i++) {
-        bool enough = sums[i] >= least * (double)m->runs;
+        bool enough = measures_mean(s, sums[i][SIDE_OLD], sums[i][SIDE_NEW]) >= least;
         m->row_of[i] = enough ? (uint32_t)m->rows : RUN_SET_NONE;
         if (enough)
             m->thing_of[m->rows++] = (uint32_t)i;

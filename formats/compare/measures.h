@@ -2,7 +2,7 @@
 /*
  * What each run spent in each thing that both sets have (a function, a node, a line, a file), in samples: a table of things by
  * runs. Things with few samples have no row. Which they are is decided by the mean of all runs, old and new, so that the
- * choice says nothing about the difference.
+ * choice says nothing about the difference; of what one side alone has by the mean of that side, if it has three runs.
  */
 #ifndef FORMATS_COMPARE_MEASURES_H
 #define FORMATS_COMPARE_MEASURES_H
@@ -28,6 +28,21 @@ struct measures {
     struct measure *table; /* rows by runs */
     struct limits *limits;
 };
+
+/* The runs of a side that must agree on what the other has none of. */
+enum { MEASURES_ALONE_RUNS = 3 };
+
+/* The mean by which things are chosen, from the sums of both sides. */
+static inline double measures_mean(const struct sides *s, double old_sum, double new_sum)
+{
+    double old = (double)s->old_count, new = (double)(s->runs.count - s->old_count);
+
+    if (!(old_sum > 0) && new >= MEASURES_ALONE_RUNS)
+        return new_sum / new;
+    if (!(new_sum > 0) && old >= MEASURES_ALONE_RUNS)
+        return old_sum / old;
+    return (old_sum + new_sum) / (old + new);
+}
 
 /* Which thing each cell's id is of, on each side; RUN_SET_NONE: of none. */
 struct measured {

@@ -11,8 +11,8 @@
 enum { CANDIDATES_MAX = 8, WITNESSES_MAX = 16 };
 /* What changed code is worth, in squares of standard errors: 2 ln 10, a likelihood of ten to one. */
 static const double CHANGED_CODE = 4.6;
-/* Of a part of which too little is left, or of its whole: any change is possible. */
-static const struct estimate NOTHING_KNOWN = {.error = 20, .df = 1};
+/* Of a part of which too little is left, or of its whole. */
+static const struct estimate NOTHING_KNOWN = {0};
 
 bool peeling_init(struct peeling *p)
 {

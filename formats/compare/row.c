@@ -65,7 +65,10 @@ static double least_parent_samples(const struct test_rows *r)
 
 bool row_is_enough(const struct test_rows *r, const struct test_row *row)
 {
-    double part = row_mean(r, row->part), whole = row_mean(r, row->whole), least = row_least_samples(r) * row->dispersion;
+    double old_runs = (double)r->sides->old_count, new_runs = (double)r->sides->runs.count - old_runs;
+    double part = measures_mean(r->sides, row_side_mean(r, SIDE_OLD, row->part) * old_runs,
+                                row_side_mean(r, SIDE_NEW, row->part) * new_runs);
+    double whole = row_mean(r, row->whole), least = row_least_samples(r) * row->dispersion;
 
     if (part < least || whole - part < least)
         return false;

@@ -167,6 +167,25 @@ static void test_new_function(void **state)
     made_deinit(&m);
 }
 
+/* What the new runs alone have counts by what they have of it, if they are three. */
+static void test_small_new_function(void **state)
+{
+    struct service added = USUAL;
+
+    (void)state;
+    added.added = 15;
+    for (size_t new = 2; new <= 3; new++) {
+        struct made m;
+        made_init(&m);
+        for (size_t i = 0; i < 10 + new; i++)
+            add_service(&m, "run", i < 10 ? USUAL : added);
+        struct comparison c = compared(&m, 10, new);
+        assert_int_equal(made_find(&c, COMPARE_FUNCTION_SELF, "write") != COMPARE_NO_ROW, new == 3);
+        comparison_deinit(&c);
+        made_deinit(&m);
+    }
+}
+
 /* One new run against many old ones. */
 static void test_one_new_run(void **state)
 {
@@ -277,7 +296,7 @@ static void test_unlike(void **state)
     assert_int_equal(c.problems.data[0].kind, COMPARE_UNLIKE);
     assert_true(c.conclusive);
     comparison_deinit(&c);
-    /* A run that lost over 1 % says nothing, forced or not. */
+    /* A run that lost over 1 % says nothing, forced or not, and too few others are left. */
     m.set.runs.data[0].events.data[0].lost = m.set.runs.data[0].events.data[0].ticks / 50;
     OK(made_compare(&m, 3, 3, &forced, &c));
     assert_false(c.conclusive);
@@ -285,6 +304,57 @@ static void test_unlike(void **state)
     assert_string_equal(run_set_text_get(&m.set, c.problems.data[2].text), "old-0.bin lost 2.0 % of its samples, over 1 %");
     comparison_deinit(&c);
     made_deinit(&m);
+}
+
+/* A run that lost too much is left out where enough others are. */
+static void test_lossy(void **state)
+{
+    struct service slower = USUAL;
+    struct made m;
+
+    (void)state;
+    made_init(&m);
+    slower.score = 1.5;
+    add_services(&m, 5, 5, slower);
+    m.set.runs.data[1].events.data[0].lost = m.set.runs.data[1].events.data[0].ticks / 10;
+    m.set.runs.data[9].events.data[0].lost = m.set.runs.data[9].events.data[0].ticks / 10;
+    struct comparison c = compared(&m, 5, 5);
+    assert_true(c.conclusive);
+    assert_int_equal(c.problems.count, 2);
+    assert_string_equal(run_set_text_get(&m.set, c.problems.data[1].text), "new-9.bin lost 10.0 % of its samples, over 1 %: it is left out");
+    assert_int_equal(c.old_runs.count, 4);
+    assert_int_equal(c.old_runs.data[1], 2);
+    assert_int_equal(c.new_runs.count, 4);
+    assert_int_equal(c.factors.count, 8);
+    assert_string_equal(made_name(&c, &c.rows.data[1]), "score");
+    comparison_deinit(&c);
+    made_deinit(&m);
+}
+
+/* Of two children that alone share their caller's time, the one whose code changed, or whose own time did, is the cause. */
+static void test_two_children(void **state)
+{
+    (void)state;
+    for (int changed = 0; changed < 2; changed++) {
+        struct made m;
+        made_init(&m);
+        for (int i = 0; i < 12; i++) {
+            made_samples(&m, i < 6 || !changed ? "a.py:main;a.py:pair;a.py:b@1" : "a.py:main;a.py:pair;a.py:b@2",
+                         made_count(&m, i < 6 ? 500 : 1000, 0.01));
+            made_samples(&m, "a.py:main;a.py:pair;a.py:a", made_count(&m, 500, 0.01));
+            made_samples(&m, "a.py:main;a.py:x", made_count(&m, 2000, 0.01));
+            made_samples(&m, "a.py:main;a.py:y", made_count(&m, 2000, 0.01));
+            made_run(&m, "run");
+        }
+        struct comparison c = compared(&m, 6, 6);
+        assert_string_equal(made_name(&c, &c.rows.data[1]), "b");
+        assert_int_equal(c.rows.data[1].answer, COMPARE_SLOWER);
+        assert_int_equal(made_row(&c, COMPARE_NODE, "a")->answer, COMPARE_GAVE_WAY);
+        assert_false(made_row(&c, COMPARE_NODE, "a")->tested);
+        assert_int_equal(finding_count(&c), 1);
+        comparison_deinit(&c);
+        made_deinit(&m);
+    }
 }
 
 static void test_events(void **state)
@@ -427,7 +497,8 @@ int main(void)
         cmocka_unit_test(test_new_function),    cmocka_unit_test(test_one_new_run),     cmocka_unit_test(test_too_few),
         cmocka_unit_test(test_work),            cmocka_unit_test(test_unlike),          cmocka_unit_test(test_events),
         cmocka_unit_test(test_ignored),         cmocka_unit_test(test_chain),           cmocka_unit_test(test_slower_self),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order),           cmocka_unit_test(test_lossy),           cmocka_unit_test(test_two_children),
+        cmocka_unit_test(test_small_new_function),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
