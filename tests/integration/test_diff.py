@@ -2,12 +2,17 @@
 """pysym diff and pysym baseline over made-up recordings, from the command line to each report and exit code."""
 import json
 import os
+import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
-from conftest import MAKE_TRACE, ROOT
+from conftest import MAKE_TRACE, PYSYM, ROOT
+
+sys.path.insert(0, str(ROOT / "tests/real"))
+import venvs  # noqa: E402
 
 # Three functions below each caller. Runs are of different lengths, so that totals vary.
 PROGRAM = {"stacks": 21, "native": 0}
@@ -159,6 +164,21 @@ def test_work_of_files_of_one_name(pysym, runs, tmp_path):
     refused(pysym("diff", *old, "--", *new, "--work", work), "2 runs have the name old1.bin")
     work.write_text("".join(f"{path}\t{5}\n" for path in [*old, *new]))
     good(pysym("diff", *old, "--", *new, "--work", work))
+
+
+def test_all_figures_equal_those_of_scipy(pysym, runs, tmp_path):
+    """From the counts of each run to p and q, beside the same formulas over scipy (from PyPI; skipped without it)."""
+    try:
+        python = venvs.venv("scipy") / "bin/python"
+    except venvs.Missing as error:
+        pytest.skip(f"scipy: {error}")
+    tool, base = pathlib.Path(PYSYM).parent / "tools/compare_dump", tmp_path / "all.pyb"
+    good(pysym("baseline", *runs("old", 5), *runs("new", 5, slower=100, changed=2), "-o", base))
+    counts = subprocess.run([tool, "5", base], capture_output=True, text=True, timeout=60, check=True).stdout
+    done = subprocess.run([python, ROOT / "tests/tools/compare_reference.py"], input=counts, capture_output=True, text=True,
+                          timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert int(re.match(r"(\d+) figures", done.stdout)[1]) > 1000
 
 
 # ---- baselines ----
