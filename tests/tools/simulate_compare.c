@@ -308,6 +308,7 @@ int main(int argc, char **argv)
     };
     int draws = argc > 3 ? atoi(argv[1]) : 0;
 
+    setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 3; i < argc; i++) {
         /* Each part has its own numbers: they don't depend on what else is asked for. */
         struct random r = random_of(strtoull(argv[2], NULL, 10));
