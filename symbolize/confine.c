@@ -83,7 +83,9 @@ static struct error *allow_host(struct places *p)
 /* What a comparison reads beside traces. */
 static struct error *allow_compared(struct places *p, const struct compare_request *r)
 {
-    const char *const files[] = {r->budget, r->work, r->old_source, r->new_source};
+    size_t from_len;
+    const char *const files[] = {r->budget, r->work, r->old_source ? source_folder(r->old_source, &from_len) : NULL,
+                                 r->new_source ? source_folder(r->new_source, &from_len) : NULL};
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (files[i])

@@ -41,6 +41,13 @@ static struct error *check_place(const char *path, bool folder, const char *what
     return folder && !S_ISDIR(st.st_mode) ? error_file(ENOTDIR, path, "cannot be searched for %s", what) : NULL;
 }
 
+static struct error *check_source_place(const char *place)
+{
+    size_t from_len;
+
+    return check_place(source_folder(place, &from_len), true, "source files");
+}
+
 static struct error *check_places(const struct options *o)
 {
     static const char binaries[] = "binaries";
@@ -49,13 +56,11 @@ static struct error *check_places(const struct options *o)
         TRY(check_place(*path, true, binaries));
     for (const char *const *path = o->archives.data; *path; path++)
         TRY(check_place(*path, false, binaries));
-    for (size_t i = 0; i < o->sources.count; i++) {
-        size_t from_len;
-        TRY(check_place(source_folder(o->sources.data[i], &from_len), true, "source files"));
-    }
+    for (size_t i = 0; i < o->sources.count; i++)
+        TRY(check_source_place(o->sources.data[i]));
     if (o->compare.old_source) {
-        TRY(check_place(o->compare.old_source, true, "source files"));
-        TRY(check_place(o->compare.new_source, true, "source files"));
+        TRY(check_source_place(o->compare.old_source));
+        TRY(check_source_place(o->compare.new_source));
     }
     return o->sysroot ? check_place(o->sysroot, true, binaries) : NULL;
 }

@@ -28,6 +28,8 @@ struct error *diff_create(const struct compare_request *request, struct limits *
     if (!request->report)
         return error_create(ERROR_UNSUPPORTED, "the page does not show comparisons yet: use -f text, markdown or folded");
     TRY(gathered_init(&d->runs, limits));
+    if (request->old_source)
+        TRY(source_maps_create(request->old_source, request->new_source, limits, &d->maps));
     return read_rules(d);
 }
 
@@ -37,6 +39,7 @@ void diff_destroy(struct diff *d)
         return;
     comparison_deinit(&d->comparison);
     gate_destroy(d->gate);
+    source_maps_destroy(d->maps);
     gathered_deinit(&d->runs);
     free(d);
 }
@@ -46,13 +49,21 @@ static bool is_ignored(void *ctx, const char *file, const char *function)
     return gate_ignores(((const struct diff *)ctx)->gate, file, function);
 }
 
+static uint32_t new_line(void *ctx, const char *old_file, const char *new_file, uint32_t old_line)
+{
+    return source_maps_line(((const struct diff *)ctx)->maps, old_file, new_file, old_line);
+}
+
 struct error *diff_judge(struct diff *d, const char *const *paths, size_t path_count, const char *event)
 {
     struct gathered_runs *g = &d->runs;
-    struct compare_options options = {.event = event, .force = d->request->force, .is_ignored = is_ignored, .ctx = d};
+    struct compare_options options = {.event = event, .force = d->request->force, .is_ignored = is_ignored,
+                                      .new_line = d->maps ? new_line : NULL, .ctx = d};
 
     TRY(gathered_complete(g, d->request, paths, path_count));
     TRY(compare_runs(&g->set, g->old_runs.data, g->old_runs.count, g->new_runs.data, g->new_runs.count, &options, &d->comparison));
+    if (d->maps)
+        TRY(source_maps_error(d->maps));
     return gate_judge(d->gate, &d->comparison, &d->results, &d->result_count);
 }
 

@@ -14,11 +14,13 @@
 #include "formats/compare/report.h"
 #include "symbolize/compare/gather.h"
 #include "symbolize/compare/request.h"
+#include "symbolize/compare/source_maps.h"
 
 struct diff {
     const struct compare_request *request; /* borrowed */
     struct gathered_runs runs;
     struct gate *gate;
+    struct source_maps *maps;              /* NULL: no sources were named */
     struct comparison comparison;          /* of diff_judge(), as the following */
     const struct gate_result *results;
     size_t result_count;
