@@ -36,6 +36,7 @@ static const struct {
     {" otlp otel opentelemetry ", "use -f pprof, which the OpenTelemetry Collector receives (pprofreceiver)"},
     {" pstats snakeviz callgrind cachegrind kcachegrind ", "use -f pprof or -f speedscope: most tools read one of them"},
     {" report stat stats info text table hot ", "use -f top or -f summary"},
+    {" diff compare comparison delta baseline junit github annotations ", "use pysym diff OLD... -- NEW..."},
     {" check unwind ", "use -f unwind-check"},
 };
 enum { STRANGER_COUNT = sizeof strangers / sizeof *strangers, NAME_MAX_LEN = 24 };

@@ -103,13 +103,16 @@ struct compare_problem {
     uint32_t text; /* in comparison.set.texts: for people, one line */
 };
 
+#define COMPARE_LINE_UNKNOWN UINT32_MAX
+
 struct compare_options {
     const char *event;     /* NULL: CPU time, else the first that all runs have */
     bool force;            /* unlike runs are compared all the same; the problems stay listed */
     double alpha;          /* of the list: false discoveries; 0: 0.05 */
     double least_samples;  /* mean of both sets a row must have; 0: 10 */
     double least_parent_samples; /* 0: 50 */
-    /* Places of lines where the code changed: the line of the new text that an old one became; 0: none. NULL: no sources. */
+    /* Places of lines where the code changed: the line of the new text that an old one became; 0: none;
+     * COMPARE_LINE_UNKNOWN: a text is not known, and so none of its lines. NULL: no sources. */
     uint32_t (*new_line)(void *ctx, const char *old_file, const char *new_file, uint32_t old_line);
     /* Rows of such functions are left out; NULL: of none. */
     bool (*is_ignored)(void *ctx, const char *file, const char *function);

@@ -38,7 +38,7 @@ static struct error *collect_codes(struct line_matching *w, enum side side)
     return NULL;
 }
 
-/* The line that an old one of changed code is in the new text; 0: it is gone. */
+/* The line that an old one of changed code is in the new text, see compare_options.new_line. */
 static uint32_t new_line_of(const struct line_matching *w, const struct subject *s, uint32_t line)
 {
     const struct run_function *functions = w->set->functions.data;
@@ -68,7 +68,11 @@ static bool key_of(const struct line_matching *w, enum side side, const struct r
     }
     if (!w->options->new_line)
         return false;
-    uint32_t place = side == SIDE_NEW ? line->line : new_line_of(w, s, line->line);
+    uint32_t place = new_line_of(w, s, side == SIDE_NEW ? 1 : line->line);
+    if (place == COMPARE_LINE_UNKNOWN)
+        return false;
+    if (side == SIDE_NEW)
+        place = line->line;
     key->place = place ? place : line->line;
     key->fingerprint = place ? CHANGED_IN_BOTH : CHANGED_OLD_ONLY;
     return true;

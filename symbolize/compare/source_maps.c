@@ -7,6 +7,7 @@
 #include "formats/base/buf.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
+#include "formats/compare/comparison.h"
 #include "symbolize/compare/line_map.h"
 #include "symbolize/source/sources.h"
 
@@ -90,7 +91,7 @@ uint32_t source_maps_line(struct source_maps *s, const char *old_file, const cha
 
     if (!s->err)
         s->err = find_map(s, old_file, new_file, &map);
-    return s->err ? 0 : line_map_get(map, old_line);
+    return s->err || !map->new_lines ? COMPARE_LINE_UNKNOWN : line_map_get(map, old_line);
 }
 
 struct error *source_maps_error(struct source_maps *s)

@@ -12,7 +12,7 @@ struct source_maps;
 /* Places as --source takes them (symbolize/source/sources.h). `limits` (NULL: none) is borrowed. */
 struct error *source_maps_create(const char *old_place, const char *new_place, struct limits *limits, struct source_maps **out);
 void source_maps_destroy(struct source_maps *s); /* accepts NULL */
-/* The line of the new file that the old one's became; 0: there is none, or a file was not found. Files as recorded. */
+/* As compare_options.new_line (formats/compare/comparison.h): files are named as recorded. */
 uint32_t source_maps_line(struct source_maps *s, const char *old_file, const char *new_file, uint32_t old_line);
 /* What went wrong in source_maps_line(), once; NULL: nothing. */
 struct error *source_maps_error(struct source_maps *s);

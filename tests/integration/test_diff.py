@@ -255,7 +255,7 @@ WRONG = [
     ("diff a -- b --qualify", "pysym diff takes no --qualify"), ("diff a -- b --old-source .", "--old-source needs --new-source"),
     ("diff a -- b --event a --event b", "give --event once"), ("diff - -- -", "can be read but once"),
     ("diff a -- b --look 5/3", "like 2/5"), ("diff a -- b --look 0/3", "like 2/5"), ("diff a -- b --look 3", "like 2/5"),
-    ("a.bin --budget x", "--budget is for pysym diff OLD... -- NEW..."), ("baseline", "name the runs"),
+    ("a.bin -f diff", "use pysym diff OLD... -- NEW..."), ("a.bin --budget x", "--budget is for pysym diff OLD... -- NEW..."), ("baseline", "name the runs"),
     ("baseline a -- b -o x.pyb", "takes old runs alone"), ("baseline a -o x.pyb --fail-on total", "takes no --fail-on"),
     ("baseline a -o x.pyb -f json", "it writes the file that pysym diff --baseline reads"),
 ]
@@ -326,6 +326,38 @@ def test_damage_is_told(pysym, runs, tmp_path):
     assert "cut.bin" in done.stderr, done.stderr
     done = pysym("diff", *old, "--", *new, tmp_path / "none.bin")
     assert done.returncode == 1 and "none.bin" in done.stderr and not done.stdout
+
+
+def lines(text, function):
+    """The lines of a function that were compared: their numbers, answers and matches."""
+    return sorted((row["line"], row["answer"], row["match"]) for row in json.loads(text)["rows"]
+                  if row["kind"] == "line" and row["function"] == function)
+
+
+def test_lines(pysym, runs, tmp_path):
+    """Lines of equal code are compared, also where it moved; those of changed code where the sources say what became of them."""
+    two = {"stacks": 42, "leaves": 21}
+    old = runs("old", 5, **two)
+    out = good(pysym("diff", *old, "--", *runs("new", 5, slower=300, moved=7, **two), "-f", "json"))
+    assert [line[1:] for line in lines(out, "Work.level4_0")][0][0] == "slower", lines(out, "Work.level4_0")
+    assert {line[2] for line in lines(out, "Work.level4_1")} == {"moved"}, lines(out, "Work.level4_1")
+    line = ["diff", *old, "--", *runs("new", 5, slower=300, changed=2, **two), "-f", "json"]
+    assert not lines(good(pysym(*line)), "Work.level4_0")
+    for side in ("old", "new"):
+        text = [f"line {number}" for number in range(1, 61)]
+        text[41:41] = ["added", "added, too"] if side == "new" else []
+        (tmp_path / side / "app").mkdir(parents=True)
+        (tmp_path / side / "app" / "part1.py").write_text("\n".join(text))
+    out = good(pysym(*line, "--old-source", tmp_path / "old", "--new-source", tmp_path / "new"))
+    assert [(number, match) for number, _, match in lines(out, "Work.level4_0")] == [(41, "same"), (44, "same")], lines(out, "Work.level4_0")
+
+
+def test_places_of_sources(pysym, runs, tmp_path):
+    """They have to exist; files that lie elsewhere are not compared by lines, and change nothing."""
+    line = ["diff", *runs("old", 3), "--", *runs("new", 3, slower=100, changed=2)]
+    done = pysym(*line, "--old-source", tmp_path, "--new-source", tmp_path / "none")
+    assert done.returncode == 1 and "cannot be searched for source files" in done.stderr, done.stderr
+    assert good(pysym(*line, "--old-source", tmp_path, "--new-source", f"/srv/app={tmp_path}")) == good(pysym(*line))
 
 
 def test_full_device(pysym, runs):

@@ -38,6 +38,7 @@
  *     changed=0           the innermost function of stack 0 has other code: so many lines more
  *     moved=0             all functions begin so many lines further down
  *     fresh=0             the innermost function of stack 1 has another name
+ *     leaves=0            so many innermost functions, each with stacks that end in other lines (0: as many as stacks)
  *     gil_waits=0         so many times the first thread keeps the second waiting for the GIL: 3 ms while it sleeps, 4 ms while it runs
  */
 #include <fcntl.h>
@@ -94,6 +95,7 @@ enum {
     CHANGED,
     MOVED,
     FRESH,
+    LEAVES,
     SETTING_COUNT,
 };
 
@@ -231,7 +233,7 @@ static uint32_t put_snapshot(struct maker *m)
 static void put_tuples(struct maker *m)
 {
     bool native = get(m, NATIVE) && !get(m, FOREIGN);
-    uint64_t depth = get(m, DEPTH), stacks = get(m, STACKS);
+    uint64_t depth = get(m, DEPTH), stacks = get(m, STACKS), leaves = get(m, LEAVES) ? get(m, LEAVES) : stacks;
     uint32_t *frames = calloc(depth + 1, sizeof *frames);
     uint32_t native_stack = native ? put_native_stack(m) : 0;
     uint32_t kernel_stack = native ? put_kernel_stack(m) : 0;
@@ -245,13 +247,14 @@ static void put_tuples(struct maker *m)
         for (uint64_t d = 0; d < depth; d++) {
             char name[64], file[64];
             /* The outer half is common to all stacks; the leaf tells them apart. */
-            uint64_t which = d < depth / 2 ? 0 : d + 1 == depth ? s : s % 7;
-            bool is_leaf = d + 1 == depth, is_fresh = is_leaf && s == 1 && get(m, FRESH);
+            uint64_t which = d < depth / 2 ? 0 : d + 1 == depth ? s % leaves : s % 7;
+            uint64_t line = d + 1 == depth && get(m, LEAVES) ? s / leaves % 7 : which % 7;
+            bool is_leaf = d + 1 == depth, is_fresh = is_leaf && which == 1 && get(m, FRESH);
             snprintf(name, sizeof name, "Work.%s%" PRIu64 "_%" PRIu64, is_fresh ? "fresh" : "level", d, which);
             snprintf(file, sizeof file, "/srv/app/part%" PRIu64 ".py", d % 3);
             bool run_start = !d || (native && d == depth - 1);
-            uint32_t code = put_code(m, name, file, (int64_t)(10 * d + 1 + get(m, MOVED)), is_leaf && !s ? get(m, CHANGED) : 0);
-            frames[d] = put_python(m, code, (int64_t)(which % 7), run_start);
+            uint32_t code = put_code(m, name, file, (int64_t)(10 * d + 1 + get(m, MOVED)), is_leaf && !which ? get(m, CHANGED) : 0);
+            frames[d] = put_python(m, code, (int64_t)line, run_start);
         }
         tuple.python_stack = trace_writer_stack(m->w, frames, (uint32_t)depth);
         tuple.join = native ? put_join(m, true) : 0;
@@ -656,6 +659,7 @@ int main(int argc, char **argv)
                           [CHANGED] = {"changed", 0},
                           [MOVED] = {"moved", 0},
                           [FRESH] = {"fresh", 0},
+                          [LEAVES] = {"leaves", 0},
                       },
                       .random = 1};
     struct error *err;
