@@ -63,16 +63,26 @@ static void put_signed(double percentage, int digits, struct buf *out)
         buf_printf(out, "%s%.*f", percentage < 0 ? MINUS : "+", digits, fabs(percentage));
 }
 
-void words_put_interval(double change, double low, double high, struct buf *out)
+/* " %", what it is of, and the interval. */
+static void put_change(double change, double low, double high, const char *of, const char *interval, struct buf *out)
 {
     int digits = digits_for(50 * (high - low));
 
+    if (!isfinite(low) || !isfinite(high)) {
+        buf_put_str(out, "a change of unknown size");
+        return;
+    }
     put_signed(100 * change, digits, out);
-    buf_put_str(out, " % (");
+    buf_printf(out, " %%%s (%s", of, interval);
     put_signed(100 * low, digits, out);
     buf_put_str(out, " to ");
     put_signed(100 * high, digits, out);
     buf_put_str(out, ")");
+}
+
+void words_put_interval(double change, double low, double high, struct buf *out)
+{
+    put_change(change, low, high, "", "", out);
 }
 
 static void put_share(double share, struct buf *out)
@@ -311,16 +321,12 @@ void words_put_change(const struct report *r, const struct compare_row *row, str
         put_share_interval(row, out);
         return;
     }
-    int digits = digits_for(50 * (row->high - row->low));
-
-    put_signed(100 * row->change, digits, out);
-    buf_put_str(out, " % ");
-    put_matter(r, out);
-    buf_put_str(out, " (90 % interval ");
-    put_signed(100 * row->low, digits, out);
-    buf_put_str(out, " to ");
-    put_signed(100 * row->high, digits, out);
-    buf_put_str(out, ")");
+    struct buf matter = {0};
+    buf_put_u8(&matter, ' ');
+    put_matter(r, &matter);
+    put_change(row->change, row->low, row->high, buf_cstr(&matter), "90 % interval ", out);
+    out->bad |= matter.bad;
+    buf_deinit(&matter);
 }
 
 void words_put_cause(const struct report *r, const struct compare_row *row, struct buf *out)
