@@ -236,11 +236,11 @@ static bool no_answer(const struct judge *j, struct gate_result *out)
                  c->new_runs.count, j->g->least_old, j->g->least_new);
         return true;
     }
-    if (put_problem(c, COMPARE_LOSSY, out) || put_problem(c, COMPARE_FEW, out))
-        return true;
-    if (!c->conclusive)
+    if (c->conclusive)
+        return false; /* runs that lost too much are left out then, if there are any */
+    if (!put_problem(c, COMPARE_FEW, out) && !put_problem(c, COMPARE_LOSSY, out))
         snprintf(out->reason, sizeof out->reason, "nothing can be concluded from so few runs");
-    return !c->conclusive;
+    return true;
 }
 
 static void no_row(const struct judge *j, const struct rule *rule, struct gate_result *out)

@@ -315,6 +315,9 @@ def test_losses_and_strict(pysym, runs):
     line = ["diff", *old, "--", *new, "--fail-on", "function level4_0 20%", "--fail-on", "undecided fail"]
     assert "lost" in good(pysym(*line), 5)
     good(pysym(*line, "--strict"), 3)
+    # Where enough others are left, it is these that are judged.
+    done = pysym("diff", *old, "--", *runs("new", 3, slower=100, changed=2), new[0], "--fail-on", "function level4_0 20%")
+    assert "left out" in good(done, 4), done.stdout
 
 
 def test_damage_is_told(pysym, runs, tmp_path):

@@ -265,8 +265,11 @@ static void test_reasons(void **state)
     OK(gate_add(s.gate, "runs 3 4", "b:2"));
     assert_int_equal(answer(&s, "total 2%"), GATE_BROKEN);
     add_problem(&s, COMPARE_LOSSY, "new2.bin lost 3 % of its ticks");
+    assert_int_equal(answer(&s, "total 2%"), GATE_BROKEN); /* by the runs that are left */
+    s.c.conclusive = false;
     assert_int_equal(answer(&s, "total 2%"), GATE_UNDECIDED);
     assert_string_equal(last(&s)->reason, "new2.bin lost 3 % of its ticks");
+    s.c.conclusive = true;
     s.c.problems.data[0].kind = COMPARE_UNLIKE; /* and forced */
     assert_int_equal(answer(&s, "total 2%"), GATE_BROKEN);
     s.c.problems.data[0].kind = COMPARE_NO_WORK;
