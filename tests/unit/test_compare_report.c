@@ -41,6 +41,7 @@ static struct compare_row row_of(enum compare_kind kind, uint32_t function, uint
                                 .node = node,
                                 .line = RUN_SET_NONE,
                                 .module = RUN_SET_NONE,
+                                .within = node == RUN_SET_NONE ? RUN_SET_NONE : 1,
                                 .old_function = RUN_SET_NONE,
                                 .because = COMPARE_NO_ROW,
                                 .old_share = 0.629,
@@ -152,12 +153,13 @@ static void test_text(void **state)
     expect(&s, "text",
            "2 old and 2 new runs of shop: cpu-clock, CPU time\n"
            "\n"
-           "cannot tell: the total: +1 % time (90 % interval " MINUS "12 to +15); runs differ by 22 %; it would take 1,600 runs a side\n"
+           "cannot tell: the total: +1 % time (90 % interval " MINUS "12 to +15); runs differ by 22 %; it would take over 1,000 runs a side\n"
            "  slower: score (shop/app.py:12), under serve: 62.9 " ARROW " 66.2 % of its caller, +10 % time (90 % interval +4 to +17), "
            "q 0.003; its code changed\n"
            "      gave way: price (shop/app.py:30), under serve\n"
            "\n"
-           "Judged by run, not by sample: 3 rows tested, one correction over all of them (5 % false discoveries), 90 % intervals.\n");
+           "Judged by run, not by sample: 3 rows tested, one correction over all of them. q: the share of "
+           "false findings to expect among those up to this one; intervals hold the true change in 90 % of all cases.\n");
     teardown(&s);
 }
 
@@ -192,7 +194,7 @@ static void test_rules(void **state)
     expect_part(&s, "text",
                 "\nRules:\n"
                 "  broken     function *:score 5% (budget:3): score (shop/app.py:12), under serve +10.0 % (+6.0 to +14.0)\n"
-                "  undecided  total 2% (--fail-on): the total +1 % (" MINUS "12 to +15); it would take 1,600 runs a side\n"
+                "  undecided  total 2% (--fail-on): the total +1 % (" MINUS "12 to +15); it would take over 1,000 runs a side\n"
                 "  kept       new 1% (--fail-on): nothing that it names was recorded\n");
     expect_part(&s, "markdown", "**1 rule is broken; 1 rule is undecided; 1 row is surely slower**\n");
     expect_part(&s, "github", "::error file=shop/app.py,line=12,title=rule broken::function *:score 5%25: score (shop/app.py:12), under serve "

@@ -12,7 +12,7 @@
 enum {
     ROWS_MOST = 10,
     DETAILS_MOST = 100,
-    NAME_COLUMNS = 160,
+    NAME_COLUMNS = 400,
     CHARACTERS_MOST = 65000,
 };
 

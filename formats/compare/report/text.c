@@ -4,12 +4,13 @@
  * told how many runs would tell.
  */
 #include "formats/base/columns.h"
+#include "formats/base/numbers.h"
 #include "formats/compare/report/words.h"
 #include "formats/compare/report/writers.h"
 #include "formats/emit/names.h"
 #include "formats/emit/text_write.h"
 
-enum { NAME_COLUMNS = 60 };
+enum { NAME_COLUMNS = 60, PROBLEMS_MOST = 4 };
 
 static uint32_t most_rows(const struct report *r)
 {
@@ -85,7 +86,7 @@ static void put_untold(const struct report *r, struct buf *out)
             continue;
         }
         buf_put_str(out, "  ");
-        words_put_row(r, row, out);
+        words_put_figures(r, row, out);
         buf_put_str(out, "\n");
     }
 }
@@ -104,6 +105,23 @@ static void put_rules(const struct report *r, struct buf *out)
     }
 }
 
+static void put_problems(const struct report *r, struct buf *out)
+{
+    const struct comparison *c = r->comparison;
+    struct number n;
+
+    for (size_t i = 0; i < c->problems.count; i++) {
+        buf_put_str(out, "  note: ");
+        if (i == PROBLEMS_MOST && c->problems.count > PROBLEMS_MOST + 1) {
+            buf_put_str(out, counted(c->problems.count - i, "more note", "more notes", &n));
+            buf_put_str(out, ": -f json has all\n");
+            break;
+        }
+        words_put_problem(r, &c->problems.data[i], out);
+        buf_put_str(out, "\n");
+    }
+}
+
 static struct error *text_report(const struct report *r, FILE *out)
 {
     const struct comparison *c = r->comparison;
@@ -111,11 +129,7 @@ static struct error *text_report(const struct report *r, FILE *out)
 
     words_put_head(r, &text);
     buf_put_str(&text, "\n");
-    for (size_t i = 0; i < c->problems.count; i++) {
-        buf_put_str(&text, "  note: ");
-        words_put_problem(r, &c->problems.data[i], &text);
-        buf_put_str(&text, "\n");
-    }
+    put_problems(r, &text);
     buf_put_str(&text, "\n");
     words_put_row(r, &c->rows.data[0], &text);
     buf_put_str(&text, "\n");

@@ -7,6 +7,9 @@
 #include "formats/base/numbers.h"
 #include "formats/emit/names.h"
 
+/* Changes beyond this, and numbers of runs, are only said to be beyond. */
+enum { PERCENT_MOST = 1000, RUNS_MOST = 1000 };
+
 #define MINUS "\xe2\x88\x92"
 #define ARROW "\xe2\x86\x92"
 
@@ -57,7 +60,9 @@ static void put_signed(double percentage, int digits, struct buf *out)
 {
     double least = 0.5 * pow(10, -digits);
 
-    if (percentage > -least && percentage < least)
+    if (percentage > PERCENT_MOST)
+        buf_printf(out, "over +%d", PERCENT_MOST);
+    else if (percentage > -least && percentage < least)
         buf_printf(out, "%.*f", digits, 0.0);
     else
         buf_printf(out, "%s%.*f", percentage < 0 ? MINUS : "+", digits, fabs(percentage));
@@ -236,15 +241,15 @@ bool words_file(const struct report *r, const struct compare_row *row, const cha
     return true;
 }
 
-/* The function that calls a node's, or NULL. */
+/* The function whose time a node's share is of, which calls it, perhaps through others that do nothing else; NULL: all. */
 static const struct run_function *caller_of(const struct report *r, const struct compare_row *row)
 {
     const struct run_set *set = r->comparison->set;
+    uint32_t within = row->kind == COMPARE_NODE ? row->within : RUN_SET_NONE;
 
-    if (row->kind != COMPARE_NODE && row->kind != COMPARE_NODE_SELF)
-        return NULL;
-    uint32_t parent = row->node == RUN_SET_NONE || row->node == RUN_SET_ROOT ? RUN_SET_ROOT : set->nodes.data[row->node].parent;
-    return parent == RUN_SET_ROOT ? NULL : function_of(r, set->nodes.data[parent].function);
+    if (row->kind == COMPARE_NODE_SELF && row->node != RUN_SET_NONE && row->node != RUN_SET_ROOT)
+        within = set->nodes.data[row->node].parent;
+    return within == RUN_SET_NONE || within == RUN_SET_ROOT ? NULL : function_of(r, set->nodes.data[within].function);
 }
 
 void words_put_place(const struct report *r, const struct compare_row *row, struct buf *out)
@@ -337,9 +342,13 @@ void words_put_cause(const struct report *r, const struct compare_row *row, stru
         buf_put_str(out, "; was ");
         put_name(r, old->name, out);
         buf_put_str(out, ", by a guess: its code is the same");
-    } else if (row->match == COMPARE_MOVED && old && old->file != r->comparison->set->functions.data[row->function].file) {
-        buf_put_str(out, "; was in ");
-        name_plain(short_file(r, text_of(r, old->file)), out);
+    } else if (row->match == COMPARE_MOVED && old) {
+        const char *before = short_file(r, text_of(r, old->file));
+        const char *now = short_file(r, text_of(r, function_of(r, row->function)->file));
+        if (strcmp(before, now)) {
+            buf_put_str(out, "; was in ");
+            name_plain(before, out);
+        }
     }
     if (row->code == COMPARE_CODE_CHANGED)
         buf_put_str(out, "; its code changed");
@@ -357,10 +366,10 @@ static void put_needed(double runs, struct buf *out)
 {
     struct number n;
 
-    if (runs >= 1 && runs < 1e6)
+    if (runs <= RUNS_MOST)
         buf_printf(out, "%s runs a side", grouped((uint64_t)ceil(runs), &n));
     else
-        buf_put_str(out, "over a million runs a side");
+        buf_printf(out, "over %s runs a side", grouped(RUNS_MOST, &n));
 }
 
 static void put_untold(const struct report *r, const struct compare_row *row, struct buf *out)
@@ -378,6 +387,11 @@ static void put_untold(const struct report *r, const struct compare_row *row, st
 void words_put_row(const struct report *r, const struct compare_row *row, struct buf *out)
 {
     buf_printf(out, "%s: ", words_answer(r, row));
+    words_put_figures(r, row, out);
+}
+
+void words_put_figures(const struct report *r, const struct compare_row *row, struct buf *out)
+{
     words_put_place(r, row, out);
     if (row->kind != COMPARE_TOTAL) {
         buf_put_str(out, ": ");
@@ -445,6 +459,7 @@ void words_put_method(const struct report *r, struct buf *out)
                          "changed. Record five runs or more of each side, in turns.");
         return;
     }
-    buf_printf(out, "Judged by run, not by sample: %s, one correction over all of them (5 %% false discoveries), 90 %% intervals.",
+    buf_printf(out, "Judged by run, not by sample: %s, one correction over all of them. q: the share of false findings to "
+                    "expect among those up to this one; intervals hold the true change in 90 %% of all cases.",
                counted(c->tested_rows, "row tested", "rows tested", &n));
 }

@@ -29,6 +29,8 @@ void words_put_change(const struct report *r, const struct compare_row *row, str
 void words_put_cause(const struct report *r, const struct compare_row *row, struct buf *out);
 /* The whole: "slower: score (app.py:12), under small: 62.9 → 66.2 % of its parent, +10 % time (…), q 0.003; its code changed". */
 void words_put_row(const struct report *r, const struct compare_row *row, struct buf *out);
+/* The same without the answer. */
+void words_put_figures(const struct report *r, const struct compare_row *row, struct buf *out);
 /* "+3.1 % (+2.4 to +3.9)"; fractions. */
 void words_put_interval(double change, double low, double high, struct buf *out);
 /* The rule as it was given. */
