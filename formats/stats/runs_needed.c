@@ -17,11 +17,16 @@ static bool is_enough(const struct runs_wanted *w, uint64_t runs)
 
 uint64_t runs_needed(const struct runs_wanted *w)
 {
-    uint64_t few = RUNS_LEAST - 1, enough = RUNS_LEAST;
+    /* Student's quantiles are larger than the normal ones, by which fewer are not enough. */
+    double z = student_quantile(w->alpha, INFINITY) + student_quantile(1 - w->power, INFINITY);
+    double least = fmax(ceil(2 * z * z * w->variance / (w->distance * w->distance)), RUNS_LEAST);
 
-    while (!is_enough(w, enough)) {
+    if (!(least < RUNS_NOT_FEASIBLE))
+        return RUNS_NOT_FEASIBLE;
+    uint64_t few = (uint64_t)least - 1, enough = few + 1;
+    for (uint64_t step = 1; !is_enough(w, enough); step *= 2) {
         few = enough;
-        enough *= 2;
+        enough += step;
         if (enough >= RUNS_NOT_FEASIBLE)
             return RUNS_NOT_FEASIBLE;
     }
