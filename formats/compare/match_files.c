@@ -76,10 +76,10 @@ static bool has_stayed(const struct round *r, const char *path, const char *end)
 static struct error *add_file(struct round *r, struct map *met, uint32_t text)
 {
     const uint64_t *known = map_get(&r->match->of_text, text);
-    const char *path = path_of(r, text);
 
     if (map_get(met, text))
         return NULL;
+    const char *path = path_of(r, text);
     if (!map_set(met, text, 0))
         return error_no_memory();
     if (!known)
