@@ -25,6 +25,9 @@ VENVS = {
     "extensions": ("debian", ["lxml==6.1.3", "numba==0.68.1", "orjson==3.13.0", "pydantic==2.14.3",
                               "cryptography==50.0.2", "PyYAML==6.0.3", "contourpy==1.3.3"]),
     "scipy": ("debian", ["numpy==2.4.6", "scipy==1.17.1"]),
+    "datasette": ("debian", ["datasette==0.65.5", "uvicorn==0.54.0", "Jinja2==3.1.6", "MarkupSafe==3.0.4", "pluggy==1.7.0",
+                             "h11==0.16.0", "asgi-csrf==0.11", "janus==2.0.0"]),
+    "lark": ("debian", ["pytest==9.2.0", "lark==1.3.1"]),
     "duckdb": ("debian", ["duckdb==2.0.0"]),
     "py-spy": ("debian", ["py-spy==0.4.3"]),
 }
