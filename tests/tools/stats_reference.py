@@ -84,7 +84,7 @@ def sizes(times):
     if len(chosen) < 3:
         return [1.0] * times.shape[1]
     ratios = chosen / stats.gmean(chosen, axis=1)[:, None]
-    weights = chosen.mean(1)
+    weights = np.minimum(chosen.mean(1), chosen.mean(1).sum() * 0.05)
     out = []
     for column in ratios.T:
         order = np.argsort(column)
