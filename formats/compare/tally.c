@@ -292,7 +292,7 @@ static bool take_cells(struct tally *t, struct tally_event *e, struct run_event 
         ok = push_plain(t, &out->lines, line, value, value);
     }
     for (uint32_t code = 0; ok && code < e->codes.count; code++)
-        ok = push_plain(t, &out->codes, code, e->codes.data[code].self, e->codes.data[code].total);
+        ok = push_plain(t, &out->codes, code, e->codes.data[code].self, fmax(e->codes.data[code].total, e->codes.data[code].self));
     for (uint32_t file = 0; ok && file < t->modules.count; file++)
         ok = push_plain(t, &out->modules, file, t->modules.data[file], t->modules.data[file]);
     return ok;

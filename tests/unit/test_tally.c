@@ -255,6 +255,33 @@ static void test_codes(void **state)
     teardown(&t);
 }
 
+/* Two lambdas of a file have one name, and so are one function: one that the other calls has its own time at least. */
+static void test_codes_of_one_name(void **state)
+{
+    static const struct emit_code codes[] = {{0}, {22, 40, 2, true}, {33, 40, 5, true}};
+    struct scene t;
+
+    (void)state;
+    setup(&t);
+    t.s.model.codes = codes;
+    t.s.model.code_count = 3;
+    uint32_t outer = python(&t, EMIT_NO_STACK, "<lambda>", 2), inner = python(&t, outer, "<lambda>", 5);
+    uint32_t alone = synthetic_stack(&t.s, EMIT_NO_STACK, 1);
+    t.s.frames.data[0].code = 1;
+    t.s.frames.data[1].code = 2;
+    many(&t, inner, 3);
+    many(&t, alone, 1);
+    run_tally(&t, 1);
+    const struct run_event *e = event_of(&t, 0);
+    assert_int_equal(t.set.functions.count, 1);
+    assert_int_equal(e->codes.count, 2);
+    for (size_t i = 0; i < e->codes.count; i++) {
+        bool is_outer = t.set.codes.data[e->codes.data[i].id].fingerprint == 22;
+        expect_cell(&e->codes.data[i], is_outer ? 0 : 4, is_outer ? 3 : 4);
+    }
+    teardown(&t);
+}
+
 /* 16 blocks of half a second: in turns all of f and all of g; the same of h under f, except every fourth block. */
 static void test_dispersion(void **state)
 {
@@ -428,7 +455,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes),      cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_codes),      cmocka_unit_test(test_dispersion),
+        cmocka_unit_test(test_codes),      cmocka_unit_test(test_dispersion), cmocka_unit_test(test_codes_of_one_name),
         cmocka_unit_test(test_dispersion_of_few), cmocka_unit_test(test_events),
         cmocka_unit_test(test_long_run),   cmocka_unit_test(test_tree),
         cmocka_unit_test(test_limits),
