@@ -28,6 +28,8 @@ enum baseline_section {
 enum { BASELINE_UNQUALIFIED = 1 << 0 };                          /* flags of a function */
 enum { BASELINE_IS_TIME = 1 << 0, BASELINE_IS_WAITING = 1 << 1 }; /* of an event */
 
+#define BASELINE_SUM_MAX (UINT64_C(1) << 63)
+
 /* What a list of cells has beside numbers and totals. */
 struct baseline_list {
     bool has_self, has_dispersion;

@@ -159,12 +159,12 @@ static struct error *take_lines(struct baseline_reader *r, struct bytes *b)
 
 /* ---- runs ---- */
 
-/* A sum of the event: so many times its unit, as far as doubles are exact. */
+/* A sum of the event: so many times its unit. */
 static double take_value(struct bytes *b, uint64_t unit)
 {
     uint64_t value;
 
-    if (__builtin_mul_overflow(bytes_uleb(b), unit, &value) || value > UINT64_C(1) << 53)
+    if (__builtin_mul_overflow(bytes_uleb(b), unit, &value) || value > BASELINE_SUM_MAX)
         b->bad = true;
     return b->bad ? 0 : (double)value;
 }

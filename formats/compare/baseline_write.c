@@ -107,10 +107,16 @@ static void put_lines(const struct run_set *s, struct buf *out)
 
 /* ---- runs ---- */
 
-/* Sums are whole numbers below 2^53, as doubles hold them. */
+/* Sums are whole numbers as doubles hold them. */
 static uint64_t whole(double value)
 {
-    return value > 0 ? (uint64_t)(value + 0.5) : 0;
+    return value > 0 ? (uint64_t)rint(fmin(value, (double)BASELINE_SUM_MAX)) : 0;
+}
+
+/* Of sums that doubles have rounded, a self may come out above its total. */
+static uint64_t whole_total(const struct run_cell *cell)
+{
+    return whole(fmax(cell->total, cell->self));
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -126,7 +132,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 static uint64_t divisor_of_cells(const struct run_cells *cells, uint64_t divisor)
 {
     for (size_t i = 0; divisor != 1 && i < cells->count; i++)
-        divisor = common_divisor(common_divisor(divisor, whole(cells->data[i].total)), whole(cells->data[i].self));
+        divisor = common_divisor(common_divisor(divisor, whole_total(&cells->data[i])), whole(cells->data[i].self));
     return divisor;
 }
 
@@ -144,7 +150,7 @@ static void put_cells(const struct run_cells *cells, struct baseline_list list, 
     for (size_t i = 0; i < cells->count; i++) {
         const struct run_cell *c = &cells->data[i];
         buf_put_uleb(out, c->id - next);
-        buf_put_uleb(out, whole(c->total) / unit);
+        buf_put_uleb(out, whole_total(c) / unit);
         if (list.has_self)
             buf_put_uleb(out, whole(c->self) / unit);
         if (list.has_dispersion) {

@@ -135,6 +135,6 @@ class Baseline:
             if has_self:
                 own = unit * c.uleb()
             spread = (1 + c.uleb() / 64, 1 + c.uleb() / 64) if has_dispersion else (1, 1)
-            assert 0 < total <= 1 << 53 and own <= total
+            assert 0 < total <= 1 << 63 and own <= total
             cells.append((number, (total, own) + spread))
         return cells
