@@ -17,7 +17,6 @@
 #include "formats/base/err.h"
 #include "formats/compare/run_set.h"
 
-#define BASELINE_EXTENSION ".pyb"
 enum {
     BASELINE_MAX_BYTES = 1 << 20,       /* of what is written */
     BASELINE_READ_MAX_BYTES = 1 << 24,  /* of what is read; others may write more */

@@ -141,22 +141,3 @@ bool run_is_same(const struct run *a, const struct run *b)
     }
     return true;
 }
-
-const struct run_cell *run_cells_find(const struct run_cell *cells, size_t count, uint32_t id)
-{
-    size_t first = 0;
-
-    while (count) {
-        size_t half = count / 2;
-        const struct run_cell *middle = &cells[first + half];
-        if (middle->id == id)
-            return middle;
-        if (middle->id < id) {
-            first += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return NULL;
-}

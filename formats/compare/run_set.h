@@ -71,7 +71,8 @@ struct run_cell {
      */
     float dispersion, self_dispersion;
     double self;  /* as the owner */
-    double total; /* as the owner or one of its callers, counted once; of a line, a module: the same as self */
+    double total; /* as the owner or one of its callers, counted once; of a line, a module: the same as self. Of a code: as the
+                   * outermost one of its function on the stack, or its self where that is more. */
 };
 
 /* A VEC of them, in order of `id`. */
@@ -159,7 +160,5 @@ struct error *run_set_copy_chosen(struct run_set *s, const struct run_set *from,
 bool run_is_same(const struct run *a, const struct run *b);
 /* The event of a run by name; NULL: it has none such. */
 const struct run_event *run_event_find(const struct run_set *s, const struct run *run, const char *name);
-/* The cell of an id, of some that are in order; NULL: the run spent no time there. */
-const struct run_cell *run_cells_find(const struct run_cell *cells, size_t count, uint32_t id);
 
 #endif

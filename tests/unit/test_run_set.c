@@ -33,21 +33,6 @@ static void test_numbers(void **state)
     run_set_deinit(&s);
 }
 
-static void test_find(void **state)
-{
-    const struct run_cell cells[] = {{.id = 1}, {.id = 4}, {.id = 5}, {.id = 9}};
-
-    (void)state;
-    for (uint32_t id = 0; id < 11; id++) {
-        const struct run_cell *cell = run_cells_find(cells, 4, id);
-        bool there = id == 1 || id == 4 || id == 5 || id == 9;
-        assert_int_equal(cell != NULL, there);
-        if (there)
-            assert_int_equal(cell->id, id);
-    }
-    assert_null(run_cells_find(NULL, 0, 0));
-}
-
 static void test_copy(void **state)
 {
     struct run_set from, to;
@@ -132,7 +117,7 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_find),   cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_copy),
         cmocka_unit_test(test_same),    cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,7 +210,8 @@ bool words_is_finding(const struct compare_row *row)
     return (row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER) && row->because == COMPARE_NO_ROW;
 }
 
-void words_put_subject(const struct report *r, const struct compare_row *row, struct buf *out)
+/* The function or file that a row is of: "score", "line 12 of score", "module shop/cart.py", "the total". */
+static void put_subject(const struct report *r, const struct compare_row *row, struct buf *out)
 {
     if (row->kind == COMPARE_TOTAL) {
         buf_put_str(out, "the total");
@@ -258,7 +259,7 @@ void words_put_place(const struct report *r, const struct compare_row *row, stru
     const char *file;
     uint32_t line;
 
-    words_put_subject(r, row, out);
+    put_subject(r, row, out);
     if (words_file(r, row, &file, &line)) {
         buf_put_str(out, " (");
         name_plain(file, out);
@@ -334,7 +335,8 @@ void words_put_change(const struct report *r, const struct compare_row *row, str
     buf_deinit(&matter);
 }
 
-void words_put_cause(const struct report *r, const struct compare_row *row, struct buf *out)
+/* What is known of its code, behind the rest: "; its code changed", "; was rate, by a guess: its code is the same". */
+static void put_cause(const struct report *r, const struct compare_row *row, struct buf *out)
 {
     const struct run_function *old = function_of(r, row->old_function);
 
@@ -409,9 +411,9 @@ void words_put_figures(const struct report *r, const struct compare_row *row, st
         put_untold(r, row, out);
     if (row->because != COMPARE_NO_ROW) {
         buf_put_str(out, ", with ");
-        words_put_subject(r, &r->comparison->rows.data[row->because], out);
+        put_subject(r, &r->comparison->rows.data[row->because], out);
     }
-    words_put_cause(r, row, out);
+    put_cause(r, row, out);
 }
 
 /* ---- rules ---- */

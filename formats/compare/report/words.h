@@ -15,8 +15,6 @@ void words_put_head(const struct report *r, struct buf *out);
 void words_put_verdict(const struct report *r, struct buf *out);
 /* In a word or two: "slower", "less", "cannot tell", "gave way". */
 const char *words_answer(const struct report *r, const struct compare_row *row);
-/* The function or file that a row is of: "score", "line 12 of score", "module shop/cart.py", "the total". */
-void words_put_subject(const struct report *r, const struct compare_row *row, struct buf *out);
 /* The file of a row's function as it is shown, and the line where it begins, or of a line itself (0: not known); false: it has none. */
 bool words_file(const struct report *r, const struct compare_row *row, const char **file, uint32_t *line);
 /* The same with the file and the callers: "score (app.py:12), under small". */
@@ -25,8 +23,6 @@ void words_put_place(const struct report *r, const struct compare_row *row, stru
 void words_put_shares(const struct report *r, const struct compare_row *row, struct buf *out);
 /* "+10 % time (90 % interval +4 to +17)". */
 void words_put_change(const struct report *r, const struct compare_row *row, struct buf *out);
-/* What is known of its code, behind the rest: "; its code changed", "; renamed from rate (a guess: the same code)". */
-void words_put_cause(const struct report *r, const struct compare_row *row, struct buf *out);
 /* The whole: "slower: score (app.py:12), under small: 62.9 → 66.2 % of its parent, +10 % time (…), q 0.003; its code changed". */
 void words_put_row(const struct report *r, const struct compare_row *row, struct buf *out);
 /* The same without the answer. */
