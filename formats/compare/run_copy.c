@@ -163,11 +163,12 @@ static struct error *copy_run(struct run_copy *c, const struct run *from, struct
     return NULL;
 }
 
-/* Nothing has been looked up but the roots. */
+/* Nothing has been looked up but the roots. The tables are as long as those of all runs of the other set together. */
 static bool begin_copy(struct run_copy *c)
 {
     const struct run_set *from = c->from;
-    bool ok = VEC_EXTEND_NONE(&c->texts, from->texts.count) && VEC_EXTEND_NONE(&c->functions, from->functions.count) &&
+    uint64_t items = (uint64_t)from->texts.count + from->functions.count + from->codes.count + from->nodes.count + from->lines.count;
+    bool ok = limits_work(c->to->limits, items) && VEC_EXTEND_NONE(&c->texts, from->texts.count) && VEC_EXTEND_NONE(&c->functions, from->functions.count) &&
               VEC_EXTEND_NONE(&c->codes, from->codes.count) && VEC_EXTEND_NONE(&c->nodes, from->nodes.count) &&
               VEC_EXTEND_NONE(&c->lines, from->lines.count);
 

@@ -42,6 +42,8 @@ static struct error *check_distinct(const struct gathered_runs *g)
     const struct run_set *set = &g->set;
 
     for (size_t i = 0; i < set->runs.count; i++) {
+        if (!limits_work(set->limits, 2 * (uint64_t)i))
+            return error_no_memory();
         for (size_t k = 0; k < i; k++) {
             const struct run *a = &set->runs.data[k], *b = &set->runs.data[i];
             if (run_is_same(a, b))
