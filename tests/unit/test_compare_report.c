@@ -206,6 +206,40 @@ static void test_rules(void **state)
     teardown(&s);
 }
 
+/* What is new has no change, but a share. */
+static void test_new(void **state)
+{
+    struct scene s;
+    (void)state;
+
+    setup(&s, "score");
+    struct compare_row *row = &s.comparison.rows.data[1];
+    row->kind = COMPARE_FUNCTION_SELF, row->node = row->within = RUN_SET_NONE, row->match = COMPARE_NEW;
+    row->old_share = 0, row->new_share = row->change = 0.05, row->low = 0.041, row->high = 0.059;
+    s.results[0] = (struct gate_result){.rule = "new 1%", .origin = "--fail-on", .answer = GATE_BROKEN, .row = 1, .limit = 0.01,
+                                        .change = 0.05, .low = 0.038, .high = 0.06};
+    s.report.result_count = 1;
+    expect_part(&s, "text", "\n  new: score (shop/app.py:12): 5.0 % of all, 90 % interval 4.1 to 5.9, q 0.003");
+    expect_part(&s, "text", "new 1% (--fail-on): score (shop/app.py:12) 5.0 % of all (3.8 to 6.0)\n");
+    expect_part(&s, "markdown", "| new | `score (shop/app.py:12)` | 5.0 % of all | 4.1 to 5.9 % of all |");
+    teardown(&s);
+}
+
+/* Comments on GitHub are short: what does not fit is counted. */
+static void test_long_markdown(void **state)
+{
+    struct scene s;
+    (void)state;
+
+    setup(&s, "score");
+    for (int i = 0; i < 200; i++)
+        add_row(&s, &(struct compare_row){.kind = COMPARE_FUNCTION_SELF, .function = 1, .node = RUN_SET_NONE, .line = RUN_SET_NONE,
+                                          .module = RUN_SET_NONE, .within = RUN_SET_NONE, .old_function = RUN_SET_NONE,
+                                          .because = COMPARE_NO_ROW});
+    expect_part(&s, "markdown", "\n- and 103 rows more: `-f json` has all\n\n</details>\n");
+    teardown(&s);
+}
+
 /* As what is given to flamegraph.pl: microseconds of own time, old and new. */
 static void test_folded(void **state)
 {
@@ -259,8 +293,11 @@ static void test_hostile_names(void **state)
         char *text = written(&s, (*f)->name);
         assert_null(strchr(text, '\x1b'));
         assert_null(strstr(text, "\xe2\x80\xae"));
-        if (!strcmp((*f)->name, "json"))
-            json_decref(json_loads(text, 0, &error));
+        if (!strcmp((*f)->name, "json")) {
+            json_t *root = json_loads(text, 0, &error);
+            assert_non_null(root);
+            json_decref(root);
+        }
         free(text);
     }
     char *text = written(&s, "github");
@@ -274,6 +311,7 @@ static void test_hostile_names(void **state)
     assert_null(strstr(end + 1, "</system-out>"));
     free(text);
     expect_part(&s, "markdown", "| slower | ``` a`b``c\\|d<"); /* in a fence that is longer than what is in it */
+    expect_part(&s, "markdown", "\n- ``` slower: a`b``c|d<"); /* lists have no columns */
     teardown(&s);
 }
 
@@ -281,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),   cmocka_unit_test(test_nothing_found), cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_new),    cmocka_unit_test(test_long_markdown),
         cmocka_unit_test(test_folded), cmocka_unit_test(test_json),          cmocka_unit_test(test_hostile_names),
     };
 

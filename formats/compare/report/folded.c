@@ -34,6 +34,12 @@ static double mean_factor(const struct comparison *c)
     return c->factors.count ? sum / (double)c->factors.count : 1;
 }
 
+/* A count for the pictures, which want whole numbers. */
+static uint64_t whole(double value)
+{
+    return value > 0 ? (uint64_t)llround(fmin(value, 0x1p62)) : 0;
+}
+
 static struct error *folded_report(const struct report *r, FILE *out)
 {
     const struct comparison *c = r->comparison;
@@ -47,7 +53,7 @@ static struct error *folded_report(const struct report *r, FILE *out)
     add_side(c, c->old_runs.data, c->old_runs.count, c->factors.data, sums);
     add_side(c, c->new_runs.data, c->new_runs.count, c->factors.data + c->old_runs.count, sums + count);
     for (uint32_t node = 0; ok && node < count; node++) {
-        uint64_t old_value = (uint64_t)llround(sums[node] * scale), new_value = (uint64_t)llround(sums[count + node] * scale);
+        uint64_t old_value = whole(sums[node] * scale), new_value = whole(sums[count + node] * scale);
         if (!old_value && !new_value)
             continue;
         if (node == RUN_SET_ROOT)

@@ -5,6 +5,7 @@
  * is markup, a mention of a person or a link to an issue.
  */
 #include "formats/base/columns.h"
+#include "formats/base/numbers.h"
 #include "formats/compare/report/words.h"
 #include "formats/compare/report/writers.h"
 #include "formats/emit/text_write.h"
@@ -17,10 +18,10 @@ enum {
 };
 
 /*
- * Text in code of a table's cell. A fence of as many back quotes as no run of them in the text has cannot be ended by it; a
- * table's column is ended even in code by '|', unless that is escaped.
+ * Text in code. A fence of as many back quotes as no run of them in the text has cannot be ended by it; a table's column is
+ * ended even in code by '|', unless that is escaped, which only tables undo.
  */
-static void put_code(const struct buf *text, struct buf *out)
+static void put_code(const struct buf *text, bool in_table, struct buf *out)
 {
     struct buf cut = {0};
     size_t run = 0, longest = 0;
@@ -34,7 +35,7 @@ static void put_code(const struct buf *text, struct buf *out)
         buf_put_u8(out, '`');
     buf_put_str(out, longest ? " " : "");
     for (size_t i = 0; i < cut.len_bytes; i++) {
-        if (cut.data[i] == '|')
+        if (in_table && cut.data[i] == '|')
             buf_put_u8(out, '\\');
         buf_put_u8(out, cut.data[i]);
     }
@@ -51,13 +52,13 @@ static void put_row(const struct report *r, const struct compare_row *row, struc
 
     buf_printf(out, "| %s | ", words_answer(r, row));
     words_put_place(r, row, &place);
-    put_code(&place, out);
+    put_code(&place, true, out);
     buf_deinit(&place);
     buf_put_str(out, " | ");
     words_put_shares(r, row, out);
     buf_put_str(out, " | ");
     if (row->tested && r->comparison->conclusive)
-        words_put_interval(row->change, row->low, row->high, out);
+        words_put_estimate(row, out);
     buf_put_str(out, " | ");
     if (row->code == COMPARE_CODE_CHANGED)
         buf_put_str(out, "its code changed");
@@ -87,10 +88,10 @@ static void put_rules(const struct report *r, struct buf *out)
         struct buf rule = {0}, judged = {0};
         buf_printf(out, "%s| %s | ", i ? "" : "\n| | rule | judged |\n|---|---|---|\n", words_gate_answer(result->answer));
         words_put_rule(result, &rule);
-        put_code(&rule, out);
+        put_code(&rule, true, out);
         buf_put_str(out, " | ");
         words_put_result(r, result, &judged);
-        put_code(&judged, out);
+        put_code(&judged, true, out);
         buf_put_str(out, " |\n");
         buf_deinit(&rule);
         buf_deinit(&judged);
@@ -102,25 +103,29 @@ static void put_details(const struct report *r, struct buf *out)
 {
     const struct comparison *c = r->comparison;
     uint32_t count = 0;
+    struct number n;
 
     buf_put_str(out, "\n<details><summary>All that was compared</summary>\n\n");
     for (size_t i = 0; i < c->problems.count; i++) {
         struct buf text = {0};
         words_put_problem(r, &c->problems.data[i], &text);
         buf_put_str(out, "- ");
-        put_code(&text, out);
+        put_code(&text, false, out);
         buf_put_str(out, "\n");
         buf_deinit(&text);
     }
-    for (uint32_t i = 0; i < c->rows.count && count < DETAILS_MOST; i++, count++) {
+    for (bool fits = true; count < c->rows.count && count < DETAILS_MOST && fits; count += fits) {
         struct buf text = {0}, line = {0};
-        words_put_row(r, &c->rows.data[i], &text);
-        put_code(&text, &line);
-        if (out->len_bytes + line.len_bytes < CHARACTERS_MOST - 1000)
+        words_put_row(r, &c->rows.data[count], &text);
+        put_code(&text, false, &line);
+        fits = out->len_bytes + line.len_bytes < CHARACTERS_MOST - 1000;
+        if (fits)
             buf_printf(out, "- %s\n", buf_cstr(&line));
         buf_deinit(&text);
         buf_deinit(&line);
     }
+    if (count < c->rows.count)
+        buf_printf(out, "- and %s: `-f json` has all\n", counted(c->rows.count - count, "row more", "rows more", &n));
     buf_put_str(out, "\n</details>\n");
 }
 
@@ -132,7 +137,7 @@ static struct error *markdown_report(const struct report *r, FILE *out)
     words_put_verdict(r, &text);
     buf_put_str(&text, "**\n\n");
     words_put_head(r, &head);
-    put_code(&head, &text);
+    put_code(&head, false, &text);
     buf_put_str(&text, "\n");
     put_table(r, &text);
     put_rules(r, &text);

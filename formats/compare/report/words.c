@@ -310,21 +310,37 @@ void words_put_shares(const struct report *r, const struct compare_row *row, str
     buf_printf(out, " %%%s", wholes[row->kind]);
 }
 
-/* Of what is on one side alone, `change` is its share. */
-static void put_share_interval(const struct compare_row *row, struct buf *out)
+/* Of what is on one side alone, a change is its share of all, below 0 if it vanished. */
+static bool is_share(const struct compare_row *row)
 {
-    double low = fabs(row->low) < fabs(row->high) ? row->low : row->high, high = low == row->low ? row->high : row->low;
-
-    buf_put_str(out, "90 % interval ");
-    put_share(fabs(low), out);
-    buf_put_str(out, " to ");
-    put_share(fabs(high), out);
+    return row->match == COMPARE_NEW || row->match == COMPARE_VANISHED;
 }
 
-void words_put_change(const struct report *r, const struct compare_row *row, struct buf *out)
+/* "4.1 to 5.9" */
+static void put_share_interval(double low, double high, struct buf *out)
 {
-    if (row->match == COMPARE_NEW || row->match == COMPARE_VANISHED) {
-        put_share_interval(row, out);
+    double a = fmin(fabs(low), 1), b = fmin(fabs(high), 1);
+
+    put_share(low < 0 && high > 0 ? 0 : fmin(a, b), out);
+    buf_put_str(out, " to ");
+    put_share(fmax(a, b), out);
+}
+
+void words_put_estimate(const struct compare_row *row, struct buf *out)
+{
+    if (!is_share(row)) {
+        words_put_interval(row->change, row->low, row->high, out);
+        return;
+    }
+    put_share_interval(row->low, row->high, out);
+    buf_put_str(out, " % of all");
+}
+
+static void put_change_of(const struct report *r, const struct compare_row *row, struct buf *out)
+{
+    if (is_share(row)) {
+        buf_put_str(out, "90 % interval ");
+        put_share_interval(row->low, row->high, out);
         return;
     }
     struct buf matter = {0};
@@ -401,7 +417,7 @@ void words_put_figures(const struct report *r, const struct compare_row *row, st
     }
     if (row->tested) {
         buf_put_str(out, row->kind == COMPARE_TOTAL ? ": " : ", ");
-        words_put_change(r, row, out);
+        put_change_of(r, row, out);
     }
     if (row->tested && r->comparison->conclusive && words_is_finding(row) && row->kind != COMPARE_TOTAL) {
         buf_put_str(out, ", ");
@@ -429,9 +445,17 @@ void words_put_result(const struct report *r, const struct gate_result *result, 
         name_plain(*result->reason ? result->reason : "nothing that it names was recorded", out);
         return;
     }
-    words_put_place(r, &r->comparison->rows.data[result->row], out);
+    const struct compare_row *row = &r->comparison->rows.data[result->row];
+    words_put_place(r, row, out);
     buf_put_str(out, " ");
-    words_put_interval(result->change, result->low, result->high, out);
+    if (is_share(row)) {
+        put_share(fabs(result->change), out);
+        buf_put_str(out, " % of all (");
+        put_share_interval(result->low, result->high, out);
+        buf_put_str(out, ")");
+    } else {
+        words_put_interval(result->change, result->low, result->high, out);
+    }
     if (result->answer == GATE_UNDECIDED && result->runs_needed > 0) {
         buf_put_str(out, "; it would take ");
         put_needed(result->runs_needed, out);

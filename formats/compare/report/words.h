@@ -21,8 +21,8 @@ bool words_file(const struct report *r, const struct compare_row *row, const cha
 void words_put_place(const struct report *r, const struct compare_row *row, struct buf *out);
 /* "62.9 → 66.2 % of its parent". */
 void words_put_shares(const struct report *r, const struct compare_row *row, struct buf *out);
-/* "+10 % time (90 % interval +4 to +17)". */
-void words_put_change(const struct report *r, const struct compare_row *row, struct buf *out);
+/* "+10 % (+4 to +17)"; of what is new or gone "4.1 to 5.9 % of all". */
+void words_put_estimate(const struct compare_row *row, struct buf *out);
 /* The whole: "slower: score (app.py:12), under small: 62.9 → 66.2 % of its parent, +10 % time (…), q 0.003; its code changed". */
 void words_put_row(const struct report *r, const struct compare_row *row, struct buf *out);
 /* The same without the answer. */
