@@ -94,6 +94,7 @@ struct compare_row {
 /* Why two runs must not be compared, or why the answer cannot be but "cannot tell". */
 enum compare_problem_kind {
     COMPARE_UNLIKE, /* refused, unless forced */
+    COMPARE_SMALL,  /* a run has hardly any samples, beside the others: as with lossy ones */
     COMPARE_LOSSY,  /* a run lost over 1 % of its ticks: it is left out, or nothing is concluded where too few others are left */
     COMPARE_FEW,    /* under six runs in all: three of each side, or five against one, are enough */
     COMPARE_NO_WORK,/* nothing says what the runs did: the total cannot be compared */

@@ -3,6 +3,8 @@
 #include "formats/compare/conditions.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/base/buf.h"
@@ -161,22 +163,42 @@ static bool lost_too_much(const struct side_run *r)
     return lost_share(r->event) > CONDITIONS_LOST_MOST;
 }
 
-/* Are there enough runs without those that lost too much? */
-static bool can_leave_out(const struct sides *s)
+static double run_samples(const struct side_run *r)
 {
-    size_t left[SIDE_COUNT] = {0};
-
-    for (size_t i = 0; i < s->runs.count; i++)
-        left[side_of(s, i)] += !lost_too_much(&s->runs.data[i]);
-    return left[SIDE_OLD] && left[SIDE_NEW] && left[SIDE_OLD] + left[SIDE_NEW] >= CONDITIONS_RUNS_LEAST;
+    return side_samples(r, r->event->total);
 }
 
-static void leave_out(struct sides *s)
+/* Runs that must not count, and whether enough are left without them. */
+struct unusable {
+    uint8_t *is; /* enum compare_problem_kind by run; UNUSABLE_NOT */
+    bool leave;
+};
+enum { UNUSABLE_NOT = COMPARE_UNLIKE };
+
+static bool find_unusable(const struct sides *s, struct unusable *out)
+{
+    size_t left[SIDE_COUNT] = {0};
+    double mean = 0;
+
+    out->is = calloc(s->runs.count, 1);
+    for (size_t i = 0; i < s->runs.count; i++)
+        mean += run_samples(&s->runs.data[i]) / (double)s->runs.count;
+    for (size_t i = 0; i < s->runs.count && out->is; i++) {
+        const struct side_run *r = &s->runs.data[i];
+        bool small = run_samples(r) < fmin(CONDITIONS_SAMPLES_LEAST, CONDITIONS_SIZE_LEAST * mean);
+        out->is[i] = lost_too_much(r) ? COMPARE_LOSSY : small ? COMPARE_SMALL : UNUSABLE_NOT;
+        left[side_of(s, i)] += out->is[i] == UNUSABLE_NOT;
+    }
+    out->leave = left[SIDE_OLD] && left[SIDE_NEW] && left[SIDE_OLD] + left[SIDE_NEW] >= CONDITIONS_RUNS_LEAST;
+    return out->is;
+}
+
+static void leave_out(struct sides *s, const struct unusable *u)
 {
     size_t kept = 0, old = 0;
 
     for (size_t i = 0; i < s->runs.count; i++) {
-        if (lost_too_much(&s->runs.data[i]))
+        if (u->is[i] != UNUSABLE_NOT)
             continue;
         old += side_of(s, i) == SIDE_OLD;
         s->runs.data[kept++] = s->runs.data[i];
@@ -185,24 +207,35 @@ static void leave_out(struct sides *s)
     s->old_count = old;
 }
 
-static struct error *check_lost(struct sides *s, struct comparison *out)
+static struct error *add_unusable(const struct sides *s, size_t run, const struct unusable *u, struct comparison *out)
 {
-    bool leave = can_leave_out(s);
+    const struct side_run *r = &s->runs.data[run];
     struct buf text = {0};
-    struct error *err = NULL;
 
-    for (size_t i = 0; i < s->runs.count && !err; i++) {
-        if (!lost_too_much(&s->runs.data[i]))
-            continue;
-        buf_clear(&text);
-        buf_printf(&text, "%s lost %.1f %% of its samples, over %.0f %%%s", run_name(s, i),
-                   100 * lost_share(s->runs.data[i].event), 100 * CONDITIONS_LOST_MOST, leave ? ": it is left out" : "");
-        out->conclusive &= leave;
-        err = add_problem(s, COMPARE_LOSSY, &text, out);
-    }
+    if (u->is[run] == COMPARE_LOSSY)
+        buf_printf(&text, "%s lost %.1f %% of its samples, over %.0f %%", run_name(s, run), 100 * lost_share(r->event),
+                   100 * CONDITIONS_LOST_MOST);
+    else
+        buf_printf(&text, "%s has hardly any samples (%.0f)", run_name(s, run), run_samples(r));
+    if (u->leave)
+        buf_put_str(&text, ": it is left out");
+    out->conclusive &= u->leave;
+    struct error *err = add_problem(s, u->is[run], &text, out);
     buf_deinit(&text);
-    if (leave)
-        leave_out(s);
+    return err;
+}
+
+static struct error *check_usable(struct sides *s, struct comparison *out)
+{
+    struct unusable u;
+    struct error *err = find_unusable(s, &u) ? NULL : error_no_memory();
+
+    for (size_t i = 0; i < s->runs.count && !err; i++)
+        if (u.is[i] != UNUSABLE_NOT)
+            err = add_unusable(s, i, &u, out);
+    if (!err && u.leave)
+        leave_out(s, &u);
+    free(u.is);
     return err;
 }
 
@@ -231,7 +264,7 @@ static struct error *check_work(const struct sides *s, struct comparison *out)
 
     for (size_t i = 0; i < s->runs.count; i++) {
         double units = s->runs.data[i].run->work;
-        work &= units > 0 && units < 1e300;
+        work &= units >= RUN_WORK_LEAST && units <= RUN_WORK_MOST;
         command &= s->runs.data[i].run->has_command;
     }
     out->by_work = work;
@@ -254,7 +287,7 @@ struct error *conditions_check(struct sides *s, bool force, struct comparison *o
     buf_deinit(&unlike);
     TRY(err);
     TRY(check_count(s, out));
-    TRY(check_lost(s, out));
+    TRY(check_usable(s, out));
     return check_work(s, out);
 }
 

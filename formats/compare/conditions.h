@@ -16,11 +16,14 @@
 enum { CONDITIONS_RUNS_LEAST = 6 };
 /* The share of its ticks that a run may lose. */
 #define CONDITIONS_LOST_MOST 0.01
+/* A run with fewer samples, and so small a share of what a run has on average, says only how few they are. */
+#define CONDITIONS_SAMPLES_LEAST 50
+#define CONDITIONS_SIZE_LEAST 0.1
 
 /*
  * Adds what is wrong to out->problems and fills in out->by_work and out->conclusive. Runs that are not alike are
- * ERROR_UNSUPPORTED, unless forced; the message names all that differs. Runs that lost too much are taken out of `s`, if
- * enough others are left; else nothing is concluded.
+ * ERROR_UNSUPPORTED, unless forced; the message names all that differs. Runs that lost too much, or are too small, are
+ * taken out of `s`, if enough others are left; else nothing is concluded.
  */
 struct error *conditions_check(struct sides *s, bool force, struct comparison *out);
 /* Were the runs of both sides made by the same versions of CPython? Else their code cannot be compared. */

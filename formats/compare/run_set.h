@@ -100,6 +100,10 @@ struct run_note {
     uint32_t key, value; /* texts: what the program wrote into PYCAP_NOTE */
 };
 
+/* Work beyond these is none: a time divided by it would leave the range of a double. */
+#define RUN_WORK_LEAST 1e-100
+#define RUN_WORK_MOST 1e100
+
 /* One recording. Texts are numbers in run_set.texts; 0 is "", unknown. */
 struct run {
     uint32_t name;          /* of the file, without its folder */

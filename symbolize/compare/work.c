@@ -2,7 +2,6 @@
 #include "symbolize/compare/work.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +14,14 @@ struct work_file {
     bool names_any;
 };
 
-/* A decimal number over 0, and nothing behind it; 0: it is none. */
+/* A decimal number that can be work, and nothing behind it; 0: it is none. */
 static double read_work(const char *text)
 {
     char *end;
-    double value = isdigit((unsigned char)*text) ? strtod(text, &end) : 0;
+    bool is_decimal = isdigit((unsigned char)*text) && !text[strspn(text, "0123456789.eE+-")];
+    double value = is_decimal ? strtod(text, &end) : 0;
 
-    return value > 0 && !*end && isfinite(value) ? value : 0;
+    return value >= RUN_WORK_LEAST && value <= RUN_WORK_MOST && !*end ? value : 0;
 }
 
 static bool is_path_of(const struct work_file *f, size_t run, const char *name)

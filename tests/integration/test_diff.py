@@ -152,6 +152,9 @@ def test_work(pysym, runs, tmp_path):
     good(pysym(*line, "--fail-on", "total 2%", "--fail-on", "undecided fail"), 5)
     work.write_text(f"{old[0].name} 5\n{new[0].name}\n")
     refused(pysym(*line, "--work", work), f"{work}:2", "like run1.bin 20000")
+    for number in ("0", "-1", "nan", "inf", "1e400", "1e-300", "0x10", "1,5"):
+        work.write_text(f"{old[0].name} {number}\n")
+        refused(pysym(*line, "--work", work), f"{work}:1", "like run1.bin 20000")
     work.write_text("other.bin 5\n")
     refused(pysym(*line, "--work", work), "names none of the runs")
 

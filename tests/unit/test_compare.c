@@ -331,6 +331,53 @@ static void test_lossy(void **state)
     made_deinit(&m);
 }
 
+/* A run with hardly any samples is left out, too; where all have few it is none. */
+static void test_small_run(void **state)
+{
+    for (int all = 0; all < 2; all++) {
+        struct made m;
+        (void)state;
+        made_init(&m);
+        for (int i = 0; i < 8; i++) {
+            bool small = all || i == 3;
+            made_samples(&m, "a.py:main;a.py:f", small ? 1 : 600 + i);
+            made_samples(&m, "a.py:main;a.py:g", small ? 2 : 900 - i);
+            made_run(&m, "run");
+        }
+        struct comparison c = compared(&m, 4, 4);
+        assert_true(c.conclusive);
+        assert_int_equal(c.problems.count, !all);
+        assert_int_equal(c.old_runs.count, all ? 4 : 3);
+        if (!all)
+            assert_string_equal(run_set_text_get(&m.set, c.problems.data[0].text), "run has hardly any samples (3): it is left out");
+        comparison_deinit(&c);
+        /* Without enough others nothing is concluded. */
+        OK(made_compare(&m, 4, 1, &(struct compare_options){0}, &c));
+        assert_false(c.conclusive);
+        comparison_deinit(&c);
+        made_deinit(&m);
+    }
+}
+
+/* Work so small or large that a time divided by it were no number is not known. */
+static void test_extreme_work(void **state)
+{
+    static const double works[] = {5e-324, 1e-300, 1e-100, 1, 1e100, 1e308};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof works / sizeof *works; k++) {
+        struct made m;
+        made_init(&m);
+        add_services(&m, 3, 3, USUAL);
+        for (size_t i = 0; i < 6; i++)
+            m.set.runs.data[i].work = works[k];
+        struct comparison c = compared(&m, 3, 3);
+        assert_int_equal(c.by_work, works[k] >= RUN_WORK_LEAST && works[k] <= RUN_WORK_MOST);
+        comparison_deinit(&c);
+        made_deinit(&m);
+    }
+}
+
 /* Of two children that alone share their caller's time, the one whose code changed, or whose own time did, is the cause. */
 static void test_two_children(void **state)
 {
@@ -498,7 +545,7 @@ int main(void)
         cmocka_unit_test(test_work),            cmocka_unit_test(test_unlike),          cmocka_unit_test(test_events),
         cmocka_unit_test(test_ignored),         cmocka_unit_test(test_chain),           cmocka_unit_test(test_slower_self),
         cmocka_unit_test(test_order),           cmocka_unit_test(test_lossy),           cmocka_unit_test(test_two_children),
-        cmocka_unit_test(test_small_new_function),
+        cmocka_unit_test(test_small_new_function), cmocka_unit_test(test_small_run), cmocka_unit_test(test_extreme_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,8 @@ static const char *const codes[] = {
     [COMPARE_CODE_UNKNOWN] = "unknown", [COMPARE_CODE_EQUAL] = "equal", [COMPARE_CODE_CHANGED] = "changed",
 };
 static const char *const problems[] = {
-    [COMPARE_UNLIKE] = "unlike", [COMPARE_LOSSY] = "lossy", [COMPARE_FEW] = "few", [COMPARE_NO_WORK] = "no_work",
+    [COMPARE_UNLIKE] = "unlike", [COMPARE_SMALL] = "small", [COMPARE_LOSSY] = "lossy",
+    [COMPARE_FEW] = "few",       [COMPARE_NO_WORK] = "no_work",
 };
 
 static json_t *real_or_null(double v)
