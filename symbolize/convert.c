@@ -228,19 +228,11 @@ static struct error *begin_emitter(struct convert *c, const struct emit_options 
     return emit_consumer_create(emitter, state, emitter->time_order, out);
 }
 
-/* `above` is called before the emitter ends; NULL: nothing is. */
-static struct error *run_emitter_below(struct convert *c, struct pass *p, const struct consumer *above)
+/* Completes the options of the emitter. The resolver is there. */
+static struct error *complete_emit_options(struct convert *c, const struct pass *p, struct emit_options *out)
 {
-    const struct emitter *emitter = c->options->choice.emitter;
     struct emit_options options = c->options->emit;
-    struct emit_consumer *emit;
-    struct parts *parts;
 
-    bool weighs = emitter->wants_weights || c->parts;
-    for (size_t i = 0; weighs && i < c->inputs.count; i++)
-        TRY(input_keep(&c->inputs.data[i]));
-    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
-    p->resolver = c->resolver;
     options.merged_lines = c->options->stacks.by_function || c->options->stacks.no_lines || c->options->stacks.group;
     options.labels = c->options->stacks.labels;
     options.times_chosen = !time_range_is_open(&c->options->filters.time) || c->options->filters.around;
@@ -250,12 +242,37 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     if (c->options->sources.count)
         TRY(sources_create(&c->options->sources, &c->limits.limits, &c->sources));
     options.sources = sources_for_emitters(c->sources);
-    options.weights_differ = weighs && weights_will_differ(c);
-    TRY(add_wall(c, p));
+    *out = options;
+    return NULL;
+}
+
+/* Adds the summary, and what emitters show of it. */
+static struct error *add_summary_for_emitter(struct convert *c, struct pass *p, struct emit_options *options)
+{
     TRY(add_summary(c, p, &summary_consumer));
     c->summary_output = (struct summary_output){.summary = c->summary, .resolver = c->resolver, .out = c->out};
     summary_for_emitter_init(&c->emit_summary, c->summary, c->resolver);
-    options.summary = c->parts ? NULL : &c->emit_summary.emit;
+    options->summary = c->parts ? NULL : &c->emit_summary.emit;
+    return NULL;
+}
+
+/* `above` is called before the emitter ends; NULL: nothing is. */
+static struct error *run_emitter_below(struct convert *c, struct pass *p, const struct consumer *above)
+{
+    const struct emitter *emitter = c->options->choice.emitter;
+    struct emit_options options;
+    struct emit_consumer *emit;
+    struct parts *parts;
+
+    bool weighs = emitter->wants_weights || c->parts;
+    for (size_t i = 0; weighs && i < c->inputs.count; i++)
+        TRY(input_keep(&c->inputs.data[i]));
+    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
+    p->resolver = c->resolver;
+    TRY(complete_emit_options(c, p, &options));
+    options.weights_differ = weighs && weights_will_differ(c);
+    TRY(add_wall(c, p));
+    TRY(add_summary_for_emitter(c, p, &options));
     if (above)
         TRY(pass_add(p, above, &c->summary_output));
     TRY(begin_emitter(c, &options, &parts, &emit));
@@ -359,17 +376,34 @@ static struct error *run_dump(struct convert *c, struct pass *p)
     return NULL;
 }
 
-/* Adds up the samples of the traces, a run for each, in their order. */
-static struct error *run_tally(struct convert *c, struct pass *p, struct run_set *set)
+/* Adds the emitter of a comparison behind the tally. */
+static struct error *add_compared(struct convert *c, struct pass *p, const struct emit_options *options, struct emit_comparison *comparison)
 {
+    struct emit_options own = *options;
+    struct emit_consumer *emit;
+    struct parts *parts;
+
+    own.comparison = comparison;
+    TRY(begin_emitter(c, &own, &parts, &emit));
+    return pass_add(p, &emit_consumer, emit);
+}
+
+/*
+ * Adds up the samples of the traces, a run for each, in their order. `comparison` goes to the emitter that was chosen; NULL:
+ * there is none.
+ */
+static struct error *run_tally(struct convert *c, struct pass *p, struct run_set *set, struct emit_comparison *comparison)
+{
+    struct emit_options options;
     struct emit_consumer *emit;
     void *state = NULL;
 
-    if (!c->inputs.count)
+    if (!c->inputs.count && !comparison)
         return NULL;
     TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
     p->resolver = c->resolver;
-    TRY(add_summary(c, p, &summary_consumer));
+    TRY(complete_emit_options(c, p, &options));
+    TRY(add_summary_for_emitter(c, p, &options));
     struct error *err = tally_create(resolver_model(c->resolver), set, &state);
     if (err) {
         tally_emitter.destroy(state);
@@ -377,6 +411,8 @@ static struct error *run_tally(struct convert *c, struct pass *p, struct run_set
     }
     TRY(emit_consumer_create(&tally_emitter, state, tally_emitter.time_order, &emit));
     TRY(pass_add(p, &emit_consumer, emit));
+    if (comparison)
+        TRY(add_compared(c, p, &options, comparison));
     TRY(pass_run(p));
     summary_late(c->summary, emit_consumer_late_count(emit));
     summary_print_trouble(c->summary, c->trouble);
@@ -391,11 +427,17 @@ static struct error *diff_below(struct convert *c, struct pass *p, struct diff *
     struct report report = {.exporter = o->emit.exporter, .terminal = o->emit.terminal, .top_count = o->emit.top_count,
                             .full_paths = o->emit.full_paths};
 
+    const char *event = o->filters.events.count ? o->filters.events.data[0] : NULL;
+    bool is_page = !o->compare.report;
+    struct diff_page page;
+
     TRY(diff_create(&o->compare, &c->limits.limits, diff));
-    TRY(run_tally(c, p, &(*diff)->runs.set));
-    TRY(diff_judge(*diff, o->inputs.data, o->inputs.count, o->filters.events.count ? o->filters.events.data[0] : NULL));
+    diff_page_init(&page, *diff, &report, o->inputs.data, o->inputs.count, event);
+    TRY(run_tally(c, p, &(*diff)->runs.set, is_page ? &page.emit : NULL));
+    if (!is_page)
+        TRY(diff_judge(*diff, o->inputs.data, o->inputs.count, event));
     c->outcome->verdict = diff_verdict(*diff);
-    return diff_write(*diff, &report, c->out);
+    return is_page ? NULL : diff_write(*diff, &report, c->out);
 }
 
 static struct error *run_diff(struct convert *c, struct pass *p)
@@ -430,7 +472,7 @@ static struct error *run_baseline(struct convert *c, struct pass *p)
 
     struct error *err = gathered_init(&runs, &c->limits.limits);
     if (!err)
-        err = run_tally(c, p, &runs.set);
+        err = run_tally(c, p, &runs.set, NULL);
     if (!err)
         err = gathered_complete(&runs, &o->compare, o->inputs.data, o->inputs.count);
     if (!err)

@@ -318,6 +318,15 @@ struct emit_summary {
     struct error *(*print)(struct emit_summary *summary, bool brief, FILE *out);
 };
 
+/* Two sets of captures that are compared, for outputs that show it. */
+struct emit_comparison {
+    /*
+     * Compares, and writes members of an object of JSON: formats/compare/report/page.h. Call it once, from end(): only then
+     * all samples are counted.
+     */
+    struct error *(*write)(struct emit_comparison *comparison, FILE *out);
+};
+
 #define EMIT_PART_ALL UINT32_MAX
 
 /*
@@ -366,6 +375,7 @@ struct emit_options {
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
     struct emit_summary *summary; /* borrowed; NULL: none, as of a part: it would be that of the whole recording */
+    struct emit_comparison *comparison; /* borrowed; NULL: the captures are one set */
     struct emit_files *files; /* borrowed; NULL: the output is a pipe or the terminal, or a part */
     const struct emit_part *part; /* borrowed, and changes as samples come; NULL: the output holds all samples */
     struct spool *spool; /* one for all parts, so that each needs no file of its own; borrowed; NULL: none (formats/emit/spool.h) */

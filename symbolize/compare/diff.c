@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "formats/compare/report/page.h"
+
 static struct error *read_rules(struct diff *d)
 {
     const struct compare_request *r = d->request;
@@ -25,8 +27,6 @@ struct error *diff_create(const struct compare_request *request, struct limits *
     if (!d)
         return error_no_memory();
     d->request = request;
-    if (!request->report)
-        return error_create(ERROR_UNSUPPORTED, "the page does not show comparisons yet: use -f text, markdown or folded");
     TRY(gathered_init(&d->runs, limits));
     if (request->old_source)
         TRY(source_maps_create(request->old_source, request->new_source, limits, &d->maps));
@@ -67,13 +67,32 @@ struct error *diff_judge(struct diff *d, const char *const *paths, size_t path_c
     return gate_judge(d->gate, &d->comparison, &d->results, &d->result_count);
 }
 
-struct error *diff_write(struct diff *d, struct report *report, FILE *out)
+static void complete_report(const struct diff *d, struct report *report)
 {
     report->comparison = &d->comparison;
     report->results = d->results;
     report->result_count = d->result_count;
     report->undecided_fails = gate_undecided_fails(d->gate);
+}
+
+struct error *diff_write(struct diff *d, struct report *report, FILE *out)
+{
+    complete_report(d, report);
     return d->request->report->write(report, out);
+}
+
+static struct error *write_page(struct emit_comparison *comparison, FILE *out)
+{
+    struct diff_page *p = (struct diff_page *)comparison; /* its first member */
+
+    TRY(diff_judge(p->diff, p->paths, p->path_count, p->event));
+    complete_report(p->diff, p->report);
+    return report_page(p->report, p->path_count, out);
+}
+
+void diff_page_init(struct diff_page *p, struct diff *d, struct report *report, const char *const *paths, size_t path_count, const char *event)
+{
+    *p = (struct diff_page){.emit = {write_page}, .diff = d, .report = report, .paths = paths, .path_count = path_count, .event = event};
 }
 
 enum gate_answer diff_verdict(const struct diff *d)

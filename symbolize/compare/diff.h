@@ -33,6 +33,19 @@ void diff_destroy(struct diff *d); /* accepts NULL */
 struct error *diff_judge(struct diff *d, const char *const *paths, size_t path_count, const char *event);
 /* Writes the report that the request asks for: `report` says how, and gets what is judged. */
 struct error *diff_write(struct diff *d, struct report *report, FILE *out);
+/*
+ * The same for the page: judges in end() of the emitter, when the tally, which has to end before it, has counted all samples.
+ * All is borrowed; arguments are those of diff_judge() and diff_write().
+ */
+struct diff_page {
+    struct emit_comparison emit;
+    struct diff *diff;
+    struct report *report;
+    const char *const *paths;
+    size_t path_count;
+    const char *event;
+};
+void diff_page_init(struct diff_page *p, struct diff *d, struct report *report, const char *const *paths, size_t path_count, const char *event);
 /* The worst answer of a rule; GATE_KEPT if there are none, or if those that are undecided need not be. */
 enum gate_answer diff_verdict(const struct diff *d);
 

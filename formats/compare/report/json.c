@@ -52,10 +52,10 @@ static bool set_text(json_t *object, const char *key, const struct report *r, ui
     return json_set_name(object, key, run_set_text_get(r->comparison->set, text));
 }
 
-/* "key": what words_put_* says. */
+/* "key": what words_put_* says, in which names are plain already. */
 static bool set_words(json_t *object, const char *key, struct buf *words)
 {
-    bool ok = !words->bad && json_set_name(object, key, buf_cstr(words));
+    bool ok = !words->bad && json_set(object, key, json_string(buf_cstr(words)));
 
     buf_deinit(words);
     return ok;
@@ -191,11 +191,13 @@ static bool set_path(json_t *object, const struct report *r, uint32_t node)
 static bool set_place(json_t *object, const struct report *r, const struct compare_row *row)
 {
     const struct run_set *set = r->comparison->set;
-    struct buf place = {0};
+    struct buf place = {0}, words = {0};
     bool ok = true;
 
     words_put_place(r, row, &place);
-    ok = set_words(object, "place", &place) && set_function(object, "function", "file", r, row->function) &&
+    words_put_row(r, row, &words);
+    ok = set_words(object, "place", &place);
+    ok = set_words(object, "words", &words) && ok && set_function(object, "function", "file", r, row->function) &&
          set_function(object, "old_function", "old_file", r, row->old_function);
     if (ok && row->function != RUN_SET_NONE)
         ok = json_set(object, "function_line", json_integer(set->functions.data[row->function].first_line));

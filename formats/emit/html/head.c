@@ -135,7 +135,7 @@ static struct error *begin(struct writer *w)
     json_t *object = json_object(), *sets = json_array();
 
     bool ok = sets && html_append_name(sets, w->head->title);
-    ok = json_set(object, "sets", sets) && ok; /* one; a comparison of profiles has two */
+    ok = json_set(object, "sets", sets) && ok; /* one; of a comparison the page knows two */
     ok = ok && json_set(object, "format", json_integer(1)) && json_set_name(object, "name", w->head->title) &&
          json_set_name(object, "exporter", o->exporter ? o->exporter : "") &&
          json_set_name(object, "filters", w->model->filters ? w->model->filters : "") &&
@@ -163,6 +163,7 @@ static struct error *put_all(struct writer *w)
         TRY(html_rows_end_list(&w->rows));
     }
     TRY(html_texts_put_summary(&w->rows, w->head->options));
+    TRY(html_texts_put_comparison(&w->rows, w->head->options));
     return html_rows_put_plain(&w->rows, "}");
 }
 

@@ -5,7 +5,7 @@
  * It carries samples, not sums, so that whoever reads it can choose threads and times. The data is compressed as it
  * comes and stands in elements that are no scripts:
  *
- *     head      JSON: events, processes, threads, captures, sums (head.c)
+ *     head      JSON: events, processes, threads, captures, sums (head.c); of `pysym diff` the comparison, too
  *     strings   JSON: a list of texts; the first is ""
  *     frames    columns of numbers, one after another, each with a number for each frame (stacks.c)
  *     stacks    the same: the distance to the parent, 0 for none; the frame

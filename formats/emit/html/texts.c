@@ -31,6 +31,27 @@ struct error *html_texts_put_summary(struct html_rows *rows, const struct emit_o
     return put_printed(rows, "verdict", options->summary, true);
 }
 
+/* ---- comparisons ---- */
+
+struct error *html_texts_put_comparison(struct html_rows *rows, const struct emit_options *options)
+{
+    char *text = NULL;
+    size_t len_bytes;
+    FILE *out = options->comparison ? open_memstream(&text, &len_bytes) : NULL;
+
+    if (!out)
+        return options->comparison ? error_no_memory() : NULL;
+    struct error *err = options->comparison->write(options->comparison, out);
+    if (fclose(out) && !err)
+        err = error_no_memory();
+    if (!err)
+        err = html_rows_put_plain(rows, ",");
+    if (!err)
+        err = html_rows_put_plain(rows, text);
+    free(text);
+    return err;
+}
+
 /* ---- sources ---- */
 
 static struct error *put_source(struct html_rows *rows, const char *file, const struct emit_source *source)
