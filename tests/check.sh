@@ -47,6 +47,7 @@ BESIDE="
     page_access
     page_filters
     page_views
+    page_compare
     consumers
     traces
     bench

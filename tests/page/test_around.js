@@ -48,7 +48,7 @@ test('a picture around a function has the figures of its row and of its neighbou
     const result = drawn(SAMPLES, around(LOADED)), id = idOf(result, LOADED), {upper, lower} = flame
     equal(upper.tree.total.map(column => column[0]), result.row(id).total)
     equal(lower.tree.total.map(column => column[0]), result.row(id).total)
-    const direct = tree => [...tree.id.keys()].filter(node => tree.depth[node] === 1).map(node => [tree.id[node], weightsOfNode(tree.total, node)])
+    const direct = tree => [...tree.id.keys()].filter(node => tree.depth[node] === 1).map(node => [tree.id[node], tree.total.map(column => column[node])])
     const rows = list => list.filter(row => row.id !== null).map(row => [row.id, row.weights])
     const sorted = list => list.sort((a, b) => b[1][0] - a[1][0])
     equal(sorted(direct(upper.tree)), rows(result.neighbours(id).callers))

@@ -36,11 +36,11 @@ test('a zoomed box and its callers fill the width', () => {
 })
 
 // The colours of a row of pixels of a picture: [red, green, blue] by pixel.
-function pixelsOfRow(picture, row) {
+function pixelsOfRow(picture, row, y = 5) {
     const copy = document.createElement('canvas'), {width} = picture.canvas
     Object.assign(copy, {width, height: 1})
     const context = copy.getContext('2d', {willReadFrequently: true})
-    context.drawImage(picture.canvas, 0, -Math.round((row * ROW_HEIGHT + 5) * picture.ratio))
+    context.drawImage(picture.canvas, 0, -Math.round((row * ROW_HEIGHT + y) * picture.ratio))
     const {data} = context.getImageData(0, 0, width, 1)
     return Array.from({length: width}, (unused, x) => [...data.slice(4 * x, 4 * x + 3)])
 }
@@ -122,9 +122,28 @@ test('a text is cut where the box ends, and not within a character', () => {
     equal(picture.textThatFits('mmmmmm', 3), '')
 })
 
-test('differences have colours, and none is grey', () => {
-    const {picture: {palette}} = pictureOf(recording([{stack: MAIN, value: 1}]))
-    equal([null, 0, 0.001].map(difference => colourOfDifference(palette, difference)), [palette.same, palette.same, palette.same])
-    const colours = [1, 0.5, -0.5, -1].map(difference => colourOfDifference(palette, difference))
-    equal(new Set(colours).size, 4, colours.join(' '))
+test('what is surely changed has a colour and a line, and the rest is grey', () => {
+    const data = recording([{stack: `${MAIN};${WIDE}`, value: 500}, {stack: `${MAIN};${THIN}`, value: 500}])
+    const {picture} = pictureOf(data), [main, wide, thin] = ['main', 'wide', 'thin'].map(name =>
+        [...picture.tree.id.keys()].find(node => node && data.functions.list[picture.tree.id[node]].name === name))
+    picture.verdicts = new Uint8Array(picture.tree.count)
+    Object.assign(picture.verdicts, {[wide]: VERDICT_MORE, [thin]: VERDICT_LESS})
+    const {palette} = picture
+    equal([main, wide, thin].map(node => picture.fillOf(node)), [palette.same, palette.more, palette.less])
+    equal(new Set([palette.same, palette.more, palette.less]).size, 3)
+    picture.draw()
+    const at = (node, y) => pixelsOfRow(picture, 2, y)[Math.round((picture.leftOf(node) + 300) * picture.ratio)]
+    const dark = [0, 0, 0]
+    equal([at(wide, 1), at(thin, ROW_HEIGHT - 2)], [dark, dark], 'above what is more, below what is less')
+    ok(String(at(wide, ROW_HEIGHT - 2)) !== String(dark) && String(at(thin, 1)) !== String(dark))
+})
+
+test('of boxes too thin to be seen one that is surely changed is shown', () => {
+    const samples = Array.from({length: 5000}, (unused, i) => ({stack: `${MAIN};P f${i} app.py:${i + 2}`, value: 1}))
+    const {picture} = pictureOf(recording(samples)), {order, rowStart} = picture.layout, from = rowStart[2]
+    picture.verdicts = new Uint8Array(picture.tree.count)
+    equal(picture.mostTelling(from, from + 5), order[from])
+    picture.verdicts[order[from + 3]] = VERDICT_LESS
+    picture.verdicts[order[from + 2]] = VERDICT_TOLD
+    equal(picture.mostTelling(from, from + 5), order[from + 3])
 })

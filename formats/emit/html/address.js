@@ -10,13 +10,22 @@
 
 /* The state at the start. */
 function startOfView(data) {
-    return {tab: 'flame', event: firstEvent(data), order: 'root', process: null, thread: null, interpreter: null, task: null,
-        from: null, to: null, layers: {python: true, native: true, kernel: true}, search: '', focus: '', ignore: '', rootAt: '',
-        zoom: [], callerZoom: [], selected: null, file: null, line: null, by: 'function', sort: '', theme: ''};
+    return {tab: isCompared(data) ? 'compare' : 'flame', event: firstEvent(data), order: 'root', process: null, thread: null, interpreter: null, task: null,
+        from: null, to: null, layers: layersAtStart(data), search: '', focus: '', ignore: '', rootAt: '',
+        zoom: [], callerZoom: [], selected: null, file: null, line: null, by: 'function', sort: '', theme: '',
+        side: 'new'};
 }
 
-/* The event that is shown at first: of time, if there is one with samples; of these the first. */
+/* A comparison is of Python functions, to which the time of native code below them belongs. */
+function layersAtStart(data) {
+    return {python: true, native: !isCompared(data), kernel: !isCompared(data)};
+}
+
+/* The event that is shown at first: that of a comparison; else of time, if there is one with samples; of these the first. */
 function firstEvent(data) {
+    const compared = isCompared(data) ? data.head.events.findIndex(event => event.name === data.head.comparison.event) : -1;
+    if (compared >= 0)
+        return compared;
     const used = data.wholes.map(sums => sums.some(sum => sum > 0));
     const events = data.head.events, number = events.findIndex((event, i) => used[i] && event.isTime);
     return number >= 0 ? number : Math.max(0, used.indexOf(true));
@@ -60,7 +69,7 @@ function readTime(data, text) {
 
 const NUMBERS = ['event', 'process', 'thread', 'selected'];
 const PLAIN_TEXTS = ['search', 'focus', 'ignore', 'rootAt', 'sort', 'file', 'interpreter', 'task'];
-const CHOICES = {tab: ['flame', 'table', 'source', 'about'], order: ['root', 'leaves', 'function'], by: ['function', 'line'],
+const CHOICES = {tab: ['compare', 'flame', 'table', 'source', 'about'], side: ['new', 'old'], order: ['root', 'leaves', 'function'], by: ['function', 'line'],
     theme: ['light', 'dark']};
 const ZOOMS = {zoom: 'zoom', callerZoom: 'caller-zoom'};
 
@@ -79,7 +88,7 @@ function writeAddress(data, view) {
     if (view.from !== null || view.to !== null)
         put('time', writeTime(data, view.from) + '-' + writeTime(data, view.to));
     const layers = Object.keys(view.layers);
-    if (layers.some(layer => !view.layers[layer]))
+    if (layers.some(layer => view.layers[layer] !== start.layers[layer]))
         put('layers', layers.filter(layer => view.layers[layer]).join(','));
     if (view.line)
         put('line', view.line);
@@ -105,7 +114,8 @@ function readAddress(data, text) {
     const words = wordsOfAddress(data), given = new URLSearchParams(text);
 
     for (const key of Object.keys(CHOICES)) {
-        if (CHOICES[key].includes(given.get(key)))
+        const isOfComparison = key === 'side' || given.get(key) === 'compare';
+        if (CHOICES[key].includes(given.get(key)) && (isCompared(data) || !isOfComparison))
             view[key] = given.get(key);
     }
     for (const key of NUMBERS) {
@@ -118,8 +128,8 @@ function readAddress(data, text) {
             view[key] = given.get(key);
     }
     readRange(data, given.get('time') || '', view);
-    for (const layer of Object.keys(view.layers))
-        view.layers[layer] = !given.has('layers') || given.get('layers').split(',').includes(layer);
+    for (const layer of given.has('layers') ? Object.keys(view.layers) : [])
+        view.layers[layer] = given.get('layers').split(',').includes(layer);
     view.line = Number(given.get('line')) > 0 ? Math.floor(Number(given.get('line'))) : null;
     for (const [key, name] of Object.entries(ZOOMS))
         view[key] = given.getAll(name).map(word => words.functionOf.get(word)).filter(id => id !== undefined);

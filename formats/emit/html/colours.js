@@ -58,7 +58,7 @@ function paletteOf(context, ratio) {
         back: plain('--back'), text: plain('--text'), boxText: plain('--box-text'), faint: plain('--faint'),
         accent: plain('--accent'), match: plain('--match'), matchText: plain('--match-text'), line: plain('--line'),
         root: mixColours(back, text, 0.13),
-        more: [parts('--more'), back], less: [parts('--less'), back], same: mixColours(back, text, 0.2),
+        more: plain('--more'), less: plain('--less'), same: mixColours(back, text, 0.2),
         shade: style.getPropertyValue('--strip-shade').trim() || 'rgba(128, 128, 128, 0.4)',
     };
 }
@@ -71,10 +71,7 @@ function shadeOf(text) {
     return ((hash ^ hash >>> 15) >>> 0) % SHADES;
 }
 
-/* The colour of a difference as differenceOf() has it: more of one colour the larger it is, grey for none. */
-function colourOfDifference(palette, difference) {
-    if (difference === null || Math.abs(difference) < 0.005)
-        return palette.same;
-    const [colour, back] = difference > 0 ? palette.more : palette.less;
-    return mixColours(back, colour, 0.25 + 0.75 * Math.abs(difference));
+/* Of what is compared: grey is all that is not surely more or less. */
+function colourOfVerdict(palette, verdict) {
+    return verdict === VERDICT_MORE ? palette.more : verdict === VERDICT_LESS ? palette.less : palette.same;
 }

@@ -8,6 +8,10 @@
 const LAYER_MARKS = [['python', 'P', 'Python'], ['native', 'N', 'native'], ['kernel', 'K', 'kernel'],
     ['other', '·', 'a mark of the profiler']];
 const TABS = ['flame', 'table', 'source', 'about'];
+/* The tabs of this page, from left to right. */
+function tabsOfPage() {
+    return page.data.compared ? ['compare', ...TABS] : TABS;
+}
 /* A control's text is an expression; the view's key is beside it. */
 const EXPRESSIONS = [['search', 'search'], ['focus', 'focus'], ['ignore', 'ignore'], ['root-at', 'rootAt']];
 /* The switches of the flame graph's order. */
@@ -34,6 +38,8 @@ function textOfShown(page) {
     const {head} = page.data, event = head.events[page.view.event];
     if (!event)
         return 'no samples were recorded';
+    if (page.data.compared)
+        return textOfComparedShown(page);
     const total = head.totals[page.view.event], whole = page.data.wholes[page.view.event][0];
     const shown = page.result.totals[0], kind = kindOfAmount(event), all = total && total.allValue;
     const text = textOfAmount(event, shown) + (kind ? ' ' + kind : '') + ' shown';
@@ -81,7 +87,7 @@ function drawHeadFacts(page) {
 
     for (const capture of head.captures)
         durationNs += capture.durationNs;
-    facts.push(head.captures.length > 1 ? head.captures.length + ' recordings' : head.name);
+    facts.push(page.data.compared ? textOfComparedRuns(head) : head.captures.length > 1 ? head.captures.length + ' recordings' : head.name);
     if (head.processes.length)
         facts.push(countedText(head.processes.length, 'process', 'processes'));
     facts.push(...listUnique(head.captures.map(capture => capture.hostname)));
@@ -252,24 +258,24 @@ function drawChips(page) {
 /* ---- tabs ---- */
 
 function drawTabs(page) {
-    for (const tab of TABS) {
+    for (const tab of tabsOfPage()) {
         const isOpen = tab === page.view.tab, button = byId('tab-' + tab);
         button.setAttribute('aria-selected', isOpen);
         button.tabIndex = isOpen ? 0 : -1;
         byId('panel-' + tab).hidden = !isOpen;
     }
-    byId('selected').hidden = page.view.tab === 'about';
+    byId('selected').hidden = page.view.tab === 'about' || page.view.tab === 'compare';
 }
 
 function listenToTabs() {
-    for (const [i, tab] of TABS.entries()) {
+    for (const [i, tab] of tabsOfPage().entries()) {
         const button = byId('tab-' + tab);
         button.addEventListener('click', () => setView({tab}));
         button.addEventListener('keydown', event => {
             const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
             if (!step)
                 return;
-            const next = TABS[(i + step + TABS.length) % TABS.length];
+            const tabs = tabsOfPage(), next = tabs[(i + step + tabs.length) % tabs.length];
             event.preventDefault();
             setView({tab: next});
             byId('tab-' + next).focus();

@@ -15,6 +15,9 @@ const FRAME_PYTHON = 0, FRAME_NATIVE = 1, FRAME_KERNEL = 2, FRAME_MARK = 3;
 const FRAME_COLUMNS = ['kind', 'function', 'file', 'module', 'builtin', 'wait', 'line', 'column', 'functionLine',
     'functionEnd', 'inlined', 'shown', 'shownLine'];
 
+/* The columns of samples, in memory. */
+const SAMPLE_COLUMNS = ['stack', 'thread', 'event', 'labels', 'flags', 'capture', 'set', 'time', 'value'];
+
 const LABEL_INTERPRETER = 'interpreter', LABEL_TASK = 'asyncio task';
 
 function bytesOfBase64(text) {
@@ -129,6 +132,7 @@ async function readSamples(events) {
  *
  *     functions   {list, ofFrame, noFrames}: what has one row in a table of functions, see names.js
  *     lines       the same for lines
+ *     compared    of a comparison: see Compared; null: the page has one set of samples
  *     wholes      the weights of all samples of each event: arrays by event of arrays by set
  *     firstTime, endTime   of the strip of time, in units of head.timeUnitNs since the start of the recording: all of it,
  *                          but where pysym chose samples those of the samples; endTime is behind the last
@@ -148,6 +152,10 @@ async function loadData() {
 function completeData(data) {
     const {head, samples} = data;
 
+    if (isCompared(data)) {
+        splitSamples(data);
+        data.comparedFunctions = new ComparedFunctions(head);
+    }
     data.firstTime = Infinity;
     data.endTime = -Infinity;
     for (const time of samples.time) {
@@ -161,5 +169,6 @@ function completeData(data) {
     data.functions = nameFrames(data, false);
     data.lines = nameFrames(data, true);
     data.wholes = sumByEvent(data);
+    data.compared = isCompared(data) ? new Compared(data) : null;
     return data;
 }

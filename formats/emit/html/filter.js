@@ -146,20 +146,25 @@ function eachSample(data, view, stacks, withTime, use) {
 
 /*
  * The sums of the samples that the view shows, by stack: {columns, totals}. There is a column, a Float64Array by stack, for
- * the weights of each set of samples, and a last one for the number of samples of the first set; `totals` are the columns'
+ * the weights of each set of samples, the one that is shown first, and a last one for the number of samples of that; `totals` are the columns'
  * sums.
  */
 function sumByStack(data, view, stacks) {
     const setCount = data.head.sets.length, {stack, value, set} = data.samples;
     const columns = Array.from({length: setCount + 1}, () => new Float64Array(data.stacks.count + 1));
-    const counts = columns[setCount];
+    const counts = columns[setCount], shown = shownSet(view);
 
     eachSample(data, view, stacks, true, i => {
-        columns[set[i]][stack[i]] += value[i];
-        if (!set[i])
+        columns[set[i] ^ shown][stack[i]] += value[i];
+        if (set[i] === shown)
             counts[stack[i]]++;
     });
     return {columns, totals: columns.map(column => column.reduce((sum, v) => sum + v, 0))};
+}
+
+/* The number of the set that is shown; the other is what it is compared with. */
+function shownSet(view) {
+    return view.side === 'old' ? SET_OLD : SET_NEW;
 }
 
 /* The weights of all samples of each event, whatever the view shows: an array by event of arrays by set. */

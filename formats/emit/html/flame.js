@@ -59,10 +59,7 @@ function describeNode(picture, node) {
     if ((picture.zoomed || isAroundFunction()) && tree.depth[node] > tree.depth[picture.zoomed])
         lines[lines.length - 1] += ', ' + textOfShare(total, tree.total[0][picture.zoomed]) + ' of ' +
             (picture.zoomed ? 'the box that fills the width' : textOfSelected());
-    if (last > 1)
-        lines.push('compared with ' + textOfAmount(result.event, tree.total[1][node]) +
-            ' (' + (textOfShare(tree.total[1][node], result.totals[1]) || '0 %') + ')');
-    return lines;
+    return last > 1 ? [...lines, ...describeChange(flame.page, tree, picture.rows[node], node)] : lines;
 }
 
 /* The function of the innermost frame: of the ancestor below the root. */
@@ -279,19 +276,26 @@ function fitPictures() {
     lower.resize();
 }
 
+/* What a picture shows of a comparison. */
+function comparedBoxes(picture, tree, page) {
+    const {result, data, view} = page;
+    picture.rows = result.comparedRows(tree, view.order, view.selected);
+    return {verdicts: picture.rows && Uint8Array.from(picture.rows, rows => data.compared.verdictOf(rows))};
+}
+
 function drawPictures(page) {
     const {result, view} = page, {upper, lower} = flame, isAround = isAroundFunction(), id = view.selected;
     const found = result.search(view.search), callers = isAround ? result.callers(id) : null;
-    const common = {entries: result.names(), matches: found && found.matches, totals: result.totals, rootId: isAround ? id : -1};
+    const common = {entries: result.names(), matches: found && found.matches, rootId: isAround ? id : -1};
     const tree = isAround ? result.callees(id) : view.order === 'leaves' ? result.inverted() : result.tree();
     const rootText = isAround ? textOfSelected() + ': ' + textOfAmount(result.event, tree.total[0][0])
         : 'all that is shown: ' + textOfAmount(result.event, result.totals[0]);
 
     upper.box.hidden = !callers || callers.count === 1;
     byId('flame-note').textContent = noteOfPictures(page, callers || tree);
-    const isNew = new Map([[lower, lower.show({...common, tree, rootText, zoom: view.zoom})]]);
+    const isNew = new Map([[lower, lower.show({...common, ...comparedBoxes(lower, tree, page), tree, rootText, zoom: view.zoom})]]);
     if (callers)
-        isNew.set(upper, upper.show({...common, tree: callers, rootText, zoom: view.callerZoom}));
+        isNew.set(upper, upper.show({...common, ...comparedBoxes(upper, callers, page), tree: callers, rootText, zoom: view.callerZoom}));
     fitPictures();
     for (const picture of picturesDrawn()) {
         view[picture.zoomKey] = pathOfNode(picture.tree, picture.zoomed); /* all of it, where a link has a short one */

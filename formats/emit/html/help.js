@@ -60,9 +60,10 @@ function listenToKeys(event) {
         byId('search').select();
     } else if (event.key === '?') {
         openHelp();
-    } else if (event.key >= '1' && event.key <= String(TABS.length)) {
-        setView({tab: TABS[event.key - 1]});
-        byId('tab-' + TABS[event.key - 1]).focus();
+    } else if (event.key >= '1' && event.key <= String(tabsOfPage().length)) {
+        const tab = tabsOfPage()[event.key - 1];
+        setView({tab});
+        byId('tab-' + tab).focus();
     }
 }
 

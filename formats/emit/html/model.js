@@ -3,8 +3,8 @@
  * What the views show: the sums of the samples that the state of the page chooses, as trees and tables. Nothing here knows
  * of elements. Weights are in the event's unit: nanoseconds, bytes or counts.
  *
- * Lists of weights have an entry for each set of samples (head.sets), and a last one that counts the samples of the first
- * set. A second set is what the first is compared with.
+ * Lists of weights have an entry for each set of samples (head.sets), first that of the set that is shown, and a last one
+ * that counts the samples of it. A second set is what that is compared with.
  */
 
 /* By what frames are one: the function, or the line in it. */
@@ -94,6 +94,18 @@ class Result {
                 of[lines.noFrames] = functions.noFrames;
             return of;
         });
+    }
+
+    /*
+     * The rows of a comparison that each box of a picture is of: lists of numbers by node; null: nothing is compared. `order`
+     * is that of the picture, and `id` the function that it is around. Of an event that was not compared, and of stacks
+     * that do not begin where they did, there are none.
+     */
+    comparedRows(tree, order, id) {
+        const {compared, head} = this.data;
+        return compared && this.keep('compared ' + order + id, () =>
+            this.event.name !== head.comparison.event || (this.view.rootAt && order === 'root') ? new Array(tree.count).fill(NO_ROWS)
+                : order === 'root' ? compared.rowsOfTree(tree, this.names()) : compared.rowsOfFunctions(tree, order === 'function' ? id : -1));
     }
 
     /* What an expression finds: see searchIn(). null: it is empty or not valid. */
@@ -201,22 +213,6 @@ function searchIn(result, pattern) {
     return {matches, weights};
 }
 
-/*
- * How much larger the share of a node or row is than in the set that it is compared with: from -1 (all of it is gone) to 1
- * (all of it is new), 0 for no change. null: there is nothing to compare, or it has no weight in either set.
- */
-function differenceOf(weights, totals) {
-    if (weights.length < 3 || !totals[0] || !totals[1])
-        return null;
-    const now = weights[0] / totals[0], before = weights[1] / totals[1];
-    return now || before ? (now - before) / Math.max(now, before) : null;
-}
-
-/* The weights of a node. */
-function weightsOfNode(columns, node) {
-    return columns.map(column => column[node]);
-}
-
 /* A sample with this flag has the time of other waits at the same place, which ended before it. */
 const FLAG_OWED = 8;
 
@@ -229,11 +225,13 @@ const FLAG_OWED = 8;
 function weightsOverTime(result, partCount) {
     const {data, view, event, stacks} = result, {stack, thread, time, value, flags} = data.samples;
     const width = (data.endTime - data.firstTime) / partCount, partNs = width * data.head.timeUnitNs;
-    const layer = layersOfStacks(data, result.hidden), lastOwed = new Map();
+    const layer = layersOfStacks(data, result.hidden), lastOwed = new Map(), shown = shownSet(view);
     const sums = Array.from({length: 4}, () => new Float64Array(partCount));
     const rateChanges = sums.map(() => new Float64Array(partCount + 1));
 
     eachSample(data, view, stacks, false, i => {
+        if (data.samples.set[i] !== shown)
+            return;
         const kind = layer[stack[i]], end = (time[i] - data.firstTime) / width;
         let begin = event.isTime ? end - value[i] / partNs : end;
         if (event.isTime && flags[i] & FLAG_OWED) {

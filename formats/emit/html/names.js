@@ -42,14 +42,18 @@ function entryOfFrame(data, i, text, line) {
 function nameFrames(data, byLine) {
     const f = data.frames, shown = byLine ? f.shownLine : f.shown, line = byLine ? f.line : f.functionLine;
     const numbers = new Map(), list = [], ofFrame = new Int32Array(f.count);
+    const compared = byLine ? null : data.comparedFunctions;
 
     for (let i = 0; i < f.count; i++) {
-        const key = shown[i] * (FRAME_MARK + 1) + f.kind[i];
-        if (!numbers.has(key)) {
+        const isOne = compared && f.kind[i] === FRAME_PYTHON && f.function[i];
+        const key = isOne ? compared.keyOf(data.strings[f.function[i]], data.strings[f.file[i]], line[i])
+            : shown[i] * (FRAME_MARK + 1) + f.kind[i];
+        if (!numbers.has(key))
             numbers.set(key, list.length);
-            list.push(entryOfFrame(data, i, data.strings[shown[i]], line[i]));
-        }
         ofFrame[i] = numbers.get(key);
+        /* Of a function that is not at the same line in both sets the last is the new one. */
+        if (ofFrame[i] === list.length || (isOne && list[ofFrame[i]].text !== data.strings[shown[i]]))
+            list[ofFrame[i]] = {...entryOfFrame(data, i, data.strings[shown[i]], line[i]), ...isOne ? {key} : {}};
     }
     list.push({text: NO_FRAMES, kind: FRAME_MARK, name: NO_FRAMES, place: '', file: '', shortFile: '', module: '', builtin: '',
         isWait: false, line: 0});
@@ -89,7 +93,7 @@ function textOfAmount(event, value) {
         if (value >= ns)
             return (value / ns).toFixed(value < 100 * ns ? 1 : 0) + ' ' + unit;
     }
-    return value ? value + ' ns' : '0 s';
+    return value ? Number(value.toPrecision(3)) + ' ns' : '0 s';
 }
 
 function textOfSize(bytes) {
@@ -97,7 +101,7 @@ function textOfSize(bytes) {
     let i = 0;
     for (; bytes >= 1024 && i < units.length - 1; i++)
         bytes /= 1024;
-    return (i ? bytes.toFixed(1) : bytes) + ' ' + units[i];
+    return (i ? bytes.toFixed(1) : Math.round(bytes)) + ' ' + units[i];
 }
 
 /* "12.3 %": what is not all is never "100 %", and what is not nothing never "0 %". "" of nothing. */

@@ -34,11 +34,11 @@ class FlamePicture {
 
     /*
      * Shows a tree. `entries` are what its ids are numbers of; `rootText` is the name of the root, and `rootId` the number
-     * of the function that it stands for, if it does for one; `matches` is a Uint8Array by id, null for no search; `totals`
-     * are the weights that differences of shares are of. The nodes that are zoomed and current become those at the same
+     * of the function that it stands for, if it does for one; `matches` is a Uint8Array by id, null for no search; `verdicts`
+     * a Uint8Array by node (VERDICT_…), null where nothing is compared. The nodes that are zoomed and current become those at the same
      * path. Returns whether the tree is another than before.
      */
-    show({tree, entries, rootText, rootId = -1, matches, totals, zoom}) {
+    show({tree, entries, rootText, rootId = -1, matches, verdicts = null, zoom}) {
         const isNew = tree !== this.tree;
         if (isNew) {
             const path = this.tree && rootId === this.rootId ? pathOfNode(this.tree, this.current) : [];
@@ -47,7 +47,7 @@ class FlamePicture {
             this.current = nodeAtPath(tree, this.layout, path);
             this.hovered = -1;
         }
-        Object.assign(this, {entries, rootText, rootId, matches, totals});
+        Object.assign(this, {entries, rootText, rootId, matches, verdicts});
         this.zoomed = nodeAtPath(tree, this.layout, zoom);
         this.ancestors = ancestorsOf(tree, this.zoomed);
         this.resize();
@@ -207,24 +207,34 @@ class FlamePicture {
         return Math.min(next, end);
     }
 
-    /* Of some nodes that are drawn as one the one to show: a match, else the first, which is the heaviest of its caller's. */
+    /*
+     * Of some nodes that are drawn as one the one to show: a match, else one that is surely changed, else the first, which is
+     * the heaviest of its caller's.
+     */
     mostTelling(from, behind) {
         const {order} = this.layout, {id} = this.tree;
-        for (let i = from; this.matches && i < behind; i++) {
-            if (this.matches[id[order[i]]])
+        let telling = order[from];
+        for (let i = from; (this.matches || this.verdicts) && i < behind; i++) {
+            if (this.matches && this.matches[id[order[i]]])
                 return order[i];
+            if (this.isChanged(order[i]) && !this.isChanged(telling))
+                telling = order[i];
         }
-        return order[from];
+        return telling;
+    }
+
+    isChanged(node) {
+        return this.verdicts !== null && (this.verdicts[node] === VERDICT_MORE || this.verdicts[node] === VERDICT_LESS);
     }
 
     fillOf(node) {
-        const {palette, tree, matches} = this, id = this.idOf(node), entry = this.entries[id];
+        const {palette, verdicts, matches} = this, id = this.idOf(node), entry = this.entries[id];
         if (!entry)
             return palette.root;
         if (matches && matches[id])
             return palette.match;
-        if (tree.total.length > 2)
-            return colourOfDifference(palette, differenceOf(weightsOfNode(tree.total, node), this.totals));
+        if (verdicts)
+            return colourOfVerdict(palette, verdicts[node]);
         return palette.layers[entry.kind][entry.shade === undefined ? entry.shade = shadeOf(entry.text) : entry.shade];
     }
 
@@ -243,9 +253,14 @@ class FlamePicture {
             context.fillStyle = palette.edge;
             context.fillRect(left, top + ROW_HEIGHT - 3, right - left, 2);
         }
+        if (this.isChanged(node) && !isMatch) { /* a line above what is more, below what is less */
+            context.fillStyle = palette.boxText;
+            context.fillRect(left, this.verdicts[node] === VERDICT_MORE ? top : top + ROW_HEIGHT - 3, right - left, 2);
+        }
         if (right - left >= NARROWEST_TEXT) {
             context.fillStyle = isMatch ? palette.matchText : entry ? palette.boxText : palette.text;
-            context.fillText(this.textThatFits(node ? entry.text : this.rootText, right - left - 7),
+            const text = node ? entry.text : this.rootText, mark = this.verdicts ? VERDICT_MARKS[this.verdicts[node]] : '';
+            context.fillText(this.textThatFits(mark ? mark + ' ' + text : text, right - left - 7),
                 left + 4, top + ROW_HEIGHT / 2);
         }
     }

@@ -125,7 +125,7 @@ page.views.push({
         const {tab, selected} = page.view, ofLine = tab === 'source' && panelOfLine(page);
         const panel = byId('selected'), hadFocus = panel.contains(document.activeElement);
 
-        if (tab === 'about')
+        if (tab === 'about' || tab === 'compare')
             return;
         fill(panel, ...ofLine || (selected === null ? panelOfHottest(page) : panelOfFunction(page, selected)));
         panel.querySelector('h2').tabIndex = -1;

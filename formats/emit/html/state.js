@@ -6,7 +6,7 @@
  * when the data is there (main.js); draw() after each change of the state, and first after all init(). A view changes the state only by
  * setView(). The state, page.view:
  *
- *     tab                          'flame', 'table', 'source', 'about'
+ *     tab                          'flame', 'table', 'source', 'about'; of a comparison also 'compare'
  *     event                        its number in head.events
  *     process, thread              numbers; null: all
  *     interpreter, task            texts of labels; '': samples without one; null: all
@@ -22,13 +22,14 @@
  *     file, line                   of the source view; null: none
  *     by                           rows of the table are of a 'function' or a 'line'
  *     sort                         the table's; its own business. '': as at the start
+ *     side                         of a comparison: the runs whose weights are shown, 'new' or 'old'
  *     theme                        'light', 'dark', '': the system's
  */
 
 const page = {data: null, view: null, result: null, views: []};
 
 /* What of the state chooses samples or stacks; a change of anything else only draws. */
-const KEYS_OF_RESULT = ['event', 'process', 'thread', 'interpreter', 'task', 'from', 'to', 'layers', 'focus', 'ignore', 'rootAt'];
+const KEYS_OF_RESULT = ['event', 'process', 'thread', 'interpreter', 'task', 'from', 'to', 'layers', 'focus', 'ignore', 'rootAt', 'side'];
 
 /*
  * Changes the state, and draws. `change` has the keys that change. A step that Back should undo is the default; address

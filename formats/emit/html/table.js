@@ -69,15 +69,21 @@ function functionCells(name, id) {
             ' ', place && breakableName(cut(place), 'place'))];
 }
 
-/* {key, isReversed} of view.sort. */
+/* The columns of the table; of a comparison functions have others. */
+function columnsOfTable(view) {
+    return page.data && page.data.compared && view.by === 'function' ? COMPARED_COLUMNS : TABLE_COLUMNS;
+}
+
+/* {column, isReversed} of view.sort; at the start the first column sorts. */
 function sortOfView(view) {
-    const text = view.sort || 'self', isReversed = text[0] === '-', key = isReversed ? text.slice(1) : text;
-    return TABLE_COLUMNS.some(column => column.key === key) ? {key, isReversed} : {key: 'self', isReversed: false};
+    const columns = columnsOfTable(view), text = view.sort || '', isReversed = text[0] === '-', key = isReversed ? text.slice(1) : text;
+    const column = columns.find(each => each.key === key);
+    return column ? {column, isReversed} : {column: columns[0], isReversed: false};
 }
 
 /* Equal rows are in the order of their names, so that the same figures are the same table. */
 function sortRows(rows, names, view) {
-    const {key, isReversed} = sortOfView(view), column = TABLE_COLUMNS.find(c => c.key === key);
+    const {column, isReversed} = sortOfView(view);
     const sign = (column.isNumber ? -1 : 1) * (isReversed ? -1 : 1);
     const keyed = rows.map(row => ({row, value: column.value(row, names[row.id]), text: names[row.id].text}));
 
@@ -96,9 +102,9 @@ function rowsOfTable(page) {
 }
 
 function headOfTable(view) {
-    const {key, isReversed} = sortOfView(view);
-    const cells = TABLE_COLUMNS.map(column => {
-        const isSorted = column.key === key, isDescending = Boolean(column.isNumber) !== isReversed;
+    const {column: sorted, isReversed} = sortOfView(view);
+    const cells = columnsOfTable(view).map(column => {
+        const isSorted = column === sorted, isDescending = Boolean(column.isNumber) !== isReversed;
         const title = column.key === 'name' && view.by === 'line' ? 'Function with the line' : column.title;
         const button = plainButton(title, column.meaning + '. Sorts by it.', () => {
             setView({sort: isSorted && !isReversed ? '-' + column.key : column.key});
@@ -118,9 +124,10 @@ function rowOfTable(page, row, name, number, longest) {
     const isSelected = view.selected !== null && view.selected === result.functionOf(view.by)[row.id];
     const place = cut(name.place), title = [name.text, name.file, name.module].filter(Boolean).join('\n');
     const line = element('tr', {tabIndex: number ? -1 : 0, 'aria-current': isSelected ? 'true' : null},
-        ...figureCells(event, row.self[0], whole, 'self', longest.self),
-        ...figureCells(event, row.total[0], whole, 'total', longest.total),
-        element('td', {className: 'number'}, row.self[last].toLocaleString('en') + ' / ' + row.total[last].toLocaleString('en')),
+        ...columnsOfTable(view) === COMPARED_COLUMNS ? comparedCells(page, row, longest) : [
+            ...figureCells(event, row.self[0], whole, 'self', longest.self),
+            ...figureCells(event, row.total[0], whole, 'total', longest.total),
+            element('td', {className: 'number'}, row.self[last].toLocaleString('en') + ' / ' + row.total[last].toLocaleString('en'))],
         element('td', null, layerMark(name.kind)),
         element('td', {className: 'name', title}, nameElement(ownName(name))),
         element('td', {className: 'place'}, hasSource(name)
@@ -164,6 +171,14 @@ function showSource(name) {
     setView({tab: 'source', file: name.file, line: name.line || null});
 }
 
+/* What shares in the table are of. */
+function captionOfShares(page) {
+    const {result, data, view} = page;
+    if (columnsOfTable(view) === COMPARED_COLUMNS)
+        return captionOfCompared(page);
+    return 'Shares are of the ' + textOfAmount(result.event, result.totals[0]) + ' shown' + (data.compared ? ', of ' + view.side + ' runs.' : '.');
+}
+
 class FunctionTable {
     constructor() {
         this.name = 'table';
@@ -201,7 +216,7 @@ class FunctionTable {
             rowOfTable(page, row, names[row.id], i, longest)));
         fill(this.table, element('caption', null,
             isSearched ? rows.length.toLocaleString('en') + ' of ' + counted + ' match the search. ' : counted + '. ',
-            'Shares are of the ' + textOfAmount(page.result.event, page.result.totals[0]) + ' shown.'), headOfTable(view), body);
+            captionOfShares(page)), headOfTable(view), body);
         if (focused >= 0 && body.children[focused])
             body.children[focused].focus();
         this.drawMore(page, rows.length, word);
