@@ -36,6 +36,7 @@ BESIDE="
     split
     ndjson
     baseline
+    compare_draws
     terminal
     pprof
     pprof_readers

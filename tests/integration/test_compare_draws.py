@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Unchanged against unchanged: runs drawn from testdata/compare/, which are of real programs, and compared as pysym diff
+compares them. Draws begin with a fixed seed, so nothing here is left to chance. docs/accuracy.md has the figures.
+"""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import PYSYM, ROOT
+
+DRAWS = pathlib.Path(PYSYM).parent / "tools/compare_draws"
+BASELINES = [ROOT / "testdata/compare" / name for name in ("web.pyb", "pytest.pyb")]
+SIZES = {"3x3": 12, "5x5": 12, "10x10": 12, "10x1": 15}  # comparisons with any finding, in percent at most
+
+
+def draw(*words):
+    return subprocess.run([DRAWS, *map(str, words)], capture_output=True, text=True, timeout=600, check=False)
+
+
+def figures(line):
+    """Of "any=3.2 (1.9 to 5.5) all: rows=250.0 low=5.1 (...) node: rows=...": (any, {kind: share of rows with p < 5 %})."""
+    found = float(re.search(r" any=([\d.]+)", line)[1])
+    return found, {kind: float(low) for kind, low in re.findall(r" (\w+): rows=[\d.]+ low=([\d.]+)", line)}
+
+
+def test_unchanged_programs_are_seldom_called_changed():
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda path: draw("-d", 400, path), BASELINES))
+    for path, done in zip(BASELINES, results):
+        assert done.returncode == 0, done.stderr
+        lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+        assert set(lines) == set(SIZES)
+        for size, most in SIZES.items():
+            found, kinds = figures(lines[size])
+            assert found <= most, (path.name, lines[size])
+            assert 3 <= kinds["all"] <= 6.5, (path.name, lines[size])
+            # A kind of few rows, such as the own time of calls, is less sure than all rows together.
+            assert all(2.5 <= low <= 10 for low in kinds.values()), (path.name, lines[size])
+
+
+def test_the_same_seed_draws_the_same():
+    one, other, third = (draw("-d", 5, "-s", seed, "-n", "4x4", BASELINES[0]) for seed in (7, 7, 8))
+    assert one.returncode == 0 and one.stdout == other.stdout and one.stdout != third.stdout
+
+
+@pytest.mark.parametrize("words, message", [
+    (["-n", "30x30", BASELINES[0]], "too few runs to draw from"),
+    (["-n", "1x1", BASELINES[0]], "nothing can be concluded"),
+    ([ROOT / "README.md"], "README.md"),
+    ([], "usage"),
+])
+def test_what_cannot_be_drawn_is_refused(words, message):
+    done = draw(*words)
+    assert done.returncode == 1 and message in done.stderr, done
