@@ -131,15 +131,23 @@ static void abandon(struct errand_thread *t, pid_t pid, uint64_t waited_ns, uint
     state.next_ban = (state.next_ban + 1) % BANS;
 }
 
-/* Under the lock. Whether the errand was done in time; else its thread is abandoned. */
+/*
+ * Under the lock. Whether the errand was done in time; else its thread is abandoned. The time is counted in steps that begin
+ * anew whenever this thread runs: while the machine, or this thread, stood still the other one could not run either.
+ */
 static bool wait_for(struct errand_thread *t, pid_t pid, uint64_t began_ns)
 {
-    const struct timespec until = timespec_of_ns(began_ns + patience_ns(began_ns));
+    uint64_t left_ns = patience_ns(began_ns);
 
     while (t->errand) {
-        if (pthread_cond_timedwait(&t->finished, &state.lock, &until) == ETIMEDOUT && t->errand) {
-            uint64_t now = now_ns();
-            abandon(t, pid, now - began_ns, now);
+        uint64_t step_ns = left_ns < ERRAND_STEP_NS ? left_ns : ERRAND_STEP_NS;
+        const struct timespec until = timespec_of_ns(now_ns() + step_ns);
+        if (pthread_cond_timedwait(&t->finished, &state.lock, &until) != ETIMEDOUT || !t->errand)
+            continue;
+        left_ns -= step_ns;
+        if (!left_ns) {
+            uint64_t time_ns = now_ns();
+            abandon(t, pid, time_ns - began_ns, time_ns);
             return false;
         }
     }

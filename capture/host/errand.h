@@ -15,6 +15,7 @@
 /* The longest wait for one call; for all calls that are late together a tenth of the time, but each has the least. */
 #define ERRAND_WAIT_NS (UINT64_C(50) * 1000000)
 #define ERRAND_WAIT_LEAST_NS (UINT64_C(2) * 1000000)
+#define ERRAND_STEP_NS (UINT64_C(10) * 1000000)
 #define ERRAND_WAITS_SHARE 10
 #define ERRAND_WAITS_MAX_NS (UINT64_C(200) * 1000000)
 /* Nothing is asked of a process that was late for so long; and of nobody while so many threads are held up. */
