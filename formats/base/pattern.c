@@ -17,12 +17,57 @@ static const struct {
     enum pattern_part part;
 } prefixes[] = {{"function:", PATTERN_FUNCTION}, {"file:", PATTERN_FILE}, {"module:", PATTERN_MODULE}};
 
+/* What libc compiles in a moment: repeats within repeats are written out, and groups within groups take its stack. */
+enum { LENGTH_MAX = 16384, GROUPS_MAX = 200, REPEATS_MAX = 4096 };
+
+/* The greater number of "{2,5}", 1 at least. */
+static double repeats_of(const char *brace)
+{
+    char *end;
+    double least = (double)strtoul(brace + 1, &end, 10), most = *end == ',' ? (double)strtoul(end + 1, NULL, 10) : 0;
+
+    return least > most ? least + !least : most;
+}
+
+/* What is wrong with its size; NULL: nothing. Brackets and backslashes only make it look larger than it is. */
+static const char *size_trouble(const char *expression)
+{
+    /* How often something is written out: of what came last, and the most in each open group. */
+    double last = 1, most[GROUPS_MAX + 1] = {1};
+    size_t open = 0;
+
+    if (strlen(expression) > LENGTH_MAX)
+        return "it is too long";
+    for (const char *c = expression; *c; c++) {
+        if (*c == '(') {
+            if (++open > GROUPS_MAX)
+                return "it has too many groups within each other";
+            most[open] = last = 1;
+        } else if (*c == ')') {
+            last = open ? most[open--] : 1;
+        } else if (*c == '{') {
+            bool is_nested = last > 1;
+            last *= repeats_of(c);
+            if (is_nested && last > REPEATS_MAX)
+                return "it has too many repeats within repeats";
+        } else if (!strchr("}*+?,0123456789", *c)) {
+            last = 1;
+        }
+        most[open] = last > most[open] ? last : most[open];
+    }
+    return NULL;
+}
+
 static struct error *create(const char *who, const char *text, const char *expression, enum pattern_part part,
                             struct pattern **out)
 {
-    struct pattern *p = calloc(1, sizeof *p);
+    const char *trouble = size_trouble(expression);
+    struct pattern *p;
     char why[128];
 
+    if (trouble)
+        return error_create(ERROR_USAGE, "%s wants a regular expression, not '%.200s': %s", who, text, trouble);
+    p = calloc(1, sizeof *p);
     if (!p)
         return error_no_memory();
     *p = (struct pattern){.text = text, .part = part};

@@ -23,7 +23,8 @@ struct patterns {
     size_t count, cap;
 };
 
-/* Compiles `text`, which is borrowed. ERROR_USAGE begins with `who` gave it, such as "--focus", and says what libc objects to. */
+/* Compiles `text`, which is borrowed. ERROR_USAGE begins with `who` gave it, such as "--focus", and says what libc objects to;
+ * also what would cost it too much: over 16 KiB, 200 groups or 4,096 repeats within each other. */
 struct error *pattern_create(const char *who, const char *text, struct pattern **out);
 /* The same for frames: reads the prefix. */
 struct error *pattern_create_for_frames(const char *who, const char *text, struct pattern **out);

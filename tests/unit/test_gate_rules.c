@@ -266,12 +266,50 @@ static void test_ignored(void **state)
     gate_destroy(g);
 }
 
+static void refuse_regex(const char *expression)
+{
+    struct pattern *p;
+    struct error *err = pattern_create("--fail-on", expression, &p);
+
+    assert_non_null(err);
+    assert_int_equal(err->code, ERROR_USAGE);
+    assert_non_null(strstr(error_text(err), "too many"));
+    error_destroy(err);
+}
+
+/* Regular expressions that libc would take minutes, gigabytes or its whole stack for are refused; usual ones are not. */
+static void test_large_regexes(void **state)
+{
+    static const char *const refused[] = {"(((a?){50}){50}){10}", "((((a{1,255}){1,255}){1,255}){1,255}){1,255}", "((a{100})+{100}){,9}"};
+    static const char *const taken[] = {"a{1000}", "([0-9a-f]{4}){8}", "[(]{3}\\(x{2,3}", "(a|b){2}(c{3}d){4}{5}", "a{", "{3}"};
+    char deep[2 * 5000 + 2];
+    struct pattern *p;
+
+    (void)state;
+    memset(deep, '(', 5000);
+    memset(deep + 5000, ')', 5001);
+    deep[5000] = 'a';
+    deep[10001] = 0;
+    refuse_regex(deep);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        refuse_regex(refused[i]);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct error *err = pattern_create("--fail-on", taken[i], &p);
+        if (err) /* libc may object */
+            assert_null(strstr(error_text(err), "too many"));
+        else
+            pattern_destroy(p);
+        error_destroy(err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_form), cmocka_unit_test(test_what_is_not_understood), cmocka_unit_test(test_a_budget),
         cmocka_unit_test(test_looks),      cmocka_unit_test(test_functions),              cmocka_unit_test(test_files),
         cmocka_unit_test(test_globs),      cmocka_unit_test(test_hostile_names),          cmocka_unit_test(test_ignored),
+        cmocka_unit_test(test_large_regexes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
