@@ -21,11 +21,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "formats/compare/comparison.h"
 #include "formats/compare/gate.h"
 #include "tests/tools/made_up_runs.h"
+#include "tests/tools/simulate_parts.h"
 
 enum { RUNS_MAX = 40, SLOW = 0 };
 
@@ -299,28 +299,10 @@ static void simulate_limits(struct random *r, int draws)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*simulate)(struct random *r, int draws);
-    } parts[] = {
+    static const struct simulate_part parts[] = {
         {"rows", simulate_rows},   {"found", simulate_found},       {"power", simulate_power},   {"total", simulate_total},
         {"looks", simulate_looks}, {"function", simulate_function}, {"limits", simulate_limits},
     };
-    int draws = argc > 3 ? atoi(argv[1]) : 0;
 
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (int i = 3; i < argc; i++) {
-        /* Each part has its own numbers: they don't depend on what else is asked for. */
-        struct random r = random_of(strtoull(argv[2], NULL, 10));
-        size_t part = 0;
-        while (part < sizeof parts / sizeof *parts && strcmp(parts[part].name, argv[i]))
-            part++;
-        if (part == sizeof parts / sizeof *parts)
-            draws = 0;
-        else if (draws > 0)
-            parts[part].simulate(&r, draws);
-    }
-    if (draws < 1)
-        fprintf(stderr, "usage: simulate_compare DRAWS SEED rows|found|power|total|looks|function|limits...\n");
-    return draws < 1 ? 2 : 0;
+    return simulate_parts(parts, sizeof parts / sizeof *parts, argc, argv);
 }

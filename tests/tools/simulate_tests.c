@@ -19,7 +19,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "formats/stats/discoveries.h"
 #include "formats/stats/moderated.h"
@@ -27,6 +26,7 @@
 #include "formats/stats/spending.h"
 #include "formats/stats/welch.h"
 #include "tests/tools/made_up_runs.h"
+#include "tests/tools/simulate_parts.h"
 
 enum { RUNS_MAX = 40, SAMPLES = 4000 };
 
@@ -270,26 +270,10 @@ static void simulate_needed(struct random *r, int draws)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*simulate)(struct random *r, int draws);
-    } parts[] = {
+    static const struct simulate_part parts[] = {
         {"rows", simulate_rows},   {"found", simulate_found},   {"total", simulate_total},
         {"looks", simulate_looks}, {"needed", simulate_needed},
     };
-    int draws = argc > 3 ? atoi(argv[1]) : 0;
 
-    if (draws < 1)
-        stop("usage: simulate_tests DRAWS SEED rows|found|total|looks|needed...");
-    for (int i = 3; i < argc; i++) {
-        /* Each part has its own numbers: they don't depend on what else is asked for. */
-        struct random r = random_of(strtoull(argv[2], NULL, 10));
-        size_t part = 0;
-        while (part < sizeof parts / sizeof *parts && strcmp(parts[part].name, argv[i]))
-            part++;
-        if (part == sizeof parts / sizeof *parts)
-            stop("there is no such part");
-        parts[part].simulate(&r, draws);
-    }
-    return 0;
+    return simulate_parts(parts, sizeof parts / sizeof *parts, argc, argv);
 }
