@@ -114,7 +114,7 @@ $(call obj,$(SKELETON_USERS)): | $(SKELETON)
 # The page of the format html, which is part of the program: a template, and styles and scripts that become one each,
 # in this order.
 HTML_FOLDER  := formats/emit/html
-HTML_SCRIPTS := data.js names.js filter.js tree.js comparison.js model.js address.js state.js dom.js colours.js picture.js flame.js strip.js \
+HTML_SCRIPTS := data.js names.js filter.js tree.js comparison.js kept_runs.js model.js address.js state.js dom.js colours.js picture.js flame.js strip.js \
                 controls.js table.js compare_table.js sandwich.js source.js about.js compare.js help.js main.js
 HTML_STYLES  := $(HTML_FOLDER)/page.css $(HTML_FOLDER)/panels.css
 HTML_STYLE   := $(OBJ)/$(HTML_FOLDER)/page.css

@@ -135,3 +135,32 @@ def test_narrow_windows_keys_and_contrast(user, theme):
         const [a, b] = [light(style.getPropertyValue('--' + name)), light(style.getPropertyValue('--box-text'))]
         return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)})""")
     assert min(contrast) >= 4.5, contrast
+
+
+@pytest.mark.parametrize("sides", [("old",), ("old", "new")])
+def test_baselines(tab, compared, sides):
+    """Runs that a baseline keeps are shown with the figures that the traces have, but for native code; and it is said."""
+    folder, cut = compared["page"].parent, compared["line"].index("--")
+    line = {"old": compared["line"][2:cut], "new": compared["line"][cut + 1:]}
+    for side in sides:
+        kept = folder / f"{side}{len(sides)}.pyb"
+        done = pysym("baseline", "--no-host", *line[side], "-o", kept)
+        assert done.returncode == 0, done.stderr
+        line[side] = [kept]
+    path = folder / f"baseline{len(sides)}.html"
+    done = pysym("diff", "--no-host", *line["old"], "--", *line["new"], "-o", path)
+    assert done.returncode == 0, done.stderr
+    user = User(tab)
+    user.open(path)
+    text = user.tab.text("#panel-compare")
+    assert compared["json"]["rows"][1]["words"].split(": ", 1)[1] in text
+    assert all(f"5 {side} runs are of a baseline" in text for side in sides)
+    figures = """[page.result.totals.slice(0, 2), ...page.result.rows().filter(row => row.self[0]).map(row =>
+        [page.result.names()[row.id].name, row.self[0], row.self[1]]).sort()].map(row => row.map(v => typeof v === 'number' ? Math.round(v / 1e4) : v))"""
+    from_baseline = tab.evaluate(figures)
+    user.open(compared["page"])
+    by_name = {row[0]: row[1:] for row in tab.evaluate(figures)[1:]}
+    assert len(from_baseline) > 5
+    for name, *weights in from_baseline[1:]:
+        if name.startswith("Work."):
+            assert weights == pytest.approx(by_name[name], abs=1), name

@@ -110,3 +110,20 @@ test('rows are told under the finding that they go back to', () => {
     rows[1].because = 3 // a hostile page
     ok(rowsTold(rows).size > 0)
 })
+
+test('of runs that a baseline keeps there are call paths', () => {
+    const rows = [rowOf({path: ['main', 'small'], function: 'small', file: 'app.py'}), rowOf({path: ['main', 'gone'], function: 'gone', file: 'app.py'})]
+    const made = compared([{stack: `${MAIN};P small app.py:5`, value: 6, capture: 0}], [['new', 2]], rows)
+    // The same, with what two old runs have of the nodes: main 0.5 in three samples, small 4 in ten, gone 2 in five.
+    const {head, samples} = made, data = recording([{stack: `${MAIN};P small app.py:5`, value: 6}], {
+        comparison: {...head.comparison, runs: [...head.comparison.runs, {side: 'old', factor: 1}, {side: 'old', factor: 1}]},
+        compared: {...head.compared, captures: [['new', 2]], sums: [1, 0, 0, 0.5, 3, 2, 0, 0, 4, 10, 3, 0, 0, 2, 5]},
+    })
+    equal([samples.count, data.samples.count, countKeptRuns(data.head, 'old'), countKeptRuns(data.head, 'new')], [1, 4, 2, 0])
+    const result = resultOf(data), old = resultOf(data, {side: 'old'})
+    equal([result.totals, old.totals], [[3, 3.25, 1], [3.25, 3, 18]])
+    equal(old.rows().map(row => [old.names()[row.id].name, row.self]).sort(), [['gone', [1, 0, 5]], ['main', [0.25, 0, 3]], ['small', [2, 3, 10]]])
+    equal(Object.keys(rowsByPath(old)).sort(), ['main gone', 'main small'])
+    equal(resultOf(data, {side: 'old', from: 0}).totals, [0, 3, 0], 'they have no time')
+    equal(weightsOverTime(old, 5).sums.flatMap(sums => [...sums]).reduce((a, b) => a + b, 0), 0)
+})

@@ -23,7 +23,7 @@ async function putPart(id, count, content) {
 const putNumbers = (id, numbers, count = numbers.length) => putPart(id, count, varints(numbers))
 
 const HEAD = {format: 1, name: 'x', timeUnitNs: 1000, events: [{name: 'cpu-clock', unit: 'ns', isTime: true, period: 10000}],
-    sets: ['x'], processes: [{pid: 1, name: 'é'}], threads: [{process: 0, tid: 1, name: ''}], labelSets: [[]], totals: [], captures: []}
+    sets: ['x'], processes: [{pid: 1, name: 'é'}], threads: [{process: 0, tid: 1, name: ''}], labelSets: [[]], totals: [], captures: [], sampleCount: 3}
 
 test('numbers of all sizes are read', () => {
     const numbers = [0, 1, 127, 128, 16383, 16384, 2 ** 31, 2 ** 32 + 5, 2 ** 53 - 1]

@@ -151,10 +151,17 @@ function sectionOfFindings(page) {
     ];
 }
 
-function sectionOfNotes(comparison) {
-    const {problems} = comparison;
-    return problems.length ? sectionOf('Notes', element('ul', null, ...problems.map(problem =>
-        element('li', {className: 'notice'}, nameElement(problem.text))))) : null;
+/* What the page lacks of runs that a baseline keeps. */
+function notesOfKeptRuns(head) {
+    return ['old', 'new'].filter(side => countKeptRuns(head, side)).map(side =>
+        countedText(countKeptRuns(head, side), side + ' run is', side + ' runs are') + ' of a baseline, which keeps call paths of Python ' +
+        'functions: there are no times, threads, native frames and lines.');
+}
+
+function sectionOfNotes(head) {
+    const notes = [...head.comparison.problems.map(problem => problem.text), ...notesOfKeptRuns(head)];
+    return notes.length ? sectionOf('Notes', element('ul', null, ...notes.map(text =>
+        element('li', {className: 'notice'}, nameElement(text))))) : null;
 }
 
 function percentOf(fraction) {
@@ -234,7 +241,7 @@ page.views.push({
         fill(byId('panel-compare'), element('div', {className: 'about'},
             sectionOf('The answer', element('p', {className: 'answer'}, element('b', null, nameElement(head.comparison.verdict))),
                 element('p', {className: 'faint'}, textOfComparedRuns(head) + ': ' + head.comparison.event + ' ' + textOfUnit(head.comparison))),
-            ...[sectionOfRules(page), ...sectionOfFindings(page), sectionOfNotes(head.comparison), sectionOfRuns(page),
+            ...[sectionOfRules(page), ...sectionOfFindings(page), sectionOfNotes(head), sectionOfRuns(page),
                 sectionOfMethod(page)].filter(section => section)));
     },
     draw(page) {

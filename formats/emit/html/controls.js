@@ -69,9 +69,11 @@ function textOfPrograms(data) {
     for (const process of processes)
         counts.set(process.name, 0);
     for (const thread of data.samples.thread) {
-        const {name} = processes[threads[thread].process];
-        counts.set(name, counts.get(name) + 1);
+        const {name, isKept} = processes[threads[thread].process];
+        counts.set(name, isKept ? 0 : counts.get(name) + 1);
     }
+    if (processes.some(process => process.isKept))
+        counts.delete('baseline');
     counts.delete('');
     const names = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)), others = names.length - PROGRAMS_NAMED;
     if (!names.length)

@@ -113,16 +113,15 @@ function undoDifferences(column) {
 }
 
 /* Samples: {count, stack, thread, event, time, value, labels, flags, capture, set}, arrays by sample. */
-async function readSamples(events) {
-    const part = await unpackPart('sample-stack');
-    const samples = {count: part.count, stack: numberReader(part.bytes)(part.count)};
-    for (const column of ['thread', 'event', 'labels', 'flags', 'capture'])
-        samples[column] = await readColumn('sample-' + column, part.count);
-    samples.set = await readColumn('sample-set', part.count, Uint8Array);
-    samples.time = await readColumn('sample-time', part.count, Float64Array);
+async function readSamples({events, sampleCount: count}) {
+    const samples = {count};
+    for (const column of ['stack', 'thread', 'event', 'labels', 'flags', 'capture'])
+        samples[column] = await readColumn('sample-' + column, count);
+    samples.set = await readColumn('sample-set', count, Uint8Array);
+    samples.time = await readColumn('sample-time', count, Float64Array);
     undoDifferences(samples.time);
-    samples.value = await readColumn('sample-value', part.count, Float64Array);
-    for (let i = 0; i < part.count; i++)
+    samples.value = await readColumn('sample-value', count, Float64Array);
+    for (let i = 0; i < count; i++)
         samples.value[i] = samples.value[i] ? samples.value[i] - 1 : events[samples.event[i]].period;
     return samples;
 }
@@ -145,7 +144,7 @@ async function loadData() {
         throw new Error('the data of this page has the format ' + head.format + ', which its program does not know');
     const strings = await unpackJson('strings');
     return completeData({head, strings, frames: await readFrames(), stacks: await readStacks(),
-        samples: await readSamples(head.events)});
+        samples: await readSamples(head)});
 }
 
 /* Works out what loadData() promises beside the data itself. */
@@ -166,6 +165,8 @@ function completeData(data) {
         data.firstTime = 0;
         data.endTime = Math.max(data.endTime, 1, ...head.captures.map(capture => Math.ceil(capture.durationNs / head.timeUnitNs)));
     }
+    if (isCompared(data))
+        addKeptRuns(data);
     data.functions = nameFrames(data, false);
     data.lines = nameFrames(data, true);
     data.wholes = sumByEvent(data);

@@ -150,14 +150,14 @@ function eachSample(data, view, stacks, withTime, use) {
  * sums.
  */
 function sumByStack(data, view, stacks) {
-    const setCount = data.head.sets.length, {stack, value, set} = data.samples;
+    const setCount = data.head.sets.length, {stack, value, set, copies} = data.samples;
     const columns = Array.from({length: setCount + 1}, () => new Float64Array(data.stacks.count + 1));
     const counts = columns[setCount], shown = shownSet(view);
 
     eachSample(data, view, stacks, true, i => {
         columns[set[i] ^ shown][stack[i]] += value[i];
         if (set[i] === shown)
-            counts[stack[i]]++;
+            counts[stack[i]] += copies ? copies[i] : 1;
     });
     return {columns, totals: columns.map(column => column.reduce((sum, v) => sum + v, 0))};
 }

@@ -230,7 +230,7 @@ function weightsOverTime(result, partCount) {
     const rateChanges = sums.map(() => new Float64Array(partCount + 1));
 
     eachSample(data, view, stacks, false, i => {
-        if (data.samples.set[i] !== shown)
+        if (data.samples.set[i] !== shown || data.samples.capture[i] === NO_CAPTURE)
             return;
         const kind = layer[stack[i]], end = (time[i] - data.firstTime) / width;
         let begin = event.isTime ? end - value[i] / partNs : end;
