@@ -83,7 +83,7 @@ CHANGES = {
     },
     "pytest": {
         "slower": [("parsers/grammar_analysis.py", lambda text: replace(text, MESSAGE[:MESSAGE.index("\n") + 1], MESSAGE))],
-        # The sets become differences, of lists that are copied: the same answer, but Python collects garbage elsewhere.
+        # The sets become differences, of lists that are copied: the same answer, but Python probably collects garbage elsewhere.
         "allocates": [
             ("parsers/grammar_analysis.py",
              lambda text: replace(text, FOLLOW_LAST, "not set(list(rule.expansion)[i+1:]) - NULLABLE")),
