@@ -85,6 +85,7 @@ def test_boxes_are_coloured_by_their_rows(user, compared):
     row = next(row for row in findings(report) if row["kind"] == "node")
     user.tab.click("#panel-compare .findings button", row["words"].split(": ", 1)[1])
     assert user.tab.text("#selected h2 bdi") == row["function"]
+    assert row["words"] in user.tab.text("#selected .changes")
     assert row["words"] in user.tab.text("#status") and "per run" in user.tab.text("#status")
     verdicts = user.tab.evaluate("""[...flame.lower.verdicts].map((verdict, node) => [verdict, node && page.result.names()[flame.lower.tree.id[node]].kind,
         flame.lower.rows[node].map(row => page.data.compared.rows[row].answer)])""")

@@ -4,7 +4,7 @@
  * the other views say of it.
  */
 
-const COMPARE_ROWS_DRAWN = 100;
+const COMPARE_ROWS_DRAWN = 100, CHANGES_SHOWN = 8;
 const ANSWER_WORDS = {cannot_tell: 'cannot tell', slower: 'slower', faster: 'faster', gave_way: 'gave way',
     of_callers: 'by its callers', of_callees: 'by what it calls'};
 const ANSWERS_OF_COUNTS = {slower: 'more', faster: 'less'}; /* of events that are no CPU time */
@@ -78,6 +78,15 @@ function describeChange(page, tree, rows, node) {
 
 function amountOfSet(result, event, tree, set, node) {
     return textOfAmount(event, tree.total[set][node]) + ' (' + (textOfShare(tree.total[set][node], result.totals[set]) || '0 %') + ')';
+}
+
+/* What is known of the selected function, in a comparison. */
+function changesOfFunction(page, id) {
+    const {compared} = page.data, rows = compared ? (compared.byFunction.get(id) || NO_ROWS).filter(row => verdictOfRow(compared.rows[row])) : NO_ROWS;
+    if (!rows.length)
+        return [];
+    return [element('h3', null, 'What changed'), element('ul', {className: 'changes'}, ...rows.slice(0, CHANGES_SHOWN).map(row =>
+        element('li', null, verdictMark(verdictOfRow(compared.rows[row])), nameElement(compared.rows[row].words))))];
 }
 
 /* ---- the panel ---- */

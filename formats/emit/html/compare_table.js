@@ -45,8 +45,10 @@ function textOfSubject(row) {
         line: 'line ' + row.line}[row.kind] || '';
 }
 
+/* The caller that the share is of, as the report names it. */
 function textOfCaller(row) {
-    return row.path && row.path.length > 1 ? 'under ' + row.path[row.path.length - 2] : 'where stacks begin';
+    const at = row.place.lastIndexOf(', under ');
+    return at >= 0 ? row.place.slice(at + ', '.length) : 'where stacks begin';
 }
 
 /* "+10 %", "+4 to +17": with as many digits as the text report has. */

@@ -2,7 +2,7 @@
 /* The help: keys, and the words of the page. "?" opens it. */
 
 const HELP_KEYS = [
-    ['Anywhere', [['/', 'search'], ['1 2 3 4', 'flame graph, table, source, about'], ['?', 'this help'],
+    ['Anywhere', [['/', 'search'], ['1 2 3 …', 'the views, from the left'], ['?', 'this help'],
         ['Esc', 'leaves a field, closes what is open']]],
     ['Flame graph', [['← → ↑ ↓', 'to the next box'], ['Enter', 'zooms in, and selects the function'],
         ['Space', 'selects without zooming; around a function, goes on to this one'], ['Esc', 'zooms out a step'], ['Home', 'zooms out wholly'], ['n N', 'the next match of the search, the one before']]],

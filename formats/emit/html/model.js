@@ -29,7 +29,7 @@ class Result {
         this.kept = new Map();
     }
 
-    /* What make() returns; called once for each key. */
+    /* What make() returns; called once for each key, a text or one of the trees. */
     keep(key, make) {
         if (!this.kept.has(key))
             this.kept.set(key, make());
@@ -103,7 +103,7 @@ class Result {
      */
     comparedRows(tree, order, id) {
         const {compared, head} = this.data;
-        return compared && this.keep('compared ' + order + id, () =>
+        return compared && this.keep(tree, () =>
             this.event.name !== head.comparison.event || (this.view.rootAt && order === 'root') ? new Array(tree.count).fill(NO_ROWS)
                 : order === 'root' ? compared.rowsOfTree(tree, this.names()) : compared.rowsOfFunctions(tree, order === 'function' ? id : -1));
     }

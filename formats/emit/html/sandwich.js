@@ -87,6 +87,7 @@ function panelOfFunction(page, id) {
         ]),
         actionsFor(page, name),
         name.isWait ? element('p', {className: 'hint'}, 'This is self time of the functions that waited.') : null,
+        ...changesOfFunction(page, id),
         total ? null : element('p', {className: 'notice'}, 'This function is not in what is shown: filters leave it out.'),
         element('h3', null, 'Called by'),
         tableOfNeighbours(page, 'Callers, as shares of its total', callers, total, NO_CALLER),
