@@ -27,6 +27,7 @@ def figures(line):
     return found, {kind: float(low) for kind, low in re.findall(r" (\w+): rows=[\d.]+ low=([\d.]+)", line)}
 
 
+@pytest.mark.skipif("asan" in PYSYM, reason="takes long under a sanitizer, and draws the same")
 def test_unchanged_programs_are_seldom_called_changed():
     with concurrent.futures.ThreadPoolExecutor() as pool:
         results = list(pool.map(lambda path: draw("-d", 400, path), BASELINES))
