@@ -23,15 +23,10 @@ struct placed {
     uint32_t number;
 };
 
-static bool is_finding(const struct compare_row *row)
-{
-    return (row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER) && row->because == COMPARE_NO_ROW;
-}
-
 /* 0: findings, 1: what findings or others explain, 2: the rest. */
 static int rank(const struct compare_row *row)
 {
-    return is_finding(row) ? 0 : row->answer != COMPARE_CANNOT_TELL ? 1 : 2;
+    return compare_row_is_finding(row) ? 0 : row->answer != COMPARE_CANNOT_TELL ? 1 : 2;
 }
 
 static int compare_placed(const void *a, const void *b)

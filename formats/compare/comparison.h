@@ -85,6 +85,12 @@ struct compare_row {
     bool tested;                  /* false: too few runs, a total that cannot be compared, a part that is alone without a finding */
 };
 
+/* Is the row surely changed, and not by another one alone? */
+static inline bool compare_row_is_finding(const struct compare_row *row)
+{
+    return (row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER) && row->because == COMPARE_NO_ROW;
+}
+
 /* A row about nothing yet. */
 #define COMPARE_ROW_OF(kind_)                                                                                              \
     ((struct compare_row){.kind = (kind_), .function = RUN_SET_NONE, .node = RUN_SET_NONE, .line = RUN_SET_NONE,            \

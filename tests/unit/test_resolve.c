@@ -924,15 +924,28 @@ static void test_summary_names_who_met_a_limit(void **state)
     teardown(&s);
 }
 
+static void expect_in_summary(const struct scene *s, bool verbose, const char *part)
+{
+    struct summary *summary;
+    char *text;
+    size_t len;
+
+    OK(summary_create(NULL, &summary));
+    FILE *out = open_memstream(&text, &len);
+    OK(summary_print(summary, s->resolver, verbose, out));
+    fclose(out);
+    if (!strstr(text, part))
+        fail_msg("%s", text);
+    free(text);
+    summary_destroy(summary);
+}
+
 /* What a table of generated code's symbols lacks, the summary says. */
 static void test_perf_map_in_summary(void **state)
 {
     static const char table[] = "1000 100 made\nno line\n2000 0 empty\n";
     struct trace_bytes id = bytes_of_text("identity of process");
-    struct summary *summary;
     struct scene s;
-    char *text;
-    size_t len;
 
     (void)state;
     setup(&s, NULL);
@@ -946,24 +959,14 @@ static void test_perf_map_in_summary(void **state)
     uint32_t id_of_tuple = tuple(&s, (struct trace_tuple){.native_stack = stack(&s, &frame, 1)});
     sample(&s, 1, id_of_tuple, 1);
     resolver_end_epoch(s.resolver);
-    OK(summary_create(NULL, &summary));
-    FILE *out = open_memstream(&text, &len);
-    OK(summary_print(summary, s.resolver, true, out));
-    fclose(out);
-    if (!strstr(text, "1 names from the process's own table; 2 of its lines cannot be read\n"))
-        fail_msg("%s", text);
-    free(text);
-    summary_destroy(summary);
+    expect_in_summary(&s, true, "1 names from the process's own table; 2 of its lines cannot be read\n");
     teardown(&s);
 }
 
 /* Frames whose code object could not be read are shown, and have no name. */
 static void test_unread_frames(void **state)
 {
-    struct summary *summary;
     struct scene s;
-    char *text;
-    size_t len;
 
     (void)state;
     setup(&s, NULL);
@@ -976,14 +979,7 @@ static void test_unread_frames(void **state)
     }
     sample(&s, 1, tuple(&s, (struct trace_tuple){.python_stack = stack(&s, frames, 4)}), 1);
     resolver_end_epoch(s.resolver);
-    OK(summary_create(NULL, &summary));
-    FILE *out = open_memstream(&text, &len);
-    OK(summary_print(summary, s.resolver, false, out));
-    fclose(out);
-    if (!strstr(text, "\nNames        Python 25.0 % of the frames shown have a name\n"))
-        fail_msg("%s", text);
-    free(text);
-    summary_destroy(summary);
+    expect_in_summary(&s, false, "\nNames        Python 25.0 % of the frames shown have a name\n");
     teardown(&s);
 }
 

@@ -83,7 +83,7 @@ static struct error *github_report(const struct report *r, FILE *out)
     for (uint32_t i = 1; i < c->rows.count && count < ROWS_MOST; i++) {
         const struct compare_row *row = &c->rows.data[i];
         struct buf message = {0};
-        if (!words_is_finding(row))
+        if (!compare_row_is_finding(row))
             continue;
         words_put_row(r, row, &message);
         put_annotation(r, row->answer == COMPARE_SLOWER ? "warning" : "notice", words_answer(r, row), row, &message, &text);

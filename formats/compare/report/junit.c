@@ -50,7 +50,7 @@ static void put_findings(const struct report *r, struct buf *out)
     words_put_head(r, &text);
     buf_put_str(&text, "\n");
     for (size_t i = 0; i < c->rows.count; i++) {
-        if (i && !words_is_finding(&c->rows.data[i]))
+        if (i && !compare_row_is_finding(&c->rows.data[i]))
             continue;
         words_put_row(r, &c->rows.data[i], &text);
         buf_put_str(&text, "\n");

@@ -72,7 +72,7 @@ static void put_table(const struct report *r, struct buf *out)
 
     for (uint32_t i = 0; i < c->rows.count && count <= ROWS_MOST; i++) {
         const struct compare_row *row = &c->rows.data[i];
-        if (i && !words_is_finding(row))
+        if (i && !compare_row_is_finding(row))
             continue;
         if (count++ == ROWS_MOST)
             break;

@@ -25,7 +25,7 @@ static void put_followers(const struct report *r, uint32_t finding, struct buf *
 
     for (uint32_t i = 0; i < c->rows.count && left; i++) {
         const struct compare_row *row = &c->rows.data[i];
-        if (row->because != finding || words_is_finding(row) || row->answer == COMPARE_CANNOT_TELL)
+        if (row->because != finding || compare_row_is_finding(row) || row->answer == COMPARE_CANNOT_TELL)
             continue;
         buf_printf(out, "      %s: ", words_answer(r, row));
         words_put_place(r, row, out);
@@ -40,7 +40,7 @@ static void put_findings(const struct report *r, struct buf *out)
     uint32_t count = 0;
 
     for (uint32_t i = 1; i < c->rows.count; i++) {
-        if (!words_is_finding(&c->rows.data[i]))
+        if (!compare_row_is_finding(&c->rows.data[i]))
             continue;
         if (count++ == most_rows(r)) {
             buf_put_str(out, "  and more: --top 0 shows all\n");

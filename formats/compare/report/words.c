@@ -158,7 +158,7 @@ static uint64_t count_findings(const struct report *r, enum compare_answer answe
     uint64_t count = 0;
 
     for (size_t i = 0; i < c->rows.count; i++)
-        count += c->rows.data[i].answer == answer && words_is_finding(&c->rows.data[i]);
+        count += c->rows.data[i].answer == answer && compare_row_is_finding(&c->rows.data[i]);
     return count;
 }
 
@@ -203,11 +203,6 @@ const char *words_answer(const struct report *r, const struct compare_row *row)
         break;
     }
     return "cannot tell";
-}
-
-bool words_is_finding(const struct compare_row *row)
-{
-    return (row->answer == COMPARE_SLOWER || row->answer == COMPARE_FASTER) && row->because == COMPARE_NO_ROW;
 }
 
 /* The function or file that a row is of: "score", "line 12 of score", "module shop/cart.py", "the total". */
@@ -419,7 +414,7 @@ void words_put_figures(const struct report *r, const struct compare_row *row, st
         buf_put_str(out, row->kind == COMPARE_TOTAL ? ": " : ", ");
         put_change_of(r, row, out);
     }
-    if (row->tested && r->comparison->conclusive && words_is_finding(row) && row->kind != COMPARE_TOTAL) {
+    if (row->tested && r->comparison->conclusive && compare_row_is_finding(row) && row->kind != COMPARE_TOTAL) {
         buf_put_str(out, ", ");
         put_q(row->q, out);
     }

@@ -40,8 +40,6 @@ void words_put_problem(const struct report *r, const struct compare_problem *pro
 /* How it was judged, a sentence. */
 void words_put_method(const struct report *r, struct buf *out);
 
-/* Does a row belong to the findings: is it surely changed, and not by another one alone? */
-bool words_is_finding(const struct compare_row *row);
 /* The name of a function. */
 void words_put_function(const struct report *r, uint32_t function, struct buf *out);
 /* The callers of a node, outermost first, with ';' between them, and the node itself last. */
