@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a push has done so far: for the last lines of `pysym push`, and for --status as Prometheus text. Everything that was
+ * in a trace is in one of these counts.
+ */
+#ifndef SYMBOLIZE_PUSH_ACCOUNT_H
+#define SYMBOLIZE_PUSH_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/base/err.h"
+#include "symbolize/push/store.h"
+
+struct account;
+struct error *account_create(const struct push_request *request, struct account **out);
+void account_destroy(struct account *a);
+
+void account_accepted(struct account *a, const struct push_profile *profile, bool repeated);
+/* Refused for good, by name; profiles that are known from an earlier run count as nothing. */
+void account_refused(struct account *a, const struct push_profile *profile, const char *reason);
+/* An attempt that has to be repeated, by name. */
+void account_retried(struct account *a, const char *reason);
+enum account_trace {
+    ACCOUNT_TRACE_DONE,
+    ACCOUNT_TRACE_DAMAGED,    /* sent as far as it could be read */
+    ACCOUNT_TRACE_UNREADABLE, /* nothing could be read of it */
+    ACCOUNT_TRACE_GONE,       /* removed before it was sent */
+};
+void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes);
+/* What a trace says that the recorder lost: samples by name, of one window. */
+void account_lost(struct account *a, const char *name, uint64_t count);
+/* Traces that wait to be sent, and the time since the oldest of them was complete. */
+void account_backlog(struct account *a, uint64_t traces, uint64_t oldest_age_ns);
+
+/* Rewrites the --status file atomically, if there is one. A failure is told once, on standard error. */
+void account_publish(struct account *a);
+/* Prints what was done, a few lines. */
+void account_print(const struct account *a, FILE *out);
+/* Was everything accepted? */
+bool account_is_whole(const struct account *a);
+
+#endif
