@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "formats/base/base64.h"
+
 enum {
     PLAIN_BYTES = 4096, /* compressed at once */
     BLOCK_BYTES = 1 << 14,
@@ -103,32 +105,13 @@ struct error *html_packed_put_number(struct html_packed *p, uint64_t number)
     return p->plain.bad || p->plain.len_bytes >= PLAIN_BYTES ? compress_plain(p, Z_NO_FLUSH) : NULL;
 }
 
-/* ---- base64 ---- */
-
-/* Encodes `len_bytes`, which only at the end are no multiple of 3; returns how many characters these are. */
-static size_t encode(const uint8_t *data, size_t len_bytes, char *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *to = out;
-
-    for (size_t i = 0; i < len_bytes; i += 3) {
-        size_t left = len_bytes - i;
-        uint32_t three = (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) | (left > 2 ? data[i + 2] : 0);
-        *to++ = digits[three >> 18];
-        *to++ = digits[three >> 12 & 63];
-        *to++ = left > 1 ? digits[three >> 6 & 63] : '=';
-        *to++ = left > 2 ? digits[three & 63] : '=';
-    }
-    return (size_t)(to - out);
-}
-
 static struct error *write_base64(const uint8_t *data, size_t len_bytes, FILE *out)
 {
     char text[4 * BASE64_THREES];
 
     for (size_t i = 0; i < len_bytes; i += 3 * BASE64_THREES) {
         size_t left = len_bytes - i, part = left < 3 * BASE64_THREES ? left : 3 * BASE64_THREES;
-        if (fwrite(text, encode(data + i, part, text), 1, out) != 1)
+        if (fwrite(text, base64_encode(data + i, part, text), 1, out) != 1)
             return error_os(errno, "cannot write the page");
     }
     return NULL;
