@@ -15,19 +15,6 @@
 #include "symbolize/push/profile.h"
 #include "symbolize/push/request.h"
 
-struct store_kind {
-    const char *name;  /* of the option: "pyroscope" */
-    const char *title; /* for messages: "Pyroscope" */
-    const char *path;  /* of the request, behind the URL */
-    const char *content_type;
-    /* What it takes of one profile by default; chunks keep below. */
-    uint32_t max_rows;
-    uint64_t max_raw_bytes;
-    /* Appends the request's body. */
-    void (*put_body)(const struct push_profile *profile, struct buf *out);
-};
-extern const struct store_kind *const store_kinds[]; /* ends with NULL */
-
 enum store_verdict {
     STORE_ACCEPTED,
     STORE_REFUSED,    /* this profile, for good: the same bytes would be refused again */
@@ -36,6 +23,31 @@ enum store_verdict {
     STORE_FAULT,      /* an answer 5xx: the store's fault, or that of this profile; nothing says which */
     STORE_DENIED,     /* 401, 403, 404 and the like: all profiles will be, until somebody mends it */
 };
+
+/* What an answer 400, 422 or 500 means when its message has this text outside of quotes. */
+struct store_text {
+    const char *text; /* NULL ends a list */
+    enum store_verdict verdict;
+    const char *reason;
+};
+/* Of a text: "too_old" or "too_new", by the times that the store names in it. */
+#define STORE_REASON_OUTSIDE_WINDOW "outside_window"
+
+struct store_kind {
+    const char *name;  /* of the option: "pyroscope" */
+    const char *title; /* for messages: "Pyroscope" */
+    const char *path;  /* of the request, behind the URL */
+    const char *content_type;    /* of a request, and of the answer 200 */
+    const char *protocol_header; /* a header of requests; NULL: none */
+    /* What it takes of one profile by default; chunks keep below. */
+    uint32_t max_rows;
+    uint64_t max_raw_bytes;
+    const struct store_text *texts;
+    /* Appends the request's body. */
+    void (*put_body)(const struct push_profile *profile, struct buf *out);
+};
+extern const struct store_kind store_pyroscope, store_parca;
+extern const struct store_kind *const store_kinds[]; /* ends with NULL */
 
 struct store_answer {
     enum store_verdict verdict;

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/push/store.h"
+
+const struct store_kind *const store_kinds[] = {&store_pyroscope, &store_parca, NULL};
