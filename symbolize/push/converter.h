@@ -14,7 +14,7 @@
 #include "formats/base/err.h"
 #include "symbolize/push/profile.h"
 
-struct profile_pipe; /* profile_sink.h: where the converting process writes messages */
+struct profile_pipe; /* message.h: where the converting process writes messages */
 
 /*
  * Runs in the process of one trace: confines it, reads the trace at `path` and writes its profiles to the pipe. The error is

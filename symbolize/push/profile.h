@@ -21,6 +21,10 @@ enum {
     PROFILE_BYTES_MAX = 16 << 20,      /* packed */
 };
 
+#define PROFILE_NAME_LABEL "__name__" /* its value says what a store takes the profile for */
+
+struct emit_event;
+
 struct profile_label {
     const char *name;  /* letters, digits and '_', no digit first */
     const char *value; /* valid UTF-8, never empty */
@@ -28,15 +32,17 @@ struct profile_label {
 
 struct push_profile {
     uint64_t window_begin_ns, window_end_ns; /* CLOCK_REALTIME, since 1970 */
-    uint64_t last_ns;                        /* of the newest sample, likewise */
+    uint64_t last_ns;                        /* of the newest sample, likewise; in the window */
     uint32_t chunk;                          /* among those of the window and series of one file, from 0 */
     uint64_t samples, rows;                  /* rows: distinct stacks */
-    const struct profile_label *labels;      /* sorted by name; "__name__" among them: process_cpu, off_cpu, pycap_lost ... */
+    const struct profile_label *labels;      /* sorted by name, each once; PROFILE_NAME_LABEL among them */
     uint32_t label_count;
     const void *data; /* pprof, gzipped */
     size_t len_bytes, raw_len_bytes; /* packed; unpacked */
 };
 
+/* Appends the value of PROFILE_NAME_LABEL for an event: process_cpu, off_cpu, page_faults ... */
+void profile_put_name(const struct emit_event *event, struct buf *out);
 /* Appends the profile to `out`, as profile_read() takes it; `out` becomes bad when memory runs out. */
 void profile_put(const struct push_profile *profile, struct buf *out);
 /*
@@ -45,7 +51,7 @@ void profile_put(const struct push_profile *profile, struct buf *out);
  */
 struct error *profile_read(const void *bytes, size_t len_bytes, struct profile_label labels[PROFILE_LABELS_MAX],
                            struct push_profile *out);
-/* Tells series apart: a hash (XXH3-128, in hexadecimal) of all labels. */
+/* Tells series apart: a hash of all labels (XXH3-128, in hexadecimal). */
 #define PROFILE_SERIES_BYTES 33 /* with the NUL */
 void profile_series(const struct push_profile *profile, char out[PROFILE_SERIES_BYTES]);
 

@@ -7,11 +7,8 @@
 #define SYMBOLIZE_PUSH_PROFILE_SINK_H
 
 #include "symbolize/pass/parts.h"
+#include "symbolize/push/message.h"
 #include "symbolize/push/series.h"
-
-struct profile_pipe {
-    int fd;
-};
 
 struct profile_sink;
 /* All arguments are borrowed. */

@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -29,6 +29,13 @@ for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trac
 done
 
 printf 'work=20000\nwork.get=4\nbranch=main\nwork=1\nseed=7\nseed=8\n\nnothing\na b=1\nk=\033[2J\n=\nwork=x' >"$seeds/fuzz_command_note/lines"
+
+# A profile without its head, which the fuzzer adds, and a loss.
+{
+    printf '\0\0\0\0\0\0\0\0\377\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\11\0\0\0\0\0\0\0'
+    printf '\0\0\0\0\2\0\0\0__name__\0process_cpu\0host\0caf\303\251\0\5\0\0\0pprof'
+} >"$seeds/fuzz_profile/profile"
+printf '\1\0\0\0\22\0\0\0\3\0\0\0\0\0\0\0ring_full\0' >"$seeds/fuzz_profile/lost"
 
 # A baseline of one run, of one event in one function; the fuzzer sets its checksums right.
 section() { # TYPE LENGTH CONTENTS, in octal and as printf's format
