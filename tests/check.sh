@@ -34,6 +34,7 @@ BESIDE="
     gil_waits
     idle_threads
     split
+    profile_store
     ndjson
     baseline
     compare_draws
