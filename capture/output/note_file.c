@@ -15,7 +15,7 @@
 
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
-#include "capture/output/helper_process.h"
+#include "formats/base/helper_process.h"
 #include "formats/base/landlock.h"
 
 #define MODE 0600

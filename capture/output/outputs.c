@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "capture/output/helper_process.h"
 #include "capture/output/interrupt.h"
 #include "capture/output/output_protocol.h"
+#include "formats/base/helper_process.h"
 #include "formats/base/output_place.h"
 
 struct outputs {

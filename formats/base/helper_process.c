@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors are closed in ranges between those that are kept, however many pycap has open. */
-#include "capture/output/helper_process.h"
+/* Descriptors are closed in ranges between those that are kept, however many are open. */
+#include "formats/base/helper_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static void close_others(const int *keep, size_t count)
     }
 }
 
-/* The terminal's Ctrl-C and a service manager's SIGTERM go to all of pycap's processes; the first decides when these end. */
+/* The terminal's Ctrl-C and a service manager's SIGTERM go to all processes of the program; the first decides when these end. */
 static void ignore_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
