@@ -353,7 +353,7 @@ static struct error *run(const struct archive_options *o, struct survey *s, stru
     host_deinit(&host);
     for (uint32_t i = 0; i < o->input_count; i++)
         TRY(survey_trace(s, o->inputs[i], o->messages));
-    TRY(archive_file_open(o->output, file));
+    TRY(archive_file_open(o->output, NULL, file));
     guard(file);
     const struct archive_sink sink = archive_file_sink(file);
     TRY(bundle_create(&options, &sink, b));

@@ -3,9 +3,11 @@
 #include "capture/host/privileges.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -215,6 +217,21 @@ struct error *privileges_drop_but_files(void)
         return error_os(errno, "the capabilities cannot be read");
     uint64_t keep = have & (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER));
     return set_capabilities(keep, keep) ? NULL : error_os(errno, "the capabilities cannot be dropped");
+}
+
+bool privileges_may_give(gid_t group)
+{
+    uint64_t have;
+
+    if (group == getegid() || (permitted(&have) && have & BIT(CAP_CHOWN)))
+        return true;
+    gid_t *groups = calloc(NGROUPS_MAX, sizeof *groups);
+    int count = groups ? getgroups(NGROUPS_MAX, groups) : 0;
+    bool found = false;
+    for (int i = 0; i < count && !found; i++)
+        found = groups[i] == group;
+    free(groups);
+    return found;
 }
 
 void privileges_drop_to_read(void)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "capture/host/host.h"
 
@@ -46,6 +47,8 @@ bool privileges_leave_root(void);
  * the user who called sudo.
  */
 struct error *privileges_drop_but_files(void);
+/* Whether this process may give files of its own to a group: it is in it, or has CAP_CHOWN. */
+bool privileges_may_give(gid_t group);
 /* Leaves root, and drops all capabilities of this thread except those to read other processes. Sets no_new_privs. */
 void privileges_drop_to_read(void);
 /* Drops all capabilities of this thread, and sets no_new_privs. For threads that only compute. */

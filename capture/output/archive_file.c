@@ -4,29 +4,15 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "formats/base/output_place.h"
+#include "capture/output/file_rights.h"
 
-static struct error *make_private(const struct output *o)
-{
-    uid_t uid;
-    gid_t gid;
-
-    if (!o->temporary)
-        return NULL; /* a pipe or a device stays as it is */
-    if (fchmod(fileno(o->file), 0600))
-        return error_file(errno, o->name, "cannot be made private");
-    if (output_owner(&uid, &gid) && fchown(fileno(o->file), uid, gid))
-        return error_file(errno, o->name, "cannot be given to the user who called sudo");
-    return NULL;
-}
-
-struct error *archive_file_open(const char *path, struct archive_file *f)
+struct error *archive_file_open(const char *path, const gid_t *group, struct archive_file *f)
 {
     TRY(output_open(strcmp(path, "-") ? path : NULL, &f->output));
-    return make_private(&f->output);
+    if (!f->output.temporary)
+        return NULL; /* a pipe or a device stays as it is */
+    return file_rights_set(fileno(f->output.file), f->output.name, group);
 }
 
 struct error *archive_file_write(struct archive_file *f, const void *data, size_t len_bytes)

@@ -7,6 +7,7 @@
 #define CAPTURE_OUTPUT_ARCHIVE_FILE_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "formats/base/err.h"
 #include "formats/base/output.h"
@@ -24,10 +25,10 @@ struct archive_file {
 };
 
 /*
- * Opens `path` ("-": standard output), which is borrowed. The file is as private as a trace, and belongs to the user who
- * called sudo. It appears under its name in archive_file_finish().
+ * Opens `path` ("-": standard output), which is borrowed. The file has rights as a trace (file_rights.h); `group` NULL: only
+ * its owner may read it. It appears under its name in archive_file_finish().
  */
-struct error *archive_file_open(const char *path, struct archive_file *f);
+struct error *archive_file_open(const char *path, const gid_t *group, struct archive_file *f);
 struct error *archive_file_write(struct archive_file *f, const void *data, size_t len_bytes);
 struct error *archive_file_finish(struct archive_file *f);
 /* Removes the temporary file of an unfinished archive. */

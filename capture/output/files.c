@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/output/file_rights.h"
 #include "formats/base/clock.h"
 #include "formats/base/output_place.h"
 
@@ -43,23 +44,6 @@ void files_deinit(struct files *f)
     f->path = NULL;
 }
 
-static struct error *make_private(const struct files *f)
-{
-    struct stat st;
-    uid_t uid;
-    gid_t gid;
-
-    if (fstat(f->fd, &st))
-        return error_file(errno, f->path, "cannot be looked at");
-    if (!S_ISREG(st.st_mode))
-        return NULL; /* a pipe or a device stays as it is */
-    if (fchmod(f->fd, 0600)) /* also when it was there already */
-        return error_file(errno, f->path, "cannot be made private");
-    if (output_owner(&uid, &gid) && fchown(f->fd, uid, gid))
-        return error_file(errno, f->path, "cannot be given to the user who called sudo");
-    return NULL;
-}
-
 /* Opens a new file, as of the first millisecond from `realtime_ns` on whose name is not taken, nor was by the one before. */
 static struct error *open_new(struct files *f, uint64_t realtime_ns)
 {
@@ -80,7 +64,7 @@ static struct error *open_new(struct files *f, uint64_t realtime_ns)
     if (f->fd < 0)
         return error_file(errno, f->path, "cannot be opened for writing");
     flock(f->fd, LOCK_EX | LOCK_NB); /* for files_adopt() of others; where there are no locks it does without */
-    return make_private(f);
+    return file_rights_set(f->fd, f->path, f->options.group);
 }
 
 static struct error *create(struct files *f)
@@ -132,7 +116,7 @@ static struct error *open_output(struct files *f)
     TRY(place == OUTPUT_NOTHING   ? create(f)
         : place == OUTPUT_REGULAR ? open_existing(f, &st)
                                   : open_stream(f, &st));
-    return make_private(f);
+    return file_rights_set(f->fd, f->path, f->options.group);
 }
 
 struct error *files_open(struct files *f)

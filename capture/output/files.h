@@ -21,7 +21,7 @@ bool files_are_one(const char *a, const char *b);
 void files_init(struct files *f, const struct files_options *options);
 void files_deinit(struct files *f);
 /*
- * Opens the first or next file, with mode 0600, and gives it to the user who called sudo. Without rotation an existing
+ * Opens the first or next file, with rights as file_rights.h says. Without rotation an existing
  * file is overwritten if it is ours (formats/base/output_place.h). With rotation the name must be new: its time is moved
  * on by milliseconds until no file has that name.
  */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
@@ -16,6 +17,7 @@ struct files_options {
     const char *hostname;
     bool rotates;            /* more files may follow */
     uint32_t keep;           /* how many finished files to keep; 0: all */
+    const gid_t *group;      /* may read the files; NULL: their owner alone */
     /* Asked now and then while a pipe has no reader: whether to wait no longer. NULL: to wait for ever. */
     bool (*given_up)(void *ctx);
     void *given_up_ctx;

@@ -18,6 +18,7 @@
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 #include "capture/output/archive_file.h"
+#include "capture/output/file_rights.h"
 #include "capture/output/files.h"
 #include "capture/output/output_protocol.h"
 #include "formats/base/clock.h"
@@ -41,6 +42,14 @@ struct output_server {
     uint8_t *payload;
     size_t cap;
 };
+
+struct error *output_server_find_group(struct output_options *o, gid_t *number)
+{
+    if (!o->group)
+        return NULL;
+    o->files.group = number;
+    return file_rights_find_group(o->group, number);
+}
 
 /* ---- confinement ---- */
 
@@ -216,7 +225,7 @@ static struct error *open_archive(struct output_server *s)
     if (s->archive_named || !s->options->archive)
         return refuse("an archive");
     s->archive_named = true;
-    return archive_file_open(s->options->archive, &s->archive);
+    return archive_file_open(s->options->archive, s->options->files.group, &s->archive);
 }
 
 static struct error *answer(struct output_server *s, const struct output_request_header *h)

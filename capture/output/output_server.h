@@ -13,9 +13,12 @@
 struct output_options {
     struct files_options files; /* without its callback */
     const char *archive;        /* "-": standard output; NULL: there is none */
+    const char *group;          /* name or number of a group that may read what is written; NULL: none */
     bool confine;               /* give up what writing these files does not need */
 };
 
+/* Finds the group, whose number goes to `number` and from there into `files`. */
+struct error *output_server_find_group(struct output_options *options, gid_t *number);
 /*
  * Confines this process to writing these files: capabilities, Landlock where the kernel has it, and a list of system
  * calls. What is open stays open.

@@ -31,15 +31,19 @@ static int descriptor_of(const char *path)
     return !path ? -1 : !strcmp(path, "-") ? STDOUT_FILENO : output_descriptor(path);
 }
 
-static void be_writer(int socket, const struct output_options *o)
+static void be_writer(int socket, const struct output_options *options)
 {
-    const int keep[] = {socket, descriptor_of(o->files.pattern), descriptor_of(o->archive)};
+    const int keep[] = {socket, descriptor_of(options->files.pattern), descriptor_of(options->archive)};
+    struct output_options o = *options;
+    gid_t group;
 
     helper_begin("pycap-writer", keep, sizeof keep / sizeof *keep);
-    struct error *err = o->confine ? output_server_confine(o) : NULL;
+    struct error *err = output_server_find_group(&o, &group);
+    if (!err && o.confine)
+        err = output_server_confine(&o);
     bool good = !err;
     if (output_reply_send(socket, OUTPUT_DONE, err, NULL) && good)
-        output_server_run(socket, o);
+        output_server_run(socket, &o);
     _exit(0);
 }
 

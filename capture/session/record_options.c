@@ -273,6 +273,8 @@ const struct option_row record_option_rows[] = {
      option_set_text, MEMBER(session.archive)},
     {"strip-code", 0, NULL, "with --archive: leave out code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
     {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
+    {"group", 0, "GROUP", "let this group (its name or number) read what is written: mode 0640, not 0600", option_set_text,
+     MEMBER(session.group)},
     {"rotate", 0, "TIME",
      "begin a new file this often (90, 10m, 6h, 1d), and at SIGHUP; -o needs %t, like t-%h-%t.bin", option_set_duration,
      MEMBER(session.rotate_ns), .wants = DURATION},

@@ -200,6 +200,7 @@ static struct error *set_up_writer(struct session *s)
     const struct output_options options = {
         .files = {.pattern = o->output, .hostname = s->host.hostname, .rotates = s->rotates, .keep = o->keep},
         .archive = o->archive,
+        .group = o->group,
         .confine = !o->no_sandbox,
     };
 

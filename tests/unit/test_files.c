@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/output/file_rights.h"
 #include "capture/output/files.h"
 #include "formats/base/output_place.h"
 #include "formats/trace/block.h"
@@ -457,6 +458,65 @@ static void test_overwrites_own(void **state)
     remove_folder(&folder);
 }
 
+static void expect_rights(const struct folder *folder, const char *name, const gid_t *group, mode_t mode)
+{
+    struct files f;
+    struct stat st;
+
+    put(folder, name, "before");
+    files_init(&f, &(struct files_options){.pattern = in_folder(folder, name), .hostname = "h", .group = group});
+    OK(files_open(&f));
+    assert_int_equal(fstat(f.fd, &st), 0);
+    assert_int_equal(st.st_mode & 07777, mode);
+    assert_int_equal(st.st_gid, group ? *group : getegid());
+    assert_int_equal(st.st_uid, geteuid());
+    OK(files_close(&f));
+    files_deinit(&f);
+}
+
+/* A group may read the files, and nobody else; without one nobody but the owner may. */
+static void test_group(void **state)
+{
+    (void)state;
+    const gid_t own = getegid(), other = 12345;
+    struct folder folder;
+    gid_t found = 1;
+
+    make_folder(&folder, "");
+    expect_rights(&folder, "a", NULL, 0600);
+    expect_rights(&folder, "a", &own, 0640);
+    expect_rights(&folder, "a", NULL, 0600);
+    if (!geteuid())
+        expect_rights(&folder, "b", &other, 0640);
+    remove_folder(&folder);
+
+    char text[24];
+    snprintf(text, sizeof text, "%u", (unsigned)own);
+    OK(file_rights_find_group(text, &found));
+    assert_int_equal(found, own);
+    if (!geteuid()) {
+        OK(file_rights_find_group("root", &found));
+        assert_int_equal(found, 0);
+        OK(file_rights_find_group("12345", &found));
+        assert_int_equal(found, other);
+    }
+}
+
+static void test_no_group(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"", "no-such-group", "-1", "4294967295", "4294967296", "99999999999999999999", "12x", "root:"};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gid_t found;
+        struct error *err = file_rights_find_group(wrong[i], &found);
+        assert_non_null(err);
+        assert_int_equal(err->code, ERROR_USAGE);
+        assert_non_null(strstr(error_text(err), wrong[i]));
+        error_destroy(err);
+    }
+}
+
 static void test_descriptors(void **state)
 {
     (void)state;
@@ -498,6 +558,8 @@ int main(void)
         cmocka_unit_test(test_adopts_when_asked),
         cmocka_unit_test(test_not_through_links),
         cmocka_unit_test(test_overwrites_own),
+        cmocka_unit_test(test_group),
+        cmocka_unit_test(test_no_group),
         cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_no_folder),
     };
