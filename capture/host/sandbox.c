@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Calls that both processes make, whatever their arguments. */
+/* Calls that all processes make, whatever their arguments. */
 static const int common[] = {
     /* files that are open, and what is said of others */
     SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(stat),
@@ -196,4 +196,13 @@ struct error *sandbox_enter_writer(void)
         return error_no_memory();
     int e = allow_common(ctx);
     return end(ctx, e ? e : ALLOW_CALLS(ctx, writer));
+}
+
+struct error *sandbox_enter_messenger(void)
+{
+    scmp_filter_ctx ctx = begin();
+
+    if (!ctx)
+        return error_no_memory();
+    return end(ctx, allow_common(ctx));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits the two processes of a recording to the system calls that they need, by a seccomp filter over all threads.
+ * Limits the processes of a recording to the system calls that they need, by a seccomp filter over all threads.
  *
  * A call that is not in the list fails with EPERM; it does not kill pycap. The lists have the calls that pycap and the
  * libraries it was built with make. A later libc may make others, and a capture that loses one feature is better than
@@ -25,5 +25,7 @@
 struct error *sandbox_enter_reader(pid_t command);
 /* Installs the filter of the writer (capture/output/output_server.h): files and little else. Needs no_new_privs. */
 struct error *sandbox_enter_writer(void);
+/* Installs the filter of a helper that only passes on what it is told: nothing can be opened. Needs no_new_privs. */
+struct error *sandbox_enter_messenger(void);
 
 #endif

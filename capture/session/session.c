@@ -226,7 +226,9 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         err = command_go(&s->command, options->command[0], now_ns());
     }
     if (!err) {
+        service_manager_ready(s->manager, processes_counts(s->processes).python);
         err = loop(s);
+        service_manager_stopping(s->manager);
         if (!err)
             err = finish(s);
         if (err && s->writer) /* what has been captured stays, with an end that says so */

@@ -15,6 +15,7 @@
 #include "capture/session/command_note.h"
 #include "capture/output/note_file.h"
 #include "capture/output/outputs.h"
+#include "capture/output/service_manager.h"
 #include "capture/host/host.h"
 #include "capture/host/kallsyms.h"
 #include "capture/trace/late_unwind.h"
@@ -64,6 +65,7 @@ struct session {
     struct note_file *note_file; /* NULL: there is no command, or the file could not be made */
     struct command_note note;    /* empty until the recording ends */
     struct outputs *outputs;
+    struct service_manager *manager; /* NULL: nobody is to be told */
     struct budget budget;
     struct event_list events; /* what is sampled, at the current rates; the proc backend replaces cpu-clock */
     struct sampler_ticks *ticks, *file_ticks; /* by event, then CPU: now, and when the file was begun */

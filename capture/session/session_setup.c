@@ -224,6 +224,12 @@ static struct error *set_up_note(struct session *s)
     return setenv("PYCAP_NOTE", note_file_path(s->note_file), 1) ? error_no_memory() : NULL;
 }
 
+/* Where there is a command, it is the service, and says itself when it is ready: its environment has NOTIFY_SOCKET, too. */
+static struct error *set_up_manager(struct session *s)
+{
+    return s->o->command ? NULL : service_manager_create(!s->o->no_sandbox, s->o->messages, &s->manager);
+}
+
 static void give_up_all(void)
 {
     privileges_leave_root();
@@ -440,6 +446,7 @@ struct error *session_set_up(struct session *s)
     TRY(go_first(s));
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
+    TRY(set_up_manager(s));
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -473,6 +480,7 @@ void session_tear_down(struct session *s)
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
     outputs_destroy(s->outputs);
+    service_manager_destroy(s->manager);
     sleepers_destroy(s->sleepers);
     waits_destroy(s->waits);
     queue_destroy(s->queue);

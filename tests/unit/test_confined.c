@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What somebody can do who has taken over one of the two processes of a recording: each enters its confinement as
+ * What somebody can do who has taken over one of the processes of a recording: each enters its confinement as
  * `pycap record` of root does, and then tries what would help him on. docs/privileges.md says what is left.
  */
 #include "tests/unit/test.h"
@@ -31,6 +31,7 @@
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 #include "capture/output/output_server.h"
+#include "capture/output/service_manager.h"
 #include "formats/base/landlock.h"
 
 /* The folder of outputs, and one beside it, with a file of root's in it. */
@@ -227,7 +228,12 @@ static int enter_writer(void)
     return output_server_confine(&o) ? 100 : 0;
 }
 
-/* The sanitizers make calls of their own, so with them the writer is built without its list of calls. */
+static int enter_messenger(void)
+{
+    return service_manager_confine() ? 100 : 0;
+}
+
+/* The sanitizers make calls of their own, so with them the writer and the messenger are built without their lists of calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SKIP_WITHOUT_FILTER() skip()
 #else
@@ -411,6 +417,16 @@ static void test_writer_writes(void **state)
     assert_int_equal(confined(enter_writer, write_outputs, NULL), 0);
 }
 
+/* ---- who talks to the service manager ---- */
+
+static void test_messenger(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_FILTER();
+    for (size_t i = 0; i < TRY_COUNT; i++)
+        expect_refused(enter_messenger, &tries[i]);
+}
+
 /* ---- the scene ---- */
 
 static int set_up(void **state)
@@ -466,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_reader_has_no_groups),
         cmocka_unit_test(test_writer),
         cmocka_unit_test(test_writer_writes),
+        cmocka_unit_test(test_messenger),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(needs_root)};
 
