@@ -5,12 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "capture/host/messages.h"
@@ -19,6 +16,7 @@
 #include "capture/output/output_protocol.h"
 #include "formats/base/helper_process.h"
 #include "formats/base/landlock.h"
+#include "formats/base/notify_socket.h"
 
 struct service_manager {
     int pipe;     /* for writing; its end tells the helper to end */
@@ -33,33 +31,6 @@ struct order {
 };
 
 /* ---- the helper ---- */
-
-/* The socket of that name, connected; -1: errno says why not. A name that begins with '@' is in no file system. */
-static int connect_to(const char *name)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t len = strlen(name);
-
-    if (*name != '/' && *name != '@') {
-        errno = EAFNOSUPPORT;
-        return -1;
-    }
-    if (len >= sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(address.sun_path, name, len);
-    if (*name == '@')
-        address.sun_path[0] = 0;
-    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (*name == '/'));
-    int fd = helper_descriptor(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (fd < 0 || !connect(fd, (const struct sockaddr *)&address, size))
-        return fd;
-    int why = errno;
-    close(fd);
-    errno = why;
-    return -1;
-}
 
 struct error *service_manager_confine(void)
 {
@@ -90,7 +61,7 @@ static void tell(int fd, const struct order *o)
 
 static void be_helper(const char *name, int pipe, bool confine, FILE *messages)
 {
-    int fd = connect_to(name);
+    int fd = notify_socket_open(name);
     const int keep[] = {pipe, fd};
     struct order o;
 
