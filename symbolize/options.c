@@ -179,13 +179,6 @@ static const struct option_row option_rows[] = {
     {NULL},
 };
 
-const char *options_command_name(const struct options *o)
-{
-    static const char *const names[] = {[COMMAND_CONVERT] = "pysym", [COMMAND_DIFF] = "pysym diff", [COMMAND_BASELINE] = "pysym baseline"};
-
-    return names[o->command];
-}
-
 void options_help(const struct options *o, FILE *out)
 {
     if (o->command != COMMAND_CONVERT) {

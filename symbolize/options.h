@@ -89,29 +89,31 @@ struct error *filter_set_share(const struct option_row *row, const char *argumen
 /* enum stack_group */
 struct error *filter_set_group(const struct option_row *row, const char *argument, void *target);
 
-/*
- * The command line of `pysym diff` and `pysym baseline` (options_compare.c): which options they take, what is said about the
- * others, and which words name the old runs.
- */
+/* The commands (options_commands.c). */
 
 /* The command that the first word names. */
 enum options_command options_command_of(int argc, char **argv);
 
 /*
- * The rows of pysym's own options and those of comparisons, as `command` takes them. An option that it does not take is left
+ * The rows of pysym's own options and those of commands, as `command` takes them. An option that it does not take is left
  * out of --help, and refused with what to do instead.
  */
 struct option_table {
     struct option_row rows[OPTIONS_MAX + 1];
+    size_t count;
 };
 void options_table_init(struct option_table *table, const struct option_row *own, enum options_command command);
+/* ERROR_USAGE if a word that is no file was probably meant as a command. */
+struct error *options_check_word(const char *word);
 
+/* The command line of `pysym diff` and `pysym baseline` (options_compare.c). */
+
+/* The options that only comparisons have. */
+extern const struct option_row options_compare_rows[];
 /* Reads the options and words of a comparison: o->command is set. Options may stand behind "--", too. */
 struct error *options_compare_read(struct options *o, const struct option_row *own, int argc, char **argv);
 /* What the words and options of a comparison mean together: chooses the format. */
 struct error *options_compare_check(struct options *o);
 void options_compare_help(const struct option_row *own, enum options_command command, FILE *out);
-/* ERROR_USAGE if a word that is no file was probably meant as a command. */
-struct error *options_check_word(const char *word);
 
 #endif

@@ -2,24 +2,11 @@
 /* The command line of `pysym diff` and `pysym baseline`. See options.h. */
 #include "symbolize/options.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/base/nearest.h"
 #include "symbolize/report_choice.h"
-
-static const char *const command_names[] = {[COMMAND_CONVERT] = "", [COMMAND_DIFF] = "diff", [COMMAND_BASELINE] = "baseline"};
-
-enum options_command options_command_of(int argc, char **argv)
-{
-    for (enum options_command c = COMMAND_DIFF; argc > 1 && c <= COMMAND_BASELINE; c++) {
-        if (!strcmp(argv[1], command_names[c]))
-            return c;
-    }
-    return COMMAND_CONVERT;
-}
 
 /* ---- the options of comparisons ---- */
 
@@ -47,7 +34,7 @@ static struct error *set_look(const struct option_row *row, const char *argument
 
 #define MEMBER(member) .offset = offsetof(struct options, compare.member)
 
-static const struct option_row compare_rows[] = {
+const struct option_row options_compare_rows[] = {
     OPTION_HEADING("what is compared, and judged"),
     {"baseline", 0, "FILE", "old runs that pysym baseline wrote; may be repeated", option_add_text, MEMBER(old_baselines)},
     {"work", 0, "FILE", "how much work runs did: lines of a run's file and a number", option_set_text, MEMBER(work)},
@@ -64,112 +51,6 @@ static const struct option_row compare_rows[] = {
     {"new-source", 0, "DIR", "and those of the new runs", option_set_text, MEMBER(new_source), .with = "old-source"},
     {NULL},
 };
-
-/* The options that both commands take of pysym's own, and those that only diff does. */
-static const char taken_by_both[] =
-    "output pid tid comm exe cgroup container thread cpu task subinterpreter event gil time around focus ignore root-at "
-    "callers-of hide show collapse-recursion archive symfs sysroot no-host debuginfod max-memory max-output strict help version";
-static const char taken_by_diff[] = "format top full-filenames python-only";
-/* And of those above the ones that baseline takes. */
-static const char compare_taken_by_baseline[] = "work work-note";
-
-/* What to do instead of giving an option that a comparison does not take. */
-static const struct {
-    const char *names, *answer;
-} instead[] = {
-    {"json", "say -f json"},
-    {"split window", "it writes one report; --pid, --thread or --time choose samples"},
-    {"merge threads labels", "it adds up what a run did; --pid, --thread or --task choose samples"},
-    {"wall", "it compares one event: --event off-cpu has the waits"},
-    {"sort by min", "its rows are those that changed, the surest first; --top says how many"},
-    {"group layer", "it compares functions of Python, and their modules"},
-    {"function nolineno columns", "it compares functions, and their lines where these can be told"},
-    {"interpreter show-interpreter", "the interpreter's time counts for the function that it ran"},
-    {"source embed-source", "say --old-source and --new-source"},
-    {"verbose", "pysym FILE -f summary -v shows one recording"},
-    {"format top full-filenames python-only", "it writes the file that pysym diff --baseline reads"},
-};
-
-static struct error *refuse(const struct option_row *row, const char *argument, void *target)
-{
-    const char *command = command_names[((const struct options *)target)->command];
-
-    (void)argument;
-    for (size_t i = 0; i < sizeof instead / sizeof *instead; i++) {
-        if (options_list_has(instead[i].names, row->name))
-            return error_create(ERROR_USAGE, "pysym %s takes no --%s: %s", command, row->name, instead[i].answer);
-    }
-    return error_create(ERROR_USAGE, "pysym %s takes no --%s: it is for other outputs", command, row->name);
-}
-
-static struct error *refuse_rules(const struct option_row *row, const char *argument, void *target)
-{
-    (void)argument, (void)target;
-    return error_create(ERROR_USAGE, "pysym baseline takes no --%s: it is for pysym diff --baseline FILE -- NEW...", row->name);
-}
-
-static struct error *refuse_of_comparison(const struct option_row *row, const char *argument, void *target)
-{
-    (void)argument, (void)target;
-    return error_create(ERROR_USAGE, "--%s is for pysym diff OLD... -- NEW...", row->name);
-}
-
-/* ---- the table ---- */
-
-typedef struct error *(*setter)(const struct option_row *row, const char *argument, void *target);
-
-/* The setter of an option that the command does not take; NULL: it takes it. */
-static setter refusal(const char *name, bool is_own, enum options_command command)
-{
-    switch (command) {
-    case COMMAND_CONVERT:
-        return is_own ? NULL : refuse_of_comparison;
-    case COMMAND_DIFF:
-        return !is_own || options_list_has(taken_by_both, name) || options_list_has(taken_by_diff, name) ? NULL : refuse;
-    case COMMAND_BASELINE:
-        if (is_own)
-            return options_list_has(taken_by_both, name) ? NULL : refuse;
-        return options_list_has(compare_taken_by_baseline, name) ? NULL : refuse_rules;
-    }
-    return NULL;
-}
-
-/* Appends the rows, those that are shown with the headings above them, or those that are refused. */
-static size_t put_rows(struct option_row *out, const struct option_row *rows, bool is_own, enum options_command command, bool shown)
-{
-    const struct option_row *heading = NULL;
-    size_t count = 0;
-
-    for (; !options_at_end(rows); rows++) {
-        bool is_option = rows->name || rows->letter;
-        setter instead_of = is_option ? refusal(rows->name, is_own, command) : NULL;
-        if (!is_option) {
-            heading = rows;
-        } else if (shown && !instead_of) {
-            if (heading)
-                out[count++] = *heading;
-            heading = NULL;
-            out[count++] = *rows;
-        } else if (!shown && instead_of) {
-            out[count] = *rows;
-            out[count].set = instead_of;
-            out[count++].help = NULL;
-        }
-    }
-    return count;
-}
-
-void options_table_init(struct option_table *table, const struct option_row *own, enum options_command command)
-{
-    size_t count = 0;
-
-    for (int shown = 1; shown >= 0; shown--) {
-        count += put_rows(table->rows + count, compare_rows, false, command, shown);
-        count += put_rows(table->rows + count, own, true, command, shown);
-    }
-    assert(count <= OPTIONS_MAX);
-    table->rows[count] = (struct option_row){0};
-}
 
 /* ---- reading ---- */
 
@@ -277,22 +158,6 @@ struct error *options_compare_check(struct options *o)
     TRY(o->command == COMMAND_DIFF ? check_diff(o) : check_baseline(o));
     o->python_only |= !needs_native(o);
     return NULL;
-}
-
-struct error *options_check_word(const char *word)
-{
-    struct nearest nearest = nearest_to(word, strlen(word));
-
-    if (!strcmp(word, "diff") || !strcmp(word, "baseline"))
-        return error_create(ERROR_USAGE, "write %s first, before options: pysym %s (a trace called %s is ./%s)", word, word, word, word);
-    if (strlen(word) < 3 || strpbrk(word, "./") || !access(word, F_OK))
-        return NULL;
-    nearest_consider(&nearest, "diff");
-    nearest_consider(&nearest, "baseline");
-    if (!strcmp(word, "compare") || !strcmp(word, "cmp"))
-        nearest.name = "diff";
-    return !nearest.name ? NULL : error_create(ERROR_USAGE, "there is no file %s: did you mean pysym %s?", word, !strcmp(nearest.name, "diff") ?
-                                               "diff OLD... -- NEW..." : "baseline OLD... -o main.pyb");
 }
 
 /* ---- --help ---- */

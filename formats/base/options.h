@@ -36,7 +36,7 @@ struct option_row {
 
 /* An empty row, {NULL}, ends a table. */
 #define OPTION_HEADING(text) {.help = (text)}
-#define OPTIONS_MAX 96
+#define OPTIONS_MAX 128
 /* Whether this is the row that ends a table. */
 bool options_at_end(const struct option_row *row);
 /* Is the name in the list, in which spaces divide names? */
