@@ -2,7 +2,6 @@
 /* Goes through the components of the path, from the last one to the first, until one is a container's. */
 #include "symbolize/trace/container.h"
 
-#include <stddef.h>
 #include <string.h>
 
 /* An ID of docker, containerd, CRI-O and podman is a SHA-256 or 256 random bits, in lower case. */
@@ -42,8 +41,7 @@ static bool is_id(const char *text, size_t len)
     return true;
 }
 
-/* Whether a component is a container's cgroup; if so, *text and *len become its ID or name. */
-static bool is_container(const char **text, size_t *len)
+bool container_in_component(const char **text, size_t *len)
 {
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         const struct spelling *s = &spellings[i];
@@ -77,7 +75,7 @@ const char *container_in_cgroup(const char *cgroup, unsigned *len)
         while (text > cgroup && text[-1] != '/')
             text--;
         size_t count = (size_t)(end - text);
-        if (is_container(&text, &count) || (count && is_in(cgroup, text, "/lxc/"))) {
+        if (container_in_component(&text, &count) || (count && is_in(cgroup, text, "/lxc/"))) {
             *len = (unsigned)count;
             return text;
         }
@@ -86,8 +84,7 @@ const char *container_in_cgroup(const char *cgroup, unsigned *len)
     return NULL;
 }
 
-/* systemd writes '-' and other characters in names of units as \xHH. Returns the character, and how long it is there. */
-static char unescape(const char *text, size_t len, size_t *taken)
+char container_unescape(const char *text, size_t len, size_t *taken)
 {
     *taken = 1;
     if (len < 4 || text[0] != '\\' || text[1] != 'x' || digit_of(text[2]) < 0 || digit_of(text[3]) < 0)
@@ -104,7 +101,7 @@ bool container_of_cgroup(const char *cgroup, char out[CONTAINER_NAME_MAX])
     if (text && is_id(text, len))
         len = CONTAINER_ID_SHORT;
     for (size_t at = 0, taken; text && at < len && used < CONTAINER_NAME_MAX - 1; at += taken)
-        out[used++] = unescape(text + at, len - at, &taken);
+        out[used++] = container_unescape(text + at, len - at, &taken);
     out[used] = 0;
     return text != NULL;
 }
