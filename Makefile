@@ -256,7 +256,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
 # What fuzz targets need of the programs, which are not linked whole: that takes more libraries.
 FUZZED := $(patsubst %.c,%,$(wildcard capture/host/*.c) $(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
 FUZZED += capture/process/program capture/session/command_note symbolize/binary/archive symbolize/stack/perf_map
-FUZZED += symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message
+FUZZED += symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message symbolize/push/label_rule symbolize/push/label_map
 $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ -larchive -lelf -lz -lzstd -ljansson -lseccomp

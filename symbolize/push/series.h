@@ -12,16 +12,17 @@
  *     container   ID of its container, 12 characters, or its name
  *     pod_uid     UID of its Kubernetes pod
  *     cgroup      path of its cgroup
- *     python      version of its interpreter: 3.12
+ *     python      version of its interpreter: 3.12; 3.13t is free-threaded
  *     pid, tid, thread
  *     event       cpu-clock, off-cpu ...
- *     any name that the label map gives
+ *     any name that the label map gives (label_map.h)
  *
- * Environments of processes are not in a trace, and so in no label. The label map is a file of lines
+ * Environments of processes are not in a trace, and so in no label. Labels of the map are added to the series, unless a rule
+ * has the same name. Without a rule for them there are host, container_id, pod_uid, python_version, and
+ * service_name={service_name|unit|program|comm}. A series always has a service_name, since Pyroscope wants one: where the
+ * rule for it gives nothing it is the program, else the comm, else "unknown".
  *
- *     pod:UID|container:ID|unit:NAME|host:NAME  label=value label=value ...
- *
- * of names that only the cluster knows. Its labels are added to the series, unless a rule has the same name.
+ * Values are printable: a process can give itself any name. What is longer than PROFILE_LABEL_VALUE_MAX is cut.
  */
 #ifndef SYMBOLIZE_PUSH_SERIES_H
 #define SYMBOLIZE_PUSH_SERIES_H
@@ -34,16 +35,19 @@
 #include "symbolize/push/profile.h"
 #include "symbolize/push/request.h"
 
+enum { SERIES_WINDOWS_MAX = 4 };
+
 struct series;
 
-/* Checks rules alone. ERROR_USAGE says what is wrong with which. */
-struct error *series_check_rule(const char *rule);
-/* Reads the label map, too. `limits` (borrowed): of memory. */
+/* Checks the rules. ERROR_USAGE says what is wrong with which. Reads no file. */
+struct error *series_check_rules(const struct push_request *request);
+/* Reads the label map, too. The request and `limits`, of memory and work, are borrowed. */
 struct error *series_create(const struct push_request *request, struct limits *limits, struct series **out);
 void series_destroy(struct series *s);
 /*
  * The number of the series of a sample, from 0. Equal labels have equal numbers. Of one window at most max_series begin,
- * the others' samples get the series "other" of their host and event; a new window starts the count anew.
+ * in the order of their samples; the others' samples get the series with service_name "other" of their host and event, which
+ * does not count. The last SERIES_WINDOWS_MAX windows are known.
  */
 struct error *series_find(struct series *s, const struct emit_model *model, const struct emit_sample *sample,
                           uint64_t window_begin_ns, uint32_t *out);

@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile labels pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -29,6 +29,9 @@ for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trac
 done
 
 printf 'work=20000\nwork.get=4\nbranch=main\nwork=1\nseed=7\nseed=8\n\nnothing\na b=1\nk=\033[2J\n=\nwork=x' >"$seeds/fuzz_command_note/lines"
+
+printf 'pod:3F0C1F3A-1111 app=shop\nhost:web zone=a b=c=d\nunit:x.service a=1\ncontainer:cri://0123456789abcdef zone=\303\251\n' >"$seeds/fuzz_labels/map"
+printf 'service_name={zone|unit|program}-{pid}\na={{x}} {comm}{tid}\nhost=\n' >"$seeds/fuzz_labels/rules"
 
 # A profile without its head, which the fuzzer adds, and a loss.
 {
