@@ -143,7 +143,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 # ---- what has to be installed ----
 # tests/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
 # INSTALLING_* install Debian's packages first (tests/deps.sh). No other goal installs anything, but deps and deps-test.
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev bpftool scdoc
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest python3-protobuf dwz linux-perf binutils musl-tools debuginfod zstd bzip2 xz-utils
 # 184 MB to fetch, 655 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium
@@ -188,6 +188,8 @@ $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/ba
 # check_lines: line tables beside what an interpreter says of them.
 TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/make_bomb $(OUT)/tools/trace_bytes $(OUT)/tools/check_lines $(OUT)/tools/stats_figures $(OUT)/tools/simulate_tests $(OUT)/tools/simulate_compare $(OUT)/tools/compare_dump
 TRACE_TOOLS += $(OUT)/tools/compare_draws
+# Sends to stores of profiles, for tests.
+STORE_TOOLS := $(OUT)/tools/store_send
 $(TRACE_TOOLS): $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -217,15 +219,15 @@ KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-long check-asan check-tsan check-tsan-run check-kernels
 ifeq ($(origin TEST),command line)
 TEST_QUOTED := '$(subst ','\'',$(TEST))'
-check: all $(TRACE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
+check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
 	$(Q)PYTHON=$(PYTHON) sh tests/check-one.sh $(OUT) $(TEST_QUOTED)
 else
-check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
+check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 endif
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
-check-long: all $(TRACE_TOOLS) ## the tests that are too long for every run; minutes
+check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) ## the tests that are too long for every run; minutes
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" $(PYTHON) -m pytest -q -rs --tb=short --durations=0 -m long tests/integration
 check-asan: ## the same tests as check under ASan and UBSan, live ones with one interpreter
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check

@@ -42,6 +42,7 @@ build)
         header zlib.h zlib1g-dev
         header lzma.h liblzma-dev
         header seccomp.h libseccomp-dev
+        header curl/curl.h libcurl4-gnutls-dev
     fi
     what="building" goal=deps ;;
 man)

@@ -6,7 +6,7 @@
  */
 #include "formats/base/base64.h"
 #include "formats/emit/json.h"
-#include "symbolize/push/store.h"
+#include "symbolize/push/store_kind.h"
 
 static void put_base64(const void *data, size_t len_bytes, struct buf *out)
 {
@@ -50,9 +50,9 @@ const struct store_kind store_parca = {
     .title = "Parca",
     .path = "/api/profiles/writeraw",
     .content_type = "application/json",
-    /* A request may have 64 MiB, and has to come within 5 seconds. */
+    /* A request may have 64 MiB, but has to come whole within 5 seconds, over slow lines too. */
     .max_rows = 100000,
-    .max_raw_bytes = 16 << 20,
+    .max_raw_bytes = 4 << 20,
     .texts = texts,
     .put_body = put_body,
 };

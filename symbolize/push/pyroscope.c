@@ -5,7 +5,7 @@
  * JSON: {"code": "invalid_argument", "message": "..."}.
  */
 #include "formats/emit/protobuf.h"
-#include "symbolize/push/store.h"
+#include "symbolize/push/store_kind.h"
 
 #include <string.h>
 
@@ -49,6 +49,7 @@ static const struct store_text texts[] = {
     {"decompressed size exceeds", STORE_REFUSED, "too_large"},
     {"exceeds the samples count limit", STORE_REFUSED, "too_many_rows"},
     {"exceeds the sample labels limit", STORE_REFUSED, "bad_profile"},
+    {"invalid utf8 string", STORE_REFUSED, "bad_profile"},
     {"invalid labels", STORE_REFUSED, "bad_labels"},
     {"label names; limit", STORE_REFUSED, "bad_labels"},
     {"label name too long", STORE_REFUSED, "bad_labels"},
