@@ -22,6 +22,7 @@
 #include "capture/sampler/perf_events.h"
 #include "capture/sampler/preempt_count.h"
 #include "capture/sampler/process_map.h"
+#include "capture/sampler/ring_size.h"
 #include "capture/sampler/shared_array.h"
 #include "capture/sampler/switch_tracepoint.h"
 #include "formats/base/clock.h"
@@ -59,26 +60,6 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
     if (getenv("PYCAP_LIBBPF_DEBUG") || getenv("PYCAP_VERIFIER_STATS"))
         return vfprintf(stderr, fmt, ap);
     return 0;
-}
-
-/*
- * The ring has room for 300 ms of samples of generous size. When it is drained less often than that, it wakes pycap as
- * it fills up. It is not larger because its pages count as resident twice. With waits it is: a program that switches all
- * the time may fill half of it, and keep pycap from a CPU for seconds (bpf/ring_share.h).
- */
-static uint32_t ring_size(const struct sampler_options *o)
-{
-    uint64_t sample_bytes = 2048 + (o->every_stack ? o->stack_bytes / 8 : 0);
-    uint32_t size = event_list_wait(&o->events) == EVENT_NONE ? 2 << 20 : 4 << 20;
-    uint64_t hz = 0;
-
-    for (uint32_t i = 0; i < o->events.count; i++)
-        hz += event_hz(&o->events.list[i]);
-    uint64_t want = hz * o->cpu_count * sample_bytes * 3 / 10;
-
-    while (size < want && size < 256u << 20)
-        size *= 2;
-    return size;
 }
 
 /* Divides the memory for unwinding among the arrays. Real files need one index entry for every four rows. */
@@ -195,7 +176,9 @@ static struct error *load(struct sampler *s)
     s->skel = sampler_bpf__open();
     if (!s->per_cpu || !s->skel)
         return error_no_memory();
-    s->ring_bytes = s->options.ring_bytes ? s->options.ring_bytes : ring_size(&s->options);
+    const struct sampler_options *o = &s->options;
+    s->ring_bytes = o->ring_bytes ? o->ring_bytes
+                                  : ring_size_bytes(&o->events, o->cpu_count, o->every_stack ? o->stack_bytes : 0);
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
     s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
     s->skel->rodata->code_most_bytes = s->ring_bytes / 2;
@@ -433,6 +416,11 @@ struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
     if (s->err)
         return s->err;
     return n < 0 && n != -ECANCELED ? error_os(-n, "the ring buffer cannot be read") : NULL;
+}
+
+uint32_t sampler_ring_bytes(const struct sampler *s)
+{
+    return s->ring_bytes;
 }
 
 int sampler_wake_fd(const struct sampler *s)

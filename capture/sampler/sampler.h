@@ -77,6 +77,8 @@ uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns);
 typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
 
+/* The size of the ring. */
+uint32_t sampler_ring_bytes(const struct sampler *s);
 /* A file descriptor that becomes readable when the ring is a quarter full and should be drained. */
 int sampler_wake_fd(const struct sampler *s);
 
