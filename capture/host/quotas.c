@@ -312,6 +312,17 @@ bool quotas_any_refused(const struct quotas *q)
     return q->refusing;
 }
 
+const char *quota_name(enum quota kind)
+{
+    static const char *const names[QUOTA_COUNT] = {
+#define QUOTA(name, loss, unit, per_second, burst, pool) #name,
+#include "capture/host/quotas.def"
+#undef QUOTA
+    };
+
+    return names[kind];
+}
+
 uint32_t quota_loss(enum quota kind)
 {
     static const uint32_t losses[QUOTA_COUNT] = {

@@ -66,7 +66,8 @@ void quota_refuse(struct quotas *q, uint32_t slot, enum quota kind, uint64_t cou
 bool quotas_refused(struct quotas *q, uint32_t slot, uint64_t counts[QUOTA_COUNT]);
 bool quotas_any_refused(const struct quotas *q);
 
-/* The number of the loss that a refusal counts as, and what the quota counts. */
+/* Its name in quotas.def, the number of the loss that a refusal counts as, and what the quota counts. */
+const char *quota_name(enum quota kind);
 uint32_t quota_loss(enum quota kind);
 const char *quota_unit(enum quota kind);
 

@@ -23,6 +23,7 @@ enum output_request {
     OUTPUT_ARCHIVE_OPEN,   /* begins the archive */
     OUTPUT_ARCHIVE_WRITE,  /* appends the payload to it */
     OUTPUT_ARCHIVE_FINISH, /* the archive is whole */
+    OUTPUT_STATUS,         /* replaces the file of figures by the payload */
     OUTPUT_REQUESTS        /* their number, and 1 */
 };
 
@@ -32,8 +33,9 @@ struct output_request_header {
     uint32_t len_bytes;
 };
 
-/* The longest payload: a block of a trace. */
+/* The longest payload: a block of a trace; and that of OUTPUT_STATUS. */
 #define OUTPUT_PAYLOAD_MAX (TRACE_BLOCK_HEADER_BYTES + TRACE_BLOCK_LIMIT_BYTES)
+#define OUTPUT_STATUS_MAX (1u << 16)
 
 enum output_reply_kind {
     OUTPUT_DONE = 1,

@@ -23,6 +23,7 @@
 #include "capture/output/output_protocol.h"
 #include "formats/base/clock.h"
 #include "formats/base/landlock.h"
+#include "formats/base/metrics.h"
 #include "formats/base/output_place.h"
 
 /* A pipe's reader that takes something is reported this often. */
@@ -53,6 +54,22 @@ struct error *output_server_find_group(struct output_options *o, gid_t *number)
 
 /* ---- confinement ---- */
 
+/* The folder of a path of which so many bytes are fixed. -1: it cannot be opened. */
+static int open_folder(const char *path, size_t fixed)
+{
+    char folder[PATH_MAX] = ".";
+
+    if (fixed >= sizeof folder)
+        return -1;
+    while (fixed && path[fixed - 1] != '/')
+        fixed--;
+    if (fixed) {
+        memcpy(folder, path, fixed);
+        folder[fixed] = 0;
+    }
+    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /*
  * The folder of the files that a pattern names, up to the first part that changes; or the pipe or device that it names.
  * -1: no file is to be opened, or it cannot be.
@@ -60,31 +77,26 @@ struct error *output_server_find_group(struct output_options *o, gid_t *number)
 static int open_place(const char *pattern)
 {
     size_t fixed = strcspn(pattern, "%");
-    char folder[PATH_MAX] = ".";
     struct stat st;
 
-    if (!strcmp(pattern, "-") || output_descriptor(pattern) >= 0 || fixed >= sizeof folder)
+    if (!strcmp(pattern, "-") || output_descriptor(pattern) >= 0)
         return -1;
     if (!pattern[fixed] && !lstat(pattern, &st) && !S_ISREG(st.st_mode))
         return open(pattern, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    while (fixed && pattern[fixed - 1] != '/')
-        fixed--;
-    if (fixed) {
-        memcpy(folder, pattern, fixed);
-        folder[fixed] = 0;
-    }
-    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return open_folder(pattern, fixed);
 }
 
 static void enter_landlock(const struct output_options *o)
 {
     enum { ALL = LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME };
-    struct landlock_place places[2] = {{.access = ALL}, {.access = ALL}};
+    struct landlock_place places[3] = {{.access = ALL}, {.access = ALL}, {.access = ALL}};
     size_t count = 0;
 
     if ((places[count].fd = open_place(o->files.pattern)) >= 0)
         count++;
     if (o->archive && (places[count].fd = open_place(o->archive)) >= 0)
+        count++;
+    if (o->status && (places[count].fd = open_folder(o->status, strlen(o->status))) >= 0)
         count++;
     landlock_enter(places, count);
     while (count)
@@ -107,7 +119,7 @@ struct error *output_server_confine(const struct output_options *o)
 /* Nothing will be opened any more. */
 static void close_doors(const struct output_server *s)
 {
-    if (!s->options->confine || s->options->files.rotates || s->options->archive)
+    if (!s->options->confine || s->options->files.rotates || s->options->archive || s->options->status)
         return;
     landlock_enter(NULL, 0);
     privileges_drop_all();
@@ -228,6 +240,16 @@ static struct error *open_archive(struct output_server *s)
     return archive_file_open(s->options->archive, s->options->files.group, &s->archive);
 }
 
+/* It appears under its name when it is whole. What lies there is not opened: it may be a pipe that nobody reads. */
+static struct error *publish(const struct output_server *s, size_t len_bytes)
+{
+    const struct buf text = {.data = s->payload, .len_bytes = len_bytes};
+
+    if (!s->options->status || len_bytes > OUTPUT_STATUS_MAX)
+        return refuse("a file of figures");
+    return metrics_publish(s->options->status, &text);
+}
+
 static struct error *answer(struct output_server *s, const struct output_request_header *h)
 {
     bool file = h->request == OUTPUT_WRITE || h->request == OUTPUT_SYNC || h->request == OUTPUT_CLOSE;
@@ -250,6 +272,8 @@ static struct error *answer(struct output_server *s, const struct output_request
         return archive_file_write(&s->archive, s->payload, h->len_bytes);
     case OUTPUT_ARCHIVE_FINISH:
         return archive_file_finish(&s->archive);
+    case OUTPUT_STATUS:
+        return publish(s, h->len_bytes);
     case OUTPUT_REQUESTS:
         break;
     }

@@ -14,6 +14,7 @@ struct output_options {
     struct files_options files; /* without its callback */
     const char *archive;        /* "-": standard output; NULL: there is none */
     const char *group;          /* name or number of a group that may read what is written; NULL: none */
+    const char *status;         /* file of figures about the recording; NULL: there is none */
     bool confine;               /* give up what writing these files does not need */
 };
 

@@ -18,7 +18,7 @@
 struct outputs {
     int socket;
     pid_t pid;
-    const char *pattern, *archive; /* for messages */
+    const char *pattern, *archive, *status; /* for messages */
     char *path;
     uint64_t cpu_ns;
     bool lost, held_up;
@@ -99,6 +99,7 @@ struct error *outputs_create(const struct output_options *options, struct output
     o->socket = -1;
     o->pattern = options->files.pattern;
     o->archive = options->archive;
+    o->status = options->status;
     struct error *err = fork_writer(o, options);
     if (!err && !output_reply_receive(o->socket, &ready))
         err = gone(o->pattern);
@@ -201,7 +202,7 @@ static int ask(struct outputs *o, enum output_request request, const void *data,
 /* The same, with an error object. */
 static struct error *request(struct outputs *o, enum output_request what, const void *data, size_t len_bytes)
 {
-    const char *path = what >= OUTPUT_ARCHIVE_OPEN ? o->archive : o->path;
+    const char *path = what == OUTPUT_STATUS ? o->status : what >= OUTPUT_ARCHIVE_OPEN ? o->archive : o->path;
     struct output_reply reply;
     int why = ask(o, what, data, len_bytes, &reply);
 
@@ -283,6 +284,11 @@ struct error *outputs_open_archive(struct outputs *o, struct archive_sink *out)
 {
     *out = (struct archive_sink){.write = write_archive, .finish = finish_archive, .ctx = o};
     return request(o, OUTPUT_ARCHIVE_OPEN, NULL, 0);
+}
+
+struct error *outputs_publish(struct outputs *o, const void *text, size_t len_bytes)
+{
+    return request(o, OUTPUT_STATUS, text, len_bytes);
 }
 
 bool outputs_lost(const struct outputs *o)

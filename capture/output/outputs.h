@@ -38,6 +38,9 @@ int outputs_sync(struct outputs *o);
 /* Begins the archive, and returns where its bytes go. */
 struct error *outputs_open_archive(struct outputs *o, struct archive_sink *out);
 
+/* Replaces the file of figures by this text, whole. */
+struct error *outputs_publish(struct outputs *o, const void *text, size_t len_bytes);
+
 /* Whether the writer has gone, killed perhaps: nothing can be written any more. */
 bool outputs_lost(const struct outputs *o);
 /* The writer's CPU time so far. */

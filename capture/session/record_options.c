@@ -275,6 +275,8 @@ const struct option_row record_option_rows[] = {
     {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
     {"group", 0, "GROUP", "let this group (its name or number) read what is written: mode 0640, not 0600", option_set_text,
      MEMBER(session.group)},
+    {"status", 0, "FILE", "keep figures of the recording in FILE, for Prometheus: samples, losses, cost; every 10 s",
+     option_set_text, MEMBER(session.status)},
     {"rotate", 0, "TIME",
      "begin a new file this often (90, 10m, 6h, 1d), and at SIGHUP; -o needs %t, like t-%h-%t.bin", option_set_duration,
      MEMBER(session.rotate_ns), .wants = DURATION},
@@ -341,6 +343,10 @@ static struct error *check(struct record_options *o)
                                          "memory is recorded");
     if (s->archive && !strcmp(s->archive, s->output))
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", s->archive);
+    if (s->status && (!strcmp(s->status, s->output) || (s->archive && !strcmp(s->status, s->archive))))
+        return error_create(ERROR_USAGE, "%s cannot be the trace or the archive and the file of --status", s->status);
+    if (s->status && (!*s->status || !strcmp(s->status, "-")))
+        return error_create(ERROR_USAGE, "--status wants a file: it is replaced by a new one every 10 s");
     if (s->command && s->pid_count)
         return error_create(ERROR_USAGE, "give either -p or a command, not both");
     if (o->wall)

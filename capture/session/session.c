@@ -26,6 +26,7 @@
 #include "capture/session/session_files.h"
 #include "capture/session/session_setup.h"
 #include "capture/session/session_wait.h"
+#include "capture/session/status_file.h"
 #include "capture/trace/trace_losses.h"
 
 static void flush(struct session *s, uint64_t time_ns)
@@ -117,6 +118,27 @@ static struct error *wait_until(const struct session *s, struct pollfd *fds, uin
     return NULL;
 }
 
+/* What is due once a second, and files. */
+static struct error *tend(struct session *s, uint64_t now)
+{
+    if (now - s->flushed_ns >= FLUSH_NS) {
+        modules_tend(s->modules, now);
+        source_table_tend(s->sources, now);
+        TRY(processes_reap(s->processes, now));
+        TRY(session_limit_memory(s, now));
+        flush(s, now);
+        TRY(session_keep_budget(s, now));
+    }
+    if (!s->stop && session_rotation_due(s, now)) {
+        TRY(session_rotate(s, now - EVENT_DELAY_NS));
+        status_file_write(s, now);
+    } else if (status_file_due(s, now)) {
+        session_sum_losses(s);
+        status_file_write(s, now);
+    }
+    return NULL;
+}
+
 static struct error *loop(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -150,16 +172,7 @@ static struct error *loop(struct session *s)
         last = now;
         TRY(session_drain(s, now - EVENT_DELAY_NS));
         TRY(processes_rescan(s->processes, now));
-        if (now - s->flushed_ns >= FLUSH_NS) {
-            modules_tend(s->modules, now);
-            source_table_tend(s->sources, now);
-            TRY(processes_reap(s->processes, now));
-            TRY(session_limit_memory(s, now));
-            flush(s, now);
-            TRY(session_keep_budget(s, now));
-        }
-        if (!s->stop && session_rotation_due(s, now))
-            TRY(session_rotate(s, now - EVENT_DELAY_NS));
+        TRY(tend(s, now));
         if (interrupt_told()) /* writing may have been given up for it, which is no error */
             end_with(s, TRACE_END_SIGNAL);
         if (trace_writer_full(s->writer))
@@ -192,6 +205,7 @@ static struct error *finish(struct session *s)
     s->end_ns = now_ns();
     TRY(session_drain(s, UINT64_MAX));
     struct error *err = session_end_file(s, s->end_ns, s->reason);
+    status_file_end(s, s->end_ns);
     if (!s->o->quiet)
         report_summary(s, s->end_ns);
     if (!err && s->bundle) {
@@ -226,13 +240,17 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         err = command_go(&s->command, options->command[0], now_ns());
     }
     if (!err) {
+        session_sum_losses(s);
+        status_file_write(s, now_ns());
         service_manager_ready(s->manager, processes_counts(s->processes).python);
         err = loop(s);
         service_manager_stopping(s->manager);
         if (!err)
             err = finish(s);
-        if (err && s->writer) /* what has been captured stays, with an end that says so */
+        if (err && s->writer) { /* what has been captured stays, with an end that says so */
             error_destroy(session_end_file(s, now_ns(), TRACE_END_ERROR));
+            status_file_end(s, now_ns());
+        }
     }
     if (s->command.pid > 0 && s->command.go_fd < 0 && !s->command.exited) {
         /* We end before the command does: it is told, and its end is waited for. */

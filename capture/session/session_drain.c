@@ -41,6 +41,7 @@ static struct error *on_message(void *ctx, const void *message, uint32_t len)
     const struct wire_wait *wait = message;
     const struct wire_thread *thread = message;
 
+    s->drained_bytes += len;
     if (len >= sizeof *sample && sample->type == WIRE_SAMPLE)
         return sample->flags & WIRE_WAITS ? waits_begin(s->waits, sample, len) : queue_sample(s, sample, len);
     if (len >= sizeof *wait && wait->type == WIRE_WAIT)
@@ -144,7 +145,10 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
     if (s->proc)
         return look(s);
     TRY(sideband_drain(s->sideband, on_sideband, s));
+    s->drained_bytes = 0;
     TRY(sampler_drain(s->sampler, on_message, s));
+    if (s->drained_bytes > s->drained_most_bytes)
+        s->drained_most_bytes = s->drained_bytes;
     TRY(sampler_ended_threads(s->sampler, on_ended, s));
     if (s->sleepers && !s->end_ns)
         TRY(sleepers_run(s->sleepers, now_ns()));

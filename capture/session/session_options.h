@@ -47,6 +47,7 @@ struct session_options {
     char *const *command;    /* NULL-terminated, or NULL */
     const char *archive;     /* pack the binaries into this file at the end; NULL: do not */
     const char *group;       /* name or number of a group that may read what is written; NULL: none */
+    const char *status;      /* file of figures about the recording, for Prometheus; NULL: none */
     bool strip_code;         /* leave their code and data out */
     const struct filter *filter; /* only processes that pass it; NULL: all */
     bool cmdline;            /* record command lines */

@@ -82,6 +82,9 @@ struct session {
     uint64_t start_ns, flushed_ns, status_ns;
     uint64_t end_ns;   /* when sampling was disabled; 0: it goes on */
     uint64_t held_bytes;   /* resident memory when last measured, with --max-memory */
+    uint64_t status_file_ns; /* when the file of --status was last written */
+    bool status_file_failed; /* and that is told */
+    uint64_t drained_bytes, drained_most_bytes; /* from the sampler's buffer: now, and the most since that file was written */
     uint64_t forgotten_ns; /* when the caches were last emptied to save memory */
     uint32_t news_waiting; /* side-band events in the queue */
     uint64_t news_ns;      /* when the last side-band event or new code object came */

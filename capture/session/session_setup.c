@@ -201,6 +201,7 @@ static struct error *set_up_writer(struct session *s)
         .files = {.pattern = o->output, .hostname = s->host.hostname, .rotates = s->rotates, .keep = o->keep},
         .archive = o->archive,
         .group = o->group,
+        .status = o->status,
         .confine = !o->no_sandbox,
     };
 
@@ -277,7 +278,7 @@ static struct error *set_up_sources(struct session *s)
         .python = true,
         .ring_bytes = o->ring_bytes,
         .wakers = o->wakers,
-        .timed = o->max_cpu > 0,
+        .timed = o->max_cpu > 0 || o->status,
     };
 
     return open_bpf(s, &sampler);

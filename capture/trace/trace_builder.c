@@ -83,6 +83,11 @@ struct trace_builder_counts trace_builder_counts(const struct trace_builder *b)
     return b->counts;
 }
 
+uint64_t trace_builder_event_samples(const struct trace_builder *b, uint32_t event)
+{
+    return b->events[event].samples;
+}
+
 static void put_clock(struct trace_builder *b)
 {
     struct trace_clock c = {
@@ -484,6 +489,8 @@ static void count_sample(struct trace_builder *b, struct process_note *n, const 
 {
     n->sampled = true;
     b->events[m->event].value += value;
+    b->events[m->event].samples++;
+    b->counts.newest_ns = m->time_ns > b->counts.newest_ns ? m->time_ns : b->counts.newest_ns;
     b->counts.samples++;
     b->file_samples++;
     if (m->python_end == LOSS_complete)

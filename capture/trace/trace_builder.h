@@ -42,6 +42,8 @@ uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, u
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
+/* The samples of one event that have been written, over all files. */
+uint64_t trace_builder_event_samples(const struct trace_builder *b, uint32_t event);
 
 /*
  * Returns the bytes that known code objects take; the second function forgets them, and the sampler must send them

@@ -39,6 +39,7 @@ struct trace_builder_options {
 /* What has been written, over all files. */
 struct trace_builder_counts {
     uint64_t samples, python_complete, python_cut, no_python, processes;
+    uint64_t newest_ns; /* CLOCK_MONOTONIC, of the newest sample; 0: there is none */
 };
 
 /* What the quotas of one process refused in all, of one kind. */

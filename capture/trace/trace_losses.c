@@ -104,6 +104,11 @@ static void remember(struct trace_builder *b, const struct process *p, uint32_t 
         *r = first;
 }
 
+void trace_builder_refused(const struct trace_builder *b, uint64_t counts[QUOTA_COUNT])
+{
+    memcpy(counts, b->refused, sizeof b->refused);
+}
+
 static int compare_refusals(const void *a, const void *b)
 {
     const struct refusal *x = a, *y = b;
@@ -128,6 +133,7 @@ static void put_refusals(struct trace_builder *b, const struct process *p, struc
         if (!counts[i])
             continue;
         b->losses[reason] += counts[i];
+        b->refused[i] += counts[i];
         remember(b, p, reason, counts[i]);
         if (!n)
             continue; /* trace_builder_losses() writes it */

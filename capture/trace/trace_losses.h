@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "capture/host/quotas.h"
 #include "capture/process/process.h"
 #include "capture/trace/trace_builder_options.h"
 #include "formats/trace/trace.h"
@@ -31,6 +32,8 @@ const uint64_t *trace_builder_loss_counts(const struct trace_builder *b);
 void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, uint64_t losses[LOSS_LIMIT]);
 /* The refusals so far, the most frequent first; the array is the builder's. There may have been more of them. */
 const struct refusal *trace_builder_most_refused(struct trace_builder *b, uint32_t *count);
+/* How often the quotas of processes refused something, by kind. */
+void trace_builder_refused(const struct trace_builder *b, uint64_t counts[QUOTA_COUNT]);
 /* Writes what a process's quotas refused since the last call, as its losses. Call before the process is dropped. */
 void trace_refusals_end(struct trace_builder *b, struct process *p, uint64_t time_ns);
 

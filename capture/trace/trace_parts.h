@@ -51,6 +51,7 @@ struct trace_builder {
         uint64_t period;   /* as last written to the trace: the weight of samples that carry none */
         uint64_t process_gone, file_full, epoch_full; /* samples not written, by reason; the other losses are in `losses` */
         uint64_t value; /* of the samples that were written, in the event's unit */
+        uint64_t samples; /* that were written, over all files */
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX];
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
@@ -59,6 +60,7 @@ struct trace_builder {
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];
     VEC(struct refusal) refusals; /* at most some hundreds */
+    uint64_t refused[QUOTA_COUNT];
     struct trace_builder_counts counts;
     uint64_t file_samples; /* in the file that is being written */
     /* Of threads whose waits are recorded: what was written of each, and for all of them how long they waited. */

@@ -98,6 +98,7 @@ static void write_owed(struct trace_builder *b, struct site_note *site, int debt
     if (trace_writer_full(b->o.writer) || trace_writer_epoch_full(b->o.writer))
         return; /* the time is among what was not written */
     event->value += owed_ns;
+    event->samples++;
     b->counts.samples++;
     b->file_samples++;
 }

@@ -13,7 +13,8 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, PYTHON
+import prometheus_text
+from conftest import PYCAP, PYSYM, PYTHON, ROOT
 
 WAIT_S = 120
 
@@ -38,9 +39,9 @@ class Manager:
         return not select.select([self.socket], [], [], 0)[0]
 
 
-@pytest.fixture(params=["path", "abstract"])
+@pytest.fixture
 def manager(request, tmp_path):
-    listener = Manager(str(tmp_path / "notify") if request.param == "path" else f"@pycap-test-{os.getpid()}")
+    listener = Manager(getattr(request, "param", None) or str(tmp_path / "notify"))
     yield listener
     listener.socket.close()
 
@@ -63,6 +64,22 @@ def start(tmp_path):
             process.kill()
             process.wait()
         process.stderr.close()
+
+
+@pytest.fixture
+def busy():
+    """A Python that runs, and goes on."""
+    with subprocess.Popen([PYTHON, "-c", "print(flush=True)\nwhile True: sum(range(1000))"], stdout=subprocess.PIPE) as program:
+        assert program.stdout.read(1)
+        yield program
+        program.kill()
+
+
+def wait_for(recorder, condition):
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline and recorder.poll() is None
+        time.sleep(0.01)
 
 
 def end(process):
@@ -111,6 +128,7 @@ first()
 """
 
 
+@pytest.mark.parametrize("manager", [None, f"@pycap-test-{os.getpid()}"], ids=["path", "abstract"], indirect=True)
 @pytest.mark.usefixtures("needs_bpf")
 def test_ready_when_it_records(manager, start, pysym, tmp_path):
     """A program that begins when the manager is told is in the trace from its beginning."""
@@ -135,19 +153,14 @@ def test_ready_when_it_records(manager, start, pysym, tmp_path):
     assert any(";first (" not in line for line in own), "its start is missing"
 
 
-def test_ready_without_privilege(manager, start, tmp_path):
+def test_ready_without_privilege(manager, start, busy, tmp_path):
     """The backend that reads a process says the same."""
-    with subprocess.Popen([PYTHON, "-c", "print(flush=True)\nwhile True: sum(range(1000))"], stdout=subprocess.PIPE) as program:
-        try:
-            program.stdout.read(1)
-            recorder = start(manager, "--backend", "proc", "-p", program.pid, "-o", tmp_path / "t.bin")
-            told, _ = manager.hear()
-            assert told == {"READY": "1", "STATUS": "Recording; 1 Python process found at the start."}
-            recorder.send_signal(signal.SIGTERM)
-            assert manager.hear()[0]["STOPPING"] == "1"
-            assert recorder.wait(WAIT_S) == 0
-        finally:
-            program.kill()
+    recorder = start(manager, "--backend", "proc", "-p", busy.pid, "-o", tmp_path / "t.bin")
+    told, _ = manager.hear()
+    assert told == {"READY": "1", "STATUS": "Recording; 1 Python process found at the start."}
+    recorder.send_signal(signal.SIGTERM)
+    assert manager.hear()[0]["STOPPING"] == "1"
+    assert recorder.wait(WAIT_S) in (0, 1)  # 1: there was no time for a sample
 
 
 def test_not_ready_where_start_fails(manager, start, tmp_path):
@@ -171,15 +184,11 @@ s.sendto(b"READY=1\\nSTATUS=The command is.", os.environ["NOTIFY_SOCKET"].replac
     assert manager.heard_nothing()
 
 
-def test_manager_is_not_there(start, tmp_path):
+def test_manager_is_not_there(busy, tmp_path):
     """That is said once, and the recording goes on."""
-    with subprocess.Popen([PYTHON, "-c", "while True: sum(range(1000))"]) as program:
-        try:
-            environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "nowhere")}
-            done = subprocess.run([PYCAP, "record", "--backend", "proc", "-d", "1", "-p", str(program.pid), "-o", tmp_path / "t.bin"],
-                                  env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
-        finally:
-            program.kill()
+    done = subprocess.run([PYCAP, "record", "--backend", "proc", "-d", "1", "-p", str(busy.pid), "-o", tmp_path / "t.bin"],
+                          env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "nowhere")}, capture_output=True, text=True,
+                          timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(f"NOTIFY_SOCKET ({tmp_path}/nowhere): No such file") == 1
     assert accounts.read(PYSYM, tmp_path / "t.bin").samples
@@ -215,10 +224,7 @@ def test_no_socket(manager, start, tmp_path):
 @pytest.mark.usefixtures("needs_bpf")
 def test_no_helper_without_manager(start, tmp_path):
     recorder = start(None, "-o", tmp_path / "t.bin")
-    deadline = time.monotonic() + WAIT_S
-    while not (tmp_path / "t.bin").exists():
-        assert time.monotonic() < deadline and recorder.poll() is None
-        time.sleep(0.02)
+    wait_for(recorder, (tmp_path / "t.bin").exists)
     assert helper(recorder.pid, "pycap-writer") and not helper(recorder.pid, "pycap-notify")
     end(recorder)
 
@@ -243,4 +249,104 @@ def test_group_is_unknown(pycap, tmp_path):
     done = pycap("record", "--backend", "proc", "--group", "no-such-group", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", "")
     assert done.returncode == 2
     assert "--group: there is no group 'no-such-group' in /etc/group" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# ---- figures for Prometheus ----
+
+def check_families(figures):
+    """Every family is explained in the file itself and in the manual page."""
+    page = (ROOT / "docs/pycap.1.scd").read_text()
+    assert figures.types and figures.types.keys() == figures.helps.keys()
+    for name in figures.types:
+        assert name.startswith("pycap_") and len(figures.helps[name].split()) > 2, name
+        assert f"_{name}_" in page, f"{name} is not in the manual page"
+    assert set(re.findall(r"_(pycap_\w+)_", page)) == figures.types.keys()
+
+
+@pytest.mark.usefixtures("needs_bpf")
+def test_status(manager, start, busy, pysym, tmp_path):
+    """The file is there when the manager hears of the recording, and at the end says what the traces say."""
+    status = tmp_path / "pycap.prom"
+
+    def traces():
+        return sorted(tmp_path.glob("t-*.bin"))
+    recorder = start(manager, "-F", "199", "--wall", "--rotate", "1d", "--status", status, "-p", busy.pid, "-o", tmp_path / "t-%t.bin")
+    manager.hear()
+    first = prometheus_text.read(status)
+    assert first["pycap_recording", None] == 1 and first["pycap_processes", None] == 1
+    assert sum(first.of("pycap_samples_total").values()) == 0 and ("pycap_last_sample_timestamp_seconds", None) not in first
+    assert abs(first["pycap_start_time_seconds", None] - time.time()) < WAIT_S
+    wait_for(recorder, lambda: traces()[0].stat().st_size > accounts.TRACE_HEAD_BYTES)
+    recorder.send_signal(signal.SIGHUP)
+    wait_for(recorder, lambda: prometheus_text.read(status) != first)  # what is read is never half a file
+    middle = prometheus_text.read(status)
+    end(recorder)
+    last = prometheus_text.read(status)
+    assert status.stat().st_mode & 0o7777 == 0o644 and not [p for p in tmp_path.iterdir() if "prom." in p.name]
+    check_families(last)
+    account = sum((accounts.read(PYSYM, path) for path in traces()), accounts.Account())
+    samples = last.of("pycap_samples_total")
+    assert set(samples) == {"cpu-clock", "off-cpu"}
+    assert sum(samples.values()) == len(account.samples) > 0
+    assert last["pycap_files_total", None] == len(traces()) == 2 and middle["pycap_files_total", None] == 2
+    assert last["pycap_written_bytes_total", None] == sum(path.stat().st_size for path in traces())
+    assert last["pycap_recording", None] == 0 and last["pycap_build_info", pysym("--version").stdout.split()[1]] == 1
+    newest = last["pycap_last_sample_timestamp_seconds", None]
+    assert last["pycap_start_time_seconds", None] < newest <= last["pycap_status_timestamp_seconds", None] + 0.1
+    assert last["pycap_rate_hertz", "cpu-clock"] == last["pycap_asked_rate_hertz", "cpu-clock"] == 199
+    assert last["pycap_rate_ratio", None] == 1
+    assert 0 < last["pycap_buffer_peak_bytes", None] < last["pycap_buffer_bytes", None]
+    assert all(last["pycap_cpu_seconds_total", part] > 0 for part in ("reader", "writer", "sampler"))
+    for one, other in ((first, middle), (middle, last)):
+        for key, figure in one.items():
+            if one.types[key[0]] == "counter":
+                assert other[key] >= figure, f"{key} goes back"
+
+
+def test_status_is_rewritten(start, busy, tmp_path):
+    """Without anything that happens, too; and by the backend without privilege."""
+    status = tmp_path / "pycap.prom"
+    recorder = start(None, "--backend", "proc", "--status", status, "-p", busy.pid, "-o", tmp_path / "t.bin")
+    wait_for(recorder, lambda: status.exists() and sum(prometheus_text.read(status).of("pycap_samples_total").values()))
+    assert prometheus_text.read(status)["pycap_recording", None] == 1
+    end(recorder)
+    figures = prometheus_text.read(status)
+    assert not figures.of("pycap_buffer_bytes") and "sampler" not in figures.of("pycap_cpu_seconds_total")
+    assert sum(figures.of("pycap_samples_total").values()) == len(accounts.read(PYSYM, tmp_path / "t.bin").samples)
+
+
+def test_losses_are_those_of_the_trace(pycap, tmp_path):
+    """What one process may not have is in the file by limit, and as the loss that the trace names."""
+    script = tmp_path / "many.py"
+    script.write_text("import time\nend = time.time() + 2\nn = 0\nwhile time.time() < end:\n    n += 1\n"
+                      "    code = {}\n    exec('def f' + 'x' * 4000 + str(n) + '():\\n    for i in range(20000): pass', code)\n"
+                      "    [f() for name, f in code.items() if name[0] == 'f']\n")
+    done = pycap("record", "--backend", "proc", "-F", "999", "--status", tmp_path / "pycap.prom", "-v", "-o", tmp_path / "t.bin",
+                 "--", PYTHON, script)
+    assert done.returncode == 0, done.stderr
+    figures = prometheus_text.read(tmp_path / "pycap.prom")
+    told = dict(re.findall(r"^  (\w+) +(\d+)  \w", done.stderr, re.M))
+    assert {name: count for name, count in figures.of("pycap_losses_total").items() if count} == \
+        {name: int(count) for name, count in told.items()}
+    assert figures["pycap_cuts_total", "name_bytes"] == figures["pycap_losses_total", "code_quota"]
+
+
+def test_status_cannot_be_written(pycap, tmp_path):
+    """That is told once; the recording is not disturbed."""
+    (tmp_path / "figures").mkdir()
+    done = pycap("record", "--backend", "proc", "--rotate", "1", "--status", tmp_path / "figures", "-o", tmp_path / "t-%t.bin", "--",
+                 PYTHON, "-c", "import time\nend = time.time() + 2.5\nwhile time.time() < end: sum(range(1000))")
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^pycap: --status: .*figures", done.stderr, re.M)) == 1
+    traces = list(tmp_path.glob("t-*.bin"))
+    assert len(traces) >= 2 and sum(len(accounts.read(PYSYM, path).samples) for path in traces) > 0
+    assert not list((tmp_path / "figures").iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["--status", "-"], ["--status", "t.bin"], ["--status", "a.tar", "--archive", "a.tar"]], ids=" ".join)
+def test_status_is_a_file_of_its_own(arguments, pycap, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = pycap("record", "--backend", "proc", "-o", "t.bin", *arguments, "--", PYTHON, "-c", "")
+    assert done.returncode == 2 and "--status" in done.stderr
     assert not list(tmp_path.iterdir())

@@ -118,6 +118,99 @@ static void test_run_confined(void **state)
     run_through(true);
 }
 
+static void publish(struct outputs *outputs, const char *text)
+{
+    OK(outputs_publish(outputs, text, strlen(text)));
+}
+
+/* The file of figures is replaced, before the trace is opened and after, and also where nothing else is left to be opened. */
+static void figures(bool confine)
+{
+    struct output_options o = options(confine);
+    char status[64], *text = calloc(1, OUTPUT_STATUS_MAX + 1);
+    struct outputs *outputs;
+    struct stat st, later;
+
+    assert_non_null(text);
+    snprintf(status, sizeof status, "%s/figures", folder);
+    o.archive = NULL;
+    o.status = status;
+    OK(outputs_create(&o, &outputs));
+    publish(outputs, "a 1\n");
+    holds(status, "a 1\n");
+    assert_int_equal(stat(status, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0644);
+    OK(outputs_open(outputs));
+    int before = open(status, O_RDONLY | O_CLOEXEC);
+    publish(outputs, "a 2\nb 1\n");
+    holds(status, "a 2\nb 1\n");
+    assert_int_equal(stat(status, &later), 0);
+    assert_int_not_equal(st.st_ino, later.st_ino);
+    char old[8] = "";
+    assert_int_equal(read(before, old, sizeof old - 1), 4); /* who has the old one open reads that to its end */
+    assert_string_equal(old, "a 1\n");
+    close(before);
+    fails(outputs_publish(outputs, text, OUTPUT_STATUS_MAX + 1), "out of order");
+    holds(status, "a 2\nb 1\n");
+    assert_int_equal(outputs_write(outputs, "a block", 7), 7);
+    OK(outputs_close(outputs));
+    publish(outputs, "a 3\n");
+    outputs_destroy(outputs);
+    holds(status, "a 3\n");
+    holds(trace, "a block");
+    assert_int_equal(unlink(status), 0);
+    free(text);
+}
+
+static void test_figures(void **state)
+{
+    (void)state;
+    figures(false);
+    figures(true);
+}
+
+/* Nobody waits for a pipe's reader, no link is followed, and the trace is not disturbed. */
+static void test_figures_fail(void **state)
+{
+    (void)state;
+    struct output_options o = options(true);
+    char status[64];
+    struct outputs *outputs;
+
+    snprintf(status, sizeof status, "%s/figures", folder);
+    o.archive = NULL;
+    o.status = status;
+    assert_int_equal(mkfifo(status, 0600), 0);
+    OK(outputs_create(&o, &outputs));
+    OK(outputs_open(outputs));
+    fails(outputs_publish(outputs, "a 1\n", 4), "pipe");
+    assert_int_equal(unlink(status), 0);
+    assert_int_equal(symlink(trace, status), 0);
+    fails(outputs_publish(outputs, "a 1\n", 4), "symbolic link");
+    assert_int_equal(unlink(status), 0);
+    assert_int_equal(mkdir(status, 0700), 0);
+    fails(outputs_publish(outputs, "a 1\n", 4), "directory");
+    assert_int_equal(rmdir(status), 0);
+    publish(outputs, "a 2\n");
+    holds(status, "a 2\n");
+    assert_int_equal(unlink(status), 0);
+    assert_int_equal(outputs_write(outputs, "a block", 7), 7);
+    OK(outputs_close(outputs));
+    outputs_destroy(outputs);
+    holds(trace, "a block");
+
+    o.status = "/nowhere/at/all";
+    assert_int_equal(unlink(trace), 0);
+    OK(outputs_create(&o, &outputs));
+    fails(outputs_publish(outputs, "a 1\n", 4), "No such file");
+    OK(outputs_open(outputs));
+    outputs_destroy(outputs);
+    o.status = NULL;
+    OK(outputs_create(&o, &outputs));
+    fails(outputs_publish(outputs, "a 1\n", 4), "out of order");
+    outputs_destroy(outputs);
+}
+
 /* More than a socket holds at once. */
 static void test_large_block(void **state)
 {
@@ -350,6 +443,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FOLDER(test_run),
         WITH_FOLDER(test_run_confined),
+        WITH_FOLDER(test_figures),
+        WITH_FOLDER(test_figures_fail),
         WITH_FOLDER(test_large_block),
         WITH_FOLDER(test_errors),
         WITH_FOLDER(test_writer_is_killed),
