@@ -123,43 +123,53 @@ def read_writeraw(body):
 def check_labels(pairs):
     """What both want of a series' labels."""
     names = [name for name, _ in pairs]
-    if len(names) != len(set(names)):
-        raise Refused(400, "duplicate label name")
-    for name, value in pairs:
-        if not NAME.fullmatch(name):
-            raise Refused(400, f"invalid label name: {name}")
-        value.encode()  # no half of a surrogate pair, which JSON may have
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise Refused(400, f"profile with labels '{shown(pairs)}' has duplicate label name: '{twice[0]}'")
     if not dict(pairs).get("__name__"):
         raise Refused(400, "missing __name__ label")
+    for _, value in pairs:
+        value.encode()  # no half of a surrogate pair, which JSON may have
+
+
+def shown(pairs):
+    return "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(pairs)) + "}"
+
+
+def moment(seconds):
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000} +0000 UTC"
 
 
 def check_pyroscope(pairs, data, now):
-    described = "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(pairs)) + "}"
-    # The limiter of the rate is asked first: what is larger than its bucket never gets through, however long one waits.
-    size = len(unpacked(data)) + sum(len(name) + len(value.encode()) for name, value in pairs)
+    try:
+        size = len(unpacked(data))
+    except (EOFError, zlib.error) as error:
+        raise Refused(500, "copy to buffer: unexpected EOF") from error
+    if size > 4 * MIB:
+        raise Refused(400, "uncompressed profile payload size exceeds limit of 4.2 MB")
+    # The limiter of the rate is asked next: what is larger than its bucket never gets through, however long one waits.
+    size += sum(len(name) + len(value.encode()) for name, value in pairs)
     if size > 2 * MIB:
         raise Refused(429, f"push rate limit (4.0 MiB) exceeded while adding {size / MIB:.1f} MiB")
     if len(pairs) > 30:
-        raise Refused(400, f"profile series '{described}' has {len(pairs)} label names; limit 30")
+        raise Refused(400, f"profile series '{shown(pairs)}' has {len(pairs)} label names; limit 30")
     for name, value in pairs:
         if len(name) > 1024:
-            raise Refused(400, f"profile with labels '{described}' has label name too long: '{name}'")
+            raise Refused(400, f"profile with labels '{shown(pairs)}' has label name too long: '{name}'")
         if len(value.encode()) > 2048:
-            raise Refused(400, f"profile with labels '{described}' has label value too long: '{value}'")
-    if not dict(pairs).get("service_name"):
-        raise Refused(400, f"invalid labels '{described}' with error: service name is not provided")
+            raise Refused(400, f"profile with labels '{shown(pairs)}' has label value too long: '{value}'")
     check_text(data)
     profile = decoded(data)
     if not profile.types:
         raise Refused(400, "empty profile")
     if any("-" in kind for kind, _ in profile.types):
         raise Refused(400, "sample type contains -")
-    taken, first, last = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(s)) for s in (profile.time_ns / 1e9, now - 3600, now + 600))
     if profile.time_ns and not now - 3600 < profile.time_ns / 1e9 < now + 600:
-        raise Refused(400, f"profile with labels '{described}' is outside of ingestion window (profile timestamp: {taken}, "
-                           f"the ingestion window starts at {first} and ends at {last})")
+        raise Refused(400, f"profile with labels '{shown(pairs)}' is outside of ingestion window (profile timestamp: "
+                           f"{moment(profile.time_ns / 1e9)}, the ingestion window starts at {moment(now - 3600)} and ends at "
+                           f"{moment(now + 600)})")
     if len(profile.samples) > 16000:
-        raise Refused(400, f"the profile with labels '{described}' exceeds the samples count limit "
+        raise Refused(400, f"the profile with labels '{shown(pairs)}' exceeds the samples count limit "
                            f"(max_profile_stacktrace_samples, actual: {len(profile.samples)}, limit: 16000)")
 
 
@@ -174,6 +184,10 @@ def check_text(data):
 
 def check_parca(pairs, data, now):
     del now
+    try:
+        unpacked(data)
+    except (EOFError, zlib.error) as error:
+        raise Refused(500, "decompressing profile: unexpected EOF") from error
     if not NAME.fullmatch(dict(pairs)["__name__"]):
         raise Refused(500, f"invalid profile type at row 0 ({dict(pairs)['__name__']}): parse error")
     decoded(data)  # ids from 1 without gaps, references within their tables: its reader asserts them
@@ -194,8 +208,11 @@ def nonsense_of(stored):
         yield "a name that Pyroscope cuts"
     if not profile.time_ns or not profile.duration_ns or not profile.period:
         yield "a profile without a time, a duration or a period"
-    if len(stored.labels["__name__"]) > 128 or not NAME.fullmatch(stored.labels["__name__"]):
-        yield f"a name that no query can say: {stored.labels['__name__']}"
+    for name in (stored.name, *stored.labels):
+        if len(name) > 128 or not NAME.fullmatch(name):
+            yield f"a name that a query can hardly say: {name}"
+    if not stored.labels.get("service_name"):
+        yield "no service_name: Pyroscope says unknown_service"
     if not all(stored.labels.values()):
         yield f"an empty label: {stored.labels}"
 
@@ -273,7 +290,7 @@ class Hold:
 # What came, and how it was answered: the status, or "cut", "raw". `profiles`: Sent.
 Request = collections.namedtuple("Request", "path headers profiles answer")
 CONNECT_CODES = {400: "invalid_argument", 401: "unauthenticated", 403: "permission_denied", 404: "unimplemented",
-                 429: "resource_exhausted", 500: "internal", 503: "unavailable"}
+                 429: "resource_exhausted", 503: "unavailable"}
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -327,7 +344,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.cut()
         except Refused as refused:
             words = {"message": refused.text}
-            code = {"code": CONNECT_CODES.get(refused.status, "unknown")} if self.store.kind == "pyroscope" else {"code": 3, "details": []}
+            parca = {"code": 3 if refused.status == 400 else 2, "details": []}
+            code = {"code": CONNECT_CODES.get(refused.status, "unknown")} if self.store.kind == "pyroscope" else parca
             return self.send(refused.status, json.dumps({**code, **words}).encode(), "application/json", refused.retry_after)
 
     def send(self, status, body, kind, retry_after=None):
