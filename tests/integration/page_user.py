@@ -82,6 +82,13 @@ class User:
         if self.tab.evaluate("document.getElementById('more').open"):
             self.tab.click("#more summary")
 
+    def search(self, text):
+        """Types into the field of the search, and applies it: what was typed is applied after a pause, too, which may come at
+        any time, and draws the rows anew that a test is about to click on."""
+        self.tab.fill("#search", text)
+        self.tab.key("Enter")
+        assert self.tab.evaluate("page.view.search === v[0]", text)
+
     def table(self):
         """All rows of the table of functions or lines, in their order."""
         self.show("table")

@@ -88,6 +88,19 @@ def test_expressions_together(user, page, truth, rich):  # noqa: F811
     check_table(user, truth(rich), "cpu-clock", "--focus", "level4_1", "--ignore", "level5_8", "--root-at", "level3")
 
 
+def test_a_click_that_leaves_a_field(user, page):  # noqa: F811
+    """The row that was clicked is selected, and what was typed before is applied, though it changes the table's rows."""
+    user.open(page(WAITING))
+    user.show("table")
+    user.tab.click("#more summary")
+    clicked = user.tab.text("#panel-table tbody tr:last-child td.name")
+    user.tab.fill("#focus", "render")
+    user.tab.click("#panel-table tbody tr:last-child td.name")
+    user.tab.wait("page.view.focus === 'render'")
+    assert user.tab.text("#selected h2").endswith(clicked)
+    assert user.tab.evaluate("document.getElementById('focus').value") == "render"
+
+
 def test_an_expression_that_is_none(user, page, truth, rich):  # noqa: F811
     """It is marked as such, and nothing else happens."""
     user.open(page(rich))
@@ -153,10 +166,11 @@ def test_search(user, page, truth, event):  # noqa: F811
         user.tab.key("/")
         user.tab.key("a", "Control")
         user.tab.type(pattern)
+        user.tab.wait("page.view.search === v[0]", pattern)
         user.tab.wait_for(lambda: user.tab.text("#search-share").partition(" of ")[0], share(found, whole["weight_ns"]))
         assert len(user.table()) == len([row for row in whole["rows"] if is_found(row)])
-    user.tab.fill("#search", "no such thing")
-    user.tab.wait_for(user.table, [])
+    user.search("no such thing")
+    assert user.table() == []
     assert user.tab.text("#search-share").startswith(("0 %", "not found"))
 
 

@@ -137,8 +137,8 @@ def test_around_a_function(user, page, waiting, event, name, layers):  # noqa: F
     user.tab.click("#flame-bar label", "around a function")
     assert user.tab.text("#flame-note").startswith("Select a function")
     user.show("table")
-    user.tab.fill("#search", f"function:{pattern}")
-    user.tab.wait_for(lambda: len(user.tab.rows("#panel-table")), 1)
+    user.search(f"function:{pattern}")
+    assert len(user.tab.rows("#panel-table")) == 1
     user.tab.click("#panel-table tbody td.name")
     user.show("flame")
     below, above = (Truth(pysym, WAITING, option, pattern, *options).stacks(event) for option in ("--root-at", "--callers-of"))
@@ -197,8 +197,8 @@ def test_callers_and_callees(user, page, waiting, event, name):  # noqa: F811
     user.open(page(WAITING))
     user.tab.choose("#event", event)
     user.show("table")
-    user.tab.fill("#search", f"function:^{name}$")
-    user.tab.wait_for(lambda: len(user.tab.rows("#panel-table")), 1)
+    user.search(f"function:^{name}$")
+    assert len(user.tab.rows("#panel-table")) == 1
     user.tab.click("#panel-table tbody td.name")
     facts = waiting.event(event)
     row = next(row for row in facts["rows"] if row["function"] == name)

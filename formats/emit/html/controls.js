@@ -165,11 +165,12 @@ function listenToExpressions(page) {
 
     for (const [id, key] of EXPRESSIONS) {
         const input = byId(id), apply = () => {
+            const {value} = input, address = isBegun ? 'replace' : 'push';
             clearTimeout(pause);
-            /* What is shown already is not drawn again: the click that leaves the field would lose the element it began on. */
-            if (!input.reportValidity() || input.value === page.view[key])
+            if (!input.reportValidity() || value === page.view[key])
                 return;
-            setView({[key]: input.value}, {address: isBegun ? 'replace' : 'push'});
+            /* What is clicked to leave the field is what was seen there: that click comes first. */
+            whenReleased(() => setView({[key]: value}, {address}));
             isBegun = true;
         };
         input.addEventListener('focus', () => isBegun = false);

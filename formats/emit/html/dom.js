@@ -74,3 +74,32 @@ function layerMark(kind) {
     const [className, letter, word] = LAYER_MARKS[kind];
     return element('span', {className: 'mark ' + className, title: word, role: 'img', 'aria-label': word}, letter);
 }
+
+/* ---- the mouse ---- */
+
+/* What waits for the mouse's button. */
+const whileHeld = {isHeld: false, actions: []};
+
+/*
+ * Does something that draws; while the button of the mouse is held, only after its release. A click is of the element where
+ * the button was pressed and released: drawn anew in between, another one is there, and nothing was clicked.
+ */
+function whenReleased(action) {
+    if (whileHeld.isHeld)
+        whileHeld.actions.push(action);
+    else
+        action();
+}
+
+addEventListener('mousedown', event => whileHeld.isHeld = event.button === 0, true);
+/* Where something is dragged or a menu opens, no release is told of. */
+for (const end of ['mouseup', 'dragend', 'contextmenu']) {
+    addEventListener(end, () => {
+        whileHeld.isHeld = false;
+        /* The click is told of right behind the release, before any timer. */
+        setTimeout(() => {
+            for (const action of whileHeld.actions.splice(0))
+                action();
+        });
+    }, true);
+}
