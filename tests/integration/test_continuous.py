@@ -17,15 +17,15 @@ import accounts
 from conftest import PYCAP, PYSYM, PYTHON
 
 pytestmark = pytest.mark.usefixtures("needs_bpf")
-# Uses so many seconds of CPU in a function, and prints what it has used in all, at its end.
+# Uses so many seconds of CPU in a function, and prints what it has used in all, at its end, and how often it was preempted.
 BURN = """
-import sys, time
+import resource, sys, time
 def burn(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
         sum(range(2000))
 burn(float(sys.argv[1]))
-print(time.process_time())
+print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw)
 """
 
 
@@ -36,6 +36,12 @@ END_BYTES = 3072 + 64 * os.cpu_count()
 def fill(pipe):
     """What waits in it."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), "little")
+
+
+def check_cpu(account, printed, stolen_ns):
+    """Of what BURN printed, and what the host had taken away before it ran."""
+    cpu_seconds, preemptions = printed.split()
+    account.check_cpu(float(cpu_seconds) * 1e9, accounts.stolen_ns() - stolen_ns, int(preemptions))
 
 
 def blocked(pid):
@@ -70,6 +76,7 @@ def check_series(paths, pysym):
 
 @pytest.mark.parametrize("how", ["--rotate=1", "--rotate-size=8K"])
 def test_rotation(how, pycap, pysym, tmp_path):
+    stolen_ns = accounts.stolen_ns()
     done = pycap("record", "-F", "499", how, "-o", tmp_path / "t-%t.bin", "--", PYTHON, "-c", BURN, "4")
     assert done.returncode == 0, done.stderr
     paths = files(tmp_path)
@@ -77,7 +84,7 @@ def test_rotation(how, pycap, pysym, tmp_path):
     total = check_series(paths, pysym)
     assert total.ends == [5] * (len(paths) - 1) + [2]
     # What is between two files would show as time that nobody had.
-    total.check_cpu(float(done.stdout) * 1e9)
+    check_cpu(total, done.stdout, stolen_ns)
 
 
 def test_keep(pycap, pysym, tmp_path):
@@ -134,14 +141,14 @@ def test_hangup_rotates(pysym, tmp_path):
 @pytest.mark.alone
 def test_weights_after_rate_changes(pycap, pysym, tmp_path):
     """More CPU than allowed from the first second on: the rate steps down, and weights still sum up to the CPU time."""
-    trace = tmp_path / "t.bin"
+    trace, stolen_ns = tmp_path / "t.bin", accounts.stolen_ns()
     done = pycap("record", "-F", "4999", "--max-cpu", "0.5", "-o", trace, "--", PYTHON, "-c", BURN, "4")
     assert done.returncode == 0, done.stderr
     account = accounts.read(PYSYM, trace)
     assert account.periods >= 1 and len({s.weight for s in account.samples}) >= 2, done.stderr
     assert "The rate was lowered" in done.stderr
     assert account.residue == 0, account.text()
-    account.check_cpu(float(done.stdout) * 1e9)
+    check_cpu(account, done.stdout, stolen_ns)
     changes = re.search(r"the rate changed (\d+) times? \(.*--max-cpu was reached.*\): ([\d,]+) Hz at the end",
                         pysym(trace, "--format", "summary", "-v").stdout)
     at_end = re.search(r"(\d+) Hz at the end", done.stderr)
