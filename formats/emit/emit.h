@@ -327,6 +327,20 @@ struct emit_comparison {
     struct error *(*write)(struct emit_comparison *comparison, FILE *out);
 };
 
+/* How large one output may be, for readers that take no larger ones. 0: as large as it is. */
+struct emit_most {
+    uint32_t rows;      /* distinct stacks */
+    uint32_t depth;     /* places of a stack: the middle of a deeper one is left out, with the mark [truncated] in its place */
+    uint64_t raw_bytes; /* unpacked; the row with which it is reached is the last one */
+};
+
+/* What end() wrote, in a format that obeys struct emit_most. */
+struct emit_chunk {
+    uint64_t samples, rows, raw_bytes;
+    uint64_t cut_samples; /* of them, those whose stacks were deeper */
+    bool more;            /* something is left */
+};
+
 #define EMIT_PART_ALL UINT32_MAX
 
 /*
@@ -336,10 +350,13 @@ struct emit_comparison {
  */
 struct emit_part {
     uint32_t process, thread; /* indices; EMIT_PART_ALL: of all */
+    uint32_t series;          /* its number, where parts are those of a store of profiles; else EMIT_PART_ALL */
+    struct emit_most most;    /* of one output */
     /* As real time, ns since 1970: from the window's begin until before its end. Both 0: not a window. */
     uint64_t window_begin_ns, window_end_ns;
     /* What of that time the captures lasted, or of all time; for the head of a profile. Complete at the end; both 0 when unknown. */
     uint64_t begin_ns, end_ns;
+    uint64_t last_ns; /* of the newest sample, as real time; 0: not a window */
     /* By event: do the samples of all parts together weigh differently? What depends on it must be alike in all parts. */
     const bool *weights_differ;
     bool several_events; /* do the samples of all parts together belong to several events? Likewise */
@@ -356,6 +373,7 @@ struct emit_options {
     bool columns;       /* name:line:column */
     bool qualify;       /* pprof: names of Python functions say their module */
     bool label_cpu;     /* pprof: samples have the number of their CPU as a label */
+    bool no_comments;   /* pprof: nothing about the captures, which stores of profiles would drop */
     bool waits_chosen;  /* of the waits at one place some may have been left out, and others not */
     bool times_chosen;  /* samples were chosen by time: captures took longer than what is shown */
     const char *name;   /* of the profile: the input's file name, without its folder */
@@ -412,6 +430,11 @@ struct emitter {
     struct error *(*sample)(void *state, const struct emit_sample *sample);
     /* Writes the rest, after the last sample. */
     struct error *(*end)(void *state);
+    /*
+     * After end(): what it wrote. While there is more, end() is called again, and writes the next output to the same stream,
+     * from which the caller has taken the one before. NULL: it writes all at once, however large that is.
+     */
+    void (*chunk)(const void *state, struct emit_chunk *out);
     /* After the end: a line for standard error that readers of the output should know, or NULL. May be NULL itself. */
     const char *(*remark)(const void *state);
     void (*destroy)(void *state); /* accepts NULL; also after an error */

@@ -145,8 +145,8 @@ struct error *pprof_facts_write(const struct pprof_samples *samples, const struc
 
     protobuf_put_u64(&fields, PPROF_TIME_NANOS, times.start_ns <= INT64_MAX ? times.start_ns : 0);
     protobuf_put_u64(&fields, PPROF_DURATION_NANOS, times.duration_ns);
-    bool ok = put_converter(m, options, tables, &line, &fields);
-    for (uint32_t i = 0; ok && i < m->capture_count; i++)
+    bool ok = options->no_comments || put_converter(m, options, tables, &line, &fields);
+    for (uint32_t i = 0; ok && !options->no_comments && i < m->capture_count; i++)
         ok = put_capture(&m->captures[i], tables, &line, &fields);
     struct error *err = ok ? pprof_write(out, &fields) : error_no_memory();
     buf_deinit(&fields);

@@ -56,7 +56,8 @@ static inline struct pprof_owner pprof_samples_owner(const struct pprof_samples 
 /* Adds up numbers of samples and values. */
 static inline uint64_t pprof_sum(uint64_t a, uint64_t b)
 {
-    return a > INT64_MAX - (b < INT64_MAX ? b : INT64_MAX) ? INT64_MAX : a + b;
+    b = b < INT64_MAX ? b : INT64_MAX;
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
 #endif

@@ -81,10 +81,9 @@ static void note_lines(struct pprof_mapping *mapping, const struct emit_frame *f
     mapping->has_inlined |= inlined;
 }
 
-/* The location of a place at which no frame is known. */
-static uint32_t location_without_frames(struct pprof_stacks *s)
+static uint32_t location_of_mark(struct pprof_stacks *s, const char *mark)
 {
-    const struct emit_frame frame = {.kind = EMIT_MARK, .function = NAME_NO_FRAMES, .file = "", .module = ""};
+    const struct emit_frame frame = {.kind = EMIT_MARK, .function = mark, .file = "", .module = ""};
     uint64_t address;
 
     s->lines.count = 0;
@@ -93,6 +92,11 @@ static uint32_t location_without_frames(struct pprof_stacks *s)
         return PPROF_NONE;
     note_lines(&s->tables->mappings.data[mapping - 1], &frame, false);
     return pprof_location(s->tables, mapping, 0, s->lines.data, s->lines.count);
+}
+
+uint32_t pprof_stacks_truncated(struct pprof_stacks *s)
+{
+    return location_of_mark(s, "[truncated]");
 }
 
 /* The stack from which `stack`'s innermost location was called: behind the frames that were inlined into one. */
@@ -141,7 +145,7 @@ static uint32_t child_of(struct pprof_stacks *s, uint32_t parent, uint32_t locat
     uint32_t id = (uint32_t)s->nodes.count;
     if (s->nodes.count >= PPROF_NONE - 1 || !limits_take(s->options->limits, sizeof(struct pprof_node)) ||
         !map_set(&s->node_ids, key, id) ||
-        !VEC_PUSH(&s->nodes, ((struct pprof_node){.parent = parent, .location = location})))
+        !VEC_PUSH(&s->nodes, ((struct pprof_node){parent, location, parent == PPROF_NONE ? 1 : s->nodes.data[parent].depth + 1})))
         return PPROF_NONE;
     return id;
 }
@@ -151,7 +155,7 @@ uint32_t pprof_stacks_node(struct pprof_stacks *s, uint32_t stack)
     uint32_t node = PPROF_NONE;
 
     if (stack == EMIT_NO_STACK)
-        return child_of(s, PPROF_NONE, location_without_frames(s));
+        return child_of(s, PPROF_NONE, location_of_mark(s, NAME_NO_FRAMES));
     if (!VEC_EXTEND_NONE(&s->node_of, s->model->stack_count))
         return PPROF_NONE;
     /* Outwards to the first part that has a node, then inwards again. */

@@ -18,6 +18,7 @@
 struct pprof_node {
     uint32_t parent; /* PPROF_NONE: none */
     uint32_t location;
+    uint32_t depth; /* 1 for the outermost */
 };
 
 struct pprof_stacks {
@@ -36,6 +37,8 @@ struct pprof_stacks {
 struct error *pprof_stacks_init(struct pprof_stacks *s, const struct emit_model *model,
                                 const struct emit_options *options, struct pprof_tables *tables);
 void pprof_stacks_deinit(struct pprof_stacks *s);
+/* The location of the mark [truncated]; PPROF_NONE: out of memory, as below. */
+uint32_t pprof_stacks_truncated(struct pprof_stacks *s);
 /* The node of a stack, which may be EMIT_NO_STACK: that is a location of its own. PPROF_NONE: out of memory. */
 uint32_t pprof_stacks_node(struct pprof_stacks *s, uint32_t stack);
 

@@ -12,6 +12,7 @@
 #include "formats/emit/protobuf.h"
 
 enum { PAGE_BYTES = 4096 }; /* what pprof takes pages for, on all machines */
+enum { ENTRY_BYTES = 7, MAPPING_BYTES = 40 }; /* what an entry takes but for its contents: its key, length and id */
 
 struct error *pprof_tables_init(struct pprof_tables *t, const struct emit_model *model, struct limits *limits)
 {
@@ -39,9 +40,14 @@ void pprof_tables_deinit(struct pprof_tables *t)
 /* The index of bytes in a table of entries. */
 static uint32_t entry(struct pprof_tables *t, struct intern *table, const struct buf *bytes)
 {
+    bool added;
+
     if (bytes->bad || bytes->len_bytes >= UINT32_MAX || !limits_work(t->limits, 40 + bytes->len_bytes))
         return PPROF_NONE;
-    return intern_id(table, bytes->len_bytes ? (const char *)bytes->data : "", (uint32_t)bytes->len_bytes, NULL);
+    uint32_t id = intern_id(table, bytes->len_bytes ? (const char *)bytes->data : "", (uint32_t)bytes->len_bytes, &added);
+    if (id != INTERN_NONE && added)
+        t->len_bytes += ENTRY_BYTES + bytes->len_bytes;
+    return id;
 }
 
 /* The id of what was encoded in `scratch`. */
@@ -84,6 +90,7 @@ static uint32_t add_mapping(struct pprof_tables *t, const struct pprof_mapping *
     if (t->mappings.count >= PPROF_NONE - 1 || !limits_take(t->limits, sizeof *mapping) ||
         !VEC_PUSH(&t->mappings, *mapping))
         return PPROF_NONE;
+    t->len_bytes += MAPPING_BYTES;
     return (uint32_t)t->mappings.count;
 }
 

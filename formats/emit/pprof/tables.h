@@ -44,6 +44,7 @@ struct pprof_tables {
     struct limits *limits;
     struct intern strings, functions, locations; /* the entries but their ids, encoded */
     VEC(struct pprof_mapping) mappings;          /* by id - 1 */
+    uint64_t len_bytes;                          /* of all, as they are written, or a little less */
     struct map binaries; /* index in the model << 32 | segment -> id */
     struct map names;    /* string, of those that are no binary of the model -> id */
     struct buf scratch, line;
