@@ -16,6 +16,7 @@
 #include "symbolize/compare/gather.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
+#include "symbolize/pass/loss_consumer.h"
 #include "symbolize/pass/parts.h"
 #include "symbolize/pass/pass.h"
 #include "symbolize/pass/scout.h"
@@ -211,7 +212,7 @@ static struct error *begin_emitter(struct convert *c, const struct emit_options 
     const struct parts_options split = {.by = c->options->split,
                                         .window_ns = c->options->window_ns,
                                         .input_count = (uint32_t)c->inputs.count,
-                                        .weighed = &c->weighed,
+                                        .weighed = c->options->split == PARTS_BY_SERIES ? NULL : &c->weighed,
                                         .sink = c->parts};
     void *state = NULL;
 
@@ -264,7 +265,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
     struct emit_consumer *emit;
     struct parts *parts;
 
-    bool weighs = emitter->wants_weights || c->parts;
+    bool weighs = emitter->wants_weights || (c->parts && c->options->split != PARTS_BY_SERIES);
     for (size_t i = 0; weighs && i < c->inputs.count; i++)
         TRY(input_keep(&c->inputs.data[i]));
     TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
@@ -277,6 +278,8 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
         TRY(pass_add(p, above, &c->summary_output));
     TRY(begin_emitter(c, &options, &parts, &emit));
     TRY(pass_add(p, &emit_consumer, emit));
+    if (parts)
+        TRY(pass_add(p, &loss_consumer, parts));
     TRY(pass_run(p));
     summary_late(c->summary, emit_consumer_late_count(emit));
     if (parts)

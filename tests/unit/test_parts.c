@@ -271,6 +271,105 @@ static void test_many_events(void **state)
     synthetic_deinit(&c.s);
 }
 
+/* ---- series and losses ---- */
+
+/* Threads of one name are a series, whatever process they are of. */
+static struct error *find_by_name(struct part_sink *sink, const struct emit_model *model, const struct emit_sample *sample,
+                                  uint64_t window_begin_ns, uint32_t *series)
+{
+    (void)sink;
+    assert_true(window_begin_ns >= MIDNIGHT && window_begin_ns % (10 * S) == 0);
+    *series = !strcmp(model->threads[sample->thread].name, "main") ? 7 : 8;
+    return NULL;
+}
+
+static struct error *memory_losses(struct part_sink *sink, const struct emit_model *model, const struct emit_part *part,
+                                   const struct window_losses *losses)
+{
+    struct buf *text = &((struct memory_sink *)sink)->text;
+
+    (void)model;
+    buf_printf(text, "lost [%d,%d) %d..%d last %d, %u:", (int)((part->window_begin_ns - MIDNIGHT) / S),
+               (int)((part->window_end_ns - MIDNIGHT) / S), (int)((part->begin_ns - MIDNIGHT) / S), (int)((part->end_ns - MIDNIGHT) / S),
+               (int)((part->last_ns - MIDNIGHT) / S), losses->capture);
+    for (uint32_t i = 0; i < losses->count; i++)
+        buf_printf(text, " %llu %s%s%s", (unsigned long long)losses->losses[i].count, losses->losses[i].name,
+                   *losses->losses[i].event ? " of " : "", losses->losses[i].event);
+    buf_put_str(text, "\n");
+    return NULL;
+}
+
+static void begin_series(struct scene *c, struct limits *limits)
+{
+    scene_init(c, PARTS_BY_NOTHING, 10 * S, 1);
+    parts_emitter.destroy(c->parts);
+    c->sink.sink.find_series = find_by_name;
+    c->sink.sink.losses = memory_losses;
+    c->emit.limits = limits;
+    const struct parts_options options = {PARTS_BY_SERIES, 10 * S, 1, NULL, &c->sink.sink};
+    OK(parts_create(&options, &told, &c->s.model, &c->emit, &c->parts));
+}
+
+static void lose(struct scene *c, uint64_t since_start_ms, const char *name, const char *event, uint64_t count)
+{
+    const struct emit_loss loss = {.name = name, .meaning = "", .event = event, .count = count};
+
+    OK(parts_lose(c->parts, 0, c->captures[0].start_ns + since_start_ms * 1000000, &loss));
+}
+
+/* Windows end in their order, whichever part began first, and each is followed by what was lost in it. */
+static void test_series(void **state)
+{
+    struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
+    struct scene c;
+
+    (void)state;
+    begin_series(&c, &limits);
+    sample(&c, 1, 0, 10500);
+    sample(&c, 0, 0, 9000);
+    sample(&c, 2, 0, 9500);
+    lose(&c, 9600, "ring_full", "cpu-clock", 5);
+    lose(&c, 9700, "string_cut", "", 1);
+    lose(&c, 9650, "ring_full", "cpu-clock", 2);
+    lose(&c, 9700, "ring_full", "off-cpu", 1);
+    sample(&c, 2, 0, 20500);
+    assert_int_equal(c.sink.closed, 1);
+    sample(&c, 2, 0, 22000);
+    assert_int_equal(c.sink.closed, 2);
+    lose(&c, 15000, "tick_skipped", "cpu-clock", 9); /* its window is gone: it counts in the newest */
+    assert_parts(&c, "-1/-1 [0,10) 0..10 2 x 6\n"
+                     "lost [0,10) 0..10 last 9, 0: 7 ring_full of cpu-clock 1 string_cut 1 ring_full of off-cpu\n"
+                     "-1/-1 [10,20) 10..20 1 x 3\n"
+                     "-1/-1 [20,30) 20..25 2 x 6\n"
+                     "lost [20,30) 20..25 last 22, 0: 9 tick_skipped of cpu-clock\n");
+    assert_int_equal(limits.memory_used, 0);
+}
+
+/* Of a window without samples the losses come all the same; memory for them is counted. */
+static void test_losses(void **state)
+{
+    struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
+    struct scene c;
+
+    (void)state;
+    begin_series(&c, &limits);
+    sample(&c, 0, 0, 1000);
+    lose(&c, 15000, "ring_full", "", 1);
+    lose(&c, 5000, "ring_full", "", 2);
+    assert_parts(&c, "-1/-1 [0,10) 0..10 1 x 3\nlost [0,10) 0..10 last 5, 0: 2 ring_full\nlost [10,20) 10..20 last 15, 0: 1 ring_full\n");
+    assert_int_equal(limits.memory_used, 0);
+
+    begin_series(&c, &limits);
+    struct error *err = NULL;
+    for (uint64_t i = 0; !err && i < 100000; i++)
+        err = parts_lose(c.parts, 0, i * 10 * S, &(struct emit_loss){.name = "n", .meaning = "", .event = "", .count = 1});
+    assert_true(err && limits.exceeded);
+    error_destroy(err);
+    parts_emitter.destroy(c.parts);
+    assert_int_equal(limits.memory_used, 0);
+    synthetic_deinit(&c.s);
+}
+
 /* ---- names ---- */
 
 static void write_part(struct part_files *p, const struct synthetic *s, struct emit_part part)
@@ -383,7 +482,7 @@ int main(void)
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_many_events),
+        cmocka_unit_test(test_many_events), cmocka_unit_test(test_series), cmocka_unit_test(test_losses),
         cmocka_unit_test_setup_teardown(test_names, fixture_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_files, fixture_init, fixture_deinit),
     };
