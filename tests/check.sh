@@ -35,6 +35,7 @@ BESIDE="
     idle_threads
     split
     profile_store
+    store_http
     ndjson
     baseline
     compare_draws

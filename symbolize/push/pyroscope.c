@@ -57,6 +57,8 @@ static const struct store_text texts[] = {
     {"duplicate label name", STORE_REFUSED, "bad_labels"},
     {"at least one label pair is required", STORE_REFUSED, "bad_labels"},
     {"Maximum active series limit exceeded", STORE_REFUSED, "series_limit"},
+    /* Of a part behind it, such as one whose disk is full; another part may have stored the profile. */
+    {"code = Unavailable", STORE_UNANSWERED, "unavailable"},
     {"push rate limit", STORE_LATER, "rate"},
     {"reached, next reset at", STORE_LATER, "quota"},
     {NULL},

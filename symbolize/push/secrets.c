@@ -250,8 +250,9 @@ struct error *secrets_renew(struct secrets *s, bool *changed)
         forget(text);
         return NULL;
     }
+    TRY(set_text(s, text));
     *changed = true;
-    return set_text(s, text);
+    return NULL;
 }
 
 static void hide(char *text, const char *secret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/push/store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,12 +20,33 @@ struct store {
     struct secrets *secrets;
     struct http *http;
     char *type_header, *tenant_header;
-    struct buf body, message; /* of a request; what its answer says */
+    struct {
+        uint64_t profile_ns; /* end of its window */
+        uint64_t secret;     /* which of them it was begun with */
+    } sent[STORE_SLOTS];
+    uint64_t secret; /* which this is, counted from 0 */
+    struct buf message; /* what an answer says */
 };
+static_assert((int)STORE_SLOTS == (int)HTTP_SLOTS, "a request for each");
 
 /* ---- to open ---- */
 
-static struct error *check_file(const char *path, const char *option, bool secret)
+/* libcurl would ask the terminal for a key's password. */
+static struct error *check_key(int fd, const char *path)
+{
+    static const char sign[] = "ENCRYPTED"; /* in the head of such a PEM */
+    char text[16 << 10];
+
+    TRY(secrets_check_file(fd, path, "private key"));
+    ssize_t len = read(fd, text, sizeof text);
+    bool encrypted = len > 0 && memmem(text, (size_t)len, sign, sizeof sign - 1);
+    explicit_bzero(text, sizeof text);
+    if (len < 0)
+        return error_file(errno, path, "cannot be read");
+    return encrypted ? error_path(ERROR_USAGE, path, "a key with a password cannot be used") : NULL;
+}
+
+static struct error *check_file(const char *path, const char *option, bool key)
 {
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     struct error *err = NULL;
@@ -33,8 +55,8 @@ static struct error *check_file(const char *path, const char *option, bool secre
         return NULL;
     if (fd < 0)
         return error_file(errno, path, "%s cannot be read", option);
-    if (secret)
-        err = secrets_check_file(fd, path, "private key");
+    if (key)
+        err = check_key(fd, path);
     close(fd);
     return err;
 }
@@ -143,47 +165,65 @@ void store_close(struct store *s)
     secrets_close(s->secrets);
     free(s->type_header);
     free(s->tenant_header);
-    buf_deinit(&s->body);
     buf_deinit(&s->message);
     free(s);
 }
 
 /* ---- to send ---- */
 
-/* Tokens are replaced in their file. Whether there is another now; a file that cannot be read has none. */
-static bool has_new_secret(struct store *s)
+/*
+ * Tokens are replaced in their file. Whether there is another one than that which the request was begun with; a file that
+ * cannot be read has none.
+ */
+static bool has_new_secret(struct store *s, uint32_t slot)
 {
     bool changed;
     struct error *err = secrets_renew(s->secrets, &changed);
 
-    if (!err && changed)
+    if (changed) {
         err = set_headers(s);
-    changed = !err && changed;
+        s->secret += !err;
+    }
     error_destroy(err);
-    return changed;
+    return s->sent[slot].secret != s->secret;
 }
 
-struct error *store_send(struct store *s, const struct push_profile *profile, struct store_answer *answer)
+struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot)
 {
-    struct http_reply reply;
+    s->kind->put_body(profile, http_body(s->http, slot));
+    s->sent[slot].profile_ns = profile->window_end_ns;
+    s->sent[slot].secret = s->secret;
+    return http_begin(s->http, slot);
+}
 
-    buf_clear(&s->body);
-    s->kind->put_body(profile, &s->body);
-    if (s->body.bad)
-        return error_no_memory();
-    TRY(http_post(s->http, s->body.data, s->body.len_bytes, &reply));
-    if (reply.status == 401 && has_new_secret(s))
-        TRY(http_post(s->http, s->body.data, s->body.len_bytes, &reply));
+static struct error *judge(struct store *s, uint32_t slot, const struct http_reply *reply, struct store_answer *answer)
+{
     buf_clear(&s->message);
-    verdict_message(reply.body, reply.body_len_bytes, &s->message);
+    verdict_message(reply->body, reply->body_len_bytes, &s->message);
     buf_put_u8(&s->message, 0);
     if (s->message.bad)
         return error_no_memory();
     char *message = (char *)s->message.data;
     secrets_hide(s->secrets, message);
-    verdict_judge(s->kind, &reply, message, (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S), profile->window_end_ns, answer);
-    verdict_explain(s->kind, &reply, message, answer);
+    verdict_judge(s->kind, reply, message, (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S), s->sent[slot].profile_ns, answer);
+    verdict_explain(s->kind, reply, message, answer);
     return NULL;
+}
+
+struct error *store_next(struct store *s, const int *fds, size_t fd_count, uint64_t until_ns, uint32_t *slot,
+                         struct store_answer *answer, bool *came)
+{
+    struct http_reply reply;
+
+    for (;;) {
+        TRY(http_next(s->http, fds, fd_count, until_ns, slot, &reply, came));
+        if (!*came)
+            return NULL;
+        if (reply.status != 401 || !has_new_secret(s, *slot))
+            return judge(s, *slot, &reply, answer);
+        s->sent[*slot].secret = s->secret;
+        TRY(http_begin(s->http, *slot));
+    }
 }
 
 void store_stop(struct store *s)

@@ -206,7 +206,7 @@ void verdict_judge(const struct store_kind *kind, const struct http_reply *reply
         if (strcmp(text->reason, STORE_REASON_OUTSIDE_WINDOW) == 0)
             out->reason = window_reason(buf_cstr(&unquoted), now_s, profile_ns);
     }
-    if (out->verdict == STORE_LATER || out->verdict == STORE_FAULT)
+    if (out->verdict != STORE_REFUSED && out->verdict != STORE_DENIED)
         out->retry_after_ns = verdict_retry_after_ns(reply->retry_after, now_s);
     buf_deinit(&unquoted);
 }

@@ -6,6 +6,7 @@
  * usage: store_send KIND URL [NAME=VALUE...]
  *     token-file, user, password-file, tenant, cacert, cert, key, proxy: as options of pysym push
  *     count=N          profiles; before each but the first a line of standard input is waited for
+ *     slots=N          so many at a time instead, and no waiting for lines; with input=wait until standard input ends
  *     bytes=N          of a profile
  *     connect-ms=N request-ms=N
  * SIGTERM stops the request. Exit: 0, 1 failed, 2 usage.
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats/base/clock.h"
 #include "formats/base/program.h"
@@ -23,7 +25,8 @@
 
 struct arguments {
     struct push_request request;
-    uint64_t count, len_bytes;
+    uint64_t count, len_bytes, slots;
+    bool wait_for_input;
     uint32_t connect_ms, request_ms;
 };
 
@@ -66,6 +69,10 @@ static bool read_argument(struct arguments *a, char *word)
         a->count = number;
     else if (strcmp(word, "bytes") == 0)
         a->len_bytes = number;
+    else if (strcmp(word, "slots") == 0)
+        a->slots = number < STORE_SLOTS ? number : STORE_SLOTS;
+    else if (strcmp(word, "input") == 0)
+        a->wait_for_input = strcmp(value, "wait") == 0;
     else if (strcmp(word, "connect-ms") == 0)
         a->connect_ms = (uint32_t)number;
     else if (strcmp(word, "request-ms") == 0)
@@ -106,23 +113,54 @@ static void print_answer(const struct store_answer *answer)
     json_decref(line);
 }
 
+/* One after the other. */
+static struct error *send_by_line(const struct arguments *a, const struct push_profile *profile)
+{
+    struct store_answer answer;
+    char line[8];
+    uint32_t slot;
+    bool came;
+
+    for (uint64_t i = 0; i < a->count && (!i || fgets(line, sizeof line, stdin)); i++) {
+        TRY(store_begin(store, profile, 0));
+        TRY(store_next(store, NULL, 0, UINT64_MAX, &slot, &answer, &came));
+        print_answer(&answer);
+    }
+    return NULL;
+}
+
+static struct error *send_at_once(const struct arguments *a, const struct push_profile *profile)
+{
+    const int input = STDIN_FILENO;
+    struct store_answer answer;
+    uint64_t begun = 0;
+    uint32_t slot;
+    bool came;
+
+    for (uint32_t i = 0; i < a->slots && begun < a->count; i++, begun++)
+        TRY(store_begin(store, profile, i));
+    for (uint64_t ended = 0; ended < a->count;) {
+        TRY(store_next(store, &input, a->wait_for_input, UINT64_MAX, &slot, &answer, &came));
+        if (!came)
+            return NULL;
+        print_answer(&answer);
+        ended++;
+        if (begun++ < a->count)
+            TRY(store_begin(store, profile, slot));
+    }
+    return NULL;
+}
+
 static struct error *send_all(const struct arguments *a)
 {
     static const struct profile_label labels[] = {{"__name__", "process_cpu"}, {"service_name", "shop"}};
     uint8_t *data = calloc(1, a->len_bytes + 1);
     struct push_profile profile = {.labels = labels, .label_count = 2, .data = data, .len_bytes = a->len_bytes,
                                    .window_end_ns = clock_ns(CLOCK_REALTIME)};
-    struct error *err = data ? NULL : error_no_memory();
 
-    for (uint64_t i = 0; i < a->count && !err; i++) {
-        struct store_answer answer;
-        char line[8];
-        if (i && !fgets(line, sizeof line, stdin))
-            break;
-        err = store_send(store, &profile, &answer);
-        if (!err)
-            print_answer(&answer);
-    }
+    if (!data)
+        return error_no_memory();
+    struct error *err = a->slots ? send_at_once(a, &profile) : send_by_line(a, &profile);
     free(data);
     return err;
 }

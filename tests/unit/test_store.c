@@ -76,6 +76,7 @@ static const struct {
     {false, 500, "push rate limit (4.0 MiB) exceeded while adding 1.5 MiB", STORE_LATER, "rate"},
     {false, 500, "{\"code\":\"unknown\",\"message\":\"profile with labels '{}' has duplicate label name: 'x'\"}", STORE_REFUSED, "bad_labels"},
     {false, 500, "{\"code\":\"internal\",\"message\":\"no space left on device\"}", STORE_FAULT, "server_error"},
+    {false, 500, "{\"code\":\"unknown\",\"message\":\"rpc error: code = Unavailable desc = service is unavailable\"}", STORE_UNANSWERED, "unavailable"},
     {false, 401, "no org id", STORE_DENIED, "unauthenticated"},
     {false, 403, "", STORE_DENIED, "forbidden"},
     {false, 404, "404 page not found", STORE_DENIED, "not_found"},
@@ -105,7 +106,7 @@ static void test_answers(void **state)
         if (a.verdict != answers[i].verdict || strcmp(a.reason, answers[i].reason) != 0)
             fail_msg("%d %s: verdict %d, %s", answers[i].status, answers[i].body, a.verdict, a.reason);
         assert_int_equal(a.status, answers[i].status);
-        assert_int_equal(a.retry_after_ns, a.verdict == STORE_LATER || a.verdict == STORE_FAULT ? 7 * NS_PER_S : 0);
+        assert_int_equal(a.retry_after_ns, a.verdict != STORE_REFUSED && a.verdict != STORE_DENIED ? 7 * NS_PER_S : 0);
     }
 }
 
