@@ -63,6 +63,9 @@ expect "completion" chroot "$root" bash -c '
     . /usr/share/bash-completion/completions/pysym && COMP_WORDS=(pysym -f spee) COMP_CWORD=2 &&
     _pysym pysym && [ "${COMPREPLY[*]}" = speedscope ]'
 expect_recording "$root" pycap
+expect "both units" chroot "$root" test -f /lib/systemd/system/pycap.service -a -f /lib/systemd/system/pycap-push.service
+expect "nothing is enabled" sh -c '! ls "$1"/etc/systemd/system/*/pycap*' sh "$root"
+expect "user and group of the units" cmp docs/systemd/pycap.sysusers.conf "$root/usr/lib/sysusers.d/pycap.conf"
 [ ! -e "$root/trace.bin" ] || expect "pysym in that root" in_root "$root" pysym /trace.bin -f top
 chroot "$root" dpkg -L pycap >"$dir/files"
 expect "apt-get purge" chroot "$root" apt-get -qy purge pycap

@@ -27,6 +27,10 @@ for unit in docs/*.service docs/*/*.service; do
     mkdir -p "$root/lib/systemd/system"
     sed 's,/usr/local/bin/,/usr/bin/,g' "$unit" >"$root/lib/systemd/system/$(basename "$unit")"
 done
+for conf in docs/systemd/*.sysusers.conf; do
+    install -D -m 644 "$conf" "$root/usr/lib/sysusers.d/$(basename "$conf" .sysusers.conf).conf"
+done
+install -m 755 docs/debian/postinst "$root/DEBIAN/postinst"
 
 sed "s/@MAINTAINER@/$maintainer/" docs/debian/control >"$work/debian/control"
 cat >"$work/debian/changelog" <<EOF

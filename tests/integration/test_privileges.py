@@ -385,8 +385,8 @@ def test_file_capabilities(place):
 
 # ---- what docs/ offers ----
 
-def unit_lines():
-    text = (ROOT / "docs/systemd/pycap.service").read_text()
+def unit_lines(name="pycap"):
+    text = (ROOT / f"docs/systemd/{name}.service").read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
 
@@ -399,20 +399,41 @@ def test_unit(tmp_path):
     usage = subprocess.run([PYCAP, "record", "--help"], capture_output=True, text=True, check=True).stdout
     options = re.findall(r"--[a-z-]+", unit["ExecStart"])
     assert options and all(option in usage for option in options)
+    verify("pycap", tmp_path)
+
+
+def verify(name, folder):
+    """Does systemd understand the unit?"""
     if not shutil.which("systemd-analyze"):
         pytest.skip("no systemd-analyze")
-    copy = tmp_path / "pycap.service"
-    copy.write_text((ROOT / "docs/systemd/pycap.service").read_text().replace("/usr/bin/pycap", PYCAP))
+    copy = folder / f"{name}.service"
+    copy.write_text((ROOT / f"docs/systemd/{name}.service").read_text().replace("/usr/bin/pycap", PYCAP).replace("/usr/bin/pysym", PYSYM))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True, timeout=300,
                           check=False)
     assert done.returncode == 0, done.stderr
-    assert "pycap.service" not in done.stderr
+    assert f"{name}.service" not in done.stderr
+
+
+def test_unit_of_push(tmp_path):
+    """It has no privilege, and is beside pycap's unit: it may read what that one writes, and neither needs the other."""
+    unit, recorder = unit_lines("pycap-push"), unit_lines()
+    assert unit["CapabilityBoundingSet"] == "" and "AmbientCapabilities" not in unit and unit["PrivateDevices"] == "yes"
+    assert unit["SupplementaryGroups"] == recorder["Group"] == re.search(r"--group (\S+)", recorder["ExecStart"])[1]
+    assert "pycap.service" in unit["After"] and "Requires" not in unit
+    assert unit["ExecStart"].endswith(f" /var/lib/{recorder['StateDirectory']}") and recorder["StateDirectoryMode"] == "0750"
+    assert "AF_INET" not in recorder["RestrictAddressFamilies"] and recorder["PrivateNetwork"] == "yes"
+    assert "--token-file ${CREDENTIALS_DIRECTORY}/token" in unit["ExecStart"] and unit["LoadCredential"].startswith("token:/")
+    made = (ROOT / "docs/systemd/pycap.sysusers.conf").read_text()
+    assert re.search(rf"^g {recorder['Group']} ", made, re.M) and re.search(rf"^u {recorder['User']} -:{recorder['Group']} ", made, re.M)
+    verify("pycap-push", tmp_path)
 
 
 def test_service_command(recording, place):
     """The service's command as its user, with its capabilities: records, and rotates when it is told to."""
     unit = unit_lines()
     arguments = unit["ExecStart"].replace("%%", "%").replace("${STATE_DIRECTORY}", str(place)).split()[2:]
+    arguments = [word.replace("${RUNTIME_DIRECTORY}", str(place)) for word in arguments]
+    arguments[arguments.index("--group") + 1] = OWN
     arguments[arguments.index("-o") + 1] = str(place / "t-%t.bin")
     process = subprocess.Popen(["nice", "-n", unit["Nice"], *as_user(OF_UNIT, PYCAP, "record", *arguments)])
     try:
@@ -426,8 +447,9 @@ def test_service_command(recording, place):
     finally:
         process.terminate()
         assert process.wait(60) == 0
+    assert (place / "pycap.prom").stat().st_mode & 0o777 == 0o644
     for trace in place.glob("t-*.bin"):
-        assert trace.stat().st_mode & 0o777 == 0o600
+        assert trace.stat().st_mode & 0o777 == 0o640
         done = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True)
         assert "NOT ended" not in done.stdout and not re.search(r"^  without ", done.stdout, re.M)
 
