@@ -242,6 +242,16 @@ static void put_python(const struct emit_process *p, struct buf *out)
         buf_printf(out, "%u.%u%s", p->python_version >> 24, p->python_version >> 16 & 0xff, p->free_threaded ? "t" : "");
 }
 
+/* What a service may be called by: "-m http.server" is one of its module, "-c" says nothing. */
+static const char *program_of(const struct emit_process *p)
+{
+    static const char module[] = "-m ";
+
+    if (!strcmp(p->name, "-c"))
+        return "";
+    return strncmp(p->name, module, strlen(module)) != 0 ? p->name : p->name + strlen(module);
+}
+
 static bool set_host(struct series *s, const struct emit_model *m, uint32_t capture)
 {
     put_fact(&s->facts[FIELD_HOST], m->captures[capture].hostname);
@@ -255,7 +265,7 @@ static bool set_facts(struct series *s, const struct emit_model *m, const struct
     struct buf *f = s->facts;
 
     clear_facts(s);
-    put_fact(&f[FIELD_PROGRAM], p->name);
+    put_fact(&f[FIELD_PROGRAM], program_of(p));
     put_fact(&f[FIELD_COMM], p->comm);
     put_fact(&f[FIELD_CONTAINER], p->container);
     put_fact(&f[FIELD_CGROUP], p->cgroup);

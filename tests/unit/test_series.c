@@ -167,6 +167,10 @@ static void test_service_name(void **state)
     (void)state;
     OK(begin(&w, rules, NULL));
     assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu service_name=gunicorn");
+    w.s.processes.data[0].name = "-m http.server";
+    assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu service_name=http.server");
+    w.s.processes.data[0].name = "-c";
+    assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu service_name=gunicorn: worke");
     w.s.processes.data[0].name = "";
     assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu service_name=gunicorn: worke");
     w.s.processes.data[0].comm = "";
