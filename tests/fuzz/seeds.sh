@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile labels pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile state labels pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -39,6 +39,15 @@ printf 'service_name={zone|unit|program}-{pid}\na={{x}} {comm}{tid}\nhost=\n' >"
     printf '\0\0\0\0\2\0\0\0__name__\0process_cpu\0host\0caf\303\251\0\5\0\0\0pprof'
 } >"$seeds/fuzz_profile/profile"
 printf '\1\0\0\0\22\0\0\0\3\0\0\0\0\0\0\0ring_full\0' >"$seeds/fuzz_profile/lost"
+
+# Lines of a push's state behind the head, which the fuzzer adds, and a whole file.
+{
+    for kind in sent settled sent unstored divided; do
+        echo "$kind 0000000000001111 00000000000000aa 120"
+    done
+    printf 'sent 0000000000001111 00000000000000bb 7\npaused 0000000000001111 4096\ncomplete 0000000000002222 99\nsent 00000000'
+} >"$seeds/fuzz_state/lines"
+{ printf 'pysym push state 1\ndestination a=b\n'; cat "$seeds/fuzz_state/lines"; } >"$seeds/fuzz_state/file"
 
 # A baseline of one run, of one event in one function; the fuzzer sets its checksums right.
 section() { # TYPE LENGTH CONTENTS, in octal and as printf's format
