@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -291,6 +292,79 @@ static void test_killed(void **state)
     assert_int_equal(find(s, first, push_fixture_profile(0, 0, 0, 100)), STATE_SETTLED);
     assert_int_equal(find(s, first, push_fixture_profile(1, 0, 0, 100)), STATE_UNANSWERED);
     state_close(s);
+}
+
+/* What a store got, and what the processes that sent it knew, in memory that outlives them. */
+enum { KILLED_PROFILES = 120, KILLS = 40 };
+
+struct witness {
+    volatile uint32_t stored[KILLED_PROFILES];
+    volatile uint32_t repeats_told[KILLED_PROFILES]; /* before they are stored */
+    volatile uint32_t steps; /* of all processes */
+};
+
+static void step(struct witness *w)
+{
+    w->steps++;
+    usleep(100);
+}
+
+/* As a push does it, with a store that stores and may then not answer, or say that it will not. */
+static void send_all(struct witness *w, uint32_t seed)
+{
+    struct state *s = open_at(path_of);
+
+    srand(seed);
+    for (uint32_t i = 0; i < KILLED_PROFILES; i++) {
+        struct push_profile p = push_fixture_profile(i % 3, i / 3, 0, 1 + i);
+        while (find(s, first, p) != STATE_SETTLED) {
+            int luck = rand() % 4;
+            w->repeats_told[i] += luck > 0 && find(s, first, p) == STATE_UNANSWERED;
+            begin(s, first, p);
+            step(w);
+            w->stored[i] += luck > 0;
+            step(w);
+            if (luck != 1) /* 1: no answer; 0: not stored */
+                answer(s, first, p, luck > 1);
+            step(w);
+        }
+    }
+    state_close(s);
+}
+
+/* Killed at whatever moment: all is stored, and what is stored more than once was known to be possible. */
+static void test_killed_again_and_again(void **state)
+{
+    struct fixture *f = *state;
+    struct witness *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint32_t killed = 0, repeated = 0;
+    int status = -1;
+
+    assert_ptr_not_equal(w, MAP_FAILED);
+    at(f, "state");
+    fflush(NULL);
+    for (uint32_t round = 0; status != 0; round++) {
+        uint32_t until = w->steps + 1 + round * 7 % 13;
+        pid_t child = fork();
+        if (!child) {
+            send_all(w, round);
+            _exit(0);
+        }
+        while (killed < KILLS && w->steps < until && !waitpid(child, &status, WNOHANG))
+            usleep(10);
+        if (killed < KILLS && status != 0)
+            kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        killed += WIFSIGNALED(status);
+        assert_true(WIFSIGNALED(status) || !status);
+    }
+    for (uint32_t i = 0; i < KILLED_PROFILES; i++) {
+        assert_in_range(w->stored[i], 1, 1 + w->repeats_told[i]);
+        repeated += w->stored[i] - 1;
+    }
+    assert_true(killed > 0);
+    assert_true(repeated > 0);
+    munmap(w, sizeof *w);
 }
 
 /* ---- traces ---- */
@@ -709,6 +783,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cut_anywhere, folder_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_zeros_at_the_end, folder_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_killed, folder_init, fixture_deinit),
+        cmocka_unit_test_setup_teardown(test_killed_again_and_again, folder_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_complete, folder_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_growth, folder_init, fixture_deinit),
         cmocka_unit_test_setup_teardown(test_other_chunks, folder_init, fixture_deinit),
