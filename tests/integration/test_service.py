@@ -56,7 +56,8 @@ def start(tmp_path):
         if manager:
             environment["NOTIFY_SOCKET"] = manager.name
         started.append(subprocess.Popen([PYCAP, "record", "-q", *map(str, arguments)], env=environment, cwd=tmp_path,
-                                        stderr=subprocess.PIPE, text=True))
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True))
         return started[-1]
     yield run
     for process in started:
@@ -149,7 +150,7 @@ def test_ready_when_it_records(manager, start, pysym, tmp_path):
     folded = pysym(tmp_path / "t.bin", "-f", "folded").stdout
     own = [line for line in folded.splitlines() if f"-{program.pid};" in line]
     # 0.3 s at 999 Hz, and the interpreter's own start before that, which has no function of ours.
-    assert sum(int(line.rsplit(" ", 1)[1]) for line in own if ";first (" in line) > 200, folded
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in own if ";first (" in line) > 60, folded
     assert any(";first (" not in line for line in own), "its start is missing"
 
 
@@ -319,17 +320,17 @@ def test_status_is_rewritten(start, busy, tmp_path):
 def test_losses_are_those_of_the_trace(pycap, tmp_path):
     """What one process may not have is in the file by limit, and as the loss that the trace names."""
     script = tmp_path / "many.py"
-    script.write_text("import time\nend = time.time() + 2\nn = 0\nwhile time.time() < end:\n    n += 1\n"
-                      "    code = {}\n    exec('def f' + 'x' * 4000 + str(n) + '():\\n    for i in range(20000): pass', code)\n"
+    script.write_text("import time\nn = 0\nwhile time.process_time() < 4:\n    n += 1\n"
+                      "    code = {}\n    exec('def f' + 'x' * 30000 + str(n) + '():\\n    for i in range(200000): pass', code)\n"
                       "    [f() for name, f in code.items() if name[0] == 'f']\n")
-    done = pycap("record", "--backend", "proc", "-F", "999", "--status", tmp_path / "pycap.prom", "-v", "-o", tmp_path / "t.bin",
+    done = pycap("record", "--backend", "proc", "--status", tmp_path / "pycap.prom", "-v", "-o", tmp_path / "t.bin",
                  "--", PYTHON, script)
     assert done.returncode == 0, done.stderr
     figures = prometheus_text.read(tmp_path / "pycap.prom")
     told = dict(re.findall(r"^  (\w+) +(\d+)  \w", done.stderr, re.M))
     assert {name: count for name, count in figures.of("pycap_losses_total").items() if count} == \
         {name: int(count) for name, count in told.items()}
-    assert figures["pycap_cuts_total", "name_bytes"] == figures["pycap_losses_total", "code_quota"]
+    assert figures["pycap_cuts_total", "name_bytes"] == figures["pycap_losses_total", "code_quota"] > 0
 
 
 def test_status_cannot_be_written(pycap, tmp_path):
