@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile state labels pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile state labels store_answer pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -48,6 +48,10 @@ printf '\1\0\0\0\22\0\0\0\3\0\0\0\0\0\0\0ring_full\0' >"$seeds/fuzz_profile/lost
     printf 'sent 0000000000001111 00000000000000bb 7\npaused 0000000000001111 4096\ncomplete 0000000000002222 99\nsent 00000000'
 } >"$seeds/fuzz_state/lines"
 { printf 'pysym push state 1\ndestination a=b\n'; cat "$seeds/fuzz_state/lines"; } >"$seeds/fuzz_state/file"
+# Answers of stores: kind and status, headers, body.
+printf '\0\0\310application/proto\n7\n\n{"code":"invalid_argument","message":"profile with labels '\''{a="b"}'\'' is outside of ingestion window (profile timestamp: 2026-11-22 05:00:00 +0000 UTC, the ingestion window starts at 2026-11-22 07:00:00 +0000 UTC and ends at 2026-11-22 08:10:00 +0000 UTC)"}' >"$seeds/fuzz_store_answer/window"
+printf '\1\1\54application/json\nSun, 22 Nov 2026 08:00:30 GMT\nhttps://[::1]:7070/a\n{"code":2,"message":"invalid profile type at row 0"}' >"$seeds/fuzz_store_answer/gateway"
+printf '\0\0\0text/html\n\nhttp://localhost/\n<html><title>Sign in</title>' >"$seeds/fuzz_store_answer/page"
 
 # A baseline of one run, of one event in one function; the fuzzer sets its checksums right.
 section() { # TYPE LENGTH CONTENTS, in octal and as printf's format
