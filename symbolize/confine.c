@@ -111,6 +111,8 @@ static struct error *collect(const struct options *o, struct places *p)
     }
     if (o->sysroot)
         TRY(allow(p, o->sysroot, LANDLOCK_READ));
+    if (o->push.label_map)
+        TRY(allow(p, o->push.label_map, LANDLOCK_READ));
     TRY(allow(p, temporary_folder(), LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME));
     TRY(allow_output(p, o));
 #ifdef __SANITIZE_ADDRESS__

@@ -82,7 +82,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
         .python_only = o->python_only,
         .limits = limits,
         .filters = o->filters_given,
-        .fingerprints = o->command != COMMAND_CONVERT,
+        .fingerprints = o->command == COMMAND_DIFF || o->command == COMMAND_BASELINE,
     };
 
     if (scouting) {

@@ -181,6 +181,10 @@ static const struct option_row option_rows[] = {
 
 void options_help(const struct options *o, FILE *out)
 {
+    if (o->command == COMMAND_PUSH) {
+        options_push_help(option_rows, out);
+        return;
+    }
     if (o->command != COMMAND_CONVERT) {
         options_compare_help(option_rows, o->command, out);
         return;
@@ -193,6 +197,7 @@ void options_help(const struct options *o, FILE *out)
           "  pysym annotate [FILE|FUNCTION] trace.bin    source lines with their time (see --source)\n"
           "  pysym diff OLD... -- NEW...                 what surely got slower between two sets of recordings\n"
           "  pysym baseline OLD... -o main.pyb           what pysym diff needs of recordings, in a small file\n"
+          "  pysym push --pyroscope URL FILE|DIR...      send profiles to a store that a fleet asks (or --parca URL)\n"
           "\n"
           "Reads traces of pycap, on any machine and without privileges. FILE or OUT may be - for\n"
           "standard input or output; several files become one output.\n"
@@ -224,6 +229,8 @@ void options_deinit(struct options *o)
     VEC_DEINIT(&o->compare.old_baselines);
     VEC_DEINIT(&o->compare.new_baselines);
     VEC_DEINIT(&o->compare.rules);
+    VEC_DEINIT(&o->push.labels);
+    buf_deinit(&o->push_state);
     buf_deinit(&o->filter_text);
 }
 
@@ -393,14 +400,43 @@ static struct error *check_conversion(struct options *o)
     return check_source(o);
 }
 
+/* Reads options and words as the command takes them. */
+static struct error *read_command(struct options *o, int argc, char **argv)
+{
+    switch (o->command) {
+    case COMMAND_CONVERT:
+        return read_conversion(o, argc, argv);
+    case COMMAND_PUSH:
+        return options_push_read(o, option_rows, argc, argv);
+    case COMMAND_DIFF:
+    case COMMAND_BASELINE:
+        return options_compare_read(o, option_rows, argc, argv);
+    }
+    return NULL;
+}
+
+/* What they mean together. */
+static struct error *check_command(struct options *o)
+{
+    switch (o->command) {
+    case COMMAND_CONVERT:
+        return check_conversion(o);
+    case COMMAND_PUSH:
+        return options_push_check(o);
+    case COMMAND_DIFF:
+    case COMMAND_BASELINE:
+        return options_compare_check(o);
+    }
+    return NULL;
+}
+
 struct error *options_parse(int argc, char **argv, struct options *o)
 {
     size_t from_stdin = 0;
 
     *o = (struct options){.command = options_command_of(argc, argv),
                           .emit = {.top_count = 10, .context_lines = CONTEXT_LINES, .min_share = -1}};
-    bool converts = o->command == COMMAND_CONVERT;
-    TRY(converts ? read_conversion(o, argc, argv) : options_compare_read(o, option_rows, argc, argv));
+    TRY(read_command(o, argc, argv));
     if (o->help || o->version)
         return NULL;
     if (!VEC_PUSH(&o->symfs, NULL) || !VEC_PUSH(&o->archives, NULL))
@@ -409,6 +445,6 @@ struct error *options_parse(int argc, char **argv, struct options *o)
         from_stdin += !strcmp(o->inputs.data[i], "-");
     if (from_stdin > 1)
         return error_create(ERROR_USAGE, "standard input (-) can be read but once");
-    TRY(converts ? check_conversion(o) : options_compare_check(o));
+    TRY(check_command(o));
     return end_filters(o);
 }

@@ -18,17 +18,18 @@
 #include "symbolize/format_choice.h"
 #include "symbolize/pass/parts.h"
 #include "symbolize/pass/sample_filter.h"
+#include "symbolize/push/request.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/stack_map.h"
 #include "symbolize/summary/strict.h"
 
-enum options_command { COMMAND_CONVERT, COMMAND_DIFF, COMMAND_BASELINE };
+enum options_command { COMMAND_CONVERT, COMMAND_DIFF, COMMAND_BASELINE, COMMAND_PUSH };
 
 /* Texts are borrowed from argv. */
 struct options {
     enum options_command command;
     bool help, version;
-    VEC(const char *) inputs; /* "-" is standard input */
+    struct option_texts inputs; /* "-" is standard input */
     const char *output;       /* NULL: standard output */
     const char *format;       /* as given; NULL: by the output's name */
     struct format_choice choice;
@@ -49,6 +50,8 @@ struct options {
     struct buf filter_text;
     const char *filters_given;            /* the same as one text */
     struct compare_request compare;       /* of COMMAND_DIFF and COMMAND_BASELINE */
+    struct push_request push;             /* of COMMAND_PUSH */
+    struct buf push_state;                /* the path of its state, where no argument has it */
 };
 
 /* Fails with ERROR_USAGE, whose text says what is wrong with the command line. *o refers to itself: it must stay in place. */
@@ -115,5 +118,13 @@ struct error *options_compare_read(struct options *o, const struct option_row *o
 /* What the words and options of a comparison mean together: chooses the format. */
 struct error *options_compare_check(struct options *o);
 void options_compare_help(const struct option_row *own, enum options_command command, FILE *out);
+
+/* The command line of `pysym push` (options_push.c). */
+
+extern const struct option_row options_push_rows[];
+struct error *options_push_read(struct options *o, const struct option_row *own, int argc, char **argv);
+/* Completes o->push, and chooses the format of profiles. Opens no file. */
+struct error *options_push_check(struct options *o);
+void options_push_help(const struct option_row *own, FILE *out);
 
 #endif

@@ -34,6 +34,25 @@ static const struct answer instead_of_comparisons[] = {
     {NULL, NULL},
 };
 
+/* What a store can be asked for does not depend on one reader's view, and traces are read without a network. */
+#define TAKEN_BY_PUSH                                                                                                         \
+    "pid tid comm exe cgroup container thread cpu task subinterpreter event gil time focus ignore root-at callers-of hide "   \
+    "show layer group collapse-recursion function nolineno qualify interpreter show-interpreter python-only archive symfs "   \
+    "sysroot no-host max-memory help version"
+
+static const struct answer instead_of_push[] = {
+    {"format output max-output", "it sends pprof; pysym FILE -o profile.pb.gz writes it"},
+    {"split merge threads", "--label pid={pid} or --label thread={thread} keeps processes or threads apart"},
+    {"labels label-cpu", "stores would make a series of each value; --label NAME=RULE chooses what makes one"},
+    {"wall", "stores add up one event at a time: cpu-clock and off-cpu are types of profiles there"},
+    {"around", "it is for looking at one recording; --time chooses samples"},
+    {"top sort by min json columns full-filenames", "what is shown is chosen where the store is asked"},
+    {"source embed-source all-lines context", "stores keep no source text; pysym annotate shows it"},
+    {"debuginfod", "traces are read in a process without a network; name binaries with --archive, --symfs or --sysroot"},
+    {"strict", "it exits with 3 when something was not sent; what recordings lost is the series pycap_lost"},
+    {NULL, NULL},
+};
+
 static const struct pysym_command {
     const char *name, *title;
     const char *usage;             /* in short */
@@ -46,6 +65,8 @@ static const struct pysym_command {
                       TAKEN_BY_COMPARISONS " format top full-filenames python-only", instead_of_comparisons},
     [COMMAND_BASELINE] = {"baseline", "pysym baseline", "baseline OLD... -o main.pyb", NULL,
                           TAKEN_BY_COMPARISONS " work work-note", instead_of_comparisons},
+    [COMMAND_PUSH] = {"push", "pysym push", "push --pyroscope URL|--parca URL FILE|DIR...", options_push_rows, TAKEN_BY_PUSH,
+                      instead_of_push},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 

@@ -63,6 +63,9 @@ is markdown pysym diff a.bin -- b.bin -f m
 is --fail-on pysym diff a.bin -- b.bin --fa
 is "--baseline --budget" pysym diff --b
 is "--work --work-note" pysym baseline --w
+is push pysym pus
+is "--label --label-map --layer" pysym push --la
+is "--parca --password-file --pid --proxy --pyroscope --python-only" pysym push --p
 for format in $("$2" --help | sed -n '/^formats/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
     has "$format" pysym --format ""
     "$2" /dev/null --format "$format" 2>&1 | grep -q "unknown format" && { echo "$format is no format" >&2; failed=1; }

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-OWN_OPTIONS = ("diff", "baseline")  # the commands of pysym that have a --help of their own
+OWN_OPTIONS = ("diff", "baseline", "push")  # the commands of pysym that have a --help of their own
 
 
 def anchors(text):

@@ -64,10 +64,10 @@ _pysym() {
     _pycap_context
     # Commands, beside files whose names begin like them.
     if ((COMP_CWORD == 1)) && [[ $word && $word != -* ]]; then
-        COMPREPLY=($(compgen -W "annotate diff baseline" -- "$word") $(compgen -f -- "$word"))
+        COMPREPLY=($(compgen -W "annotate diff baseline push" -- "$word") $(compgen -f -- "$word"))
         return
     fi
-    [[ ${COMP_WORDS[1]} == @(diff|baseline) ]] && command=${COMP_WORDS[1]}
+    [[ ${COMP_WORDS[1]} == @(diff|baseline|push) ]] && command=${COMP_WORDS[1]}
     case $before in
     -f | --format)
         help=$("$1" ${command:+"$command"} --help 2>/dev/null) || return 0
