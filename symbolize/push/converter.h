@@ -2,7 +2,8 @@
 /*
  * Traces are read by other processes than the one that sends: a trace that takes its reader over finds neither a network nor
  * a token. A first process is forked before there are secrets, sockets and threads; it forks another for each trace, which
- * confines itself, reads it, and writes profiles to a pipe.
+ * confines itself, reads it, and writes messages to a pipe (message.h). It gets the trace as an open file, so that it is the
+ * one that was meant, even where the file has been replaced or removed since.
  */
 #ifndef SYMBOLIZE_PUSH_CONVERTER_H
 #define SYMBOLIZE_PUSH_CONVERTER_H
@@ -12,42 +13,28 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
-#include "symbolize/push/profile.h"
-
-struct profile_pipe; /* message.h: where the converting process writes messages */
-
-/*
- * Runs in the process of one trace: confines it, reads the trace at `path` and writes its profiles to the pipe. The error is
- * told to the sender.
- */
-typedef struct error *converter_run(void *own, const char *path, struct profile_pipe *pipe);
-
-enum converter_event {
-    CONVERTER_PROFILE,
-    CONVERTER_LOST,   /* what the recorder lost, by name */
-    CONVERTER_TEXT,   /* a line for standard error: damage, warnings */
-    CONVERTER_END,    /* the trace is read to its end */
-    CONVERTER_FAILED, /* it was not: `text` says why. Also when the process was killed, or told nonsense */
-};
-
-struct converter_message {
-    enum converter_event event;
-    struct push_profile profile; /* until the next message */
-    const char *text;            /* likewise; printable. CONVERTER_LOST: the name */
-    uint64_t count;
-    bool damaged;                /* CONVERTER_END: parts were damaged or missing, and passed over */
-};
+#include "symbolize/push/message.h"
+#include "symbolize/push/trace_processes.h"
 
 struct converter;
-/* Call before secrets are read and before there are threads. `own` is borrowed. */
+/*
+ * Call before secrets are read and before there are threads. `own` is borrowed. Its processes overwrite the
+ * secrets in their environment.
+ */
 struct error *converter_create(converter_run *run, void *own, struct converter **out);
-/* Ends all of its processes. */
+/* Ends all of its processes. Accepts NULL. */
 void converter_destroy(struct converter *c);
-/* Begins with a trace: one at a time. */
-struct error *converter_begin(struct converter *c, const char *path);
-/* Waits for the next message. Profiles come in the order of their windows. While nobody asks, the pipe's reader waits. */
-struct error *converter_next(struct converter *c, struct converter_message *out);
+/* Begins with a trace: one at a time, and after the last message of the one before. The trace is borrowed until this returns. */
+struct error *converter_begin(struct converter *c, const struct converter_trace *trace, enum converter_task task);
+/* Can be read when converter_next() has something to do; -1: there is no trace. */
+int converter_fd(const struct converter *c);
+/*
+ * Takes the next message, if it is there: else `*came` is false. Profiles come in the order of their windows. While nobody
+ * asks, the process waits. After CONVERTER_END or CONVERTER_FAILED it is gone. It is an error if the first process is gone:
+ * nothing can be read any more.
+ */
+struct error *converter_next(struct converter *c, struct converter_message *out, bool *came);
 /* Ends the process of the current trace, wherever it is. */
-void converter_end(struct converter *c);
+struct error *converter_end(struct converter *c);
 
 #endif

@@ -42,6 +42,7 @@ static void put_body(const struct converter_message *message, struct buf *out)
         break;
     case CONVERTER_END:
         buf_put_u8(out, message->damaged);
+        buf_put_u8(out, message->ended);
         break;
     }
 }
@@ -127,6 +128,7 @@ struct error *message_read(struct message_head head, const void *bytes, struct p
         break;
     case CONVERTER_END:
         out->damaged = bytes_u8(&b);
+        out->ended = bytes_u8(&b);
         break;
     }
     return b.bad || bytes_left(&b) ? refuse("its length is wrong") : NULL;

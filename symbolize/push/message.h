@@ -6,7 +6,29 @@
 #ifndef SYMBOLIZE_PUSH_MESSAGE_H
 #define SYMBOLIZE_PUSH_MESSAGE_H
 
-#include "symbolize/push/converter.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/err.h"
+#include "symbolize/push/profile.h"
+
+enum converter_event {
+    CONVERTER_PROFILE,
+    CONVERTER_LOST,   /* what the recorder lost, by name */
+    CONVERTER_TEXT,   /* a line for standard error: damage, warnings */
+    CONVERTER_END,    /* the task is done */
+    CONVERTER_FAILED, /* it was not: `text` says why. Also when the process was killed, or told nonsense */
+};
+
+struct converter_message {
+    enum converter_event event;
+    struct push_profile profile; /* until the next message */
+    const char *text;            /* likewise; printable. CONVERTER_LOST: the name */
+    uint64_t count;
+    bool damaged;                /* CONVERTER_END: parts were damaged or missing, and passed over */
+    bool ended;                  /* CONVERTER_END: the trace has an END record, so it will not grow */
+};
 
 enum {
     MESSAGE_HEAD_BYTES = 8,

@@ -228,7 +228,9 @@ static void test_messages(void **state)
     assert_string_equal(m.text, "ring_full");
     assert_true(m.count == 1ull << 40);
     m = sent(&(struct converter_message){.event = CONVERTER_END, .damaged = true}, &bytes, labels);
-    assert_true(m.damaged);
+    assert_true(m.damaged && !m.ended);
+    m = sent(&(struct converter_message){.event = CONVERTER_END, .ended = true}, &bytes, labels);
+    assert_true(m.ended && !m.damaged);
     m = sent(&(struct converter_message){.event = CONVERTER_FAILED, .text = "no \x1b[2J\n"}, &bytes, labels);
     assert_string_equal(m.text, "no \\x1b[2J\\x0a");
     buf_deinit(&bytes);
@@ -285,7 +287,7 @@ static void test_bad_messages(void **state)
     assert_message_refused((struct message_head){CONVERTER_TEXT, 3}, "a\x1b");       /* a terminal would obey it */
     assert_message_refused((struct message_head){CONVERTER_LOST, 4}, "abc");         /* no count */
     assert_message_refused((struct message_head){CONVERTER_END, 0}, "");
-    assert_message_refused((struct message_head){CONVERTER_END, 2}, "\0");
+    assert_message_refused((struct message_head){CONVERTER_END, 3}, "\0\x01");
     assert_message_refused((struct message_head){CONVERTER_PROFILE, 2}, "\0");
 }
 
