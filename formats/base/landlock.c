@@ -53,20 +53,32 @@ static bool allow(int ruleset, const struct landlock_place *place, uint64_t hand
            errno == EBADFD;
 }
 
-bool landlock_enter(const struct landlock_place *places, size_t count)
+static bool enter(const struct landlock_place *places, size_t count, bool network)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
     if (version < 1)
         return false;
-    const struct ruleset_attributes *attributes = &known[(version < VERSIONS ? version : VERSIONS) - 1];
-    int ruleset = (int)syscall(SYS_landlock_create_ruleset, attributes, sizeof *attributes, 0);
+    struct ruleset_attributes attributes = known[(version < VERSIONS ? version : VERSIONS) - 1];
+    if (network)
+        attributes.handled_net = 0;
+    int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
     if (ruleset < 0)
         return false;
     bool good = true;
     for (size_t i = 0; good && i < count; i++)
-        good = allow(ruleset, &places[i], attributes->handled_fs);
+        good = allow(ruleset, &places[i], attributes.handled_fs);
     good = good && !syscall(SYS_landlock_restrict_self, ruleset, 0);
     close(ruleset);
     return good;
+}
+
+bool landlock_enter(const struct landlock_place *places, size_t count)
+{
+    return enter(places, count, false);
+}
+
+bool landlock_enter_with_network(const struct landlock_place *places, size_t count)
+{
+    return enter(places, count, true);
 }

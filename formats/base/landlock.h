@@ -25,5 +25,7 @@ struct landlock_place {
  * over: Landlock does not concern it.
  */
 bool landlock_enter(const struct landlock_place *places, size_t count);
+/* The same, but TCP may be used. */
+bool landlock_enter_with_network(const struct landlock_place *places, size_t count);
 
 #endif
