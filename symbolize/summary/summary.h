@@ -37,6 +37,8 @@ void summary_late(struct summary *s, uint64_t count);
 
 /* The verdict and the processes; `verbose`: with every figure. */
 struct error *summary_print(struct summary *s, const struct resolver *r, bool verbose, FILE *out);
+/* Were parts of a trace damaged, and passed over? */
+bool summary_is_damaged(const struct summary *s);
 /* Prints at most a few lines for standard error about damage and missing ends of files; nothing if there is none. */
 void summary_print_trouble(const struct summary *s, FILE *out);
 

@@ -502,6 +502,15 @@ struct error *summary_print(struct summary *s, const struct resolver *r, bool ve
     return NULL;
 }
 
+bool summary_is_damaged(const struct summary *s)
+{
+    for (size_t i = 0; i < s->files.count; i++) {
+        if (s->files.data[i].stats.damage_count)
+            return true;
+    }
+    return false;
+}
+
 void summary_print_trouble(const struct summary *s, FILE *out)
 {
     struct number n;

@@ -10,8 +10,8 @@
 
 struct input {
     const char *path; /* as the user named it, "-" is standard input; borrowed */
-    int fd;           /* of the copy; -1: there is no copy */
-    char copy[32];    /* path of the copy; "": there is no copy */
+    int fd;           /* of the copy; -1: there is no copy of our own */
+    char copy[32];    /* path of what is read instead of `path`; "": nothing is */
 };
 
 /*
@@ -21,6 +21,8 @@ struct input {
 const char *input_title(const char *path);
 
 void input_init(struct input *in, const char *path);
+/* Reads another place, which messages call by the name of this one: /proc/self/fd/N, of a file that is open. */
+void input_read_at(struct input *in, const char *place);
 void input_deinit(struct input *in);
 /* If the input cannot be read twice, copies it to a temporary file, up to its end. A full disk is an error. */
 struct error *input_keep(struct input *in);
