@@ -101,7 +101,7 @@ static struct error *allow_compared(struct places *p, const struct compare_reque
 static struct error *collect(const struct options *o, struct places *p)
 {
     for (size_t i = 0; i < o->inputs.count; i++)
-        TRY(allow(p, o->inputs.data[i], LANDLOCK_READ));
+        TRY(allow(p, o->input_at ? o->input_at : o->inputs.data[i], LANDLOCK_READ));
     TRY(allow_compared(p, &o->compare));
     TRY(allow_all(p, o->archives.data));
     TRY(allow_all(p, o->symfs.data));

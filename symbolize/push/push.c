@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes the traces in turn: opens each, has it read by a process of its own (converter.h), and sends what comes (sender.h).
+ * While it waits for either, it looks at the folders once a second, so that it knows what waits and what is gone.
+ */
+#include "symbolize/push/push.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/base/clock.h"
+#include "formats/base/shell_word.h"
+#include "formats/base/vec.h"
+#include "symbolize/push/account.h"
+#include "symbolize/push/folder.h"
+#include "symbolize/push/push_confine.h"
+#include "symbolize/push/push_log.h"
+#include "symbolize/push/sender.h"
+#include "symbolize/push/service.h"
+#include "symbolize/push/state.h"
+#include "symbolize/push/stop.h"
+#include "symbolize/push/store.h"
+
+#define TICK_NS NS_PER_S
+#define PUBLISH_NS (10 * NS_PER_S)
+
+/* A trace on its way. */
+struct sent {
+    struct sender_trace sender; /* first: the sender gives it back */
+    struct folder_trace *file;
+    uint64_t len_bytes;         /* when it was opened */
+    bool read, failed, damaged; /* to its end; or as far as it could be */
+    bool ended;                 /* it has an END record: it will not grow */
+    uint64_t profile_count;
+};
+
+struct push {
+    const struct push_request *request;
+    struct converter *converter;
+    struct store *store;
+    struct state *state;
+    struct account *account;
+    struct folder *folder;
+    struct sender *sender;
+    VEC(struct sent *) sent; /* traces on their way */
+    struct push_log log;
+    struct service service;
+    uint64_t published_ns;
+    bool unreadable; /* something could not be read */
+};
+
+/* ---- what is told ---- */
+
+static void note_gone(void *own, const struct folder_trace *trace)
+{
+    struct push *p = own;
+
+    account_trace(p->account, ACCOUNT_TRACE_GONE, trace->len_bytes);
+    push_log_say(&p->log, PUSH_LOG_TRACE, "%s was removed before it was sent: keep more files, or see why sending takes so long",
+                 trace->path);
+    struct error *err = state_set_complete(p->state, trace->id, trace->len_bytes, false);
+    error_destroy(err); /* then it is remembered a while longer */
+}
+
+static void note_unreadable(void *own, struct error *err)
+{
+    struct push *p = own;
+
+    p->unreadable = true;
+    account_trace(p->account, ACCOUNT_TRACE_UNREADABLE, 0);
+    push_log_say(&p->log, PUSH_LOG_TRACE, "%s", error_text(err));
+    error_destroy(err);
+}
+
+/* Looks at the folders, and tells others how things stand. */
+static struct error *tick(void *own)
+{
+    struct push *p = own;
+    uint64_t oldest_ns, real_ns = clock_ns(CLOCK_REALTIME), now = now_ns();
+
+    TRY(folder_look(p->folder));
+    uint64_t waiting = folder_waiting(p->folder, &oldest_ns);
+    service_tick(&p->service, waiting);
+    if (now - p->published_ns < PUBLISH_NS && p->published_ns)
+        return NULL;
+    p->published_ns = now;
+    account_backlog(p->account, waiting, oldest_ns && oldest_ns < real_ns ? real_ns - oldest_ns : 0);
+    account_publish(p->account);
+    return NULL;
+}
+
+/* ---- one trace ---- */
+
+static void forget(struct push *p, struct sent *t)
+{
+    size_t at = 0;
+
+    while (p->sent.data[at] != t)
+        at++;
+    p->sent.data[at] = p->sent.data[--p->sent.count];
+    free(t);
+}
+
+/* The trace was read, and all of its profiles have their answers. */
+static void finish_trace(struct push *p, struct sent *t)
+{
+    enum account_trace how = !t->failed ? (t->damaged ? ACCOUNT_TRACE_DAMAGED : ACCOUNT_TRACE_DONE)
+                                        : t->profile_count ? ACCOUNT_TRACE_DAMAGED : ACCOUNT_TRACE_UNREADABLE;
+    struct error *err = NULL;
+
+    account_trace(p->account, how, t->len_bytes);
+    folder_done(t->file);
+    if (!t->failed)
+        err = state_set_complete(p->state, t->sender.id, t->len_bytes, !t->ended);
+    if (err)
+        push_log_say(&p->log, PUSH_LOG_STATE, "%s", error_text(err));
+    error_destroy(err); /* another run reads the trace again, and sends nothing twice */
+    forget(p, t);
+}
+
+static struct error *settled(void *own, struct sender_trace *trace)
+{
+    struct sent *t = (struct sent *)trace;
+
+    if (t->read || t->failed)
+        finish_trace(own, t);
+    return NULL;
+}
+
+/* Takes one message. `counted`: whether the last profile was new, as what was lost in its window is then. */
+static struct error *take_message(struct push *p, struct sent *t, const struct converter_message *m, bool *counted)
+{
+    switch (m->event) {
+    case CONVERTER_PROFILE:
+        t->profile_count++;
+        *counted = state_find(p->state, t->sender.id, &m->profile) != STATE_SETTLED;
+        return sender_send(p->sender, &t->sender, &m->profile);
+    case CONVERTER_LOST:
+        if (*counted)
+            account_lost(p->account, m->text, m->count);
+        return NULL;
+    case CONVERTER_TEXT:
+        push_log_say(&p->log, PUSH_LOG_TEXT, "%s: %s", t->file->path, m->text);
+        return NULL;
+    case CONVERTER_END:
+        t->read = true;
+        t->damaged = m->damaged;
+        t->ended = m->ended;
+        return NULL;
+    case CONVERTER_FAILED:
+        t->failed = p->unreadable = true;
+        push_log_say(&p->log, PUSH_LOG_TRACE, "%s: %s", t->file->path, m->text);
+        return NULL;
+    }
+    return NULL;
+}
+
+static bool goes_on(const struct push *p)
+{
+    return sender_ended(p->sender) == SENDER_GOES_ON;
+}
+
+/* Sends what comes of the trace, until its last message or until something ends the sender. */
+static struct error *send_messages(struct push *p, struct sent *t)
+{
+    struct converter_message message;
+    bool came, counted = true;
+
+    while (!t->read && !t->failed && goes_on(p)) {
+        TRY(converter_next(p->converter, &message, &came));
+        TRY(came ? take_message(p, t, &message, &counted)
+                 : sender_wait(p->sender, converter_fd(p->converter), now_ns() + TICK_NS));
+    }
+    return NULL;
+}
+
+static struct error *send_open(struct push *p, struct folder_trace *file, int fd)
+{
+    struct sent *t = calloc(1, sizeof *t);
+
+    if (!t || !VEC_PUSH(&p->sent, t)) {
+        free(t);
+        return error_no_memory();
+    }
+    *t = (struct sent){.sender = {.id = file->id}, .file = file, .len_bytes = file->len_bytes};
+    TRY(converter_begin(p->converter, &(struct converter_trace){file->path, fd}, CONVERTER_READ));
+    TRY(send_messages(p, t));
+    if ((t->read || t->failed) && !t->sender.open_count)
+        finish_trace(p, t);
+    return NULL;
+}
+
+/* Is there an END record? */
+static struct error *look_for_end(struct push *p, struct folder_trace *file, int fd, bool *ended)
+{
+    struct converter_message m = {0};
+    bool came = false;
+
+    TRY(converter_begin(p->converter, &(struct converter_trace){file->path, fd}, CONVERTER_LOOK));
+    while (!came && goes_on(p)) {
+        TRY(converter_next(p->converter, &m, &came));
+        if (!came)
+            TRY(sender_wait(p->sender, converter_fd(p->converter), now_ns() + TICK_NS));
+    }
+    *ended = came && m.event == CONVERTER_END && m.ended;
+    return converter_end(p->converter);
+}
+
+static struct error *send_file(struct push *p, struct folder_trace *file, enum folder_answer answer)
+{
+    bool ended = answer == FOLDER_COMPLETE;
+    int fd;
+
+    struct error *err = folder_open(file, &fd);
+    if (err) {
+        /* The next look says that it is gone, or why it cannot be read. */
+        error_destroy(err);
+        folder_put_back(file);
+        return NULL;
+    }
+    if (!ended)
+        err = look_for_end(p, file, fd, &ended);
+    if (!err && ended)
+        err = send_open(p, file, fd);
+    else
+        folder_has_no_end(file);
+    close(fd);
+    return err;
+}
+
+/* Sends all traces that are complete now. */
+static struct error *send_waiting(struct push *p)
+{
+    enum folder_answer answer;
+    struct folder_trace *file;
+
+    while (goes_on(p) && (answer = folder_next(p->folder, &file)) != FOLDER_NOTHING) {
+        if (state_is_complete(p->state, file->id, file->len_bytes))
+            folder_done(file);
+        else
+            TRY(send_file(p, file, answer));
+        TRY(tick(p));
+    }
+    return NULL;
+}
+
+/* ---- the whole ---- */
+
+static struct error *run_loop(struct push *p)
+{
+    TRY(folder_look(p->folder));
+    TRY(send_waiting(p));
+    while (p->request->follow && goes_on(p)) {
+        TRY(sender_wait(p->sender, -1, now_ns() + TICK_NS));
+        TRY(send_waiting(p));
+    }
+    TRY(sender_finish(p->sender));
+    TRY(converter_end(p->converter));
+    return sender_drain(p->sender);
+}
+
+/* What has to stay the same for the state to be of use: where profiles go, and how they are divided. */
+static void put_destination(const struct push_request *r, struct buf *out)
+{
+    buf_printf(out, "store=%s url=", r->store->name);
+    shell_word_put(r->url, out);
+    if (r->tenant) {
+        buf_put_str(out, " tenant=");
+        shell_word_put(r->tenant, out);
+    }
+    buf_printf(out, " window_ns=%" PRIu64 " max_series=%" PRIu32, r->window_ns, r->max_series);
+    for (size_t i = 0; i < r->labels.count; i++) {
+        buf_put_str(out, " label=");
+        shell_word_put(r->labels.data[i], out);
+    }
+}
+
+static struct error *open_state(struct push *p)
+{
+    struct buf destination = {0};
+
+    put_destination(p->request, &destination);
+    struct error *err = destination.bad ? error_no_memory() : state_open(p->request->state, buf_cstr(&destination), &p->state);
+    buf_deinit(&destination);
+    return err;
+}
+
+/* Opens all that is needed. The processes that read traces are forked first, since they must know no secret. */
+static struct error *begin(struct push *p, converter_run *convert, void *own)
+{
+    const struct folder_events events = {p, note_gone, note_unreadable};
+    bool was_privileged;
+
+    TRY(push_drop_privileges(&was_privileged));
+    if (was_privileged)
+        push_log_say(&p->log, PUSH_LOG_NOTICE, "root's rights are given up: to push, it is enough to be allowed to read the traces");
+    TRY(stop_begin());
+    TRY(converter_create(convert, own, &p->converter));
+    TRY(store_open(p->request, &p->store));
+    stop_watch(p->store);
+    TRY(open_state(p));
+    TRY(account_create(p->request, &p->account));
+    TRY(folder_create(&p->request->inputs, &events, p->request->follow, &p->folder));
+    const struct sender_options options = {.request = p->request, .store = p->store, .state = p->state, .account = p->account,
+                                           .log = &p->log, .own = p, .tick = tick, .settled = settled};
+    TRY(sender_create(&options, &p->sender));
+    service_begin(&p->service);
+    TRY(push_confine(p->request));
+    service_ready(&p->service);
+    return NULL;
+}
+
+/* Says why it ended early, and what is left. */
+static void conclude(struct push *p, struct push_outcome *outcome)
+{
+    enum sender_end end = sender_ended(p->sender);
+    uint64_t oldest_ns, real_ns = clock_ns(CLOCK_REALTIME), waiting;
+
+    waiting = folder_waiting(p->folder, &oldest_ns);
+    account_backlog(p->account, waiting, oldest_ns && oldest_ns < real_ns ? real_ns - oldest_ns : 0);
+    account_publish(p->account);
+    if (end == SENDER_TIRED)
+        push_log_say(&p->log, PUSH_LOG_NOTICE, "%s gave no sound answer for %" PRIu64 " s (--retry-for): gave up", p->request->store->title,
+                     p->request->retry_for_ns / NS_PER_S);
+    if (waiting && !p->request->follow)
+        push_log_say(&p->log, PUSH_LOG_NOTICE, "%" PRIu64 " trace%s not sent: %s", waiting, waiting == 1 ? " is" : "s are",
+                     end == SENDER_GOES_ON ? "still being written, or cut off less than two minutes ago"
+                                           : "start it again to go on where it ended");
+    account_print(p->account, stderr);
+    bool stopped = end == SENDER_STOPPED && p->request->follow;
+    outcome->incomplete = !stopped && (waiting || p->unreadable || end != SENDER_GOES_ON || !account_is_whole(p->account));
+}
+
+struct error *push_run(const struct push_request *request, converter_run *convert, void *own, struct push_outcome *outcome)
+{
+    struct push p = {.request = request, .log = {.verbose = request->verbose}, .service = {.fd = -1}};
+
+    *outcome = (struct push_outcome){0};
+    struct error *err = begin(&p, convert, own);
+    if (!err)
+        err = run_loop(&p);
+    service_end(&p.service);
+    if (!err)
+        conclude(&p, outcome);
+    stop_watch(NULL);
+    for (size_t i = 0; i < p.sent.count; i++)
+        free(p.sent.data[i]);
+    VEC_DEINIT(&p.sent);
+    sender_destroy(p.sender);
+    folder_destroy(p.folder);
+    account_destroy(p.account);
+    state_close(p.state);
+    store_close(p.store);
+    converter_destroy(p.converter);
+    return err;
+}
