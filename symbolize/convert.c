@@ -53,6 +53,8 @@ static struct error *take_inputs(struct convert *c)
     for (size_t i = 0; i < c->options->inputs.count; i++) {
         struct input in;
         input_init(&in, c->options->inputs.data[i]);
+        if (c->options->input_at)
+            input_read_at(&in, c->options->input_at);
         if (!VEC_PUSH(&c->inputs, in))
             return error_no_memory();
     }
@@ -290,6 +292,7 @@ static struct error *run_emitter_below(struct convert *c, struct pass *p, const 
         fprintf(c->trouble, "pysym: %s\n", remark);
     tell_filters(c, !emitter->tells_filters);
     check_strict(c);
+    c->outcome->damaged = summary_is_damaged(c->summary);
     return NULL;
 }
 

@@ -21,6 +21,7 @@ struct convert_output {
 
 struct convert_outcome {
     bool incomplete; /* --strict: more is missing than allowed; `trouble` says what */
+    bool damaged;    /* parts of a trace could not be read; for emitters */
     bool differs;    /* unwind-check: a stack differs from that of a witness */
     enum gate_answer verdict; /* diff: of all rules; undecided only if that fails */
 };

@@ -30,6 +30,7 @@ struct options {
     enum options_command command;
     bool help, version;
     struct option_texts inputs; /* "-" is standard input */
+    const char *input_at;     /* where the only input is read instead, /proc/self/fd/N; NULL: by its name */
     const char *output;       /* NULL: standard output */
     const char *format;       /* as given; NULL: by the output's name */
     struct format_choice choice;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/push_convert.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,9 @@ static struct error *convert_to_pipe(const struct options *o, struct series *ser
     FILE *trouble = open_memstream(&text, &len);
     struct error *err = !trouble ? error_no_memory()
                                  : convert_run(o, &(struct convert_output){.parts = profile_sink_parts(sink)}, trouble, &outcome);
+    if (trouble && profile_sink_cut_count(sink))
+        fprintf(trouble, "%" PRIu64 " samples have more than %d frames: those in the middle are left out\n", profile_sink_cut_count(sink),
+                PROFILE_DEPTH_MAX);
     if (trouble && !fclose(trouble))
         send_lines(pipe, text);
     free(text);
