@@ -16,6 +16,8 @@
 #include "symbolize/options.h"
 #include "symbolize/output_files.h"
 #include "symbolize/part_files.h"
+#include "symbolize/push/push.h"
+#include "symbolize/push_convert.h"
 #include "symbolize/source/sources.h"
 #include "symbolize/terminal.h"
 #include "symbolize/trace/input.h"
@@ -194,6 +196,35 @@ static struct error *run(struct options *o, struct convert_outcome *outcome)
     return err;
 }
 
+/* The file of figures is replaced: not if it is one that is read. */
+static struct error *check_status(const struct options *o)
+{
+    struct inputs inputs = {0};
+    struct stat st;
+    struct error *err = NULL;
+
+    if (!o->push.status || stat(o->push.status, &st))
+        return NULL;
+    err = find_inputs(o, &inputs);
+    for (size_t i = 0; !err && i < inputs.list.count; i++) {
+        if (inputs.list.data[i].st_dev == st.st_dev && inputs.list.data[i].st_ino == st.st_ino)
+            err = error_path(ERROR_USAGE, o->push.status, "is read: figures would be written over it");
+    }
+    VEC_DEINIT(&inputs.list);
+    return err;
+}
+
+static struct error *push(struct options *o, struct convert_outcome *outcome)
+{
+    struct push_outcome pushed = {0};
+
+    TRY(check_places(o));
+    TRY(check_status(o));
+    TRY(push_run(&o->push, push_convert, o, &pushed));
+    outcome->incomplete = pushed.incomplete;
+    return NULL;
+}
+
 /* The exit code of a run that succeeded, as far as it got. */
 static int judge(const struct options *o, const struct convert_outcome *outcome)
 {
@@ -230,7 +261,7 @@ int main(int argc, char **argv)
         o.emit.exporter = "pysym " TOOL_VERSION;
         if (!o.output)
             o.emit.terminal = terminal_of_output();
-        err = run(&o, &outcome);
+        err = (o.command == COMMAND_PUSH ? push : run)(&o, &outcome);
         status = err ? program_fail(program, err) : judge(&o, &outcome);
     }
     options_deinit(&o);
