@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a sampled program's data is in a trace: docs/privacy.md says nothing, unless it is asked for."""
+"""What of a sampled program's data is in a trace, and goes to a store: docs/privacy.md says nothing, unless it is asked for."""
+import gzip
 import hashlib
 import os
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import PYCAP, ROOT, why_no_bpf
+from profile_store import ProfileStore
 
 TRACE_BYTES = os.path.join(os.path.dirname(PYCAP), "tools/trace_bytes")
 
@@ -108,6 +110,22 @@ def test_command_line(run, pysym):
     summary = pysym(trace, "--format", "summary", "-v").stdout
     assert f"program.py {argument}\n" in summary
     assert argument not in pysym(run("/usr/bin/python3", seed), "--format", "summary", "-v").stdout
+
+
+def test_pushed(run, pysym):
+    """What a store gets: names, and nothing that only the trace has, such as command lines and copies of stacks."""
+    seed = os.urandom(16).hex()
+    trace = run("/usr/bin/python3", seed, "--cmdline", "--unwind", "snapshot")
+    assert secret_of(seed, "argument-of-program").encode() in bytes_of(trace)
+    with ProfileStore("pyroscope") as store:
+        done = pysym("push", "--pyroscope", store.url, trace, env={**os.environ, "PYSYM_TOKEN": secret_of(seed, "token")})
+    assert done.returncode == 0, done.stderr
+    sent = b"".join(repr(sorted(p.labels.items())).encode() + gzip.decompress(p.data) for p in store.profiles)
+    for name in (b"spin", b"inner_function", b"program.py", b"service_name", os.uname().nodename.encode()):
+        assert name in sent
+    leaks = [name for name in [*KINDS, "argument-of-program", "environment", "token"]
+             if secret_of(seed, name).encode() in sent + (done.stdout + done.stderr).encode()]
+    assert not leaks
 
 
 def test_note_of_the_command(pycap, tmp_path):
