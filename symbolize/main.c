@@ -17,6 +17,7 @@
 #include "symbolize/output_files.h"
 #include "symbolize/part_files.h"
 #include "symbolize/push/push.h"
+#include "symbolize/push/series.h"
 #include "symbolize/push_convert.h"
 #include "symbolize/source/sources.h"
 #include "symbolize/terminal.h"
@@ -220,6 +221,7 @@ static struct error *push(struct options *o, struct convert_outcome *outcome)
 
     TRY(check_places(o));
     TRY(check_status(o));
+    TRY(series_check_map(&o->push)); /* else no trace could be read */
     TRY(push_run(&o->push, push_convert, o, &pushed));
     outcome->incomplete = pushed.incomplete;
     return NULL;

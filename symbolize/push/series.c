@@ -163,6 +163,16 @@ struct error *series_create(const struct push_request *request, struct limits *l
     return err;
 }
 
+struct error *series_check_map(const struct push_request *request)
+{
+    struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX}; /* the file's length has one */
+    struct series *s = NULL;
+    struct error *err = series_create(request, &limits, &s);
+
+    series_destroy(s);
+    return err;
+}
+
 void series_destroy(struct series *s)
 {
     if (!s)

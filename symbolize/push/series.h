@@ -41,7 +41,9 @@ struct series;
 
 /* Checks the rules. ERROR_USAGE says what is wrong with which. Reads no file. */
 struct error *series_check_rules(const struct push_request *request);
-/* Reads the label map, too. The request and `limits`, of memory and work, are borrowed. */
+/* Reads the label map, too, and forgets it. */
+struct error *series_check_map(const struct push_request *request);
+/* Likewise, and keeps it. The request and `limits`, of memory and work, are borrowed. */
 struct error *series_create(const struct push_request *request, struct limits *limits, struct series **out);
 void series_destroy(struct series *s);
 /*

@@ -60,6 +60,19 @@ def test_other(pycap, tmp_path, options, message):
     assert (tmp_path / "there.bin").read_text() == "what was captured"
 
 
+def test_push_files(pysym, tmp_path):
+    """A map or a file of figures that will not do is an error before anything is read or sent."""
+    (tmp_path / "names.txt").write_text("# names\npods:x app=shop\n")
+    (tmp_path / "t.bin").write_text("what was captured")
+    for options, code, message in (("--label-map nowhere.txt", 1, "nowhere.txt: could not be opened"),
+                                   ("--label-map names.txt", 2, "names.txt:2: a line begins with pod:UID"),
+                                   ("--status ./t.bin", 2, "./t.bin: is read")):
+        result = pysym("push", "--parca", "http://127.0.0.1:9", "t.bin", *options.split(), cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (code, ""), result.stderr
+        assert message in result.stderr and "Sanitizer" not in result.stderr
+    assert (tmp_path / "t.bin").read_text() == "what was captured"
+
+
 @pytest.mark.parametrize("options", ["--help", "--version", "record --help", "record --version", "archive --help",
                                      "info --help", "info"])
 def test_full_output(pycap, options):
