@@ -47,7 +47,7 @@ struct push {
     VEC(struct sent *) sent; /* traces on their way */
     struct push_log log;
     struct service service;
-    uint64_t published_ns;
+    uint64_t told_ns, published_ns; /* CLOCK_MONOTONIC; 0: not yet */
     bool unreadable; /* something could not be read */
 };
 
@@ -74,13 +74,16 @@ static void note_unreadable(void *own, struct error *err)
     error_destroy(err);
 }
 
-/* Looks at the folders, and tells others how things stand. */
+/* Looks at the folders, and tells others how things stand: once a second, since counting what waits goes through all files. */
 static struct error *tick(void *own)
 {
     struct push *p = own;
     uint64_t oldest_ns, real_ns = clock_ns(CLOCK_REALTIME), now = now_ns();
 
     TRY(folder_look(p->folder));
+    if (now - p->told_ns < TICK_NS && p->told_ns)
+        return NULL;
+    p->told_ns = now;
     uint64_t waiting = folder_waiting(p->folder, &oldest_ns);
     service_tick(&p->service, waiting);
     if (now - p->published_ns < PUBLISH_NS && p->published_ns)
@@ -230,6 +233,16 @@ static struct error *send_file(struct push *p, struct folder_trace *file, enum f
     return err;
 }
 
+/* Is the same trace being sent under another name? It was copied, or renamed meanwhile. */
+static bool is_on_its_way(const struct push *p, struct state_trace_id id)
+{
+    for (size_t i = 0; i < p->sent.count; i++) {
+        if (p->sent.data[i]->sender.id.number == id.number)
+            return true;
+    }
+    return false;
+}
+
 /* Sends all traces that are complete now. */
 static struct error *send_waiting(struct push *p)
 {
@@ -237,6 +250,8 @@ static struct error *send_waiting(struct push *p)
     struct folder_trace *file;
 
     while (goes_on(p) && (answer = folder_next(p->folder, &file)) != FOLDER_NOTHING) {
+        if (is_on_its_way(p, file->id)) /* the state knows of its profiles only once they are answered */
+            TRY(sender_finish(p->sender));
         if (state_is_complete(p->state, file->id, file->len_bytes))
             folder_done(file);
         else

@@ -347,7 +347,7 @@ static struct error *begin_requests(struct sender *s)
 /* When a request is to begin, if that is before until_ns. */
 static uint64_t next_due(const struct sender *s, uint64_t until_ns)
 {
-    if (s->sick && !s->in_flight && s->resume_ns < until_ns)
+    if (s->sick && !s->in_flight && s->job_count && s->resume_ns < until_ns)
         return s->resume_ns;
     for (size_t i = 0; i < s->job_count && !s->sick; i++) {
         if (!s->jobs[i]->in_flight && s->in_flight < STORE_SLOTS && s->jobs[i]->due_ns < until_ns)
