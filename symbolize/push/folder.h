@@ -20,7 +20,7 @@
 #include "symbolize/push/state.h"
 
 #define FOLDER_QUIET_NS (120 * NS_PER_S)
-enum { FOLDER_TRACES_MAX = STATE_TRACES_MAX }; /* more are not looked at */
+enum { FOLDER_TRACES_MAX = STATE_TRACES_MAX / 2 }; /* more are not looked at; a state remembers so many at least */
 
 /* One that folder_next() returned lives until the look after it was done, put back, or has no end. */
 struct folder_trace {

@@ -26,7 +26,7 @@
 #include "formats/base/err.h"
 #include "symbolize/push/profile.h"
 
-enum { STATE_TRACES_MAX = 1 << 16 }; /* if there are more, the older half is forgotten */
+enum { STATE_TRACES_MAX = 1 << 18 }; /* if there are more, the older half is forgotten */
 
 struct state_trace_id {
     uint64_t number; /* XXH3-64 of the trace's first 72 bytes: file header and first block header */
