@@ -207,6 +207,7 @@ static struct error *judge(struct store *s, uint32_t slot, const struct http_rep
     secrets_hide(s->secrets, message);
     verdict_judge(s->kind, reply, message, (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S), s->sent[slot].profile_ns, answer);
     verdict_explain(s->kind, reply, message, answer);
+    secrets_hide(s->secrets, answer->text); /* headers may repeat them, too */
     return NULL;
 }
 

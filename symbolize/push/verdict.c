@@ -170,12 +170,23 @@ static void judge_status(int status, struct store_answer *out)
         out->reason = "redirect";
 }
 
-/* A page of something else, or of a proxy, may well come with 200. */
-static bool is_accepted(const struct store_kind *kind, const struct http_reply *reply)
+static bool has_type(const struct http_reply *reply, const char *type)
 {
     size_t len = strcspn(reply->content_type, "; ");
 
-    return reply->status == 200 && len == strlen(kind->content_type) && strncasecmp(reply->content_type, kind->content_type, len) == 0;
+    return len == strlen(type) && strncasecmp(reply->content_type, type, len) == 0;
+}
+
+/* A page of something else, or of a proxy, may well come with 200. */
+static bool is_accepted(const struct store_kind *kind, const struct http_reply *reply)
+{
+    return reply->status == 200 && has_type(reply, kind->content_type);
+}
+
+/* Stores refuse a profile in JSON. Another text is a proxy's, which may say so of all that comes (plain HTTP to a port of TLS). */
+static bool is_of_proxy(const struct http_reply *reply)
+{
+    return (reply->status == 400 || reply->status == 422) && !has_type(reply, "application/json");
 }
 
 void verdict_judge(const struct store_kind *kind, const struct http_reply *reply, const char *message, int64_t now_s,
@@ -198,7 +209,9 @@ void verdict_judge(const struct store_kind *kind, const struct http_reply *reply
     if (reply->status < 300)
         out->reason = "not_a_store";
     put_unquoted(message, &unquoted);
-    if (reply->status == 400 || reply->status == 422 || reply->status == 500)
+    if (is_of_proxy(reply))
+        out->verdict = STORE_FAULT;
+    else if (reply->status == 400 || reply->status == 422 || reply->status == 500)
         text = find_text(kind, buf_cstr(&unquoted));
     if (text) {
         out->verdict = text->verdict;

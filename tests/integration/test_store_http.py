@@ -124,6 +124,12 @@ def test_secret_is_not_repeated(token_file):
         assert line["text"] == f"bad token '{'*' * len(TOKEN)}'"
 
 
+def test_secret_in_a_redirection_is_not_repeated(token_file):
+    with WebServer(answer(302, Location=f"https://login.example/?from={TOKEN}")) as server:
+        line = send(server.url, f"token-file={token_file}")
+        assert line["text"].endswith(f"https://login.example/?from={'*' * len(TOKEN)}")
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirection_is_not_followed(status, token_file):
     with WebServer(ok()) as other, WebServer(answer(status, Location=f"{other.url}/there")) as server:

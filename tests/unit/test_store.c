@@ -121,6 +121,19 @@ static void test_accepted_is_what_the_store_says(void **state)
     assert_int_equal(judge(&store_pyroscope, 200, "", "").verdict, STORE_DENIED);
 }
 
+static void test_refusals_of_proxies_are_not_the_store_s(void **state)
+{
+    static const char page[] = "<html><title>400 The plain HTTP request was sent to HTTPS port</title>";
+    struct store_answer a = judge(&store_pyroscope, 400, "text/html", page);
+
+    (void)state;
+    assert_int_equal(a.verdict, STORE_FAULT);
+    assert_string_equal(a.reason, "bad_request");
+    assert_string_equal(a.text, "400 The plain HTTP request was sent to HTTPS port");
+    assert_int_equal(judge(&store_parca, 422, "", "invalid label name").verdict, STORE_FAULT);
+    assert_int_equal(judge(&store_parca, 413, "text/html", "<title>413 Request Entity Too Large</title>").verdict, STORE_REFUSED);
+}
+
 static void test_texts(void **state)
 {
     char lengthy[400];
@@ -409,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_clock_of_this_test),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_accepted_is_what_the_store_says),
+        cmocka_unit_test(test_refusals_of_proxies_are_not_the_store_s),
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_no_answer),
         cmocka_unit_test(test_retry_after),
