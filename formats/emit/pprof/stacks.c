@@ -5,7 +5,7 @@
 
 #include "formats/emit/code_places.h"
 
-enum { FRAME_WORK = 60 }; /* see limits.h */
+enum { FRAME_WORK = 60, STACKS_A_STEP = 8 }; /* see limits.h */
 
 struct error *pprof_stacks_init(struct pprof_stacks *s, const struct emit_model *model,
                                 const struct emit_options *options, struct pprof_tables *tables)
@@ -150,13 +150,20 @@ static uint32_t child_of(struct pprof_stacks *s, uint32_t parent, uint32_t locat
     return id;
 }
 
+/* Of many small profiles each does this anew. */
+static bool extend_nodes(struct pprof_stacks *s)
+{
+    return limits_work(s->options->limits, (s->model->stack_count - s->node_of.count) / STACKS_A_STEP) &&
+           VEC_EXTEND_NONE(&s->node_of, s->model->stack_count);
+}
+
 uint32_t pprof_stacks_node(struct pprof_stacks *s, uint32_t stack)
 {
     uint32_t node = PPROF_NONE;
 
     if (stack == EMIT_NO_STACK)
         return child_of(s, PPROF_NONE, location_of_mark(s, NAME_NO_FRAMES));
-    if (!VEC_EXTEND_NONE(&s->node_of, s->model->stack_count))
+    if (s->node_of.count < s->model->stack_count && !extend_nodes(s))
         return PPROF_NONE;
     /* Outwards to the first part that has a node, then inwards again. */
     s->todo.count = 0;
