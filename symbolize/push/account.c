@@ -95,9 +95,9 @@ void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes
     a->figures.trace_bytes += len_bytes;
 }
 
-void account_lost(struct account *a, const char *name, uint64_t count)
+void account_lost(struct account *a, const char *name, uint64_t count, bool is_sample)
 {
-    find(&a->figures.lost, name)->samples += count;
+    find(is_sample ? &a->figures.lost : &a->figures.incomplete, name)->samples += count;
 }
 
 void account_backlog(struct account *a, uint64_t traces, uint64_t oldest_age_ns)

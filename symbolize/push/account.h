@@ -32,8 +32,11 @@ void account_refused(struct account *a, const struct push_profile *profile, cons
 /* An attempt that has to be repeated, by name. */
 void account_retried(struct account *a, const char *reason);
 void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes);
-/* What a trace says that the recorder lost: samples by name, of one window. Of many names the later ones count as "other". */
-void account_lost(struct account *a, const char *name, uint64_t count);
+/*
+ * What a trace says that the recorder lost, by name, of one window: samples (`is_sample`), or parts of samples that are there.
+ * Of many names the later ones count as "other".
+ */
+void account_lost(struct account *a, const char *name, uint64_t count, bool is_sample);
 /* Traces that wait to be sent, and the time since the oldest of them was complete. */
 void account_backlog(struct account *a, uint64_t traces, uint64_t oldest_age_ns);
 

@@ -120,4 +120,9 @@ void account_print_figures(const struct account_figures *f, const struct push_re
         print_names(&f->lost, true, out);
         fprintf(out, "); in the store they are pycap_lost\n");
     }
+    if (f->incomplete.count) {
+        fprintf(out, "samples that lack a part, such as outer frames: ");
+        print_names(&f->incomplete, true, out);
+        fprintf(out, "\n");
+    }
 }

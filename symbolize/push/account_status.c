@@ -60,6 +60,8 @@ void account_put_status(const struct account_figures *f, struct buf *out)
     put_counts(out, "pysym_push_retries_total", "Requests that have to be repeated.", &f->retries, false);
     put_traces(f, out);
     put_counts(out, "pysym_push_recorder_lost_samples_total", "Samples that the recorder lost, as the traces say.", &f->lost, true);
+    put_counts(out, "pysym_push_recorder_incomplete_total",
+               "What the recorder lost of samples that are there, such as the outer part of a stack, as the traces say.", &f->incomplete, true);
     metrics_family(out, "pysym_push_backlog_traces", "gauge", "Traces that wait to be sent.");
     metrics_put_u64(out, "pysym_push_backlog_traces", NULL, NULL, f->backlog_traces);
     put_time(out, "pysym_push_backlog_oldest_timestamp_seconds", "Since when the oldest of them waits; none waits: no figure.",

@@ -34,6 +34,7 @@ static void put_body(const struct converter_message *message, struct buf *out)
         break;
     case CONVERTER_LOST:
         buf_put_u64(out, message->count);
+        buf_put_u8(out, message->is_sample);
         put_text(out, message->text);
         break;
     case CONVERTER_TEXT:
@@ -95,7 +96,7 @@ struct error *message_read_head(const void *bytes, struct message_head *out)
 
     if (event > CONVERTER_FAILED)
         return refuse("it is of no known kind");
-    if (len_bytes > (event == CONVERTER_PROFILE ? MESSAGE_BYTES_MAX : MESSAGE_TEXT_MAX + sizeof(uint64_t)))
+    if (len_bytes > (event == CONVERTER_PROFILE ? MESSAGE_BYTES_MAX : MESSAGE_TEXT_MAX + sizeof(uint64_t) + 1))
         return refuse("it is too long");
     *out = (struct message_head){(enum converter_event)event, len_bytes};
     return NULL;
@@ -120,6 +121,7 @@ struct error *message_read(struct message_head head, const void *bytes, struct p
         return profile_read(bytes, head.len_bytes, labels, &out->profile);
     case CONVERTER_LOST:
         out->count = bytes_u64(&b);
+        out->is_sample = bytes_u8(&b);
         TRY(read_text(&b, out));
         break;
     case CONVERTER_TEXT:

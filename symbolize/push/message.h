@@ -26,6 +26,7 @@ struct converter_message {
     struct push_profile profile; /* until the next message */
     const char *text;            /* likewise; printable. CONVERTER_LOST: the name */
     uint64_t count;
+    bool is_sample;              /* CONVERTER_LOST: as in struct emit_loss */
     bool damaged;                /* CONVERTER_END: parts were damaged or missing, and passed over */
     bool ended;                  /* CONVERTER_END: the trace has an END record, so it will not grow */
 };

@@ -133,7 +133,8 @@ static struct error *send_losses(struct profile_sink *p, struct stream *s, uint3
     profile.raw_len_bytes = raw_bytes;
     TRY(send_profile(p, series, s, profile));
     for (uint32_t i = 0; i < losses->count; i++) {
-        const struct converter_message message = {.event = CONVERTER_LOST, .text = losses->losses[i].name, .count = losses->losses[i].count};
+        const struct converter_message message = {.event = CONVERTER_LOST, .text = losses->losses[i].name, .count = losses->losses[i].count,
+                                                  .is_sample = losses->losses[i].is_sample};
         TRY(message_write(p->pipe, &message));
     }
     return NULL;

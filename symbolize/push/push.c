@@ -142,7 +142,7 @@ static struct error *take_message(struct push *p, struct sent *t, const struct c
         return sender_send(p->sender, &t->sender, &m->profile);
     case CONVERTER_LOST:
         if (*counted)
-            account_lost(p->account, m->text, m->count);
+            account_lost(p->account, m->text, m->count, m->is_sample);
         return NULL;
     case CONVERTER_TEXT:
         push_log_say(&p->log, PUSH_LOG_TEXT, "%s: %s", t->file->path, m->text);

@@ -49,9 +49,11 @@ static void fill(struct account *a)
     account_trace(a, ACCOUNT_TRACE_DONE, 100);
     account_trace(a, ACCOUNT_TRACE_DAMAGED, 50);
     account_trace(a, ACCOUNT_TRACE_GONE, 0);
-    account_lost(a, "ring_full", 5000);
-    account_lost(a, "ring_full", 5);
-    account_lost(a, "a\x1b[2J\"\n", 2);
+    account_lost(a, "ring_full", 5000, true);
+    account_lost(a, "ring_full", 5, true);
+    account_lost(a, "a\x1b[2J\"\n", 2, true);
+    account_lost(a, "stack_cut", 40000, false);
+    account_lost(a, "native_loop", 1, false);
     account_backlog(a, 2, 90 * NS_PER_S);
 }
 
@@ -83,7 +85,8 @@ static void test_printed(void **state)
                       "1 trace: removed too early: let pycap --keep more files\n"
                       "2 traces: not sent, or not to the end: give --state FILE, so that the next push can go on with them\n"
                       "tried again: 1,201 requests (timeout 1,200, rate 1)\n"
-                      "lost by the recorder: 5,007 samples (ring_full 5,005, a\\x1b[2J\"\\x0a 2); in the store they are pycap_lost\n");
+                      "lost by the recorder: 5,007 samples (ring_full 5,005, a\\x1b[2J\"\\x0a 2); in the store they are pycap_lost\n"
+                      "samples that lack a part, such as outer frames: stack_cut 40,000, native_loop 1\n");
     account_destroy(a);
 }
 
@@ -101,7 +104,7 @@ static void test_whole(void **state)
         account_destroy(a);
     }
     a = make(&request);
-    account_lost(a, "ring_full", 1); /* the recorder's loss is not the push's */
+    account_lost(a, "ring_full", 1, true); /* the recorder's loss is not the push's */
     account_backlog(a, 1, 0);
     assert_false(account_is_whole(a));
     account_backlog(a, 0, 0);
@@ -142,7 +145,8 @@ static void test_status(void **state)
     assert_published(f, "f.of(\"pysym_push_refused_profiles_total\") == {\"too_old\": 2, \"teapot\": 1} and "
                         "f.of(\"pysym_push_refused_samples_total\") == {\"too_old\": 14, \"teapot\": 30} and "
                         "f.of(\"pysym_push_retries_total\") == {\"timeout\": 1200, \"rate\": 1} and "
-                        "sorted(f.of(\"pysym_push_recorder_lost_samples_total\").values()) == [2, 5005]");
+                        "sorted(f.of(\"pysym_push_recorder_lost_samples_total\").values()) == [2, 5005] and "
+                        "f.of(\"pysym_push_recorder_incomplete_total\") == {\"stack_cut\": 40000, \"native_loop\": 1}");
     assert_published(f, "f.of(\"pysym_push_traces_total\") == {\"done\": 1, \"damaged\": 1, \"unreadable\": 0, \"gone\": 1} and "
                         "f[\"pysym_push_newest_sample_timestamp_seconds\", None] == 1790000010 + 15 + 14");
     assert_published(f, "f[\"pysym_push_store_up\", None] == 1 and __import__(\"time\").time() - 100 < "
@@ -167,7 +171,7 @@ static void test_many_names(void **state)
     (void)state;
     for (unsigned i = 0; i < 10000; i++) {
         snprintf(name, sizeof name, "%0*u", i % 2 ? 150 : 5, i);
-        account_lost(a, name, 1);
+        account_lost(a, name, 1, true);
     }
     char text[1 << 14] = "";
     FILE *out = fmemopen(text, sizeof text, "w");

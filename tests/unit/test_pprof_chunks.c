@@ -238,9 +238,9 @@ static void test_depth(void **state)
 
 static void test_losses(void **state)
 {
-    const struct emit_loss losses[] = {{.name = "ring_full", .meaning = "", .event = "cpu-clock", .count = 7},
+    const struct emit_loss losses[] = {{.name = "ring_full", .meaning = "", .event = "cpu-clock", .count = 7, .is_sample = true},
                                        {.name = "string_cut", .meaning = "", .event = "", .count = 2},
-                                       {.name = "tick_skipped", .meaning = "", .event = "cpu-clock", .count = UINT64_MAX}};
+                                       {.name = "tick_skipped", .meaning = "", .event = "cpu-clock", .count = UINT64_MAX, .is_sample = true}};
     const struct emit_part part = {.window_begin_ns = 30, .window_end_ns = 45, .begin_ns = 33, .end_ns = 45};
     struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
     struct buf text = {0};
@@ -257,12 +257,13 @@ static void test_losses(void **state)
     pprof_put_profile((struct pprof_bytes){raw.data, raw.len_bytes}, &text);
     assert_string_equal(buf_cstr(&text),
                         "type lost/count\n"
+                        "type incomplete/count\n"
                         "period lost/count\n"
                         "default \n"
                         "every 1 from 33 for 12\n"
-                        "sample 1 2: 7\n"
-                        "sample 3: 2\n"
-                        "sample 4 2: 9223372036854775807\n"
+                        "sample 1 2: 7 0\n"
+                        "sample 3: 0 2\n"
+                        "sample 4 2: 9223372036854775807 0\n"
                         "mapping 1 [pycap]  F---\n"
                         "location 1 M1 0 F1:0:0\n"
                         "location 2 M1 0 F2:0:0\n"

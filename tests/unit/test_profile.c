@@ -224,9 +224,9 @@ static void test_messages(void **state)
     m = sent(&m, &bytes, labels);
     assert_int_equal(m.profile.rows, 7);
     assert_string_equal(m.profile.labels[1].value, "web-1");
-    m = sent(&(struct converter_message){.event = CONVERTER_LOST, .text = "ring_full", .count = 1ull << 40}, &bytes, labels);
+    m = sent(&(struct converter_message){.event = CONVERTER_LOST, .text = "ring_full", .count = 1ull << 40, .is_sample = true}, &bytes, labels);
     assert_string_equal(m.text, "ring_full");
-    assert_true(m.count == 1ull << 40);
+    assert_true(m.count == 1ull << 40 && m.is_sample);
     m = sent(&(struct converter_message){.event = CONVERTER_END, .damaged = true}, &bytes, labels);
     assert_true(m.damaged && !m.ended);
     m = sent(&(struct converter_message){.event = CONVERTER_END, .ended = true}, &bytes, labels);

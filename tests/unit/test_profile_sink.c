@@ -113,7 +113,7 @@ static void assert_messages(struct world *w, const char *expected)
         if (m.event == CONVERTER_PROFILE)
             put_profile(&m.profile, &text);
         else
-            buf_printf(&text, "lost %d %s\n", (int)m.count, m.text);
+            buf_printf(&text, "lost %d %s%s\n", (int)m.count, m.text, m.is_sample ? "" : ", a part");
         free(body);
     }
     assert_string_equal(buf_cstr(&text), expected);
@@ -132,7 +132,8 @@ static void test_series_and_events(void **state)
     sample(&w, 0, 0, 4000, 1, 10);
     sample(&w, 0, 0, 5000, 0, 10);
     sample(&w, 0, 0, 31000, 0, 10);
-    OK(parts_lose(w.parts, 0, 1006 * S, &(struct emit_loss){.name = "ring_full", .meaning = "", .event = "cpu-clock", .count = 3}));
+    OK(parts_lose(w.parts, 0, 1006 * S, &(struct emit_loss){.name = "ring_full", .meaning = "", .event = "cpu-clock", .count = 3,
+                                                                .is_sample = true}));
     OK(parts_lose(w.parts, 0, 1032 * S, &(struct emit_loss){.name = "string_cut", .meaning = "", .event = "", .count = 2}));
     assert_messages(&w,
                     "profile [0,15) last 5, chunk 0, 3 samples, 2 rows: __name__=process_cpu host=web-1 service_name=web\n"
@@ -148,9 +149,9 @@ static void test_series_and_events(void **state)
                     "  type samples/count\n  type cpu/nanoseconds\n  every 0 from 1700006430000000000 for 10000000000\n"
                     "  sample 1: 1 10\n"
                     "profile [30,45) last 32, chunk 0, 2 samples, 2 rows: __name__=pycap_lost host=web-1 service_name=pycap\n"
-                    "  type lost/count\n  every 1 from 1700006430000000000 for 10000000000\n"
-                    "  sample 1 2: 3\n  sample 3: 2\n"
-                    "lost 3 ring_full\nlost 2 string_cut\n");
+                    "  type lost/count\n  type incomplete/count\n  every 1 from 1700006430000000000 for 10000000000\n"
+                    "  sample 1 2: 3 0\n  sample 3: 0 2\n"
+                    "lost 3 ring_full\nlost 2 string_cut, a part\n");
     assert_int_equal(profile_sink_cut_count(w.sink), 0);
     finish(&w);
 }

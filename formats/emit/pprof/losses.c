@@ -19,15 +19,17 @@ static void put_type(struct buf *out, uint32_t field, uint32_t name, uint32_t un
 static struct error *write_head(const struct emit_part *part, struct pprof_tables *tables, struct gzip *out)
 {
     uint32_t lost = pprof_plain_string(tables, "lost"), unit = pprof_plain_string(tables, "count");
+    uint32_t incomplete = pprof_plain_string(tables, "incomplete");
     uint64_t begin_ns = part->end_ns ? part->begin_ns : part->window_begin_ns, end_ns = part->end_ns ? part->end_ns : part->window_end_ns;
     struct buf fields = {0};
 
     put_type(&fields, PPROF_SAMPLE_TYPE, lost, unit);
+    put_type(&fields, PPROF_SAMPLE_TYPE, incomplete, unit);
     put_type(&fields, PPROF_PERIOD_TYPE, lost, unit);
     protobuf_put_u64(&fields, PPROF_PERIOD, 1);
     protobuf_put_u64(&fields, PPROF_TIME_NANOS, begin_ns <= INT64_MAX ? begin_ns : 0);
     protobuf_put_u64(&fields, PPROF_DURATION_NANOS, pprof_sum(0, end_ns - begin_ns));
-    struct error *err = lost == PPROF_NONE || unit == PPROF_NONE ? error_no_memory() : pprof_write(out, &fields);
+    struct error *err = lost == PPROF_NONE || incomplete == PPROF_NONE || unit == PPROF_NONE ? error_no_memory() : pprof_write(out, &fields);
     buf_deinit(&fields);
     return err;
 }
@@ -47,15 +49,16 @@ static uint32_t location_of(struct pprof_tables *tables, const char *name)
 
 static struct error *write_loss(const struct emit_loss *loss, struct pprof_tables *tables, struct gzip *out)
 {
-    uint64_t locations[2] = {location_of(tables, loss->name)}, value = pprof_sum(0, loss->count);
+    uint64_t locations[2] = {location_of(tables, loss->name)}, values[2] = {0};
     struct buf row = {0}, field = {0};
     size_t depth = 1;
 
+    values[loss->is_sample ? 0 : 1] = pprof_sum(0, loss->count);
     if (*loss->event)
         locations[depth++] = location_of(tables, loss->event);
     bool ok = locations[0] != PPROF_NONE && locations[1] != PPROF_NONE;
     protobuf_put_packed(&row, PPROF_SAMPLE_LOCATIONS, locations, depth);
-    protobuf_put_packed(&row, PPROF_SAMPLE_VALUES, &value, 1);
+    protobuf_put_packed(&row, PPROF_SAMPLE_VALUES, values, 2);
     protobuf_put_message(&field, PPROF_SAMPLE, &row);
     struct error *err = ok ? pprof_write(out, &field) : error_no_memory();
     buf_deinit(&row);
