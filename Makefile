@@ -144,7 +144,7 @@ $(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
 # tests/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
 # INSTALLING_* install Debian's packages first (tests/deps.sh). No other goal installs anything, but deps and deps-test.
 DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev bpftool scdoc
-DEB_TEST  := libcmocka-dev python3 python3-pytest python3-protobuf dwz linux-perf binutils musl-tools debuginfod openssl zstd bzip2 xz-utils
+DEB_TEST  := libcmocka-dev python3 python3-pytest python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl zstd bzip2 xz-utils
 # 184 MB to fetch, 655 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium
 DEB_DEB   := dpkg-dev binutils

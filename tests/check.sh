@@ -36,6 +36,7 @@ BESIDE="
     split
     profile_store
     store_http
+    fleet
     ndjson
     baseline
     compare_draws
