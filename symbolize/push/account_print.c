@@ -18,6 +18,7 @@ static const struct {
     {"bad_labels", "the store does not take a label: see --label"},
     {"series_limit", "the store takes no more series: give fewer labels, or raise its limit (Pyroscope: -ingester.max-global-series-per-tenant)"},
     {"bad_profile", "the store cannot read it: please report this"},
+    {"too_many_profiles", "one trace has more than can be remembered: record with --rotate"},
     {"server_error", "it failed five times while the store took others: the store's log says why"},
 };
 

@@ -2,7 +2,7 @@
 /*
  * A store is taken for sick when it puts off or does not answer, or when it fails for two profiles in a row. Then one profile
  * is sent at a time, each time another one. The first sound answer proves that it is well, and was well for all profiles that
- * failed before: their next failures count.
+ * failed before: their next failures count, until the store is taken for sick again.
  */
 #include "symbolize/push/sender.h"
 
@@ -37,7 +37,7 @@ struct job {
     bool failing; /* its last answer was not sound */
     bool proven;  /* the store has taken others since it first failed */
     bool repeated; /* it may have been stored before */
-    uint32_t tries; /* that count */
+    uint32_t faults, others; /* failures that count: as many as the limits above say are its last */
     uint64_t tried_ns, due_ns, backoff_ns;
 };
 
@@ -243,26 +243,48 @@ static void be_sick(struct sender *s, const struct job *j, const struct store_an
     if (!s->sick || due_ns > s->resume_ns)
         s->resume_ns = due_ns;
     s->sick = true;
+    for (size_t i = 0; i < s->job_count; i++)
+        s->jobs[i]->proven &= s->jobs[i] == j;
+}
+
+/* It ends without having been accepted. */
+static struct error *give_up(struct sender *s, struct job *j, const char *reason)
+{
+    const struct store_answer last = {.reason = reason};
+
+    remember(s, j, true);
+    account_refused(s->options.account, &j->profile, reason);
+    tell_refused(s, &j->profile, &last);
+    return drop_job(s, j);
+}
+
+/*
+ * Counts a failure, if the store is known to take others. True: it was the last. Where the store asks for time or does not
+ * answer, it has to have taken another one since the failure before.
+ */
+static bool count_failure(struct sender *s, struct job *j, const struct store_answer *a)
+{
+    bool fault = a->verdict == STORE_FAULT;
+    uint32_t *count = fault ? &j->faults : &j->others;
+
+    if (fault && others_fail(s, j))
+        j->proven = false;
+    *count += !j->failing || j->proven;
+    j->failing = true;
+    bool last = j->proven && *count >= (fault ? FAULTS_MAX : OTHERS_MAX) && a->verdict != STORE_DENIED;
+    j->proven &= fault;
+    return last;
 }
 
 static struct error *take_failure(struct sender *s, struct job *j, const struct store_answer *a)
 {
-    uint32_t most = a->verdict == STORE_FAULT ? FAULTS_MAX : OTHERS_MAX;
-
     account_retried(s->options.account, a->reason);
     if (a->verdict == STORE_LATER || a->verdict == STORE_DENIED)
         remember(s, j, false);
     else
         j->repeated = true;
-    j->tries += !j->failing || j->proven;
-    j->failing = true;
-    if (j->proven && j->tries >= most && a->verdict != STORE_DENIED) {
-        const struct store_answer last = {.reason = a->verdict == STORE_FAULT ? "server_error" : a->reason};
-        remember(s, j, true);
-        account_refused(s->options.account, &j->profile, last.reason);
-        tell_refused(s, &j->profile, &last);
-        return drop_job(s, j);
-    }
+    if (count_failure(s, j, a))
+        return give_up(s, j, a->verdict == STORE_FAULT ? "server_error" : a->reason);
     j->backoff_ns = doubled(j->backoff_ns);
     j->due_ns = due_after(a, j->backoff_ns);
     s->trouble_ns = s->trouble_ns ? s->trouble_ns : now_ns();
@@ -287,22 +309,36 @@ static struct error *take_answer(struct sender *s, struct job *j, const struct s
 
 /* ---- requests ---- */
 
-/* A state file that cannot be written is like a store that is not there: nothing is sent that could not be remembered. */
-static struct error *begin_request(struct sender *s, struct job *j)
+/* Takes `err`. There is no room in memory to remember it: the trace has more profiles than any should. */
+static struct error *leave_out(struct sender *s, struct job *j, struct error *err)
+{
+    push_log_say(s->options.log, PUSH_LOG_REFUSED, "a profile is left out: %s", error_text(err));
+    error_destroy(err);
+    account_refused(s->options.account, &j->profile, "too_many_profiles");
+    return drop_job(s, j);
+}
+
+/* Takes `err`. A state file that cannot be written is like a store that is not there: nothing is sent that could not be remembered. */
+static struct error *wait_for_state(struct sender *s, const struct job *j, struct error *err)
 {
     static const struct store_answer unwritten = {.verdict = STORE_LATER, .reason = "state_file"};
+
+    push_log_say(s->options.log, PUSH_LOG_STATE, "%s; nothing is sent until it can be", error_text(err));
+    error_destroy(err);
+    account_retried(s->options.account, unwritten.reason);
+    s->trouble_ns = s->trouble_ns ? s->trouble_ns : now_ns();
+    be_sick(s, j, &unwritten);
+    return NULL;
+}
+
+static struct error *begin_request(struct sender *s, struct job *j)
+{
     struct error *err = state_begin(s->options.state, j->trace->id, &j->profile);
     uint32_t slot = 0;
 
     j->tried_ns = now_ns();
-    if (err) {
-        push_log_say(s->options.log, PUSH_LOG_STATE, "%s; nothing is sent until it can be", error_text(err));
-        error_destroy(err);
-        account_retried(s->options.account, unwritten.reason);
-        s->trouble_ns = s->trouble_ns ? s->trouble_ns : now_ns();
-        be_sick(s, j, &unwritten);
-        return NULL;
-    }
+    if (err)
+        return err->code == ERROR_LIMIT ? leave_out(s, j, err) : wait_for_state(s, j, err);
     while (s->by_slot[slot])
         slot++;
     TRY(store_begin(s->options.store, &j->profile, slot));
