@@ -63,6 +63,7 @@ struct folder {
     VEC(struct entry *) entries; /* in the order of their time */
     struct map by_path;          /* hash of the path -> struct entry * */
     struct map newest;           /* by series: the latest name_time_ns */
+    struct map here;             /* IDs of the traces that the last look found */
     size_t next;
     uint32_t look;               /* number of the last look, from 1 */
     uint64_t due_ns;
@@ -103,10 +104,16 @@ void folder_destroy(struct folder *f)
     VEC_DEINIT(&f->places);
     map_deinit(&f->by_path);
     map_deinit(&f->newest);
+    map_deinit(&f->here);
     free(f);
 }
 
 /* ---- one file ---- */
+
+static bool is_trace(const struct entry *e)
+{
+    return e->kind == ENTRY_WAITING || e->kind == ENTRY_TAKEN || e->kind == ENTRY_DONE;
+}
 
 static bool is_same_file(const struct stat *a, const struct stat *b)
 {
@@ -275,16 +282,16 @@ static bool place_is_readable(const struct folder *f, const struct entry *e)
     return true;
 }
 
-/* Is it there under another name? */
-static bool was_moved(const struct folder *f, const struct entry *e)
+/* Notes which traces are there, under whatever names. */
+static struct error *find_here(struct folder *f)
 {
+    map_clear(&f->here);
     for (size_t i = 0; i < f->entries.count; i++) {
-        const struct entry *other = f->entries.data[i];
-        if (other->seen == f->look && other->trace.id.number == e->trace.id.number &&
-            (other->kind == ENTRY_WAITING || other->kind == ENTRY_TAKEN || other->kind == ENTRY_DONE))
-            return true;
+        const struct entry *e = f->entries.data[i];
+        if (e->seen == f->look && is_trace(e) && !map_set(&f->here, e->trace.id.number, 1))
+            return error_no_memory();
     }
-    return false;
+    return NULL;
 }
 
 static bool has_vanished(const struct folder *f, const struct entry *e)
@@ -292,13 +299,14 @@ static bool has_vanished(const struct folder *f, const struct entry *e)
     return e->seen != f->look && e->kind != ENTRY_TAKEN && place_is_readable(f, e);
 }
 
-static void remove_vanished(struct folder *f)
+static struct error *remove_vanished(struct folder *f)
 {
     size_t left = 0;
 
+    TRY(find_here(f));
     for (size_t i = 0; i < f->entries.count; i++) {
         const struct entry *e = f->entries.data[i];
-        if (e->kind == ENTRY_WAITING && has_vanished(f, e) && !was_moved(f, e))
+        if (e->kind == ENTRY_WAITING && has_vanished(f, e) && !map_get(&f->here, e->trace.id.number))
             f->events.gone(f->events.own, &e->trace);
     }
     for (size_t i = 0; i < f->entries.count; i++) {
@@ -311,6 +319,7 @@ static void remove_vanished(struct folder *f)
         destroy_entry(e);
     }
     f->entries.count = left;
+    return NULL;
 }
 
 static int compare(const void *a, const void *b)
@@ -328,8 +337,7 @@ static struct error *find_newest(struct folder *f)
     for (size_t i = 0; i < f->entries.count; i++) {
         const struct entry *e = f->entries.data[i];
         const uint64_t *known = map_get(&f->newest, e->series);
-        bool is_trace = e->kind == ENTRY_WAITING || e->kind == ENTRY_TAKEN || e->kind == ENTRY_DONE;
-        if (is_trace && (!known || *known < e->name_time_ns) && !map_set(&f->newest, e->series, e->name_time_ns))
+        if (is_trace(e) && (!known || *known < e->name_time_ns) && !map_set(&f->newest, e->series, e->name_time_ns))
             return error_no_memory();
     }
     return NULL;
@@ -344,7 +352,7 @@ struct error *folder_look(struct folder *f)
     f->look++;
     for (size_t i = 0; i < f->places.count; i++)
         TRY(look_at_place(f, &f->places.data[i]));
-    remove_vanished(f);
+    TRY(remove_vanished(f));
     if (f->entries.count)
         qsort(f->entries.data, f->entries.count, sizeof *f->entries.data, compare);
     TRY(find_newest(f));
