@@ -19,6 +19,7 @@
 
 #include "formats/base/helper_process.h"
 #include "formats/base/landlock.h"
+#include "formats/base/no_sockets.h"
 #include "formats/trace/ending.h"
 #include "symbolize/push/message.h"
 #include "symbolize/push/secrets.h"
@@ -83,6 +84,7 @@ static _Noreturn void be_trace_process(const struct server *s, const struct trac
     sigprocmask(SIG_SETMASK, &s->signals, NULL);
     limit_process();
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    no_sockets_enter(); /* where the kernel cannot, it is as confined as pysym is */
     struct error *err = do_task(s, order->task, &trace, &pipe, &last);
     if (err) {
         last.event = CONVERTER_FAILED;

@@ -2,12 +2,14 @@
 /* The processes that read traces: what they say comes, whatever becomes of them, and they end with who asked for them. */
 #include "tests/unit/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +42,17 @@ static struct error *say_secrets(const struct profile_pipe *pipe)
     return message_write(pipe, &(struct converter_message){.event = CONVERTER_TEXT, .text = found ? "found" : "nothing"});
 }
 
+static struct error *say_sockets(const struct profile_pipe *pipe)
+{
+    static const int families[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
+    int pair[2];
+    bool made = !socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        made |= socket(families[i], SOCK_DGRAM, 0) >= 0 || errno != EPERM;
+    return message_write(pipe, &(struct converter_message){.event = CONVERTER_TEXT, .text = made ? "made" : "none"});
+}
+
 static struct error *run(void *own, const struct converter_trace *trace, const struct profile_pipe *pipe, bool *damaged)
 {
     const char *path = trace->path;
@@ -49,6 +62,8 @@ static struct error *run(void *own, const struct converter_trace *trace, const s
         return say_profiles(pipe);
     if (!strcmp(path, "secrets"))
         return say_secrets(pipe);
+    if (!strcmp(path, "sockets"))
+        return say_sockets(pipe);
     if (!strcmp(path, "error"))
         return error_create(ERROR_FORMAT, "%s", (const char *)own);
     if (!strcmp(path, "crash") || !strcmp(path, "killed"))
@@ -226,6 +241,19 @@ static void test_secrets_do_not_reach_them(void **state)
     close(fd);
 }
 
+static void test_no_sockets(void **state)
+{
+    struct converter *c = create();
+    int fd = nothing();
+
+    (void)state;
+    begin(c, "sockets", CONVERTER_READ, fd);
+    assert_string_equal(next(c).text, "none");
+    assert_int_equal(next(c).event, CONVERTER_END);
+    converter_destroy(c);
+    close(fd);
+}
+
 static void test_look_for_the_end(void **state)
 {
     struct converter *c = create();
@@ -247,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_end_in_the_middle),
         cmocka_unit_test(test_death_of_the_sender),
         cmocka_unit_test(test_secrets_do_not_reach_them),
+        cmocka_unit_test(test_no_sockets),
         cmocka_unit_test(test_look_for_the_end),
     };
 
