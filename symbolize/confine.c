@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -55,28 +57,105 @@ static struct error *allow_output(struct places *p, const struct options *o)
     return err;
 }
 
-/* The folders of "/", but for those that hold no files. What a link there leads to is allowed by its own name. */
-static struct error *allow_host(struct places *p)
-{
-    static const char *const not_files[] = {"proc", "sys", "dev", "run", "net"};
-    DIR *root = opendir("/");
-    struct error *err = NULL;
-    const struct dirent *entry;
+/* ---- the host ---- */
 
-    while (!err && root && (entry = readdir(root))) {
-        bool left_out = entry->d_name[0] == '.' && (!entry->d_name[1] || !strcmp(entry->d_name, ".."));
-        struct landlock_place place = {.access = LANDLOCK_READ};
-        for (size_t i = 0; i < sizeof not_files / sizeof *not_files; i++)
-            left_out |= !strcmp(entry->d_name, not_files[i]);
-        if (left_out)
-            continue;
-        /* By O_NOFOLLOW, so that nothing is looked up behind it, such as an automount. */
-        place.fd = openat(dirfd(root), entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (place.fd >= 0 && !VEC_PUSH(&p->list, place))
-            err = error_no_memory();
+/* Each entry takes a descriptor: of a folder with a secret in it so many can be read. */
+enum { SECRETS_MAX = 3, ENTRIES_MAX = 128 };
+
+/* Files of a push that no trace needs, without links in their paths. */
+struct secrets {
+    char *paths[SECRETS_MAX];
+    size_t count;
+};
+
+static void find_secrets(const struct push_request *r, struct secrets *out)
+{
+    const char *const files[SECRETS_MAX] = {r->token_file, r->password_file, r->key_file ? r->key_file : r->cert_file};
+
+    *out = (struct secrets){0};
+    for (size_t i = 0; i < SECRETS_MAX; i++) {
+        char *path = files[i] ? realpath(files[i], NULL) : NULL;
+        if (path)
+            out->paths[out->count++] = path;
     }
-    if (root)
-        closedir(root);
+}
+
+static void forget_secrets(struct secrets *s)
+{
+    while (s->count)
+        free(s->paths[--s->count]);
+}
+
+/* Is it the path of a secret, or *inside: of a folder that one is in? */
+static bool has_secret(const struct secrets *s, const char *path, bool *inside)
+{
+    size_t len = strlen(path);
+    bool is_one = false;
+
+    *inside = false;
+    for (size_t i = 0; i < s->count; i++) {
+        bool begins = !strncmp(s->paths[i], path, len);
+        is_one |= begins && !s->paths[i][len];
+        *inside |= begins && s->paths[i][len] == '/';
+    }
+    return is_one || *inside;
+}
+
+/* Folders of "/" that hold no files. */
+static bool holds_no_files(const char *path)
+{
+    static const char *const folders[] = {"/proc", "/sys", "/dev", "/run", "/net"};
+
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!strcmp(path, folders[i]))
+            return true;
+    }
+    return false;
+}
+
+/* By O_NOFOLLOW, so that nothing is looked up behind it, such as an automount. What a link leads to is allowed by its own name. */
+static struct error *allow_entry(struct places *p, int folder, const char *name)
+{
+    struct landlock_place place = {openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), LANDLOCK_READ};
+
+    if (place.fd < 0 || VEC_PUSH(&p->list, place))
+        return NULL;
+    close(place.fd);
+    return error_no_memory();
+}
+
+/* What is in a folder, "" for that of the host, but for secrets. Goes into folders that have one, as deep as its path. */
+static struct error *allow_folder(struct places *p, const char *folder, const struct secrets *s)
+{
+    DIR *d = opendir(*folder ? folder : "/");
+    const struct dirent *entry;
+    struct error *err = NULL;
+    char path[PATH_MAX];
+    size_t count = 0;
+    bool inside;
+
+    while (!err && d && (entry = readdir(d))) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path || holds_no_files(path))
+            continue;
+        bool hidden = has_secret(s, path, &inside);
+        if (inside)
+            err = allow_folder(p, path, s);
+        else if (!hidden && count++ < ENTRIES_MAX)
+            err = allow_entry(p, dirfd(d), entry->d_name);
+    }
+    if (d)
+        closedir(d);
+    return err;
+}
+
+static struct error *allow_host(struct places *p, const struct push_request *push)
+{
+    struct secrets secrets;
+
+    find_secrets(push, &secrets);
+    struct error *err = allow_folder(p, "", &secrets);
+    forget_secrets(&secrets);
     return err;
 }
 
@@ -118,7 +197,7 @@ static struct error *collect(const struct options *o, struct places *p)
 #ifdef __SANITIZE_ADDRESS__
     TRY(allow(p, "/proc", LANDLOCK_READ)); /* where the sanitizer looks for leaks */
 #endif
-    return o->no_host ? NULL : allow_host(p);
+    return o->no_host ? NULL : allow_host(p, &o->push);
 }
 
 struct error *confine(const struct options *o)

@@ -159,6 +159,16 @@ static void test_confine(void **state)
     assert_false(can(&o, writes, other) || can(&o, removes, other));
     if (!can(&o, connects, NULL))
         print_message("TCP is refused\n");
+
+    /* But for the secrets of a push, by whatever name; what lies beside them can be read. */
+    char through[256], more[256];
+    snprintf(more, sizeof more, "%s/link/more", f->dir);
+    snprintf(through, sizeof through, "%s/link/file", f->dir);
+    assert_true(fixture_run(f, "ln -s other link && touch other/more"));
+    o.push.token_file = through;
+    o.push.key_file = beside;
+    assert_false(can(&o, reads, other) || can(&o, reads, through) || can(&o, reads, beside));
+    assert_true(can(&o, reads, more) && can(&o, reads, trace) && can(&o, reads, "/etc/passwd"));
     options_deinit(&o);
     unsetenv("TMPDIR");
 }
