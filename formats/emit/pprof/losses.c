@@ -4,17 +4,8 @@
 #include "formats/emit/pprof/fields.h"
 #include "formats/emit/pprof/samples.h"
 #include "formats/emit/pprof/tables.h"
+#include "formats/emit/pprof/types.h"
 #include "formats/emit/protobuf.h"
-
-static void put_type(struct buf *out, uint32_t field, uint32_t name, uint32_t unit)
-{
-    struct buf type = {0};
-
-    protobuf_put_i64(&type, PPROF_VALUE_TYPE, name);
-    protobuf_put_i64(&type, PPROF_VALUE_UNIT, unit);
-    protobuf_put_message(out, field, &type);
-    buf_deinit(&type);
-}
 
 static struct error *write_head(const struct emit_part *part, struct pprof_tables *tables, struct gzip *out)
 {
@@ -23,9 +14,9 @@ static struct error *write_head(const struct emit_part *part, struct pprof_table
     uint64_t begin_ns = part->end_ns ? part->begin_ns : part->window_begin_ns, end_ns = part->end_ns ? part->end_ns : part->window_end_ns;
     struct buf fields = {0};
 
-    put_type(&fields, PPROF_SAMPLE_TYPE, lost, unit);
-    put_type(&fields, PPROF_SAMPLE_TYPE, incomplete, unit);
-    put_type(&fields, PPROF_PERIOD_TYPE, lost, unit);
+    pprof_put_value_type(&fields, PPROF_SAMPLE_TYPE, lost, unit);
+    pprof_put_value_type(&fields, PPROF_SAMPLE_TYPE, incomplete, unit);
+    pprof_put_value_type(&fields, PPROF_PERIOD_TYPE, lost, unit);
     protobuf_put_u64(&fields, PPROF_PERIOD, 1);
     protobuf_put_u64(&fields, PPROF_TIME_NANOS, begin_ns <= INT64_MAX ? begin_ns : 0);
     protobuf_put_u64(&fields, PPROF_DURATION_NANOS, pprof_sum(0, end_ns - begin_ns));

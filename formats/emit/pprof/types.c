@@ -118,7 +118,7 @@ static uint64_t period_of(const struct emit_model *m, uint32_t event)
     return rate.period < INT64_MAX ? rate.period : 0;
 }
 
-static void put_type(struct buf *out, uint32_t field, uint32_t name, uint32_t unit)
+void pprof_put_value_type(struct buf *out, uint32_t field, uint32_t name, uint32_t unit)
 {
     struct buf type = {0};
 
@@ -136,10 +136,10 @@ struct error *pprof_types_write(const struct pprof_types *t, const struct emit_m
     uint32_t count = pprof_plain_string(tables, counted);
 
     for (size_t i = 0; i < t->types.count; i++) {
-        put_type(&fields, PPROF_SAMPLE_TYPE, t->types.data[i].samples, count);
-        put_type(&fields, PPROF_SAMPLE_TYPE, t->types.data[i].value, t->types.data[i].unit);
+        pprof_put_value_type(&fields, PPROF_SAMPLE_TYPE, t->types.data[i].samples, count);
+        pprof_put_value_type(&fields, PPROF_SAMPLE_TYPE, t->types.data[i].value, t->types.data[i].unit);
     }
-    put_type(&fields, PPROF_PERIOD_TYPE, first->value, first->unit);
+    pprof_put_value_type(&fields, PPROF_PERIOD_TYPE, first->value, first->unit);
     protobuf_put_u64(&fields, PPROF_PERIOD, t->events.count ? period_of(model, t->events.data[0]) : 0);
     protobuf_put_i64(&fields, PPROF_DEFAULT_SAMPLE_TYPE, first->value);
     struct error *err = count == PPROF_NONE ? error_no_memory() : pprof_write(out, &fields);

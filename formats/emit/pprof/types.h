@@ -32,5 +32,7 @@ struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples
 /* Writes the types, the default type and the period. */
 struct error *pprof_types_write(const struct pprof_types *t, const struct emit_model *model, struct pprof_tables *tables,
                                 struct gzip *out);
+/* Appends a type to `out` as that field: strings are of the tables. */
+void pprof_put_value_type(struct buf *out, uint32_t field, uint32_t name, uint32_t unit);
 
 #endif
