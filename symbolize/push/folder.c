@@ -219,12 +219,21 @@ static struct error *look_at_file(struct folder *f, int at, const char *name, co
 
 /* ---- places ---- */
 
+/* `why`: errno; also EINVAL, it is no regular file and no folder, and ENOEXEC, it is no trace. */
+static struct error *error_of_place(const struct place *p, int why)
+{
+    if (why == EINVAL)
+        return error_path(ERROR_FORMAT, p->path, "is no regular file and no folder");
+    if (why == ENOEXEC)
+        return error_path(ERROR_FORMAT, p->path, "is no trace of pycap");
+    return error_file(why, p->path, "cannot be read");
+}
+
 static void tell_place(struct folder *f, struct place *p, int why)
 {
     p->readable = !why;
     if (why && why != p->told_errno)
-        f->events.unreadable(f->events.own, why == EINVAL ? error_path(ERROR_FORMAT, p->path, "is no regular file and no folder")
-                                                          : error_file(why, p->path, "cannot be read"));
+        f->events.unreadable(f->events.own, error_of_place(p, why));
     p->told_errno = why;
 }
 
@@ -251,6 +260,14 @@ static struct error *look_at_folder(struct folder *f, struct place *p)
     return err;
 }
 
+/* A file that is named has to be a trace; with --follow it may become one. */
+static bool is_no_trace(const struct folder *f, const struct place *p)
+{
+    const uint64_t *known = map_get(&f->by_path, XXH3_64bits(p->path, strlen(p->path)));
+
+    return !f->follow && known && ((const struct entry *)(uintptr_t)*known)->kind == ENTRY_OTHER;
+}
+
 static struct error *look_at_place(struct folder *f, struct place *p)
 {
     struct stat st;
@@ -265,8 +282,10 @@ static struct error *look_at_place(struct folder *f, struct place *p)
     if (S_ISDIR(st.st_mode))
         return look_at_folder(f, p);
     p->is_file = S_ISREG(st.st_mode);
-    tell_place(f, p, p->is_file ? 0 : EINVAL);
-    return p->is_file ? look_at_file(f, AT_FDCWD, p->path, p->path, &st) : NULL;
+    if (p->is_file)
+        TRY(look_at_file(f, AT_FDCWD, p->path, p->path, &st));
+    tell_place(f, p, !p->is_file ? EINVAL : is_no_trace(f, p) ? ENOEXEC : 0);
+    return NULL;
 }
 
 /* ---- all of them ---- */

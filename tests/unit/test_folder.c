@@ -194,6 +194,27 @@ static void test_other_files(void **state)
     assert_string_equal(buf_cstr(&x->told), "");
 }
 
+/* What is named has to be a trace, unless there is time for it to become one. */
+static void test_named_file(void **state)
+{
+    struct fixture *x = *state;
+    char path[128];
+
+    path_of(x, "text", path);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    create(x, path, true);
+    assert_next(x, "");
+    assert_string_equal(buf_cstr(&x->told), "");
+    folder_destroy(x->f);
+    create(x, path, false);
+    assert_next(x, "");
+    assert_next(x, "");
+    assert_string_equal(buf_cstr(&x->told), "unreadable\n");
+    put(x, "text", 1, 1000);
+    assert_next(x, "text ");
+    assert_string_equal(buf_cstr(&x->told), "unreadable\n");
+}
+
 static void test_gone(void **state)
 {
     struct fixture *x = *state;
@@ -292,6 +313,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_named_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_vanishes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_files_of_the_command_line, set_up, tear_down),
