@@ -95,6 +95,20 @@ void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes
     a->figures.trace_bytes += len_bytes;
 }
 
+void account_sent_before(struct account *a)
+{
+    a->figures.sent_before++;
+}
+
+bool account_is_empty(const struct account *a)
+{
+    for (size_t i = 0; i < ACCOUNT_TRACE_RESULTS; i++) {
+        if (a->figures.traces[i])
+            return false;
+    }
+    return !a->figures.sent_before && !a->figures.backlog_traces;
+}
+
 void account_lost(struct account *a, const char *name, uint64_t count, bool is_sample)
 {
     find(is_sample ? &a->figures.lost : &a->figures.incomplete, name)->samples += count;

@@ -32,6 +32,10 @@ void account_refused(struct account *a, const struct push_profile *profile, cons
 /* An attempt that has to be repeated, by name. */
 void account_retried(struct account *a, const char *reason);
 void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes);
+/* A trace has nothing new since a push before this one sent it. */
+void account_sent_before(struct account *a);
+/* No trace was seen at all. */
+bool account_is_empty(const struct account *a);
 /*
  * What a trace says that the recorder lost, by name, of one window: samples (`is_sample`), or parts of samples that are there.
  * Of many names the later ones count as "other".

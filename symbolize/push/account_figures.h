@@ -43,7 +43,7 @@ struct account_figures {
     struct account_sum accepted, repeated;
     uint64_t accepted_bytes; /* packed */
     struct account_counts refused, retries, lost, incomplete; /* the last two of the recorder: account_lost() */
-    uint64_t traces[ACCOUNT_TRACE_RESULTS], trace_bytes;
+    uint64_t traces[ACCOUNT_TRACE_RESULTS], trace_bytes, sent_before; /* the last: traces, by an earlier push */
     uint64_t backlog_traces, backlog_since_ns; /* CLOCK_REALTIME, as all times here; 0: none */
     uint64_t newest_sample_ns, answered_ns;
     bool sound; /* the last answer */

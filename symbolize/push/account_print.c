@@ -98,6 +98,8 @@ static void print_traces(const struct account_figures *f, const struct push_requ
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (f->traces[lines[i].how])
             fprintf(out, "%s %s\n", counted(f->traces[lines[i].how], "trace:", "traces:", &n), lines[i].what);
+    if (f->sent_before)
+        fprintf(out, "%s sent before, as the state file says\n", counted(f->sent_before, "trace:", "traces:", &n));
     if (f->backlog_traces)
         fprintf(out, "%s not sent, or not to the end: %s\n", counted(f->backlog_traces, "trace:", "traces:", &n),
                 request->state ? "the same command goes on with them" : "give --state FILE, so that the next push can go on with them");

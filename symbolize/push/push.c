@@ -49,6 +49,7 @@ struct push {
     struct service service;
     uint64_t told_ns, published_ns; /* CLOCK_MONOTONIC; 0: not yet */
     bool unreadable; /* something could not be read */
+    bool was_root;   /* or had other privileges, which are given up */
 };
 
 /* ---- what is told ---- */
@@ -70,7 +71,10 @@ static void note_unreadable(void *own, struct error *err)
 
     p->unreadable = true;
     account_trace(p->account, ACCOUNT_TRACE_UNREADABLE, 0);
-    push_log_say(&p->log, PUSH_LOG_TRACE, "%s", error_text(err));
+    push_log_say(&p->log, PUSH_LOG_TRACE, "%s%s", error_text(err),
+                 p->was_root && err->code == ERROR_PERMISSION
+                     ? " (pysym push gives root's rights up: run it as a user who may read that, such as one of the group of pycap record --group)"
+                     : "");
     error_destroy(err);
 }
 
@@ -243,6 +247,12 @@ static bool is_on_its_way(const struct push *p, struct state_trace_id id)
     return false;
 }
 
+static void note_sent_before(struct push *p, struct folder_trace *file)
+{
+    account_sent_before(p->account);
+    folder_done(file);
+}
+
 /* Sends all traces that are complete now. */
 static struct error *send_waiting(struct push *p)
 {
@@ -253,7 +263,7 @@ static struct error *send_waiting(struct push *p)
         if (is_on_its_way(p, file->id)) /* the state knows of its profiles only once they are answered */
             TRY(sender_finish(p->sender));
         if (state_is_complete(p->state, file->id, file->len_bytes))
-            folder_done(file);
+            note_sent_before(p, file);
         else
             TRY(send_file(p, file, answer));
         TRY(tick(p));
@@ -306,11 +316,8 @@ static struct error *open_state(struct push *p)
 static struct error *begin(struct push *p, converter_run *convert, void *own)
 {
     const struct folder_events events = {p, note_gone, note_unreadable};
-    bool was_privileged;
 
-    TRY(push_drop_privileges(&was_privileged));
-    if (was_privileged)
-        push_log_say(&p->log, PUSH_LOG_NOTICE, "root's rights are given up: to push, it is enough to be allowed to read the traces");
+    TRY(push_drop_privileges(&p->was_root));
     TRY(stop_begin());
     TRY(converter_create(convert, own, &p->converter));
     TRY(store_open(p->request, &p->store));
@@ -339,10 +346,11 @@ static void conclude(struct push *p, struct push_outcome *outcome)
     if (end == SENDER_TIRED)
         push_log_say(&p->log, PUSH_LOG_NOTICE, "%s gave no sound answer for %" PRIu64 " s (--retry-for): gave up", p->request->store->title,
                      p->request->retry_for_ns / NS_PER_S);
-    if (waiting && !p->request->follow)
-        push_log_say(&p->log, PUSH_LOG_NOTICE, "%" PRIu64 " trace%s not sent: %s", waiting, waiting == 1 ? " is" : "s are",
-                     end == SENDER_GOES_ON ? "still being written, or cut off less than two minutes ago"
-                                           : "start it again to go on where it ended");
+    if (waiting && !p->request->follow && end == SENDER_GOES_ON)
+        push_log_say(&p->log, PUSH_LOG_NOTICE, "%" PRIu64 " trace%s still being written, or cut off less than two minutes ago",
+                     waiting, waiting == 1 ? " is" : "s are");
+    if (!p->request->follow && account_is_empty(p->account))
+        push_log_say(&p->log, PUSH_LOG_NOTICE, "no trace was found; in a folder those in it are, not those in folders below it");
     account_print(p->account, stderr);
     bool stopped = end == SENDER_STOPPED && p->request->follow;
     outcome->incomplete = !stopped && (waiting || p->unreadable || end != SENDER_GOES_ON || !account_is_whole(p->account));

@@ -170,14 +170,24 @@ static void tell_refused(struct sender *s, const struct push_profile *p, const s
                  s->options.request->store->title, p->samples, a->reason, *a->text ? ": " : "", a->text);
 }
 
+/* What to look at when a store cannot be reached, or takes nothing. */
+static const char *advice_on(const struct store_answer *a)
+{
+    if (!strcmp(a->reason, "tls"))
+        return " (if the store has no TLS, its URL begins with http://; --cacert names an authority of your own)";
+    if (a->status == 401)
+        return "it wants to know who asks: check --token-file, --user or PYSYM_TOKEN";
+    return a->status ? "check the URL, the token and the tenant" : "";
+}
+
 static void tell_trouble(struct sender *s, const struct store_answer *a)
 {
     char status[32] = "does not answer";
 
     if (a->status)
         snprintf(status, sizeof status, "answers %d", a->status);
-    push_log_say(s->options.log, PUSH_LOG_STORE, "%s %s (%s)%s%s; trying again", s->options.request->store->title, status, a->reason,
-                 *a->text ? ": " : "", a->text);
+    push_log_say(s->options.log, PUSH_LOG_STORE, "%s %s (%s)%s%s%s; trying again", s->options.request->store->title, status, a->reason,
+                 *a->text ? ": " : "", a->text, a->status ? "" : advice_on(a));
 }
 
 static void tell_denied(struct sender *s, const struct store_answer *a)
@@ -185,8 +195,8 @@ static void tell_denied(struct sender *s, const struct store_answer *a)
     bool follow = s->options.request->follow;
 
     if (!s->told_denied)
-        push_log_say(s->options.log, PUSH_LOG_NOTICE, "%s takes nothing from here, it answers %d (%s)%s%s: check the URL, the token and the tenant%s",
-                     s->options.request->store->title, a->status, a->reason, *a->text ? ": " : "", a->text,
+        push_log_say(s->options.log, PUSH_LOG_NOTICE, "%s takes nothing from here, it answers %d (%s)%s%s: %s%s",
+                     s->options.request->store->title, a->status, a->reason, *a->text ? ": " : "", a->text, advice_on(a),
                      follow ? "; trying again each minute" : "");
     s->told_denied = true;
     if (!follow && s->end == SENDER_GOES_ON)

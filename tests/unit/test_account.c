@@ -49,6 +49,7 @@ static void fill(struct account *a)
     account_trace(a, ACCOUNT_TRACE_DONE, 100);
     account_trace(a, ACCOUNT_TRACE_DAMAGED, 50);
     account_trace(a, ACCOUNT_TRACE_GONE, 0);
+    account_sent_before(a);
     account_lost(a, "ring_full", 5000, true);
     account_lost(a, "ring_full", 5, true);
     account_lost(a, "a\x1b[2J\"\n", 2, true);
@@ -64,7 +65,10 @@ static void test_printed(void **state)
 
     (void)state;
     assert_printed(a, "pushed 0 profiles (0 samples, 0 B) of 0 traces to Pyroscope at http://localhost:4040\n");
-    assert_true(account_is_whole(a));
+    assert_true(account_is_whole(a) && account_is_empty(a));
+    account_backlog(a, 1, 0);
+    assert_false(account_is_empty(a));
+    account_backlog(a, 0, 0);
     struct push_profile p = push_fixture_profile(0, 0, 0, 1);
     account_accepted(a, &p, false);
     account_trace(a, ACCOUNT_TRACE_DONE, 100);
@@ -75,7 +79,7 @@ static void test_printed(void **state)
     account_destroy(a);
     a = make(&request);
     fill(a);
-    assert_false(account_is_whole(a));
+    assert_false(account_is_whole(a) || account_is_empty(a));
     assert_printed(a, "pushed 3 profiles (2,030 samples, 5.7 MiB) of 2 traces to Pyroscope at http://localhost:4040\n"
                       "sent again: 1 profile (1,000 samples), which the store may have twice: an earlier answer was not seen, or their trace has grown\n"
                       "refused: 3 profiles (44 samples)\n"
@@ -83,6 +87,7 @@ static void test_printed(void **state)
                       "    teapot 1\n"
                       "1 trace: damaged; what can be read was sent\n"
                       "1 trace: removed too early: let pycap --keep more files\n"
+                      "1 trace: sent before, as the state file says\n"
                       "2 traces: not sent, or not to the end: give --state FILE, so that the next push can go on with them\n"
                       "tried again: 1,201 requests (timeout 1,200, rate 1)\n"
                       "lost by the recorder: 5,007 samples (ring_full 5,005, a\\x1b[2J\"\\x0a 2); in the store they are pycap_lost\n"
