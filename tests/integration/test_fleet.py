@@ -13,7 +13,8 @@ from conftest import PYCAP, PYSYM, ROOT
 PAGE = ROOT / "docs/fleet.md"
 DOCUMENTS = ROOT / "docs/kubernetes/pycap.yaml"
 UNITS = sorted((ROOT / "docs/systemd").glob("*.service"))
-TYPES = {"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "off_cpu:cpu:nanoseconds:cpu:nanoseconds", "pycap_lost:lost:count:lost:count"}
+TYPES = {"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "off_cpu:off_cpu:nanoseconds:off_cpu:nanoseconds",
+         "pycap_lost:lost:count:lost:count", "pycap_lost:incomplete:count:lost:count"}
 
 
 @pytest.fixture(scope="module")
