@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/numbers.h"
 #include "symbolize/confine.h"
 #include "symbolize/convert.h"
 #include "symbolize/options.h"
@@ -30,6 +31,20 @@ static void send_lines(const struct profile_pipe *pipe, char *text)
         send_line(pipe, line);
 }
 
+/* What the profiles leave out or put together. */
+static void tell_limits(const struct push_request *r, const struct profile_sink *sink, const struct series *series, FILE *out)
+{
+    uint64_t cut = profile_sink_cut_count(sink), folded = series_folded_count(series);
+    struct number n;
+
+    if (cut)
+        fprintf(out, "%s more than %d frames: those in the middle are left out\n", counted(cut, "sample has", "samples have", &n),
+                PROFILE_DEPTH_MAX);
+    if (folded)
+        fprintf(out, "%s over --max-series %" PRIu32 " of a window: their samples are in service_name=\"other\"\n",
+                counted(folded, "series is", "series are", &n), r->max_series);
+}
+
 static struct error *convert_to_pipe(const struct options *o, struct series *series, struct limits *limits,
                                      const struct profile_pipe *pipe, bool *damaged)
 {
@@ -42,9 +57,8 @@ static struct error *convert_to_pipe(const struct options *o, struct series *ser
     FILE *trouble = open_memstream(&text, &len);
     struct error *err = !trouble ? error_no_memory()
                                  : convert_run(o, &(struct convert_output){.parts = profile_sink_parts(sink)}, trouble, &outcome);
-    if (trouble && profile_sink_cut_count(sink))
-        fprintf(trouble, "%" PRIu64 " samples have more than %d frames: those in the middle are left out\n", profile_sink_cut_count(sink),
-                PROFILE_DEPTH_MAX);
+    if (trouble)
+        tell_limits(&o->push, sink, series, trouble);
     if (trouble && !fclose(trouble))
         send_lines(pipe, text);
     free(text);

@@ -36,6 +36,7 @@ BESIDE="
     split
     profile_store
     store_http
+    push_traces
     fleet
     ndjson
     baseline
