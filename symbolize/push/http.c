@@ -14,6 +14,7 @@
 
 enum {
     WAIT_MS = 1000,
+    KEPT_BYTES = 1 << 20, /* of a body's memory, from one request to the next */
     /* A server may close what was idle for 5 seconds at the moment in which it is used again, which breaks a request. */
     IDLE_S = 4,
 };
@@ -277,8 +278,12 @@ void http_set_patience(struct http *h, uint32_t connect_ms, uint32_t request_ms)
 
 struct buf *http_body(struct http *h, uint32_t slot)
 {
-    buf_clear(&h->slots[slot].body);
-    return &h->slots[slot].body;
+    struct buf *body = &h->slots[slot].body;
+
+    if (body->cap_bytes > KEPT_BYTES)
+        buf_deinit(body);
+    buf_clear(body);
+    return body;
 }
 
 static bool add_header(struct http *h, struct slot *s, const char *header)

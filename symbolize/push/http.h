@@ -63,7 +63,7 @@ struct error *http_set_headers(struct http *h, const char *const *headers, size_
 /* Other limits of time than the above. */
 void http_set_patience(struct http *h, uint32_t connect_ms, uint32_t request_ms);
 
-/* The body of the slot's next request, to be filled while there is none under way. */
+/* The body of the slot's next request, to be filled while there is none under way. The memory of a large one is given back. */
 struct buf *http_body(struct http *h, uint32_t slot);
 /* Begins with a request of the body by POST. The slot has none under way. */
 struct error *http_begin(struct http *h, uint32_t slot);

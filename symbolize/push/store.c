@@ -220,8 +220,10 @@ struct error *store_next(struct store *s, const int *fds, size_t fd_count, uint6
         TRY(http_next(s->http, fds, fd_count, until_ns, slot, &reply, came));
         if (!*came)
             return NULL;
-        if (reply.status != 401 || !has_new_secret(s, *slot))
+        if (reply.status != 401 || !has_new_secret(s, *slot)) {
+            http_body(s->http, *slot); /* the request is not needed any more */
             return judge(s, *slot, &reply, answer);
+        }
         s->sent[*slot].secret = s->secret;
         TRY(http_begin(s->http, *slot));
     }
