@@ -26,6 +26,8 @@ enum {
     CHUNK_BYTES = 1 << 16,
     PIPE_BYTES = 1 << 20, /* asked for, so that the next profiles are made while one is sent */
     KEPT_BYTES = 1 << 20, /* of memory for messages, from one to the next */
+    PROFILES_MAX = 1 << 22, /* of a trace: more than any state remembers */
+    OTHERS_MAX = 1 << 16, /* messages between two profiles */
 };
 /* A process that says nothing for so long hangs. The first pass over a large trace takes minutes. */
 #define SILENCE_NS (30 * 60 * NS_PER_S)
@@ -39,6 +41,7 @@ struct converter {
     bool expects_answer;
     struct buf bytes;  /* of the message that is being read */
     bool taken;        /* it was returned: the next one begins */
+    uint32_t profile_count, other_count; /* of the trace; since the last profile */
     uint64_t asked_ns, silence_ns; /* CLOCK_MONOTONIC of the last question; how long none was answered */
     struct profile_label labels[PROFILE_LABELS_MAX];
     char text[160];    /* for CONVERTER_FAILED */
@@ -133,6 +136,7 @@ struct error *converter_begin(struct converter *c, const struct converter_trace 
     c->asked_ns = now_ns();
     buf_clear(&c->bytes);
     c->taken = false;
+    c->profile_count = c->other_count = 0;
     return NULL;
 }
 
@@ -178,6 +182,7 @@ static struct error *explain_end(struct converter *c, struct converter_message *
 
     TRY(end_process(c, &a));
     *out = (struct converter_message){.event = CONVERTER_FAILED, .text = c->text};
+    out->killed = a.fork_errno || (WIFSIGNALED(a.status) && WTERMSIG(a.status) == SIGKILL);
     if (a.fork_errno)
         snprintf(c->text, sizeof c->text, "no process can be started to read it: %s", strerror(a.fork_errno));
     else if (WIFSIGNALED(a.status))
@@ -226,11 +231,24 @@ static struct error *refuse(struct converter *c, struct error *why, struct conve
     return fail(c, out);
 }
 
+/* A trace that has taken its process over could keep the sender busy for ever. */
+static struct error *count_message(struct converter *c, enum converter_event event)
+{
+    bool is_profile = event == CONVERTER_PROFILE;
+
+    c->profile_count += is_profile;
+    c->other_count = is_profile ? 0 : c->other_count + 1;
+    return c->profile_count <= PROFILES_MAX && c->other_count <= OTHERS_MAX ? NULL
+                                                                            : error_create(ERROR_LIMIT, "it says more than any trace has");
+}
+
 static struct error *take_message(struct converter *c, struct message_head head, struct converter_message *out)
 {
     struct error *err = message_read(head, c->bytes.data + MESSAGE_HEAD_BYTES, c->labels, out);
 
     c->taken = true;
+    if (!err)
+        err = count_message(c, head.event);
     if (err)
         return refuse(c, err, out);
     return out->event == CONVERTER_END || out->event == CONVERTER_FAILED ? converter_end(c) : NULL;

@@ -27,6 +27,8 @@
 /* How long a trace has not grown when its END record is looked for, and how often folders are read. */
 #define LOOK_NS (1500 * NS_PER_MS)
 #define INTERVAL_NS NS_PER_S
+#define PUT_OFF_NS (10 * NS_PER_S)
+enum { PUT_OFF_MAX = 5 };
 enum { LOOKS_SHARE = 100 /* a hundredth of the time at most goes into looking */, OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
 enum entry_kind {
@@ -45,6 +47,8 @@ struct entry {
     bool has_grown;            /* since it was found */
     uint64_t endless_len;      /* it has no END record at this length; 0: not known */
     uint64_t name_time_ns, series; /* trace_name_time() */
+    uint32_t put_off_count;
+    uint64_t put_off_ns;       /* CLOCK_MONOTONIC: until then; 0: it was not */
     uint32_t seen;             /* number of the look that found it */
 };
 
@@ -403,7 +407,7 @@ static bool has_newer(const struct folder *f, const struct entry *e)
 
 static enum folder_answer judge(const struct folder *f, const struct entry *e)
 {
-    if (e->kind != ENTRY_WAITING)
+    if (e->kind != ENTRY_WAITING || now_ns() < e->put_off_ns)
         return FOLDER_NOTHING;
     uint64_t quiet = quiet_ns(e);
     if (has_newer(f, e) || quiet >= FOLDER_QUIET_NS)
@@ -437,6 +441,17 @@ void folder_has_no_end(struct folder_trace *trace)
 void folder_put_back(struct folder_trace *trace)
 {
     ((struct entry *)trace)->kind = ENTRY_WAITING;
+}
+
+bool folder_put_off(struct folder_trace *trace)
+{
+    struct entry *e = (struct entry *)trace;
+
+    if (e->put_off_count == PUT_OFF_MAX)
+        return false;
+    e->put_off_ns = now_ns() + (PUT_OFF_NS << e->put_off_count++);
+    e->kind = ENTRY_WAITING;
+    return true;
 }
 
 void folder_done(struct folder_trace *trace)

@@ -58,6 +58,11 @@ enum folder_answer folder_next(struct folder *f, struct folder_trace **out);
 void folder_has_no_end(struct folder_trace *trace);
 /* It could not be sent now: it is returned again after the next look. */
 void folder_put_back(struct folder_trace *trace);
+/*
+ * It could not be read, which may have been no fault of its own: it is returned again after a pause, of 10 s first, that
+ * doubles each time. False: that was so five times; nothing was done.
+ */
+bool folder_put_off(struct folder_trace *trace);
 /* Nothing more is to be done for the trace, unless it grows. */
 void folder_done(struct folder_trace *trace);
 /* Opens it for reading, and sets its length. ERROR_NOT_FOUND: it is gone, or another file is there by now. */

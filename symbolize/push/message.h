@@ -29,6 +29,7 @@ struct converter_message {
     bool is_sample;              /* CONVERTER_LOST: as in struct emit_loss */
     bool damaged;                /* CONVERTER_END: parts were damaged or missing, and passed over */
     bool ended;                  /* CONVERTER_END: the trace has an END record, so it will not grow */
+    bool killed;                 /* CONVERTER_FAILED: for want of memory or processes, it seems: reading it again may do */
 };
 
 enum {

@@ -33,6 +33,7 @@ struct sent {
     uint64_t len_bytes;         /* when it was opened */
     bool read, failed, damaged; /* to its end; or as far as it could be */
     bool ended;                 /* it has an END record: it will not grow */
+    bool killed;                /* it failed, but may be read yet */
     uint64_t profile_count;
 };
 
@@ -117,6 +118,11 @@ static void finish_trace(struct push *p, struct sent *t)
                                         : t->profile_count ? ACCOUNT_TRACE_DAMAGED : ACCOUNT_TRACE_UNREADABLE;
     struct error *err = NULL;
 
+    if (t->killed && p->request->follow && folder_put_off(t->file)) {
+        forget(p, t);
+        return;
+    }
+    p->unreadable |= t->failed;
     account_trace(p->account, how, t->len_bytes);
     folder_done(t->file);
     if (!t->failed)
@@ -136,6 +142,17 @@ static struct error *settled(void *own, struct sender_trace *trace)
     return NULL;
 }
 
+/* Errors begin with the path that they are about. */
+static void say_of_trace(struct push *p, enum push_log_kind kind, const struct sent *t, const char *text)
+{
+    size_t len = strlen(t->file->path);
+
+    if (!strncmp(text, t->file->path, len) && text[len] == ':')
+        push_log_say(&p->log, kind, "%s", text);
+    else
+        push_log_say(&p->log, kind, "%s: %s", t->file->path, text);
+}
+
 /* Takes one message. `counted`: whether the last profile was new, as what was lost in its window is then. */
 static struct error *take_message(struct push *p, struct sent *t, const struct converter_message *m, bool *counted)
 {
@@ -149,7 +166,7 @@ static struct error *take_message(struct push *p, struct sent *t, const struct c
             account_lost(p->account, m->text, m->count, m->is_sample);
         return NULL;
     case CONVERTER_TEXT:
-        push_log_say(&p->log, PUSH_LOG_TEXT, "%s: %s", t->file->path, m->text);
+        say_of_trace(p, PUSH_LOG_TEXT, t, m->text);
         return NULL;
     case CONVERTER_END:
         t->read = true;
@@ -157,8 +174,9 @@ static struct error *take_message(struct push *p, struct sent *t, const struct c
         t->ended = m->ended;
         return NULL;
     case CONVERTER_FAILED:
-        t->failed = p->unreadable = true;
-        push_log_say(&p->log, PUSH_LOG_TRACE, "%s: %s", t->file->path, m->text);
+        t->failed = true;
+        t->killed = m->killed;
+        say_of_trace(p, PUSH_LOG_TRACE, t, m->text);
         return NULL;
     }
     return NULL;
@@ -179,6 +197,7 @@ static struct error *send_messages(struct push *p, struct sent *t)
         TRY(converter_next(p->converter, &message, &came));
         TRY(came ? take_message(p, t, &message, &counted)
                  : sender_wait(p->sender, converter_fd(p->converter), now_ns() + TICK_NS));
+        TRY(tick(p)); /* many messages may come in a row */
     }
     return NULL;
 }

@@ -78,6 +78,8 @@ static struct error *run(void *own, const struct converter_trace *trace, const s
         assert_int_equal(write(pipe->fd, "\x02\x00\x00\x00\x10", 5), 5);
         _exit(0);
     }
+    while (!strcmp(path, "endless"))
+        TRY(message_write(pipe, &(struct converter_message){.event = CONVERTER_LOST, .text = "ring_full"}));
     if (!strcmp(path, "hang"))
         pause();
     return NULL;
@@ -159,6 +161,7 @@ static void test_processes_that_go_wrong(void **state)
     } cases[] = {
         {"error", "no \\x1b trace"}, {"crash", "ended by SIGABRT"}, {"killed", "ended by SIGKILL, as the kernel does"},
         {"status", "status 9"}, {"nonsense", "went wrong: no message"}, {"long", "too long"}, {"half", "status 0"},
+        {"endless", "more than any trace has"},
     };
     struct converter *c = create();
     int fd = nothing();
@@ -167,7 +170,10 @@ static void test_processes_that_go_wrong(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin(c, cases[i].path, CONVERTER_READ, fd);
         struct converter_message m = next(c);
+        while (m.event == CONVERTER_LOST)
+            m = next(c);
         assert_int_equal(m.event, CONVERTER_FAILED);
+        assert_int_equal(m.killed, !strcmp(cases[i].path, "killed"));
         if (!strstr(m.text, cases[i].text))
             fail_msg("%s: %s", cases[i].path, m.text);
     }

@@ -306,6 +306,28 @@ static void test_open(void **state)
     error_destroy(err);
 }
 
+/* A trace whose reader was killed comes again, later each time, and does not hold up others. */
+static void test_put_off(void **state)
+{
+    struct fixture *x = *state;
+    struct folder_trace *t;
+
+    put(x, "a.bin", 1, 300);
+    create(x, NULL, true);
+    look(x);
+    assert_int_equal(folder_next(x->f, &t), FOLDER_COMPLETE);
+    assert_true(folder_put_off(t));
+    put(x, "b.bin", 2, 200);
+    assert_next(x, "b.bin ");
+    uint64_t oldest_ns;
+    assert_int_equal(folder_waiting(x->f, &oldest_ns), 2);
+    for (int i = 1; i < 5; i++)
+        assert_true(folder_put_off(t));
+    assert_false(folder_put_off(t));
+    folder_done(t);
+    assert_int_equal(folder_waiting(x->f, &oldest_ns), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_folder_vanishes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_files_of_the_command_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_open, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_put_off, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
