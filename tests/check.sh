@@ -38,6 +38,7 @@ BESIDE="
     store_http
     push_traces
     fleet
+    push_growing
     ndjson
     baseline
     compare_draws

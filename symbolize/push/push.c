@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/base/clock.h"
@@ -32,7 +33,7 @@ struct sent {
     struct folder_trace *file;
     uint64_t len_bytes;         /* when it was opened */
     bool read, failed, damaged; /* to its end; or as far as it could be */
-    bool ended;                 /* it has an END record: it will not grow */
+    bool ended;                 /* it has an END record, and nothing was written since it was opened: it will not grow */
     bool killed;                /* it failed, but may be read yet */
     uint64_t profile_count;
 };
@@ -202,6 +203,13 @@ static struct error *send_messages(struct push *p, struct sent *t)
     return NULL;
 }
 
+static bool has_length(int fd, uint64_t len_bytes)
+{
+    struct stat st;
+
+    return !fstat(fd, &st) && (uint64_t)st.st_size == len_bytes;
+}
+
 static struct error *send_open(struct push *p, struct folder_trace *file, int fd)
 {
     struct sent *t = calloc(1, sizeof *t);
@@ -213,6 +221,8 @@ static struct error *send_open(struct push *p, struct folder_trace *file, int fd
     *t = (struct sent){.sender = {.id = file->id}, .file = file, .len_bytes = file->len_bytes};
     TRY(converter_begin(p->converter, &(struct converter_trace){file->path, fd}, CONVERTER_READ));
     TRY(send_messages(p, t));
+    /* Where a store is slow it may have grown meanwhile: what was sent has to stay known when it is read again. */
+    t->ended &= has_length(fd, t->len_bytes);
     if ((t->read || t->failed) && !t->sender.open_count)
         finish_trace(p, t);
     return NULL;
