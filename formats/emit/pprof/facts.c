@@ -28,7 +28,8 @@ static uint64_t realtime_of(const struct emit_capture *c, uint64_t monotonic_ns)
  * When the profile begins, and how long it is. For whole captures that is their start and duration, so that the percentage
  * in pprof's head is of the recording; for samples that were chosen by time it is the span of the samples; for a window of
  * --window it is what was recorded of the window. Durations of several captures are added up, as pprof does when it merges
- * profiles. The span of a single sample is 0, which tells pprof that the duration is not known.
+ * profiles. The span of a single sample is 0, which tells pprof that the duration is not known; but Parca keeps a profile
+ * without a duration as one of another type, which queries for the others don't find.
  */
 static struct times times_of(const struct pprof_samples *samples, const struct emit_options *options)
 {
@@ -39,6 +40,8 @@ static struct times times_of(const struct pprof_samples *samples, const struct e
 
     if (is_window && part->end_ns > part->begin_ns)
         return (struct times){part->begin_ns, part->end_ns - part->begin_ns};
+    if (is_window && part->series != EMIT_PART_ALL)
+        return (struct times){part->window_begin_ns, part->window_end_ns - part->window_begin_ns};
     for (uint32_t i = 0; i < m->capture_count; i++) {
         const struct emit_capture *c = &m->captures[i];
         const struct pprof_span none = {0}, *span = i < samples->spans.count ? &samples->spans.data[i] : &none;
