@@ -151,7 +151,7 @@ DEB_DEB   := dpkg-dev binutils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
-INSTALLING_test  := check check-long hostile check-unit check-asan check-tsan check-tsan-run check-kernels soak
+INSTALLING_test  := check check-long check-stores hostile check-unit check-asan check-tsan check-tsan-run check-kernels soak
 INSTALLING_demo  := demo
 INSTALLING_bench := bench
 INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
@@ -216,7 +216,7 @@ soak: all ## record for SOAK_MINUTES (10) under a hard load, onto slow and full 
 NO_ASLR := $(shell bits=$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null); [ "$${bits:-0}" -le 28 ] || ! setarch -R true 2>/dev/null || echo setarch -R)
 
 KERNELS ?= 5.10 6.1 6.12 newest
-.PHONY: check check-unit check-long check-asan check-tsan check-tsan-run check-kernels
+.PHONY: check check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels
 ifeq ($(origin TEST),command line)
 TEST_QUOTED := '$(subst ','\'',$(TEST))'
 check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
@@ -229,6 +229,9 @@ check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
 check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) ## the tests that are too long for every run; minutes
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" $(PYTHON) -m pytest -q -rs --tb=short --durations=0 -m long tests/integration
+check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path
+	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" PARCA="$(PARCA)" PYROSCOPE="$(PYROSCOPE)" \
+		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
 check-asan: ## the same tests as check under ASan and UBSan, live ones with one interpreter
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
 # Under ThreadSanitizer run the unit tests but these: some stop threads where it has code of its own, delay its signals or

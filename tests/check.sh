@@ -35,6 +35,7 @@ BESIDE="
     idle_threads
     split
     profile_store
+    push
     store_http
     push_traces
     fleet

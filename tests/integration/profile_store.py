@@ -207,7 +207,7 @@ def nonsense_of(stored):
     if any(len(text) > 65535 for text in {f.function for s in profile.samples for f in s.frames}):
         yield "a name that Pyroscope cuts"
     if not profile.time_ns or not profile.duration_ns or not profile.period:
-        yield "a profile without a time, a duration or a period"
+        yield f"time {profile.time_ns}, duration {profile.duration_ns}, period {profile.period}: Parca has no :delta of such a profile"
     for name in (stored.name, *stored.labels):
         if len(name) > 128 or not NAME.fullmatch(name):
             yield f"a name that a query can hardly say: {name}"
@@ -332,7 +332,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.store.fault_for(None):
             self.store.note(self, [], "cut")
             return self.cut()
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the sender went away
+            self.store.note(self, [], "cut")
+            return self.cut()
         try:
             self.store.take(self, body)
             return self.send(200, *((b"", "application/proto") if self.store.kind == "pyroscope" else (b"{}", "application/json")))

@@ -155,7 +155,7 @@ def test_many_rows(check, make):  # noqa: F811
 
 def test_labels(check, store, make, tmp_path):  # noqa: F811
     """Text in labels and names survives."""
-    odd = 'ü"\\{}\u202e\U0001f40d'
+    odd = 'ü"\\{}\U0001f40d'
     trace = make(samples=100)
     names = tmp_path / "map"
     names.write_text("host:testhost team=pay/ments-1.2\n")
@@ -218,6 +218,7 @@ def test_tenants(start, tmp_path, make):  # noqa: F811
     trace = make(samples=100)
     done = check.push.run("--retry-for", "1s", trace)
     assert done.returncode == 3 and "401" in done.stderr
+    check.push.state.unlink()  # it is that of another tenant
     check.run("--tenant", "team-a", trace)
     store.headers = {"X-Scope-OrgID": "team-b"}
     assert not store.labels("service_name", *check.span([trace]))
@@ -234,11 +235,8 @@ def test_store_killed(start, kind, tmp_path, make):  # noqa: F811
     for number in range(20):
         shutil.move(make(samples=400, processes=2, stacks=4 + number, pid=1000 + 10 * number), folder / f"{number:02}.bin")
     running = check.start("--window", "1s", folder)
-    figures = {}
-    while not figures.get(("pysym_push_accepted_profiles_total", None), 0) > 30:
+    while not check.push.state.exists() or check.push.state.read_bytes().count(b"\n") < 60:  # two lines a profile
         assert running.process.poll() is None
-        if check.push.status.exists():
-            figures = check.push.figures()
         time.sleep(0.01)
     store.kill()
     store.up()
