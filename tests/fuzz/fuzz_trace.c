@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The trace reader over arbitrary bytes. Checksums would keep a fuzzer out of the decoder, so the input is
- * read twice: as a file, and as the records of one block that is sealed around it.
+ * read twice: as a file, and as the records of one block that is sealed around it. What only looks for the END record
+ * reads it, too, and must not find one where the last byte is missing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +11,22 @@
 
 #include "formats/base/buf.h"
 #include "formats/trace/block.h"
+#include "formats/trace/ending.h"
 #include "formats/trace/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes);
+
+static void look_for_end(int fd, size_t len_bytes)
+{
+    bool found = false, found_in_part = false;
+
+    struct error *err = trace_has_end(fd, "fuzz", &found);
+    if (err || (len_bytes && ftruncate(fd, (off_t)len_bytes - 1)))
+        __builtin_trap();
+    err = trace_has_end(fd, "fuzz", &found_in_part);
+    if (err || (found && found_in_part))
+        __builtin_trap();
+}
 
 static void read_whole(const void *data, size_t len_bytes)
 {
@@ -40,6 +54,7 @@ static void read_whole(const void *data, size_t len_bytes)
     }
     trace_reader_close(r);
     error_destroy(err);
+    look_for_end(fd, len_bytes);
     close(fd);
 }
 
@@ -47,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
 {
     struct buf file = {0};
     const struct trace_file_header header = {1, 1, TRACE_FILE_HEADER_BYTES, 0};
-    struct trace_block_header block = {.flags = TRACE_BLOCK_STARTS_EPOCH, .raw_len_bytes = (uint32_t)len_bytes + 4};
+    struct trace_block_header block = {.flags = TRACE_BLOCK_STARTS_EPOCH | TRACE_BLOCK_ENDS_EPOCH,
+                                        .raw_len_bytes = (uint32_t)len_bytes + 4};
 
     read_whole(data, len_bytes);
     uint8_t *p = buf_reserve(&file, TRACE_FILE_HEADER_BYTES + TRACE_BLOCK_HEADER_BYTES + 4 + len_bytes);
