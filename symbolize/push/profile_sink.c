@@ -7,6 +7,9 @@
 
 #include "formats/emit/pprof/losses.h"
 
+/* What the C library takes for a stream when it is opened, about. */
+enum { STREAM_BYTES = BUFSIZ + 1024 };
+
 /* The memory of a part's stream. */
 struct stream {
     FILE *file;
@@ -32,8 +35,13 @@ static struct error *open_stream(struct profile_sink *p, struct stream **out)
 
     if (!s)
         return error_no_memory();
+    if (!limits_take(p->limits, STREAM_BYTES)) {
+        free(s);
+        return error_no_memory();
+    }
     s->file = open_memstream(&s->data, &s->len_bytes);
     if (!s->file) {
+        limits_give(p->limits, STREAM_BYTES);
         free(s);
         return error_no_memory();
     }
@@ -46,8 +54,9 @@ static struct error *open_stream(struct profile_sink *p, struct stream **out)
     return NULL;
 }
 
-static void close_stream(struct stream *s)
+static void close_stream(struct profile_sink *p, struct stream *s)
 {
+    limits_give(p->limits, STREAM_BYTES);
     fclose(s->file);
     free(s->data);
     *s->link = s->next;
@@ -111,7 +120,7 @@ static struct error *close_part(struct part_sink *sink, const struct emit_model 
     (void)model;
     struct error *err = send_chunk((struct profile_sink *)sink, part, out);
 
-    close_stream(out->own);
+    close_stream((struct profile_sink *)sink, out->own);
     return err;
 }
 
@@ -150,7 +159,7 @@ static struct error *take_losses(struct part_sink *sink, const struct emit_model
     TRY(series_of_losses(p->series, model, losses->capture, &series));
     TRY(open_stream(p, &s));
     struct error *err = send_losses(p, s, series, part, losses);
-    close_stream(s);
+    close_stream(p, s);
     return err;
 }
 
@@ -184,6 +193,6 @@ void profile_sink_destroy(struct profile_sink *p)
     if (!p)
         return;
     while (p->streams)
-        close_stream(p->streams);
+        close_stream(p, p->streams);
     free(p);
 }

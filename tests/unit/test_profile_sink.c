@@ -210,6 +210,19 @@ static void test_no_reader(void **state)
     finish(&w);
 }
 
+/* Each part that is open has a stream with a buffer, and there may be many parts. */
+static void test_memory_of_open_parts(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 100, 2);
+    uint64_t before = w.limits.memory_used;
+    sample(&w, 0, 0, 1000, 0, 10);
+    assert_true(w.limits.memory_used - before > BUFSIZ);
+    finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_no_reader),
+        cmocka_unit_test(test_memory_of_open_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
