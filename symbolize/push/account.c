@@ -49,7 +49,7 @@ static struct account_sum *find(struct account_counts *counts, const char *name)
 static void add(struct account_sum *sum, const struct push_profile *profile)
 {
     sum->profiles++;
-    sum->samples += profile->samples;
+    sum->samples += profile_is_of_losses(profile) ? 0 : profile->samples;
 }
 
 struct account_sum account_sum_of(const struct account_counts *counts)

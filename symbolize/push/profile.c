@@ -15,6 +15,15 @@
 
 /* ---- names ---- */
 
+bool profile_is_of_losses(const struct push_profile *profile)
+{
+    for (uint32_t i = 0; i < profile->label_count; i++) {
+        if (!strcmp(profile->labels[i].name, PROFILE_NAME_LABEL))
+            return !strcmp(profile->labels[i].value, PROFILE_LOST_NAME);
+    }
+    return false;
+}
+
 void profile_put_name(const struct emit_event *event, struct buf *out)
 {
     if (!strcmp(event->name, "cpu-clock") || !strcmp(event->name, "task-clock")) {

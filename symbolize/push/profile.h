@@ -8,6 +8,7 @@
 #ifndef SYMBOLIZE_PUSH_PROFILE_H
 #define SYMBOLIZE_PUSH_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ enum {
 };
 
 #define PROFILE_NAME_LABEL "__name__" /* its value says what a store takes the profile for */
+#define PROFILE_LOST_NAME "pycap_lost" /* that of a profile of losses, which has no samples of a program */
 
 struct emit_event;
 
@@ -41,6 +43,8 @@ struct push_profile {
     size_t len_bytes, raw_len_bytes; /* packed; unpacked */
 };
 
+/* Is it one of losses? */
+bool profile_is_of_losses(const struct push_profile *profile);
 /* Appends the value of PROFILE_NAME_LABEL for an event: process_cpu, off_cpu, page_faults ... */
 void profile_put_name(const struct emit_event *event, struct buf *out);
 /* Appends the profile to `out`, as profile_read() takes it; `out` becomes bad when memory runs out. */

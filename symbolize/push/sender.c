@@ -159,15 +159,15 @@ static void tell_profile(struct sender *s, const struct push_profile *p, const c
     strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &tm);
     for (uint32_t i = 0; i < p->label_count; i++)
         buf_printf(&labels, "%s%s=\"%s\"", i ? "," : "", p->labels[i].name, p->labels[i].value);
-    push_log_say(s->options.log, PUSH_LOG_NOTICE, "%s %s {%s}: %" PRIu64 " samples, %zu bytes", what, time, buf_cstr(&labels),
-                 p->samples, p->len_bytes);
+    push_log_say(s->options.log, PUSH_LOG_NOTICE, "%s %s {%s}: %" PRIu64 " sample%s, %zu bytes", what, time, buf_cstr(&labels),
+                 p->samples, p->samples == 1 ? "" : "s", p->len_bytes);
     buf_deinit(&labels);
 }
 
 static void tell_refused(struct sender *s, const struct push_profile *p, const struct store_answer *a)
 {
-    push_log_say(s->options.log, PUSH_LOG_REFUSED, "%s refused a profile of %" PRIu64 " samples (%s)%s%s",
-                 s->options.request->store->title, p->samples, a->reason, *a->text ? ": " : "", a->text);
+    push_log_say(s->options.log, PUSH_LOG_REFUSED, "%s refused a profile of %" PRIu64 " sample%s (%s)%s%s",
+                 s->options.request->store->title, p->samples, p->samples == 1 ? "" : "s", a->reason, *a->text ? ": " : "", a->text);
 }
 
 /* What to look at when a store cannot be reached, or takes nothing. */

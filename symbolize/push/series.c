@@ -537,7 +537,7 @@ struct error *series_of_losses(struct series *s, const struct emit_model *model,
     clear_facts(s);
     if (!set_host(s, model, capture))
         return error_no_memory();
-    TRY(make_labels(s, "pycap_lost", "pycap"));
+    TRY(make_labels(s, PROFILE_LOST_NAME, "pycap"));
     return keep_labels(s, out);
 }
 

@@ -76,6 +76,11 @@ static void test_printed(void **state)
     assert_printed(a, "pushed 1 profile (1 sample, 5 B) of 1 trace to Pyroscope at http://localhost:4040\n"
                       "tried again: 1 request (rate 1)\n");
     assert_true(account_is_whole(a));
+    p.labels = &(struct profile_label){PROFILE_NAME_LABEL, PROFILE_LOST_NAME};
+    p.label_count = 1;
+    account_accepted(a, &p, false);
+    assert_printed(a, "pushed 2 profiles (1 sample, 10 B) of 1 trace to Pyroscope at http://localhost:4040\n"
+                      "tried again: 1 request (rate 1)\n");
     account_destroy(a);
     a = make(&request);
     fill(a);
