@@ -4,6 +4,7 @@
     Pusher(folder, store)           with a state file and a status file in the folder
         .run(*arguments)            to its end; returns the CompletedProcess
         .start(*arguments)          goes on; returns a Running, which .stop(), .kill() and .wait() end
+        .end()                      ends what still goes on
         .figures()                  of --status: {(name, value of the label or None): figure}
 
     expected(trace, *options)       a profile of pysym's own, in the form of profile_store.Stored.profile
@@ -55,6 +56,7 @@ class Running:
 class Pusher:
     def __init__(self, folder, store):
         self.store, self.state, self.status = store, folder / "push.state", folder / "push.prom"
+        self.started = []
 
     def command(self, *arguments):
         return [str(a) for a in (PYSYM, "push", f"--{self.store.kind}", self.store.url, "--state", self.state, "--status", self.status,
@@ -65,7 +67,14 @@ class Pusher:
                               env={**os.environ, **(environment or {})})
 
     def start(self, *arguments, environment=None):
-        return Running(self.command(*arguments), {**os.environ, **(environment or {})})
+        self.started.append(Running(self.command(*arguments), {**os.environ, **(environment or {})}))
+        return self.started[-1]
+
+    def end(self):
+        """Ends what a test that failed has left."""
+        for running in self.started:
+            if running.process.poll() is None:
+                running.kill()
 
     def figures(self):
         found = {}

@@ -39,7 +39,9 @@ def pyroscope():
 
 @pytest.fixture
 def push(tmp_path, store):
-    return Pusher(tmp_path, store)
+    pusher = Pusher(tmp_path, store)
+    yield pusher
+    pusher.end()
 
 
 # For tests that wait for attempts to come again: what they are about does not depend on the store.

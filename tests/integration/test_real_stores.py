@@ -235,12 +235,15 @@ def test_store_killed(start, kind, tmp_path, make):  # noqa: F811
     for number in range(20):
         shutil.move(make(samples=400, processes=2, stacks=4 + number, pid=1000 + 10 * number), folder / f"{number:02}.bin")
     running = check.start("--window", "1s", folder)
-    while not check.push.state.exists() or check.push.state.read_bytes().count(b"\n") < 60:  # two lines a profile
-        assert running.process.poll() is None
-        time.sleep(0.01)
-    store.kill()
-    store.up()
-    assert running.wait() == 0, running.errors
+    try:
+        while not check.push.state.exists() or check.push.state.read_bytes().count(b"\n") < 60:  # two lines a profile
+            assert running.process.poll() is None
+            time.sleep(0.01)
+        store.kill()
+        store.up()
+        assert running.wait() == 0, running.errors
+    finally:
+        check.push.end()
     repeated = check.push.figures()["pysym_push_repeated_profiles_total", None]
     traces = sorted(folder.iterdir())
     wanted, types = check.wanted(traces, "cpu-clock")
