@@ -97,6 +97,19 @@ def test_commands_of_the_manifest(containers):
         understood(program, containers[name]["args"])
 
 
+def test_the_pusher_of_the_manifest_begins(containers, tmp_path):
+    """With what it mounts, and no trace yet: an address that the token must not go to would end it with 2."""
+    for folder in ("traces", "state", "status", "names", "secret"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "names/labels").touch()
+    (tmp_path / "secret/token").touch(mode=0o600)
+    (tmp_path / "secret/token").write_text("secret\n")
+    words = [re.sub(r"(^|=)/(traces|state|status|names|secret)\b", rf"\1{tmp_path}/\2", word).replace("$(NODE)", "node")
+             for word in containers["push"]["args"] if word != "--follow"]
+    done = subprocess.run([PYSYM, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "no trace was found" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_commands_of_units(unit):
     (line,) = re.findall(r"^ExecStart=/usr/bin/(.*)$", unit.read_text(), re.M)
