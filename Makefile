@@ -187,7 +187,7 @@ $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/ba
 # Made-up traces, for tests of pysym and for measuring it; and what there is to read in a trace.
 # check_lines: line tables beside what an interpreter says of them.
 TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/make_bomb $(OUT)/tools/trace_bytes $(OUT)/tools/check_lines $(OUT)/tools/stats_figures $(OUT)/tools/simulate_tests $(OUT)/tools/simulate_compare $(OUT)/tools/compare_dump
-TRACE_TOOLS += $(OUT)/tools/compare_draws
+TRACE_TOOLS += $(OUT)/tools/compare_draws $(OUT)/tools/measure
 # Sends to stores of profiles, for tests.
 STORE_TOOLS := $(OUT)/tools/store_send
 $(TRACE_TOOLS): $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(FORMATS_LIB)

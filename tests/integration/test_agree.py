@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+import measured
 import page_data
 import profile_readers
 from conftest import PYSYM, ROOT
@@ -412,11 +413,10 @@ def test_equal_input_gives_equal_bytes(rich, pysym, tmp_path):
 
 def resident_kib(pysym_arguments, out):
     """Runs pysym with its output into a file; the most memory that it had."""
-    with open(out, "wb") as file, subprocess.Popen([PYSYM, *map(str, pysym_arguments)], stdout=file) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss
+    with open(out, "wb") as file:
+        used = measured.run(PYSYM, *pysym_arguments, stdout=file)
+    assert used.returncode == 0, used.stderr
+    return used.resident_kib
 
 
 @pytest.mark.skipif("asan" in PYSYM, reason="takes long under a sanitizer, which also wants memory of its own")

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import measured
 from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
@@ -146,11 +147,9 @@ def test_stripped_is_smaller(record, pycap, spin, tmp_path):
     assert again.read_bytes() == thin.read_bytes()
     # A long file is not read into memory.
     os.truncate(library, 1 << 29)
-    running = subprocess.Popen([PYCAP, "archive", "-q", "--strip-code", trace, "-o", tmp_path / "long.tar.zst"])
-    _, status, usage = os.wait4(running.pid, 0)
-    running.returncode = os.waitstatus_to_exitcode(status)
-    assert running.returncode == 0
-    assert "asan" in PYCAP or usage.ru_maxrss < 128 << 10, usage.ru_maxrss
+    used = measured.run(PYCAP, "archive", "-q", "--strip-code", trace, "-o", tmp_path / "long.tar.zst")
+    assert used.returncode == 0, used.stderr
+    assert "asan" in PYCAP or used.resident_kib < 128 << 10, used.resident_kib
 
 
 def test_interrupted(record, spin, tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import measured
 from conftest import MAKE_TRACE, PYSYM
 
 MAKE_BOMB = pathlib.Path(PYSYM).parent / "tools/make_bomb"
@@ -22,13 +23,8 @@ def bombs():
 
 def run(*args):
     """pysym's exit code, what it said, CPU seconds and MiB of memory. What it writes is thrown away."""
-    with open(os.devnull, "w") as null:
-        child = subprocess.Popen([PYSYM, *map(str, args)], stdout=null, stderr=subprocess.PIPE, text=True)
-        said = child.stderr.read()
-        child.stderr.close()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    return child.returncode, said, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    used = measured.run(PYSYM, *args)
+    return used.returncode, used.stderr, used.cpu_s, used.resident_kib / 1024
 
 
 @pytest.fixture(scope="module")
