@@ -22,8 +22,8 @@ add() { # PASSED FAILED SKIPPED
 }
 
 # Golden and live tests run as two processes side by side, one for each of two cores: BESIDE holds those that compare
-# stack by stack, or need no sampler; what is marked alone comes when both have ended. What is marked long is for make
-# check-long.
+# stack by stack, or need no sampler. WAITING are those that mostly wait, for servers and for time: a third process. What is
+# marked alone comes when all have ended. What is marked long is for make check-long.
 BESIDE="
     pysym
     annotate
@@ -34,12 +34,7 @@ BESIDE="
     gil_waits
     idle_threads
     split
-    profile_store
-    push
-    store_http
-    push_traces
     fleet
-    push_growing
     ndjson
     baseline
     compare_draws
@@ -74,6 +69,13 @@ BESIDE="
     releases
     stats
     page_scripts
+"
+WAITING="
+    profile_store
+    store_http
+    push
+    push_growing
+    push_traces
 "
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
@@ -125,15 +127,20 @@ end_suite() {
 }
 again=0
 
-beside="" apart=""
-for name in $BESIDE; do
-    beside="$beside tests/integration/test_$name.py"
-    apart="$apart --ignore=tests/integration/test_$name.py"
-done
+files_of() { # NAME...: the files of their tests, each with the prefix $prefix
+    for name in "$@"; do
+        echo "${prefix:-}tests/integration/test_$name.py"
+    done
+}
 # shellcheck disable=SC2086
-suite beside beside-cache -m "not alone and not long" $beside &
+apart=$(prefix=--ignore= files_of $BESIDE $WAITING)
+# shellcheck disable=SC2046,SC2086
+suite beside beside-cache -m "not alone and not long" $(files_of $BESIDE) &
 beside_pid=$!
-trap 'kill $beside_pid 2>/dev/null' EXIT INT TERM
+# shellcheck disable=SC2046,SC2086
+suite waiting waiting-cache -m "not alone and not long" $(files_of $WAITING) &
+waiting_pid=$!
+trap 'kill $beside_pid $waiting_pid 2>/dev/null' EXIT INT TERM
 
 echo "unit tests:"
 sh tests/run-unit.sh "$logs" "$@" >"$logs/unit.out"
@@ -167,11 +174,12 @@ check "no function has more than 60 lines, no file more than 600" "$python" test
 
 # shellcheck disable=SC2086
 suite live live-cache -m "not alone and not long" $apart tests/integration
-wait $beside_pid
+wait $beside_pid $waiting_pid
 trap - EXIT INT TERM
 suite alone alone-cache -m "alone and not long" tests/integration
 end_suite live "live tests:"
 end_suite beside "golden tests, and live ones beside the others:"
+end_suite waiting "tests that mostly wait:"
 end_suite alone "live tests alone:"
 
 [ $again = 0 ] || echo "of these $again only when tried again: see FAILURES above"
