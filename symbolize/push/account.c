@@ -52,17 +52,6 @@ static void add(struct account_sum *sum, const struct push_profile *profile)
     sum->samples += profile_is_of_losses(profile) ? 0 : profile->samples;
 }
 
-struct account_sum account_sum_of(const struct account_counts *counts)
-{
-    struct account_sum sum = {0};
-
-    for (size_t i = 0; i < counts->count; i++) {
-        sum.profiles += counts->data[i].sum.profiles;
-        sum.samples += counts->data[i].sum.samples;
-    }
-    return sum;
-}
-
 void account_answered(struct account *a, bool sound)
 {
     a->figures.sound = sound;

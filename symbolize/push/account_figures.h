@@ -49,7 +49,6 @@ struct account_figures {
     bool sound; /* the last answer */
 };
 
-struct account_sum account_sum_of(const struct account_counts *counts);
 /* The text of --status. */
 void account_put_status(const struct account_figures *f, struct buf *out);
 /* The last lines of a push. */

@@ -22,6 +22,18 @@ static const struct {
     {"server_error", "it failed five times while the store took others: the store's log says why"},
 };
 
+/* Of all names. */
+static struct account_sum sum_of(const struct account_counts *counts)
+{
+    struct account_sum sum = {0};
+
+    for (size_t i = 0; i < counts->count; i++) {
+        sum.profiles += counts->data[i].sum.profiles;
+        sum.samples += counts->data[i].sum.samples;
+    }
+    return sum;
+}
+
 /* "12 profiles (345 samples)". */
 static void print_sum(const struct account_sum *sum, FILE *out)
 {
@@ -65,7 +77,7 @@ static void print_accepted(const struct account_figures *f, const struct push_re
 
 static void print_refused(const struct account_figures *f, FILE *out)
 {
-    const struct account_sum all = account_sum_of(&f->refused);
+    const struct account_sum all = sum_of(&f->refused);
 
     if (!all.profiles)
         return;
@@ -107,7 +119,7 @@ static void print_traces(const struct account_figures *f, const struct push_requ
 
 void account_print_figures(const struct account_figures *f, const struct push_request *request, FILE *out)
 {
-    const struct account_sum lost = account_sum_of(&f->lost), retries = account_sum_of(&f->retries);
+    const struct account_sum lost = sum_of(&f->lost), retries = sum_of(&f->retries);
     struct number n;
 
     print_accepted(f, request, out);
