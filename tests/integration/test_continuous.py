@@ -80,7 +80,8 @@ def test_rotation(how, pycap, pysym, tmp_path):
     done = pycap("record", "-F", "499", how, "-o", tmp_path / "t-%t.bin", "--", PYTHON, "-c", BURN, "4")
     assert done.returncode == 0, done.stderr
     paths = files(tmp_path)
-    assert len(paths) >= 3, done.stderr
+    # A file's size is looked at when blocks are written: on a busy machine these are few, and long.
+    assert len(paths) >= (2 if "size" in how else 3), done.stderr
     total = check_series(paths, pysym)
     assert total.ends == [5] * (len(paths) - 1) + [2]
     # What is between two files would show as time that nobody had.
