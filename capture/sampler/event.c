@@ -9,6 +9,7 @@
 
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
+#include "formats/trace/trace.h"
 
 #define FREQUENCY_HZ 99
 /* Default period of counted events: cheap enough at 100,000 page faults a second, fine enough for a short program. */
@@ -74,6 +75,21 @@ static const struct event_source *source_of(const char *name, size_t len)
     return NULL;
 }
 
+uint32_t event_trace_kind(const struct event_source *source)
+{
+    switch (source->kind) {
+    case EVENT_CLOCK:
+    case EVENT_HARDWARE:
+        return TRACE_EVENT_ON_CPU;
+    case EVENT_WAIT:
+        return TRACE_EVENT_OFF_CPU;
+    case EVENT_TASK:
+        return TRACE_EVENT_TASK;
+    default:
+        return TRACE_EVENT_COUNTED;
+    }
+}
+
 const struct event_source *event_source(const char *name)
 {
     return source_of(name, strlen(name));
@@ -117,7 +133,7 @@ static struct error *check_frequency(const struct event_source *source)
     if (source->kind == EVENT_WAIT)
         return error_create(ERROR_USAGE, "%s has no rate: -F and freq= are for clocks and hardware counters; use %s/period=N/ for "
                             "a stack each N nanoseconds that a call site waits", source->name, source->name);
-    if (source->kind == EVENT_COUNTED)
+    if (event_is_counted(source))
         return error_create(ERROR_USAGE, "%s is counted and has no rate: -F and freq= are for clocks and hardware counters; use "
                             "-c N or %s/period=N/ for a sample every N %s", source->name, source->name, source->unit);
     return NULL;
@@ -213,7 +229,7 @@ static struct error *complete(struct event *event, uint64_t frequency_hz, uint64
         event->period = period;
         return check_period(event->source, period);
     }
-    if (event->source->kind == EVENT_COUNTED)
+    if (event_is_counted(event->source))
         event->period = COUNTED_PERIOD;
     else if (event->source->kind == EVENT_WAIT)
         event->period = WAIT_PERIOD_NS;
@@ -229,7 +245,7 @@ struct error *event_list_complete(struct event_list *events, uint64_t frequency_
     if (!events->count)
         events->list[events->count++].source = &sources[0];
     for (uint32_t i = 0; i < events->count; i++) {
-        counted += events->list[i].source->kind == EVENT_COUNTED;
+        counted += event_is_counted(events->list[i].source);
         rated += event_has_rate(events->list[i].source);
     }
     if (frequency_hz && !rated)
@@ -238,7 +254,7 @@ struct error *event_list_complete(struct event_list *events, uint64_t frequency_
         return error_create(ERROR_USAGE, "either -F or -c: %s has a rate or a period (-c beside -F is for events that are "
                             "counted, like page-faults)", events->list[0].source->name);
     for (uint32_t i = 0; i < events->count; i++) {
-        bool takes_period = !counted || events->list[i].source->kind == EVENT_COUNTED;
+        bool takes_period = !counted || event_is_counted(events->list[i].source);
         TRY(complete(&events->list[i], frequency_hz, takes_period ? period : 0));
     }
     return NULL;
@@ -248,7 +264,7 @@ uint64_t event_period(const struct event *event)
 {
     if (event->period)
         return event->period;
-    return event->source->kind == EVENT_CLOCK || event->source->kind == EVENT_WAIT ? NS_PER_S / event->frequency_hz : 1;
+    return event_period_is_ours(event->source) ? NS_PER_S / event->frequency_hz : 1;
 }
 
 /* Up to where a period can be slowed: no more than the kernel accepts, or so that there are still stacks of waits. */
@@ -296,23 +312,13 @@ uint64_t event_hz(const struct event *event)
     return event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period : COUNTED_HZ;
 }
 
-static uint32_t first_of_kind(const struct event_list *events, enum event_kind kind)
+uint32_t event_list_first(const struct event_list *events, enum event_kind kind)
 {
     for (uint32_t i = 0; i < events->count; i++) {
         if (events->list[i].source->kind == kind)
             return i;
     }
     return EVENT_NONE;
-}
-
-uint32_t event_list_wait(const struct event_list *events)
-{
-    return first_of_kind(events, EVENT_WAIT);
-}
-
-uint32_t event_list_clock(const struct event_list *events)
-{
-    return first_of_kind(events, EVENT_CLOCK);
 }
 
 const char *event_rate_text(const struct event *event, char out[64])

@@ -18,6 +18,9 @@ enum event_kind {
     EVENT_HARDWARE, /* a counter of the CPU; ticks at a rate, for which the kernel keeps adjusting the period */
     EVENT_COUNTED,  /* counts occurrences; ticks once per `period` occurrences */
     EVENT_WAIT,     /* no perf event: time off the CPU, from the kernel's switches; a stack per `period` ns at a call site */
+    EVENT_TRACEPOINT, /* a program of ours runs at each hit, and counts by itself; a sample per `period` */
+    EVENT_GROWTH,   /* no perf event: memory that system calls gave the process; a sample per `period` bytes */
+    EVENT_TASK,     /* no perf event: time in which asyncio tasks wait, by looking at them every `period` ns */
 };
 
 struct event_source {
@@ -48,6 +51,23 @@ static inline bool event_has_rate(const struct event_source *source)
 {
     return source->kind == EVENT_CLOCK || source->kind == EVENT_HARDWARE;
 }
+/* Whether the event has a counter on each CPU, opened with perf_event_open(2), at whose ticks samples are taken. */
+static inline bool event_has_counter(const struct event_source *source)
+{
+    return event_has_rate(source) || source->kind == EVENT_COUNTED;
+}
+/* Whether the event counts occurrences, or bytes of them: it has a sample per so many, and no rate. */
+static inline bool event_is_counted(const struct event_source *source)
+{
+    return source->kind == EVENT_COUNTED || source->kind == EVENT_TRACEPOINT || source->kind == EVENT_GROWTH;
+}
+/* Whether pycap decides when the event has a sample, and what it stands for; not the kernel. */
+static inline bool event_period_is_ours(const struct event_source *source)
+{
+    return source->kind == EVENT_CLOCK || source->kind == EVENT_WAIT;
+}
+/* The trace's name for what the event counts: an enum trace_event_kind. */
+uint32_t event_trace_kind(const struct event_source *source);
 /* Returns the source with this name or alias, or NULL. */
 const struct event_source *event_source(const char *name);
 
@@ -74,11 +94,13 @@ uint64_t event_period(const struct event *event);
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole);
 /* The `part` of `whole` from which on a smaller one slows none of the events further; at least 1. */
 uint64_t event_list_least(const struct event_list *events, uint64_t whole);
-/* Returns the index of the event of kind EVENT_WAIT; EVENT_NONE: the list has none. */
+/* Returns the index of the first event of a kind; EVENT_NONE: the list has none. */
 #define EVENT_NONE UINT32_MAX
-uint32_t event_list_wait(const struct event_list *events);
-/* Returns the index of the first clock; EVENT_NONE: the list has none. */
-uint32_t event_list_clock(const struct event_list *events);
+uint32_t event_list_first(const struct event_list *events, enum event_kind kind);
+static inline uint32_t event_list_wait(const struct event_list *events)
+{
+    return event_list_first(events, EVENT_WAIT);
+}
 /* How many ticks a second a busy CPU has of an event; a guess for one that has no rate and is no clock. */
 uint64_t event_hz(const struct event *event);
 /* Formats how often an event ticks: "99 Hz", or "each 16 faults". Returns `out`. */

@@ -15,7 +15,7 @@ struct perf_events {
     const int *cpus;
     uint32_t cpu_count;
     struct counter {
-        int fd;             /* -1: not open; an event of kind EVENT_WAIT never is */
+        int fd;             /* -1: not open; that of an event without a counter never is */
         bool disowned;
         uint64_t due, from; /* ticks due before the last change of the period, and the count at that time */
     } counters[];           /* by event, then CPU */
@@ -87,7 +87,7 @@ struct error *perf_events_open(const struct event_list *events, const int *cpus,
     for (uint32_t k = 0; k < count; k++)
         e->counters[k].fd = -1;
     for (uint32_t k = 0; !err && k < count; k++) {
-        if (events->list[k / cpu_count].source->kind == EVENT_WAIT)
+        if (!event_has_counter(events->list[k / cpu_count].source))
             continue;
         err = open_counter(&events->list[k / cpu_count], cpus[k % cpu_count], &e->counters[k].fd);
     }

@@ -81,7 +81,7 @@ static void print_ticks_in_short(const struct session *s, FILE *f)
 {
     uint64_t stats[WIRE_EVENT_STAT_COUNT], lost = session_lost_samples(s), samples = trace_builder_counts(s->builder).samples;
     struct number ours, all, missed;
-    bool has_ticks = s->sampler && s->events.count == 1 && s->events.list[0].source->kind != EVENT_WAIT;
+    bool has_ticks = s->sampler && s->events.count == 1 && event_has_counter(s->events.list[0].source);
 
     if (has_ticks) {
         sampler_event_stats(s->sampler, 0, stats);

@@ -135,7 +135,7 @@ static uint64_t counted_skipped(const struct session *s, const struct sampler_ti
 static void count_skipped(struct session *s, uint32_t event, const struct sampler_ticks *ticks,
                           const struct sampler_ticks *in_file)
 {
-    if (s->events.list[event].source->kind == EVENT_WAIT)
+    if (!event_has_counter(s->events.list[event].source))
         return; /* the kernel leaves out none */
     if (s->events.list[event].source->kind == EVENT_CLOCK) {
         s->skipped[event] += clock_skipped(s, event, in_file);

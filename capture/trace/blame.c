@@ -34,6 +34,6 @@ void blame_write(struct trace_builder *b, const struct wire_sample *m, const str
 {
     if (m->wait_kind)
         blame_put(b, sample, m->blame_ns);
-    else if (m->gil_waiters && m->event == event_list_clock(&b->o.events))
+    else if (m->gil_waiters && m->event == event_list_first(&b->o.events, EVENT_CLOCK))
         blame_put(b, sample, m->gil_waiters * m->period);
 }

@@ -26,9 +26,7 @@ void trace_define_event(struct trace_builder *b, uint32_t i)
         .unit = trace_writer_cstr(b->o.writer, asked->source->unit),
         .frequency_hz = asked->frequency_hz,
         .period = b->events[i].period,
-        .kind = asked->source->kind == EVENT_COUNTED ? TRACE_EVENT_COUNTED
-                : asked->source->kind == EVENT_WAIT  ? TRACE_EVENT_OFF_CPU
-                                                     : TRACE_EVENT_ON_CPU,
+        .kind = event_trace_kind(asked->source),
     };
 
     trace_writer_put(b->o.writer, TRACE_event, &event);

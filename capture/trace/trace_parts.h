@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of the trace builder, shared by its parts: trace_define.c writes the records that samples refer to,
- * stacks.c finds the ids of their stacks, trace_builder.c assembles and writes the samples.
+ * stacks.c finds the ids of their stacks, trace_sample.c writes the samples, trace_builder.c what begins and ends an epoch.
  */
 #ifndef CAPTURE_TRACE_TRACE_PARTS_H
 #define CAPTURE_TRACE_TRACE_PARTS_H

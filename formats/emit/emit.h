@@ -120,6 +120,9 @@ enum emit_wait {
     EMIT_WAIT_GIL,
     EMIT_WAIT_STOP_THE_WORLD,
     EMIT_WAIT_ASLEEP, /* for one of the above, but not for a CPU: without BPF no more is known of sums */
+    EMIT_WAIT_TASK, /* this and the next two: of an asyncio task, not of a thread */
+    EMIT_WAIT_FUTURE,
+    EMIT_WAIT_EVENT_LOOP,
     EMIT_WAIT_OTHER, /* of a newer kind */
     EMIT_WAITS,
 };

@@ -107,7 +107,8 @@ static json_t *names_of(const struct gil_view *v, const uint32_t *frames, size_t
 static struct error *write_row(const struct gil_view *v, const struct gil_row *row, const struct gil_frames *f)
 {
     static const char *const states[EMIT_WAITS] = {"running", "blocked", "uninterruptible", "lock", "run queue",
-                                                   "preempted", "stopped", "GIL", "stop the world", "asleep", "other"};
+                                                   "preempted", "stopped", "GIL", "stop the world", "asleep", "task",
+                                                   "future", "event loop", "other"};
     const struct gil_state *state = &v->states.data[row->state];
     const struct intern_entry *name = intern_get(&v->texts, row->function);
     json_t *object = json_object();

@@ -283,6 +283,9 @@ static void put_state(const struct gil_state *state, struct buf *out)
                                                   [EMIT_WAIT_GIL] = "waiting for the GIL",
                                                   [EMIT_WAIT_STOP_THE_WORLD] = "waiting for the world to stop or go on",
                                                   [EMIT_WAIT_ASLEEP] = "asleep",
+                                                  [EMIT_WAIT_TASK] = "waiting for a task",
+                                                  [EMIT_WAIT_FUTURE] = "waiting for a future",
+                                                  [EMIT_WAIT_EVENT_LOOP] = "waiting for the event loop",
                                                   [EMIT_WAIT_OTHER] = "off the CPU"};
 
     buf_put_str(out, words[state->wait]);

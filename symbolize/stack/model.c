@@ -215,7 +215,7 @@ uint32_t model_mapping(struct model *m, const struct model_mapping *mapping)
 /* ---- labels and exact times ---- */
 
 _Static_assert((int)EMIT_WAIT_BLOCKED == TRACE_WAIT_BLOCKED && (int)EMIT_WAIT_GIL == TRACE_WAIT_GIL &&
-                   (int)EMIT_WAIT_STOP_THE_WORLD == TRACE_WAIT_STOP_THE_WORLD && (int)EMIT_WAIT_ASLEEP == TRACE_WAIT_ASLEEP,
+                   (int)EMIT_WAIT_STOP_THE_WORLD == TRACE_WAIT_STOP_THE_WORLD && (int)EMIT_WAIT_EVENT_LOOP == TRACE_WAIT_EVENT_LOOP,
                "numbers of the trace");
 
 static enum emit_wait wait_of(uint64_t kind)

@@ -6,7 +6,8 @@
 
 /* By number, as in emit_wait: what a thread did. */
 const WAIT_WORDS = ['running on a CPU', 'blocked', 'blocked, uninterruptible', 'waiting for a lock', 'waiting for a CPU',
-    'preempted', 'stopped', 'waiting for the GIL', 'waiting while the world is stopped', 'asleep', 'waiting for something else'];
+    'preempted', 'stopped', 'waiting for the GIL', 'waiting while the world is stopped', 'asleep', 'waiting for a task', 'waiting for a future',
+    'waiting for the event loop', 'waiting for something else'];
 const EXACT_TIMES_DRAWN = 200;
 
 function textOfSampling(data, rate) {

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes the maps, sets what the BPF programs take as constant, and loads them. */
+#include "capture/sampler/sampler_state.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "bpf/sampler.skel.h"
+#include "capture/sampler/load_error.h"
+#include "capture/sampler/preempt_count.h"
+#include "capture/sampler/ring_size.h"
+#include "capture/sampler/switch_tracepoint.h"
+
+/* Threads whose waits are recorded, and call sites that are remembered, at once. */
+#define WAIT_THREADS 16384
+#define WAIT_SITES 65536
+#define GILS 4096 /* locks of interpreters */
+static_assert(WAIT_THREADS - 1 <= WIRE_GIL_WAITERS_MAX, "all but one may wait for a lock");
+
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+    (void)level;
+    if (getenv("PYCAP_LIBBPF_DEBUG") || getenv("PYCAP_VERIFIER_STATS"))
+        return vfprintf(stderr, fmt, ap);
+    return 0;
+}
+
+/* Divides the memory for unwinding among the arrays. Real files need one index entry for every four rows. */
+static int size_tables(struct sampler *s)
+{
+    uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 64u << 20;
+
+    if (s->options.native != WIRE_NATIVE_TABLES) {
+        s->rows.count = s->index.count = s->wide.count = s->modules.count = s->mappings.count = 1;
+    } else {
+        s->rows.count = (uint32_t)(bytes * 3 / 4 / sizeof(struct unwind_row));
+        s->index.count = (uint32_t)(bytes / 4 / sizeof(uint64_t));
+        s->wide.count = 65536;
+        s->modules.count = 16384;
+        s->mappings.count = 262144; /* as many as QUOTA_places allows for all (capture/host/quotas.def) */
+    }
+    int e = bpf_map__set_max_entries(s->skel->maps.unwind_rows, s->rows.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unwind_index, s->index.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unwind_wide_rows, s->wide.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.modules, s->modules.count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.mappings, s->mappings.count);
+    return e;
+}
+
+static struct error *map_arrays(struct sampler *s)
+{
+    if (s->options.native != WIRE_NATIVE_TABLES)
+        return NULL;
+    TRY(shared_array_reserve(&s->rows, bpf_map__fd(s->skel->maps.unwind_rows), sizeof(struct unwind_row)));
+    TRY(shared_array_reserve(&s->index, bpf_map__fd(s->skel->maps.unwind_index), sizeof(uint64_t)));
+    TRY(shared_array_reserve(&s->wide, bpf_map__fd(s->skel->maps.unwind_wide_rows), sizeof(struct unwind_wide)));
+    TRY(shared_array_reserve(&s->modules, bpf_map__fd(s->skel->maps.modules), sizeof(struct wire_module)));
+    TRY(shared_array_reserve(&s->mappings, bpf_map__fd(s->skel->maps.mappings), sizeof(struct wire_mapping)));
+    return shared_array_map(&s->modules, 0, s->modules.len_bytes);
+}
+
+/* The program and the maps that waits need, only where waits are recorded. */
+static struct error *set_up_waits(struct sampler *s)
+{
+    uint32_t event = event_list_wait(&s->options.events);
+    bool has_state;
+
+    bpf_program__set_autoload(s->skel->progs.switched, event != EVENT_NONE);
+    bpf_program__set_autoload(s->skel->progs.executed, event != EVENT_NONE);
+    bpf_program__set_autoload(s->skel->progs.waking, event != EVENT_NONE && s->options.wakers);
+    bpf_program__set_autoload(s->skel->progs.sleeping, event != EVENT_NONE);
+    if (event == EVENT_NONE)
+        return NULL;
+    TRY(switch_tracepoint_check(&has_state));
+    if (s->options.wakers)
+        TRY(preempt_count_find(&s->skel->rodata->preempt_count_from_queue));
+    s->skel->rodata->wait_event = event;
+    s->skel->rodata->wait_recorded = 1;
+    s->skel->rodata->wait_has_state = has_state;
+    s->skel->rodata->wait_ring_bytes = s->ring_bytes;
+    s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
+    if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
+        bpf_map__set_max_entries(s->skel->maps.sleep_notes, WAIT_THREADS) ||
+        bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES) || bpf_map__set_max_entries(s->skel->maps.gils, GILS))
+        return error_os(errno, "the tables for waits cannot be made");
+    return NULL;
+}
+
+struct error *sampler_load(struct sampler *s)
+{
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+
+    libbpf_set_print(quiet);
+    /* Before 5.11 the kernel charges maps to RLIMIT_MEMLOCK. Newer kernels ignore it. */
+    setrlimit(RLIMIT_MEMLOCK, &unlimited);
+    s->possible_cpus = libbpf_num_possible_cpus();
+    if (s->possible_cpus < 1)
+        return error_create(ERROR_UNSUPPORTED, "the number of CPUs cannot be read");
+    s->per_cpu = calloc((size_t)s->possible_cpus * WIRE_LOSS_COUNT, sizeof *s->per_cpu);
+    s->skel = sampler_bpf__open();
+    if (!s->per_cpu || !s->skel)
+        return error_no_memory();
+    const struct sampler_options *o = &s->options;
+    s->ring_bytes = o->ring_bytes ? o->ring_bytes
+                                  : ring_size_bytes(&o->events, o->cpu_count, o->every_stack ? o->stack_bytes : 0);
+    s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
+    s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
+    s->skel->rodata->code_most_bytes = s->ring_bytes / 2;
+    s->skel->rodata->sample_whole_bytes = s->ring_bytes / 2;
+    s->skel->rodata->sample_every_stack = s->options.every_stack;
+    s->skel->rodata->sample_native = s->options.native;
+    s->skel->rodata->sample_unconfigured = s->options.unconfigured;
+    s->skel->rodata->sample_timed = s->options.timed;
+    s->skel->rodata->sample_kernel = s->options.kernel;
+    s->skel->rodata->sample_python = s->options.python;
+    s->skel->rodata->sample_event_count = s->options.events.count;
+    TRY(set_up_waits(s));
+    int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.event_numbers, s->options.events.count * s->options.cpu_count);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
+    if (!e)
+        e = size_tables(s);
+    /* The verifier reports instructions and time for each program in libbpf's messages (BPF_LOG_STATS, since 5.2). */
+    if (getenv("PYCAP_VERIFIER_STATS")) {
+        struct bpf_program *program;
+        bpf_object__for_each_program(program, s->skel->obj)
+            bpf_program__set_log_level(program, 4);
+    }
+    if (!e)
+        e = sampler_bpf__load(s->skel);
+    if (e)
+        return load_error(s->skel->obj, -e);
+    s->processes = (struct process_map){bpf_map__fd(s->skel->maps.processes), s->skel->bss->followed};
+    return map_arrays(s);
+}

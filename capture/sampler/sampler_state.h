@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the sampler, shared by its parts: sampler_load.c loads the BPF programs, sampler.c attaches them and talks
+ * to them, sampler_counts.c reads what they counted.
+ */
+#ifndef CAPTURE_SAMPLER_SAMPLER_STATE_H
+#define CAPTURE_SAMPLER_SAMPLER_STATE_H
+
+#include "bpf/native_unwind.h"
+#include "capture/sampler/process_map.h"
+#include "capture/sampler/sampler.h"
+#include "capture/sampler/shared_array.h"
+
+struct bpf_link;
+struct ring_buffer;
+struct sampler_bpf;
+
+struct sampler {
+    struct sampler_options options;
+    struct sampler_bpf *skel;
+    struct ring_buffer *ring;
+    int wake_fd;            /* becomes readable when the ring fills up */
+    struct perf_events *events;
+    struct bpf_link **links; /* by event, then CPU */
+    int possible_cpus;
+    uint32_t layout_count;
+    struct py_layout layouts[64];
+    uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
+    uint32_t ring_bytes;
+    struct shared_array rows, index, wide, modules, mappings;
+    struct process_map processes;
+    /* during a drain */
+    sampler_fn fn;
+    void *ctx;
+    struct error *err;
+    uint64_t drained_bytes;
+};
+
+/* Opens and loads the BPF programs, and maps the arrays for unwind tables. An error says what this host lacks. */
+struct error *sampler_load(struct sampler *s);
+
+#endif
