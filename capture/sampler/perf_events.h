@@ -7,7 +7,7 @@
 #ifndef CAPTURE_SAMPLER_PERF_EVENTS_H
 #define CAPTURE_SAMPLER_PERF_EVENTS_H
 
-#include "capture/sampler/event.h"
+#include "capture/event/event.h"
 
 struct perf_events;
 /* Opens all events that are the kernel's (not EVENT_WAIT), disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */

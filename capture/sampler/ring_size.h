@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "capture/sampler/event.h"
+#include "capture/event/event.h"
 
 /* By rate, CPUs, and the stack that each sample may copy: bytes, a power of two. */
 uint32_t ring_size_bytes(const struct event_list *events, uint32_t cpu_count, uint32_t stack_bytes);

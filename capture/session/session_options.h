@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "capture/sampler/event.h"
+#include "capture/event/event.h"
 #include "formats/base/clock.h"
 
 struct session_options {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/sampler/event.h"
+#include "capture/event/event.h"
 #include "formats/base/clock.h"
 
 /* Reads a list and completes it; gives what came of it as text: "cpu-clock 99 Hz; page-faults each 16 faults". */

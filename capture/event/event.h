@@ -4,13 +4,14 @@
  * (`-e`, `-F`, `-c`). A source is a row in event.c: its names, unit, kind, and type and
  * config for perf_event_open(2).
  */
-#ifndef CAPTURE_SAMPLER_EVENT_H
-#define CAPTURE_SAMPLER_EVENT_H
+#ifndef CAPTURE_EVENT_EVENT_H
+#define CAPTURE_EVENT_EVENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "capture/event/tracepoint.h"
 #include "formats/base/err.h"
 
 enum event_kind {
@@ -29,6 +30,7 @@ struct event_source {
     enum event_kind kind;
     uint32_t type;            /* perf_event_attr.type and .config */
     uint64_t config;
+    struct tracepoint tracepoint; /* of an EVENT_TRACEPOINT */
 };
 
 /* An event as the user requested it. Either the rate or the period is 0; the other is passed to the kernel. */

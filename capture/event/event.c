@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of event sources, and the parser for `-e`. */
-#include "capture/sampler/event.h"
+#include "capture/event/event.h"
 
 #include <inttypes.h>
 #include <linux/perf_event.h>
