@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "bpf/wire.h"
 #include "capture/event/tracepoint.h"
@@ -67,6 +68,11 @@ static inline bool event_is_counted(const struct event_source *source)
 static inline bool event_period_is_ours(const struct event_source *source)
 {
     return source->kind == EVENT_CLOCK || source->kind == EVENT_WAIT;
+}
+/* Whether the event is of memory: with it, how much memory processes have is recorded, too. */
+static inline bool event_is_of_memory(const struct event_source *source)
+{
+    return source->kind == EVENT_GROWTH || !strcmp(source->unit, "faults");
 }
 /* The trace's name for what the event counts: an enum trace_event_kind. */
 uint32_t event_trace_kind(const struct event_source *source);

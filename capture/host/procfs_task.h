@@ -21,6 +21,7 @@ struct procfs_stat {
     char state; /* R: it is running or runnable */
     uint32_t parent_tgid;
     uint32_t cpu;         /* where it runs or ran last */
+    uint64_t minor_faults, major_faults; /* of a process: of all threads that it has had */
     uint64_t start_ticks; /* since boot, in USER_HZ, in the reader's time namespace */
     uint64_t image;       /* differs between program images: made of the addresses of code and stack; 0: the task is ending */
 };

@@ -28,6 +28,7 @@
 #include "capture/session/session_wait.h"
 #include "capture/session/status_file.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/trace_memory.h"
 
 static void flush(struct session *s, uint64_t time_ns)
 {
@@ -200,6 +201,7 @@ static struct error *finish(struct session *s)
 {
     if (s->sleepers)
         TRY(sleepers_finish(s->sleepers, now_ns()));
+    TRY(trace_builder_read_all_memory(s->builder, now_ns())); /* what comes of it is still sampled */
     if (s->sampler)
         TRY(sampler_disable(s->sampler));
     s->end_ns = now_ns();
@@ -231,6 +233,8 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         err = confine(s);
     if (!err && s->sampler) /* which is told of new programs by this thread; without BPF it is what reads memory */
         errand_threads_begin();
+    if (!err)
+        err = trace_builder_read_memory(s->builder, now_ns());
     if (!err && s->sampler)
         err = sampler_enable(s->sampler);
     if (!err && s->sleepers)

@@ -6,6 +6,7 @@
 
 #include "capture/process/gil_learn.h"
 #include "capture/trace/trace_accounts.h"
+#include "capture/trace/trace_memory.h"
 #include "capture/trace/trace_sources.h"
 
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
@@ -154,6 +155,7 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         TRY(sleepers_run(s->sleepers, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
     TRY(queue_run(s->queue, until_ns, on_queued, s));
+    TRY(trace_builder_read_memory(s->builder, now_ns()));
     trace_builder_serve_sources(s->builder);
     if (s->tables)
         TRY(tables_poll(s->tables, now_ns()));

@@ -10,6 +10,7 @@
 #include "capture/output/interrupt.h"
 #include "capture/session/session_drain.h"
 #include "capture/trace/trace_accounts.h"
+#include "capture/trace/trace_memory.h"
 #include "capture/trace/trace_sources.h"
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/wait_sites.h"
@@ -348,6 +349,7 @@ struct error *session_rotate(struct session *s, uint64_t time_ns)
 {
     s->rotate_now = false;
     TRY(session_cut_waits(s, time_ns));
+    TRY(trace_builder_read_all_memory(s->builder, now_ns()));
     TRY(session_end_file(s, time_ns, TRACE_END_ROTATED));
     TRY(session_open_file(s, time_ns));
     return trace_builder_next_file(s->builder, s->writer, time_ns);

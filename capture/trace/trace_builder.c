@@ -12,6 +12,7 @@
 #include "capture/trace/wait_sites.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/trace_memory.h"
 #include "capture/trace/trace_sources.h"
 #include "formats/base/clock.h"
 
@@ -24,6 +25,7 @@ struct error *trace_builder_create(const struct trace_builder_options *options, 
     b->o = *options;
     for (uint32_t i = 0; i < options->events.count; i++)
         b->events[i].period = event_period(&options->events.list[i]);
+    trace_memory_init(&b->memory, &options->events);
     *out = b;
     return NULL;
 }
@@ -41,6 +43,7 @@ void trace_builder_destroy(struct trace_builder *b)
     VEC_DEINIT(&b->accounts);
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
+    trace_memory_deinit(&b->memory);
     VEC_DEINIT(&b->refusals);
     buf_deinit(&b->source_name);
     free(b);
@@ -281,6 +284,7 @@ struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writ
     b->o.writer = writer;
     b->begun = false;
     b->file_samples = 0;
+    b->memory.file++;
     for (size_t i = 0; i < b->notes.processes.count; i++) {
         if (b->notes.processes.data[i])
             b->notes.processes.data[i]->perf_map.written_size = 0; /* so that the next file gets the symbols, too */

@@ -7,6 +7,7 @@
 #define CAPTURE_TRACE_TRACE_PARTS_H
 
 #include "bpf/native_unwind.h"
+#include "capture/host/procfs_memory.h"
 #include "capture/process/python_names.h"
 #include "capture/trace/trace_builder_options.h"
 #include "capture/trace/trace_notes.h"
@@ -42,6 +43,20 @@ struct site_note {
     double undivided_ns[SITE_DEBTS]; /* of the first wait, when nothing was usual yet */
 };
 
+/* How much memory a process has: what was read and written of it (trace_memory.h). */
+struct memory_note {
+    uint64_t life;     /* of the process; 0: of none */
+    uint64_t tried_ns; /* when it was last read, or that was tried; 0: never */
+    struct procfs_memory last; /* time 0: nothing was read yet */
+    uint32_t file;     /* the last one that has a reading of it; 0: none */
+    bool news;         /* samples were written since */
+};
+struct trace_memory {
+    bool wanted;   /* an event of memory is recorded */
+    uint32_t file; /* counts files, from 1 */
+    VEC(struct memory_note) processes; /* by process->slot */
+};
+
 struct trace_builder {
     struct trace_builder_options o;
     uint64_t time_ns; /* of the message that is handled, CLOCK_MONOTONIC */
@@ -73,6 +88,7 @@ struct trace_builder {
     uint64_t chance;             /* state of a random number generator */
     struct map switch_frames; /* kernel address -> whether it lies in the function that switches threads */
     struct trace_notes notes;
+    struct trace_memory memory;
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */
     struct python_names names;
     struct buf source_name; /* scratch */

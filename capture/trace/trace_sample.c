@@ -7,6 +7,7 @@
 #include "capture/trace/stacks.h"
 #include "capture/trace/trace_builder.h"
 #include "capture/trace/trace_define.h"
+#include "capture/trace/trace_memory.h"
 #include "capture/trace/trace_parts.h"
 #include "capture/trace/wait_sites.h"
 
@@ -277,6 +278,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     quota_refuse(b->o.processes->quotas, n->process->slot, QUOTA_ring_bytes, m->flags & WIRE_CUT ? 1 : 0);
     trace_define_process(b, n);
     blame_define(b, n->process);
+    trace_memory_sampled(b, n, m->event);
     TRY(put_tuple(b, n, &parts, &sample.tuple));
     TRY(trace_define_thread(b, n, t, m, &sample.thread));
     if ((sample.label_set = sample_labels(b, n->process, m, parts.task, sample_waker(b, m))))

@@ -33,7 +33,7 @@ static void test_last_number(void **state)
 static void test_stat(void **state)
 {
     struct procfs_stat s;
-    const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 0 0 0 7 8 0 0 20 0 1 0 1372751 3133440 380 "
+    const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 4 3 2 7 8 0 0 20 0 1 0 1372751 3133440 380 "
                        "18446744073709551615 94505100820480 94505100840361 140729845706256 0 0 0 0 0 0 0 0 0 17 3 0 0\n";
 
     (void)state;
@@ -41,6 +41,8 @@ static void test_stat(void **state)
     assert_string_equal(s.comm, "a ) R (b");
     assert_int_equal(s.state, 'S');
     assert_int_equal(s.parent_tgid, 5);
+    assert_int_equal(s.minor_faults, 101);
+    assert_int_equal(s.major_faults, 3);
     assert_int_equal(s.start_ticks, 1372751);
     assert_int_equal(s.cpu, 3);
     assert_int_equal(s.image, UINT64_C(94505100820480) ^ UINT64_C(140729845706256) << 16);
