@@ -26,7 +26,8 @@ enum baseline_section {
 };
 
 enum { BASELINE_UNQUALIFIED = 1 << 0 };                          /* flags of a function */
-enum { BASELINE_IS_TIME = 1 << 0, BASELINE_IS_WAITING = 1 << 1 }; /* of an event */
+/* Of an event. */
+enum { BASELINE_IS_TIME = 1 << 0, BASELINE_IS_WAITING = 1 << 1, BASELINE_IS_COUNTED = 1 << 2, BASELINE_IS_TASK = 1 << 3 };
 
 #define BASELINE_SUM_MAX (UINT64_C(1) << 63)
 

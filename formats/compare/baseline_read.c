@@ -208,6 +208,8 @@ static bool take_event(struct baseline_reader *r, struct bytes *b, struct run_ev
     uint8_t flags = bytes_u8(b);
     e->is_time = flags & BASELINE_IS_TIME;
     e->is_waiting = flags & BASELINE_IS_WAITING;
+    e->is_counted = flags & BASELINE_IS_COUNTED;
+    e->is_task = flags & BASELINE_IS_TASK;
     e->frequency_hz = bytes_uleb(b);
     e->period = bytes_uleb(b);
     e->samples = bytes_uleb(b);

@@ -136,7 +136,8 @@ struct comparison {
     VEC(double) factors;
     uint32_t event;               /* text: name of the event compared */
     uint32_t unit;                /* text */
-    bool is_time, is_waiting;
+    bool is_time, is_waiting, is_task; /* as in struct emit_event */
+    bool is_cpu;                  /* time that threads ran */
     bool by_work;                 /* values are per unit of work */
     bool conclusive;              /* false: nothing can be concluded (too few runs, one that lost too much): no row has an answer */
     VEC(struct compare_problem) problems;

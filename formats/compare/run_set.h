@@ -84,7 +84,7 @@ struct run_cells {
 /* One event of one run. */
 struct run_event {
     uint32_t name, unit;       /* texts */
-    bool is_time, is_waiting;  /* as in struct emit_event */
+    bool is_time, is_waiting, is_task, is_counted; /* as in struct emit_event */
     uint64_t frequency_hz;     /* asked for; 0 for a fixed period */
     uint64_t period;
     uint64_t samples;
@@ -95,6 +95,12 @@ struct run_event {
     struct run_cells nodes, functions, codes, lines;
     struct run_cells modules; /* by text: the owner's file, which is what Python calls a module */
 };
+
+/* Is it time that threads ran? */
+static inline bool run_event_is_cpu(const struct run_event *event)
+{
+    return event->is_time && !event->is_waiting && !event->is_counted;
+}
 
 struct run_note {
     uint32_t key, value; /* texts: what the program wrote into PYCAP_NOTE */

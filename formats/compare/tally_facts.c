@@ -199,6 +199,8 @@ bool tally_facts_event(const struct emit_model *m, struct run_set *set, uint32_t
 
     out->is_time = e->is_time;
     out->is_waiting = e->is_waiting;
+    out->is_task = e->is_task;
+    out->is_counted = e->is_counted;
     out->lost = lost_of(&m->captures[capture], e->name);
     out->ticks = out->samples + out->lost;
     if (rate) {

@@ -422,7 +422,7 @@ static struct error *brief_sample(void *state, const struct emit_sample *s)
     const struct emit_event *event = &v->model->events[s->event];
     struct brief *b = v->own;
 
-    if (event->is_time && !event->is_waiting && !event->is_blame && s->gil != EMIT_GIL_UNKNOWN) {
+    if ((emit_event_is_cpu(event) || event->is_wall) && s->gil != EMIT_GIL_UNKNOWN) {
         b->gil_known++;
         b->gil_held += s->gil == EMIT_GIL_HELD;
     }

@@ -100,13 +100,32 @@ struct emit_thread {
 struct emit_event {
     const char *name; /* cpu-clock */
     const char *unit; /* of a sample's value: ns, bytes, switches … */
-    bool is_time;     /* a sample's value is nanoseconds: of CPU time, or */
-    bool is_waiting;  /* of time that threads were off the CPU */
-    bool is_wall;     /* of both: of all time that threads existed */
-    bool is_blame;    /* and, as other threads waited, of them: for what the sample's thread held. Its own time it is not */
+    bool is_time;     /* a sample's value is nanoseconds: of CPU time, unless one of the others says else, or */
+    bool is_waiting;  /* of time that threads were off the CPU, unless one of the last two says else; or */
+    bool is_wall;     /* of both: of all time that threads existed; or */
+    bool is_blame;    /* as other threads waited, of them: for what the sample's thread held. Its own time it is not; or */
+    bool is_task;     /* as asyncio tasks of the thread waited, of them. Many do at once: the thread's own time it is not */
     bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
 };
+
+/* Is it time that threads ran? */
+static inline bool emit_event_is_cpu(const struct emit_event *event)
+{
+    return event->is_time && !event->is_waiting && !event->is_wall && !event->is_counted;
+}
+
+/* Is it time that threads were off the CPU, their own? */
+static inline bool emit_event_is_off_cpu(const struct emit_event *event)
+{
+    return event->is_waiting && !event->is_blame && !event->is_task;
+}
+
+/* Is a sample's value the time that its thread has spent, up to the sample, on what the stack shows? */
+static inline bool emit_event_has_spans(const struct emit_event *event)
+{
+    return emit_event_is_cpu(event) || emit_event_is_off_cpu(event) || event->is_wall;
+}
 
 /* What a thread that is off the CPU waits for. The numbers are those of the trace (wait_kind). */
 enum emit_wait {
@@ -244,7 +263,7 @@ enum emit_gil { EMIT_GIL_UNKNOWN, EMIT_GIL_HELD, EMIT_GIL_NOT_HELD };
 struct emit_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t value;   /* in the event's unit: ns for clocks, bytes for page faults */
-    uint64_t faults;  /* of an event in bytes: the count itself */
+    uint64_t faults;  /* of page faults, where value is bytes: how many; else 0 */
     uint32_t thread, event, cpu;
     uint32_t stack;
     uint32_t label_set, capture;

@@ -346,7 +346,7 @@ static const char *folded_remark(const void *state)
     if (time_differs)
         return "samples weigh differently: counts are microseconds";
     if (bytes)
-        return "counts of page faults are bytes";
+        return "counts of memory are bytes";
     return other_differs ? "samples weigh differently: numbers are the event's, not counts of samples" : NULL;
 }
 

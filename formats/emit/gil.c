@@ -63,10 +63,10 @@ static enum gil_what what_of(const struct gil *g, const struct emit_sample *s)
 
     if (event->is_blame)
         return GIL_BLAMED;
-    if (!event->is_time)
-        return GIL_WHATS;
-    if (!event->is_waiting)
+    if (emit_event_is_cpu(event))
         return s->gil == EMIT_GIL_HELD && s->event == g->clock ? GIL_RAN : GIL_WHATS;
+    if (!emit_event_is_off_cpu(event))
+        return GIL_WHATS;
     if (wait == EMIT_WAIT_GIL)
         return GIL_WAITED;
     if (s->gil == EMIT_GIL_HELD)
@@ -120,7 +120,7 @@ static struct error *gil_sample(void *state, const struct emit_sample *s)
     const struct emit_event *event = &m->events[s->event];
     uint32_t process = m->threads[s->thread].process;
 
-    if (g->clock == NO_EVENT && event->is_time && !event->is_waiting)
+    if (g->clock == NO_EVENT && emit_event_is_cpu(event))
         g->clock = s->event;
     if (!VEC_EXTEND_COUNTED(g->view.options.limits, &g->tallies, (size_t)process + 1))
         return error_no_memory();
@@ -375,7 +375,7 @@ static void find_events(struct gil *g)
     const struct emit_model *m = g->view.model;
 
     for (uint32_t i = 0; i < m->event_count; i++) {
-        g->view.has_waits |= m->events[i].is_waiting && !m->events[i].is_blame;
+        g->view.has_waits |= emit_event_is_off_cpu(&m->events[i]);
         g->view.has_blame |= m->events[i].is_blame;
     }
 }

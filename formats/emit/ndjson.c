@@ -291,7 +291,7 @@ static struct error *ndjson_sample(void *state, const struct emit_sample *s)
     put_text(row, ",\"event\":", event->name);
     put_number(row, ",\"value\":", s->value);
     put_text(row, ",\"unit\":", event->unit);
-    put_number(row, ",\"faults\":", event->is_bytes ? s->faults : 0);
+    put_number(row, ",\"faults\":", s->faults);
     put_text(row, ",\"gil\":", gils[s->gil]);
     put_bool(row, ",\"in_interpreter\":", s->in_interpreter);
     buf_put_str(row, ",\"labels\":");

@@ -133,7 +133,7 @@ static uint64_t period_of(const struct perf_script *p, const struct emit_sample 
 {
     const struct emit_event *event = &p->model->events[s->event];
 
-    if (event->is_bytes)
+    if (s->faults)
         return s->faults;
     return event->is_counted || p->options.weights_differ ? s->value : 1;
 }

@@ -60,8 +60,10 @@ void shown_put_samples(const struct emit_model *model, uint32_t number, uint64_t
     if (event->is_time)
         buf_put_str(out, event->is_wall      ? " of wall time"
                          : event->is_blame   ? " of other threads' waiting"
+                         : event->is_task    ? " of tasks' waiting"
                          : event->is_waiting ? " of waiting"
-                                             : " of CPU time");
+                         : emit_event_is_cpu(event)     ? " of CPU time"
+                                             : "");
     if (duration_ns) {
         buf_put_str(out, ", recorded in ");
         name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);

@@ -307,11 +307,12 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kin
         return id;
     struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit)};
     event.is_time = !strcmp(event.unit, "ns");
-    event.is_bytes = !strcmp(event.unit, MODEL_UNIT_BYTES);
+    event.is_bytes = !strcmp(event.unit, TRACE_UNIT_BYTES);
     event.is_wall = m->wall && event.is_time && !strcmp(event.name, WALL_EVENT);
-    event.is_blame = event.is_time && kind == TRACE_EVENT_BLAME;
-    event.is_waiting = event.is_time && (kind == TRACE_EVENT_OFF_CPU || event.is_blame);
     event.is_counted = kind == TRACE_EVENT_COUNTED;
+    event.is_blame = event.is_time && kind == TRACE_EVENT_BLAME;
+    event.is_task = event.is_time && kind == TRACE_EVENT_TASK;
+    event.is_waiting = event.is_time && trace_event_waits(kind);
     if (!VEC_PUSH(&m->events, event) || !VEC_PUSH(&m->totals, (struct emit_total){0}))
         return MODEL_NONE;
     m->view.events = m->events.data;
@@ -326,7 +327,7 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
     const char *name = epoch_text(e, def->name), *unit = epoch_text(e, def->unit);
 
     if (epoch_event_bytes(e, event))
-        unit = MODEL_UNIT_BYTES;
+        unit = TRACE_UNIT_BYTES;
     bool wall = m->wall && wall_part_of(e, event) != WALL_NOTHING;
     if (wall)
         name = WALL_EVENT;

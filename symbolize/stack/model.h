@@ -17,7 +17,6 @@
 #include "symbolize/trace/epoch.h"
 
 #define MODEL_NONE UINT32_MAX
-#define MODEL_UNIT_BYTES "bytes"
 
 struct model {
     struct emit_model view;

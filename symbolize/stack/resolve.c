@@ -168,12 +168,11 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
 }
 
 /* The weight of a sample in the model: bytes for page faults, else the value in the trace. */
-static void weigh(const struct resolver *r, const struct event_state *event, const struct trace_sample *sample,
-                  struct emit_sample *out)
+static void weigh(const struct event_state *event, const struct trace_sample *sample, struct emit_sample *out)
 {
     out->event = event->event;
     out->value = sample->value;
-    out->faults = r->model.events.data[event->event].is_bytes ? sample->value : 0;
+    out->faults = event->bytes > 1 ? sample->value : 0;
     /* A nonsensical value in a forged trace becomes the largest number. */
     if (event->bytes && __builtin_mul_overflow(sample->value, (uint64_t)event->bytes, &out->value))
         out->value = UINT64_MAX;
@@ -339,7 +338,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
 
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;
-    weigh(r, &r->event_states.data[event], sample, out);
+    weigh(&r->event_states.data[event], sample, out);
     out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;
@@ -368,7 +367,7 @@ struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint
 
     if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
         TRY(find_event(r, e, event));
-    weigh(r, &r->event_states.data[event], sample, &left_out);
+    weigh(&r->event_states.data[event], sample, &left_out);
     add_to_totals(r, &r->event_states.data[event], &left_out, false);
     return NULL;
 }

@@ -43,7 +43,7 @@ bool gil_figures_matter(const struct summary *s, const struct resolver *r)
 
     gil_figures_of(s, r, &f);
     for (uint32_t i = 0; i < m->event_count; i++) {
-        if (m->events[i].is_time && !m->events[i].is_waiting)
+        if (emit_event_is_cpu(&m->events[i]) || m->events[i].is_wall)
             cpu_ns += m->totals[i].shown_value;
     }
     return f.waited_ns && f.waited_ns / MATTERS_PERCENT >= cpu_ns / 100;

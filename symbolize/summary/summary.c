@@ -174,7 +174,8 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
                             .bytes = epoch_event_bytes(e, event),
                             .is_counted = def->kind == TRACE_EVENT_COUNTED,
                             .is_blame = def->kind == TRACE_EVENT_BLAME,
-                            .is_waiting = def->kind == TRACE_EVENT_OFF_CPU || def->kind == TRACE_EVENT_BLAME};
+                            .is_task = def->kind == TRACE_EVENT_TASK,
+                            .is_waiting = trace_event_waits(def->kind)};
     /* Each rate has a row of its own, so that the printed rate holds for all samples of the row. */
     const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period,
                             row.bytes, def->kind};
@@ -347,7 +348,7 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
         return error_no_memory();
     if (!row->sample_count++) {
         row->first_value = sample->value;
-        if (shown && !s->time_event && !strcmp(row->unit, "ns") && !row->is_waiting)
+        if (shown && !s->time_event && event_row_is_cpu(row))
             s->time_event = row->name;
     }
     row->values_differ |= sample->value != row->first_value;
@@ -363,7 +364,7 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
         s->gil_known_count++;
         s->gil_count += sample->flags & TRACE_SAMPLE_GIL ? 1 : 0;
     }
-    if (shown && row->is_waiting && !row->is_blame && !add_waited(s, shown))
+    if (shown && row->is_waiting && !row->is_blame && !row->is_task && !add_waited(s, shown))
         return error_no_memory();
     saw_time(current(s), sample->time_ns);
     return NULL;

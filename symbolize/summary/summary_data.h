@@ -38,13 +38,19 @@ struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
     uint64_t bytes; /* of one count; 0: it does not count bytes */
-    bool is_counted, is_waiting, is_blame; /* a blame is waiting, too: of other threads */
+    bool is_counted, is_waiting, is_blame, is_task; /* as in struct emit_event: the last two are waiting, too */
     uint64_t sample_count, value, first_value;
     bool values_differ;
     /* Changes of the period during the recording: how many, the last period, the reasons (each once). */
     uint64_t change_count, last_period;
     VEC(const char *) reasons;
 };
+/* Is it time that threads ran? */
+static inline bool event_row_is_cpu(const struct event_row *row)
+{
+    return !strcmp(row->unit, "ns") && !row->is_waiting && !row->is_counted;
+}
+
 struct process_row {
     uint32_t pid, parent_pid, version, flags;
     uint32_t boot;              /* the boot of a host in which its pid means something */

@@ -173,13 +173,15 @@ static void print_events(const struct summary *s, FILE *out)
         const struct event_row *row = &s->events.data[i];
         fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
         if (row->frequency_hz)
-            fprintf(out, row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
+            fprintf(out, row->is_task ? " by reading tasks at %s Hz" : row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
         else if (row->period && !row->values_differ && !(row->is_counted && row->period == 1))
             fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
         if (row->values_differ)
             fprintf(out, ", of different weights");
         if (!strcmp(row->unit, "ns"))
             fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
+        else if (row->bytes == 1)
+            fprintf(out, ", %s in all\n", size_text(row->value, &size));
         else if (row->bytes)
             fprintf(out, ", %s %s in all: %s\n", grouped(row->value, &n), row->unit,
                     size_text(row->value * row->bytes, &size));

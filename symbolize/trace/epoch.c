@@ -404,7 +404,9 @@ struct process_identity epoch_process_identity(const struct epoch *e, uint32_t p
 
 uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event)
 {
-    return strcmp(epoch_text(e, e->events.data[event].def.unit), TRACE_UNIT_FAULTS) ? 0 : e->page_size;
+    const char *unit = epoch_text(e, e->events.data[event].def.unit);
+
+    return !strcmp(unit, TRACE_UNIT_BYTES) ? 1 : strcmp(unit, TRACE_UNIT_FAULTS) ? 0 : e->page_size;
 }
 
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns)

@@ -138,8 +138,8 @@ static inline const char *epoch_text(const struct epoch *e, uint32_t string)
 /* `file` is the number of the current file, from 1. It replaces the boot ID if the trace has none. */
 struct process_identity epoch_process_identity(const struct epoch *e, uint32_t process, uint32_t file);
 /*
- * How many bytes one count of an event stands for: the page size for page faults. 0: it counts something else, or the
- * page size is unknown.
+ * How many bytes one count of an event stands for: 1 for bytes, the page size for page faults. 0: it counts something else,
+ * or the page size is unknown.
  */
 uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event);
 /* The period of an event at that time: the value of a sample that has none of its own. */

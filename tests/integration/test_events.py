@@ -91,7 +91,7 @@ def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
     every = sum(s.value for s in samples) * page
     assert f"samples of page-faults: {every / 2**20:.1f} MiB, recorded in " in top
     folded = pysym(trace, "--format", "folded")
-    assert "counts of page faults are bytes" in folded.stderr
+    assert "counts of memory are bytes" in folded.stderr
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines()) == every
     scope = json.loads(pysym(trace, "--format", "speedscope", "--merge", "thread").stdout)
     assert {p["unit"] for p in scope["profiles"]} == {"bytes"}

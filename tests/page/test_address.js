@@ -74,6 +74,8 @@ test('labels of time are at round numbers', () => {
     equal([stepOfLabels(10, 10), stepOfLabels(7, 3), stepOfLabels(0.03, 10), stepOfLabels(3600, 8)], [1, 5, 0.005, 500])
     equal(textOfBarHeight({isTime: true}, 3e9, 2), '1.5 CPUs')
     equal(textOfBarHeight({isTime: true, isWaiting: true}, 30e9, 2), '15 threads')
+    equal(textOfBarHeight({isTime: true, isWaiting: true, isTask: true}, 30e9, 2), '15 tasks')
+    equal(textOfBarHeight({isTime: true, isCounted: true}, 3e9, 2), '1.5 s/s')
     equal(textOfBarHeight({isBytes: true}, 4096, 2), '2.0 KiB/s')
     equal(textOfBarHeight({unit: 'switches'}, 5, 2), '2.5 switches/s')
 })

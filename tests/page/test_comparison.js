@@ -26,7 +26,7 @@ function compared(samples, captures, rows, {files = {}, ...more} = {}) {
     const numbers = rows.map(row => row.path ? nodeOf(row.path) : -1)
     const runs = captures.filter(capture => capture).map(([side, factor]) => ({side, factor, name: side, samples: 1, total: 1, ticks: 1, lost: 0, work: 0}))
     return recording(samples, {
-        comparison: {event: 'cpu-clock', rows, runs, problems: [], rules: [], by_work: false, conclusive: true, is_time: true, is_waiting: false, ...more},
+        comparison: {event: 'cpu-clock', rows, runs, problems: [], rules: [], by_work: false, conclusive: true, is_time: true, is_waiting: false, is_task: false, is_cpu: true, ...more},
         compared: {captures, functions, nodes, rows: numbers, sums: []},
     })
 }

@@ -41,6 +41,8 @@ test('amounts are of what their event measures', () => {
     equal(kindOfAmount({isTime: true}), 'of CPU time')
     equal(kindOfAmount({isTime: true, isWaiting: true}), 'of waiting')
     equal(kindOfAmount({isTime: true, isWall: true}), 'of wall time')
+    equal(kindOfAmount({isTime: true, isWaiting: true, isTask: true}), 'of tasks’ waiting')
+    equal(kindOfAmount({isTime: true, isCounted: true, name: 'sched:sched_stat_wait'}), 'of sched:sched_stat_wait')
     equal(kindOfAmount({isTime: true, isBlame: true}), 'of other threads’ waiting')
     equal(kindOfAmount({isBytes: true, name: 'page-faults'}), 'of page-faults')
     equal(textOfEvent({isTime: true, isWaiting: true, name: 'off-cpu'}), 'off-cpu: waiting')

@@ -27,7 +27,7 @@ static void test_events(void **state)
         synthetic_event(&w.s, rows[i].name, "", false);
     w.s.events.data[2].is_bytes = true;
     for (uint32_t i = 0; i < EVENTS; i++)
-        synthetic_sample(&w.s, (struct emit_sample){.time_ns = 9, .event = i, .value = 4096, .faults = 1, .stack = EMIT_NO_STACK});
+        synthetic_sample(&w.s, (struct emit_sample){.time_ns = 9, .event = i, .value = 4096, .faults = i == 2, .stack = EMIT_NO_STACK});
     write_out(&w);
     assert_int_equal(w.reader.event_count, EVENTS);
     const uint8_t *attributes = w.reader.data + perf_data_u64(w.reader.data + 24);

@@ -247,7 +247,8 @@ static struct error *json_report(const struct report *r, FILE *out)
     bool ok = object && json_set(object, "format", json_string("diff")) && json_set(object, "version", json_integer(1)) &&
               json_set_name(object, "exporter", r->exporter) && set_text(object, "event", r, c->event) &&
               set_text(object, "unit", r, c->unit) && json_set(object, "is_time", json_boolean(c->is_time)) &&
-              json_set(object, "is_waiting", json_boolean(c->is_waiting)) && json_set(object, "by_work", json_boolean(c->by_work)) &&
+              json_set(object, "is_waiting", json_boolean(c->is_waiting)) && json_set(object, "is_task", json_boolean(c->is_task)) &&
+              json_set(object, "is_cpu", json_boolean(c->is_cpu)) && json_set(object, "by_work", json_boolean(c->by_work)) &&
               json_set(object, "conclusive", json_boolean(c->conclusive)) &&
               json_set(object, "tested_rows", json_number(c->tested_rows)) && set_words(object, "verdict", &verdict) &&
               set_words(object, "method", &method) && json_set(object, "runs", run_list(r)) &&

@@ -46,10 +46,10 @@ static struct firefox_series *series_of(struct firefox_tracks *t, const struct e
 static uint32_t flags_of(const struct emit_model *m, const struct emit_sample *sample)
 {
     const struct emit_event *event = &m->events[sample->event];
-    bool waits = event->is_waiting ||
+    bool waits = emit_event_is_off_cpu(event) ||
                  (sample->label_set < m->label_set_count && m->label_sets[sample->label_set].wait != EMIT_WAIT_NONE);
 
-    if (!event->is_time || event->is_blame || sample->owed)
+    if (!emit_event_has_spans(event) || sample->owed)
         return 0;
     return waits ? IS_SPAN : IS_SPAN | IS_ON_CPU;
 }

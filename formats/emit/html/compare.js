@@ -24,8 +24,7 @@ function wordOfAnswer(comparison, row) {
         return 'new';
     if (row.match === 'vanished' && row.answer === 'faster')
         return 'vanished';
-    const isTime = comparison.is_time && !comparison.is_waiting;
-    return (!isTime && ANSWERS_OF_COUNTS[row.answer]) || ANSWER_WORDS[row.answer];
+    return (!comparison.is_cpu && ANSWERS_OF_COUNTS[row.answer]) || ANSWER_WORDS[row.answer];
 }
 
 /* The mark of a verdict, which stands beside its word. */

@@ -24,13 +24,13 @@ const PROGRAMS_NAMED = 2;
 function kindOfAmount(event) {
     if (!event.isTime)
         return event.isBytes ? 'of ' + event.name : '';
-    return event.isBlame ? 'of other threads’ waiting' : event.isWall ? 'of wall time'
-        : event.isWaiting ? 'of waiting' : 'of CPU time';
+    return event.isBlame ? 'of other threads’ waiting' : event.isWall ? 'of wall time' : event.isTask ? 'of tasks’ waiting'
+        : event.isWaiting ? 'of waiting' : event.isCounted ? 'of ' + event.name : 'of CPU time';
 }
 
 /* An event for people: "off-cpu: waiting", or its name where that is all there is to say. */
 function textOfEvent(event) {
-    return event.name + (event.isTime ? ': ' + kindOfAmount(event).replace(/^of /, '') : '');
+    return event.name + (event.isTime && !event.isCounted ? ': ' + kindOfAmount(event).replace(/^of /, '') : '');
 }
 
 /* "6.9 s of CPU time shown, 7.3 s in all" */

@@ -25,6 +25,7 @@ static struct error *put_events(struct writer *w)
                   json_set(object, "isWaiting", json_boolean(e->is_waiting)) &&
                   json_set(object, "isWall", json_boolean(e->is_wall)) &&
                   json_set(object, "isBlame", json_boolean(e->is_blame)) &&
+                  json_set(object, "isTask", json_boolean(e->is_task)) &&
                   json_set(object, "isBytes", json_boolean(e->is_bytes)) &&
                   json_set(object, "isCounted", json_boolean(e->is_counted)) &&
                   json_set(object, "period", json_number(period == HTML_NO_PERIOD ? 0 : period));

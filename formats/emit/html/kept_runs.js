@@ -64,10 +64,10 @@ function stacksOfNodes(data, nodes, frameOf) {
 
 /* The number of the event that was compared; one is made if no trace has it. */
 function eventOfComparison(head) {
-    const {event: name, unit, is_time: isTime, is_waiting: isWaiting} = head.comparison;
+    const {event: name, unit, is_time: isTime, is_waiting: isWaiting, is_task: isTask, is_cpu: isCpu} = head.comparison;
     const number = head.events.findIndex(event => event.name === name);
 
-    return number >= 0 ? number : head.events.push({name, unit, isTime, isWaiting, isMean: true, period: 0}) - 1;
+    return number >= 0 ? number : head.events.push({name, unit, isTime, isWaiting, isTask, isCounted: isTime && !isWaiting && !isCpu, isMean: true, period: 0}) - 1;
 }
 
 /* Adds samples of the runs that are only kept, if there are any. Call it once, after splitSamples(). */

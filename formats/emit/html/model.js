@@ -233,7 +233,7 @@ function weightsOverTime(result, partCount) {
         if (data.samples.set[i] !== shown || data.samples.capture[i] === NO_CAPTURE)
             return;
         const kind = layer[stack[i]], end = (time[i] - data.firstTime) / width;
-        let begin = event.isTime ? end - value[i] / partNs : end;
+        let begin = event.isTime && !event.isCounted ? end - value[i] / partNs : end;
         if (event.isTime && flags[i] & FLAG_OWED) {
             const place = thread[i] * (data.stacks.count + 1) + stack[i];
             begin = Math.min(begin, lastOwed.get(place) || 0);

@@ -77,7 +77,9 @@ function textOfBarHeight(event, weight, seconds) {
     if (!event.isTime)
         return rate.toLocaleString('en', {maximumFractionDigits: rate < 10 ? 1 : 0}) + ' ' + (event.unit || event.name) + '/s';
     const count = rate / 1e9, digits = count.toFixed(count < 10 ? 1 : 0);
-    return digits + (event.isWaiting || event.isWall || event.isBlame ? ' threads' : ' CPUs');
+    if (event.isCounted)
+        return digits + ' s/s';
+    return digits + (event.isTask ? ' tasks' : event.isWaiting || event.isWall || event.isBlame ? ' threads' : ' CPUs');
 }
 
 /* A distance between labels of time that is 1, 2 or 5 times a power of ten, in seconds, with room for so many labels. */

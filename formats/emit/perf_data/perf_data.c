@@ -122,7 +122,7 @@ static struct error *perf_data_sample(void *state, const struct emit_sample *s)
     struct perf_data *p = state;
     struct record_sample record = {
         .stamp = {.time_ns = timeline_place(&p->timeline, p->model, s), .cpu = s->cpu, .id = header_event_id(s->event)},
-        .period = p->model->events[s->event].is_bytes ? s->faults : s->value};
+        .period = s->faults ? s->faults : s->value};
 
     if (s->cpu > p->cpu_max)
         p->cpu_max = s->cpu;
