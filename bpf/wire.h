@@ -145,6 +145,11 @@ enum {
     WIRE_CUT = 256,          /* the sample was too large for a ring that fills up: parts of it are missing */
     WIRE_WAITS = 512,        /* the thread has left its CPU: a struct wire_wait is to follow when it runs again */
     WIRE_CONTINUES = 1024,   /* set by user space: another part of a wait that a sample before has begun */
+    /*
+     * Made by user space: the sample is of an asyncio task that waits. What it has of the task is text: its name and, behind a
+     * NUL, that of the task that awaits it. `wait_site` is the number of the process's life (struct process).
+     */
+    WIRE_TASK = 4096,
 };
 
 /* What a thread waits for: numbers of formats/trace/enums.def, which user space checks. */
@@ -159,6 +164,9 @@ enum wire_wait_kind {
     WIRE_WAIT_GIL,             /* in futex(), for the lock of its interpreter */
     WIRE_WAIT_STOP_THE_WORLD,  /* in futex(), until all threads of a free-threaded build have stopped, or may go on */
     WIRE_WAIT_ASLEEP,          /* only in sums, and only without BPF: for which of the above is not known, except RUN_QUEUE */
+    WIRE_WAIT_TASK,            /* these are of an asyncio task: it awaits another one */
+    WIRE_WAIT_FUTURE,          /* it awaits a future: a timer, the network, a lock */
+    WIRE_WAIT_EVENT_LOOP,      /* it could go on, as soon as its loop has time for it */
     WIRE_WAIT_KINDS = 16,
 };
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "capture/host/system_calls.h"
 
@@ -10,7 +11,8 @@ static_assert((int)WIRE_WAIT_BLOCKED == TRACE_WAIT_BLOCKED && (int)WIRE_WAIT_UNI
                   (int)WIRE_WAIT_LOCK == TRACE_WAIT_LOCK && (int)WIRE_WAIT_RUN_QUEUE == TRACE_WAIT_RUN_QUEUE &&
                   (int)WIRE_WAIT_PREEMPTED == TRACE_WAIT_PREEMPTED && (int)WIRE_WAIT_STOPPED == TRACE_WAIT_STOPPED &&
                   (int)WIRE_WAIT_GIL == TRACE_WAIT_GIL && (int)WIRE_WAIT_STOP_THE_WORLD == TRACE_WAIT_STOP_THE_WORLD &&
-                  (int)WIRE_WAIT_ASLEEP == TRACE_WAIT_ASLEEP,
+                  (int)WIRE_WAIT_ASLEEP == TRACE_WAIT_ASLEEP && (int)WIRE_WAIT_TASK == TRACE_WAIT_TASK &&
+                  (int)WIRE_WAIT_FUTURE == TRACE_WAIT_FUTURE && (int)WIRE_WAIT_EVENT_LOOP == TRACE_WAIT_EVENT_LOOP,
               "the sampler and the trace have one numbering");
 
 /* `pairs` has room for each label once. */
@@ -28,6 +30,18 @@ static void add(struct labels *l, enum trace_label label, uint32_t value)
     pair[1] = value;
 }
 
+/* The names of a task that waits, and of the one that awaits it, as WIRE_TASK has them. */
+static void add_task(struct labels *l, const uint8_t *text, uint32_t len_bytes)
+{
+    const uint8_t *nul = memchr(text, 0, len_bytes);
+    uint32_t name = nul ? (uint32_t)(nul - text) : len_bytes;
+
+    if (name)
+        add(l, TRACE_LABEL_task, trace_writer_string(l->writer, text, name));
+    if (nul && name + 1 < len_bytes)
+        add(l, TRACE_LABEL_awaiter, trace_writer_string(l->writer, nul + 1, len_bytes - name - 1));
+}
+
 static void add_python(struct trace_builder *b, struct labels *l, struct process *p, const struct wire_sample *m,
                        const uint8_t *task)
 {
@@ -37,7 +51,9 @@ static void add_python(struct trace_builder *b, struct labels *l, struct process
         snprintf(number, sizeof number, "%" PRIu64, m->interpreter_id);
         add(l, TRACE_LABEL_interpreter, trace_writer_cstr(l->writer, number));
     }
-    if (p && p->python && m->task_len_bytes && python_names_task(&b->names, p, m, task))
+    if (m->flags & WIRE_TASK)
+        add_task(l, task, m->task_len_bytes);
+    else if (p && p->python && m->task_len_bytes && python_names_task(&b->names, p, m, task))
         add(l, TRACE_LABEL_task, trace_writer_string(l->writer, b->names.text.data, b->names.text.len_bytes));
 }
 

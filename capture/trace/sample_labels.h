@@ -7,7 +7,7 @@
 
 /*
  * Writes the sample's labels and returns the id of their set; 0 when it has none. `task` holds the m->task_len_bytes
- * bytes that the sampler copied of the name of the running asyncio task; with 0 of them `p` may be NULL. `waker` is what
+ * bytes that the sampler copied of the name of the running asyncio task, or with WIRE_TASK its text; with 0 of them `p` may be NULL. `waker` is what
  * sample_waker() returned.
  */
 uint32_t sample_labels(struct trace_builder *b, struct process *p, const struct wire_sample *m, const uint8_t *task,

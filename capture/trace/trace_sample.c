@@ -53,6 +53,14 @@ static struct error *parse(const struct trace_builder *b, const struct wire_samp
     return NULL;
 }
 
+/* The process of a task that was looked at, if it is still the program that it was. */
+static struct process *process_of_task(const struct trace_builder *b, const struct wire_sample *m)
+{
+    struct process *p = processes_find(b->o.processes, m->tgid);
+
+    return p && p->life == m->wait_site ? p : NULL;
+}
+
 /* Finds the process of a sample. When the sample is not to be recorded, counts it and stores NULL in `*note`. */
 static struct error *find_owner(struct trace_builder *b, const struct wire_sample *m, struct process_note **note,
                                 struct thread **thread)
@@ -60,7 +68,10 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
     struct process *p;
 
     *note = NULL;
-    TRY(processes_of_sample(b->o.processes, m, &p));
+    if (m->flags & WIRE_TASK)
+        p = process_of_task(b, m);
+    else
+        TRY(processes_of_sample(b->o.processes, m, &p));
     if (!p) {
         /*
          * No event announced the process, so we do not follow it. With whole_host it may have been a Python process, and

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From looks at tasks to samples: what each stands for, its chain of awaiters, and when it is handed on. */
+#include "tests/unit/test.h"
+
+#include <inttypes.h>
+
+#include "capture/asyncio/task_waits.h"
+#include "formats/base/buf.h"
+#include "formats/base/clock.h"
+#include "formats/trace/trace.h"
+
+#define S NS_PER_S
+
+struct fixture {
+    struct task_waits *waits;
+    struct task_table table;
+    struct quotas *quotas;
+    struct buf text;
+    uint64_t sum_ns;
+};
+
+static const struct task_owner owner = {.tgid = 7, .slot = 0, .life = 70};
+
+/* A line for each sample: name<awaiter, time and weight in ms, kind, frames innermost first with | behind those of each task. */
+static struct error *put(void *fixture, const struct wire_sample *m, uint32_t len_bytes)
+{
+    struct fixture *f = fixture;
+    const struct wire_python *frames = (const struct wire_python *)(m + 1);
+    const char *text = (const char *)(frames + m->python_count);
+    const char *nul = memchr(text, 0, m->task_len_bytes);
+
+    assert_int_equal(len_bytes, sizeof *m + m->python_count * sizeof *frames + m->task_len_bytes);
+    assert_int_equal(m->flags, WIRE_TASK);
+    assert_int_equal(m->wait_site, owner.life);
+    assert_int_equal(m->event, 3);
+    f->sum_ns += m->period;
+    buf_printf(&f->text, "%.*s", (int)(nul ? nul - text : (long)m->task_len_bytes), text);
+    if (nul)
+        buf_printf(&f->text, "<%.*s", (int)(text + m->task_len_bytes - nul - 1), nul + 1);
+    buf_printf(&f->text, " %" PRIu64 " %" PRIu64 " %u", (uint64_t)m->time_ns / NS_PER_MS, (uint64_t)m->period / NS_PER_MS,
+               m->wait_kind);
+    for (uint32_t i = 0; i < m->python_count; i++) {
+        if (frames[i].address & WIRE_RUN)
+            buf_put_str(&f->text, "|");
+        else
+            buf_printf(&f->text, " %" PRIu64 "+%d", (uint64_t)frames[i].address, frames[i].offset);
+    }
+    buf_put_str(&f->text, m->python_end == LOSS_complete ? "\n" : " ...\n");
+    return NULL;
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    struct task_waits_options options = {.event = 3, .piece_ns = 10 * S, .put = put, .ctx = &f};
+
+    f = (struct fixture){0};
+    *state = &f;
+    if (quotas_create(&f.quotas) || quotas_begin(f.quotas, owner.slot, 1000, false))
+        return 1;
+    options.quotas = f.quotas;
+    return task_waits_create(&options, &f.waits) != NULL;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    task_waits_destroy(f->waits);
+    task_table_deinit(&f->table);
+    quotas_destroy(f->quotas);
+    buf_deinit(&f->text);
+    return 0;
+}
+
+/* ---- tables ---- */
+
+static void clear(struct fixture *f, uint64_t time_ns)
+{
+    struct task_table *t = &f->table;
+
+    t->tasks.count = t->frames.count = t->loops.count = 0;
+    buf_clear(&t->names);
+    t->unread = t->changed = 0;
+    t->time_ns = time_ns;
+    assert_true(VEC_PUSH(&t->loops, ((struct task_loop){.tid = 8})));
+}
+
+/* Adds a task with one frame, at `code`; its address is that of its coroutine divided by 16. */
+static struct task *add(struct fixture *f, const char *name, uint64_t coroutine, uint32_t state, uint64_t code, uint32_t awaiter)
+{
+    struct task_table *t = &f->table;
+    const struct task task = {
+        .address = coroutine / 16,
+        .coroutine = coroutine,
+        .state = state,
+        .awaiter = awaiter,
+        .awaiters = awaiter != TASK_NONE,
+        .first_frame = (uint32_t)t->frames.count,
+        .frame_count = 1,
+        .name = (uint32_t)t->names.len_bytes,
+        .name_len_bytes = (uint32_t)strlen(name),
+    };
+
+    buf_put_str(&t->names, name);
+    assert_true(VEC_PUSH(&t->frames, ((struct wire_python){.address = code, .fingerprint = 1, .offset = 2})));
+    assert_true(VEC_PUSH(&t->tasks, task));
+    return &t->tasks.data[t->tasks.count - 1];
+}
+
+static void look(struct fixture *f)
+{
+    assert_null(task_waits_look(f->waits, &owner, &f->table, 10 * S));
+}
+
+static void look_at_one(struct fixture *f, uint64_t time_ns, uint32_t state, uint64_t code)
+{
+    clear(f, time_ns);
+    add(f, "one", 1600, state, code, TASK_NONE);
+    look(f);
+}
+
+/* What was handed on since the last call. */
+static void expect(struct fixture *f, const char *text)
+{
+    assert_string_equal(buf_cstr(&f->text), text);
+    buf_clear(&f->text);
+}
+
+/* ---- tests ---- */
+
+/* A new stack is handed on at once; what follows adds up until the task waits elsewhere. */
+static void test_time_adds_up(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
+    expect(f, "one 11000 1000 11 500+2|\n");
+    look_at_one(f, 12 * S, TASK_AWAITS_FUTURE, 500);
+    look_at_one(f, 12 * S + S / 2, TASK_AWAITS_FUTURE, 500);
+    expect(f, "");
+    look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 501);
+    expect(f, "one 12500 1500 11 500+2|\none 13000 500 11 501+2|\n");
+    /* A stack that was written already waits for its end. */
+    look_at_one(f, 14 * S, TASK_AWAITS_FUTURE, 500);
+    expect(f, "");
+    clear(f, 15 * S);
+    look(f);
+    expect(f, "one 14000 1000 11 500+2|\n");
+    assert_int_equal(f->sum_ns, 4 * S);
+    assert_int_equal(task_waits_count(f->waits), 0);
+    assert_int_equal(task_waits_most(f->waits), 1);
+}
+
+/* The frames of the tasks that await it are outside of its own; who awaits tasks waits for them. */
+static void test_chain(void **state)
+{
+    struct fixture *f = *state;
+
+    clear(f, 11 * S);
+    add(f, "main", 1600, TASK_AWAITS_FUTURE, 500, TASK_NONE); /* a group: the future of all its tasks */
+    add(f, "child", 3200, TASK_AWAITS_TASK, 501, 0);
+    add(f, "leaf", 4800, TASK_READY, 502, 1)->awaiters = 3;
+    look(f);
+    expect(f, "main 11000 1000 10 500+2|\n"
+              "child<main 11000 1000 10 501+2| 500+2|\n"
+              "leaf<child and 2 more 11000 1000 12 502+2| 501+2| 500+2|\n");
+}
+
+/* A chain changes when an awaiter goes on. */
+static void test_chain_changes(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t i = 0; i < 2; i++) {
+        clear(f, (11 + i) * S);
+        add(f, "main", 1600, TASK_AWAITS_TASK, 500 + i, TASK_NONE);
+        add(f, "child", 3200, TASK_AWAITS_FUTURE, 600, 0);
+        look(f);
+    }
+    expect(f, "main 11000 1000 10 500+2|\nchild<main 11000 1000 11 600+2| 500+2|\n"
+              "main 12000 1000 10 501+2|\nchild<main 12000 1000 11 600+2| 501+2|\n");
+}
+
+/* A damaged table: tasks that await each other, one task twice, one without frames. */
+static void test_odd_tables(void **state)
+{
+    struct fixture *f = *state;
+
+    clear(f, 11 * S);
+    add(f, "a", 1600, TASK_AWAITS_TASK, 500, 1);
+    add(f, "b", 3200, TASK_AWAITS_TASK, 501, 0);
+    add(f, "a", 1600, TASK_AWAITS_TASK, 500, 1);
+    add(f, "c", 4800, TASK_AWAITS_FUTURE, 502, TASK_NONE)->frame_count = 0;
+    look(f);
+    assert_int_equal(task_waits_count(f->waits), 3);
+    assert_int_equal(f->sum_ns, 3 * S);
+    expect(f, "a<b 11000 1000 10 500+2| 501+2| ...\n" /* a ring is cut */
+              "b<a 11000 1000 10 501+2| 500+2| ...\n"
+              "c 11000 1000 11 ...\n");
+}
+
+/* A task that runs waits for nothing. */
+static void test_running(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_RUNNING, 500);
+    look_at_one(f, 12 * S, TASK_AWAITS_FUTURE, 500);
+    look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 500);
+    expect(f, "one 12000 1000 11 500+2|\n");
+    look_at_one(f, 14 * S, TASK_RUNNING, 501);
+    expect(f, "one 13000 1000 11 500+2|\n");
+    assert_int_equal(task_waits_count(f->waits), 0);
+}
+
+/* An address that is used again is another task, whichever of its marks shows it. */
+static void test_address_again(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
+    look_at_one(f, 12 * S, TASK_AWAITS_FUTURE, 500);
+    clear(f, 13 * S);
+    add(f, "two", 1600, TASK_AWAITS_FUTURE, 500, TASK_NONE);
+    look(f);
+    clear(f, 14 * S);
+    add(f, "two", 1600, TASK_AWAITS_FUTURE, 500, TASK_NONE)->coroutine = 1601;
+    look(f);
+    assert_null(task_waits_end(f->waits, owner.life));
+    expect(f, "one 11000 1000 11 500+2|\none 12000 1000 11 500+2|\ntwo 13000 1000 11 500+2|\ntwo 14000 1000 11 500+2|\n");
+}
+
+/* Who waits long has a sample each five to ten seconds, and not all have them at once. */
+static void test_pieces(void **state)
+{
+    enum { TASKS = 64 };
+    struct fixture *f = *state;
+    uint64_t handed_on_ns = 0;
+    size_t most = 0;
+
+    for (uint64_t second = 11; second <= 50; second++) {
+        clear(f, second * S);
+        for (uint64_t i = 1; i <= TASKS; i++)
+            add(f, "t", 1600 * i, TASK_AWAITS_FUTURE, 500, TASK_NONE);
+        size_t before = f->text.len_bytes;
+        look(f);
+        if (f->text.len_bytes - before > most && second > 11)
+            most = f->text.len_bytes - before;
+    }
+    handed_on_ns = f->sum_ns;
+    assert_in_range(handed_on_ns, TASKS * 30 * S, TASKS * 40 * S);
+    assert_in_range(most, 1, TASKS * strlen("t 11000 10000 11 500+2|\n") / 2);
+    assert_null(task_waits_cut(f->waits));
+    assert_int_equal(f->sum_ns, TASKS * 40 * S);
+    assert_int_equal(task_waits_count(f->waits), TASKS);
+}
+
+/* A look that was not complete says nothing about those that it lacks: the next one does. */
+static void test_partial(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
+    clear(f, 12 * S);
+    f->table.unread = 1;
+    look(f);
+    look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 500);
+    clear(f, 14 * S);
+    f->table.changed = 1;
+    look(f);
+    expect(f, "one 11000 1000 11 500+2|\n");
+    clear(f, 15 * S);
+    look(f);
+    expect(f, "one 14000 2000 11 500+2|\n"); /* its end is not told as if it had been long ago */
+    look_at_one(f, 16 * S, TASK_AWAITS_FUTURE, 500);
+    for (uint64_t second = 17; second < 60; second++) {
+        clear(f, second * S);
+        f->table.unread = 1;
+        look(f);
+    }
+    assert_int_equal(task_waits_count(f->waits), 0);
+}
+
+/* Where nothing ran, a look is as good as known. */
+static void test_still(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
+    task_waits_still(f->waits, owner.life, 12 * S);
+    task_waits_still(f->waits, owner.life, 13 * S);
+    look_at_one(f, 14 * S, TASK_AWAITS_FUTURE, 501);
+    expect(f, "one 11000 1000 11 500+2|\none 13000 2000 11 500+2|\none 14000 1000 11 501+2|\n");
+    task_waits_still(f->waits, owner.life, 16 * S);
+    assert_null(task_waits_end(f->waits, owner.life));
+    expect(f, "one 16000 2000 11 501+2|\n");
+    task_waits_still(f->waits, owner.life, 17 * S); /* of nobody */
+}
+
+/* A process that makes up names without end loses them, and no time. */
+static void test_name_quota(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t refused[QUOTA_COUNT];
+    char name[250] = "";
+
+    memset(name, 'x', sizeof name - 1);
+    for (uint64_t i = 1; i <= 30000; i++) {
+        if (i % 100 == 1)
+            clear(f, 10 * S + i / 100 * NS_PER_MS + 1);
+        snprintf(name, 16, "%015" PRIu64, i);
+        name[15] = 'x';
+        add(f, name, 1600 * i, TASK_AWAITS_FUTURE, 500, TASK_NONE);
+        if (i % 100 == 0)
+            look(f);
+    }
+    assert_true(quotas_refused(f->quotas, owner.slot, refused));
+    assert_in_range(refused[QUOTA_task_name_bytes], 10000, 20000);
+    assert_in_range(task_waits_bytes(f->waits), 0, UINT64_C(16) << 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_time_adds_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_changes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_odd_tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_running, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_address_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_partial, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_still, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_name_quota, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
