@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What can be sampled: the table of event sources, and the events that the user requested
- * (`-e`, `-F`, `-c`). A source is a row in event.c: its names, unit, kind, and type and
- * config for perf_event_open(2).
+ * (`-e`, `-F`, `-c`). A source has names, a unit, a kind, and type and config for
+ * perf_event_open(2). It is a row in event_table.c, or is made of what the user wrote (event_parse.c).
  */
 #ifndef CAPTURE_EVENT_EVENT_H
 #define CAPTURE_EVENT_EVENT_H
@@ -31,7 +31,24 @@ struct event_source {
     enum event_kind kind;
     uint32_t type;            /* perf_event_attr.type and .config */
     uint64_t config;
+    uint64_t config1, config2;    /* of a PMU's event */
+    uint32_t modifiers;           /* EVENT_NO_USER … */
+    uint32_t precise;             /* perf_event_attr.precise_ip, from 0 to 3 */
     struct tracepoint tracepoint; /* of an EVENT_TRACEPOINT */
+    /* What event_list_resolve() looks up on this host; NULL where there is nothing to look up. */
+    const char *device, *terms;              /* a PMU, and what is between the slashes but for our own terms */
+    const char *category, *point, *weight;   /* of a tracepoint; `weight` is the field that is added up, or NULL */
+};
+
+/* Bits of perf_event_attr, which perf sets by letters behind the name of an event. */
+enum event_modifier {
+    EVENT_NO_USER = 1,    /* exclude_user … */
+    EVENT_NO_KERNEL = 2,
+    EVENT_NO_HYPERVISOR = 4,
+    EVENT_NO_GUEST = 8,
+    EVENT_NO_HOST = 16,
+    EVENT_NO_IDLE = 32,
+    EVENT_PINNED = 64,
 };
 
 /* An event as the user requested it. Either the rate or the period is 0; the other is passed to the kernel. */
@@ -41,10 +58,15 @@ struct event {
     uint64_t period;       /* counts per tick, in the source's unit */
 };
 
+/*
+ * The sources of events that are in no table belong to the list: event_list_deinit() frees them. A copy of the list
+ * borrows them.
+ */
 struct event_list {
     struct event list[WIRE_EVENT_MAX];
     uint32_t count;
 };
+void event_list_deinit(struct event_list *events);
 
 #define EVENT_FREQUENCY_MAX 1000000
 #define EVENT_PERIOD_MAX (UINT64_C(1) << 62)
@@ -76,12 +98,23 @@ static inline bool event_is_of_memory(const struct event_source *source)
 }
 /* The trace's name for what the event counts: an enum trace_event_kind. */
 uint32_t event_trace_kind(const struct event_source *source);
-/* Returns the source with this name or alias, or NULL. */
+/*
+ * Whether the sampler sees every tick that the event's count makes. A clock goes on where its ticks are not wanted: by
+ * ":u" in the kernel.
+ */
+static inline bool event_ticks_all(const struct event_source *source)
+{
+    return source->kind != EVENT_CLOCK || !source->modifiers;
+}
+/* Returns the source with this name or alias in the table of events, or NULL. */
 const struct event_source *event_source(const char *name);
 
+/* Longer texts of one event are refused. */
+#define EVENT_TEXT_MAX 240
 /*
- * Adds the events of a list like "cpu-clock,page-faults/period=1/". An event without a rate or period of its own has 0
- * in both until event_list_complete(). A usage error says what is wrong, and what would be right.
+ * Adds the events of a list like "cpu-clock,cycles:u,page-faults/period=1/,cpu/event=0x3c/,sched:sched_switch". An event
+ * without a rate or period of its own has 0 in both until event_list_complete(). A usage error says what is wrong, and
+ * what would be right. Neither the host nor its kernel is asked: event_list_resolve() does that.
  */
 struct error *event_list_add(struct event_list *events, const char *text);
 /* The same for events without terms, of which those that the list has already are left as they are. */
@@ -93,6 +126,20 @@ struct error *event_list_add_missing(struct event_list *events, const char *text
  */
 struct error *event_list_complete(struct event_list *events, uint64_t frequency_hz, uint64_t period);
 
+/* Where event_list_resolve() looks. */
+struct event_places {
+    const char *devices; /* folder of PMUs; NULL: /sys/bus/event_source/devices */
+    int tracefs;         /* top folder of tracefs, borrowed; -1: tracefs_open() */
+};
+/*
+ * Looks up tracepoints and PMUs, and fills in what perf_event_open(2) and the sampler want to know of them. An error says
+ * which event it is about, and what this host has instead. `places` may be NULL: those of this host.
+ */
+struct error *event_list_resolve(struct event_list *events, const struct event_places *places);
+
+/* An error if the event cannot have this period, or any rate. */
+struct error *event_check_period(const struct event_source *source, uint64_t period);
+struct error *event_check_frequency(const struct event_source *source);
 /* The weight of a sample: the event's period if it is fixed; else 1, and each sample carries its own period. */
 uint64_t event_period(const struct event *event);
 /*

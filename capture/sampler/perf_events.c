@@ -59,6 +59,16 @@ static struct error *open_counter(const struct event *event, int cpu, int *fd)
         .size = sizeof attr,
         .type = event->source->type,
         .config = event->source->config,
+        .config1 = event->source->config1,
+        .config2 = event->source->config2,
+        .exclude_user = (event->source->modifiers & EVENT_NO_USER) != 0,
+        .exclude_kernel = (event->source->modifiers & EVENT_NO_KERNEL) != 0,
+        .exclude_hv = (event->source->modifiers & EVENT_NO_HYPERVISOR) != 0,
+        .exclude_guest = (event->source->modifiers & EVENT_NO_GUEST) != 0,
+        .exclude_host = (event->source->modifiers & EVENT_NO_HOST) != 0,
+        .exclude_idle = (event->source->modifiers & EVENT_NO_IDLE) != 0,
+        .pinned = (event->source->modifiers & EVENT_PINNED) != 0,
+        .precise_ip = event->source->precise & 3,
         .freq = event->frequency_hz != 0,
         .disabled = 1,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
@@ -163,7 +173,7 @@ struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i
     if (read(c->fd, values, sizeof values) != sizeof values)
         return error_os(errno, "the event on CPU %d cannot be read", e->cpus[i]);
     *out = (struct perf_event_count){.count = values[0], .enabled_ns = values[1], .running_ns = values[2]};
-    if (of->period || of->source->kind == EVENT_CLOCK)
+    if ((of->period || of->source->kind == EVENT_CLOCK) && event_ticks_all(of->source))
         out->due = c->due + (values[0] - c->from) / event_period(of);
     return NULL;
 }

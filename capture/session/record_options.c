@@ -352,6 +352,7 @@ static struct error *check(struct record_options *o)
     if (o->wall)
         TRY(event_list_add_missing(&s->events, "cpu-clock,off-cpu"));
     TRY(event_list_complete(&s->events, s->frequency_hz, o->period));
+    TRY(event_list_resolve(&s->events, NULL));
     if (o->cpus && event_list_wait(&s->events) != EVENT_NONE)
         return error_create(ERROR_USAGE, "-C and off-cpu do not go together: a thread that waits is on no CPU");
     if (s->wakers && event_list_wait(&s->events) == EVENT_NONE)
@@ -391,5 +392,6 @@ void record_options_deinit(struct record_options *o)
 {
     VEC_DEINIT(&o->pids);
     filter_deinit(&o->filter);
+    event_list_deinit(&o->session.events);
     free(o->cpus);
 }

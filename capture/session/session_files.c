@@ -136,9 +136,11 @@ static uint64_t counted_skipped(const struct session *s, const struct sampler_ti
 static void count_skipped(struct session *s, uint32_t event, const struct sampler_ticks *ticks,
                           const struct sampler_ticks *in_file)
 {
-    if (!event_has_counter(s->events.list[event].source))
-        return; /* the kernel leaves out none */
-    if (s->events.list[event].source->kind == EVENT_CLOCK) {
+    const struct event_source *source = s->events.list[event].source;
+
+    if (!event_has_counter(source) || !event_ticks_all(source))
+        return; /* the kernel leaves out none, or those that are not wanted */
+    if (source->kind == EVENT_CLOCK) {
         s->skipped[event] += clock_skipped(s, event, in_file);
     } else {
         uint64_t skipped = counted_skipped(s, ticks);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reading of -e, -F and -c: which events, at which rates and periods, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/test.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "capture/event/event.h"
+#include "capture/event/event_table.h"
 #include "formats/base/clock.h"
 
 /* Reads a list and completes it; gives what came of it as text: "cpu-clock 99 Hz; page-faults each 16 faults". */
 static const char *read_events(const char *list, uint64_t frequency_hz, uint64_t period)
 {
-    static char text[512];
+    static char text[1024];
     struct event_list events = {0};
     struct error *err = list ? event_list_add(&events, list) : NULL;
     char rate[64];
@@ -25,11 +24,13 @@ static const char *read_events(const char *list, uint64_t frequency_hz, uint64_t
         assert_int_equal(err->code, ERROR_USAGE);
         snprintf(text, sizeof text, "%s", error_text(err));
         error_destroy(err);
+        event_list_deinit(&events);
         return text;
     }
     for (uint32_t i = 0; i < events.count; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %s", i ? "; " : "", events.list[i].source->name,
                  event_rate_text(&events.list[i], rate));
+    event_list_deinit(&events);
     return text;
 }
 
@@ -126,10 +127,8 @@ static void test_refusals(void **state)
     assert_refused("", 0, 0, "no name");
     assert_refused("cpu-clock,", 0, 0, "no name");
     assert_refused("/period=1/", 0, 0, "no name");
-    assert_refused("cycles:u", 0, 0, "modifiers");
-    assert_refused("sched:sched_switch", 0, 0, "tracepoints");
     assert_refused("page-faults/period=1", 0, 0, "second slash");
-    assert_refused("page-faults/period=1/x", 0, 0, "a comma or the end");
+    assert_refused("page-faults/period=1/u/", 0, 0, "a comma or the end");
     assert_refused("page-faults/period=0/", 0, 0, "1 at least");
     assert_refused("page-faults/period=/", 0, 0, "1 at least");
     assert_refused("page-faults/period/", 0, 0, "1 at least");
@@ -202,6 +201,172 @@ static void test_slowest(void **state)
     assert_int_equal(event_list_least(&(struct event_list){.list = {waits}, .count = 1}, 10000), 10000);
 }
 
+/* The source of the one event of a list. */
+static const struct event_source *one_source(struct event_list *events, const char *text)
+{
+    *events = (struct event_list){0};
+    OK(event_list_add(events, text));
+    assert_int_equal(events->count, 1);
+    return events->list[0].source;
+}
+
+/* What perf 6.1 sets for the same words: perf record -vv -e EVENT prints it. */
+static const struct {
+    const char *text;
+    uint32_t type;
+    uint64_t config;
+    uint32_t modifiers, precise;
+    const char *name, *unit;
+} as_perf[] = {
+    {"cycles:u", 0, 0, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_GUEST, 0, "cycles:u", "cycles"},
+    {"cycles:k", 0, 0, EVENT_NO_USER | EVENT_NO_HYPERVISOR, 0, "cycles:k", "cycles"},
+    {"cpu-clock:u", 1, 0, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_GUEST, 0, "cpu-clock:u", "ns"},
+    {"faults:uk", 1, 2, EVENT_NO_HYPERVISOR | EVENT_NO_GUEST, 0, "page-faults:uk", "faults"},
+    {"r1A8:h", 4, 0x1a8, EVENT_NO_USER | EVENT_NO_KERNEL, 0, "r1A8:h", "events"},
+    {"cycles:pp", 0, 0, 0, 2, "cycles:pp", "cycles"},
+    {"cycles:uG", 0, 0, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_HOST, 0, "cycles:uG", "cycles"},
+    {"cycles:I", 0, 0, EVENT_NO_IDLE, 0, "cycles:I", "cycles"},
+    {"cycles/period=5/D", 0, 0, EVENT_PINNED, 0, "cycles:D", "cycles"},
+    {"cycles/freq=5/:D", 0, 0, EVENT_PINNED, 0, "cycles:D", "cycles"},
+    {"L1-dcache-load-misses", 3, 0x10000, 0, 0, "L1-dcache-load-misses", "misses"},
+    {"LLC-loads", 3, 2, 0, 0, "LLC-loads", "loads"},
+    {"branch-loads", 3, 5, 0, 0, "branch-loads", "loads"},
+    {"iTLB-load-misses", 3, 0x10004, 0, 0, "iTLB-load-misses", "misses"},
+    {"node-stores", 3, 0x106, 0, 0, "node-stores", "stores"},
+    {"L1-icache-prefetches", 3, 0x201, 0, 0, "L1-icache-prefetches", "prefetches"},
+    {"branches", 0, 4, 0, 0, "branches", "branches"},
+    {"idle-cycles-backend", 0, 8, 0, 0, "stalled-cycles-backend", "cycles"},
+    {"cgroup-switches", 1, 11, 0, 0, "cgroup-switches", "switches"},
+    {"instructions/name=work/", 0, 1, 0, 0, "work", "instructions"},
+    {"r1a8/unit=stalls,period=7/u", 4, 0x1a8, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_GUEST, 0, "r1a8:u", "stalls"},
+};
+
+static void test_as_perf(void **state)
+{
+    struct event_list events;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof as_perf / sizeof *as_perf; i++) {
+        const struct event_source *source = one_source(&events, as_perf[i].text);
+        if (source->type != as_perf[i].type || source->config != as_perf[i].config ||
+            source->modifiers != as_perf[i].modifiers || source->precise != as_perf[i].precise)
+            fail_msg("%s: type %u, config %#llx, modifiers %u, precise %u", as_perf[i].text, source->type,
+                     (unsigned long long)source->config, source->modifiers, source->precise);
+        assert_string_equal(source->name, as_perf[i].name);
+        assert_string_equal(source->unit, as_perf[i].unit);
+        event_list_deinit(&events);
+    }
+}
+
+/* All names that are listed mean an event, and no two the same one. */
+static void test_cache_names(void **state)
+{
+    uint64_t seen[64];
+    char name[40];
+    size_t count = 0;
+    (void)state;
+
+    for (; event_cache_name(count, name); count++) {
+        struct event_source source;
+        assert_true(event_cache_find(name, strlen(name), &source));
+        for (size_t i = 0; i < count; i++)
+            assert_int_not_equal(seen[i], source.config);
+        seen[count] = source.config;
+    }
+    assert_int_equal(count, EVENT_CACHE_NAMES);
+}
+
+static void test_tracepoints(void **state)
+{
+    struct event_list events;
+    (void)state;
+
+    const struct event_source *source = one_source(&events, "syscalls:sys_enter_write/period=4096,weight=count,unit=bytes/");
+    assert_int_equal(source->kind, EVENT_TRACEPOINT);
+    assert_string_equal(source->name, "syscalls:sys_enter_write");
+    assert_string_equal(source->category, "syscalls");
+    assert_string_equal(source->point, "sys_enter_write");
+    assert_string_equal(source->weight, "count");
+    assert_string_equal(source->unit, "bytes");
+    assert_int_equal(events.list[0].period, 4096);
+    event_list_deinit(&events);
+    assert_events("sched:sched_switch", 0, 0, "sched:sched_switch each 1 hits");
+    assert_events("sched:sched_switch,cpu-clock,page-faults", 49, 8,
+                  "sched:sched_switch each 8 hits; cpu-clock 49 Hz; page-faults each 8 faults");
+    assert_events("a:b/name=x/,a:b/weight=c,name=y/", 0, 0, "x each 1 hits; y each 1 hits");
+    assert_refused("a:b,a:b/weight=c/", 0, 0, "a:b is named twice");
+    assert_refused("sched:sched_switch", 99, 0, "counted and has no rate");
+    assert_refused("sched:sched_switch:u", 0, 0, "a tracepoint has no modifiers");
+    assert_refused("sched:sched_switch/period=1/u", 0, 0, "has no modifiers");
+    assert_refused("sched:*", 0, 0, "without a pattern");
+    assert_refused("sched:", 0, 0, "CATEGORY:NAME");
+    assert_refused("sched:sched switch", 0, 0, "CATEGORY:NAME");
+    assert_refused("../../etc:passwd/period=1/", 0, 0, "must be modifiers, a comma or the end");
+    assert_refused("a:b/weight=/", 0, 0, "lacks a word");
+    assert_refused("a:b/weight=c.d/", 0, 0, "lacks a word");
+    assert_refused("a:b/unit=abcdefghijklmnopqrstuvwxyz/", 0, 0, "more than 24 letters");
+    assert_refused("a:b/umask=1/", 0, 0, "write period=N, weight=FIELD, unit=WORD");
+}
+
+static void test_pmus(void **state)
+{
+    struct event_list events;
+    (void)state;
+
+    const struct event_source *source = one_source(&events, "cpu/event=0x3c,period=7,umask=1,unit=stalls/u");
+    assert_int_equal(source->kind, EVENT_HARDWARE);
+    assert_string_equal(source->name, "cpu/event=0x3c,umask=1/u");
+    assert_string_equal(source->device, "cpu");
+    assert_string_equal(source->terms, "event=0x3c,umask=1");
+    assert_string_equal(source->unit, "stalls");
+    assert_int_equal(events.list[0].period, 7);
+    event_list_deinit(&events);
+    assert_events("cpu/mem-loads,ldlat=3/pp,cpu/event=1/,cycles", 49, 0,
+                  "cpu/mem-loads,ldlat=3/pp 49 Hz; cpu/event=1/ 49 Hz; cycles 49 Hz");
+    assert_refused("cpu//", 0, 0, "name an event of cpu between the slashes");
+    assert_refused("cpu/period=5/", 0, 0, "name an event of cpu between the slashes");
+    assert_refused("cpu/event=0x3c,/", 0, 0, "is no term");
+    assert_refused("cpu/event=0x3c,weight=a b/", 0, 0, "is no term");
+    assert_refused("cpu/event=0x3c", 0, 0, "second slash");
+}
+
+/* What perf can do and pycap does not, each with its reason. */
+static void test_reasons(void **state)
+{
+    (void)state;
+    assert_refused("probe:malloc", 0, 0, "event 'probe:malloc' is refused: probes write into the code of processes");
+    assert_refused("probe_libc:malloc", 0, 0, "probes write into the code");
+    assert_refused("sdt_python:gc__start", 0, 0, "probes write into the code");
+    assert_refused("usdt:python:gc__start", 0, 0, "probes write into the code");
+    assert_refused("uprobes:x", 0, 0, "probes write into the code");
+    assert_refused("uprobe/config=1/", 0, 0, "probes write into the code");
+    assert_refused("kprobes:do_sys_open", 0, 0, "probes write into the code");
+    assert_refused("mem:0x1234:w", 0, 0, "takes a debug register");
+    assert_refused("mem:0x1234/8:rw", 0, 0, "second slash");
+    assert_refused("breakpoint/config=1/", 0, 0, "takes a debug register");
+    assert_refused("ftrace:function", 0, 0, "runs no program");
+    assert_refused("tracepoint/config=1/", 0, 0, "CATEGORY:NAME");
+    assert_refused("{cycles,instructions}", 0, 0, "groups of events");
+    assert_refused("cycle", 0, 0, "(is cycles meant?)");
+    assert_refused("LLC-laods", 0, 0, "(is LLC-loads meant?)");
+    assert_refused("cycles:x", 0, 0, "'x' is no modifier");
+    assert_refused("cycles:pppp", 0, 0, "three times at most");
+    assert_refused("cycles:", 0, 0, "no modifier behind the colon");
+    assert_refused("off-cpu:u", 0, 0, "off-cpu has no modifiers");
+    assert_refused("off-cpu/period=5/u", 0, 0, "off-cpu has no modifiers");
+    assert_refused("iTLB-stores", 0, 0, "not known");
+    assert_refused("LLC-", 0, 0, "not known");
+    assert_refused("LLC-loads-stores", 0, 0, "not known");
+    assert_refused("r12345678123456789", 0, 0, "not known");
+    assert_refused("cycles/name=/", 0, 0, "lacks a word");
+    assert_refused("cycles/unit=x/", 0, 0, "unknown term 'unit=x'");
+    assert_refused("cycles,instructions/name=cycles/", 0, 0, "cycles is named twice");
+    char text[400];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    assert_refused(text, 0, 0, "240 letters at most");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +375,9 @@ int main(void)
         cmocka_unit_test(test_count_of_clocks), cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_repeated),
         cmocka_unit_test(test_slowed),        cmocka_unit_test(test_slowest),
+        cmocka_unit_test(test_as_perf),       cmocka_unit_test(test_cache_names),
+        cmocka_unit_test(test_tracepoints),   cmocka_unit_test(test_pmus),
+        cmocka_unit_test(test_reasons),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only this host knows of events that the user named: the numbers of tracepoints, the types and bits of PMUs. */
+#include <linux/perf_event.h>
+#include <unistd.h>
+
+#include "capture/event/event_made.h"
+#include "capture/event/pmu.h"
+#include "capture/event/tracefs.h"
+
+static struct error *about(const struct event_source *source, struct error *why)
+{
+    if (!why)
+        return NULL;
+    struct error *err = error_create(why->code, "event %s: %s", source->name, error_text(why));
+    error_destroy(why);
+    return err;
+}
+
+static struct error *resolve_tracepoint(struct event_source *source, int *tracefs)
+{
+    if (*tracefs < 0)
+        TRY(tracefs_open(tracefs));
+    TRY(tracepoint_find(*tracefs, source->category, source->point, source->weight, &source->tracepoint));
+    source->type = PERF_TYPE_TRACEPOINT;
+    source->config = source->tracepoint.id;
+    return NULL;
+}
+
+static struct error *resolve_pmu(struct event_source *source, const struct event_places *places)
+{
+    struct pmu_event event;
+
+    TRY(pmu_find(places && places->devices ? places->devices : PMU_DEVICES, source->device, source->terms, &event));
+    source->type = event.type;
+    source->config = event.config[0];
+    source->config1 = event.config[1];
+    source->config2 = event.config[2];
+    return NULL;
+}
+
+struct error *event_list_resolve(struct event_list *events, const struct event_places *places)
+{
+    int given = places ? places->tracefs : -1, tracefs = given;
+    struct error *err = NULL;
+
+    for (uint32_t i = 0; !err && i < events->count; i++) {
+        struct event_made *made = event_made_of(&events->list[i]);
+        if (made && made->source.category)
+            err = about(&made->source, resolve_tracepoint(&made->source, &tracefs));
+        else if (made && made->source.device)
+            err = about(&made->source, resolve_pmu(&made->source, places));
+    }
+    if (tracefs != given)
+        close(tracefs);
+    return err;
+}
