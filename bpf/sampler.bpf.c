@@ -13,6 +13,7 @@
  * Each step of a loop is a global function, so that the verifier looks at it once (on
  * every kernel since 5.10); it is called from a bounded loop.
  */
+#include "bpf/sampler_hit.h"
 #include "bpf/sampler_sleep.h"
 #include "bpf/sampler_take.h"
 #include "bpf/sampler_wait.h"

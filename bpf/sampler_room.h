@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which process may fill how much of the ring with its waits (bpf/ring_share.h). */
+/* Which process may fill how much of the ring with its waits and its hits of tracepoints (bpf/ring_share.h). */
 #ifndef BPF_SAMPLER_ROOM_H
 #define BPF_SAMPLER_ROOM_H
 
@@ -8,7 +8,7 @@
 
 const volatile __u64 wait_ring_bytes = 2 << 20; /* user space sets it to the ring's size */
 
-/* Whether the ring has room for what is to be sent of the waits of a process. */
+/* Whether the ring has room for what is to be sent of the waits or hits of a process. */
 static __always_inline enum ring_room room_for(const struct wire_process *process)
 {
     return ring_room(wait_ring_bytes, bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA), process->wait_bytes);
@@ -22,6 +22,7 @@ static __always_inline void begin_second(struct wire_process *process, __u32 sec
     process->wait_second = second;
     process->wait_stacks = 0;
     process->wait_bytes = 0;
+    process->hit_stacks = 0;
 }
 
 /* Sends the sums of a thread that has ended. A process whose threads come and go has no more than its share of the ring. */

@@ -322,6 +322,14 @@ static __always_inline void count_time(__u32 stat, __u64 ns)
         *spent += ns;
 }
 
+/* Counts the time since `start_ns`, in which no stack was taken: only of some looks, since to read the clock takes time as well. */
+static __always_inline void count_look_time(__u64 start_ns)
+{
+    /* Clocks count nanoseconds, so these bits are as good as random. */
+    if (!(start_ns & (WIRE_LOOKS_TIMED - 1) << 4))
+        count_time(WIRE_STAT_LOOK_NS, (bpf_ktime_get_ns() - start_ns) * WIRE_LOOKS_TIMED);
+}
+
 /* A sample wakes nobody, unless the ring would be full before user space drains it next. */
 static __always_inline __u64 ring_flags(void)
 {

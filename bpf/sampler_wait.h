@@ -410,14 +410,6 @@ static __always_inline void skip_unknown(struct wire_thread *t, __u64 now_ns)
     count_loss(LOSS_wait_untracked);
 }
 
-/* Counts the time since `start_ns`, in which no stack was taken: only of some looks, since to read the clock takes time as well. */
-static __always_inline void count_look_time(__u64 start_ns)
-{
-    /* Clocks count nanoseconds, so these bits are as good as random. */
-    if (!(start_ns & (WIRE_LOOKS_TIMED - 1) << 4))
-        count_time(WIRE_STAT_LOOK_NS, (bpf_ktime_get_ns() - start_ns) * WIRE_LOOKS_TIMED);
-}
-
 /* ---- the thread that leaves ---- */
 
 /* The user registers of the thread that leaves: where the kernel keeps them, or before 5.15 a copy. */

@@ -65,8 +65,9 @@ struct wire_process {
     PY_U64 gil;
     PY_U16 gil_skip, gil_len; /* in bytes */
     PY_U32 gils; /* written by BPF: how many locks of it have an account */
-    PY_U32 wait_bytes; /* written by BPF: sent of its waits in wait_second */
-    PY_U32 reserved;
+    /* Written by BPF, of wait_second: bytes sent of its waits and hits; and how many stacks were taken at hits. */
+    PY_U32 wait_bytes;
+    PY_U32 hit_stacks;
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
@@ -408,13 +409,32 @@ enum wire_event_stat {
     WIRE_EVENT_OTHERS,    /* and found a process that is not to be sampled */
     WIRE_EVENT_NESTED,    /* and found itself running already: LOSS_nested */
     WIRE_EVENT_RING_FULL, /* and found no room for its sample: LOSS_ring_full */
-    WIRE_EVENT_THINNED,   /* and left it to a later stack at the same call site to stand for this one */
+    WIRE_EVENT_THINNED,   /* and left it to a later stack at the same call site, or to a later hit, to stand for this one */
+    WIRE_EVENT_REFUSED,   /* and found that the process has had its share of the ring: LOSS_hit_quota */
     WIRE_EVENT_STAT_COUNT = 8,
 };
 /* Value of the `event_stats` map (per CPU), key the index of the event. */
 struct wire_event_stats {
     PY_U64 count[WIRE_EVENT_STAT_COUNT];
 };
+
+/* What a hit of a tracepoint counts: the value of a field of its record; with `size` 0 it counts 1. */
+struct wire_hit_weight {
+    PY_U32 offset, size; /* in bytes; 1, 2, 4 or 8 of them */
+    PY_U32 is_signed;
+    PY_U32 reserved;
+};
+/* The most that one hit counts, whatever its field says. */
+#define WIRE_HIT_MOST (1ull << 48)
+/* Value of the `hits` map (per CPU), key the index of the event: what hits of followed processes counted. */
+struct wire_hits {
+    PY_U64 count;
+    PY_U64 left; /* of it, since the last period was full */
+};
+/* After so many stacks at a process's hits in a second, half as many are taken for the rest of it; and again after as many. */
+#define WIRE_HIT_SECOND_SHIFT 12
+#define WIRE_HIT_HALVINGS_MAX 15
+#define WIRE_HIT_CPUS 8192 /* Linux has no more on this machine; a power of two */
 
 /* Losses that are not of one event have a map of their own (per CPU), by the numbers of losses.def. */
 #define WIRE_LOSS_COUNT 128

@@ -13,6 +13,7 @@
 #include "bpf/sampler.skel.h"
 #include "capture/binary/tables.h"
 #include "capture/sampler/sampler_state.h"
+#include "capture/sampler/tracepoint_attach.h"
 
 struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
 {
@@ -94,6 +95,18 @@ static struct error *attached(const struct bpf_link *link, const char *what)
     return link ? NULL : error_os(errno, "%s cannot be followed", what);
 }
 
+/* Has the programs run at the hits of the events that are tracepoints. */
+static struct error *attach_hits(struct sampler *s)
+{
+    for (uint32_t i = 0; i < s->options.events.count; i++) {
+        const struct event_source *source = s->options.events.list[i].source;
+        if (source->kind == EVENT_TRACEPOINT)
+            TRY(tracepoint_attach(sampler_hit_program(s, i), source->tracepoint.id, source->name, s->options.cpus[0],
+                                  &s->hit_links[i]));
+    }
+    return NULL;
+}
+
 static struct error *open_events(struct sampler *s)
 {
     const struct sampler_options *o = &s->options;
@@ -113,6 +126,7 @@ static struct error *open_events(struct sampler *s)
             TRY(attached(s->skel->links.waking = bpf_program__attach(s->skel->progs.waking), "wake-ups"));
         TRY(attached(s->skel->links.sleeping = bpf_program__attach_iter(s->skel->progs.sleeping, NULL), "threads that sleep"));
     }
+    TRY(attach_hits(s));
     TRY(perf_events_disable(s->events)); /* attaching enables them */
     return attached(s->skel->links.forked = bpf_program__attach(s->skel->progs.forked), "forks");
 }
@@ -144,6 +158,8 @@ void sampler_close(struct sampler *s)
     perf_events_close(s->events);
     for (uint32_t i = 0; s->links && i < s->options.events.count * s->options.cpu_count; i++)
         bpf_link__destroy(s->links[i]);
+    for (uint32_t i = 0; i < WIRE_EVENT_MAX; i++)
+        bpf_link__destroy(s->hit_links[i]);
     shared_array_deinit(&s->rows);
     shared_array_deinit(&s->index);
     shared_array_deinit(&s->wide);
@@ -160,7 +176,7 @@ void sampler_close(struct sampler *s)
 
 struct error *sampler_enable(struct sampler *s)
 {
-    s->skel->bss->wait_enabled = 1;
+    s->skel->bss->wait_enabled = s->skel->bss->hits_enabled = 1;
     return perf_events_enable(s->events);
 }
 
@@ -169,6 +185,7 @@ struct error *sampler_disable(struct sampler *s)
     bpf_link__destroy(s->skel->links.switched);
     bpf_link__destroy(s->skel->links.waking);
     s->skel->links.switched = s->skel->links.waking = NULL;
+    s->skel->bss->hits_enabled = 0;
     return perf_events_disable(s->events);
 }
 
@@ -232,6 +249,8 @@ uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < events->count; i++) {
+        if (events->list[i].source->kind == EVENT_TRACEPOINT)
+            return UINT64_MAX;
         if (!event_has_counter(events->list[i].source))
             continue;
         if (events->list[i].source->kind != EVENT_CLOCK)

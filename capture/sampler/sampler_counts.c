@@ -49,6 +49,7 @@ void sampler_event_losses(struct sampler *s, uint32_t event, uint64_t losses[LOS
     sampler_event_stats(s, event, stats);
     losses[LOSS_nested] += stats[WIRE_EVENT_NESTED];
     losses[LOSS_ring_full] += stats[WIRE_EVENT_RING_FULL];
+    losses[LOSS_hit_quota] += stats[WIRE_EVENT_REFUSED];
 }
 
 /* Reads the counters of an event, by CPU; valid until the next call. */
@@ -59,6 +60,17 @@ static const struct wire_event_stats *by_cpu(struct sampler *s, uint32_t event)
     if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.event_stats), &event, s->per_cpu))
         memset(s->per_cpu, 0, (size_t)s->possible_cpus * sizeof(struct wire_event_stats));
     return (const struct wire_event_stats *)s->per_cpu;
+}
+
+/* Reads what hits of a tracepoint counted, by CPU; valid until the next call. NULL: the event is no tracepoint. */
+static const struct wire_hits *hits_by_cpu(struct sampler *s, uint32_t event)
+{
+    static_assert(sizeof(struct wire_hits) <= WIRE_LOSS_COUNT * sizeof(uint64_t), "there is room in per_cpu");
+
+    if (s->options.events.list[event].source->kind != EVENT_TRACEPOINT ||
+        bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.hits), &event, s->per_cpu))
+        return NULL;
+    return (const struct wire_hits *)s->per_cpu;
 }
 
 void sampler_event_stats(struct sampler *s, uint32_t event, uint64_t stats[WIRE_EVENT_STAT_COUNT])
@@ -90,6 +102,11 @@ struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ti
         ticks[i].seen_idle = seen[WIRE_EVENT_IDLE];
         ticks[i].seen_others = seen[WIRE_EVENT_OTHERS];
         ticks[i].thinned = seen[WIRE_EVENT_THINNED];
+    }
+    const struct wire_hits *hits = hits_by_cpu(s, event);
+    for (uint32_t i = 0; i < count && hits; i++) {
+        if (ticks[i].cpu < s->possible_cpus)
+            ticks[i].event.count = hits[ticks[i].cpu].count;
     }
     return NULL;
 }

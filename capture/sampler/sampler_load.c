@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "bpf/sampler.skel.h"
@@ -14,6 +15,7 @@
 #include "capture/sampler/preempt_count.h"
 #include "capture/sampler/ring_size.h"
 #include "capture/sampler/switch_tracepoint.h"
+#include "capture/sampler/tracepoint_attach.h"
 
 /* Threads whose waits are recorded, and call sites that are remembered, at once. */
 #define WAIT_THREADS 16384
@@ -85,12 +87,55 @@ static struct error *set_up_waits(struct sampler *s)
     s->skel->rodata->wait_event = event;
     s->skel->rodata->wait_recorded = 1;
     s->skel->rodata->wait_has_state = has_state;
-    s->skel->rodata->wait_ring_bytes = s->ring_bytes;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
     if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
         bpf_map__set_max_entries(s->skel->maps.sleep_notes, WAIT_THREADS) ||
         bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES) || bpf_map__set_max_entries(s->skel->maps.gils, GILS))
         return error_os(errno, "the tables for waits cannot be made");
+    return NULL;
+}
+
+struct bpf_program *sampler_hit_program(const struct sampler *s, uint32_t event)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "hit%u", event);
+    return bpf_object__find_program_by_name(s->skel->obj, name);
+}
+
+/* Leaves out the CPUs that are not sampled. */
+static void choose_cpus(struct sampler *s)
+{
+    uint8_t left_out[WIRE_HIT_CPUS];
+
+    memset(left_out, 1, sizeof left_out);
+    for (uint32_t i = 0; i < s->options.cpu_count; i++)
+        left_out[(uint32_t)s->options.cpus[i] % WIRE_HIT_CPUS] = 0;
+    for (int cpu = 0; cpu < s->possible_cpus; cpu++)
+        s->skel->rodata->hits_some_cpus |= left_out[(uint32_t)cpu % WIRE_HIT_CPUS];
+    memcpy((void *)s->skel->bss->hit_cpu_left_out, left_out, sizeof left_out);
+}
+
+/* A program for each tracepoint, and none where there is none. */
+static struct error *set_up_hits(struct sampler *s)
+{
+    const struct event_list *events = &s->options.events;
+    bool preemptible = false, any = event_list_first(events, EVENT_TRACEPOINT) != EVENT_NONE;
+
+    for (uint32_t i = 0; i < WIRE_EVENT_MAX; i++) {
+        bool is_hit = i < events->count && events->list[i].source->kind == EVENT_TRACEPOINT;
+        bpf_program__set_autoload(sampler_hit_program(s, i), is_hit);
+        if (!is_hit)
+            continue;
+        const struct tracepoint *t = &events->list[i].source->tracepoint;
+        s->skel->rodata->hit_weights[i] =
+            (struct wire_hit_weight){.offset = t->weight_offset, .size = t->weight_size, .is_signed = t->weight_signed};
+        s->skel->bss->sample_periods[i] = event_period(&events->list[i]);
+    }
+    if (any)
+        TRY(tracepoint_preemptible(&preemptible));
+    s->skel->rodata->hits_preemptible = preemptible;
+    choose_cpus(s);
     return NULL;
 }
 
@@ -122,7 +167,9 @@ struct error *sampler_load(struct sampler *s)
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
     s->skel->rodata->sample_event_count = s->options.events.count;
+    s->skel->rodata->wait_ring_bytes = s->ring_bytes;
     TRY(set_up_waits(s));
+    TRY(set_up_hits(s));
     int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.event_numbers, s->options.events.count * s->options.cpu_count);

@@ -22,6 +22,7 @@ struct sampler {
     int wake_fd;            /* becomes readable when the ring fills up */
     struct perf_events *events;
     struct bpf_link **links; /* by event, then CPU */
+    struct bpf_link *hit_links[WIRE_EVENT_MAX]; /* by event: tracepoints; NULL for others */
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];
@@ -36,6 +37,8 @@ struct sampler {
     uint64_t drained_bytes;
 };
 
+/* Returns the program that runs at the hits of a tracepoint that is the event with this index. */
+struct bpf_program *sampler_hit_program(const struct sampler *s, uint32_t event);
 /* Opens and loads the BPF programs, and maps the arrays for unwind tables. An error says what this host lacks. */
 struct error *sampler_load(struct sampler *s);
 

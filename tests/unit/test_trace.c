@@ -732,7 +732,7 @@ static void test_loss_classes(void **state)
 {
     static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
                                     LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full,
-                                    LOSS_wait_memory};
+                                    LOSS_wait_memory, LOSS_hit_quota};
     uint32_t found = 0;
 
     (void)state;
