@@ -177,14 +177,25 @@ static void check_strict(struct convert *c)
                              !strict_check(&c->options->strict, c->summary, c->resolver, c->trouble);
 }
 
-/* Tells on standard error what the filters left, event by event; and which patterns did nothing. */
+static bool is_asked_for(const struct option_texts *events, const char *name)
+{
+    for (size_t i = 0; i < events->count; i++) {
+        if (!strcmp(events->data[i], name))
+            return true;
+    }
+    return !events->count;
+}
+
+/* Tells on standard error what the filters left, event by event of those asked for; and which patterns did nothing. */
 static void tell_filters(const struct convert *c, bool shown)
 {
     const struct emit_model *m = resolver_model(c->resolver);
     struct buf text = {0};
 
     for (uint32_t event = 0; shown && *m->filters && event < m->event_count; event++) {
-        buf_put_str(&text, event ? "; " : "pysym: ");
+        if (!is_asked_for(&c->options->filters.events, m->events[event].name))
+            continue;
+        buf_put_str(&text, text.len_bytes ? "; " : "pysym: ");
         if (m->event_count > 1)
             buf_printf(&text, "%s: ", m->events[event].name);
         shown_put(m, event, &text);

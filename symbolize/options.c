@@ -292,7 +292,8 @@ static struct error *end_filters(struct options *o)
 {
     o->filters.given = o->stacks.given = &o->given;
     o->filters.around = o->stacks.patterns[STACK_AROUND].count;
-    given_put(&o->given, NULL, &o->filter_text);
+    /* A comparison is of one event, which its report names: runs of which all events are kept compare with those of that one. */
+    given_put_but(&o->given, o->command == COMMAND_DIFF || o->command == COMMAND_BASELINE ? "event" : NULL, &o->filter_text);
     o->filters_given = buf_cstr(&o->filter_text);
     return o->filter_text.bad ? error_no_memory() : check_filters(o);
 }

@@ -35,14 +35,15 @@ void shown_put(const struct emit_model *model, uint32_t event, struct buf *out)
     buf_put_str(out, " shown");
 }
 
-void shown_put_interpreter(const struct emit_model *model, uint32_t event, struct buf *out)
+void shown_put_interpreter(const struct emit_model *model, uint32_t number, struct buf *out)
 {
-    const struct emit_total *total = &model->totals[event];
+    const struct emit_total *total = &model->totals[number];
+    const struct emit_event *event = &model->events[number];
     struct number n;
 
     buf_printf(out, "%s of the ", share_text(total->interpreter_value, total->shown_value, &n));
-    name_unit(&model->events[event], out);
-    buf_put_str(out, " was in the interpreter, working for the functions shown");
+    name_unit(event, out);
+    buf_printf(out, " %s in the interpreter, working for the functions shown", event->is_time ? "was" : "were");
 }
 
 void shown_put_samples(const struct emit_model *model, uint32_t number, uint64_t samples, uint64_t weight, struct buf *out)

@@ -35,10 +35,10 @@ static inline uint32_t weights_class_of(const struct emit_model *m, uint32_t eve
     return m->events[event].is_time ? WEIGHTS_OF_TIME : event + 1;
 }
 
-/* Are the samples of an event waits? */
+/* Are samples of an event of any length, such as waits, and so shown by weight whatever they are? */
 static inline bool weights_of_waits(const struct emit_event *event)
 {
-    return event->is_waiting || event->is_wall;
+    return event->is_waiting || event->is_wall || (event->is_time && event->is_counted);
 }
 
 /* False when memory ran out. */

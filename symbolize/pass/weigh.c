@@ -67,7 +67,7 @@ static struct error *take_sample(void *state, const struct consumer_file *file, 
         return error_no_memory();
     TRY(find_class(w, file->epoch, sample->event, &class));
     uint32_t kind = file->epoch->events.data[sample->event].def.kind;
-    if (class == WEIGHTS_OF_TIME && trace_event_waits(kind))
+    if (class == WEIGHTS_OF_TIME && (trace_event_waits(kind) || kind == TRACE_EVENT_COUNTED))
         return weights_add_always(&w->weights, class) ? NULL : error_no_memory();
     return weights_add(&w->weights, class, sample->raw->value) ? NULL : error_no_memory();
 }

@@ -5,13 +5,13 @@
 
 #include "formats/base/shell_word.h"
 
-void given_put(const struct given *given, const char *name, struct buf *out)
+static void put(const struct given *given, const char *name, const char *but, struct buf *out)
 {
     const char *before = "";
 
     for (size_t i = 0; i < given->count; i++) {
         const struct given_option *option = &given->data[i];
-        if (name && strcmp(option->name, name) != 0)
+        if ((name && strcmp(option->name, name) != 0) || (but && !strcmp(option->name, but)))
             continue;
         buf_printf(out, "%s--%s", before, option->name);
         before = " ";
@@ -20,4 +20,14 @@ void given_put(const struct given *given, const char *name, struct buf *out)
         buf_put_str(out, " ");
         shell_word_put(option->argument, out);
     }
+}
+
+void given_put(const struct given *given, const char *name, struct buf *out)
+{
+    put(given, name, NULL, out);
+}
+
+void given_put_but(const struct given *given, const char *but, struct buf *out)
+{
+    put(given, NULL, but, out);
 }

@@ -21,5 +21,7 @@ struct given {
 
 /* Appends "--pid 12 --comm 'a b'": the options of that name, or all of them if `name` is NULL. */
 void given_put(const struct given *given, const char *name, struct buf *out);
+/* Appends all but those of one name; NULL: all. */
+void given_put_but(const struct given *given, const char *but, struct buf *out);
 
 #endif

@@ -163,17 +163,26 @@ static void print_changes(const struct event_row *row, FILE *out)
                 row->unit);
 }
 
+enum { EVENT_COLUMNS_MAX = 40 }; /* a longer name moves its own row alone */
+
 static void print_events(const struct summary *s, FILE *out)
 {
     struct size_text size;
     struct number n;
+    int width = 14;
 
+    for (size_t i = 0; i < s->events.count; i++) {
+        size_t len = strlen(s->events.data[i].name) + 1;
+        width = len > (size_t)width && len <= EVENT_COLUMNS_MAX ? (int)len : width;
+    }
     fprintf(out, "Events\n");
     for (size_t i = 0; i < s->events.count; i++) {
         const struct event_row *row = &s->events.data[i];
-        fprintf(out, "  %-14s%12s samples", row->name, grouped(row->sample_count, &n));
-        if (row->frequency_hz)
-            fprintf(out, row->is_task ? " by reading tasks at %s Hz" : row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
+        fprintf(out, "  %-*s%12s samples", width, row->name, grouped(row->sample_count, &n));
+        if (row->is_task)
+            fprintf(out, " by looking each %.3f s", (double)row->period / 1e9);
+        else if (row->frequency_hz)
+            fprintf(out, row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
         else if (row->period && !row->values_differ && !(row->is_counted && row->period == 1))
             fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
         if (row->values_differ)

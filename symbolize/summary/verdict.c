@@ -104,7 +104,7 @@ static void put_asked(struct verdict *v)
         const struct event_row *row = &s->events.data[i];
         buf_printf(&v->line, "%s %s", i ? "," : ":", row->name);
         if (row->frequency_hz)
-            buf_printf(&v->line, row->is_task ? " by reading tasks at %s Hz" : row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
+            buf_printf(&v->line, row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
     }
     buf_printf(&v->line, "; Python%s%s frames", unwind && !strcmp(unwind, "none") ? "" : ", native",
                kernel && !strcmp(kernel, "no") ? "" : ", kernel");

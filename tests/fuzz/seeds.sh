@@ -17,6 +17,7 @@ done
 "$build/tools/make_trace" "$seeds/fuzz_trace/all" samples=60 processes=2 threads=4 cpus=2 epoch_samples=20 second_event=5 \
     torn=3 unjoined=4 gil=1 losses=3 sources=9 labels=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/gil" samples=20 stacks=2 depth=2 gil=1 gil_waits=4 >/dev/null
+"$build/tools/make_trace" "$seeds/fuzz_trace/events" samples=10 stacks=2 depth=2 events=3 task_waits=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/sources" samples=20 processes=2 sources=9 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/unended" samples=5 native=0 end=0 >/dev/null
 head -c 8000 testdata/demo/demo.trace >"$seeds/fuzz_trace/demo"

@@ -88,20 +88,29 @@ def spelled(frame):
     return re.sub(r" ([0-9.]+)$", r"_\1", text)
 
 
+# Events that tick while a thread runs: their samples may be counted. Of others what is shown is what they count, or how long.
+TICKING = ("cpu-clock", "r1a8:u", "cpu/event=0x3c,umask=1/", "L1-dcache-load-misses")
+
+
 class Sums:
     """Samples and weights by (event, pid, tid, frames outermost first)."""
 
     def __init__(self):
         self.samples, self.weights = collections.Counter(), collections.Counter()
-        self.of_one_weight = True  # the samples of clocks
-        self.weight_of_clocks = None
+        self.times = set()  # events
+        self.alone = collections.defaultdict(set)  # the weights of each event's samples
 
     def add(self, key, weight, is_time, samples=1):
         self.samples[key] += samples
         self.weights[key] += weight
+        self.alone[key[0]].add(weight)
         if is_time:
-            self.of_one_weight &= self.weight_of_clocks in (None, weight)
-            self.weight_of_clocks = weight
+            self.times.add(key[0])
+
+    def counts_samples(self, event):
+        """Are lines of folded stacks counts of this event's samples? Those of all events of time are, or none of them."""
+        together = self.times if event in self.times else {event}
+        return together <= set(TICKING) and len(set().union(*(self.alone[e] for e in together))) == 1
 
 
 def sums_of_ndjson(samples, stacks):
@@ -113,7 +122,7 @@ def sums_of_ndjson(samples, stacks):
 
 
 def check_folded(text, sums):
-    """Folded stacks count samples, if those of a clock weigh the same; else they are microseconds, each line rounded."""
+    """Folded stacks count samples, if those of all clocks weigh the same; else they are microseconds, each line rounded."""
     events = {key[0] for key in sums.samples}
     folded = collections.Counter()
     for frames, number in profile_readers.folded(text).items():
@@ -122,15 +131,16 @@ def check_folded(text, sums):
         folded[event, pid, tid, owner[2:]] += number
     assert set(folded) == set(sums.samples)
     for key, number in folded.items():
-        if key[0] != "cpu-clock":
-            assert number == sums.weights[key], key
-        elif sums.of_one_weight:
+        if sums.counts_samples(key[0]):
             assert number == sums.samples[key], key
-        else:
+        elif key[0] in sums.times:
             assert abs(number - sums.weights[key] / 1000) <= 1, key
-    if not sums.of_one_weight:
-        clocks = [key for key in folded if key[0] == "cpu-clock"]
-        assert abs(sum(folded[key] for key in clocks) - sum(sums.weights[key] for key in clocks) / 1000) <= 1
+        else:
+            assert number == sums.weights[key], key
+    for event in sums.times:
+        if not sums.counts_samples(event):
+            keys = [key for key in folded if key[0] == event]
+            assert abs(sum(folded[key] for key in keys) - sum(sums.weights[key] for key in keys) / 1000) <= 1
 
 
 def run(pysym, trace, *arguments):
@@ -287,7 +297,7 @@ def check_perf_data(data, samples, stacks):
     one_clock = len({row["capture"] for row in samples}) < 2
     for row in samples:
         # perf counts page faults, not their bytes.
-        period = row["faults"] if row["unit"] == "bytes" else row["value"]
+        period = row["faults"] or row["value"]
         expected[row["event"], row["pid"], row["tid"], row["cpu"], one_clock and row["time_ns"]].append((period, row["stack"]))
     for sample in data.samples:
         found[sample.event, sample.pid, sample.tid, sample.cpu, one_clock and sample.time_ns].append(sample)
@@ -337,11 +347,16 @@ def test_filters(options, rich, pysym, tmp_path):
     {"samples": 300, "losses": 9, "newer": 3, "end": 0},
     {"samples": 60, "stacks": 3, "depth": 900},
     {"samples": 50, "foreign": 1},
+    {"samples": 60, "threads": 3, "processes": 2, "events": 30, "task_waits": 9, "interval_us": 1000},
+    {"samples": 0, "events": 12},
+    {"samples": 0, "task_waits": 6},
     {"samples": 0},
 ], ids=lambda settings: "-".join(settings))
 def test_made_up(settings, make, pysym, tmp_path):  # noqa: F811
     sums = check(Formats(pysym, make(**settings), tmp_path))
-    assert sum(sums.samples.values()) == settings["samples"] + settings.get("second_event", 0) + settings.get("newer", 0)
+    tasks = settings.get("task_waits", 0)  # three at every other look, else two
+    assert sum(sums.samples.values()) == (settings["samples"] + settings.get("second_event", 0) + settings.get("newer", 0) +
+                                          7 * settings.get("events", 0) + 3 * tasks - tasks // 2)
 
 
 @pytest.mark.parametrize("name", ["demo/demo", "traces/2.7-shared", "traces/3.11-static", "traces/3.14-static"])

@@ -44,7 +44,7 @@ def account(pysym, trace):
     assert done.returncode == 0, done.stderr
     samples, values, frames = collections.Counter(), collections.Counter(), 0
     for line in done.stdout.splitlines():
-        head = re.search(r": +(\d+) ([\w-]+): $", line)
+        head = re.search(r": +(\d+) (\S+): $", line)
         if head:
             samples[head[2]] += 1
             values[head[2]] += int(head[1])

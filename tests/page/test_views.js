@@ -39,6 +39,9 @@ test('the head says what is shown, of what', () => {
 
 test('amounts are of what their event measures', () => {
     equal(kindOfAmount({isTime: true}), 'of CPU time')
+    equal(kindOfAmount({name: 'context-switches', unit: 'switches'}), '')
+    equal(kindOfAmount({name: 'cycles'}), '')
+    equal(kindOfAmount({name: 'syscalls:sys_enter_openat', unit: 'hits'}), 'of syscalls:sys_enter_openat')
     equal(kindOfAmount({isTime: true, isWaiting: true}), 'of waiting')
     equal(kindOfAmount({isTime: true, isWall: true}), 'of wall time')
     equal(kindOfAmount({isTime: true, isWaiting: true, isTask: true}), 'of tasks’ waiting')

@@ -39,6 +39,8 @@
  *     moved=0             all functions begin so many lines further down
  *     fresh=0             the innermost function of stack 1 has another name
  *     leaves=0            so many innermost functions, each with stacks that end in other lines (0: as many as stacks)
+ *     events=0            so many samples of each event of made_up_events.h: tracepoints, raw events, memory-growth
+ *     task_waits=0        so many looks at asyncio tasks that wait for each other
  *     gil_waits=0         so many times the first thread keeps the second waiting for the GIL: 3 ms while it sleeps, 4 ms while it runs
  */
 #include <fcntl.h>
@@ -51,6 +53,7 @@
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
 #include "formats/trace/trace.h"
+#include "tests/tools/made_up_events.h"
 
 enum { PYTHON_3_11 = 0x030b02f0, LINE_STEP_BYTES = 16, START_S = 1000 };
 
@@ -96,6 +99,8 @@ enum {
     MOVED,
     FRESH,
     LEAVES,
+    EVENTS,
+    TASK_WAITS,
     SETTING_COUNT,
 };
 
@@ -503,6 +508,34 @@ static void put_gil_waits(struct maker *m, uint64_t time_ns)
     trace_writer_put(m->w, TRACE_thread_time, &accounts[1]);
 }
 
+/* Coroutines of Python alone: outer's stack, that of outer and inner, and ready's. */
+static void put_coroutines(struct maker *m, uint32_t tuples[3])
+{
+    static const char *const names[] = {"outer", "inner", "ready"};
+    uint32_t frames[3];
+
+    for (int i = 0; i < 3; i++) {
+        uint32_t code = put_code(m, names[i], "/srv/app/tasks.py", 10 * i + 1, 0);
+        frames[i] = put_python(m, code, i, true);
+        struct trace_tuple tuple = {.python_end = LOSS_complete};
+        tuple.python_stack = i == 1 ? trace_writer_stack(m->w, frames, 2) : trace_writer_stack(m->w, frames + i, 1);
+        tuples[i] = trace_writer_intern(m->w, TRACE_tuple, &tuple);
+    }
+}
+
+static void put_other_events(struct maker *m, uint64_t time_ns)
+{
+    const struct made_up made = {m->w, m->threads, m->tuples, get(m, THREADS), get(m, STACKS)};
+    uint32_t coroutines[3];
+
+    if (get(m, EVENTS))
+        m->sample_count += made_up_put_events(&made, time_ns, get(m, EVENTS));
+    if (get(m, TASK_WAITS)) {
+        put_coroutines(m, coroutines);
+        m->sample_count += made_up_put_task_waits(&made, coroutines, time_ns, get(m, TASK_WAITS));
+    }
+}
+
 static void put_meta(struct maker *m, const char *key, const char *value)
 {
     struct trace_meta meta = {.key = str(m, key), .value = str(m, value)};
@@ -584,6 +617,7 @@ static void make(struct maker *m)
         put_waits(m, time_ns);
     if (get(m, GIL_WAITS))
         put_gil_waits(m, time_ns);
+    put_other_events(m, time_ns);
     if (get(m, COMMAND)) {
         put_meta(m, get(m, COMMAND) == 1 ? TRACE_META_EXIT_STATUS : TRACE_META_SIGNAL, get(m, COMMAND) == 1 ? "3" : "9");
         put_meta(m, TRACE_META_WALL_NS, "2500000000");
@@ -660,6 +694,8 @@ int main(int argc, char **argv)
                           [MOVED] = {"moved", 0},
                           [FRESH] = {"fresh", 0},
                           [LEAVES] = {"leaves", 0},
+                          [EVENTS] = {"events", 0},
+                          [TASK_WAITS] = {"task_waits", 0},
                       },
                       .random = 1};
     struct error *err;

@@ -7,10 +7,23 @@ static void test_events(void **state)
 {
     static const struct {
         const char *name;
-        uint32_t type, config;
+        uint32_t type;
+        uint64_t config;
+        unsigned excludes; /* 1 user mode, 2 the kernel, 4 a hypervisor */
     } rows[] = {{"cpu-clock", 1, 0}, {"task-clock", 1, 1}, {"page-faults", 1, 2}, {"context-switches", 1, 3},
                 {"cycles", 0, 0},    {"branches", 0, 4},   {"ref-cycles", 0, 9},  {"off-cpu", 1, 10},
-                {"of-tomorrow", 1, 10}};
+                {"of-tomorrow", 1, 10},
+                {"cycles:u", 0, 0, 6},
+                {"page-faults:kp", 1, 2, 5},
+                {"instructions:p", 0, 1},
+                {"r1a8", 4, 0x1a8},
+                {"r5301c0ffffffffff:u", 4, 0x5301c0ffffffffff, 6},
+                {"r5301c0fffffffffff", 1, 10}, /* no number of 64 bits */
+                {"rx", 1, 10},
+                {"r", 1, 10},
+                {"syscalls:sys_enter_openat", 1, 10},
+                {"cpu/event=0x3c,umask=1/u", 1, 10},
+                {"memory-growth", 1, 10}};
     enum { EVENTS = sizeof rows / sizeof *rows };
     const struct emit_rate rates[] = {{.event = 0, .frequency_hz = 99, .period = 1}, {.event = 2, .period = 16}};
     const struct emit_loss losses[] = {{"ring_full", "", "", 7, true}, {"ring_full", "", "cycles", 5, true},
@@ -37,6 +50,7 @@ static void test_events(void **state)
         assert_int_equal(perf_data_u64(a + 8), rows[i].config);
         assert_int_equal(perf_data_u64(a + 16), i == 0 ? 99 : i == 2 ? 16 : 0);
         assert_int_equal(perf_data_u64(a + 40) >> 10 & 1, i == 0); /* it is a frequency */
+        assert_int_equal(perf_data_u64(a + 40) >> 4 & 7, rows[i].excludes);
         struct perf_data_record r = want(&w, PERF_RECORD_SAMPLE);
         assert_int_equal(perf_data_u64(r.body), i + 1);
         assert_int_equal(perf_data_u64(r.body + 40), i == 2 ? 1 : 4096);

@@ -23,7 +23,7 @@ const PROGRAMS_NAMED = 2;
 /* What an event's amounts are of: "of CPU time", or nothing where the unit says it. */
 function kindOfAmount(event) {
     if (!event.isTime)
-        return event.isBytes ? 'of ' + event.name : '';
+        return event.isBytes || !event.name.endsWith(event.unit || '') ? 'of ' + event.name : '';
     return event.isBlame ? 'of other threads’ waiting' : event.isWall ? 'of wall time' : event.isTask ? 'of tasks’ waiting'
         : event.isWaiting ? 'of waiting' : event.isCounted ? 'of ' + event.name : 'of CPU time';
 }

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,11 +15,13 @@
 static_assert(EVENT_ATTR_BYTES <= sizeof(struct perf_event_attr), "the kernel's headers are of Linux 5.13 or newer");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "attributes are written as they lie in memory");
 
-static const struct kind {
+struct kind {
     const char *name;
-    uint32_t type, config;
+    uint32_t type;
+    uint64_t config;
     const char *name_in_perf; /* NULL: the same */
-} kinds[] = {
+};
+static const struct kind kinds[] = {
     {"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
     {"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
     {"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
@@ -38,7 +42,10 @@ static const struct kind {
     /* As `perf record --off-cpu` writes it. */
     {"off-cpu", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT, "offcpu-time"},
 };
-/* For other events that the kernel does not have. */
+/*
+ * For all others. Some the kernel does not have; what numbers it has for tracepoints and for counters of a PMU is a matter of the
+ * host, and perf wants the formats of tracepoints beside them.
+ */
 static const struct kind other_kind = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_BPF_OUTPUT};
 /* Of a trace without events. */
 static const struct kind no_kind = {.name_in_perf = "dummy", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
@@ -50,24 +57,57 @@ uint32_t event_attr_count(const struct emit_model *model)
     return model->event_count ? model->event_count : 1;
 }
 
-static const struct kind *kind_of(const struct emit_model *model, uint32_t event)
+/* The letters behind a name, as in "cycles:u", or "". */
+static const char *modifiers_of(const char *name)
+{
+    const char *colon = strrchr(name, ':');
+
+    return colon && colon[1] && !colon[1 + strspn(colon + 1, "ukhpPGHIDSWe")] ? colon + 1 : "";
+}
+
+/* "r1a8" is event 0x1a8 of the CPU. False: it is no such name. */
+static bool is_raw(const char *name, size_t len, uint64_t *config)
+{
+    char digits[sizeof *config * 2 + 1] = "";
+
+    if (len < 2 || len > sizeof digits || *name != 'r' || strspn(name + 1, "0123456789abcdefABCDEF") < len - 1)
+        return false;
+    memcpy(digits, name + 1, len - 1);
+    *config = strtoull(digits, NULL, 16);
+    return true;
+}
+
+static struct kind kind_of(const struct emit_model *model, uint32_t event)
 {
     if (!model->event_count)
-        return &no_kind;
+        return no_kind;
+    const char *name = model->events[event].name, *modifiers = modifiers_of(name);
+    size_t len = *modifiers ? (size_t)(modifiers - name) - 1 : strlen(name);
+    struct kind raw = {.type = PERF_TYPE_RAW};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (!strcmp(model->events[event].name, kinds[i].name))
-            return &kinds[i];
+        if (strlen(kinds[i].name) == len && !memcmp(name, kinds[i].name, len))
+            return kinds[i];
     }
-    return &other_kind;
+    return is_raw(name, len, &raw.config) ? raw : other_kind;
+}
+
+/* With a "u", a "k" or an "h" only what happens there is counted: in user mode, the kernel, a hypervisor. */
+static void put_modifiers(const char *modifiers, struct perf_event_attr *attr)
+{
+    bool chosen = modifiers[strcspn(modifiers, "ukh")];
+
+    attr->exclude_user = chosen && !strchr(modifiers, 'u');
+    attr->exclude_kernel = chosen && !strchr(modifiers, 'k');
+    attr->exclude_hv = chosen && !strchr(modifiers, 'h');
 }
 
 void event_attr_put(const struct emit_model *model, uint32_t event, struct buf *out)
 {
-    const struct kind *kind = kind_of(model, event);
+    const struct kind kind = kind_of(model, event);
     const struct emit_rate rate = first_rate_of(model, event);
-    struct perf_event_attr attr = {.type = kind->type,
+    struct perf_event_attr attr = {.type = kind.type,
                                    .size = EVENT_ATTR_BYTES,
-                                   .config = kind->config,
+                                   .config = kind.config,
                                    .sample_type = RECORDS_SAMPLE_TYPE,
                                    .inherit = 1,
                                    .mmap = 1,
@@ -83,6 +123,8 @@ void event_attr_put(const struct emit_model *model, uint32_t event, struct buf *
                                    .build_id = 1,
                                    .clockid = CLOCK_MONOTONIC};
 
+    if (model->event_count)
+        put_modifiers(modifiers_of(model->events[event].name), &attr);
     if (rate.frequency_hz)
         attr.sample_freq = rate.frequency_hz;
     else
@@ -92,7 +134,7 @@ void event_attr_put(const struct emit_model *model, uint32_t event, struct buf *
 
 void event_attr_put_name(const struct emit_model *model, uint32_t event, struct buf *out)
 {
-    const char *known = kind_of(model, event)->name_in_perf;
+    const char *known = kind_of(model, event).name_in_perf;
     struct buf name = {0};
 
     name_word(known ? known : model->events[event].name, &name);
