@@ -6,6 +6,7 @@
 
 #include "formats/base/printable.h"
 #include "symbolize/stack/faces.h"
+#include "symbolize/summary/process_memory.h"
 #include "symbolize/summary/summary_data.h"
 #include "symbolize/trace/container.h"
 #include "symbolize/trace/input.h"
@@ -20,7 +21,7 @@ struct error *summary_create(struct limits *limits, struct summary **out)
         return error_no_memory();
     s->limits = s->label_keys.arena.limits = s->texts.arena.limits = s->event_keys.arena.limits = limits;
     s->process_keys.arena.limits = s->process_loss_keys.arena.limits = s->loss_keys.arena.limits = limits;
-    s->boot_keys.arena.limits = s->waited.limits = limits;
+    s->boot_keys.arena.limits = s->waited.limits = s->memory_of.limits = limits;
     *out = s;
     return NULL;
 }
@@ -47,6 +48,9 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->gil_labels);
     VEC_DEINIT(&s->labels);
     VEC_DEINIT(&s->waits);
+    VEC_DEINIT(&s->memory);
+    map_deinit(&s->memory_of);
+    VEC_DEINIT(&s->memory_of_process);
     map_deinit(&s->waited);
     intern_deinit(&s->label_keys);
     intern_deinit(&s->texts);
@@ -173,6 +177,7 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
                             .period = def->period,
                             .bytes = epoch_event_bytes(e, event),
                             .is_counted = def->kind == TRACE_EVENT_COUNTED,
+                            .memory = process_memory_event(epoch_text(e, def->name), epoch_text(e, def->unit)),
                             .is_blame = def->kind == TRACE_EVENT_BLAME,
                             .is_task = def->kind == TRACE_EVENT_TASK,
                             .is_waiting = trace_event_waits(def->kind)};
@@ -246,6 +251,35 @@ static bool load_thread_time(struct summary *s, const struct trace_thread_time *
     return true;
 }
 
+/* The row of a process of the epoch, or SUMMARY_NO_ROW: out of memory. */
+static uint32_t find_process(struct summary *s, const struct epoch *e, uint32_t process)
+{
+    const uint32_t file = (uint32_t)s->files.count - 1;
+    const struct epoch_process *p = &e->processes.data[process];
+    const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
+    struct process_identity boot = {.file = identity.file};
+    bool added;
+
+    memcpy(boot.boot_id, identity.boot_id, sizeof boot.boot_id);
+    uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
+    const struct process_row new_row = {.pid = p->def.tgid,
+                                        .boot = intern_id(&s->boot_keys, &boot, sizeof boot, NULL),
+                                        .start_boottime_ns = p->def.start_boottime_ns,
+                                        .comm = "", .name = "", .container = "",
+                                        .thread = SUMMARY_NO_ROW,
+                                        .first_file = file};
+    if (row == INTERN_NONE || new_row.boot == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
+        return SUMMARY_NO_ROW;
+    return row;
+}
+
+static bool load_memory(struct summary *s, const struct epoch *e, const struct trace_process_memory *reading)
+{
+    uint32_t row = find_process(s, e, reading->process);
+
+    return row != SUMMARY_NO_ROW && process_memory_reading(s, row, reading);
+}
+
 static bool listen(struct summary *s, const struct epoch *e, const struct trace_record *rec)
 {
     struct summary_file *f = current(s);
@@ -269,6 +303,8 @@ static bool listen(struct summary *s, const struct epoch *e, const struct trace_
     case TRACE_snapshot:
         f->has_snapshots = true;
         return true;
+    case TRACE_process_memory:
+        return load_memory(s, e, &rec->process_memory);
     case TRACE_meta:
         return load_meta(s, e, &rec->meta);
     case TRACE_thread_time:
@@ -367,27 +403,19 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
     if (shown && row->is_waiting && !row->is_blame && !row->is_task && !add_waited(s, shown))
         return error_no_memory();
     saw_time(current(s), sample->time_ns);
+    if (row->memory)
+        process_memory_sample(s, e->threads.data[sample->thread].def.process, s->event_of.data[event], sample);
     return NULL;
 }
 
 /* `thread` is one of its threads in the model, or SUMMARY_NO_ROW. */
 static bool load_process(struct summary *s, const struct epoch *e, uint32_t process, uint64_t samples, uint32_t thread)
 {
-    const uint32_t file = (uint32_t)s->files.count - 1;
     const struct epoch_process *p = &e->processes.data[process];
-    const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
-    struct process_identity boot = {.file = identity.file};
     char container[CONTAINER_NAME_MAX];
-    bool added;
+    uint32_t row = find_process(s, e, process);
 
-    memcpy(boot.boot_id, identity.boot_id, sizeof boot.boot_id);
-    uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
-    const struct process_row new_row = {.pid = p->def.tgid,
-                                        .boot = intern_id(&s->boot_keys, &boot, sizeof boot, NULL),
-                                        .start_boottime_ns = p->def.start_boottime_ns,
-                                        .thread = SUMMARY_NO_ROW,
-                                        .first_file = file};
-    if (row == INTERN_NONE || new_row.boot == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
+    if (row == SUMMARY_NO_ROW)
         return false;
     struct process_row *to = &s->processes.data[row];
     container_of_cgroup(epoch_text(e, p->def.cgroup), container);
@@ -403,7 +431,7 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     to->parent_pid = p->def.parent_tgid;
     to->sample_count += samples;
     to->thread = thread == SUMMARY_NO_ROW ? to->thread : thread;
-    to->last_file = file;
+    to->last_file = (uint32_t)s->files.count - 1;
     return to->comm && to->name && to->container;
 }
 
@@ -458,7 +486,7 @@ struct error *summary_end_epoch(struct summary *s, const struct epoch *e)
         if (s->label_samples.data[i] && !load_labels(s, e, i, s->label_samples.data[i]))
             return error_no_memory();
     }
-    s->event_of.count = s->thread_tallies.count = s->label_samples.count = s->gil_labels.count = 0;
+    s->event_of.count = s->memory_of_process.count = s->thread_tallies.count = s->label_samples.count = s->gil_labels.count = 0;
     return NULL;
 }
 

@@ -34,10 +34,14 @@ struct summary_file {
     VEC(struct trace_damage) damages;
 };
 
+/* What an event says of memory. */
+enum memory_event { MEMORY_NOTHING, MEMORY_FAULTS, MEMORY_MAPPED };
+
 struct event_row {
     const char *name, *unit;
     uint64_t frequency_hz, period;
     uint64_t bytes; /* of one count; 0: it does not count bytes */
+    enum memory_event memory;
     bool is_counted, is_waiting, is_blame, is_task; /* as in struct emit_event: the last two are waiting, too */
     uint64_t sample_count, value, first_value;
     bool values_differ;
@@ -79,6 +83,27 @@ struct wait_row {
     uint32_t kind;
     uint64_t ns, count;
 };
+/* What the kernel counts of a process's memory: sums of the changes between readings that belong together. */
+struct memory_change {
+    int64_t anonymous, file, shared, swapped, data; /* bytes */
+    uint64_t faults; /* of both kinds */
+    uint64_t time_ns;
+};
+/* Samples of an event of memory: those between the first and the last reading, and those that came since. */
+struct memory_samples {
+    uint32_t event; /* a row */
+    uint64_t value, later;
+};
+enum { MEMORY_EVENTS = 8 };
+struct memory_row {
+    uint32_t process; /* a row */
+    uint32_t file;    /* of the last reading */
+    uint64_t begin_ns; /* since when readings and samples belong together: a recording that is not interrupted */
+    struct trace_process_memory last;
+    struct memory_change change;
+    struct memory_samples events[MEMORY_EVENTS];
+    uint32_t event_count;
+};
 struct label_row {
     const char *key, *value;
     uint64_t sample_count;
@@ -111,6 +136,8 @@ struct summary {
     VEC(struct process_loss_row) process_losses;
     VEC(struct label_row) labels;
     VEC(struct wait_row) waits;
+    VEC(struct memory_row) memory;
+    struct map memory_of; /* row of a process -> index of memory */
     struct map waited; /* thread << 32 | label set, of the model -> ns of its samples of waits */
     uint64_t on_cpu_ns; /* of the threads whose waits were recorded; 0: of none */
     uint64_t gil_known_count, gil_count;
@@ -118,6 +145,7 @@ struct summary {
     /* Of the current epoch, by its ids. */
     VEC(uint32_t) event_of; /* a row, or SUMMARY_NO_ROW */
     VEC(struct thread_tally) thread_tallies;
+    VEC(uint32_t) memory_of_process; /* an index of memory, or SUMMARY_NO_ROW */
     VEC(uint64_t) label_samples;
     VEC(enum gil_label) gil_labels; /* by label set */
 };

@@ -12,6 +12,7 @@
 #include "formats/emit/json.h"
 #include "symbolize/summary/figures.h"
 #include "symbolize/summary/gil_figures.h"
+#include "symbolize/summary/process_memory.h"
 #include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary_data.h"
 #include "symbolize/summary/thread_waits.h"
@@ -214,6 +215,39 @@ static struct error *put_thread_times(struct writer *w)
     return err;
 }
 
+static struct error *put_memory_row(struct writer *w, const struct memory_row *row, uint32_t i)
+{
+    const struct process_row *p = &w->summary->processes.data[row->process];
+    const struct memory_change *c = &row->change;
+    const bool has_event = i < row->event_count;
+    struct memory_account a = {0};
+
+    if (has_event)
+        a = process_memory_account(w->summary, w->resolver, row, i);
+    return put_row(w, json_pack("{s:I,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:I,s:s}", "pid", number(p->pid), "process", p->name,
+                                "time_ns", number(c->time_ns), "anonymous_bytes", number(row->last.anonymous_bytes),
+                                "anonymous_growth_bytes", (json_int_t)c->anonymous, "swap_growth_bytes", (json_int_t)c->swapped,
+                                "file_growth_bytes", (json_int_t)c->file, "shared_growth_bytes", (json_int_t)c->shared,
+                                "mapping_growth_bytes", (json_int_t)c->data, "page_faults", number(c->faults), "event",
+                                has_event ? a.event->name : "", "event_bytes", number(a.bytes), "finding",
+                                has_event ? process_memory_finding(a.finding) : ""));
+}
+
+/* How memory of processes changed, for each event of memory: what its samples stand for. */
+static struct error *put_memory(struct writer *w)
+{
+    const struct summary *s = w->summary;
+
+    begin_list(w, "memory");
+    for (size_t i = 0; i < s->memory.count; i++) {
+        const struct memory_row *row = &s->memory.data[i];
+        for (uint32_t k = 0; row->change.time_ns && (!k || k < row->event_count); k++)
+            TRY(put_memory_row(w, row, k));
+    }
+    end_list(w);
+    return NULL;
+}
+
 static struct error *put_losses(struct writer *w)
 {
     const struct summary *s = w->summary;
@@ -297,6 +331,7 @@ struct error *summary_json_print(struct summary *s, const struct resolver *r, co
     TRY(put_events(&w));
     TRY(put_exact_times(&w));
     TRY(put_thread_times(&w));
+    TRY(put_memory(&w));
     TRY(put_losses(&w));
     TRY(processes_list(s, r, &processes));
     struct error *err = put_processes(&w, &processes);

@@ -13,6 +13,7 @@
 #include "formats/base/size_text.h"
 #include "formats/base/sort.h"
 #include "formats/elf/machine.h"
+#include "symbolize/summary/memory_table.h"
 #include "symbolize/summary/processes.h"
 #include "symbolize/summary/summary.h"
 #include "symbolize/summary/summary_data.h"
@@ -492,6 +493,7 @@ static struct error *print_details(struct summary *s, const struct resolver *r, 
         print_file(&s->files.data[i], out);
     print_events(s, out);
     TRY(processes_print(s, r, true, out));
+    TRY(memory_table_print(s, r, true, out));
     TRY(threads_print(s, r, true, out));
     TRY(thread_waits_print(s, r, true, out));
     TRY(print_labels(s, out));
@@ -507,6 +509,7 @@ struct error *summary_print(struct summary *s, const struct resolver *r, bool ve
     if (verbose)
         return print_details(s, r, out);
     TRY(processes_print(s, r, false, out));
+    TRY(memory_table_print(s, r, false, out));
     TRY(threads_print(s, r, false, out));
     TRY(thread_waits_print(s, r, false, out));
     fputs("Every figure, all losses and all modules: -v\n", out);
