@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "capture/host/host.h"
 #include "capture/binary/modules.h"
 #include "capture/host/host_check.h"
 #include "capture/host/privileges.h"
@@ -122,6 +121,7 @@ struct error *info_print(bool verbose, FILE *out)
     else
         fprintf(out, "sampling        yes\n");
     error_destroy(why);
+    info_print_events(&host, out);
     fprintf(out, "interpreters    CPython %s\n\n", py_versions_known());
 
     struct error *err = modules_create(&modules);

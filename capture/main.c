@@ -25,7 +25,7 @@ static void print_help(void)
 {
     fputs("usage: pycap record [OPTIONS] [COMMAND [ARG...]]\n"
           "       pycap archive TRACE... [-o FILE]\n"
-          "       pycap info\n"
+          "       pycap info [--events [PATTERN]]\n"
           "\n"
           "pycap records where running CPython programs spend their time; pysym shows it.\n"
           "\n"
@@ -178,12 +178,14 @@ static int cmd_archive(int argc, char **argv)
 /* ---- info ---- */
 
 struct info_command {
-    bool verbose, help;
+    bool verbose, events, help;
 };
 
 static const struct option_row info_rows[] = {
     {"verbose", 'v', NULL, "also how the state of a process's threads is found", option_set_true,
      .offset = offsetof(struct info_command, verbose)},
+    {"events", 0, NULL, "list the events that can be sampled here, for pycap record -e; a PATTERN behind it,\nlike 'sched:*', chooses some",
+     option_set_true, .offset = offsetof(struct info_command, events)},
     {"help", 'h', NULL, "this", option_set_true, .offset = offsetof(struct info_command, help)},
     {NULL},
 };
@@ -194,19 +196,21 @@ static int cmd_info(int argc, char **argv)
     int rest;
     struct error *err = options_read(info_rows, argc, argv, false, &c, &rest);
 
-    if (!err && rest < argc)
-        err = error_create(ERROR_USAGE, "info takes no arguments, such as '%s'", argv[rest]);
+    if (!err && rest + c.events < argc)
+        err = error_create(ERROR_USAGE, "info takes %s, such as '%s'", c.events ? "one pattern, and nothing else" : "no arguments",
+                           argv[rest + c.events]);
     if (err)
         return program_usage(program, "pycap info", err);
     if (c.help) {
-        fputs("usage: pycap info\n"
+        fputs("usage: pycap info [-v]\n"
+              "       pycap info --events [PATTERN]\n"
               "\n"
               "Tells what this host offers for recording, and which Python processes it runs.\n"
               "\n",
               stdout);
         options_print(info_rows, stdout);
     } else {
-        err = info_print(c.verbose, stdout);
+        err = c.events ? info_list_events(rest < argc ? argv[rest] : NULL, stdout) : info_print(c.verbose, stdout);
     }
     return err ? program_fail(program, err) : program_end_output(program);
 }

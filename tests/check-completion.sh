@@ -42,11 +42,12 @@ has archive pycap ""
 is --version pycap --v
 is --duration pycap record --du
 is "--no-inherit" pycap record -o file --no-in
-is "context-switches cpu-clock cycles" pycap record --event c
+has context-switches pycap record --event c
+is page-faults pycap record -e page
 is tables pycap record --unwind = t
 is bpf pycap record --backend b
 is --strip-code pycap archive trace.bin --strip
-is "--help --verbose" pycap info --
+is "--events --help --verbose" pycap info --
 is true pycap record -- true
 is "" pycap record -- true --o
 is "--no-host --nolineno" pysym trace.bin --no
@@ -71,7 +72,7 @@ for format in $("$2" --help | sed -n '/^formats/,/^$/s/^  \([a-z-]*\) .*/\1/p');
     "$2" /dev/null --format "$format" 2>&1 | grep -q "unknown format" && { echo "$format is no format" >&2; failed=1; }
 done
 # Values that the completion names are in the help text, too.
-for option in event unwind backend; do
+for option in unwind backend; do
     values=$(answer pycap record --$option "")
     [ -n "$values" ] || { echo "no values for --$option" >&2; failed=1; }
     for value in $values; do

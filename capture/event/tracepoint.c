@@ -128,6 +128,21 @@ struct error *tracepoint_parse(const char *text, size_t len, const char *weight,
     return err;
 }
 
+static struct error *unknown(int tracefs, const char *category, const char *name)
+{
+    struct buf near = {0};
+    char *names = NULL;
+
+    error_destroy(tracepoint_list(tracefs, &names)); /* without it nothing is near */
+    if (names)
+        tracepoint_put_near(names, category, name, &near);
+    struct error *err = error_create(ERROR_USAGE, "this kernel has no such tracepoint; %s%s", near.len_bytes ? "like it are " : "",
+                                     near.len_bytes ? buf_cstr(&near) : "pycap info --events '*:*' lists those that it has");
+    free(names);
+    buf_deinit(&near);
+    return err;
+}
+
 struct error *tracepoint_find(int tracefs, const char *category, const char *name, const char *weight,
                               struct tracepoint *out)
 {
@@ -139,7 +154,7 @@ struct error *tracepoint_find(int tracefs, const char *category, const char *nam
         return error_create(ERROR_USAGE, "'%s:%s' is no name of a tracepoint", category, name);
     int fd = openat(tracefs, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return error_create(ERROR_USAGE, "this kernel has no tracepoint %s:%s", category, name);
+        return unknown(tracefs, category, name);
     if (fd < 0)
         return error_os(errno, "the tracepoint %s:%s cannot be read", category, name);
     struct error *err = procfs_read_open(fd, path, &text, &len);

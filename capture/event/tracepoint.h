@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/buf.h"
 #include "formats/base/err.h"
 
 struct tracepoint {
@@ -30,5 +31,14 @@ struct error *tracepoint_find(int tracefs, const char *category, const char *nam
                               struct tracepoint *out);
 /* The same from the text of a file `format`. The error does not say which file it was. */
 struct error *tracepoint_parse(const char *text, size_t len, const char *weight, struct tracepoint *out);
+
+/* Reads the names of all tracepoints, CATEGORY:NAME, a line each; malloc'd. */
+struct error *tracepoint_list(int tracefs, char **names);
+/*
+ * Appends those names of such a list that are like `category`:`name`, 6 at most, with commas between them: the name in
+ * other categories, names of the category that begin or differ by a little, and if there are none, any with the name in them.
+ */
+#define TRACEPOINT_NEAR_MAX 6
+void tracepoint_put_near(const char *names, const char *category, const char *name, struct buf *out);
 
 #endif

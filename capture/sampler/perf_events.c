@@ -26,49 +26,82 @@ static struct counter *counter_of(const struct perf_events *e, uint32_t event, u
     return (struct counter *)&e->counters[(size_t)event * e->cpu_count + i];
 }
 
-static struct error *refused(const struct event *event, int cpu, int error)
+static int open_event(const struct perf_event_attr *attr, int cpu)
+{
+    return (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Whether the event opens with another sampling rate; 0: without any. */
+static bool opens_at(struct perf_event_attr attr, int cpu, uint64_t frequency_hz)
+{
+    attr.freq = frequency_hz != 0;
+    attr.sample_freq = frequency_hz;
+    int fd = open_event(&attr, cpu);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Why the kernel takes the event, but not its arguments. */
+static struct error *refused_arguments(const struct event *event, const struct perf_event_attr *attr, int cpu)
 {
     const char *name = event->source->name;
     char rate[64];
 
-    if (error == ENOENT || error == EOPNOTSUPP) {
+    if (event->frequency_hz > 1 && opens_at(*attr, cpu, 1))
+        return error_create(ERROR_USAGE,
+                            "the kernel does not sample at %" PRIu64 " Hz; the limit is in "
+                            "/proc/sys/kernel/perf_event_max_sample_rate",
+                            event->frequency_hz);
+    if (opens_at(*attr, cpu, 0))
+        return error_create(ERROR_UNSUPPORTED, "the event '%s' can be counted on this host, but not sampled; perf stat shows its "
+                            "counts", name);
+    return error_create(ERROR_USAGE, "the kernel refuses the event '%s' with a sample %s", name, event_rate_text(event, rate));
+}
+
+static struct error *refused(const struct event *event, const struct perf_event_attr *attr, int cpu, int error)
+{
+    const char *name = event->source->name;
+
+    if (error == EOPNOTSUPP && event->source->precise)
+        return error_create(ERROR_UNSUPPORTED, "this host's counters are not as precise as '%s' wants: leave out a p", name);
+    if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV) {
         if (event->source->kind == EVENT_HARDWARE)
             return error_create(ERROR_UNSUPPORTED, "this host has no hardware counter for '%s'; -e cpu-clock works everywhere",
                                 name);
         return error_create(ERROR_UNSUPPORTED, "this kernel does not have the event '%s'", name);
     }
-    if (error == EINVAL && event->frequency_hz)
-        return error_create(ERROR_USAGE,
-                            "the kernel does not sample at %" PRIu64 " Hz; the limit is in "
-                            "/proc/sys/kernel/perf_event_max_sample_rate",
-                            event->frequency_hz);
     if (error == EINVAL)
-        return error_create(ERROR_USAGE, "the kernel refuses the event '%s' with a sample %s", name,
-                            event_rate_text(event, rate));
+        return refused_arguments(event, attr, cpu);
     if (error == EMFILE)
         return error_create(ERROR_LIMIT,
                             "too many files for '%s': each event takes one on every CPU; raise ulimit -n, or name fewer "
                             "events or CPUs (-C)",
                             name);
+    if (error == EBUSY)
+        return error_os(error, "the counter for '%s' on CPU %d is taken by somebody else", name, cpu);
     return error_os(error, "the kernel cannot open the event '%s' on CPU %d", name, cpu);
 }
 
 static struct error *open_counter(const struct event *event, int cpu, int *fd)
 {
+    const uint32_t modifiers = event->source->modifiers;
     struct perf_event_attr attr = {
         .size = sizeof attr,
         .type = event->source->type,
         .config = event->source->config,
         .config1 = event->source->config1,
         .config2 = event->source->config2,
-        .exclude_user = (event->source->modifiers & EVENT_NO_USER) != 0,
-        .exclude_kernel = (event->source->modifiers & EVENT_NO_KERNEL) != 0,
-        .exclude_hv = (event->source->modifiers & EVENT_NO_HYPERVISOR) != 0,
-        .exclude_guest = (event->source->modifiers & EVENT_NO_GUEST) != 0,
-        .exclude_host = (event->source->modifiers & EVENT_NO_HOST) != 0,
-        .exclude_idle = (event->source->modifiers & EVENT_NO_IDLE) != 0,
-        .pinned = (event->source->modifiers & EVENT_PINNED) != 0,
+        .exclude_user = (modifiers & EVENT_NO_USER) != 0,
+        .exclude_kernel = (modifiers & EVENT_NO_KERNEL) != 0,
+        .exclude_hv = (modifiers & EVENT_NO_HYPERVISOR) != 0,
+        .exclude_guest = (modifiers & EVENT_NO_GUEST) != 0,
+        .exclude_host = (modifiers & EVENT_NO_HOST) != 0,
+        .exclude_idle = (modifiers & EVENT_NO_IDLE) != 0,
+        .pinned = (modifiers & EVENT_PINNED) != 0,
         .precise_ip = event->source->precise & 3,
+        /* Precise events have to bring their call chain for a program that asks for stacks (since Linux 5.9). */
+        .sample_type = event->source->precise ? PERF_SAMPLE_CALLCHAIN : 0,
         .freq = event->frequency_hz != 0,
         .disabled = 1,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
@@ -78,8 +111,17 @@ static struct error *open_counter(const struct event *event, int cpu, int *fd)
         attr.sample_freq = event->frequency_hz;
     else
         attr.sample_period = event->period;
-    *fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-    return *fd < 0 ? refused(event, cpu, errno) : NULL;
+    *fd = open_event(&attr, cpu);
+    return *fd < 0 ? refused(event, &attr, cpu, errno) : NULL;
+}
+
+struct error *perf_events_try(const struct event *event, int cpu)
+{
+    int fd;
+
+    TRY(open_counter(event, cpu, &fd));
+    close(fd);
+    return NULL;
 }
 
 struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,

@@ -13,6 +13,8 @@ struct perf_events;
 /* Opens all events that are the kernel's (not EVENT_WAIT), disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
 struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,
                                struct perf_events **out);
+/* Opens an event that has a counter on one CPU and closes it again: NULL, or why it cannot be sampled there. */
+struct error *perf_events_try(const struct event *event, int cpu);
 /* Accepts NULL. */
 void perf_events_close(struct perf_events *e);
 /* The file descriptor of event `event` on the CPU with index `i`; owned by `e`. */

@@ -46,7 +46,8 @@ _pycap() {
         done
     fi
     case $before in
-    -e | --event) _pycap_words "$word" "cpu-clock page-faults context-switches cycles instructions" ;;
+    # Tracepoints are too many, and bash ends a word at their colon.
+    -e | --event) _pycap_words "$word" "$("$1" info --events "$word*" 2>/dev/null | grep -v :)" ;;
     --backend) _pycap_words "$word" "auto bpf proc" ;;
     --unwind) _pycap_words "$word" "tables snapshot both fp none" ;;
     -p | --pid) _pycap_words "$word" "$(pgrep python)" ;;

@@ -83,6 +83,29 @@ static void test_damage(void **state)
         error_destroy(tracepoint_parse(write_format, len, "count", &t));
 }
 
+static void assert_near(const char *category, const char *name, const char *want)
+{
+    static const char names[] = "sched:sched_switch\nsched:sched_wakeup\nsyscalls:sys_enter_open\nsyscalls:sys_enter_openat\n"
+                                "syscalls:sys_enter_openat2\nsyscalls:sys_exit_openat\nother:sched_switch\nodd\n\nfs:openat";
+    struct buf out = {0};
+
+    tracepoint_put_near(names, category, name, &out);
+    assert_string_equal(buf_cstr(&out), want);
+    buf_deinit(&out);
+}
+
+static void test_near(void **state)
+{
+    (void)state;
+    assert_near("sched", "sched_swich", "sched:sched_switch");
+    assert_near("shed", "sched_switch", "sched:sched_switch, other:sched_switch");
+    assert_near("syscalls", "sys_enter_open_at", "syscalls:sys_enter_openat, syscalls:sys_enter_openat2");
+    assert_near("sys", "openat", "fs:openat");
+    assert_near("sys", "exit", "syscalls:sys_exit_openat");
+    assert_near("sys", "nothing", "");
+    assert_near("sys", "", "");
+}
+
 static void put_file(const char *path, const char *text)
 {
     FILE *f = fopen(path, "w");
@@ -143,6 +166,10 @@ static void test_this_kernel(void **state)
     assert_int_equal(t.id, weighed.id);
     assert_int_equal(weighed.weight_size, 4);
     assert_true(weighed.weight_signed);
+    char *names;
+    OK(tracepoint_list(fd, &names));
+    assert_non_null(strstr(names, "\nsched:sched_process_fork\n"));
+    free(names);
     close(fd);
 }
 
@@ -150,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields), cmocka_unit_test(test_refusals),    cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_near),
         cmocka_unit_test(test_folder), cmocka_unit_test(test_this_kernel),
     };
 
