@@ -5,12 +5,13 @@ says of them, and stops itself with SIGSTOP, so that another program can look at
 It stops in a task (`task`: the other tasks wait, this one runs), in a callback of the loop (`callback`: no task runs), or in
 another thread while the loop waits for events (`thread`). COUNT more tasks wait in sleeping().
 
-Printed: {"tasks": [{"id", "name", "loop", "state", "waits_for", "frames", "graph", "awaited_by", "by_python"}],
+Printed: {"tasks": [{"id", "name", "loop", "state", "waits_for", "tasks", "frames", "graph", "awaited_by", "by_python"}],
 "futures": {ID: awaited_by}}. `id` is the address. `state` is "running", "ready", "task" or "future", `waits_for` the address
-of the task or future. `frames` are [name, qualified name, line, offset of the instruction], outermost first. What only
-Python 3.14 and later know is null before: `graph`, the lines of the frames that asyncio.graph tells of, and `awaited_by`, the
-tasks and futures that wait for it; futures that are no tasks stand in "futures". `by_python`: the task is of the class
-in tasks.py, which the interpreter's own list does not hold.
+of the task or future; `tasks` are the addresses of that task, or of those that gather() waits for. `frames` are [name,
+qualified name, line, offset of the instruction], outermost first. What only Python 3.14 and later know is null before:
+`graph`, the lines of the frames that asyncio.graph tells of, and `awaited_by`, the tasks and futures that wait for it;
+futures that are no tasks stand in "futures". `by_python`: the task is of the class in tasks.py, which the interpreter's own
+list does not hold.
 
 usage: known_tasks.py task|callback|thread [COUNT]     (Python 3.12 or later)
 """
@@ -247,19 +248,23 @@ def awaiters(future, futures):
         return None
     found = list(future._asyncio_awaited_by or [])
     for one in found:
-        if not isinstance(one, asyncio.Task) and not isinstance(one, asyncio.tasks._PyTask) and id(one) not in futures:
+        if not is_task(one) and id(one) not in futures:
             futures[id(one)] = []
             futures[id(one)] = awaiters(one, futures)
     return [id(one) for one in found]
 
 
+def is_task(future):
+    return isinstance(future, (asyncio.Task, asyncio.tasks._PyTask))
+
+
 def describe(task, running, futures):
     waiter = task._fut_waiter
-    is_task = isinstance(waiter, (asyncio.Task, asyncio.tasks._PyTask))
+    tasks = [one for one in [waiter, *getattr(waiter, "_children", [])] if is_task(one)]
     is_running = task is running
     return {"id": id(task), "name": counted.get(task) or task.get_name(), "loop": id(task.get_loop()),
-            "state": "running" if is_running else "ready" if waiter is None else "task" if is_task else "future",
-            "waits_for": id(waiter) if waiter is not None else 0,
+            "state": "running" if is_running else "ready" if waiter is None else "task" if tasks else "future",
+            "waits_for": id(waiter) if waiter is not None else 0, "tasks": [id(one) for one in tasks],
             "frames": [] if is_running else frames_of(task.get_coro()),
             "graph": [f.frame.f_lineno for f in graph.capture_call_graph(task).call_stack][::-1]
             if graph and not is_running else None,

@@ -5,10 +5,11 @@ that: VmData and RssAnon, in bytes, and how many bytes the leaked objects have a
 Of the churn, churn_small() and churn_text() take small objects of the interpreter's arenas, and churn_large() blocks that are
 mapped for themselves and unmapped again. All of it is dropped before the function returns: none of it lives for as long
 as a second. With `small` the program leaks small objects, with `large` blocks that are mapped for themselves, with `both`
-as many bytes of each. The MIB are leaked evenly over at least SECONDS. With a GATE it first runs warm(), until that file
-is there.
+as many bytes of each. The MIB are leaked evenly over at least SECONDS, in 16 or so many ROUNDS, each with churn after it.
+What is leaked in a round should be more than the 1 MiB of small objects that churn has at a time: else those who
+churn map the arenas in which later leaks find room. With a GATE it first runs warm(), until that file is there.
 
-usage: leaks.py small|large|both MIB SECONDS [GATE]
+usage: leaks.py small|large|both MIB SECONDS [GATE [ROUNDS]]
 """
 import json
 import mmap
@@ -16,7 +17,6 @@ import os
 import sys
 import time
 
-ROUNDS = 128
 LARGE = 1 << 20
 kept = []
 churned = [0]
@@ -86,16 +86,17 @@ def warm(gate):
         time.sleep(0.002)
 
 
-def work(kinds, size, seconds):
+def work(kinds, size, seconds, rounds):
     """The bytes leaked. What is due is leaked, and no more, so that large blocks keep to the size, too."""
     made, start = dict.fromkeys(kinds, 0), time.time()
-    for i in range(1, ROUNDS + 1):
+    for i in range(1, rounds + 1):
         for kind in kinds:
-            due = size * i // ROUNDS // len(kinds)
+            due = size * i // rounds // len(kinds)
             if made[kind] < due:
                 made[kind] += leak(kind, due - made[kind])
-        churn()
-        time.sleep(max(0, start + seconds * i / ROUNDS - time.time()))
+        for _ in range(8):
+            churn()
+        time.sleep(max(0, start + seconds * i / rounds - time.time()))
     return sum(made.values())
 
 
@@ -107,9 +108,11 @@ def main():
         warm(sys.argv[4])
     churned[0] = 0
     before = status("VmData", "RssAnon")
-    leaked = work(kinds, size, seconds)
+    leaked = work(kinds, size, seconds, int(sys.argv[5]) if len(sys.argv) > 5 else 16)
     after = status("VmData", "RssAnon")
     print(json.dumps({"before": before, "after": after, "leaked": leaked, "churned": churned[0]}))
+    sys.stdout.flush()
+    time.sleep(1.2)  # what is given back as the program ends shall not seem to have come and gone
 
 
 main()
