@@ -7,6 +7,7 @@ root may read is nowhere in what it wrote.
 """
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -20,9 +21,13 @@ import time
 
 import accounts
 import trace_text
+from wait_trace import script_samples
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
+CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or
+                     os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pycap-tests"))
+IN_ROOT = f"{HERE.parent / 'in-root.sh'} {CACHE / 'roots/sid'}"  # where newer interpreters are
 CPUS = sorted(os.sched_getaffinity(0))
 ATTACKER = 4242  # a user and a group that have nothing
 RATE_HZ = 99  # pycap's own
@@ -40,7 +45,8 @@ END_WITHIN_S, FAIL_AFTER_S = 1, 5  # the first is what is promised; a busy machi
 # `first`: it begins before the recording. `as_root`: it is started by root, to become other users.
 Attack = collections.namedtuple("Attack", "name command first as_root", defaults=[False, False])
 Group = collections.namedtuple("Group", "name options attacks")
-# {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open.
+# {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open. {in_root}: the start of a command
+# that shall run in a root tree.
 GROUPS = [
     Group("code", [], [
         Attack("code of 600 MB in one stack", "codebomb.py 600 1048512 zero"),
@@ -93,6 +99,10 @@ GROUPS = [
         *(Attack(f"a made-up CPython, {how}", f"fake_python {how}")
           for how in ("self", "odd", "edge", "none", "random", "0xffffffff81000000", "0x8000000000000000")),
     ]),
+    Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
+        Attack("files that are opened all the time", "calls.py opens"),
+        Attack("programs that start and end", "storm.py exec"),
+    ]),
     Group("little memory", ["--max-memory", "64M"], [
         Attack("mappings at ever new addresses", "map_flood"),
         Attack("code of 600 MB in one stack", "codebomb.py 600 1048512 zero"),
@@ -131,7 +141,7 @@ class Scene:
 
     def fill(self, text):
         return text.format(secret=self.secret, program=self.program, fifo=self.fifo, archive=self.archive,
-                           python=os.path.realpath(PYTHON))
+                           python=os.path.realpath(PYTHON), in_root=IN_ROOT)
 
     def close(self):
         if not self.fifo_opened:
@@ -246,7 +256,8 @@ class Recording:
     """What one recording beside attackers came to."""
 
     def __init__(self, pycap, pysym, options, scene, attackers):
-        self.pysym, self.scene, self.whole, self.ticks, self.chance, self.text = pysym, scene, 0, 0.0, 0.0, ""
+        self.pysym, self.options, self.scene = pysym, options, scene
+        self.whole, self.ticks, self.chance, self.text = 0, 0.0, 0.0, ""
         for attacker in attackers:
             if attacker.attack.first:
                 attacker.go()
@@ -267,7 +278,8 @@ class Recording:
             with subprocess.Popen([PYTHON, HERE / "victim.py", str(REST_S), str(WORK_S)], stdout=subprocess.PIPE, text=True,
                                   preexec_fn=before_others) as victim:
                 self.victim_pid = victim.pid
-                self.victim_s = float(victim.stdout.read())
+                self.victim = json.loads(victim.stdout.read())
+                self.victim_s = self.victim["cpu_s"]
             try:
                 self.exit_code = recorder.wait(began + DURATION_S + 2 * FAIL_AFTER_S - time.monotonic())
             except subprocess.TimeoutExpired:
@@ -287,12 +299,16 @@ class Recording:
             time.sleep(0.005)
         return time.monotonic()
 
+    def of_victim(self, event):
+        """Its samples of that event, as perf-script has them."""
+        return subprocess.run([self.pysym, self.scene.trace, "-f", "perf-script", "--interpreter", "calls", "--pid",
+                               str(self.victim_pid), "--event", event], capture_output=True, text=True, check=False,
+                              timeout=60).stdout
+
     def whole_samples(self):
         """The number of the victim's samples in its chain of functions, from the program's start to the innermost."""
-        done = subprocess.run([self.pysym, self.scene.trace, "-f", "perf-script", "--interpreter", "calls", "--pid",
-                               str(self.victim_pid)], capture_output=True, text=True, check=False, timeout=60)
         whole = 0
-        for sample in done.stdout.split("\n\n"):
+        for sample in self.of_victim("cpu-clock").split("\n\n"):
             lines = sample.split("\n")
             names = [m[1] for m in (re.search(r" py::(\S+?):.*victim\.py", line) for line in lines) if m]
             whole += names == ["inner", "middle", "outer", "<module>"] and " _start+" in lines[-1]
@@ -319,6 +335,7 @@ class Recording:
                    f"{account.text()}")
         if account.ends != [1]:
             yield f"the trace's ends are {account.ends}, not [1] (the duration was over)"
+        yield from self.events()
         if self.late_s > FAIL_AFTER_S:
             yield f"pycap ended {self.late_s:.1f} s late (it should within {END_WITHIN_S} s)"
         if self.resident_kib > MOST_RESIDENT_KIB:
@@ -331,6 +348,17 @@ class Recording:
         bad = trace_text.unprintable(self.messages)
         if bad:
             yield f"messages carry {bad}"
+
+    def events(self):
+        """Of events that are counted: what the victim did is in the samples, within what chance has of samples so heavy."""
+        for event, function, truth in (("memory-growth", "grows", self.victim["grown_bytes"]),
+                                       ("syscalls:sys_enter_openat", "opens", self.victim["opened"])):
+            if event in self.options:
+                found = [s.value for s in script_samples(self.of_victim(event)) if function in s.functions]
+                chance = 4 * sum(value ** 2 for value in found) ** 0.5 if len(set(found)) > 1 or max(found, default=0) > 1 else 0
+                self.text += f", {sum(found)} of {truth} of {event} in {len(found)} samples"
+                if abs(sum(found) - truth) > (1 - LEAST_SHARE) * truth + chance:
+                    yield f"the victim has {sum(found)} of {truth} of {event}, in {len(found)} samples"
 
     def leaks(self):
         word = self.scene.word.encode()

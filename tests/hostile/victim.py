@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that attackers try to hide: it works in a known chain of functions and says how much CPU time that took.
+"""The program that attackers try to hide: it opens files in opens() and grows in grows(); then it works in a known chain of
+functions. It says how much that was.
 
-usage: victim.py REST_S WORK_S     rests, works for so long by its own clock, and prints the CPU time of the work
+usage: victim.py REST_S WORK_S     rests, opens, grows, and works for so long by its own clock. Prints as JSON {"opened": how
+                                   many files, "grown_bytes": of VmData, "cpu_s": CPU time of the work}
 """
+import json
+import mmap
+import os
 import sys
 import time
 
@@ -21,7 +26,27 @@ def outer(end):
     middle(end)
 
 
+def opens(count):
+    for _ in range(count):
+        os.close(os.open("/dev/null", os.O_RDONLY))
+
+
+def grows(count):
+    return [mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(count)]
+
+
+def data_bytes():
+    with open("/proc/self/status", encoding="utf-8") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))
+
+
 time.sleep(float(sys.argv[1]))
+told = {"opened": 500}
+opens(told["opened"])
+before = data_bytes()
+kept = grows(64)
+told["grown_bytes"] = data_bytes() - before
 before = time.thread_time()
 outer(time.monotonic() + float(sys.argv[2]))
-print(time.thread_time() - before, flush=True)
+told["cpu_s"] = time.thread_time() - before
+print(json.dumps(told), flush=True)
