@@ -209,6 +209,33 @@ def check_idle(path, truth):
     return f"{len(truth)} threads as the program says, {min(accounts[int(tid)]['off'] for tid in truth) / 1e9:.2f} s each"
 
 
+def sums(path):
+    """By event and Python function in the stack: the values of all samples, and how many there are."""
+    stacks, values, counts = {}, collections.Counter(), collections.Counter()
+    for row in map(json.loads, pysym(path, "--format", "ndjson", "--interpreter", "calls").splitlines()):
+        if row["type"] == "stack":
+            stacks[row["stack"]] = {f["function"] for f in row["frames"] if f["layer"] == "python"}
+        else:
+            for function in stacks[row["stack"]] | {None}:
+                values[row["event"], function] += row["value"]
+                counts[row["event"], function] += 1
+    return values, counts
+
+
+def check_events(path, truth):
+    """Each hit of a tracepoint is there, with its weight; the other events run beside, at their own rates."""
+    values, counts = sums(path)
+    found = [values["syscalls:sys_enter_openat", "opens"], values["sched:sched_process_fork", "forks"],
+             *(values["syscalls:sys_enter_write", f] for f in ("writes_small", "writes_large"))]
+    wanted = [truth["opens"]["calls"], truth["forks"]["calls"], truth["writes_small"]["bytes"], truth["writes_large"]["bytes"]]
+    need(found == wanted, f"the program says {wanted}, the samples {found}")
+    faults = counts["page-faults", None]
+    need(faults and values["page-faults", None] == 16 * 4096 * faults, f"{faults} samples of page faults")
+    need(counts["cpu-clock", "spins"] >= ENOUGH, f"{counts['cpu-clock', 'spins']} ticks in spins()")
+    return (f"{found[0]} openat, {found[1]} forks, {found[2] + found[3]:,} bytes written, as the program says; "
+            f"{counts['cpu-clock', None]} ticks, {faults} of page faults")
+
+
 def show(name, log):
     log = re.sub(r"^libbpf: (?!.*(LOAD LOG|failed)).*\n", "", log, flags=re.M)
     print(f"--- {name}\n{log[-3000:]}", file=sys.stderr)
@@ -257,6 +284,9 @@ def main(where):
         run = where / f"{python.stem}-idle"
         judge_run(run, f"of idle threads, {which}", lambda log, run=run: [
             ("waits", check_idle, run.with_suffix(".trace"), truth_of(run)[0])])
+        run = where / f"{python.stem}-events"
+        judge_run(run, f"of events, {which}", lambda log, run=run: [
+            ("events", check_events, run.with_suffix(".trace"), truth_of(run)[0])])
 
 
 main(pathlib.Path(sys.argv[1]))
