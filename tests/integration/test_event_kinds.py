@@ -5,10 +5,12 @@ import collections
 import json
 import re
 import subprocess
+import urllib.parse
 
 import pytest
 
 from conftest import PYSYM, ROOT
+from page_user import made, page, user  # noqa: F401
 from test_pprof import profile  # noqa: F401
 from test_pysym import FORMATS, good, make  # noqa: F401
 from test_releases import account, released  # noqa: F401
@@ -157,3 +159,15 @@ def test_perf_reads_them(every, pysym, tmp_path):
     for period, event in re.findall(r"^ *(\d+) +(\S+): *$", done.stdout, re.M):
         sums[event] += int(period)
     assert sums == {"cpu-clock": 400 * 10**6, "task-wait": TASK_NS, **{name: value for name, (value, _) in EVENTS.items()}}
+
+
+@pytest.mark.parametrize("event, shown", [
+    *((name, f"{amount} of {name}") for name, (_, amount) in EVENTS.items()), ("task-wait", "4.0 s of tasks’ waiting"),
+], ids=lambda text: text.split(" ")[0])  # fmt: skip
+def test_the_page(user, page, made, event, shown):  # noqa: F811
+    """By its address; it is in the list, and what is shown is said in its own words."""
+    user.open(page(made(samples=40, stacks=3, depth=3, events=6, task_waits=4)), "event=" + urllib.parse.quote(event, safe=""))
+    assert user.tab.evaluate("page.data.head.events[page.view.event].name") == event
+    assert f"{shown} shown, all of it" in re.sub(r"(?<=\d),(?=\d)", "", "".join(user.everything()))
+    listed = user.tab.evaluate("[...document.getElementById('event').options].map(option => option.textContent)")
+    assert [text for text in listed if text.split(": ")[0] == event] == [event + (": tasks’ waiting" if event == "task-wait" else "")]

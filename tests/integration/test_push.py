@@ -79,22 +79,25 @@ def test_recordings(push, store, tmp_path, name):
         assert wanted and stacks(samples_of(store), kind) == wanted, kind
 
 
+EVENT_KINDS = ["syscalls:sys_enter_openat", "syscalls:sys_enter_write", "sched:sched_stat_iowait", "r1a8:u",
+               "cpu/event=0x3c,umask=1/", "L1-dcache-load-misses", "memory-growth", "task-wait"]  # of make_trace
 SETTINGS = [
     {"processes": 3, "threads": 7, "samples": 900, "cpus": 2, "epoch_samples": 100},
     {"threads": 2, "samples": 400, "slower_at": 200, "second_event": 100},
+    {"samples": 50, "events": 30, "task_waits": 20},
     {"threads": 3, "samples": 300, "uneven": 1, "torn": 10, "end": 0, "natural": 1},
     {"samples": 6000, "stacks": 300, "depth": 30, "threads": 4, "processes": 2, "containers": 1, "gil": 1, "labels": 3},
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=["processes", "events", "uneven", "labels"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=["processes", "events", "kinds", "uneven", "labels"])
 def test_by_event_and_process(push, store, make, tmp_path, settings):  # noqa: F811
     trace = make(**settings)
     old = time.time() - 600
     os.utime(trace, (old, old))  # one that has no end is complete when it has not grown for some time
     good(push.run("--label", "pid={pid}", "--window", "2s", trace))
-    events = ["cpu-clock", "page-faults"] if "second_event" in settings else ["cpu-clock"]
-    names = {"cpu-clock": "process_cpu", "page-faults": "page_faults"}
+    events = ["cpu-clock", *(["page-faults"] if "second_event" in settings else []), *(EVENT_KINDS if "events" in settings else [])]
+    names = {event: "process_cpu" if event == "cpu-clock" else re.sub(r"\W|-", "_", event) for event in events}
     assert {p.name for p in samples_of(store)} == {names[e] for e in events}
     for event in events:
         own = expected(trace, tmp_path, "--event", event)

@@ -1061,9 +1061,43 @@ static void test_bytes_stay_bytes(void **state)
     teardown(&s);
 }
 
+/* Nanoseconds are CPU time, waiting of threads, of others, of tasks, or what is counted; only time of a thread is a span of its. */
+static void test_kinds_of_time(void **state)
+{
+    static const struct {
+        uint32_t kind;
+        bool is_cpu, is_off_cpu, is_waiting, is_blame, is_task, is_counted;
+    } kinds[] = {{TRACE_EVENT_ON_CPU, .is_cpu = true},
+                 {TRACE_EVENT_OFF_CPU, .is_off_cpu = true, .is_waiting = true},
+                 {TRACE_EVENT_BLAME, .is_waiting = true, .is_blame = true},
+                 {TRACE_EVENT_TASK, .is_waiting = true, .is_task = true},
+                 {TRACE_EVENT_COUNTED, .is_counted = true}};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct scene s;
+        setup(&s, NULL);
+        uint32_t name = string(&s, "sched:sched_stat_wait"), unit = string(&s, "ns");
+        LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = kinds[i].kind);
+        process(&s, 1, 100, "/usr/bin/python3");
+        struct emit_sample out = sample(&s, 1, 0, 50);
+        const struct emit_event *event = &resolver_model(s.resolver)->events[out.event];
+        assert_true(event->is_time && !event->is_bytes && !out.faults);
+        assert_int_equal(emit_event_is_cpu(event), kinds[i].is_cpu);
+        assert_int_equal(emit_event_is_off_cpu(event), kinds[i].is_off_cpu);
+        assert_int_equal(event->is_waiting, kinds[i].is_waiting);
+        assert_int_equal(event->is_blame, kinds[i].is_blame);
+        assert_int_equal(event->is_task, kinds[i].is_task);
+        assert_int_equal(event->is_counted, kinds[i].is_counted);
+        assert_int_equal(emit_event_has_spans(event), kinds[i].is_cpu || kinds[i].is_off_cpu);
+        teardown(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds_of_time),
         cmocka_unit_test(test_faults_are_bytes),
         cmocka_unit_test(test_bytes_stay_bytes),
         cmocka_unit_test(test_mappings_over_time),
