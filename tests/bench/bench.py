@@ -22,12 +22,13 @@ import time
 import execs
 import judge
 import scaling
+import page_faults
 import waits
 from recorders import EMPTY_TICK, KINDS, Missing, PYSYM, PYTHON_ONLY, SNAPSHOT_8K, TABLES
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = ["mixed", "towers", "json"]
-PARTS = ["recording", "long", "reading", "scaling", "execs", "waits"]
+PARTS = ["recording", "long", "reading", "scaling", "execs", "waits", "faults"]
 # Work in the kernel before the measured part: what a recorder does once, at its first such sample, is done then.
 WARM_SECONDS = 0.2
 # Of a chunk of work: some ticks fall into each even at 99 Hz, and a neighbour's burst spoils few of them.
@@ -549,6 +550,8 @@ def main():
             print(flush=True)
     if "waits" in options.part:  # counts its programs' time only where that does not disturb
         waits.measure_and_print(options.python, options.rounds, cpu_seconds)
+    if "faults" in options.part:
+        page_faults.measure_and_print(options.python, options.rounds, cpu_seconds)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,8 @@ def run(pycap, tmp_path):
 def test_no_data(python, run, pysym, tmp_path):
     """The file has the names of functions, and none of what they hold; of their source its size and date alone."""
     seed = os.urandom(16).hex()
-    trace = run(python.path, seed)
+    trace = run(python.path, seed, "-e", "cpu-clock,page-faults")
+    assert "\nprocess_memory " in pysym(trace, "-f", "dump").stdout
     found = bytes_of(trace)
     for function in (b"spin", b"inner_function", b"program.py"):
         assert function in found
