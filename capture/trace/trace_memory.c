@@ -68,6 +68,14 @@ static bool read_process(struct trace_builder *b, const struct process *p, struc
     return true;
 }
 
+/* The same of a process that was never read: it may be gone, and have thousands of samples. */
+static bool read_first(struct trace_builder *b, const struct process *p, struct memory_note *m, uint64_t time_ns)
+{
+    bool waits = m->tried_ns && time_ns - m->tried_ns < BUSY_NS;
+
+    return !waits && !p->ended_ns && read_process(b, p, m, time_ns);
+}
+
 void trace_memory_sampled(struct trace_builder *b, struct process_note *n, uint32_t event)
 {
     if (!b->memory.wanted || !event_is_of_memory(b->o.events.list[event].source))
@@ -77,7 +85,7 @@ void trace_memory_sampled(struct trace_builder *b, struct process_note *n, uint3
         b->no_memory = true;
         return;
     }
-    if (m->file != b->memory.file && (m->last.time_ns || read_process(b, n->process, m, now_ns())))
+    if (m->file != b->memory.file && (m->last.time_ns || read_first(b, n->process, m, now_ns())))
         write_reading(b, n, m);
     m->news = true;
 }

@@ -200,6 +200,27 @@ static void test_limit(void **state)
     tear_down(&w);
 }
 
+/* A process that is gone is tried once in a while, not at each of its samples. */
+static void test_gone(void **state)
+{
+    const struct wire_sample m = {.type = WIRE_SAMPLE, .tgid = 0x7ffffff0, .tid = 0x7ffffff0, .time_ns = 1, .start_boottime_ns = 1,
+                                  .exec_generation = 1, .period = 1, .interpreter_id = WIRE_INTERPRETER_ID_NONE};
+    uint64_t counts[QUOTA_COUNT];
+    struct process *p;
+    struct world w;
+
+    (void)state;
+    set_up(&w, "page-faults");
+    OK(processes_begin(w.processes, m.tgid, 1, &p));
+    process_select(p, true, true);
+    p->configured = true;
+    for (int i = 0; i < 1000; i++)
+        OK(trace_builder_sample(w.builder, &m, sizeof m));
+    assert_false(quotas_refused(w.processes->quotas, p->slot, counts));
+    assert_int_equal(next_file(&w).count, 0);
+    tear_down(&w);
+}
+
 static void test_status(void **state)
 {
     static const char text[] = "Name:\tRssAnon:\nRssAnon:\t   12 kB\nRssFile:\t 3 kB\nRssShmem:\t0 kB\nVmData:\t40 kB\nVmSwap:\t5 kB\n";
@@ -231,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_readings), cmocka_unit_test(test_files),  cmocka_unit_test(test_other_events),
         cmocka_unit_test(test_limit),    cmocka_unit_test(test_status),
+        cmocka_unit_test(test_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
