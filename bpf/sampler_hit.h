@@ -110,8 +110,11 @@ static __always_inline enum wire_event_stat hit_take(void *ctx, __u32 event, str
     if (bpf_get_prandom_u32() & ((1u << halvings) - 1))
         return WIRE_EVENT_THINNED;
     enum ring_room room = process ? room_for(process) : RING_ROOM;
-    if (room != RING_ROOM)
-        return room == RING_ROOM_NONE ? WIRE_EVENT_RING_FULL : WIRE_EVENT_REFUSED;
+    if (room != RING_ROOM) {
+        /* So it is soon thinned. The ring still has room for a clock: that it is full is not said, as all events would slow down. */
+        __sync_fetch_and_add(&process->hit_stacks, WIRE_HIT_REFUSAL);
+        return WIRE_EVENT_REFUSED;
+    }
     struct scratch *s = scratch_enter();
     if (!s)
         return WIRE_EVENT_NESTED;

@@ -433,6 +433,7 @@ struct wire_hits {
 };
 /* After so many stacks at a process's hits in a second, half as many are taken for the rest of it; and again after as many. */
 #define WIRE_HIT_SECOND_SHIFT 12
+#define WIRE_HIT_REFUSAL 64 /* a stack for which the ring had no room counts as so many there */
 #define WIRE_HIT_HALVINGS_MAX 15
 #define WIRE_HIT_CPUS 8192 /* Linux has no more on this machine; a power of two */
 

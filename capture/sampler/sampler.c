@@ -176,6 +176,8 @@ void sampler_close(struct sampler *s)
 
 struct error *sampler_enable(struct sampler *s)
 {
+    for (uint32_t i = 0; i < s->options.events.count; i++)
+        s->hits_skipped[i] = sampler_hits_skipped(s, i);
     s->skel->bss->wait_enabled = s->skel->bss->hits_enabled = 1;
     return perf_events_enable(s->events);
 }

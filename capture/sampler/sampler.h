@@ -98,6 +98,11 @@ struct sampler_ticks {
 };
 /* Reads the ticks of an event on each CPU; `ticks` has room for cpu_count elements. */
 struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks);
+/*
+ * Hits of a tracepoint, since sampler_enable(), at which the kernel did not run the sampler: another BPF program ran on that
+ * CPU, or a system call was at work on a BPF map there. 0 for other events, and before Linux 6.7, which does not count them.
+ */
+uint64_t sampler_hits_skipped(const struct sampler *s, uint32_t event);
 /* Run time and number of runs of the sampling program; 0 unless the kernel counts them (kernel.bpf_stats_enabled). */
 void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count);
 

@@ -111,6 +111,16 @@ struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ti
     return NULL;
 }
 
+uint64_t sampler_hits_skipped(const struct sampler *s, uint32_t event)
+{
+    struct bpf_prog_info info = {0};
+    uint32_t len = sizeof info;
+
+    if (!s->hit_links[event] || bpf_obj_get_info_by_fd(bpf_program__fd(sampler_hit_program(s, event)), &info, &len))
+        return 0;
+    return info.recursion_misses - s->hits_skipped[event];
+}
+
 void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count)
 {
     struct bpf_prog_info info = {0};

@@ -170,6 +170,10 @@ struct error *sampler_load(struct sampler *s)
     s->skel->rodata->wait_ring_bytes = s->ring_bytes;
     TRY(set_up_waits(s));
     TRY(set_up_hits(s));
+    bool ticks = false;
+    for (uint32_t i = 0; i < o->events.count; i++)
+        ticks |= event_has_counter(o->events.list[i].source);
+    bpf_program__set_autoload(s->skel->progs.sample, ticks);
     int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.event_numbers, s->options.events.count * s->options.cpu_count);

@@ -23,6 +23,7 @@ struct sampler {
     struct perf_events *events;
     struct bpf_link **links; /* by event, then CPU */
     struct bpf_link *hit_links[WIRE_EVENT_MAX]; /* by event: tracepoints; NULL for others */
+    uint64_t hits_skipped[WIRE_EVENT_MAX]; /* until sampler_enable(), by event */
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];

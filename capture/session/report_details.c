@@ -61,6 +61,8 @@ static void print_ticks(const struct session *s, uint32_t event, FILE *f)
                    stats[WIRE_EVENT_SAMPLED] + stats[WIRE_EVENT_RING_FULL]);
     if (unwanted)
         messages_write(f, " (%" PRIu64 " of them in processes that are not recorded)", unwanted);
+    if (stats[WIRE_EVENT_THINNED])
+        messages_write(f, "; %" PRIu64 " count in the sample of a later one", stats[WIRE_EVENT_THINNED]);
     if (stats[WIRE_EVENT_NESTED])
         messages_write(f, "; %" PRIu64 " came while the sampler was running", stats[WIRE_EVENT_NESTED]);
     if (skipped && s->events.count > 1)

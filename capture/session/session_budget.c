@@ -119,8 +119,11 @@ void session_print_rates(const struct session *s, FILE *out)
 
 void session_print_fixed(const struct session *s, FILE *out)
 {
-    messages_write(out, "To follow switches between threads alone takes %.1f %% of a CPU, so --max-cpu %g cannot be kept; record "
-                   "fewer processes, or leave off-cpu out.\n", 100 * s->budget.fixed, 100 * s->o->max_cpu);
+    bool waits = event_list_wait(&s->events) != EVENT_NONE;
+
+    messages_write(out, "To %s alone takes %.1f %% of a CPU, so --max-cpu %g cannot be kept; record fewer processes, or leave "
+                   "%s out.\n", waits ? "follow switches between threads" : "count hits of tracepoints", 100 * s->budget.fixed,
+                   100 * s->o->max_cpu, waits ? "off-cpu" : "those that are hit most");
 }
 
 /* Starts a message to the user in the middle of a recording. */

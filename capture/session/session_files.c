@@ -138,6 +138,8 @@ static void count_skipped(struct session *s, uint32_t event, const struct sample
 {
     const struct event_source *source = s->events.list[event].source;
 
+    if (source->kind == EVENT_TRACEPOINT)
+        s->skipped[event] = sampler_hits_skipped(s->sampler, event);
     if (!event_has_counter(source) || !event_ticks_all(source))
         return; /* the kernel leaves out none, or those that are not wanted */
     if (source->kind == EVENT_CLOCK) {
