@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note baseline profile state labels store_answer pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -30,6 +30,14 @@ for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trac
 done
 
 printf 'work=20000\nwork.get=4\nbranch=main\nwork=1\nseed=7\nseed=8\n\nnothing\na b=1\nk=\033[2J\n=\nwork=x' >"$seeds/fuzz_command_note/lines"
+
+printf '\0cycles:u,LLC-load-misses/freq=9/pp,r1a8/unit=x,name=y/,cpu/event=0x3c,umask=1,period=5/k,a:b/weight=c,unit=bytes/' \
+    >"$seeds/fuzz_event/list"
+printf '\0probe:x,mem:0x1/rw/,{cycles}' >"$seeds/fuzz_event/refused"
+printf '\1name: x\nID: 840\nformat:\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\tfield:char b[16];\toffset:12;\tsize:16;\tsigned:1;\n\tfield:size_t count;\toffset:32;\tsize:8;\tsigned:0;\n' \
+    >"$seeds/fuzz_event/format"
+printf '\2sched:sched_swich\nother:sched_switch\nodd\n' >"$seeds/fuzz_event/names"
+printf '\3config1:0-7,32-35' >"$seeds/fuzz_event/bits"
 
 printf 'pod:3F0C1F3A-1111 app=shop\nhost:web zone=a b=c=d\nunit:x.service a=1\ncontainer:cri://0123456789abcdef zone=\303\251\n' >"$seeds/fuzz_labels/map"
 printf 'service_name={zone|unit|program}-{pid}\na={{x}} {comm}{tid}\nhost=\n' >"$seeds/fuzz_labels/rules"

@@ -187,7 +187,14 @@ def test_the_rate_of_each_event_steps_down(needs_bpf, pycap, pysym, tmp_path):
 # ---- what is refused ----
 
 @pytest.mark.parametrize("options, says", [
-    (["-e", "page-fault"], "event 'page-fault' is not known; known are cpu-clock, task-clock, page-faults"),
+    (["-e", "page-fault"], "event 'page-fault' is not known (is page-faults meant?); known are cpu-clock, task-clock, page-faults"),
+    (["-e", "probe:malloc"], "event 'probe:malloc' is refused: probes write into the code of processes"),
+    (["-e", "usdt:python:gc__start"], "is refused: probes write into the code of processes"),
+    (["-e", "mem:0x1234:w"], "takes a debug register of the process"),
+    (["-e", "cpu-clock:x"], "'x' is no modifier"),
+    (["-e", "sched:sched_process_frok"], "no such tracepoint; like it are sched:sched_process_fork"),
+    (["-e", "syscalls:sys_enter_write/weight=buf/"], "its field 'buf' is no number; those that can be added up are: __syscall_nr, fd, count"),
+    (["-e", "software/bogus=1/"], "'bogus' is neither a term nor an event of the PMU software"),
     (["-e", "page-faults", "-F", "99"], "page-faults is counted and has no rate"),
     (["-F", "99", "-c", "1000000"], "either -F or -c"),
     (["-c", "1"], "10000 at least"),
@@ -198,6 +205,59 @@ def test_refusals(pycap, tmp_path, options, says):
     done = pycap("record", "-o", tmp_path / "t.bin", *options, "--", "true")
     assert done.returncode == 2 and says in done.stderr, done.stderr
     assert not (tmp_path / "t.bin").exists()
+
+
+def test_host_refuses(pycap, tmp_path):
+    """What depends on the host is refused with the reason before anything is recorded, or works."""
+    for event, says in (("cycles", "this host has no hardware counter for 'cycles'"),
+                        ("LLC-load-misses:u", "this host has no hardware counter for 'LLC-load-misses:u'"),
+                        ("cpu/event=0x3c/", "this host has no PMU 'cpu': its CPUs' counters are not there")):
+        done = pycap("record", "-o", tmp_path / "t.bin", "-e", event, "--", "true")
+        if done.returncode != 0:
+            assert done.returncode == 1 and says in done.stderr, done.stderr
+            assert not (tmp_path / "t.bin").exists()
+
+
+# ---- what there is ----
+
+def test_info_events(pycap):
+    """Each event that is listed can be recorded, and what perf lists of the kernel's own is there."""
+    listed = pycap("info", "--events").stdout.split()
+    assert len(listed) == len(set(listed))
+    assert {"cpu-clock", "page-faults", "off-cpu", "sched:sched_process_fork", "syscalls:sys_enter_openat"} <= set(listed)
+    assert pycap("info", "--events", "sched:*fork").stdout == "sched:sched_process_fork\n"
+    assert pycap("info", "--events", "page-faults").stdout == "page-faults\n"
+    done = pycap("info", "--events", "no such*")
+    assert done.returncode == 1 and "no event of this host fits 'no such*'" in done.stderr
+    tracepoints = sum(":" in name for name in listed)
+    line = re.search(r"^tracepoints +([\d,]+);", pycap("info").stdout, re.M)
+    assert int(line[1].replace(",", "")) == tracepoints
+
+
+# ---- modifiers ----
+
+READING = """
+import os, time
+zero = os.open('/dev/zero', os.O_RDONLY)
+buffer = bytearray(1 << 24)
+end = time.time() + 3
+while time.time() < end:
+    os.readv(zero, [buffer])
+"""
+
+
+def test_user_only(pycap, pysym, tmp_path):
+    """By :u a clock's ticks in the kernel are no samples, and none of them counts as lost."""
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-o", trace, "-v", "-e", "cpu-clock/freq=199/,cpu-clock/freq=199/u", "--", PYTHON, "-c", READING)
+    assert done.returncode == 0, done.stderr
+    samples = {name: [s for s in samples_of(pysym, trace) if s.event == name] for name in ("cpu-clock", "cpu-clock:u")}
+    assert len(samples["cpu-clock"]) > 100  # nearly all of them in the kernel, which fills the buffer
+    assert len(samples["cpu-clock:u"]) < len(samples["cpu-clock"]) / 2
+    text = pysym(trace, "--event", "cpu-clock:u", "--format", "folded").stdout
+    assert "_[k]" not in text
+    ids = {event["name"]: event["id"] for event in events_of(trace)}
+    assert not [f for kind, f in dump(trace) if kind == "loss" and f.get("event") == ids["cpu-clock:u"]]
 
 
 # ---- the sampler's own guard ----
