@@ -109,14 +109,17 @@ static bool has_relatives(const struct summary *s, const struct process_row *p)
     return false;
 }
 
-static bool lost_samples(const struct summary *s, const struct event_row *event)
+/* What the samples that were lost of an event, of whichever process, would have stood for. */
+static double lost_bytes(const struct summary *s, const struct event_row *event)
 {
+    double count = 0;
+
     for (size_t i = 0; i < s->losses.count; i++) {
         const struct loss_row *loss = &s->losses.data[i];
         if (loss_class_is_sample(trace_loss_class(loss->reason)) && (!*loss->event || !strcmp(loss->event, event->name)))
-            return true;
+            count += (double)loss->count;
     }
-    return false;
+    return count * (double)event->period * (event->bytes ? (double)event->bytes : 1);
 }
 
 static double kernel_slack(const struct summary_file *f, double page)
@@ -151,7 +154,7 @@ static enum memory_finding find(const struct summary *s, const struct memory_row
 
     if (fabs(more) <= off)
         return MEMORY_AGREES;
-    if (more < 0 && lost_samples(s, a->event))
+    if (more < 0 && lost_bytes(s, a->event) >= -more / 2)
         return MEMORY_LOST;
     if (a->event->memory == MEMORY_MAPPED)
         return more > 0 ? MEMORY_RETURNED : MEMORY_UNKNOWN;

@@ -130,7 +130,7 @@ static enum memory_finding told(struct world *w, int64_t anonymous, int64_t file
 static void test_findings(void **state)
 {
     const struct process_row child = {.pid = 11, .parent_pid = 10, .comm = "c", .name = "c", .container = ""};
-    const struct loss_row loss = {.reason = LOSS_ring_full, .name = "ring_full", .event = "page-faults", .count = 1};
+    const struct loss_row loss = {.reason = LOSS_ring_full, .name = "ring_full", .event = "page-faults", .count = 6};
     struct world w;
 
     (void)state;
@@ -147,6 +147,7 @@ static void test_findings(void **state)
     assert_int_equal(told(&w, 1000, 0, 2, 1000), MEMORY_FILLED);
     assert_true(VEC_PUSH(&w.s.losses, loss));
     assert_int_equal(told(&w, 1000, 0, 990, 1000), MEMORY_LOST);
+    assert_int_equal(told(&w, 1000, 0, 2, 2), MEMORY_HUGE); /* so few that were lost do not explain it */
     assert_true(VEC_PUSH(&w.s.processes, child));
     assert_int_equal(told(&w, 0, 0, 500, 500), MEMORY_COPIED);
     tear_down(&w);
