@@ -321,6 +321,24 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     return NULL;
 }
 
+/* From the same table, where to find all tasks, and what one needs to follow what it waits for. Nothing, or all of it. */
+static void describe_tasks(const uint64_t v[ASYNCIO_TABLE_BYTES / 8], struct py_asyncio *out)
+{
+    uint64_t size = v[0], awaited_by = v[2], is_set = v[4], coroutine = v[5], node = v[6], interpreter_size = v[7],
+             interpreter_tasks = v[8], thread_size = v[9], thread_tasks = v[12];
+
+    if (size < 16 || awaited_by > size - 8 || is_set >= size || coroutine > size - 8 || node > size - 16 ||
+        interpreter_size > UINT32_MAX || interpreter_size < 16 || interpreter_tasks > interpreter_size - 16 ||
+        thread_size < 16 || thread_tasks > thread_size - 16 || !thread_tasks || coroutine < 8)
+        return;
+    out->task_awaited_by = (uint16_t)awaited_by;
+    out->task_awaited_by_is_set = (uint16_t)is_set;
+    out->task_coroutine = (uint16_t)coroutine;
+    out->task_node = (uint16_t)node;
+    out->interpreter_tasks = (uint32_t)interpreter_tasks;
+    out->thread_tasks = (uint16_t)thread_tasks;
+}
+
 /*
  * struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c of 3.14): 8-byte numbers. We take the size of a task
  * and its offsets of name and mark, the size of the thread state and its offset of the running task.
@@ -340,6 +358,7 @@ static void describe_asyncio(const struct elf_file *f, const Elf64_Shdr *section
         thread_size >= PY_NONE || thread_size < 8 || !running || running > thread_size - 8)
         return;
     *out = (struct py_asyncio){(uint16_t)running, (uint16_t)name, (uint16_t)is_task, (uint16_t)size};
+    describe_tasks(v, out);
 }
 
 struct error *py_image_of(const struct elf_file *f, struct py_image *out)

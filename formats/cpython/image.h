@@ -24,6 +24,13 @@ struct py_asyncio {
     uint16_t running_task;         /* in the thread state */
     uint16_t task_name, task_is_task; /* in a task: its name, an object; a byte that is 1 */
     uint16_t task_size;
+    /* All tasks; task_coroutine 0: the table does not have it right. */
+    uint16_t task_coroutine;
+    uint16_t task_awaited_by;     /* NULL, what awaits it, or with awaited_by_is_set a set of that */
+    uint16_t task_awaited_by_is_set; /* a byte */
+    uint16_t task_node;           /* of a list of tasks: next and previous node */
+    uint16_t thread_tasks;        /* in the thread state: head of the list of its tasks */
+    uint32_t interpreter_tasks;   /* in the interpreter state: the same for tasks of threads that have ended */
 };
 
 struct py_image {

@@ -143,10 +143,15 @@ struct py_layout {
     /* Free-threaded builds stop all threads now and then, the world. 0: not known. */
     PY_U16 tstate_state;     /* an int: PY_THREAD_SUSPENDED while the thread may not run */
     PY_U16 interp_requester; /* the state of the thread that has the world stopped */
+    /* Coroutines that wait, 3.12+ (capture/asyncio/). 0: the version has no such field. */
+    PY_U16 coroutine_state; /* a signed byte */
+    PY_U16 coroutine_frame; /* its frame, which lies in it */
+    PY_U16 frame_stack;     /* up to 3.13 an int, how many values locals and stack have; 3.14+ the address of the stack's end */
+    PY_U16 frame_locals;    /* local variables, and behind them the stack of values */
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct py_layout) == 108, "shared with the BPF program");
+static_assert(sizeof(struct py_layout) == 116, "shared with the BPF program");
 #endif
 
 #endif

@@ -41,16 +41,20 @@ struct row {
 #define OBJECT(cframe, code) .tstate_cframe = cframe, .code_code = code,
 #define GIL(in_runtime, in_interpreter) .runtime_gil = in_runtime, .interp_gil = in_interpreter,
 #define WORLD(state, requester) .tstate_state = state, .interp_requester = requester,
+#define COROUTINE(state, frame, stack, locals) \
+    .coroutine_state = state, .coroutine_frame = frame, .frame_stack = stack, .frame_locals = locals,
 #define BYTECODE(index, copies) .frame_tlbc_index = index, .code_tlbc = copies,
 
 static const struct row rows[] = {
 #define PYTHON(ma, mi, ...) {ma, mi, 0, 0, {__VA_ARGS__}},
 #define VARIANT(ma, mi, patch, threads, ...) {ma, mi, patch, threads, {__VA_ARGS__}},
 #define BEHAVIOUR(...)
+#define TASKS(...)
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef VARIANT
 #undef BEHAVIOUR
+#undef TASKS
 };
 
 static void cover(uint16_t *len_bytes, uint16_t field, uint16_t field_bytes)

@@ -12,9 +12,10 @@ static const struct version {
 } versions[] = {
 #define PYTHON(...)
 #define VARIANT(...)
-#define BEHAVIOUR(ma, mi, lines, state, qualname, dicts, instances, ints, keys, name, larger, asyncio)               \
+#define TASKS(...)
+#define BEHAVIOUR(ma, mi, lines, state, qualname, dicts, instances, ints, keys, name, larger, asyncio, awaits, number) \
     {ma, mi, {PY_LINES_##lines, PY_STATE_##state, qualname, PY_DICTS_##dicts, PY_INSTANCES_##instances,             \
-              PY_INTS_##ints, keys, name, larger, asyncio}},
+              PY_INTS_##ints, keys, name, larger, asyncio, PY_AWAITS_##awaits, number}},
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef BEHAVIOUR
@@ -41,6 +42,30 @@ const struct py_behaviour *py_behaviour_of(uint32_t version_hex)
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         if (versions[i].major == major && versions[i].minor == minor)
             return &versions[i].behaviour;
+    }
+    return NULL;
+}
+
+static const struct task_row {
+    uint8_t major, minor;
+    struct py_task_fields fields;
+} task_rows[] = {
+#define PYTHON(...)
+#undef TASKS
+#define TASKS(ma, mi, ...) {ma, mi, {__VA_ARGS__}},
+#include "formats/cpython/versions.def"
+#undef PYTHON
+#undef TASKS
+#define TASKS(...)
+};
+
+const struct py_task_fields *py_task_fields_of(uint32_t version_hex)
+{
+    uint8_t major = version_hex >> 24, minor = version_hex >> 16;
+
+    for (size_t i = 0; i < sizeof task_rows / sizeof *task_rows; i++) {
+        if (task_rows[i].major == major && task_rows[i].minor == minor)
+            return &task_rows[i].fields;
     }
     return NULL;
 }

@@ -31,6 +31,14 @@ enum py_dicts { PY_DICTS_TABLE, PY_DICTS_SLOTS, PY_DICTS_INDEXED, PY_DICTS_LOG2 
 enum py_instances { PY_INSTANCES_DICT, PY_INSTANCES_VALUES, PY_INSTANCES_TAGGED, PY_INSTANCES_INLINE };
 enum py_ints { PY_INTS_LONG, PY_INTS_SIZED, PY_INTS_TAGGED };
 
+/* How a coroutine shows that it awaits something, which is on its stack of values then, by the number in its row. */
+enum py_awaits {
+    PY_AWAITS_NONE,   /* not known: before 3.12 */
+    PY_AWAITS_RESUME, /* it is suspended, and this opcode comes next, with an argument of 2 or more */
+    PY_AWAITS_STATE,  /* this state. What it awaits is the last value */
+    PY_AWAITS_BELOW,  /* this state. What it awaits is the value below the last one */
+};
+
 /* How a minor version differs from others, in every patch release and flavour. */
 struct py_behaviour {
     enum py_lines lines;
@@ -43,7 +51,17 @@ struct py_behaviour {
     const char *thread_name;      /* a threading.Thread's attribute with its name */
     bool debug_objects_larger;    /* a debug build's objects have a larger header */
     bool asyncio_offsets;         /* asyncio has a table of the offsets of its tasks */
+    enum py_awaits awaits;
+    int16_t awaits_number;
 };
+
+/* Where a task of asyncio has its fields, in bytes behind the header of an object. */
+struct py_task_fields {
+    uint16_t state, waiter, coroutine, name, size;
+};
+/* NULL: the version has a table of its own for that, or no task can be read. Static. */
+const struct py_task_fields *py_task_fields_of(uint32_t version_hex);
+
 
 /* NULL: versions.def does not have the version. A pre-release has its final release's. Static. */
 const struct py_behaviour *py_behaviour_of(uint32_t version_hex);

@@ -58,6 +58,8 @@ GROUPS = {
     "OBJECT": [("tstate_cframe", [(TS, "cframe")]), ("code_code", [(CO, "co_code")])],
     "GIL": [("runtime_gil", [(RT, "ceval.gil")]), ("interp_gil", [(IS, "ceval.gil")])],
     "WORLD": [("tstate_state", [(TS, "state")]), ("interp_requester", [(IS, "stoptheworld.requester")])],
+    "COROUTINE": [("coroutine_state", [("PyGenObject", "gi_frame_state")]), ("coroutine_frame", [("PyGenObject", "gi_iframe")]),
+                  ("frame_stack", [(FR, "stackpointer"), (FR, "stacktop")]), ("frame_locals", [(FR, "localsplus")])],
     "BYTECODE": [("frame_tlbc_index", [(FR, "tlbc_index")]), ("code_tlbc", [(CO, "co_tlbc")])],
 }
 
@@ -138,7 +140,7 @@ def truth(lookup):
     for group, fields in GROUPS.items():
         for field, places in fields:
             found = [lookup(*p) for p in places if lookup(*p) is not None]
-            out[field] = found[0] if found else 0 if group in ("GIL", "WORLD", "BYTECODE") else NONE
+            out[field] = found[0] if found else 0 if group in ("GIL", "WORLD", "COROUTINE", "BYTECODE") else NONE
     objects = lookup("PyFrameObject", "f_lasti") is not None
     for field in out:
         if field in ("tstate_cframe", "code_code") and (not objects or out[field] == NONE):
@@ -147,6 +149,9 @@ def truth(lookup):
             out[field] = 0  # 2.7 has no such str
     if out["code_type"] == 8:
         out["tstate_state"] = out["interp_requester"] = 0  # a build with the GIL never stops the world
+    if not out["frame_stack"] or lookup(FR, "is_entry") is not None:
+        for field, _ in GROUPS["COROUTINE"]:
+            out[field] = 0  # up to 3.11 tasks are not read
     if lookup(RT, "interpreters.head") is None:
         out["runtime_tstate_current"] = 0  # the variable itself stands for _PyRuntime
     return out
@@ -184,13 +189,13 @@ def print_row(minor, lookup):
     for group, fields in GROUPS.items():
         values = [real[field] for field, _ in fields]
         # These stand in a row only where there is something to say.
-        if group in ("OBJECT", "GIL", "WORLD", "BYTECODE") and not any(value not in (0, NONE) for value in values):
+        if group in ("OBJECT", "GIL", "WORLD", "COROUTINE", "BYTECODE") and not any(value not in (0, NONE) for value in values):
             continue
         rows_of_groups.append("    %s(%s)" % (group, ", ".join("NONE" if v == NONE else str(v) for v in values)))
     print("\n".join(rows_of_groups) + ")")
     if not minor[2]:
         keys = cached_keys(minor, lookup)
-        print("BEHAVIOUR(%d, %d, ??, ??, %s, ??, ??, ??, %s, \"??\", ??, ??)" %
+        print("BEHAVIOUR(%d, %d, ??, ??, %s, ??, ??, ??, %s, \"??\", ??, ??, ??, ??)" %
               (*minor[:2], "true" if real["code_qualname"] != NONE else "false", "??" if keys is None else keys))
     return 0
 

@@ -298,12 +298,14 @@ static struct py_asyncio read_asyncio(const uint64_t table[13], uint64_t section
 static void test_asyncio(void **state)
 {
     /* task: size, name, awaited_by, is_task, … ; [9] the thread state's size, [11] its running task */
-    static const uint64_t good[13] = {200, 88, 96, 104 - 24, 1, 2, 3, 4, 5, 800, 6, 792, 7};
+    static const uint64_t good[13] = {200, 88, 96, 104 - 24, 1, 112, 184, 90000, 89984, 800, 6, 792, 784};
     static const struct {
         int at;
         uint64_t value;
     } bad[] = {{0, 95}, {0, UINT16_MAX}, {0, UINT64_MAX}, {1, 241}, {1, UINT64_MAX - 3}, {3, 96}, {3, UINT64_MAX},
                {9, 799}, {9, UINT64_MAX}, {11, 0}, {11, 793}, {11, UINT64_MAX - 3}, {9, 4}};
+    static const typeof(*bad) no_tasks[] = {{2, 193}, {4, 200}, {5, 193}, {5, 0}, {6, 185}, {7, 89999}, {8, 89985},
+                                            {8, UINT64_MAX - 3}, {7, UINT64_MAX}, {12, 785}, {12, 0}, {12, UINT64_MAX - 3}};
     struct py_asyncio a = read_asyncio(good, sizeof good, BASE + AT_ASYNCIO);
 
     (void)state;
@@ -311,6 +313,21 @@ static void test_asyncio(void **state)
     assert_int_equal(a.task_name, 88);
     assert_int_equal(a.task_is_task, 80);
     assert_int_equal(a.task_size, 200);
+    assert_int_equal(a.task_coroutine, 112);
+    assert_int_equal(a.task_awaited_by, 96);
+    assert_int_equal(a.task_awaited_by_is_set, 1);
+    assert_int_equal(a.task_node, 184);
+    assert_int_equal(a.interpreter_tasks, 89984);
+    assert_int_equal(a.thread_tasks, 784);
+    /* The running task is known still where the way to all tasks makes no sense. */
+    for (size_t i = 0; i < sizeof no_tasks / sizeof *no_tasks; i++) {
+        uint64_t table[13];
+        memcpy(table, good, sizeof table);
+        table[no_tasks[i].at] = no_tasks[i].value;
+        a = read_asyncio(table, sizeof table, BASE + AT_ASYNCIO);
+        if (a.running_task != 792 || a.task_coroutine || a.task_node || a.thread_tasks || a.interpreter_tasks)
+            fail_msg("case %zu of tasks is believed", i);
+    }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint64_t table[13];
         memcpy(table, good, sizeof table);

@@ -169,10 +169,12 @@ static const uint16_t minors[] = {
 #define PYTHON(ma, mi, ...) (ma) << 8 | (mi),
 #define VARIANT(...)
 #define BEHAVIOUR(...)
+#define TASKS(...)
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef VARIANT
 #undef BEHAVIOUR
+#undef TASKS
 };
 
 /* What a version does agrees with the fields that it has. */
