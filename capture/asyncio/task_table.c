@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Storage of what a look at a process's tasks found. */
-#include "capture/asyncio/task_reader.h"
+#include "capture/asyncio/task_table.h"
 
 void task_table_deinit(struct task_table *t)
 {

@@ -200,6 +200,17 @@ uint64_t py_dict_item(const struct py_objects *r, uint64_t address, const char *
     return address && py_dict_open(r, address, &d) ? look_up(r, &d, name, number, hint) : 0;
 }
 
+bool py_dict_entry(const struct py_objects *r, const struct py_dict *d, uint32_t index, uint64_t *key, uint64_t *value)
+{
+    uint8_t entry[24];
+
+    if (!py_object_bytes(r, d->entries + (uint64_t)index * d->stride, entry, d->stride))
+        return false;
+    *key = py_u64_of(entry + (d->hashed ? 8 : 0));
+    *value = value_at(r, d, entry, index);
+    return *key && *value;
+}
+
 enum { FLAG_INLINE_VALUES = 4, FLAG_MANAGED_DICT = 16 }; /* of tp_flags */
 
 /* The address of an instance's attribute, or 0. */
@@ -212,13 +223,14 @@ uint64_t py_attribute(const struct py_objects *r, uint64_t object, const char *n
     if (!py_object_u64(r, object + r->layout->code_type, &type) || !py_object_bytes(r, type + r->header + 16, fields, sizeof fields))
         return 0;
     uint64_t size = py_u64_of(fields), flags = py_u64_of(fields + 152 - 16), offset = py_u64_of(fields + 272 - 16);
-    if (r->version->instances == PY_INSTANCES_DICT) {
+    /* From 3.11 on that is so for classes whose base says itself where its dict is. */
+    if (r->version->instances == PY_INSTANCES_DICT || !(flags & FLAG_MANAGED_DICT)) {
         if (!offset || offset > 1 << 16 || offset % 8 || !py_object_u64(r, object + offset, &dict))
             return 0;
         return py_dict_item(r, dict, name, 0, hint);
     }
     uint64_t in_front = r->layout->free_threaded ? 8 : 24; /* the GC keeps nothing in front of objects there */
-    if (!(flags & FLAG_MANAGED_DICT) || !py_object_u64(r, object - in_front, &dict))
+    if (!py_object_u64(r, object - in_front, &dict))
         return 0;
     if (r->version->instances == PY_INSTANCES_VALUES) {
         if (!py_object_u64(r, object - 32, &values))

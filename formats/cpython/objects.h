@@ -53,6 +53,8 @@ bool py_dict_open(const struct py_objects *r, uint64_t address, struct py_dict *
  * `number`. `address` may be 0. `hint` may be NULL; it is where the last search ended, and this one begins.
  */
 uint64_t py_dict_item(const struct py_objects *r, uint64_t address, const char *name, uint64_t number, uint32_t *hint);
+/* The key and the value of the `index`-th entry, below `count`. False: there is none, or it cannot be read. */
+bool py_dict_entry(const struct py_objects *r, const struct py_dict *d, uint32_t index, uint64_t *key, uint64_t *value);
 /* The address of an instance's attribute, or 0. */
 uint64_t py_attribute(const struct py_objects *r, uint64_t object, const char *name, uint32_t *hint);
 

@@ -34,8 +34,9 @@ enum py_ints { PY_INTS_LONG, PY_INTS_SIZED, PY_INTS_TAGGED };
 /* How a coroutine shows that it awaits something, which is on its stack of values then, by the number in its row. */
 enum py_awaits {
     PY_AWAITS_NONE,   /* not known: before 3.12 */
-    PY_AWAITS_RESUME, /* it is suspended, and this opcode comes next, with an argument of 2 or more */
-    PY_AWAITS_STATE,  /* this state. What it awaits is the last value */
+    PY_AWAITS_RESUME, /* it is suspended, and this opcode comes next, with an argument of 2 or more. Else as COUNTED */
+    PY_AWAITS_COUNTED, /* this state. What it awaits is the last value; the frame says how many there are */
+    PY_AWAITS_STATE,  /* this state. What it awaits is the last value; the frame says where they end */
     PY_AWAITS_BELOW,  /* this state. What it awaits is the value below the last one */
 };
 
