@@ -7,8 +7,10 @@
 #include "capture/asyncio/task_walk.h"
 
 #define FUTURES_MAX 4      /* futures between a task and the one that awaits it */
-#define AWAITERS_MAX 4096  /* of a task */
 #define CHILDREN_MAX 65536 /* of a gathering future */
+/* Of all tasks together, to what awaits them. Each task's first is read in any case. */
+#define EDGES_MIN 10000
+#define EDGES_A_TASK 4
 
 static void add_awaiter(struct task_walk *w, struct task *task, uint64_t awaiter)
 {
@@ -47,8 +49,12 @@ static void add_from_set(struct task_walk *w, struct task *task, uint64_t set)
 
     if (!task_set_open(w, set, &s))
         return;
-    while (task->awaiters < AWAITERS_MAX && task_set_next(w, &s, &key))
+    while (task_set_next(w, &s, &key)) {
         follow(w, task, key);
+        if (!w->edges)
+            return;
+        w->edges--;
+    }
 }
 
 /* What asyncio.gather() returned waits for its children. */
@@ -62,8 +68,9 @@ static void add_children(struct task_walk *w, const struct task *waiting)
         return;
     for (uint64_t i = 0; i < fields[0] && py_object_u64(r, fields[1] + 8 * i, &child); i++) {
         const uint64_t *index = map_get(&w->tasks, child);
-        if (i % 64 == 63 && w->is_late(r->ctx))
+        if (!w->edges || (i % 64 == 63 && w->is_late(r->ctx)))
             return;
+        w->edges--;
         if (index)
             add_awaiter(w, &w->out->tasks.data[*index], waiting->address);
     }
@@ -71,6 +78,7 @@ static void add_children(struct task_walk *w, const struct task *waiting)
 
 void task_awaiters_find(struct task_walk *w)
 {
+    w->edges = EDGES_MIN + EDGES_A_TASK * (uint64_t)w->out->tasks.count;
     for (size_t i = 0; i < w->out->tasks.count; i++) {
         struct task *t = &w->out->tasks.data[i];
         if (w->fields.awaited_by) {

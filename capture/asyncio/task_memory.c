@@ -10,7 +10,7 @@
 
 #define PAGE_BYTES 4096ull
 #define GROUP_PAGES 4   /* pages of the allocator of small objects: a pool */
-#define CALL_PAGES 512 /* of one call; no more than IOV_MAX */
+#define CALL_PAGES TASK_MEMORY_CALL_PAGES
 
 void task_memory_deinit(struct task_memory *m)
 {
@@ -19,7 +19,7 @@ void task_memory_deinit(struct task_memory *m)
     free(m->bytes);
     free(m->again);
     m->bytes = m->again = NULL;
-    m->bytes_pages = m->again_pages = 0;
+    m->bytes_pages = 0;
 }
 
 static uint64_t page_of(uint64_t address)
@@ -162,38 +162,43 @@ bool task_memory_read(void *memory, uint64_t address, void *out, uint64_t len_by
     return true;
 }
 
-/* Reads pages from the `first`-th on to the same places of `again`. Returns how many; what cannot be read is all zeros. */
-static uint32_t read_again(struct task_memory *m, uint32_t first)
+/*
+ * Reads pages from the `first`-th on into `again`, compares them, and takes what has changed. Returns how many pages it was
+ * done with; one that cannot be read any more has changed.
+ */
+static uint32_t compare_pages(struct task_memory *m, uint32_t first, bool *changed)
 {
+    uint8_t *bytes = m->bytes + first * PAGE_BYTES;
     struct ranges r = {.count = 0};
     uint32_t count = 0;
 
     for (; first + count < m->pages.count && count < CALL_PAGES; count++)
         add_page(&r, m->pages.data[first + count].address);
-    uint64_t got = m->fn(m->ctx, r.ranges, r.count, m->again + first * PAGE_BYTES) / PAGE_BYTES;
-    if (got >= count)
-        return count;
-    memset(m->again + (first + got) * PAGE_BYTES, 0, PAGE_BYTES);
-    return (uint32_t)got + 1;
+    uint64_t got = m->fn(m->ctx, r.ranges, r.count, m->again) / PAGE_BYTES;
+    if (got < count) {
+        memset(m->again + got * PAGE_BYTES, 0, PAGE_BYTES);
+        count = (uint32_t)got + 1;
+    }
+    if (memcmp(bytes, m->again, count * PAGE_BYTES) != 0) {
+        memcpy(bytes, m->again, count * PAGE_BYTES);
+        *changed = true;
+    }
+    return count;
 }
 
 bool task_memory_changed(struct task_memory *m)
 {
-    if (m->again_pages < m->bytes_pages) {
-        uint8_t *again = realloc(m->again, m->bytes_pages * PAGE_BYTES);
-        if (!again) {
-            m->no_memory = true;
-            return false;
-        }
-        m->again = again;
-        m->again_pages = m->bytes_pages;
+    bool changed = false;
+
+    if (!m->again)
+        m->again = malloc(CALL_PAGES * PAGE_BYTES);
+    if (!m->again) {
+        m->no_memory = true;
+        return false;
     }
     for (uint32_t i = 0; i < m->pages.count;)
-        i += read_again(m, i);
-    if (!m->pages.count || !memcmp(m->bytes, m->again, m->pages.count * PAGE_BYTES))
-        return false;
-    memcpy(m->bytes, m->again, m->pages.count * PAGE_BYTES);
-    return true;
+        i += compare_pages(m, i, &changed);
+    return changed;
 }
 
 static int compare_addresses(const void *a, const void *b)

@@ -20,6 +20,8 @@
 /* Pages that are kept, in all 32 MiB; beyond that each read is a call of its own. */
 #define TASK_MEMORY_PAGES_MAX 8192
 
+#define TASK_MEMORY_CALL_PAGES 256 /* that one call reads; no more than IOV_MAX */
+
 /* Reads `count` ranges of a process one after the other into `out`; returns how many bytes it got: up to the first that fails. */
 struct iovec;
 typedef uint64_t (*task_memory_fn)(void *ctx, const struct iovec *ranges, uint32_t count, void *out);
@@ -36,8 +38,9 @@ struct task_memory {
     bool no_memory;
     VEC(struct task_page) pages; /* by their place in `bytes` */
     struct map index;       /* of a page's address: its place */
-    uint8_t *bytes, *again; /* `again` has the same pages, for a comparison */
-    uint32_t bytes_pages, again_pages; /* how many they have room for */
+    uint8_t *bytes;
+    uint32_t bytes_pages;   /* how many there is room for */
+    uint8_t *again;         /* pages of one call, to compare them with; NULL: not needed yet */
 };
 void task_memory_deinit(struct task_memory *m);
 /* Forgets all pages, and reads those at `addresses`, which are sorted. */

@@ -223,15 +223,17 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
             r->first = empty;
         }
     }
+    /* A list that breaks off: nobody knows how many tasks are behind that. */
+    out->unread += r->walk.torn && !out->unread;
     out->time_ns = now_ns();
     good = good && remember(r, known) && !r->walk.no_memory && !r->memory.no_memory;
     return good ? NULL : error_no_memory();
 }
 
-void task_reader_forget(struct task_reader *r, const struct process *p)
+void task_reader_forget(struct task_reader *r, uint64_t life)
 {
     for (size_t i = 0; i < r->known.count; i++) {
-        if (r->known.data[i].life != p->life)
+        if (r->known.data[i].life != life)
             continue;
         r->known_pages -= r->known.data[i].count;
         free(r->known.data[i].pages);
@@ -244,6 +246,6 @@ uint64_t task_reader_bytes(const struct task_reader *r)
 {
     const struct task_memory *m = &r->memory;
 
-    return sizeof *r + (m->bytes_pages + (uint64_t)m->again_pages) * 4096 + r->known_pages * 8 +
+    return sizeof *r + (m->bytes_pages + (uint64_t)(m->again ? TASK_MEMORY_CALL_PAGES : 0)) * 4096 + r->known_pages * 8 +
            r->first.tasks.cap * sizeof *r->first.tasks.data + r->first.frames.cap * sizeof *r->first.frames.data;
 }

@@ -40,8 +40,8 @@ enum task_support task_reader_support(const struct process *p);
  * error is out of memory.
  */
 struct error *task_reader_read(struct task_reader *r, const struct process *p, uint64_t budget_ns, struct task_table *out);
-/* Forgets a process: call when it has ended. */
-void task_reader_forget(struct task_reader *r, const struct process *p);
+/* Forgets a process, by its `life`: call when it has ended. */
+void task_reader_forget(struct task_reader *r, uint64_t life);
 /* Returns the bytes of memory in use. */
 uint64_t task_reader_bytes(const struct task_reader *r);
 

@@ -261,8 +261,10 @@ static void add_list(struct task_walk *w, uint64_t head, struct task_thread *thr
 {
     uint64_t node[2], at = head; /* next, previous */
 
-    if (!py_object_bytes(&w->objects, head, node, sizeof node))
+    if (!py_object_bytes(&w->objects, head, node, sizeof node)) {
+        w->torn = true;
         return;
+    }
     for (uint32_t i = 0; node[0] != head; i++) {
         uint64_t before = at;
         at = node[0];
@@ -271,7 +273,7 @@ static void add_list(struct task_walk *w, uint64_t head, struct task_thread *thr
             return;
         }
         if (!at || !py_object_bytes(&w->objects, at, node, sizeof node) || node[1] != before) {
-            w->torn = w->torn || at; /* an interpreter that has not begun with asyncio has zeros there */
+            w->torn = w->torn || at || before != head; /* an interpreter that has not begun with asyncio has zeros there */
             return;
         }
         if (!task_walk_add(w, at - w->fields.node, thread, interpreter))

@@ -68,6 +68,7 @@ struct task_walk {
     VEC(uint64_t) awaited_by;   /* of each task: what its field says */
     VEC(bool) awaited_by_is_set;
     struct buf storage;
+    uint64_t edges;             /* that may still be read, from a task to what awaits it */
     bool torn;                  /* a list did not hang together */
     bool no_memory;
 };

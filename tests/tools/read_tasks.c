@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     struct process p = {.life = 1, .tgid = argc > 1 ? (uint32_t)atoi(argv[1]) : 0};
     int looks = argc > 2 ? atoi(argv[2]) : 1;
     struct error *err = NULL;
-    uint64_t took_ns = 0, first_ns = 0;
+    uint64_t took_ns = 0, first_ns = 0, cpu_ns = 0;
 
     if (argc < 2 || !find_python(&p, &python)) {
         fprintf(stderr, "usage: read_tasks PID [LOOKS], of a process that runs Python\n");
@@ -130,9 +130,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < looks && !err; i++) {
         if (i)
             usleep(100000);
-        uint64_t begin_ns = now_ns();
+        uint64_t begin_ns = now_ns(), cpu_begin_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         err = task_reader_read(reader, &p, BUDGET_NS, &table);
         took_ns = now_ns() - begin_ns;
+        cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin_ns;
         first_ns = i ? first_ns : took_ns;
     }
     if (err) {
@@ -141,8 +142,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < table.tasks.count; i++)
         print_task(&p, &table, &table.tasks.data[i]);
-    printf("{\"unread\": %" PRIu64 ", \"changed\": %" PRIu64 ", \"first_us\": %" PRIu64 ", \"us\": %" PRIu64
-           ", \"bytes\": %" PRIu64 ", \"loops\": [", table.unread, table.changed, first_ns / 1000, took_ns / 1000,
+    printf("{\"unread\": %" PRIu64 ", \"changed\": %" PRIu64 ", \"first_us\": %" PRIu64 ", \"us\": %" PRIu64 ", \"cpu_us\": %" PRIu64
+           ", \"bytes\": %" PRIu64 ", \"loops\": [", table.unread, table.changed, first_ns / 1000, took_ns / 1000, cpu_ns / 1000,
            task_reader_bytes(reader));
     for (size_t i = 0; i < table.loops.count; i++)
         printf("%s{\"tid\": %u, \"handle\": %" PRIu64 ", \"interpreter\": %" PRIu64 "}", i ? ", " : "",
