@@ -261,6 +261,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
 # What fuzz targets need of the programs, which are not linked whole: that takes more libraries.
 FUZZED := $(patsubst %.c,%,$(wildcard capture/host/*.c) $(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
 FUZZED += $(patsubst %.c,%,$(wildcard capture/event/*.c))
+FUZZED += capture/asyncio/task_walk capture/asyncio/task_frames capture/asyncio/task_sets capture/asyncio/task_awaiters capture/asyncio/task_table
 FUZZED += capture/process/program capture/session/command_note symbolize/binary/archive symbolize/stack/perf_map
 FUZZED += symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message symbolize/push/label_rule symbolize/push/label_map
 FUZZED += symbolize/push/state_file symbolize/push/ledger

@@ -67,12 +67,12 @@ static void keep(struct task_memory *m, uint64_t address)
 }
 
 /* What one call reads: pages that follow each other are one range. */
-struct ranges {
+struct page_ranges {
     uint32_t count;
     struct iovec ranges[CALL_PAGES];
 };
 
-static void add_page(struct ranges *r, uint64_t address)
+static void add_page(struct page_ranges *r, uint64_t address)
 {
     struct iovec *last = r->count ? &r->ranges[r->count - 1] : NULL;
 
@@ -85,7 +85,7 @@ static void add_page(struct ranges *r, uint64_t address)
 /* Reads `count` pages in one call, as many as there are up to the first that cannot be read. Returns how many. */
 static uint32_t read_pages(struct task_memory *m, const uint64_t *addresses, uint32_t count)
 {
-    struct ranges r = {.count = 0};
+    struct page_ranges r = {.count = 0};
 
     if (!make_room(m, count))
         return 0;
@@ -169,7 +169,7 @@ bool task_memory_read(void *memory, uint64_t address, void *out, uint64_t len_by
 static uint32_t compare_pages(struct task_memory *m, uint32_t first, bool *changed)
 {
     uint8_t *bytes = m->bytes + first * PAGE_BYTES;
-    struct ranges r = {.count = 0};
+    struct page_ranges r = {.count = 0};
     uint32_t count = 0;
 
     for (; first + count < m->pages.count && count < CALL_PAGES; count++)
