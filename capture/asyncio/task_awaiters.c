@@ -57,8 +57,11 @@ static void add_from_set(struct task_walk *w, struct task *task, uint64_t set)
     }
 }
 
-/* What asyncio.gather() returned waits for its children. */
-static void add_children(struct task_walk *w, const struct task *waiting)
+/*
+ * What asyncio.gather() returned waits for its children: a task that awaits it awaits those of them that are tasks. Where
+ * tasks say themselves by what they are awaited, the first such child is enough.
+ */
+static void add_children(struct task_walk *w, struct task *waiting)
 {
     const struct py_objects *r = &w->objects;
     uint64_t list = py_attribute(r, waiting->awaits, "_children", &w->hints->children), fields[2], child;
@@ -71,6 +74,12 @@ static void add_children(struct task_walk *w, const struct task *waiting)
         if (!w->edges || (i % 64 == 63 && w->is_late(r->ctx)))
             return;
         w->edges--;
+        if (task_walk_kind_of(w, child) != TASK_KIND_TASK)
+            continue;
+        if (waiting->state == TASK_AWAITS_FUTURE)
+            waiting->state = TASK_AWAITS_TASK;
+        if (w->fields.awaited_by)
+            return;
         if (index)
             add_awaiter(w, &w->out->tasks.data[*index], waiting->address);
     }
@@ -81,6 +90,8 @@ void task_awaiters_find(struct task_walk *w)
     w->edges = EDGES_MIN + EDGES_A_TASK * (uint64_t)w->out->tasks.count;
     for (size_t i = 0; i < w->out->tasks.count; i++) {
         struct task *t = &w->out->tasks.data[i];
+        if (task_walk_kind_of(w, t->awaits) == TASK_KIND_GATHERING)
+            add_children(w, t);
         if (w->fields.awaited_by) {
             uint64_t by = w->awaited_by.data[i];
             if (w->awaited_by_is_set.data[i])
@@ -92,7 +103,5 @@ void task_awaiters_find(struct task_walk *w)
         const uint64_t *index = map_get(&w->tasks, t->awaits);
         if (index)
             add_awaiter(w, &w->out->tasks.data[*index], t->address);
-        else if (task_walk_kind_of(w, t->awaits) == TASK_KIND_GATHERING)
-            add_children(w, t);
     }
 }

@@ -13,8 +13,8 @@
 #define TASK_READER_FRAMES_MAX 1024 /* of a task: of more the innermost are kept */
 
 enum task_state {
-    TASK_AWAITS_TASK,
-    TASK_AWAITS_FUTURE, /* or several things, by asyncio.gather(); also what is known to be none of the others */
+    TASK_AWAITS_TASK,   /* also by asyncio.gather() */
+    TASK_AWAITS_FUTURE, /* also what is known to be none of the others */
     TASK_READY,         /* it can go on as soon as its loop has time for it */
     TASK_RUNNING,       /* its loop is in it; its frames are as far as they can be read while they run */
 };
