@@ -4,19 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/asyncio/task_chains.h"
 #include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/trace/trace.h"
 
-/* Frames of a sample; those of the outermost tasks are cut. */
-#define ENTRIES_MAX 1024
 /* Bytes of the names of a task and of the one that awaits it, each. */
 #define NAME_MAX_BYTES 255
 /* Tasks of all processes whose waits are added up; each sample of others is handed on by itself. */
 #define WAITING_MAX 200000
 /* What is kept of stacks and names of a process; when it is more all of it is handed on, and forgotten. */
-#define KEPT_MAX_BYTES (UINT64_C(4) << 20)
+#define KEPT_MAX_BYTES (UINT64_C(16) << 20)
+/* The same of all processes. */
+#define ALL_KEPT_MAX_BYTES (UINT64_C(48) << 20)
+/* After so many tasks it is looked whether that is so. */
+#define KEPT_CHECKED 256
 /* A task that was not met for so long, in looks that were not complete, is gone. */
 #define MISSED_NS (30 * NS_PER_S)
 /* A sample is at most so much older than the look that shows that its wait is over. */
@@ -29,6 +32,7 @@ struct waiting_task {
     uint32_t kind;               /* enum wire_wait_kind */
     uint32_t look;               /* the last one that met it */
     uint64_t until_ns, owed_ns;  /* accounted for until then; of that so much was not handed on yet */
+    bool begun;                  /* a part of this wait was handed on */
 };
 
 struct task_stack {
@@ -47,19 +51,14 @@ struct account {
     VEC(struct task_stack) stack_notes; /* by id of stacks */
     struct map stack_of; /* chain -> id of stacks */
     VEC(struct task_loop) loops;
+    struct map loop_of; /* -> index of loops */
+    uint64_t kept_bytes; /* as of the last look */
+    bool forgot;         /* all tasks, in the last look */
 };
 
 struct message {
     struct wire_sample sample;
-    uint8_t bytes[ENTRIES_MAX * sizeof(struct wire_python) + 2 * NAME_MAX_BYTES + 32];
-};
-
-/* A task of the table that is looked at, by index. */
-struct seen {
-    uint64_t own, chain; /* hashes: of its frames, and of those of its awaiters with them */
-    bool awaits_tasks;   /* another one has it as its awaiter */
-    bool known;          /* `chain` is */
-    uint32_t stack;      /* the last stack that it is part of, of those that were built in this look */
+    uint8_t bytes[TASK_CHAIN_MAX * sizeof(struct wire_python) + 2 * NAME_MAX_BYTES + 32];
 };
 
 struct task_waits {
@@ -67,11 +66,11 @@ struct task_waits {
     VEC(struct account *) accounts;
     struct map account_of; /* life -> index of accounts */
     uint64_t count, most;
+    uint64_t kept_bytes; /* of all accounts */
     /* scratch of one look */
-    VEC(struct seen) seen;
-    VEC(uint32_t) path;
+    struct task_chains chains;
+    VEC(uint32_t) loops; /* by those of the table: indexes of the account's */
     struct buf text;
-    struct wire_python entries[ENTRIES_MAX];
     struct message message;
 };
 
@@ -93,6 +92,7 @@ static void clear_account(struct account *a)
     VEC_DEINIT(&a->loops);
     map_deinit(&a->task_of);
     map_deinit(&a->stack_of);
+    map_deinit(&a->loop_of);
     intern_deinit(&a->stacks);
     intern_deinit(&a->texts);
 }
@@ -107,8 +107,8 @@ void task_waits_destroy(struct task_waits *w)
     }
     VEC_DEINIT(&w->accounts);
     map_deinit(&w->account_of);
-    VEC_DEINIT(&w->seen);
-    VEC_DEINIT(&w->path);
+    task_chains_deinit(&w->chains);
+    VEC_DEINIT(&w->loops);
     buf_deinit(&w->text);
     free(w);
 }
@@ -140,7 +140,7 @@ static struct account *add(struct task_waits *w, const struct task_owner *owner,
 /* ---- samples ---- */
 
 /* Hands on a sample of a task, which has waited for `ns` until `time_ns`. */
-static struct error *put(struct task_waits *w, struct account *a, const struct waiting_task *t, uint64_t ns, uint64_t time_ns)
+static struct error *put(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t ns, uint64_t time_ns)
 {
     const struct intern_entry *stack = intern_get(&a->stacks, t->stack), *text = intern_get(&a->texts, t->text);
     const struct task_loop *loop = &a->loops.data[t->loop];
@@ -151,7 +151,7 @@ static struct error *put(struct task_waits *w, struct account *a, const struct w
         return NULL;
     m->sample = (struct wire_sample){
         .type = WIRE_SAMPLE,
-        .flags = WIRE_TASK,
+        .flags = WIRE_TASK | (t->begun ? WIRE_CONTINUES : 0),
         .time_ns = time_ns,
         .tgid = a->owner.tgid,
         .tid = loop->tid,
@@ -170,7 +170,7 @@ static struct error *put(struct task_waits *w, struct account *a, const struct w
     };
     memcpy(m->bytes, stack->data, stack->len_bytes);
     memcpy(m->bytes + stack->len_bytes, text->data, text->len_bytes);
-    note->written = true;
+    note->written = t->begun = true;
     return w->o.put(w->o.ctx, &m->sample, (uint32_t)sizeof m->sample + stack->len_bytes + text->len_bytes);
 }
 
@@ -183,92 +183,22 @@ static struct error *put_owed(struct task_waits *w, struct account *a, struct wa
     return put(w, a, t, ns, time_ns);
 }
 
-/* ---- stacks ---- */
-
-static uint64_t mix(uint64_t hash, uint64_t value)
+/* The task is not where it was when it was last met: half of the time since then is of this wait. */
+static struct error *end_wait(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t time_ns)
 {
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
+    uint64_t half_ns = (time_ns - t->until_ns) / 2;
+
+    t->owed_ns += half_ns;
+    t->until_ns += half_ns;
+    return put_owed(w, a, t, time_ns);
 }
 
-static uint64_t hash_frames(const struct wire_python *frames, uint32_t count)
-{
-    uint64_t hash = count + 1;
-
-    for (uint32_t i = 0; i < count; i++)
-        hash = mix(mix(hash, frames[i].address), (uint64_t)frames[i].fingerprint << 32 | (uint32_t)frames[i].offset);
-    return hash;
-}
-
-/* Finds the chain of a task. Tasks that await each other in a ring, which a damaged table may have, end at the first again. */
-static struct error *find_chain(struct task_waits *w, const struct task_table *table, uint32_t task)
-{
-    uint32_t next = task;
-    uint64_t chain = 0;
-
-    w->path.count = 0;
-    while (next != TASK_NONE && !w->seen.data[next].known) {
-        w->seen.data[next].known = true;
-        w->seen.data[next].chain = 0;
-        if (!VEC_PUSH(&w->path, next))
-            return error_no_memory();
-        next = table->tasks.data[next].awaiter;
-    }
-    if (next != TASK_NONE)
-        chain = w->seen.data[next].chain;
-    for (size_t i = w->path.count; i-- > 0;) {
-        struct seen *s = &w->seen.data[w->path.data[i]];
-        s->chain = chain = mix(s->own, chain);
-    }
-    return NULL;
-}
-
-/* Prepares the scratch that says of each task of the table what its stack is. */
-static struct error *find_chains(struct task_waits *w, const struct task_table *table)
-{
-    w->seen.count = 0;
-    for (size_t i = 0; i < table->tasks.count; i++) {
-        const struct task *t = &table->tasks.data[i];
-        struct seen seen = {.own = hash_frames(table->frames.data + t->first_frame, t->frame_count)};
-        if (!VEC_PUSH(&w->seen, seen))
-            return error_no_memory();
-    }
-    for (size_t i = 0; i < table->tasks.count; i++) {
-        uint32_t awaiter = table->tasks.data[i].awaiter;
-        if (awaiter != TASK_NONE)
-            w->seen.data[awaiter].awaits_tasks = true;
-        TRY(find_chain(w, table, (uint32_t)i));
-    }
-    return NULL;
-}
-
-/* Puts the frames of a task and its awaiters into w->entries. Returns how many; `*cut`: there are more. */
-static uint32_t build_stack(struct task_waits *w, const struct task_table *table, uint32_t task, bool *cut)
-{
-    uint32_t count = 0, stack = task + 1;
-
-    *cut = false;
-    for (; task != TASK_NONE; task = table->tasks.data[task].awaiter) {
-        const struct task *t = &table->tasks.data[task];
-        bool again = w->seen.data[task].stack == stack;
-        w->seen.data[task].stack = stack;
-        if (again || count + t->frame_count + 1 > ENTRIES_MAX) {
-            *cut = true;
-            return count;
-        }
-        if (!t->frame_count)
-            continue;
-        memcpy(w->entries + count, table->frames.data + t->first_frame, t->frame_count * sizeof *w->entries);
-        count += t->frame_count;
-        w->entries[count++] = (struct wire_python){.address = WIRE_RUN};
-    }
-    return count;
-}
+/* ---- stacks, names, loops ---- */
 
 static struct error *find_stack(struct task_waits *w, struct account *a, const struct task_table *table, uint32_t task,
                                 uint32_t *id)
 {
-    uint64_t chain = w->seen.data[task].chain;
+    uint64_t chain = w->chains.seen.data[task].chain;
     const uint64_t *known = map_get(&a->stack_of, chain);
     bool added, cut;
 
@@ -276,15 +206,13 @@ static struct error *find_stack(struct task_waits *w, struct account *a, const s
         *id = (uint32_t)*known;
         return NULL;
     }
-    uint32_t count = build_stack(w, table, task, &cut);
-    *id = intern_id(&a->stacks, w->entries, count * (uint32_t)sizeof *w->entries, &added);
+    uint32_t count = task_chains_build(&w->chains, table, task, &cut);
+    *id = intern_id(&a->stacks, w->chains.entries, count * (uint32_t)sizeof *w->chains.entries, &added);
     if (*id == INTERN_NONE || (added && !VEC_PUSH(&a->stack_notes, ((struct task_stack){.cut = cut}))) ||
         !map_set(&a->stack_of, chain, *id))
         return error_no_memory();
     return NULL;
 }
-
-/* ---- names and loops ---- */
 
 static void put_name(struct buf *out, const struct task_table *table, const struct task *t)
 {
@@ -317,24 +245,28 @@ static struct error *find_text(struct task_waits *w, struct account *a, const st
     return *id == INTERN_NONE ? error_no_memory() : NULL;
 }
 
-static struct error *find_loop(struct account *a, const struct task_table *table, const struct task *t, uint32_t *index)
+/* Finds those loops of the account that the table has. */
+static struct error *find_loops(struct task_waits *w, struct account *a, const struct task_table *table)
 {
-    const struct task_loop *loop = &table->loops.data[t->loop];
-
-    for (size_t i = 0; i < a->loops.count; i++) {
-        if (a->loops.data[i].tid == loop->tid && a->loops.data[i].interpreter == loop->interpreter) {
-            a->loops.data[i] = *loop; /* its handle may be known by now */
-            *index = (uint32_t)i;
-            return NULL;
-        }
+    w->loops.count = 0;
+    for (size_t i = 0; i < table->loops.count; i++) {
+        const struct task_loop *loop = &table->loops.data[i];
+        uint64_t key = task_mix(task_mix(1, loop->tid), loop->interpreter);
+        const uint64_t *known = map_get(&a->loop_of, key);
+        uint32_t index = known ? (uint32_t)*known : (uint32_t)a->loops.count;
+        if (known)
+            a->loops.data[index] = *loop; /* its handle may be known by now */
+        else if (!VEC_PUSH(&a->loops, *loop) || !map_set(&a->loop_of, key, index))
+            return error_no_memory();
+        if (!VEC_PUSH(&w->loops, index))
+            return error_no_memory();
     }
-    *index = (uint32_t)a->loops.count;
-    return VEC_PUSH(&a->loops, *loop) ? NULL : error_no_memory();
+    return NULL;
 }
 
 /* ---- looks ---- */
 
-static uint32_t kind_of(const struct task *t, const struct seen *seen)
+static uint32_t kind_of(const struct task *t, const struct task_seen *seen)
 {
     if (t->state == TASK_READY)
         return WIRE_WAIT_EVENT_LOOP;
@@ -361,7 +293,7 @@ static struct error *begin_wait(struct task_waits *w, struct account *a, struct 
         return put_owed(w, a, &once, time_ns);
     }
     if (known) {
-        TRY(put_owed(w, a, known, time_ns));
+        TRY(end_wait(w, a, known, time_ns));
         *known = *now;
     } else {
         if (!VEC_PUSH(&a->tasks, *now))
@@ -382,25 +314,33 @@ static uint64_t piece_ns(const struct task_waits *w, const struct waiting_task *
 {
     uint64_t half = w->o.piece_ns / 2;
 
-    return half + (mix(1, t->address) >> 32) % (half + 1);
+    return half + (task_mix(1, t->address) >> 32) % (half + 1);
 }
 
 static struct error *take(struct task_waits *w, struct account *a, const struct task_table *table, uint32_t index)
 {
     const struct task *t = &table->tasks.data[index];
-    const struct seen *seen = &w->seen.data[index];
+    const struct task_seen *seen = &w->chains.seen.data[index];
     const uint64_t *place = map_get(&a->task_of, t->address);
     struct waiting_task *known = place ? &a->tasks.data[*place] : NULL;
     struct waiting_task now = {.address = t->address, .coroutine = t->coroutine, .chain = seen->chain,
                                .kind = kind_of(t, seen), .look = a->look, .until_ns = table->time_ns,
-                               .owed_ns = table->time_ns - a->looked_ns};
+                               .loop = w->loops.data[t->loop],
+                               .owed_ns = (table->time_ns - a->looked_ns + 1) / (a->forgot ? 1 : 2)};
 
-    if (t->state == TASK_RUNNING)
-        return NULL; /* if it had waited, it is found not to be met any more */
-    TRY(find_text(w, a, table, t, table->time_ns, &now.text));
-    TRY(find_loop(a, table, t, &now.loop));
+    if (known && known->coroutine == t->coroutine) /* the last look may have left it out */
+        now.owed_ns = (table->time_ns - known->until_ns + 1) / 2;
+
     if (known && known->look == a->look)
         return NULL; /* the table has it twice */
+    if (t->state == TASK_RUNNING) {
+        if (!known)
+            return NULL;
+        TRY(end_wait(w, a, known, table->time_ns));
+        remove_task(w, a, (size_t)(known - a->tasks.data));
+        return NULL;
+    }
+    TRY(find_text(w, a, table, t, table->time_ns, &now.text));
     if (known && known->coroutine == now.coroutine && known->text == now.text && known->chain == now.chain &&
         known->kind == now.kind && known->loop == now.loop) {
         known->look = a->look;
@@ -423,7 +363,7 @@ static struct error *drop_gone(struct task_waits *w, struct account *a, const st
             i++;
             continue;
         }
-        TRY(put_owed(w, a, t, table->time_ns));
+        TRY(end_wait(w, a, t, table->time_ns));
         remove_task(w, a, i);
     }
     return NULL;
@@ -441,7 +381,39 @@ static struct error *forget_tasks(struct task_waits *w, struct account *a)
 {
     TRY(put_all(w, a, a->looked_ns));
     w->count -= a->tasks.count;
+    w->kept_bytes -= a->kept_bytes;
+    a->kept_bytes = 0;
     clear_account(a);
+    return NULL;
+}
+
+/* Notes what is kept of the stacks and names of a process. Returns whether that is more than may be. */
+static bool keeps_too_much(struct task_waits *w, struct account *a)
+{
+    w->kept_bytes -= a->kept_bytes;
+    a->kept_bytes = intern_bytes(&a->stacks) + intern_bytes(&a->texts) + a->stack_of.count * sizeof(struct map_slot) +
+                    a->loops.count * (sizeof *a->loops.data + sizeof(struct map_slot));
+    w->kept_bytes += a->kept_bytes;
+    return a->kept_bytes > KEPT_MAX_BYTES || w->kept_bytes > ALL_KEPT_MAX_BYTES;
+}
+
+/* Takes all tasks of a table. Where they keep too much, what is known is forgotten, and they are new in the next look. */
+static struct error *take_all(struct task_waits *w, struct account *a, const struct task_table *table)
+{
+    bool forgot = false;
+
+    TRY(task_chains_find(&w->chains, table));
+    TRY(find_loops(w, a, table));
+    for (size_t i = 0; i < table->tasks.count; i++) {
+        TRY(take(w, a, table, (uint32_t)i));
+        if (i % KEPT_CHECKED == 0 && keeps_too_much(w, a)) {
+            TRY(forget_tasks(w, a));
+            TRY(find_loops(w, a, table));
+            forgot = true;
+        }
+    }
+    TRY(drop_gone(w, a, table));
+    a->forgot = forgot;
     return NULL;
 }
 
@@ -473,14 +445,12 @@ struct error *task_waits_look(struct task_waits *w, const struct task_owner *own
     if (table->time_ns <= a->looked_ns)
         return NULL;
     a->look++;
-    TRY(find_chains(w, table));
-    for (size_t i = 0; i < table->tasks.count; i++)
-        TRY(take(w, a, table, (uint32_t)i));
-    TRY(drop_gone(w, a, table));
+    TRY(take_all(w, a, table));
     a->looked_ns = table->time_ns;
-    if (intern_bytes(&a->stacks) + intern_bytes(&a->texts) + a->stack_of.count * sizeof(struct map_slot) > KEPT_MAX_BYTES)
-        return forget_tasks(w, a);
-    return NULL;
+    if (!keeps_too_much(w, a))
+        return NULL;
+    a->forgot = true;
+    return forget_tasks(w, a);
 }
 
 void task_waits_still(struct task_waits *w, uint64_t life, uint64_t time_ns)
@@ -491,7 +461,7 @@ void task_waits_still(struct task_waits *w, uint64_t life, uint64_t time_ns)
         a->still_ns = time_ns;
 }
 
-struct error *task_waits_end(struct task_waits *w, uint64_t life)
+struct error *task_waits_end(struct task_waits *w, uint64_t life, uint64_t time_ns)
 {
     const uint64_t *place = map_get(&w->account_of, life);
 
@@ -500,6 +470,8 @@ struct error *task_waits_end(struct task_waits *w, uint64_t life)
     size_t index = *place;
     struct account *a = w->accounts.data[index];
     take_still(a);
+    for (size_t i = 0; i < a->tasks.count && time_ns > a->looked_ns; i++)
+        TRY(end_wait(w, a, &a->tasks.data[i], time_ns));
     TRY(forget_tasks(w, a));
     free(a);
     map_remove(&w->account_of, life);

@@ -2,9 +2,9 @@
 /*
  * From looks at the tasks of a process to samples of the event task-wait: each stands for time that a task has waited.
  *
- * A look says what each task waits in; it stands for the time since the look before. A task that is new in it may have come
- * at any instant since then: it is met with a chance that grows with its age, so it stands for all of that time, too, and sums
- * over many tasks are right. A task that runs waits for nothing, and has no sample.
+ * A look says what each task waits in; it stands for half of the time since the look before, and half of that until the next
+ * one. So a wait is right to within half of that time at either end; one that is shorter is met with a chance that grows with
+ * its length, and sums over many are right. A task that runs waits for nothing, and has no sample.
  *
  * The stack of a sample is the chain of tasks that await each other: the task's own coroutines are innermost, behind them
  * those of the task that awaits it, and so on. A stack that the process had not had before is handed on at once, while its
@@ -44,15 +44,15 @@ struct error *task_waits_create(const struct task_waits_options *options, struct
 void task_waits_destroy(struct task_waits *w);
 
 /*
- * Takes what a look has found. The first one of a process stands for the time from `since_ns` on, CLOCK_MONOTONIC. Tasks that
- * the table lacks have ended, if the look was complete.
+ * Takes what a look has found. The one before the first look at a process counts as made at `since_ns`, CLOCK_MONOTONIC, when
+ * there were no tasks. Tasks that the table lacks have ended, if the look was complete.
  */
 struct error *task_waits_look(struct task_waits *w, const struct task_owner *owner, const struct task_table *table,
                               uint64_t since_ns);
 /* Until `time_ns` nothing has changed since the last look at this process: it is as if another one had found the same. */
 void task_waits_still(struct task_waits *w, uint64_t life, uint64_t time_ns);
-/* The process has ended: hands on what its tasks have waited until the last look, and forgets it. */
-struct error *task_waits_end(struct task_waits *w, uint64_t life);
+/* The process has ended at `time_ns`: hands on what its tasks have waited, and forgets it. */
+struct error *task_waits_end(struct task_waits *w, uint64_t life, uint64_t time_ns);
 /* Hands on what all tasks have waited until the last look at each: for a file that ends. */
 struct error *task_waits_cut(struct task_waits *w);
 

@@ -13,6 +13,10 @@
 #define COUNTED_PERIOD 16
 /* Default period of waits: what a sample at 99 Hz stands for. */
 #define WAIT_PERIOD_NS (10 * NS_PER_MS)
+/* Default time between two looks at asyncio tasks, and the least; the budget makes it no longer than the most. */
+#define TASK_PERIOD_NS (100 * NS_PER_MS)
+#define TASK_PERIOD_MIN 1000000
+#define TASK_PERIOD_MAX (10 * NS_PER_S)
 /* Counted events may come at any rate; of this many a second on each CPU is thought. */
 #define COUNTED_HZ 2000
 /* The kernel silently raises shorter periods of clocks to this (perf_swevent_start_hrtimer(), Linux 5.10 to 6.18). */
@@ -23,6 +27,9 @@ struct error *event_check_period(const struct event_source *source, uint64_t per
     if (source->kind == EVENT_CLOCK && period < CLOCK_PERIOD_MIN)
         return error_create(ERROR_USAGE, "a period of %s is a number of nanoseconds, %d at least: the kernel's clocks tick no "
                             "faster", source->name, CLOCK_PERIOD_MIN);
+    if (source->kind == EVENT_TASK && period < TASK_PERIOD_MIN)
+        return error_create(ERROR_USAGE, "a period of %s is the time between two looks at all tasks in nanoseconds, %d at least",
+                            source->name, TASK_PERIOD_MIN);
     return NULL;
 }
 
@@ -31,6 +38,9 @@ struct error *event_check_frequency(const struct event_source *source)
     if (source->kind == EVENT_WAIT)
         return error_create(ERROR_USAGE, "%s has no rate: -F and freq= are for clocks and hardware counters; use %s/period=N/ for "
                             "a stack each N nanoseconds that a call site waits", source->name, source->name);
+    if (source->kind == EVENT_TASK)
+        return error_create(ERROR_USAGE, "%s has no rate: -F and freq= are for clocks and hardware counters; use %s/period=N/ for "
+                            "a look at all tasks each N nanoseconds", source->name, source->name);
     if (event_is_counted(source))
         return error_create(ERROR_USAGE, "%s is counted and has no rate: -F and freq= are for clocks and hardware counters; use "
                             "-c N or %s/period=N/ for a sample every N %s", source->name, source->name, source->unit);
@@ -47,6 +57,8 @@ static uint64_t default_period(const struct event_source *source)
         return 1;
     case EVENT_WAIT:
         return WAIT_PERIOD_NS;
+    case EVENT_TASK:
+        return TASK_PERIOD_NS;
     default:
         return 0;
     }
@@ -99,9 +111,13 @@ uint64_t event_period(const struct event *event)
 /* Up to where a period can be slowed: no more than the kernel accepts, or so that there are still stacks of waits. */
 static uint64_t longest_period(const struct event *event)
 {
-    if (event->source->kind != EVENT_WAIT)
-        return EVENT_PERIOD_MAX;
-    return event->period > NS_PER_S ? event->period : NS_PER_S;
+    uint64_t longest = EVENT_PERIOD_MAX;
+
+    if (event->source->kind == EVENT_WAIT)
+        longest = NS_PER_S;
+    else if (event->source->kind == EVENT_TASK)
+        longest = TASK_PERIOD_MAX;
+    return event->period > longest ? event->period : longest;
 }
 
 struct event event_slowed(const struct event *event, uint64_t part, uint64_t whole)
@@ -138,7 +154,9 @@ uint64_t event_hz(const struct event *event)
 {
     if (event->frequency_hz)
         return event->frequency_hz;
-    return event->source->kind == EVENT_CLOCK ? NS_PER_S / event->period : COUNTED_HZ;
+    if (event->source->kind == EVENT_CLOCK || event->source->kind == EVENT_TASK)
+        return NS_PER_S / event->period;
+    return COUNTED_HZ;
 }
 
 uint32_t event_list_first(const struct event_list *events, enum event_kind kind)

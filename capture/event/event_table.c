@@ -35,6 +35,7 @@ static const struct event_source sources[] = {
     HARDWARE("stalled-cycles-frontend", "idle-cycles-frontend", "cycles", STALLED_CYCLES_FRONTEND),
     HARDWARE("stalled-cycles-backend", "idle-cycles-backend", "cycles", STALLED_CYCLES_BACKEND),
     {.name = "off-cpu", .unit = "ns", .kind = EVENT_WAIT},
+    {.name = "task-wait", .unit = "ns", .kind = EVENT_TASK},
 };
 enum { SOURCE_COUNT = sizeof sources / sizeof *sources };
 

@@ -113,6 +113,22 @@ static void print_waiting(const struct session *s, double seconds, FILE *f)
                        trace_builder_counts(s->builder).processes == 1 ? "It" : "They", 100 * busy / seconds);
 }
 
+/* Processes whose asyncio tasks were to be looked at, and could not be. */
+static void print_tasks(const struct session *s, FILE *f)
+{
+    struct task_looks_counts c = s->tasks ? task_looks_counts(s->tasks) : (struct task_looks_counts){0};
+    struct number n;
+
+    if (c.too_old)
+        messages_write(f, "asyncio tasks of %s were not looked at: that takes CPython 3.12 or later.\n",
+                       counted(c.too_old, "process", "processes", &n));
+    if (c.unknown)
+        messages_write(f, "asyncio tasks of %s were not looked at: where they are in this build of CPython is not known.\n",
+                       counted(c.unknown, "process", "processes", &n));
+    if (s->tasks && !c.processes && !c.too_old && !c.unknown)
+        messages_write(f, "No process had asyncio tasks.\n");
+}
+
 /* Whether the module's file is not to be found later: it is gone already, in a container, or in a temporary folder. */
 static bool is_fleeting(const struct module *m)
 {
@@ -191,6 +207,7 @@ void report_summary(struct session *s, uint64_t end_ns)
         print_ticks_in_short(s, f);
         print_waiting(s, seconds, f);
     }
+    print_tasks(s, f);
     print_losses(s, f);
     print_note(s, f);
     if (s->o->verbose)

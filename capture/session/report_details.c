@@ -70,6 +70,16 @@ static void print_ticks(const struct session *s, uint32_t event, FILE *f)
     messages_write(f, ".\n");
 }
 
+/* Writes how often tasks were looked at, and what that cost. */
+static void print_looks(const struct session *s, FILE *f)
+{
+    struct task_looks_counts c = task_looks_counts(s->tasks);
+    double looks = c.looks ? (double)c.looks : 1;
+
+    messages_write(f, "Looks at tasks: %" PRIu64 ", of which %" PRIu64 " found that their loops had slept; %.2f ms each. At most %"
+                   PRIu64 " tasks waited at once.\n", c.looks, c.still, (double)c.spent_ns / looks / 1e6, c.most);
+}
+
 static void bpf_cost(const struct session *s, FILE *f)
 {
     uint64_t run_ns, run_count;
@@ -89,11 +99,17 @@ void report_details(const struct session *s, FILE *f)
     if (with_python)
         messages_write(f, "Python stacks that reached their root: %.2f %% of %" PRIu64 ".\n",
                        100.0 * (double)c.python_complete / (double)with_python, with_python);
+    if (s->tasks)
+        print_looks(s, f);
     if (s->proc) {
         proc_cost(s, f);
         return;
     }
-    for (uint32_t i = 0; i < s->events.count; i++)
-        s->events.list[i].source->kind == EVENT_WAIT ? print_switches(s, i, f) : print_ticks(s, i, f);
+    for (uint32_t i = 0; i < s->events.count; i++) {
+        if (s->events.list[i].source->kind == EVENT_WAIT)
+            print_switches(s, i, f);
+        else if (s->events.list[i].source->kind != EVENT_TASK)
+            print_ticks(s, i, f);
+    }
     bpf_cost(s, f);
 }

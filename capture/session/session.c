@@ -201,6 +201,8 @@ static struct error *finish(struct session *s)
 {
     if (s->sleepers)
         TRY(sleepers_finish(s->sleepers, now_ns()));
+    if (s->tasks)
+        TRY(task_looks_finish(s->tasks, now_ns()));
     TRY(trace_builder_read_all_memory(s->builder, now_ns())); /* what comes of it is still sampled */
     if (s->sampler)
         TRY(sampler_disable(s->sampler));
@@ -239,6 +241,8 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         err = sampler_enable(s->sampler);
     if (!err && s->sleepers)
         err = sleepers_run(s->sleepers, now_ns());
+    if (s->tasks)
+        task_looks_begin(s->tasks, now_ns());
     if (!err && options->command) {
         s->command_fd = (int)syscall(SYS_pidfd_open, s->command.pid, 0);
         err = command_go(&s->command, options->command[0], now_ns());

@@ -95,10 +95,13 @@ static struct error *change_event(struct session *s, uint32_t i, uint64_t time_n
     struct event asked = s->o->events.list[i];
 
     asked.source = s->events.list[i].source;
-    if (s->proc)
+    bool tasks = asked.source->kind == EVENT_TASK;
+    if (s->proc && !tasks)
         asked = (struct event){.source = asked.source, .frequency_hz = session_looks_hz(s->o)};
     struct event to = event_slowed(&asked, s->budget.rate, s->budget.options.rate);
-    if (s->proc)
+    if (tasks)
+        task_looks_set_period(s->tasks, to.period);
+    else if (s->proc)
         proc_sampler_set_rate(s->proc, to.frequency_hz);
     else
         TRY(sampler_change_event(s->sampler, i, &to));

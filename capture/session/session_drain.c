@@ -137,6 +137,8 @@ static struct error *look(struct session *s)
 {
     TRY(proc_sampler_round(s->proc, on_proc_message, s));
     trace_builder_serve_sources(s->builder);
+    if (s->tasks && !s->end_ns)
+        TRY(task_looks_run(s->tasks, now_ns()));
     return waits_pieces(s->waits, proc_sampler_looked_ns(s->proc), s->end_ns ? 0 : PIECE_NS);
 }
 
@@ -153,6 +155,8 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
     TRY(sampler_ended_threads(s->sampler, on_ended, s));
     if (s->sleepers && !s->end_ns)
         TRY(sleepers_run(s->sleepers, now_ns()));
+    if (s->tasks && !s->end_ns)
+        TRY(task_looks_run(s->tasks, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
     TRY(queue_run(s->queue, until_ns, on_queued, s));
     TRY(trace_builder_read_memory(s->builder, now_ns()));
@@ -165,5 +169,7 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
 struct error *session_cut_waits(struct session *s, uint64_t time_ns)
 {
     TRY(waits_cut(s->waits, time_ns, PIECE_NS));
+    if (s->tasks)
+        TRY(task_looks_cut(s->tasks));
     return queue_run(s->queue, time_ns, on_queued, s);
 }

@@ -40,6 +40,8 @@ void session_sum_losses(struct session *s)
         proc_sampler_losses(s->proc, s->losses);
     if (s->sleepers)
         sleepers_losses(s->sleepers, s->losses);
+    if (s->tasks)
+        task_looks_losses(s->tasks, s->losses);
     s->losses[LOSS_code_incomplete] += codes_counts(s->codes).incomplete;
     s->losses[LOSS_string_cut] += codes_counts(s->codes).cut;
     if (s->sampler)
@@ -183,6 +185,8 @@ static struct error *put_ticks(struct session *s, uint64_t time_ns)
     struct sampler_ticks in_file[s->cpu_count];
 
     for (uint32_t event = 0; event < s->events.count; event++) {
+        if (s->events.list[event].source->kind == EVENT_TASK)
+            continue;
         TRY(read_ticks(s, event, in_file));
         count_skipped(s, event, s->ticks + (size_t)event * s->cpu_count, in_file);
         trace_builder_ticks(s->builder, event, time_ns, in_file, s->cpu_count);

@@ -60,13 +60,15 @@ struct session_options {
 };
 
 /*
- * How often the backend without BPF looks at all threads: at the clock's rate, or else once in the period of waits. 0:
- * neither is asked for.
+ * How often the backend without BPF looks at all threads: at the clock's rate, or else once in the period of waits, or in
+ * that of task-wait. 0: none of these is asked for.
  */
 static inline uint64_t session_looks_hz(const struct session_options *o)
 {
     uint32_t wait = event_list_wait(&o->events);
 
+    if (wait == EVENT_NONE)
+        wait = event_list_first(&o->events, EVENT_TASK);
     if (o->frequency_hz || wait == EVENT_NONE)
         return o->frequency_hz;
     return o->events.list[wait].period < NS_PER_S ? NS_PER_S / o->events.list[wait].period : 1;

@@ -28,6 +28,7 @@
 #include "capture/sampler/sampler.h"
 #include "capture/session/settings.h"
 #include "capture/session/sleepers.h"
+#include "capture/session/task_looks.h"
 #include "capture/session/waits.h"
 #include "capture/sampler/sideband.h"
 #include "capture/binary/tables.h"
@@ -59,6 +60,7 @@ struct session {
     struct queue *queue;
     struct waits *waits;   /* of threads that are off the CPU now */
     struct sleepers *sleepers; /* NULL: waits are not recorded */
+    struct task_looks *tasks;  /* NULL: asyncio tasks are not looked at */
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */

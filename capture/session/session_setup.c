@@ -102,10 +102,10 @@ static struct error *check_proc(const struct session_options *o)
         return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
     for (uint32_t i = 0; i < o->events.count; i++) {
         const struct event *event = &o->events.list[i];
-        by_looks &= event->source->kind == EVENT_WAIT || (event->source == event_source("cpu-clock") && event->frequency_hz);
+        by_looks &= event->source->kind == EVENT_WAIT || event->source->kind == EVENT_TASK || (event->source == event_source("cpu-clock") && event->frequency_hz);
     }
     if (!by_looks)
-        return error_create(ERROR_USAGE, "-e and -c need BPF, except cpu-clock at a rate (-F) and off-cpu");
+        return error_create(ERROR_USAGE, "-e and -c need BPF, except cpu-clock at a rate (-F), off-cpu and task-wait");
     if (o->include_non_python || o->cpus || o->filter || o->wakers)
         return error_create(ERROR_USAGE, "-a, -C, --comm, --cgroup and --waker need BPF");
     if (session_looks_hz(o) > PROC_HZ_MAX)
@@ -336,6 +336,23 @@ static struct error *set_up_sleepers(struct session *s)
     return sleepers_create(&options, &s->sleepers);
 }
 
+static struct error *set_up_tasks(struct session *s)
+{
+    uint32_t event = event_list_first(&s->events, EVENT_TASK);
+
+    if (event == EVENT_NONE)
+        return NULL;
+    const struct task_looks_options options = {
+        .processes = s->processes,
+        .event = event,
+        .period_ns = s->events.list[event].period,
+        .max_cpu = s->o->max_cpu / 2,
+        .put = session_queue_wait,
+        .ctx = s,
+    };
+    return task_looks_create(&options, &s->tasks);
+}
+
 /* Without BPF: all events have the rate at which the threads are looked at. */
 static struct error *set_up_proc(struct session *s)
 {
@@ -345,6 +362,8 @@ static struct error *set_up_proc(struct session *s)
     for (uint32_t i = 0; i < s->events.count; i++) {
         struct event *event = &s->events.list[i];
         bool waits = event->source->kind == EVENT_WAIT;
+        if (event->source->kind == EVENT_TASK)
+            continue;
         *(waits ? &options.wait_event : &options.clock_event) = i;
         *event = (struct event){.source = waits ? event->source : proc_sampler_event(), .frequency_hz = options.frequency_hz};
     }
@@ -375,6 +394,7 @@ static struct error *set_up_knowledge(struct session *s)
         TRY(kallsyms_load(s->kallsyms, now_ns()));
     TRY(waits_create(session_queue_wait, s->sampler ? session_blame : NULL, s, &s->waits));
     TRY(set_up_sleepers(s));
+    TRY(set_up_tasks(s));
     return queue_create(&s->queue);
 }
 
@@ -483,6 +503,7 @@ void session_tear_down(struct session *s)
     outputs_destroy(s->outputs);
     service_manager_destroy(s->manager);
     sleepers_destroy(s->sleepers);
+    task_looks_destroy(s->tasks);
     waits_destroy(s->waits);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);

@@ -43,6 +43,8 @@ static bool is_fast(const struct session_options *o)
 {
     for (uint32_t i = 0; i < o->events.count; i++) {
         const struct event *event = &o->events.list[i];
+        if (event->source->kind == EVENT_TASK)
+            continue; /* nothing comes by the ring */
         if (event->frequency_hz > DRAIN_SLOW_HZ)
             return true;
         if (!event->frequency_hz && (event->source->kind != EVENT_CLOCK || event->period < NS_PER_S / DRAIN_SLOW_HZ))
@@ -73,6 +75,8 @@ uint64_t session_due_ns(const struct session *s, uint64_t last_ns, uint64_t time
 
     if (o->duration_ns)
         due = least(due, s->start_ns + o->duration_ns);
+    if (s->tasks)
+        due = least(due, task_looks_due(s->tasks));
     if (s->proc) /* each drain is a sample, and they come often */
         return due;
     /* News that have not settled yet wait only a moment; samples, of which there always are some, do not hurry. */

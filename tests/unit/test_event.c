@@ -71,6 +71,17 @@ static void test_waits(void **state)
     assert_refused("off-cpu/size=1/", 0, 0, "write period=N");
 }
 
+/* Looks at tasks have a period that is long enough to look at all of them. */
+static void test_tasks(void **state)
+{
+    (void)state;
+    assert_events("task-wait", 0, 0, "task-wait each 100000000 ns");
+    assert_events("task-wait/period=1000000/,cpu-clock", 49, 0, "task-wait each 1000000 ns; cpu-clock 49 Hz");
+    assert_events("task-wait,page-faults", 0, 4, "task-wait each 100000000 ns; page-faults each 4 faults");
+    assert_refused("task-wait/period=999999/", 0, 0, "1000000 at least");
+    assert_refused("task-wait", 49, 0, "task-wait has no rate");
+}
+
 /* --wall beside -e, in any order. */
 static void test_missing(void **state)
 {
@@ -371,7 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),      cmocka_unit_test(test_several),
-        cmocka_unit_test(test_waits),         cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_waits), cmocka_unit_test(test_tasks),         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_count_of_clocks), cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_repeated),
         cmocka_unit_test(test_slowed),        cmocka_unit_test(test_slowest),

@@ -227,6 +227,42 @@ static struct wire_thread thread(uint64_t switched_ns, uint64_t on_cpu_ns, uint6
     return t;
 }
 
+/* Sends what a look at asyncio tasks has found: the text has the task's name and, behind a NUL, that of who awaits it. */
+static void send_task(struct world *w, uint64_t life, enum wire_wait_kind kind, const char *text, uint32_t len_bytes)
+{
+    struct {
+        struct wire_sample head;
+        char text[64];
+    } m = {.head = {.type = WIRE_SAMPLE, .flags = WIRE_TASK, .tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid(), .time_ns = 100,
+                    .period = 7, .interpreter_id = WIRE_INTERPRETER_ID_NONE, .task_len_bytes = len_bytes, .wait_kind = kind,
+                    .system_call = WIRE_NO_SYSTEM_CALL, .wait_site = life}};
+
+    memcpy(m.text, text, len_bytes);
+    OK(trace_builder_sample(w->builder, &m.head, (uint32_t)sizeof m.head + len_bytes));
+}
+
+/* Tasks of a process that no sample has bound to an identity, of one that has begun anew, and of one that is gone. */
+static void test_tasks(void **state)
+{
+    struct world *w = *state;
+    uint64_t life = w->process->life, losses[LOSS_LIMIT] = {0};
+
+    send_task(w, life, WIRE_WAIT_TASK, "main", 4);
+    send_task(w, life, WIRE_WAIT_FUTURE, "child\0main", 10);
+    send_task(w, life, WIRE_WAIT_EVENT_LOOP, "\0main", 5);
+    send_task(w, life, WIRE_WAIT_FUTURE, "", 0);
+    send_task(w, life, WIRE_WAIT_FUTURE, "child\0", 6);
+    assert_false(w->process->bound);
+    send_task(w, life + 1, WIRE_WAIT_FUTURE, "late", 4);
+    trace_builder_event_losses(w->builder, 0, losses);
+    assert_int_equal(losses[LOSS_process_gone], 1);
+    assert_trace(w, "7; asyncio task=main wait=task\n"
+                    "7; asyncio task=child awaited by=main wait=future\n"
+                    "7; awaited by=main wait=event loop\n"
+                    "7; wait=future\n"
+                    "7; asyncio task=child wait=future\n");
+}
+
 /* Each record has what was added since the one before; the last one also what the thread does at the end. */
 static void test_thread_times(void **state)
 {
@@ -676,6 +712,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_samples, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_tasks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
