@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/waiting.md shows what pysym prints of the recording that lies beside it."""
+"""docs/waiting.md and docs/asyncio.md show what pysym prints of recordings that lie in testdata."""
 import re
 import shlex
 
@@ -7,22 +7,29 @@ import pytest
 
 from conftest import ROOT
 
-TRACE = ROOT / "testdata/waiting/flaskr.trace"
-COMMAND = re.compile(r"^\$ pysym flaskr\.bin (.*)\n((?:(?!\$ ).*\n)*)", re.M)
-BLOCKS = re.findall(r"^```\n(.*?)^```$", (ROOT / "docs/waiting.md").read_text(), re.M | re.S)
-SHOWN = [shown for block in BLOCKS for shown in COMMAND.findall(block)]
+PAGES = {"waiting.md": ROOT / "testdata/waiting/flaskr.trace", "asyncio.md": ROOT / "testdata/asyncio/shop.trace"}
+
+
+def shown_by(page, trace):
+    """Commands and what the page shows of their output, as lists of trace, command, text."""
+    command = re.compile(r"^\$ pysym (%s\.bin) (.*)\n((?:(?!\$ ).*\n)*)" % trace.stem, re.M)
+    blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.M | re.S)
+    return [(trace, *shown) for block in blocks for shown in command.findall(block)]
+
+
+SHOWN = [row for page, trace in PAGES.items() for row in shown_by(page, trace)]
 
 
 def test_there_are_some():
-    assert len(SHOWN) >= 5
+    assert len(SHOWN) >= 7
 
 
-@pytest.mark.parametrize("command, shown", SHOWN, ids=[command for command, _ in SHOWN])
-def test_shown(pysym, command, shown):
+@pytest.mark.parametrize("trace, name, command, shown", SHOWN, ids=[command for _, _, command, _ in SHOWN])
+def test_shown(pysym, trace, name, command, shown):
     """Line by line; "..." stands for any number of lines. Names of native functions are not there without the binaries."""
-    done = pysym(TRACE, "--no-host", *shlex.split(command.partition("|")[0]))
+    done = pysym(trace, "--no-host", *shlex.split(command.partition("|")[0]))
     assert done.returncode == 0, done.stderr
-    lines = iter(done.stdout.replace(TRACE.name, "flaskr.bin").splitlines())
+    lines = iter(done.stdout.replace(trace.name, name).splitlines())
     skips = False
     for line in shown.rstrip("\n").splitlines():
         if line.strip() == "...":
