@@ -67,10 +67,10 @@ def run(pycap, tmp_path):
     if why:
         pytest.skip(why)
 
-    def record(python, seed, *options):
-        program, trace = tmp_path / "program.py", tmp_path / "t.bin"
-        program.write_text(f"# {secret_of(seed, 'comment')}\n{PROGRAM}")
-        done = pycap("record", "-F", "499", "-o", trace, *options, "--", python, program,
+    def record(python, seed, *options, program=PROGRAM):
+        script, trace = tmp_path / "program.py", tmp_path / "t.bin"
+        script.write_text(f"# {secret_of(seed, 'comment')}\n{program}")
+        done = pycap("record", "-F", "499", "-o", trace, *options, "--", python, script,
                      secret_of(seed, "argument-of-program"), input=seed + "\n",
                      env={**os.environ, "SECRET_OF_ENVIRONMENT": secret_of(seed, "environment")})
         assert done.returncode == 0, done.stderr
@@ -98,6 +98,50 @@ def test_no_data(python, run, pysym, tmp_path):
     digits = b"".join((number >> 30 * i & 0x3fffffff).to_bytes(4, "little") for i in range(4))
     assert digits not in everything
     assert trace.stat().st_mode & 0o777 == 0o600
+
+
+# Tasks that wait, with all that can hang on one. Only their names may be seen.
+TASKS = """
+import asyncio, contextvars, hashlib, sys
+seed = sys.stdin.readline().strip()
+def secret(name):
+    return "secret-" + hashlib.sha256((seed + name).encode()).hexdigest()
+async def child(argument, future):
+    local = secret("local")
+    await future
+    return local, argument
+async def done(text):
+    return text
+async def main():
+    loop = asyncio.get_running_loop()
+    contextvars.ContextVar(secret("variable")).set(secret("context"))
+    queue, failed, result = asyncio.Queue(), loop.create_future(), loop.create_future()
+    queue.put_nowait(secret("queue"))
+    failed.set_exception(ValueError(secret("exception")))
+    result.set_result(secret("result"))
+    finished = asyncio.create_task(done(secret("result-of-task")))
+    waiting = [asyncio.create_task(child(secret("argument"), loop.create_future()), name="name-of-task-" + str(i))
+               for i in range(3)]
+    waiting[0].add_done_callback(lambda task, bound=secret("callback"): None)
+    attribute = waiting[1]
+    await asyncio.wait(waiting, timeout=1.5)
+    failed.exception()
+    return queue, result, finished
+asyncio.run(main())
+"""
+OF_TASKS = ["local", "variable", "context", "queue", "exception", "result", "result-of-task", "argument", "callback"]
+
+
+def test_no_data_of_tasks(python, run, tmp_path):
+    """Where tasks are looked at the trace has their names and coroutines, and nothing of what they work on."""
+    if python.version < (3, 12):
+        pytest.skip("tasks are read from CPython 3.12 on")
+    seed = os.urandom(16).hex()
+    trace = run(python.path, seed, "-e", "cpu-clock,task-wait", program=TASKS)
+    everything = bytes_of(trace) + trace.read_bytes()
+    for shown in (b"name-of-task-2", b"child", b"asyncio task"):
+        assert shown in everything
+    assert not [name for name in OF_TASKS if secret_of(seed, name).encode() in everything]
 
 
 def test_command_line(run, pysym):
