@@ -78,7 +78,8 @@ static __always_inline __u64 hit_weight(void *ctx, const volatile struct wire_hi
 /* Adds to the count of an event on this CPU. Returns the whole periods that are full, as a count; 0: none is. */
 static __always_inline __u64 hit_count(__u32 event, __u64 weight)
 {
-    struct wire_hits *h = bpf_map_lookup_elem(&hits, &event);
+    __u32 key = event; /* a copy: of what a helper was shown, the compiler does not know the value any more */
+    struct wire_hits *h = bpf_map_lookup_elem(&hits, &key);
     __u64 period = sample_periods[event & (WIRE_EVENT_MAX - 1)];
 
     if (!h)
@@ -138,7 +139,7 @@ static __always_inline enum wire_event_stat hit_of(void *ctx, __u32 event, struc
     if (!s || *(volatile __u32 *)&s->busy)
         return WIRE_EVENT_NESTED;
     __u64 now_ns = bpf_ktime_get_ns();
-    __u64 value = hit_count(event, hit_weight(ctx, &hit_weights[event]));
+    __u64 value = hit_count(event, hit_weight(ctx, &hit_weights[event & (WIRE_EVENT_MAX - 1)]));
     enum wire_event_stat result = value ? hit_take(ctx, event, process, value, now_ns) : WIRE_EVENT_THINNED;
     if (sample_timed && result != WIRE_EVENT_THINNED)
         count_time(WIRE_STAT_CPU_NS, bpf_ktime_get_ns() - now_ns);
@@ -164,7 +165,8 @@ static __always_inline void hit_run(void *ctx, __u32 event)
 {
     if (hits_some_cpus && hit_cpu_left_out[bpf_get_smp_processor_id() & (WIRE_HIT_CPUS - 1)])
         return;
-    struct wire_event_stats *counts = bpf_map_lookup_elem(&event_stats, &event);
+    __u32 key = event;
+    struct wire_event_stats *counts = bpf_map_lookup_elem(&event_stats, &key);
     if (!counts)
         return;
     counts->count[WIRE_EVENT_TICKS]++;
