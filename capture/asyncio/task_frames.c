@@ -6,6 +6,7 @@
 #include "capture/asyncio/task_walk.h"
 
 #define STEPS_MAX (4 * TASK_READER_FRAMES_MAX)
+#define LATE_STEPS 256 /* steps between two looks at the clock */
 #define COROUTINE_BYTES_MAX 256
 #define STATE_SUSPENDED (-1) /* 3.12: FRAME_SUSPENDED */
 #define RESUME_AWAITS 2      /* the least argument of RESUME behind an await */
@@ -73,6 +74,8 @@ void task_frames_add(struct task_walk *w, struct task *task)
         return;
     for (uint32_t i = 0; i < STEPS_MAX && at; i++) {
         enum task_kind kind = task_walk_kind_of(w, at);
+        if (i % LATE_STEPS == LATE_STEPS - 1 && w->is_late(w->objects.ctx))
+            break;
         if (kind == TASK_KIND_STEP) {
             if (!py_object_u64(&w->objects, at + w->objects.header, &at))
                 break;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look: pages that the last one needed are read at once, the tasks are found in them, and then the pages are read again.
- * Where nothing in them has changed, nothing did while the tasks were read. Else the tasks are found once more, and those
- * that are the same both times are taken: a task that waits does not change.
+ * A look: pages that the last one needed are read at once, and the tasks are found in them. If the threads of their loops
+ * slept all the time, that is it. Else the pages are read again. Where nothing in them has changed, nothing did while the
+ * tasks were read. Otherwise the tasks are found once more, and those that are the same both times are taken: a task that
+ * waits does not change.
  */
 #include "capture/asyncio/task_reader.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "capture/asyncio/loop_threads.h"
 #include "capture/asyncio/task_memory.h"
 #include "capture/asyncio/task_walk.h"
 #include "capture/host/target_memory.h"
@@ -23,6 +25,7 @@ struct known {
     uint64_t *pages;
     uint32_t count;
     struct task_hints hints;
+    struct loop_threads loops;
 };
 
 struct task_reader {
@@ -121,6 +124,7 @@ static void begin(struct task_reader *r, const struct process *p, struct known *
     w->tgid = p->tgid;
     w->hints = &known->hints;
     r->memory.deadline_ns = now_ns() + budget_ns;
+    loop_threads_look(&known->loops, p->tgid);
     task_memory_begin(&r->memory, known->pages, known->count);
 }
 
@@ -195,6 +199,40 @@ static bool drop_changed(struct task_reader *r, struct task_table *out)
     return true;
 }
 
+/*
+ * The interpreter knows the number that a thread has in its own pid namespace. Where that is another one, the thread is
+ * known by its handle, from its samples.
+ */
+static void name_threads(const struct process *p, struct task_table *t)
+{
+    bool elsewhere = p->ns_tgid && p->ns_tgid != p->tgid;
+
+    for (size_t i = 0; i < t->loops.count; i++) {
+        struct task_loop *loop = &t->loops.data[i];
+        if (elsewhere)
+            loop->tid = p->tgid;
+        for (size_t j = 0; loop->thread_handle && j < p->threads.count; j++) {
+            if (p->threads.data[j].handle == loop->thread_handle)
+                loop->tid = p->threads.data[j].tid;
+        }
+    }
+}
+
+/* Whether no loop of the tasks in `t` ran since the look began. Remembers their threads for the next one. */
+static bool loops_slept(struct known *known, const struct process *p, const struct task_table *t)
+{
+    struct loop_threads now = {.count = 0};
+    bool unknown = false;
+
+    for (size_t i = 0; i < t->loops.count; i++) {
+        unknown = unknown || !t->loops.data[i].thread_handle;
+        loop_threads_add(&now, t->loops.data[i].tid);
+    }
+    bool slept = t->loops.count && !unknown && loop_threads_slept(&known->loops, &now, p->tgid);
+    known->loops = now;
+    return slept;
+}
+
 static void run(struct task_reader *r, struct task_table *out)
 {
     r->walk.out = out;
@@ -214,8 +252,10 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
         run(r, &r->first);
         for (int i = 0; i < TORN_TRIES && r->walk.torn && task_memory_changed(&r->memory); i++)
             run(r, &r->first);
-        if (task_memory_changed(&r->memory)) {
+        name_threads(p, &r->first);
+        if (!loops_slept(known, p, &r->first) && task_memory_changed(&r->memory)) {
             run(r, out);
+            name_threads(p, out);
             good = drop_changed(r, out);
         } else {
             const struct task_table empty = *out;

@@ -11,6 +11,7 @@
 
 #define TASK_READER_TASKS_MAX 65536 /* of a process: more are not read */
 #define TASK_READER_FRAMES_MAX 1024 /* of a task: of more the innermost are kept */
+#define TASK_READER_FRAMES_IN_ALL 1000000 /* of a process: behind a task that comes to that no more are read */
 
 enum task_state {
     TASK_AWAITS_TASK,   /* also by asyncio.gather() */

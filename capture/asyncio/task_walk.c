@@ -229,7 +229,7 @@ bool task_walk_add(struct task_walk *w, uint64_t address, struct task_thread *th
     uint8_t bytes[TASK_BYTES_MAX + 8];
     uint32_t state, count = (uint32_t)w->out->tasks.count;
 
-    if (count >= TASK_READER_TASKS_MAX || (count % LATE_STEP == 0 && w->is_late(w->objects.ctx))) {
+    if (count >= TASK_READER_TASKS_MAX || w->out->frames.count >= TASK_READER_FRAMES_IN_ALL || (count % LATE_STEP == 0 && w->is_late(w->objects.ctx))) {
         w->out->unread++;
         return false;
     }

@@ -2,9 +2,12 @@
 /* asyncio's tasks in made-up memory: what is found, and what a process that lies can make the walk do. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "capture/asyncio/loop_threads.h"
 #include "capture/asyncio/task_memory.h"
 #include "formats/base/clock.h"
 #include "tests/unit/task_space.h"
@@ -295,6 +298,65 @@ static void test_pages_that_are_not_there(void **state)
     task_memory_deinit(&m);
 }
 
+/* ---- threads of loops ---- */
+
+static void wake(int signal)
+{
+    (void)signal;
+}
+
+/* Looks at the only thread of a process until it sleeps. */
+static void look_asleep(struct loop_threads *l, pid_t pid)
+{
+    for (int i = 0; i < 5000; i++) {
+        loop_threads_clear(l);
+        loop_threads_add(l, (uint32_t)pid);
+        loop_threads_look(l, (uint32_t)pid);
+        if (l->threads[0].asleep)
+            return;
+        usleep(1000);
+    }
+    fail_msg("the process does not go to sleep");
+}
+
+static void test_threads_that_slept(void **state)
+{
+    struct loop_threads before, later, own = {.count = 0};
+
+    (void)state;
+    signal(SIGUSR1, wake);
+    pid_t pid = fork();
+    if (!pid) {
+        for (;;)
+            pause();
+    }
+    loop_threads_add(&own, (uint32_t)getpid());
+    loop_threads_look(&own, (uint32_t)getpid());
+    bool counted = own.threads[0].arrivals != 0; /* the kernel may not keep the counts */
+    if (counted) {
+        look_asleep(&before, pid);
+        later = before;
+        assert_true(loop_threads_slept(&before, &later, (uint32_t)pid));
+        kill(pid, SIGUSR1);
+        for (int i = 0; i < 5000 && loop_threads_slept(&before, &before, (uint32_t)pid); i++)
+            usleep(1000);
+        look_asleep(&later, pid); /* asleep again, but it has run */
+        assert_false(loop_threads_slept(&before, &later, (uint32_t)pid));
+        assert_true(loop_threads_slept(&later, &later, (uint32_t)pid));
+        /* A thread that was not looked at before; one that runs; more than are kept. */
+        assert_false(loop_threads_slept(&own, &later, (uint32_t)pid));
+        assert_false(loop_threads_slept(&own, &own, (uint32_t)getpid()));
+        for (uint32_t i = 0; i <= LOOP_THREADS_MAX; i++)
+            loop_threads_add(&later, i + 1);
+        assert_int_equal(later.count, LOOP_THREADS_MAX + 1);
+        assert_false(loop_threads_slept(&later, &later, (uint32_t)pid));
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    if (!counted)
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_pages_are_read_once),
         cmocka_unit_test(test_pages_that_change),
         cmocka_unit_test(test_pages_that_are_not_there),
+        cmocka_unit_test(test_threads_that_slept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
