@@ -114,8 +114,28 @@ static __attribute__((always_inline)) inline int arch_is_futex_address(int syste
     return system_call == 202 || system_call == 455;
 }
 
+/* Those that change what memory a process has, and flags of theirs (asm/unistd_64.h, asm-generic/mman-common.h). */
+enum {
+    ARCH_CALL_MMAP = 9,
+    ARCH_CALL_MPROTECT = 10,
+    ARCH_CALL_MUNMAP = 11,
+    ARCH_CALL_BRK = 12,
+    ARCH_CALL_MREMAP = 25,
+    ARCH_PROT_WRITE = 2,
+    ARCH_MAP_PRIVATE = 2,
+    ARCH_MAP_TYPE = 15,
+    ARCH_MAP_FIXED = 16,
+    ARCH_MREMAP_DONTUNMAP = 4,
+};
+
 /* ---- the kernel's side; only for BPF ---- */
 #ifdef __bpf__
+
+/* A system call and its first arguments. */
+struct arch_call {
+    int system_call;
+    unsigned long arguments[4];
+};
 
 /* The sampler's context begins with it (uapi/linux/bpf_perf_event.h, asm/ptrace.h). */
 struct pt_regs {
@@ -152,6 +172,16 @@ static __attribute__((always_inline)) inline __u64 arch_futex_address(int system
 static __attribute__((always_inline)) inline int arch_system_call(const struct pt_regs *r)
 {
     return r->cx == r->ip && r->r11 == r->flags ? (int)r->orig_ax : -1;
+}
+
+/* The call that the thread is about to return from: until then its registers are those that it came with. */
+static __attribute__((always_inline)) inline void arch_call_of(const struct pt_regs *r, struct arch_call *out)
+{
+    out->system_call = (int)r->orig_ax;
+    out->arguments[0] = r->di;
+    out->arguments[1] = r->si;
+    out->arguments[2] = r->dx;
+    out->arguments[3] = r->r10;
 }
 
 static __attribute__((always_inline)) inline void arch_registers(__u64 *out, const struct pt_regs *r)

@@ -58,6 +58,8 @@ struct bpf_raw_tracepoint_args {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct mm_struct {
     unsigned long start_stack;
+    unsigned long data_vm; /* pages of private mappings that can be written to */
+    unsigned long brk;
 };
 /* Empty where the kernel does not count how long threads wait for a CPU. */
 struct sched_info {

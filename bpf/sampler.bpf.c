@@ -13,6 +13,7 @@
  * Each step of a loop is a global function, so that the verifier looks at it once (on
  * every kernel since 5.10); it is called from a bounded loop.
  */
+#include "bpf/sampler_growth.h"
 #include "bpf/sampler_hit.h"
 #include "bpf/sampler_sleep.h"
 #include "bpf/sampler_take.h"
@@ -130,6 +131,8 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     copy.exec_generation = BPF_CORE_READ(child, self_exec_id);
     copy.flags |= WIRE_PROCESS_INHERITED | WIRE_PROCESS_BOUND;
     copy.gils = 0;
+    if (growth_enabled)
+        growth_fork(child);
     follow(child_tgid, &copy);
     return 0;
 }

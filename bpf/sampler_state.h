@@ -298,6 +298,14 @@ static __always_inline void count_loss(__u32 reason)
         ++*n;
 }
 
+static __always_inline void count_losses(__u32 reason, __u64 count)
+{
+    __u64 *n = bpf_map_lookup_elem(&losses, &reason);
+
+    if (n)
+        *n += count;
+}
+
 /* Counts the loss of a part of a sample; not if user space may drop the sample, which then shows what it lacks. */
 static __always_inline void count_part_loss(struct scratch *s, __u32 reason)
 {

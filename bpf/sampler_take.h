@@ -20,6 +20,7 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->system_call = WIRE_NO_SYSTEM_CALL;
     m->wait_site = m->waited_ns = m->owed_ns = m->blame_ns = m->owed_blame_ns = m->futex = 0;
     m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = m->wait_chance = m->reserved = 0;
+    m->grown_start = m->grown_bytes = 0;
     m->time_ns = now_ns;
     m->tgid = id >> 32;
     m->tid = id;
@@ -143,8 +144,8 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
 }
 
 /*
- * What is to be taken of the process that runs, behind the sample's head, and sends it. `ctx` is the program's; `tick` is
- * the same, or NULL. `process` may be NULL. Returns how many bytes that were; 0: the ring is full.
+ * What is to be taken of the process that runs, behind the sample's head, and sends it. `ctx` is the program's, NULL where
+ * kernel frames say nothing; `tick` is the same, or NULL. `process` may be NULL. Returns how many bytes that were; 0: the ring is full.
  */
 static __always_inline __u64 take_stacks(struct scratch *s, void *ctx, struct bpf_perf_event_data *tick,
                                          struct wire_process *process)
@@ -154,7 +155,7 @@ static __always_inline __u64 take_stacks(struct scratch *s, void *ctx, struct bp
     s->cut = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_whole_bytes;
     registers_take(s, tick);
     __u64 at = sizeof *m;
-    if (sample_kernel && m->flags & WIRE_IN_KERNEL) {
+    if (sample_kernel && ctx && m->flags & WIRE_IN_KERNEL) {
         kernel_frames(s, ctx);
         at += (__u64)m->kernel_count * 8;
     }

@@ -26,6 +26,7 @@ enum wire_type {
     WIRE_CODE = 2,
     WIRE_WAIT = 3,   /* struct wire_wait: a thread runs again */
     WIRE_THREAD = 4, /* struct wire_thread: a thread, or its program, has ended */
+    WIRE_UNMAP = 5,  /* struct wire_unmap: a process gave memory back, or it was moved */
 };
 
 /*
@@ -226,8 +227,22 @@ struct wire_sample {
     PY_U32 waker_tgid, waker_tid;
     PY_U32 wait_chance; /* with which this wait has a stack: of WIRE_CHANCE_ALL */
     PY_U32 reserved;
+    PY_U64 grown_start, grown_bytes; /* memory that the process was given; 0: none. `period` stands for as much, or for more */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
+
+/*
+ * Memory of a process is gone, or was moved: then the first kept_len_bytes of it lie at `moved_to`, which is else 0. Sent for
+ * WIRE_YOUNG_NS after a sample of memory that the process was given: what is gone so soon was no growth.
+ */
+struct wire_unmap {
+    PY_U32 type;
+    PY_U32 tgid;
+    PY_U64 time_ns;
+    PY_U64 start, len_bytes;
+    PY_U64 moved_to, kept_len_bytes;
+};
+#define WIRE_YOUNG_NS 750000000ull
 
 /*
  * A thread runs again, for which a sample with WIRE_WAITS was sent at `out_ns`. Its call site owes other waits, of which no
@@ -395,6 +410,8 @@ enum wire_stat {
     WIRE_STAT_LISTS,   /* searches over the lists of thread states */
     WIRE_STAT_CPU_NS,  /* time in the sampler where it takes stacks, if user space asks for it */
     WIRE_STAT_LOOK_NS, /* likewise: where it looks at a switch and takes none, by one in WIRE_LOOKS_TIMED of them */
+    WIRE_STAT_GROWN_BYTES, /* of memory that processes were given */
+    WIRE_STAT_GROWN_SENT,  /* of these, what the samples stand for that were sent */
     WIRE_STAT_COUNT = 8,
 };
 
@@ -448,7 +465,8 @@ static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
 static_assert(sizeof(struct wire_thread) == 160 + 16 * WIRE_WAIT_KINDS + 48 * WIRE_NEAR_SITES, "a map's value");
-static_assert(sizeof(struct wire_sample) == 208 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 224 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_unmap) == 48, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif
 

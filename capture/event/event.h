@@ -89,7 +89,8 @@ static inline bool event_is_counted(const struct event_source *source)
 /* Whether pycap decides when the event has a sample, and what it stands for; not the kernel. */
 static inline bool event_period_is_ours(const struct event_source *source)
 {
-    return source->kind == EVENT_CLOCK || source->kind == EVENT_WAIT || source->kind == EVENT_TRACEPOINT;
+    return source->kind == EVENT_CLOCK || source->kind == EVENT_WAIT || source->kind == EVENT_TRACEPOINT ||
+           source->kind == EVENT_GROWTH;
 }
 /* Whether the event is of memory: with it, how much memory processes have is recorded, too. */
 static inline bool event_is_of_memory(const struct event_source *source)

@@ -17,6 +17,8 @@
 #define TASK_PERIOD_NS (100 * NS_PER_MS)
 #define TASK_PERIOD_MIN 1000000
 #define TASK_PERIOD_MAX (10 * NS_PER_S)
+/* Default period of growth: less than what allocators take at once, so nearly each of their calls has a sample. */
+#define GROWTH_PERIOD_BYTES 65536
 /* Counted events may come at any rate; of this many a second on each CPU is thought. */
 #define COUNTED_HZ 2000
 /* The kernel silently raises shorter periods of clocks to this (perf_swevent_start_hrtimer(), Linux 5.10 to 6.18). */
@@ -55,6 +57,8 @@ static uint64_t default_period(const struct event_source *source)
         return COUNTED_PERIOD;
     case EVENT_TRACEPOINT:
         return 1;
+    case EVENT_GROWTH:
+        return GROWTH_PERIOD_BYTES;
     case EVENT_WAIT:
         return WAIT_PERIOD_NS;
     case EVENT_TASK:

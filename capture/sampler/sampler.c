@@ -127,6 +127,8 @@ static struct error *open_events(struct sampler *s)
         TRY(attached(s->skel->links.sleeping = bpf_program__attach_iter(s->skel->progs.sleeping, NULL), "threads that sleep"));
     }
     TRY(attach_hits(s));
+    if (event_list_first(&o->events, EVENT_GROWTH) != EVENT_NONE)
+        TRY(sampler_growth_attach(s));
     TRY(perf_events_disable(s->events)); /* attaching enables them */
     return attached(s->skel->links.forked = bpf_program__attach(s->skel->progs.forked), "forks");
 }
@@ -155,6 +157,7 @@ void sampler_close(struct sampler *s)
 {
     if (!s)
         return;
+    sampler_growth_detach(s);
     perf_events_close(s->events);
     for (uint32_t i = 0; s->links && i < s->options.events.count * s->options.cpu_count; i++)
         bpf_link__destroy(s->links[i]);
@@ -178,12 +181,13 @@ struct error *sampler_enable(struct sampler *s)
 {
     for (uint32_t i = 0; i < s->options.events.count; i++)
         s->hits_skipped[i] = sampler_hits_skipped(s, i);
-    s->skel->bss->wait_enabled = s->skel->bss->hits_enabled = 1;
+    s->skel->bss->wait_enabled = s->skel->bss->hits_enabled = s->skel->bss->growth_enabled = 1;
     return perf_events_enable(s->events);
 }
 
 struct error *sampler_disable(struct sampler *s)
 {
+    sampler_growth_detach(s);
     bpf_link__destroy(s->skel->links.switched);
     bpf_link__destroy(s->skel->links.waking);
     s->skel->links.switched = s->skel->links.waking = NULL;
@@ -227,6 +231,7 @@ void sampler_remove_process(struct sampler *s, uint32_t tgid)
     if (sampler_get_process(s, tgid, &process) && process.gils)
         wait_maps_forget_gils(bpf_map__fd(s->skel->maps.gils), tgid);
     process_map_remove(&s->processes, tgid);
+    sampler_growth_forget(s, tgid);
 }
 
 void sampler_prune(struct sampler *s, bool (*wanted)(void *ctx, uint32_t tgid), void *ctx)

@@ -143,6 +143,11 @@ void sampler_cpu_time(struct sampler *s, uint64_t *cpu_ns, uint64_t *look_ns);
 void sampler_forget_codes(struct sampler *s);
 /* Changes the rate or period of an event from now on. */
 struct error *sampler_change_event(struct sampler *s, uint32_t event, const struct event *to);
+/*
+ * What memory growth was counted, in bytes: all that processes were given, and of it what samples stand for that were sent.
+ * 0 unless it is recorded.
+ */
+void sampler_grown_bytes(struct sampler *s, uint64_t *grown, uint64_t *sent);
 /* Any map fd; used to probe whether CAP_BPF is still needed after attach. */
 int sampler_map_fd(const struct sampler *s);
 

@@ -133,6 +133,14 @@ void sampler_run_time(struct sampler *s, uint64_t *run_ns, uint64_t *run_count)
     }
 }
 
+void sampler_grown_bytes(struct sampler *s, uint64_t *grown, uint64_t *sent)
+{
+    int map = bpf_map__fd(s->skel->maps.stats);
+
+    *sent = sum_of(s, map, WIRE_STAT_GROWN_SENT); /* first: it is never more */
+    *grown = sum_of(s, map, WIRE_STAT_GROWN_BYTES);
+}
+
 void sampler_cpu_time(struct sampler *s, uint64_t *cpu_ns, uint64_t *look_ns)
 {
     int map = bpf_map__fd(s->skel->maps.stats);

@@ -21,6 +21,10 @@
 #define WAIT_THREADS 16384
 #define WAIT_SITES 65536
 #define GILS 4096 /* locks of interpreters */
+/* Processes, call sites and threads that memory growth is counted by. */
+#define GROWTHS 16384
+#define GROWTH_SITES 16384
+#define GROWTH_THREADS 16384
 static_assert(WAIT_THREADS - 1 <= WIRE_GIL_WAITERS_MAX, "all but one may wait for a lock");
 
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -120,11 +124,12 @@ static void choose_cpus(struct sampler *s)
 static struct error *set_up_hits(struct sampler *s)
 {
     const struct event_list *events = &s->options.events;
-    bool preemptible = false, any = event_list_first(events, EVENT_TRACEPOINT) != EVENT_NONE;
+    bool preemptible = false, any = event_list_first(events, EVENT_GROWTH) != EVENT_NONE;
 
     for (uint32_t i = 0; i < WIRE_EVENT_MAX; i++) {
         bool is_hit = i < events->count && events->list[i].source->kind == EVENT_TRACEPOINT;
         bpf_program__set_autoload(sampler_hit_program(s, i), is_hit);
+        any |= is_hit;
         if (!is_hit)
             continue;
         const struct tracepoint *t = &events->list[i].source->tracepoint;
@@ -136,6 +141,23 @@ static struct error *set_up_hits(struct sampler *s)
         TRY(tracepoint_preemptible(&preemptible));
     s->skel->rodata->hits_preemptible = preemptible;
     choose_cpus(s);
+    return NULL;
+}
+
+/* The same for memory growth. */
+static struct error *set_up_growth(struct sampler *s)
+{
+    uint32_t event = event_list_first(&s->options.events, EVENT_GROWTH);
+
+    bpf_program__set_autoload(s->skel->progs.grew, event != EVENT_NONE);
+    if (event == EVENT_NONE)
+        return NULL;
+    s->skel->rodata->growth_event = event;
+    s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
+    if (bpf_map__set_max_entries(s->skel->maps.growths, GROWTHS) ||
+        bpf_map__set_max_entries(s->skel->maps.growth_sites, GROWTH_SITES) ||
+        bpf_map__set_max_entries(s->skel->maps.growth_threads, GROWTH_THREADS))
+        return error_os(errno, "the tables for memory growth cannot be made");
     return NULL;
 }
 
@@ -170,6 +192,7 @@ struct error *sampler_load(struct sampler *s)
     s->skel->rodata->wait_ring_bytes = s->ring_bytes;
     TRY(set_up_waits(s));
     TRY(set_up_hits(s));
+    TRY(set_up_growth(s));
     bool ticks = false;
     for (uint32_t i = 0; i < o->events.count; i++)
         ticks |= event_has_counter(o->events.list[i].source);

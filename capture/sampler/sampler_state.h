@@ -11,6 +11,8 @@
 #include "capture/sampler/sampler.h"
 #include "capture/sampler/shared_array.h"
 
+#define GROWTH_CALLS 5 /* system calls by which memory grows */
+
 struct bpf_link;
 struct ring_buffer;
 struct sampler_bpf;
@@ -24,6 +26,7 @@ struct sampler {
     struct bpf_link **links; /* by event, then CPU */
     struct bpf_link *hit_links[WIRE_EVENT_MAX]; /* by event: tracepoints; NULL for others */
     uint64_t hits_skipped[WIRE_EVENT_MAX]; /* until sampler_enable(), by event */
+    struct bpf_link *growth_links[GROWTH_CALLS];
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];
@@ -42,5 +45,12 @@ struct sampler {
 struct bpf_program *sampler_hit_program(const struct sampler *s, uint32_t event);
 /* Opens and loads the BPF programs, and maps the arrays for unwind tables. An error says what this host lacks. */
 struct error *sampler_load(struct sampler *s);
+
+/* sampler_growth.c: attaches the program for memory growth to tracepoints. An error says what this host lacks. */
+struct error *sampler_growth_attach(struct sampler *s);
+/* Nothing is counted from here on. May be called twice. */
+void sampler_growth_detach(struct sampler *s);
+/* Forgets what was counted of a process. */
+void sampler_growth_forget(struct sampler *s, uint32_t tgid);
 
 #endif

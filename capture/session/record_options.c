@@ -358,6 +358,8 @@ static struct error *check(struct record_options *o)
         return error_create(ERROR_USAGE, "-C and off-cpu do not go together: a thread that waits is on no CPU");
     if (o->cpus && event_list_first(&s->events, EVENT_TASK) != EVENT_NONE)
         return error_create(ERROR_USAGE, "-C and task-wait do not go together: a task that waits is on no CPU");
+    if (o->cpus && event_list_first(&s->events, EVENT_GROWTH) != EVENT_NONE)
+        return error_create(ERROR_USAGE, "-C and memory-growth do not go together: a process grows on whichever CPU it runs");
     if (s->wakers && event_list_wait(&s->events) == EVENT_NONE)
         return error_create(ERROR_USAGE, "--waker needs waits: -e off-cpu or --wall");
     s->frequency_hz = event_list_frequency(&s->events);

@@ -41,6 +41,17 @@ static void print_switches(const struct session *s, uint32_t event, FILE *f)
                    "stands for.\n", stats[WIRE_EVENT_TICKS], stats[WIRE_EVENT_SAMPLED], stats[WIRE_EVENT_THINNED]);
 }
 
+/* Writes what became of the calls that gave memory. */
+static void print_growth(const struct session *s, uint32_t event, FILE *f)
+{
+    uint64_t stats[WIRE_EVENT_STAT_COUNT], grown, sent;
+
+    sampler_event_stats(s->sampler, event, stats);
+    sampler_grown_bytes(s->sampler, &grown, &sent);
+    messages_write(f, "Memory: %" PRIu64 " calls gave %" PRIu64 " KiB; %" PRIu64 " had a stack; %" PRIu64 " KiB soon came back.\n",
+                   stats[WIRE_EVENT_TICKS], grown / 1024, stats[WIRE_EVENT_SAMPLED], growth_dropped_bytes(s->growth) / 1024);
+}
+
 /*
  * Writes what became of the ticks of an event, by the sampler's own counters. A process that may turn out to be Python
  * is sampled until that is known. So sampled = recorded + unwanted (not Python after all) + lost.
@@ -108,6 +119,8 @@ void report_details(const struct session *s, FILE *f)
     for (uint32_t i = 0; i < s->events.count; i++) {
         if (s->events.list[i].source->kind == EVENT_WAIT)
             print_switches(s, i, f);
+        else if (s->events.list[i].source->kind == EVENT_GROWTH)
+            print_growth(s, i, f);
         else if (s->events.list[i].source->kind != EVENT_TASK)
             print_ticks(s, i, f);
     }

@@ -12,7 +12,7 @@
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
 #define PIECE_NS WIRE_WAIT_LONG_NS
 
-enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_THREAD };
+enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_THREAD, QUEUED_UNMAP };
 
 static struct error *queue_sample(struct session *s, const struct wire_sample *sample, uint32_t len)
 {
@@ -41,6 +41,7 @@ static struct error *on_message(void *ctx, const void *message, uint32_t len)
     const struct wire_code *code = message;
     const struct wire_wait *wait = message;
     const struct wire_thread *thread = message;
+    const struct wire_unmap *unmap = message;
 
     s->drained_bytes += len;
     if (len >= sizeof *sample && sample->type == WIRE_SAMPLE)
@@ -49,6 +50,8 @@ static struct error *on_message(void *ctx, const void *message, uint32_t len)
         return waits_end(s->waits, wait);
     if (len >= sizeof *thread && thread->type == WIRE_THREAD)
         return on_ended(s, thread);
+    if (len >= sizeof *unmap && unmap->type == WIRE_UNMAP)
+        return queue_add(s->queue, unmap->time_ns, QUEUED_UNMAP, unmap, sizeof *unmap);
     if (len >= sizeof *code && code->type == WIRE_CODE)
         return queue_add(s->queue, code->time_ns, QUEUED_CODE, message, len);
     return error_create(ERROR_FORMAT, "the sampler sent a message of an unknown kind");
@@ -71,6 +74,32 @@ static struct error *learn_gil(struct session *s, const struct wire_sample *samp
     return p && gil_learn(p, sample) ? processes_configure(s->processes, p) : NULL;
 }
 
+static struct error *put_sample(struct session *s, const struct wire_sample *sample, uint32_t len)
+{
+    TRY(trace_builder_sample(s->builder, sample, len));
+    return learn_gil(s, sample);
+}
+
+struct error *session_growth(void *session, const struct wire_sample *sample, uint32_t len_bytes)
+{
+    struct session *s = session;
+
+    return trace_builder_sample(s->builder, sample, len_bytes);
+}
+
+static struct error *on_sample(struct session *s, const struct wire_sample *sample, uint32_t len)
+{
+    return s->growth && sample->event == s->growth_event ? growth_add(s->growth, sample, len) : put_sample(s, sample, len);
+}
+
+/* What a process was given is to be written before it becomes another one, or is forgotten. */
+static struct error *settle_growth(struct session *s, const struct sideband_event *event)
+{
+    bool ends = event->kind == SIDEBAND_EXEC || (event->kind == SIDEBAND_EXIT && event->tid == event->tgid);
+
+    return s->growth && ends ? growth_settle_process(s->growth, event->tgid) : NULL;
+}
+
 static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const void *data, uint32_t len)
 {
     struct session *s = ctx;
@@ -80,6 +109,7 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
     if (kind == QUEUED_SIDEBAND) {
         struct sideband_event event;
         memcpy(&event, data, len);
+        TRY(settle_growth(s, &event));
         s->news_waiting--;
         s->news_ns = time_ns;
         return processes_apply(s->processes, &event);
@@ -87,10 +117,10 @@ static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const
     /* What the side-band has reported goes to the sampler before time is spent on samples. */
     if (processes_need_publishing(s->processes))
         TRY(processes_publish(s->processes, now_ns()));
-    if (kind == QUEUED_SAMPLE) {
-        TRY(trace_builder_sample(s->builder, data, len));
-        return learn_gil(s, data);
-    }
+    if (kind == QUEUED_SAMPLE)
+        return on_sample(s, data, len);
+    if (kind == QUEUED_UNMAP)
+        return growth_unmap(s->growth, data);
     if (kind == QUEUED_THREAD)
         return trace_builder_thread_ended(s->builder, data);
     s->news_ns = time_ns;
@@ -159,6 +189,8 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
         TRY(task_looks_run(s->tasks, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
     TRY(queue_run(s->queue, until_ns, on_queued, s));
+    if (s->growth)
+        TRY(s->end_ns ? growth_settle_process(s->growth, UINT32_MAX) : growth_settle(s->growth, until_ns));
     TRY(trace_builder_read_memory(s->builder, now_ns()));
     trace_builder_serve_sources(s->builder);
     if (s->tables)
@@ -171,5 +203,6 @@ struct error *session_cut_waits(struct session *s, uint64_t time_ns)
     TRY(waits_cut(s->waits, time_ns, PIECE_NS));
     if (s->tasks)
         TRY(task_looks_cut(s->tasks));
-    return queue_run(s->queue, time_ns, on_queued, s);
+    TRY(queue_run(s->queue, time_ns, on_queued, s));
+    return s->growth ? growth_settle_process(s->growth, UINT32_MAX) : NULL;
 }

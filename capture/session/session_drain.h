@@ -14,6 +14,8 @@ struct error *session_drain(struct session *s, uint64_t until_ns);
 struct error *session_cut_waits(struct session *s, uint64_t time_ns);
 /* A waits_fn: what a wait has become is a sample like others. `session` is a struct session. */
 struct error *session_queue_wait(void *session, const struct wire_sample *sample, uint32_t len_bytes);
+/* A growth_fn: memory that stays is a sample like others. `session` is a struct session. */
+struct error *session_growth(void *session, const struct wire_sample *sample, uint32_t len_bytes);
 /* A waits_blame_fn, up to now, or up to the end of the capture once it has ended. `session` is a struct session. */
 uint64_t session_blame(void *session, const struct wire_sample *sample);
 

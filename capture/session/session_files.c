@@ -18,6 +18,23 @@
 /* /proc/stat counts in these (USER_HZ). */
 #define IDLE_GRAIN_NS (10 * NS_PER_MS)
 
+/* What samples do not stand for of the memory that processes were given. */
+static void sum_growth(struct session *s)
+{
+    uint64_t grown, sent, *losses = s->event_losses[s->growth_event];
+
+    losses[LOSS_growth_unsettled] += growth_unsettled_bytes(s->growth);
+    s->losses[LOSS_growth_unsettled] += growth_unsettled_bytes(s->growth);
+    if (!s->end_ns)
+        return; /* later samples may yet stand for it */
+    sampler_grown_bytes(s->sampler, &grown, &sent);
+    sent += s->losses[LOSS_growth_unsent];
+    if (grown > sent) {
+        losses[LOSS_growth_owed] += grown - sent;
+        s->losses[LOSS_growth_owed] += grown - sent;
+    }
+}
+
 void session_sum_losses(struct session *s)
 {
     uint64_t bpf[WIRE_LOSS_COUNT] = {0};
@@ -52,6 +69,8 @@ void session_sum_losses(struct session *s)
         s->event_losses[wait_event][LOSS_wait_memory] += waits_refused(s->waits);
         s->losses[LOSS_wait_memory] += waits_refused(s->waits);
     }
+    if (s->growth)
+        sum_growth(s);
     s->losses[LOSS_known_late] += processes_counts(s->processes).late_ticks;
 }
 

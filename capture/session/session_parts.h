@@ -13,6 +13,7 @@
 #include "capture/trace/codes.h"
 #include "capture/session/command.h"
 #include "capture/session/command_note.h"
+#include "capture/session/growth.h"
 #include "capture/output/note_file.h"
 #include "capture/output/outputs.h"
 #include "capture/output/service_manager.h"
@@ -61,6 +62,8 @@ struct session {
     struct waits *waits;   /* of threads that are off the CPU now */
     struct sleepers *sleepers; /* NULL: waits are not recorded */
     struct task_looks *tasks;  /* NULL: asyncio tasks are not looked at */
+    struct growth *growth; /* NULL: memory growth is not recorded */
+    uint32_t growth_event; /* its index; EVENT_NONE */
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
     struct command_context context; /* pycap's own, as it was started */

@@ -395,6 +395,9 @@ static struct error *set_up_knowledge(struct session *s)
     TRY(waits_create(session_queue_wait, s->sampler ? session_blame : NULL, s, &s->waits));
     TRY(set_up_sleepers(s));
     TRY(set_up_tasks(s));
+    s->growth_event = s->sampler ? event_list_first(&s->events, EVENT_GROWTH) : EVENT_NONE;
+    if (s->growth_event != EVENT_NONE)
+        TRY(growth_create(session_growth, s, &s->growth));
     return queue_create(&s->queue);
 }
 
@@ -505,6 +508,7 @@ void session_tear_down(struct session *s)
     sleepers_destroy(s->sleepers);
     task_looks_destroy(s->tasks);
     waits_destroy(s->waits);
+    growth_destroy(s->growth);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);
     codes_destroy(s->codes);
