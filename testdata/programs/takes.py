@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes memory from the kernel in leak() and keeps it, and takes as much a hundred times in churn() and gives it back, in
+threads at once and in a forked child, too. Prints as JSON by how much VmData of /proc/self/status grew, in bytes.
+
+It ends without giving anything back, after a second in which it takes nothing.
+
+usage: takes.py MIB plain|threads|fork
+"""
+import json
+import mmap
+import os
+import sys
+import threading
+import time
+
+BLOCK = 1 << 20
+kept = []
+
+
+def data_bytes():
+    with open("/proc/self/status") as lines:
+        for line in lines:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+
+
+def block():
+    return mmap.mmap(-1, BLOCK, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def leak(count):
+    for _ in range(count):
+        kept.append(block())
+
+
+def churn(count):
+    for _ in range(count):
+        blocks = [block(), block()]
+        text = b"x" * (4 * BLOCK)
+        for b in blocks:
+            b.close()
+        del text
+
+
+def both(count):
+    for _ in range(count):
+        leak(1)
+        churn(4)
+        time.sleep(0.01)
+
+
+def threads(count):
+    started = [threading.Thread(target=both, args=(count // 4,)) for _ in range(4)]
+    for t in started:
+        t.start()
+    for t in started:
+        t.join()
+
+
+def fork(count):
+    both(count // 2)
+    child = os.fork()
+    both(count // 2)
+    if child == 0:
+        time.sleep(1)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def work(way, count):
+    {"plain": both, "threads": threads, "fork": fork}[way](count)
+
+
+before = data_bytes()
+work(sys.argv[2], int(sys.argv[1]))
+after = data_bytes()
+time.sleep(1)
+print(json.dumps({"grown": after - before}))
+sys.stdout.flush()
+os._exit(0)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a process take memory from the kernel, beside the kernel's own count of it: leak() and nothing of churn(), and
+in sum what VmData grew by."""
+import json
+
+import pytest
+
+from conftest import PYTHON, ROOT
+
+PROGRAM = ROOT / "testdata/programs/takes.py"
+PERIOD = 65536
+MIB = 1 << 20
+
+
+@pytest.fixture
+def taken(needs_bpf, pycap, pysym, tmp_path):
+    """Records takes.py: what it printed, and the bytes below each Python function."""
+    def run(python, mib, way):
+        trace = tmp_path / "t.bin"
+        done = pycap("record", "-q", "-e", "memory-growth", "-o", trace, "--", python, PROGRAM, mib, way)
+        assert done.returncode == 0, done.stderr
+        folded = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout
+        below = {}
+        for line in folded.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            for name in {frame.split(" (")[0].rsplit(".", 1)[-1] for frame in stack.split(";")}:
+                below[name] = below.get(name, 0) + int(count)
+        return trace, json.loads(done.stdout.splitlines()[-1]), below
+    return run
+
+
+@pytest.mark.every_python
+def test_the_leak_is_first(taken, pysym, python):
+    trace, told, below = taken(python.path, 32, "plain")
+    assert below["leak"] == 32 * MIB
+    assert abs(below["work"] - told["grown"]) <= PERIOD, (below, told)
+    assert below.get("churn", 0) <= 9 * MIB  # what its last round left in the heap, and arenas
+    top = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout.splitlines()
+    largest = max(top, key=lambda line: int(line.rsplit(" ", 1)[1]))
+    assert "leak" in largest and "churn" not in largest
+
+
+def test_threads_at_once(taken):
+    _, told, below = taken(PYTHON, 32, "threads")
+    assert below["leak"] == 32 * MIB
+    assert told["grown"] >= 32 * MIB
+    assert below.get("churn", 0) <= 24 * MIB  # a heap of its own for each thread
+
+
+def test_a_child_has_its_own(taken):
+    _, told, below = taken(PYTHON, 32, "fork")
+    assert below["leak"] == 48 * MIB  # half of 32 before the fork, and half after it in each
+    assert below["work"] >= told["grown"] + 16 * MIB
