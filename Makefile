@@ -190,6 +190,7 @@ TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/make_bomb $(OUT)/tools/trace
 TRACE_TOOLS += $(OUT)/tools/compare_draws $(OUT)/tools/measure
 # Sends to stores of profiles, for tests.
 STORE_TOOLS := $(OUT)/tools/store_send
+TASK_TOOLS := $(OUT)/tools/read_tasks
 $(TRACE_TOOLS): $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -219,15 +220,15 @@ KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels
 ifeq ($(origin TEST),command line)
 TEST_QUOTED := '$(subst ','\'',$(TEST))'
-check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
+check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(TASK_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
 	$(Q)PYTHON=$(PYTHON) sh tests/check-one.sh $(OUT) $(TEST_QUOTED)
 else
-check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
+check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) $(TASK_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 endif
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
-check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) ## the tests that are too long for every run; minutes
+check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) $(TASK_TOOLS) ## the tests that are too long for every run; minutes
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" $(PYTHON) -m pytest -q -rs --tb=short --durations=0 -m long tests/integration
 check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" PARCA="$(PARCA)" PYROSCOPE="$(PYROSCOPE)" \

@@ -67,6 +67,7 @@ BESIDE="
     docs
     choosing
     releases
+    asyncio_tasks
     stats
     page_scripts
 "

@@ -103,6 +103,10 @@ GROUPS = [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
     ]),
+    Group("tasks", ["-e", "cpu-clock", "-e", "task-wait"], [
+        *(Attack(f"tasks of asyncio: {how}", f"tasks.py {how} {{in_root}}", as_root=True)
+          for how in ("circle", "long", "lost", "deep", "itself", "awaiters", "line", "lengths", "names", "functions", "changing")),
+    ]),
     Group("little memory", ["--max-memory", "64M"], [
         Attack("mappings at ever new addresses", "map_flood"),
         Attack("code of 600 MB in one stack", "codebomb.py 600 1048512 zero"),

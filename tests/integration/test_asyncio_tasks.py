@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks of asyncio that wait, read from outside, beside what asyncio says of them in a program that has stopped itself; and
+in programs that run on meanwhile."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import PYSYM, ROOT, in_roots, interpreters
+
+PROGRAMS = ROOT / "testdata/programs"
+READ_TASKS = pathlib.Path(PYSYM).parent / "tools/read_tasks"
+FIRST = (3, 12)  # whose tasks are read
+# What a look at 10,000 tasks may take: 1 % of a core at a look each 0.8 s. Of a busy machine five times as much is taken.
+MOST_US = 8000
+FACTOR = 5
+NAME_LEAST = 200  # characters of a name that are shown
+
+
+def pytest_generate_tests(metafunc):
+    if "with_tasks" in metafunc.fixturenames:
+        found, missing = in_roots()
+        metafunc.parametrize("with_tasks", [
+            *(pytest.param(i, id=i.name) for i in interpreters() + found if i.version >= FIRST),
+            *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
+
+
+class Look:
+    """What read_tasks says of a process: `tasks` by address, and its closing line."""
+
+    def __init__(self, pid, looks=1):
+        done = subprocess.run([READ_TASKS, str(pid), str(looks)], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        *tasks, self.end = map(json.loads, done.stdout.splitlines())
+        self.tasks = {task["address"]: task for task in tasks}
+        assert len(self.tasks) == len(tasks), "a task is there twice"
+
+
+class Stopped:
+    """known_tasks.py, stopped at the point where it has told of its tasks."""
+
+    def __init__(self, python, *arguments):
+        self.process = subprocess.Popen([python.path, PROGRAMS / "known_tasks.py", *map(str, arguments)],
+                                        stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        told = json.loads(self.process.stdout.readline())
+        self.futures = {int(address): by for address, by in told["futures"].items()}
+        self.all = {task["id"]: task for task in told["tasks"]}
+        # A task in Python is an object like any other: the interpreter does not know it as a task.
+        self.tasks = {address: task for address, task in self.all.items() if not task["by_python"]}
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+        return self
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def awaiters(self, task):
+        """Addresses of the tasks that wait for this one, also by a future such as that of gather()."""
+        if task["awaited_by"] is None:
+            return {other["id"] for other in self.tasks.values() if task["id"] in other["tasks"]}
+        found, left = set(), list(task["awaited_by"])
+        while left:
+            one = left.pop()
+            if one in self.futures:
+                left += self.futures[one]
+            else:
+                found.add(one)
+        return found
+
+
+def is_shown(name, told):
+    """A long name is cut."""
+    return name == told or (len(name) > NAME_LEAST and name[-1] == "\u2026" and told.startswith(name[:-1]))
+
+
+@pytest.mark.parametrize("where", ["task", "callback", "thread"])
+def test_tasks_are_what_asyncio_says(with_tasks, where):
+    with Stopped(with_tasks, where) as truth:
+        look = Look(truth.process.pid)
+    assert (look.end["unread"], look.end["changed"]) == (0, 0)
+    assert set(look.tasks) == set(truth.tasks)
+    assert len(truth.tasks) > 35
+    for address, told in truth.tasks.items():
+        task = look.tasks[address]
+        assert is_shown(task["name"], told["name"]) and task["state"] == told["state"], (task, told)
+        assert task["awaits"] == told["waits_for"], told["name"]
+        if told["state"] != "running":
+            assert [tuple(f) for f in task["frames"]] == [(name, at) for _, name, _, at in reversed(told["frames"])], told["name"]
+        awaiters = truth.awaiters(told)
+        assert task["awaiters"] == len(awaiters), told["name"]
+        assert (task["awaiter"] in awaiters) if awaiters else task["awaiter"] is None, told["name"]
+
+
+def test_the_program_shows_what_asyncio_shows(with_tasks):
+    """The truth itself: what the program says by attributes is what asyncio.graph says, as far as that goes; and there is
+    a task for everything that a stack may be made of."""
+    with Stopped(with_tasks, "thread") as truth:
+        pass
+    graphs = 0
+    for task in truth.all.values():
+        if task["graph"] is not None and task["state"] != "running":
+            lines = [line for _, _, line, _ in task["frames"]]
+            assert task["graph"] == lines[:len(task["graph"])] and task["graph"]
+            graphs += task["graph"] == lines
+    assert graphs > 15 or with_tasks.version < (3, 14)
+    names = {name for task in truth.all.values() for name, _, _, _ in task["frames"]}
+    assert names >= {"deep", "generated", "__await__", "items", "managed", "locks", "of_thread", "awaits_future"}
+
+
+def test_many_tasks(with_tasks):
+    """10,000 tasks are all found; a look at them takes no longer than it may."""
+    with Stopped(with_tasks, "thread", 10000) as truth:
+        look = Look(truth.process.pid, 5)
+    assert set(look.tasks) == set(truth.tasks) and not look.end["unread"]
+    frames = {tuple(map(tuple, t["frames"])) for t in look.tasks.values() if t["name"].startswith("sleeper ")}
+    assert len(frames) == 1
+    assert look.end["us"] < FACTOR * MOST_US, look.end
+
+
+def test_tasks_that_run_on(with_tasks):
+    """Nothing is stopped: each task that is read has a stack that it can have, and one that changed meanwhile is counted."""
+    with subprocess.Popen([with_tasks.path, PROGRAMS / "many_tasks.py", "2000", "5", "60", "20000"], stdout=subprocess.PIPE,
+                          text=True) as program:
+        try:
+            assert program.stdout.readline() == "waiting\n"
+            looks = [Look(program.pid, looks) for looks in range(1, 9)]
+        finally:
+            program.kill()
+    possible = re.compile(r"(Event\.wait,)?(nested,){5}")
+    read = 0
+    for look in looks:
+        assert len(look.tasks) + look.end["changed"] + look.end["unread"] <= 2001
+        for task in look.tasks.values():
+            functions = "".join(name + "," for name, _ in task["frames"])
+            if "nested" in functions or task["state"] == "future":
+                assert possible.fullmatch(functions) or functions in ("sleep,main,", "main,"), task
+            read += bool(possible.fullmatch(functions))
+    assert read > len(looks) * 2000 * 0.5, [look.end for look in looks]
