@@ -4,7 +4,7 @@
 # usage: in-guest.sh DIR
 # Leaves in DIR: release, info, and for each interpreter N of PYTHONS (default: Debian's own) and each way of
 # unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same of waits: N-wall,
-# N-idle, of threads that sleep all the time, and N-events, of several events at once. verify.py judges them.
+# N-idle, of threads that sleep all the time, N-events, of several events at once, and N-growth, of memory. verify.py judges.
 set -u
 dir=$1
 pycap=${PYCAP:-build/pycap}
@@ -39,10 +39,13 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
         "$python" testdata/programs/thread_clocks.py 1 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
     echo $? >"$dir/$n-wall.rc"
     wait
-    # Several events at once, tracepoints among them.
+    # Several events at once, tracepoints among them; and growth.
     "$pycap" record -v -o "$dir/$n-events.trace" -d 200 -m 16M -F 99 -e cpu-clock,page-faults \
         -e syscalls:sys_enter_openat -e syscalls:sys_enter_write/weight=count,unit=bytes/ -e sched:sched_process_fork -- \
         "$python" testdata/programs/hits.py 200 2 / >"$dir/$n-events.truth" 2>"$dir/$n-events.log"
     echo $? >"$dir/$n-events.rc"
+    PYCAP_VERIFIER_STATS=1 "$pycap" record -v -o "$dir/$n-growth.trace" -d 200 -e memory-growth -- \
+        "$python" testdata/programs/leaks.py both 32 1 / 4 >"$dir/$n-growth.truth" 2>"$dir/$n-growth.log"
+    echo $? >"$dir/$n-growth.rc"
     n=$((n + 1))
 done

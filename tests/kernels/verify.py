@@ -236,6 +236,18 @@ def check_events(path, truth):
             f"{counts['cpu-clock', None]} ticks, {faults} of page faults")
 
 
+def check_growth(path, truth, period=1 << 20):
+    """What leaked has grown, what came and went has not."""
+    values, counts = sums(path)
+    leaked, churned = (sum(values["memory-growth", f] for f in names) for names in
+                       (("leak",), ("churn_small", "churn_text", "churn_large")))
+    grown = truth["after"]["VmData"] - truth["before"]["VmData"]
+    need(abs(values["memory-growth", "work"] - grown) <= 2 * period,
+         f"VmData has grown by {grown:,}, the samples in work() are {values['memory-growth', 'work']:,} bytes")
+    need(leaked > 0.75 * truth["leaked"] and churned < truth["leaked"] / 4, f"{leaked:,} bytes in leak(), {churned:,} in churn()")
+    return f"{leaked:,} of {truth['leaked']:,} bytes in leak(), {churned:,} of {truth['churned']:,} in what came and went"
+
+
 def show(name, log):
     log = re.sub(r"^libbpf: (?!.*(LOAD LOG|failed)).*\n", "", log, flags=re.M)
     print(f"--- {name}\n{log[-3000:]}", file=sys.stderr)
@@ -284,9 +296,10 @@ def main(where):
         run = where / f"{python.stem}-idle"
         judge_run(run, f"of idle threads, {which}", lambda log, run=run: [
             ("waits", check_idle, run.with_suffix(".trace"), truth_of(run)[0])])
-        run = where / f"{python.stem}-events"
-        judge_run(run, f"of events, {which}", lambda log, run=run: [
-            ("events", check_events, run.with_suffix(".trace"), truth_of(run)[0])])
+        for name, check in (("events", check_events), ("growth", check_growth)):
+            run = where / f"{python.stem}-{name}"
+            judge_run(run, f"{name}, {which}", lambda log, run=run, name=name, check=check: [
+                (name, check, run.with_suffix(".trace"), truth_of(run)[0])])
 
 
 main(pathlib.Path(sys.argv[1]))
