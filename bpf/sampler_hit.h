@@ -22,6 +22,8 @@
 #include "bpf/sampler_room.h"
 
 volatile __u32 hits_enabled = 0;
+/* A process that user space does not follow yet, but will in a moment if it runs Python; 0: none. */
+volatile __u32 hits_expected = 0;
 /* What a hit of each event counts. */
 const volatile struct wire_hit_weight hit_weights[WIRE_EVENT_MAX] = {0};
 /* Whether threads may lose their CPU in the middle of a program of a system call's tracepoint (Linux 7.1 or so). */
@@ -148,6 +150,19 @@ static __always_inline enum wire_event_stat hit_of(void *ctx, __u32 event, struc
     return result;
 }
 
+/* Whether the process that is expected was first met so recently that it may yet be followed. */
+static __noinline int hit_is_fresh(__u32 tgid)
+{
+    struct scratch *s = scratch_enter();
+
+    if (!s)
+        return 0;
+    task_read(&s->facts);
+    int fresh = is_fresh(&s->facts, tgid, bpf_ktime_get_ns());
+    scratch_leave(s);
+    return fresh;
+}
+
 /* A hit of an event; says what came of it. */
 static __always_inline enum wire_event_stat hit_met(void *ctx, __u32 event)
 {
@@ -155,10 +170,13 @@ static __always_inline enum wire_event_stat hit_met(void *ctx, __u32 event)
 
     if (!tgid)
         return WIRE_EVENT_IDLE;
-    if (!sample_unconfigured && !may_be_followed(tgid))
+    int expected = tgid == hits_expected;
+    if (!sample_unconfigured && !expected && !may_be_followed(tgid))
         return WIRE_EVENT_OTHERS;
     struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
-    return process || sample_unconfigured ? hit_of(ctx, event, process) : WIRE_EVENT_OTHERS;
+    if (process || sample_unconfigured || (expected && hit_is_fresh(tgid)))
+        return hit_of(ctx, event, process);
+    return WIRE_EVENT_OTHERS;
 }
 
 static __always_inline void hit_run(void *ctx, __u32 event)

@@ -224,6 +224,11 @@ bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *
     return process_map_get(&s->processes, tgid, process);
 }
 
+void sampler_expect(struct sampler *s, uint32_t tgid)
+{
+    s->skel->bss->hits_expected = tgid;
+}
+
 void sampler_remove_process(struct sampler *s, uint32_t tgid)
 {
     struct wire_process process;

@@ -58,6 +58,8 @@ struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct
  * from the parent at a fork. False when the process is not configured.
  */
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process);
+/* Names a process that may turn out to be Python: hits of tracepoints are recorded for the short while that this takes. */
+void sampler_expect(struct sampler *s, uint32_t tgid);
 void sampler_remove_process(struct sampler *s, uint32_t tgid);
 /*
  * Removes the configuration of all processes for which `wanted` returns false. After lost side-band events the sampler

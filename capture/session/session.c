@@ -245,6 +245,8 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         task_looks_begin(s->tasks, now_ns());
     if (!err && options->command) {
         s->command_fd = (int)syscall(SYS_pidfd_open, s->command.pid, 0);
+        if (s->sampler)
+            sampler_expect(s->sampler, (uint32_t)s->command.pid);
         err = command_go(&s->command, options->command[0], now_ns());
     }
     if (!err) {

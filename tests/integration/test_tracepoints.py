@@ -4,6 +4,10 @@ events at once have an account each, in which nothing is missing."""
 import collections
 import json
 import os
+import shutil
+import subprocess
+
+import pytest
 
 from conftest import PYTHON, ROOT, record_behind_gate
 from test_events import dump, samples_of
@@ -156,3 +160,24 @@ def test_the_budget_makes_the_period_longer(needs_bpf, pycap, pysym, tmp_path):
     account.check(1, "raw_syscalls:sys_enter")
     assert account.periods[1] and account.periods[1][0] > 1, done.stderr
     assert {s.value for s in account.samples["raw_syscalls:sys_enter"]} > {1}
+
+
+def test_perf_counts_the_same(needs_bpf, pycap, pysym, tmp_path):
+    """From the first instruction of the program on, when nobody knows yet that it is a Python."""
+    perf = shutil.which("perf")
+    if not perf:
+        pytest.skip("perf is not installed")
+    command = [PYTHON, "-S", str(PROGRAM), "100", "1", "/"]
+    trace, text = tmp_path / "t.bin", tmp_path / "perf.txt"
+    subprocess.run(command, capture_output=True, timeout=60, check=True)  # its files are compiled from here on
+    counted = subprocess.run([perf, "stat", "-x", ",", "-e", OPENS, "-o", text, "--", *command], capture_output=True, text=True,
+                             timeout=120, check=False)
+    rows = [line.split(",")[0] for line in text.read_text().splitlines() if OPENS in line] if text.exists() else []
+    if counted.returncode or not rows or not rows[0].isdigit():
+        pytest.skip(f"perf counts no tracepoints here: {counted.stderr}")
+    done = pycap("record", *RING, "-o", trace, "-e", OPENS, "--", *command)
+    assert done.returncode == 0, done.stderr
+    account = Account(pysym, trace)
+    account.check(1, OPENS)
+    found = sum(s.value for s in account.samples[OPENS]) + account.lost[1]
+    assert int(rows[0]) - account.skipped[1] <= found <= int(rows[0])
