@@ -40,7 +40,7 @@ const volatile __u32 growth_event = 0; /* index of the event */
 struct process_growth {
     __u64 start_boottime_ns, exec_generation; /* of its program, as in struct wire_process */
     __u64 known_bytes; /* private memory that can be written to, by the calls that were seen */
-    __u64 brk;         /* the end of its heap; 0: not known */
+    __u64 brk;         /* the end of its heap */
     __s64 rest_bytes;  /* for which there is no sample yet */
     __u64 young_until_ns; /* user space may want to know what is given back until then */
     __u32 second, stacks; /* samples in that second */
@@ -200,8 +200,7 @@ static __noinline int growth_account(struct process_growth *g, const struct arch
         change_mremap(c, result, unseen, out);
         break;
     case ARCH_CALL_BRK:
-        if (g->brk)
-            change_brk(g->brk, result, out);
+        change_brk(g->brk, result, out);
         g->brk = result;
         break;
     }
@@ -220,7 +219,7 @@ static __noinline struct process_growth *growth_of(__u32 tgid, const struct task
         return g;
     memory_read((struct mm_struct *)facts->memory, &memory);
     struct process_growth fresh = {.start_boottime_ns = facts->start_boottime_ns, .exec_generation = facts->exec_generation,
-                           .known_bytes = memory.data_bytes};
+                           .known_bytes = memory.data_bytes, .brk = memory.brk};
     if (bpf_map_update_elem(&growths, &tgid, &fresh, BPF_ANY))
         count_loss(LOSS_growth_untracked);
     return bpf_map_lookup_elem(&growths, &tgid);
@@ -437,17 +436,42 @@ static __always_inline enum wire_event_stat growth_hit(struct wire_process *proc
     return stat;
 }
 
+/* Whether the calls of the running process are counted; stores its configuration, NULL if it has none. */
+static __always_inline int growth_wanted(struct wire_process **process)
+{
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+    if (!growth_enabled || !(sample_unconfigured || may_be_followed(tgid)))
+        return 0;
+    *process = bpf_map_lookup_elem(&processes, &tgid);
+    return *process || sample_unconfigured;
+}
+
+/* A call begins: if it is the first one that is seen of its process, what that has is noted. */
+SEC("tp")
+int grows(void *ctx)
+{
+    struct wire_process *process;
+    struct task_facts facts;
+
+    (void)ctx;
+    if (!growth_wanted(&process))
+        return 0;
+    hit_enter();
+    task_read(&facts);
+    growth_of(bpf_get_current_pid_tgid() >> 32, &facts);
+    hit_leave();
+    return 0;
+}
+
 /* A call has ended. Of those that failed, and of processes that are not followed, nothing is counted. */
 SEC("tp")
 int grew(struct growth_arguments *arguments)
 {
-    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    struct wire_process *process;
     __u64 result = arguments->result;
 
-    if (!growth_enabled || result > -4096ull || !(sample_unconfigured || may_be_followed(tgid)))
-        return 0;
-    struct wire_process *process = bpf_map_lookup_elem(&processes, &tgid);
-    if (!process && !sample_unconfigured)
+    if (result > -4096ull || !growth_wanted(&process))
         return 0;
     hit_enter();
     __u64 start = sample_timed ? bpf_ktime_get_ns() : 0;

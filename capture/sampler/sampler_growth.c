@@ -2,7 +2,7 @@
 /* Has the BPF program run at the end of the system calls by which memory grows (bpf/sampler_growth.h). */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bpf/wire.h"
@@ -12,32 +12,30 @@
 #include "capture/sampler/sampler_state.h"
 #include "capture/sampler/tracepoint_attach.h"
 
-static struct error *attach(struct sampler *s, int tracefs, const char *call, struct bpf_link **link)
-{
-    struct tracepoint tracepoint;
-    char name[32];
-
-    snprintf(name, sizeof name, "sys_exit_%s", call);
-    TRY(tracepoint_find(tracefs, "syscalls", name, NULL, &tracepoint));
-    return tracepoint_attach(s->skel->progs.grew, tracepoint.id, name, s->options.cpus[0], link);
-}
-
 struct error *sampler_growth_attach(struct sampler *s)
 {
-    static const char *const calls[GROWTH_CALLS] = {"mmap", "munmap", "mremap", "brk", "mprotect"};
+    /* What a mapping gives is known by its arguments; what the others do, only by what there was before. */
+    static const char *const names[GROWTH_LINKS] = {"sys_enter_mremap", "sys_enter_brk", "sys_enter_mprotect", "sys_exit_mmap",
+                                                    "sys_exit_munmap",  "sys_exit_mremap", "sys_exit_brk",     "sys_exit_mprotect"};
+    struct tracepoint tracepoint;
     int tracefs;
 
     TRY(tracefs_open(&tracefs));
     struct error *err = NULL;
-    for (int i = 0; i < GROWTH_CALLS && !err; i++)
-        err = attach(s, tracefs, calls[i], &s->growth_links[i]);
+    for (int i = 0; i < GROWTH_LINKS && !err; i++) {
+        bool begins = !strncmp(names[i], "sys_enter", strlen("sys_enter"));
+        err = tracepoint_find(tracefs, "syscalls", names[i], NULL, &tracepoint);
+        if (!err)
+            err = tracepoint_attach(begins ? s->skel->progs.grows : s->skel->progs.grew, tracepoint.id, names[i],
+                                    s->options.cpus[0], &s->growth_links[i]);
+    }
     close(tracefs);
     return err;
 }
 
 void sampler_growth_detach(struct sampler *s)
 {
-    for (int i = 0; i < GROWTH_CALLS; i++) {
+    for (int i = 0; i < GROWTH_LINKS; i++) {
         bpf_link__destroy(s->growth_links[i]);
         s->growth_links[i] = NULL;
     }

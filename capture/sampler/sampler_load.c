@@ -150,6 +150,7 @@ static struct error *set_up_growth(struct sampler *s)
     uint32_t event = event_list_first(&s->options.events, EVENT_GROWTH);
 
     bpf_program__set_autoload(s->skel->progs.grew, event != EVENT_NONE);
+    bpf_program__set_autoload(s->skel->progs.grows, event != EVENT_NONE);
     if (event == EVENT_NONE)
         return NULL;
     s->skel->rodata->growth_event = event;

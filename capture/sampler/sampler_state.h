@@ -11,7 +11,7 @@
 #include "capture/sampler/sampler.h"
 #include "capture/sampler/shared_array.h"
 
-#define GROWTH_CALLS 5 /* system calls by which memory grows */
+#define GROWTH_LINKS 8 /* to the ends of system calls by which memory grows, and to beginnings */
 
 struct bpf_link;
 struct ring_buffer;
@@ -26,7 +26,7 @@ struct sampler {
     struct bpf_link **links; /* by event, then CPU */
     struct bpf_link *hit_links[WIRE_EVENT_MAX]; /* by event: tracepoints; NULL for others */
     uint64_t hits_skipped[WIRE_EVENT_MAX]; /* until sampler_enable(), by event */
-    struct bpf_link *growth_links[GROWTH_CALLS];
+    struct bpf_link *growth_links[GROWTH_LINKS];
     int possible_cpus;
     uint32_t layout_count;
     struct py_layout layouts[64];

@@ -4,7 +4,9 @@ threads at once and in a forked child, too. Prints as JSON by how much VmData of
 
 It ends without giving anything back, after a second in which it takes nothing.
 
-usage: takes.py MIB plain|threads|fork
+With `larger` it has a block of 1 MiB when it prints "ready", and makes it MIB large after a line on standard input.
+
+usage: takes.py MIB plain|threads|fork|larger
 """
 import json
 import mmap
@@ -14,6 +16,7 @@ import threading
 import time
 
 BLOCK = 1 << 20
+FILLED = b"x" * BLOCK
 kept = []
 
 
@@ -31,6 +34,9 @@ def block():
 def leak(count):
     for _ in range(count):
         kept.append(block())
+        if hasattr(mmap, "MADV_HUGEPAGE"):  # sizes of pages make no difference
+            kept[-1].madvise(mmap.MADV_HUGEPAGE)
+        kept[-1].write(FILLED)
 
 
 def churn(count):
@@ -67,10 +73,19 @@ def fork(count):
     os.waitpid(child, 0)
 
 
+def enlarge(count):
+    kept[0].resize(count * BLOCK)
+
+
 def work(way, count):
-    {"plain": both, "threads": threads, "fork": fork}[way](count)
+    {"plain": both, "threads": threads, "fork": fork, "larger": enlarge}[way](count)
 
 
+if sys.argv[2] == "larger":
+    kept.append(block())
+    print("ready")
+    sys.stdout.flush()
+    sys.stdin.readline()
 before = data_bytes()
 work(sys.argv[2], int(sys.argv[1]))
 after = data_bytes()

@@ -2,10 +2,12 @@
 """What makes a process take memory from the kernel, beside the kernel's own count of it: leak() and nothing of churn(), and
 in sum what VmData grew by."""
 import json
+import subprocess
+import time
 
 import pytest
 
-from conftest import PYTHON, ROOT
+from conftest import PYCAP, PYTHON, ROOT
 
 PROGRAM = ROOT / "testdata/programs/takes.py"
 PERIOD = 65536
@@ -51,3 +53,23 @@ def test_a_child_has_its_own(taken):
     _, told, below = taken(PYTHON, 32, "fork")
     assert below["leak"] == 48 * MIB  # half of 32 before the fork, and half after it in each
     assert below["work"] >= told["grown"] + 16 * MIB
+
+
+def test_the_first_call_after_attaching(needs_bpf, pysym, tmp_path):
+    """What mremap gives is the difference to what there was, which was before the recording."""
+    trace = tmp_path / "t.bin"
+    with subprocess.Popen([PYTHON, PROGRAM, "64", "larger"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
+            subprocess.Popen([PYCAP, "record", "-e", "memory-growth", "-o", trace, "-p", str(program.pid)],
+                             stderr=subprocess.PIPE, text=True) as recorder:
+        assert program.stdout.readline() == "ready\n"
+        while not trace.exists() or not trace.stat().st_size:
+            assert recorder.poll() is None
+            time.sleep(0.1)
+        time.sleep(1)
+        program.stdin.write("go\n")
+        program.stdin.close()
+        told = json.loads(program.stdout.readline())
+        assert recorder.wait(60) == 0, recorder.stderr.read()
+    assert told["grown"] == 63 * MIB
+    folded = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines() if "enlarge" in line) == 63 * MIB
