@@ -247,7 +247,9 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
     if (!good)
         return error_no_memory();
     begin(r, p, known, budget_ns);
-    r->walk.out = out;
+    out->tasks.count = out->frames.count = out->loops.count = 0;
+    buf_clear(&out->names);
+    out->unread = out->changed = 0;
     if (py_objects_begin(&r->walk.objects)) {
         run(r, &r->first);
         for (int i = 0; i < TORN_TRIES && r->walk.torn && task_memory_changed(&r->memory); i++)
