@@ -193,7 +193,9 @@ struct lister {
 
 static void list_name(struct lister *l, const char *name)
 {
-    if (l->pattern && fnmatch(l->pattern, name, 0))
+    bool fits = !l->pattern || (strpbrk(l->pattern, "*?[") ? !fnmatch(l->pattern, name, 0) : strstr(name, l->pattern) != NULL);
+
+    if (!fits)
         return;
     fprintf(l->out, "%s\n", name);
     l->listed++;
@@ -223,13 +225,29 @@ static void list_pmu(const char *device, size_t len, void *ctx)
     buf_deinit(&events);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted: the kernel's own order is that of its start. */
 static struct error *list_tracepoints(struct lister *l)
 {
     char *names, *rest = NULL;
+    size_t count = 0;
 
     TRY(read_tracepoints(&names));
+    char **sorted = calloc(count_lines(names) + 1, sizeof *sorted);
+    if (!sorted) {
+        free(names);
+        return error_no_memory();
+    }
     for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))
-        list_name(l, name);
+        sorted[count++] = name;
+    qsort(sorted, count, sizeof *sorted, compare_names);
+    for (size_t i = 0; i < count; i++)
+        list_name(l, sorted[i]);
+    free(sorted);
     free(names);
     return NULL;
 }

@@ -184,7 +184,7 @@ struct info_command {
 static const struct option_row info_rows[] = {
     {"verbose", 'v', NULL, "also how the state of a process's threads is found", option_set_true,
      .offset = offsetof(struct info_command, verbose)},
-    {"events", 0, NULL, "list the events that can be sampled here, for pycap record -e; a PATTERN behind it,\nlike 'sched:*', chooses some",
+    {"events", 0, NULL, "list the events that can be sampled here, for pycap record -e; a word behind it,\nlike openat, chooses those that contain it, a pattern like 'sched:*' those that fit it",
      option_set_true, .offset = offsetof(struct info_command, events)},
     {"help", 'h', NULL, "this", option_set_true, .offset = offsetof(struct info_command, help)},
     {NULL},

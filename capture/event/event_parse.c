@@ -150,6 +150,7 @@ static struct error *name_tracepoint(struct draft *d, const char *name, size_t l
     copy(made->unit, "hits", 4);
     made->source.unit = made->unit;
     copy(made->name, name, len);
+    made->source.name = made->name; /* for messages about its terms */
     return NULL;
 }
 

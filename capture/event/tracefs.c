@@ -46,7 +46,7 @@ struct error *tracefs_open(int *fd)
 {
     *fd = open_mounted(FOLDER);
     if (*fd < 0 && errno == EACCES)
-        return error_file(EACCES, FOLDER, "tracepoints are listed there; run as root");
+        return error_file(EACCES, FOLDER, "the kernel lists its tracepoints there; run as root to read it");
     if (*fd < 0)
         *fd = open_mounted("/sys/kernel/debug/tracing");
     if (*fd < 0)

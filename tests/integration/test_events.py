@@ -227,6 +227,9 @@ def test_info_events(pycap):
     assert {"cpu-clock", "page-faults", "off-cpu", "sched:sched_process_fork", "syscalls:sys_enter_openat"} <= set(listed)
     assert pycap("info", "--events", "sched:*fork").stdout == "sched:sched_process_fork\n"
     assert pycap("info", "--events", "page-faults").stdout == "page-faults\n"
+    assert {"syscalls:sys_enter_openat", "syscalls:sys_exit_openat"} <= set(pycap("info", "--events", "_openat").stdout.split())
+    by_category = [name for name in listed if ":" in name]
+    assert by_category == sorted(by_category)
     done = pycap("info", "--events", "no such*")
     assert done.returncode == 1 and "no event of this host fits 'no such*'" in done.stderr
     tracepoints = sum(":" in name for name in listed)

@@ -306,7 +306,8 @@ static void test_tracepoints(void **state)
                   "sched:sched_switch each 8 hits; cpu-clock 49 Hz; page-faults each 8 faults");
     assert_events("a:b/name=x/,a:b/weight=c,name=y/", 0, 0, "x each 1 hits; y each 1 hits");
     assert_refused("a:b,a:b/weight=c/", 0, 0, "a:b is named twice");
-    assert_refused("sched:sched_switch", 99, 0, "counted and has no rate");
+    assert_refused("sched:sched_switch", 99, 0, "sched:sched_switch is counted and has no rate");
+    assert_refused("sched:sched_switch/freq=99/", 0, 0, "sched:sched_switch is counted and has no rate");
     assert_refused("sched:sched_switch:u", 0, 0, "a tracepoint has no modifiers");
     assert_refused("sched:sched_switch/period=1/u", 0, 0, "has no modifiers");
     assert_refused("sched:*", 0, 0, "without a pattern");
