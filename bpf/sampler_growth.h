@@ -389,7 +389,7 @@ static __always_inline enum wire_event_stat growth_sample(struct scratch *s, str
 
     if (process && room_for(process) != RING_ROOM) {
         count_losses(LOSS_growth_unsent, bytes);
-        return WIRE_EVENT_RING_FULL;
+        return WIRE_EVENT_REFUSED; /* the clock still has room: no reason to slow down */
     }
     sample_begin(m, process, &s->facts, growth_event, now_ns);
     m->period = bytes;
