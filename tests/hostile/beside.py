@@ -99,6 +99,10 @@ GROUPS = [
         *(Attack(f"a made-up CPython, {how}", f"fake_python {how}")
           for how in ("self", "odd", "edge", "none", "random", "0xffffffff81000000", "0x8000000000000000")),
     ]),
+    Group("mappings that come and go", ["-e", "cpu-clock", "-e", "memory-growth"], [
+        *(Attack(f"a storm of system calls: {how}", f"calls.py {how}")
+          for how in ("maps", "keeps", "pieces", "breaks", "protects", "moves", "wide", "children")),
+    ]),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
