@@ -14,8 +14,8 @@ from conftest import PYSYM, ROOT, in_roots, interpreters
 PROGRAMS = ROOT / "testdata/programs"
 READ_TASKS = pathlib.Path(PYSYM).parent / "tools/read_tasks"
 FIRST = (3, 12)  # whose tasks are read
-# What a look at 10,000 tasks may take: 1 % of a core at a look each 0.8 s. Of a busy machine five times as much is taken.
-MOST_US = 8000
+# CPU time of a look at 10,000 tasks: 1 % of a core at a look each 1.5 s. Of a busy machine five times as much is taken.
+MOST_US = 15000
 FACTOR = 5
 NAME_LEAST = 200  # characters of a name that are shown
 
@@ -120,7 +120,7 @@ def test_many_tasks(with_tasks):
     assert set(look.tasks) == set(truth.tasks) and not look.end["unread"]
     frames = {tuple(map(tuple, t["frames"])) for t in look.tasks.values() if t["name"].startswith("sleeper ")}
     assert len(frames) == 1
-    assert look.end["us"] < FACTOR * MOST_US, look.end
+    assert look.end["cpu_us"] < FACTOR * MOST_US, look.end
 
 
 def test_tasks_that_run_on(with_tasks):
