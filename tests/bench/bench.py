@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import events
 import execs
 import judge
 import scaling
@@ -28,7 +29,7 @@ from recorders import EMPTY_TICK, KINDS, Missing, PYSYM, PYTHON_ONLY, SNAPSHOT_8
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = ["mixed", "towers", "json"]
-PARTS = ["recording", "long", "reading", "scaling", "execs", "waits", "faults"]
+PARTS = ["recording", "long", "reading", "scaling", "execs", "waits", "faults", "calls", "tasks"]
 # Work in the kernel before the measured part: what a recorder does once, at its first such sample, is done then.
 WARM_SECONDS = 0.2
 # Of a chunk of work: some ticks fall into each even at 99 Hz, and a neighbour's burst spoils few of them.
@@ -550,8 +551,15 @@ def main():
             print(flush=True)
     if "waits" in options.part:  # counts its programs' time only where that does not disturb
         waits.measure_and_print(options.python, options.rounds, cpu_seconds)
+        print(flush=True)
     if "faults" in options.part:
         page_faults.measure_and_print(options.python, options.rounds, cpu_seconds)
+        print(flush=True)
+    if "calls" in options.part:
+        events.measure_calls(options.python, options.rounds, cpu_seconds)
+        print(flush=True)
+    if "tasks" in options.part:
+        events.measure_tasks(options.rounds, cpu_seconds)
 
 
 if __name__ == "__main__":
