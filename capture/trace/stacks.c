@@ -384,33 +384,3 @@ struct error *stacks_kernel(struct trace_builder *b, const uint64_t *addresses, 
     *stack = trace_writer_stack(b->o.writer, frames, count);
     return NULL;
 }
-
-/* The function that switches threads; compilers append a suffix to the name of a copy that they made. */
-#define SWITCH_FUNCTION "__schedule"
-/* How far inwards of it the tracepoint and its program can be. */
-#define SWITCH_FRAMES_MAX 8
-
-struct error *stacks_of_switch(struct trace_builder *b, const uint64_t *addresses, uint32_t address_count, uint64_t time_ns,
-                               uint32_t *count)
-{
-    const size_t len = strlen(SWITCH_FUNCTION);
-
-    *count = 0;
-    for (uint32_t i = 0; i < address_count && i < SWITCH_FRAMES_MAX; i++) {
-        const uint64_t *known = map_get(&b->switch_frames, addresses[i]);
-        bool is_switch = known && *known;
-        if (!known) {
-            struct kernel_symbol symbol;
-            bool found;
-            TRY(kallsyms_lookup(b->o.kallsyms, addresses[i], time_ns, &symbol, &found));
-            is_switch = found && !strncmp(symbol.name, SWITCH_FUNCTION, len) && (!symbol.name[len] || symbol.name[len] == '.');
-            if (!map_set(&b->switch_frames, addresses[i], is_switch))
-                return error_no_memory();
-        }
-        if (is_switch) {
-            *count = i + 1;
-            return NULL;
-        }
-    }
-    return NULL;
-}

@@ -39,12 +39,6 @@ struct error *stacks_native(struct trace_builder *b, struct process_note *n, con
 struct error *stacks_kernel(struct trace_builder *b, const uint64_t *addresses, uint32_t count, uint64_t time_ns,
                             uint32_t *stack);
 /*
- * Stores in `*count` how many of the innermost kernel frames of a thread that leaves its CPU are the switch itself: the
- * function __schedule, and what it calls. 0 if symbols cannot be read.
- */
-struct error *stacks_of_switch(struct trace_builder *b, const uint64_t *addresses, uint32_t address_count, uint64_t time_ns,
-                               uint32_t *count);
-/*
  * Joins b->runs with native frames that were unwound late: finds the native frame that each run belongs to, counted
  * from the outermost. Returns the id of the JOIN record.
  */

@@ -36,7 +36,7 @@ void trace_builder_destroy(struct trace_builder *b)
         return;
     map_deinit(&b->kernel_frames);
     map_deinit(&b->account_of);
-    map_deinit(&b->switch_frames);
+    map_deinit(&b->kernel_roles);
     wait_sites_clear(b);
     map_deinit(&b->site_of);
     VEC_DEINIT(&b->sites);

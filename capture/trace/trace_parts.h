@@ -86,7 +86,7 @@ struct trace_builder {
     size_t site_stacks;          /* of all of them */
     struct map site_of;          /* key -> index of sites */
     uint64_t chance;             /* state of a random number generator */
-    struct map switch_frames; /* kernel address -> whether it lies in the function that switches threads */
+    struct map kernel_roles; /* kernel address -> enum kernel_role + 1 */
     struct trace_notes notes;
     struct trace_memory memory;
     bool no_memory; /* an allocation failed in a callback that returns nothing: the next sample returns the error */

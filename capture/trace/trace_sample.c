@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "capture/trace/blame.h"
+#include "capture/trace/kernel_cut.h"
 #include "capture/trace/sample_labels.h"
 #include "capture/trace/stacks.h"
 #include "capture/trace/trace_builder.h"
@@ -223,10 +224,12 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     TRY(complete_native(b, p, s, tuple.python_end));
     tuple.native_end = s->native.end;
     if (m->kernel_count) {
-        uint32_t behind = 0; /* frames of the switch itself */
+        uint32_t cut = 0;
         if (m->flags & WIRE_WAITS)
-            TRY(stacks_of_switch(b, s->kernel, m->kernel_count, m->time_ns, &behind));
-        TRY(stacks_kernel(b, s->kernel + behind, m->kernel_count - behind, m->time_ns, &tuple.kernel_stack));
+            TRY(kernel_cut_switch(b, s->kernel, m->kernel_count, m->time_ns, &cut));
+        else if (b->o.events.list[m->event].source->kind == EVENT_TRACEPOINT)
+            TRY(kernel_cut_tracepoint(b, s->kernel, m->kernel_count, m->time_ns, &cut));
+        TRY(stacks_kernel(b, s->kernel + cut, m->kernel_count - cut, m->time_ns, &tuple.kernel_stack));
     }
     struct split split = split_python(b, p, s);
     if (stacks_are_over(b, n, split.frame_count, s->native.frames, s->native.count, m->time_ns)) {

@@ -70,6 +70,21 @@ def test_hits_are_the_programs_own_calls(needs_bpf, pysym, tmp_path):
         assert sum(s.value for s in account.samples[name]) == account.ticks[number]["count"] or account.lost[number]
 
 
+def test_stacks_end_at_the_tracepoint(needs_bpf, pycap, pysym, tmp_path):
+    """What the kernel does to call the sampler is in no stack, and of a system call that begins there is nothing else."""
+    work = ("import os\ndef calls():\n    for _ in range(100): os.write(null, b'x')\n    if not os.fork(): os._exit(0)\n    os.wait()\n"
+            "null = os.open('/dev/null', os.O_WRONLY)\ncalls()\n")
+    trace = tmp_path / "t.bin"
+    done = pycap("record", *RING, "-o", trace, "-e", f"{WRITES},{FORKS}", "--", PYTHON, "-c", work)
+    assert done.returncode == 0, done.stderr
+    for name, is_kernel in ((WRITES, False), (FORKS, True)):
+        lines = [line for line in pysym(trace, "--format", "folded", "--event", name).stdout.splitlines() if ";calls (" in line]
+        assert lines
+        for line in lines:
+            last = line.rsplit(" ", 1)[0].rsplit(";", 1)[-1]
+            assert last.endswith("_[k]") == is_kernel and not last.startswith(("perf_", "trace_", "__traceiter_", "bpf_")), line
+
+
 def test_a_period_takes_one_of_so_many(needs_bpf, pysym, tmp_path):
     opens, size = 7, 65536
     account, told, _ = record(pysym, tmp_path, ["cpu-clock", f"{OPENS}/period={opens}/",

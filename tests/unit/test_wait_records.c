@@ -16,6 +16,7 @@
 #include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_builder.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/trace_parts.h"
 #include "capture/trace/wait_sites.h"
 #include "formats/base/buf.h"
 #include "tests/unit/trace_fixture.h"
@@ -26,7 +27,13 @@ static const char symbols[] = "ffffffff81000100 t bpf_trace_run4\n"
                               "ffffffff81000300 T schedule\n"
                               "ffffffff81000400 t futex_wait\n"
                               "ffffffff81000500 t do_nanosleep\n"
-                              "ffffffff81000600 t end\n"
+                              "ffffffff81000600 t perf_syscall_enter\n"
+                              "ffffffff81000700 t syscall_trace_enter.isra.0\n"
+                              "ffffffff81000800 t do_syscall_64\n"
+                              "ffffffff81000900 t entry_SYSCALL_64_after_hwframe\n"
+                              "ffffffff81000a00 t __traceiter_sched_process_fork\n"
+                              "ffffffff81000b00 t kernel_clone\n"
+                              "ffffffff81000c00 t end\n"
                               "ffffffffc0000000 t bpf_prog_1_switched\t[bpf]\n";
 
 struct world {
@@ -225,6 +232,42 @@ static struct wire_thread thread(uint64_t switched_ns, uint64_t on_cpu_ns, uint6
     t.waits[WIRE_WAIT_BLOCKED] = (struct wire_wait_sum){blocked_ns, blocked_ns / 10};
     t.waits[WIRE_WAIT_RUN_QUEUE] = (struct wire_wait_sum){queue_ns, queue_ns / 10};
     return t;
+}
+
+/* Sends a sample with these kernel frames, innermost first, of a thread that runs. */
+static void send_hit(struct world *w, const uint64_t *kernel, uint32_t count)
+{
+    struct {
+        struct wire_sample head;
+        uint64_t kernel[4];
+    } m = {.head = {.type = WIRE_SAMPLE, .flags = WIRE_IN_KERNEL, .tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid(),
+                    .time_ns = 100, .start_boottime_ns = 1, .exec_generation = 1, .period = 7, .kernel_count = count,
+                    .interpreter_id = WIRE_INTERPRETER_ID_NONE, .wait_kind = 0, .system_call = WIRE_NO_SYSTEM_CALL}};
+
+    memcpy(m.kernel, kernel, count * sizeof *kernel);
+    OK(trace_builder_sample(w->builder, &m.head, sizeof m));
+}
+
+/* Of a tracepoint's samples, what the kernel does to call the sampler is no part of the stack; of others it is. */
+static void test_tracepoints(void **state)
+{
+    static const uint64_t call[] = {0xffffffff81000610, 0xffffffff81000710, 0xffffffff81000810, 0xffffffff81000910},
+                          fork[] = {0xffffffff81000a10, 0xffffffff81000b10, 0xffffffff81000810, 0xffffffff81000910};
+    struct world *w = *state;
+    struct event_source point = *event_source("off-cpu");
+
+    send_hit(w, call, 2);
+    point.kind = EVENT_TRACEPOINT;
+    w->builder->o.events.list[0].source = &point;
+    send_hit(w, call, 4);
+    send_hit(w, call + 1, 2);
+    send_hit(w, fork, 4);
+    send_hit(w, fork + 1, 3);
+    assert_trace(w, "7;syscall_trace_enter.isra.0;perf_syscall_enter\n"
+                    "7;\n"
+                    "7;\n"
+                    "7;entry_SYSCALL_64_after_hwframe;do_syscall_64;kernel_clone\n"
+                    "7;entry_SYSCALL_64_after_hwframe;do_syscall_64;kernel_clone\n");
 }
 
 /* Sends what a look at asyncio tasks has found: the text has the task's name and, behind a NUL, that of who awaits it. */
@@ -712,6 +755,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_samples, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_tracepoints, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tasks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
