@@ -2,8 +2,8 @@
 /*
  * A look: pages that the last one needed are read at once, and the tasks are found in them. If the threads of their loops
  * slept all the time, that is it. Else the pages are read again. Where nothing in them has changed, nothing did while the
- * tasks were read. Otherwise the tasks are found once more, and those that are the same both times are taken: a task that
- * waits does not change.
+ * tasks were read. Otherwise the tasks are found once more, and those that are the same both times were read well: a task
+ * that waits does not change.
  */
 #include "capture/asyncio/task_reader.h"
 
@@ -165,8 +165,8 @@ static bool is_same(const struct task_table *a, const struct task *x, const stru
                                        x->frame_count * sizeof *a->frames.data));
 }
 
-/* Drops tasks of `out` that were another way in `first`. A task that is new there has not waited yet. */
-static bool drop_changed(struct task_reader *r, struct task_table *out)
+/* Marks tasks of `out` that were another way in `first`. Drops those that are new there: they have not waited yet. */
+static bool compare_with_first(struct task_reader *r, struct task_table *out)
 {
     uint32_t kept = 0, *moved = malloc((out->tasks.count ? out->tasks.count : 1) * sizeof *moved);
 
@@ -180,11 +180,13 @@ static bool drop_changed(struct task_reader *r, struct task_table *out)
     if (!moved)
         return false;
     for (size_t i = 0; i < out->tasks.count; i++) {
-        const struct task *t = &out->tasks.data[i];
+        struct task *t = &out->tasks.data[i];
         const uint64_t *before = map_get(&r->by_address, t->address);
-        bool runs = t->state == TASK_RUNNING;
-        bool keep = runs || (before && is_same(&r->first, &r->first.tasks.data[*before], out, t));
-        out->changed += before && !keep;
+        bool keep = before || t->state == TASK_RUNNING;
+        if (t->state != TASK_RUNNING && before && !is_same(&r->first, &r->first.tasks.data[*before], out, t)) {
+            t->state = TASK_CHANGED;
+            out->changed++;
+        }
         moved[i] = keep ? kept : TASK_NONE;
         if (keep)
             out->tasks.data[kept++] = *t;
@@ -258,7 +260,7 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
         if (!loops_slept(known, p, &r->first) && task_memory_changed(&r->memory)) {
             run(r, out);
             name_threads(p, out);
-            good = drop_changed(r, out);
+            good = compare_with_first(r, out);
         } else {
             const struct task_table empty = *out;
             *out = r->first;

@@ -18,6 +18,7 @@ enum task_state {
     TASK_AWAITS_FUTURE, /* also what is known to be none of the others */
     TASK_READY,         /* it can go on as soon as its loop has time for it */
     TASK_RUNNING,       /* its loop is in it; its frames are as far as they can be read while they run */
+    TASK_CHANGED,       /* it changed while it was read: the rest is from before or after that, and may not fit together */
 };
 
 #define TASK_NONE UINT32_MAX /* an index: there is none */
@@ -47,7 +48,7 @@ struct task_table {
     struct buf names;
     VEC(struct task_loop) loops;
     uint64_t time_ns; /* CLOCK_MONOTONIC, when the look was over */
-    /* Tasks that were left out: beyond a limit or the caller's time; changed while they were read. */
+    /* Tasks that were left out, at least: beyond a limit or the caller's time. Those that are TASK_CHANGED. */
     uint64_t unread, changed;
 };
 void task_table_deinit(struct task_table *t);

@@ -183,10 +183,13 @@ static struct error *put_owed(struct task_waits *w, struct account *a, struct wa
     return put(w, a, t, ns, time_ns);
 }
 
-/* The task is not where it was when it was last met: half of the time since then is of this wait. */
-static struct error *end_wait(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t time_ns)
+/*
+ * The task is not where it was when it was last met: half of the time since then is of this wait, or of `most_ns` if that is
+ * less. `time_ns` is that of the look.
+ */
+static struct error *end_wait(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t most_ns, uint64_t time_ns)
 {
-    uint64_t half_ns = (time_ns - t->until_ns) / 2;
+    uint64_t since_ns = time_ns - t->until_ns, half_ns = (since_ns < most_ns ? since_ns : most_ns) / 2;
 
     t->owed_ns += half_ns;
     t->until_ns += half_ns;
@@ -289,11 +292,12 @@ static struct error *begin_wait(struct task_waits *w, struct account *a, struct 
     struct waiting_task *t = known;
 
     if (!known && w->count >= WAITING_MAX) {
-        struct waiting_task once = *now;
+        struct waiting_task once = *now; /* the half until the next look, too: that will find it new again */
+        once.owed_ns = time_ns - a->looked_ns;
         return put_owed(w, a, &once, time_ns);
     }
     if (known) {
-        TRY(end_wait(w, a, known, time_ns));
+        TRY(end_wait(w, a, known, UINT64_MAX, time_ns));
         *known = *now;
     } else {
         if (!VEC_PUSH(&a->tasks, *now))
@@ -333,10 +337,15 @@ static struct error *take(struct task_waits *w, struct account *a, const struct 
 
     if (known && known->look == a->look)
         return NULL; /* the table has it twice */
+    if (t->state == TASK_CHANGED) { /* it is there: the next look says what the time since the last one was */
+        if (known)
+            known->look = a->look;
+        return NULL;
+    }
     if (t->state == TASK_RUNNING) {
         if (!known)
             return NULL;
-        TRY(end_wait(w, a, known, table->time_ns));
+        TRY(end_wait(w, a, known, UINT64_MAX, table->time_ns));
         remove_task(w, a, (size_t)(known - a->tasks.data));
         return NULL;
     }
@@ -352,18 +361,21 @@ static struct error *take(struct task_waits *w, struct account *a, const struct 
     return begin_wait(w, a, known, &now, table->time_ns);
 }
 
-/* Hands on what the tasks have waited that this look has not met. */
+/*
+ * Hands on what the tasks have waited that this look has not met. One that was looked for in vain before, when not all were
+ * read, may have ended soon after it was met: it has no more than if it had been missed at once.
+ */
 static struct error *drop_gone(struct task_waits *w, struct account *a, const struct task_table *table)
 {
-    bool partial = table->unread || table->changed;
+    uint64_t since_look_ns = table->time_ns - a->looked_ns;
 
     for (size_t i = 0; i < a->tasks.count;) {
         struct waiting_task *t = &a->tasks.data[i];
-        if (t->look == a->look || (partial && table->time_ns - t->until_ns < MISSED_NS)) {
+        if (t->look == a->look || (table->unread && table->time_ns - t->until_ns < MISSED_NS)) {
             i++;
             continue;
         }
-        TRY(end_wait(w, a, t, table->time_ns));
+        TRY(end_wait(w, a, t, since_look_ns, table->time_ns));
         remove_task(w, a, i);
     }
     return NULL;
@@ -471,7 +483,7 @@ struct error *task_waits_end(struct task_waits *w, uint64_t life, uint64_t time_
     struct account *a = w->accounts.data[index];
     take_still(a);
     for (size_t i = 0; i < a->tasks.count && time_ns > a->looked_ns; i++)
-        TRY(end_wait(w, a, &a->tasks.data[i], time_ns));
+        TRY(end_wait(w, a, &a->tasks.data[i], UINT64_MAX, time_ns));
     TRY(forget_tasks(w, a));
     free(a);
     map_remove(&w->account_of, life);

@@ -89,7 +89,7 @@ static void print_frame(const struct process *p, pid_t pid, const struct wire_py
 
 static void print_task(const struct process *p, const struct task_table *t, const struct task *task)
 {
-    static const char *const states[] = {"task", "future", "ready", "running"};
+    static const char *const states[] = {"task", "future", "ready", "running", "changed"};
 
     printf("{\"address\": %" PRIu64 ", \"name\": ", task->address);
     print_text((const char *)t->names.data + task->name, task->name_len_bytes);

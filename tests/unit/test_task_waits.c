@@ -267,20 +267,43 @@ static void test_partial(void **state)
     f->table.unread = 1;
     look(f);
     look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 500);
-    clear(f, 14 * S);
-    f->table.changed = 1;
-    look(f);
+    look_at_one(f, 14 * S, TASK_CHANGED, 501);
     expect(f, "one 11000 500 11 500+2|\n");
     clear(f, 15 * S);
     look(f);
-    expect(f, "one 14000 3000+ 11 500+2|\n");
-    look_at_one(f, 16 * S, TASK_AWAITS_FUTURE, 500);
-    for (uint64_t second = 17; second < 60; second++) {
+    expect(f, "one 14000 2500+ 11 500+2|\n");
+}
+
+/* Where looks are never complete, a task that has ended counts as missed by the first of them. */
+static void test_always_partial(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
+    for (uint64_t second = 12; second < 60; second++) {
         clear(f, second * S);
         f->table.unread = 1;
         look(f);
     }
     assert_int_equal(task_waits_count(f->waits), 0);
+    expect(f, "one 11000 500 11 500+2|\none 40000 500+ 11 500+2|\n");
+}
+
+/* A busy loop: in each look a task has changed, and others have ended since the last one. Those have half a look more. */
+static void test_ended_beside_changed(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t second = 11; second < 21; second++) {
+        clear(f, second * S);
+        add(f, "changes", 1600, TASK_CHANGED, 500, TASK_NONE);
+        add(f, "short", 1600 * second, TASK_AWAITS_FUTURE, 501, TASK_NONE);
+        f->table.changed = 1;
+        look(f);
+        assert_int_equal(task_waits_count(f->waits), 1);
+    }
+    assert_null(task_waits_cut(f->waits));
+    assert_int_equal(f->sum_ns, 9 * S + S / 2);
 }
 
 /* Who is met again elsewhere after such a look has waited all the time in between. */
@@ -289,11 +312,26 @@ static void test_partial_change(void **state)
     struct fixture *f = *state;
 
     look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
-    clear(f, 12 * S);
-    f->table.changed = 1;
-    look(f);
+    look_at_one(f, 12 * S, TASK_CHANGED, 600);
     look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 501);
     expect(f, "one 11000 500 11 500+2|\none 12000 1000+ 11 500+2|\none 13000 1000 11 501+2|\n");
+}
+
+/* More tasks than are remembered: each look hands on at once what the others have waited since the last one. */
+static void test_many(void **state)
+{
+    enum { REMEMBERED = 200000, MORE = 50 };
+    struct fixture *f = *state;
+
+    for (uint64_t second = 11; second < 14; second++) {
+        clear(f, second * S);
+        for (uint64_t i = 1; i <= REMEMBERED + MORE; i++)
+            add(f, "t", 1600 * i, TASK_AWAITS_FUTURE, 500, TASK_NONE);
+        look(f);
+    }
+    assert_null(task_waits_cut(f->waits));
+    assert_int_equal(task_waits_count(f->waits), REMEMBERED);
+    assert_int_equal(f->sum_ns, REMEMBERED * (2 * S + S / 2) + MORE * UINT64_C(3) * S);
 }
 
 /* Where nothing ran, a look is as good as known. */
@@ -346,6 +384,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_partial, setup, teardown),
         cmocka_unit_test_setup_teardown(test_partial_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_always_partial, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ended_beside_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_still, setup, teardown),
         cmocka_unit_test_setup_teardown(test_name_quota, setup, teardown),
     };
