@@ -46,6 +46,8 @@ static bool pmu_event_opens(const char *text, int cpu)
         err = event_list_complete(&events, 0, 0);
     if (!err)
         err = event_list_resolve(&events, NULL);
+    if (!err && events.list[0].source->cpus)
+        cpu = atoi(events.list[0].source->cpus);
     if (!err)
         err = perf_events_try(&events.list[0], cpu);
     bool opened = !err;

@@ -37,6 +37,7 @@ struct event_source {
     struct tracepoint tracepoint; /* of an EVENT_TRACEPOINT */
     /* What event_list_resolve() looks up on this host; NULL where there is nothing to look up. */
     const char *device, *terms;              /* a PMU, and what is between the slashes but for our own terms */
+    const char *cpus; /* of a PMU: the CPUs that have its counters, like "0-7,16"; NULL: all of them */
     const char *category, *point, *weight;   /* of a tracepoint; `weight` is the field that is added up, or NULL */
 };
 
@@ -137,6 +138,9 @@ struct event_places {
  * which event it is about, and what this host has instead. `places` may be NULL: those of this host.
  */
 struct error *event_list_resolve(struct event_list *events, const struct event_places *places);
+
+/* Whether a CPU has a counter for the event; false for an event without any. Call event_list_resolve() before. */
+bool event_counts_on(const struct event_source *source, int cpu);
 
 /* An error if the event cannot have this period, or any rate. */
 struct error *event_check_period(const struct event_source *source, uint64_t period);

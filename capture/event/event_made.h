@@ -4,10 +4,12 @@
 #define CAPTURE_EVENT_EVENT_MADE_H
 
 #include "capture/event/event.h"
+#include "capture/event/pmu.h"
 
 /* No text is longer than that of the event, but for the name, in which a row's may stand for its alias. */
 struct event_made {
     struct event_source source; /* the first member: it stands for the whole */
+    char cpus[PMU_CPUS_MAX];
     char name[2 * EVENT_TEXT_MAX + 40], unit[EVENT_TEXT_MAX + 1], device[EVENT_TEXT_MAX + 1], terms[EVENT_TEXT_MAX + 1],
         category[EVENT_TEXT_MAX + 1], point[EVENT_TEXT_MAX + 1], weight[EVENT_TEXT_MAX + 1];
 };

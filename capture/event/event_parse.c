@@ -113,6 +113,12 @@ static const struct {
 #define BREAKPOINT "a breakpoint takes a debug register of the process, and pycap changes no process"
     {"mem", false, BREAKPOINT},
     {"breakpoint", false, BREAKPOINT},
+#define TRACER "such a PMU records all that a CPU does into a buffer of its own, and takes no samples; perf record takes it"
+    {"intel_pt", true, TRACER},
+    {"intel_bts", true, TRACER},
+    {"arm_spe", true, "it takes its samples into a buffer of its own, without stacks; perf record takes it"},
+    {"cs_etm", true, TRACER},
+    {"hisi_ptt", true, TRACER},
     {"ftrace", false, "the kernel runs no program of ours at these; the other tracepoints are listed by pycap info --events '*:*'"},
     {"tracepoint", false, "a tracepoint is written CATEGORY:NAME"},
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only this host knows of events that the user named: the numbers of tracepoints, the types and bits of PMUs. */
 #include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "capture/event/event_made.h"
@@ -26,8 +28,9 @@ static struct error *resolve_tracepoint(struct event_source *source, int *tracef
     return NULL;
 }
 
-static struct error *resolve_pmu(struct event_source *source, const struct event_places *places)
+static struct error *resolve_pmu(struct event_made *made, const struct event_places *places)
 {
+    struct event_source *source = &made->source;
     struct pmu_event event;
 
     TRY(pmu_find(places && places->devices ? places->devices : PMU_DEVICES, source->device, source->terms, &event));
@@ -35,7 +38,24 @@ static struct error *resolve_pmu(struct event_source *source, const struct event
     source->config = event.config[0];
     source->config1 = event.config[1];
     source->config2 = event.config[2];
+    memcpy(made->cpus, event.cpus, sizeof event.cpus);
+    source->cpus = *made->cpus ? made->cpus : NULL;
     return NULL;
+}
+
+bool event_counts_on(const struct event_source *source, int cpu)
+{
+    if (!event_has_counter(source) || !source->cpus)
+        return event_has_counter(source);
+    for (const char *at = source->cpus; *at;) {
+        char *end;
+        long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (first <= cpu && cpu <= last)
+            return true;
+        at = end + strcspn(end, ",");
+        at += *at == ',';
+    }
+    return false;
 }
 
 struct error *event_list_resolve(struct event_list *events, const struct event_places *places)
@@ -48,7 +68,7 @@ struct error *event_list_resolve(struct event_list *events, const struct event_p
         if (made && made->source.category)
             err = about(&made->source, resolve_tracepoint(&made->source, &tracefs));
         else if (made && made->source.device)
-            err = about(&made->source, resolve_pmu(&made->source, places));
+            err = about(&made->source, resolve_pmu(made, places));
     }
     if (tracefs != given)
         close(tracefs);

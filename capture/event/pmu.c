@@ -6,6 +6,7 @@
  *     format/umask     config:8-15
  *     events/mem-loads event=0xcd,umask=0x1,ldlat=3    "?" instead of a number: the user has to say it
  *     cpumask          0                               the PMU counts for all CPUs of a package
+ *     cpus             0-7                             the PMU counts on these alone: CPUs of one kind of several
  */
 #include "capture/event/pmu.h"
 
@@ -171,6 +172,11 @@ static struct error *find_device(const struct finder *f)
         if (read_line(f->devices, f->device, "", "cpumask", line))
             return error_create(ERROR_UNSUPPORTED, "the PMU %s counts for a whole package of CPUs and takes no samples, so no "
                                 "thread can be told from it; perf stat shows its counts", f->device);
+        if (!read_line(f->devices, f->device, "", "cpus", line))
+            return NULL;
+        if (strlen(line) >= sizeof f->out->cpus)
+            return error_create(ERROR_FORMAT, "the PMU %s has a list of CPUs that is too long", f->device);
+        memcpy(f->out->cpus, line, strlen(line) + 1);
         return NULL;
     }
     pmu_list_devices(f->devices, &known);

@@ -11,12 +11,14 @@
 #include "formats/base/buf.h"
 #include "formats/base/err.h"
 
+#define PMU_CPUS_MAX 1024
 #define PMU_DEVICES "/sys/bus/event_source/devices"
 
 /* An event of a PMU, for perf_event_attr. */
 struct pmu_event {
     uint32_t type;
     uint64_t config[3]; /* config, config1, config2 */
+    char cpus[PMU_CPUS_MAX]; /* the CPUs whose counters it has, like "0-7,16"; "": all */
 };
 
 /*

@@ -15,7 +15,7 @@ struct perf_events {
     const int *cpus;
     uint32_t cpu_count;
     struct counter {
-        int fd;             /* -1: not open; that of an event without a counter never is */
+        int fd;             /* -1: not open, as the event has no counter, or none on this CPU */
         bool disowned;
         uint64_t due, from; /* ticks due before the last change of the period, and the count at that time */
     } counters[];           /* by event, then CPU */
@@ -124,6 +124,23 @@ struct error *perf_events_try(const struct event *event, int cpu)
     return NULL;
 }
 
+/* Opens the counters of one event; `counters` are by CPU. */
+static struct error *open_counters(const struct event *event, const int *cpus, uint32_t cpu_count, struct counter *counters)
+{
+    uint32_t open = 0;
+
+    for (uint32_t i = 0; i < cpu_count; i++) {
+        if (!event_counts_on(event->source, cpus[i]))
+            continue;
+        TRY(open_counter(event, cpus[i], &counters[i].fd));
+        open++;
+    }
+    if (!open && event_has_counter(event->source))
+        return error_create(ERROR_USAGE, "the event '%s' is counted on the CPUs %s alone, and none of them is to be sampled",
+                            event->source->name, event->source->cpus);
+    return NULL;
+}
+
 struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,
                                struct perf_events **out)
 {
@@ -138,11 +155,8 @@ struct error *perf_events_open(const struct event_list *events, const int *cpus,
     e->cpu_count = cpu_count;
     for (uint32_t k = 0; k < count; k++)
         e->counters[k].fd = -1;
-    for (uint32_t k = 0; !err && k < count; k++) {
-        if (!event_has_counter(events->list[k / cpu_count].source))
-            continue;
-        err = open_counter(&events->list[k / cpu_count], cpus[k % cpu_count], &e->counters[k].fd);
-    }
+    for (uint32_t i = 0; !err && i < events->count; i++)
+        err = open_counters(&events->list[i], cpus, cpu_count, counter_of(e, i, 0));
     if (err) {
         perf_events_close(e);
         return err;

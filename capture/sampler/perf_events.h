@@ -10,14 +10,14 @@
 #include "capture/event/event.h"
 
 struct perf_events;
-/* Opens all events that are the kernel's (not EVENT_WAIT), disabled. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
+/* Opens the events that have counters, disabled, on each CPU that has them. `cpus` and the sources of `events` are borrowed. An error says what this host lacks. */
 struct error *perf_events_open(const struct event_list *events, const int *cpus, uint32_t cpu_count,
                                struct perf_events **out);
 /* Opens an event that has a counter on one CPU and closes it again: NULL, or why it cannot be sampled there. */
 struct error *perf_events_try(const struct event *event, int cpu);
 /* Accepts NULL. */
 void perf_events_close(struct perf_events *e);
-/* The file descriptor of event `event` on the CPU with index `i`; owned by `e`. */
+/* The file descriptor of event `event` on the CPU with index `i`; owned by `e`. -1: that CPU has no counter for it. */
 int perf_events_fd(const struct perf_events *e, uint32_t event, uint32_t i);
 /* Passes ownership of that file descriptor to the caller, who must not close it before perf_events_close(). */
 void perf_events_disown(struct perf_events *e, uint32_t event, uint32_t i);

@@ -116,8 +116,10 @@ static struct error *open_events(struct sampler *s)
         return error_no_memory();
     TRY(perf_events_open(&o->events, o->cpus, o->cpu_count, &s->events));
     for (uint32_t event = 0; event < o->events.count; event++) {
-        for (uint32_t i = 0; i < o->cpu_count && event_has_counter(o->events.list[event].source); i++)
-            TRY(attach(s, event, i));
+        for (uint32_t i = 0; i < o->cpu_count; i++) {
+            if (perf_events_fd(s->events, event, i) >= 0)
+                TRY(attach(s, event, i));
+        }
     }
     if (event_list_wait(&o->events) != EVENT_NONE) {
         TRY(attached(s->skel->links.switched = bpf_program__attach(s->skel->progs.switched), "switches between threads"));

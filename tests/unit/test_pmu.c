@@ -10,6 +10,7 @@
 
 #include "capture/event/event.h"
 #include "capture/event/pmu.h"
+#include "capture/sampler/perf_events.h"
 
 /* As on an Intel CPU, but for `odd` and `wide`. */
 static const struct {
@@ -33,6 +34,9 @@ static const struct {
     {"power/cpumask", "0\n"},
     {"power/format/event", "config:0-7\n"},
     {"power/events/energy-pkg", "event=0x02\n"},
+    {"cpu_atom/type", "10\n"},
+    {"cpu_atom/cpus", "1,4-5,12-15\n"},
+    {"cpu_atom/format/event", "config:0-7\n"},
     {"broken/type", "many\n"},
 };
 
@@ -144,8 +148,8 @@ static void test_refusals(void **state)
     assert_refused("cpu", "../type=1", "neither a term nor an event");
     assert_refused("power", "energy-pkg", "takes no samples");
     assert_refused("broken", "event=1", "no PMU 'broken'");
-    assert_refused("cpu_core", "event=1", "as in many virtual machines; it has broken, cpu, power");
-    assert_refused("nothing", "event=1", "this host has no PMU 'nothing'; it has broken, cpu, power");
+    assert_refused("cpu_core", "event=1", "as in many virtual machines; it has broken, cpu, cpu_atom, power");
+    assert_refused("nothing", "event=1", "this host has no PMU 'nothing'; it has broken, cpu, cpu_atom, power");
 }
 
 /* Files that no kernel writes. */
@@ -193,11 +197,37 @@ static void test_resolved(void **state)
     event_list_deinit(&events);
 }
 
+/* CPUs of two kinds have a PMU each. */
+static void test_some_cpus(void **state)
+{
+    static const int with[] = {1, 4, 5, 12, 13, 15}, without[] = {-1, 0, 2, 3, 6, 11, 16, 45};
+    const struct event_places places = {.devices = top, .tracefs = -1};
+    struct event_list events = {0};
+    struct perf_events *opened;
+    (void)state;
+
+    OK(event_list_add(&events, "cpu_atom/event=1/,cpu/event=1/,off-cpu"));
+    OK(event_list_complete(&events, 0, 0));
+    OK(event_list_resolve(&events, &places));
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++)
+        assert_true(event_counts_on(events.list[0].source, with[i]));
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        assert_false(event_counts_on(events.list[0].source, without[i]));
+        assert_true(event_counts_on(events.list[1].source, without[i]));
+        assert_false(event_counts_on(events.list[2].source, without[i]));
+    }
+    struct error *err = perf_events_open(&events, &without[1], 2, &opened); /* nothing is asked of the kernel */
+    assert_non_null(err);
+    assert_non_null(strstr(error_text(err), "'cpu_atom/event=1/' is counted on the CPUs 1,4-5,12-15 alone"));
+    error_destroy(err);
+    event_list_deinit(&events);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),   cmocka_unit_test(test_events),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_formats), cmocka_unit_test(test_resolved),
+        cmocka_unit_test(test_formats), cmocka_unit_test(test_resolved), cmocka_unit_test(test_some_cpus),
     };
 
     return cmocka_run_group_tests(tests, make_devices, remove_devices);
