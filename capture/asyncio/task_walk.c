@@ -190,11 +190,21 @@ static uint32_t loop_without_thread(struct task_walk *w, uint64_t interpreter)
 
 /* ---- tasks ---- */
 
+/* Whether the task's coroutine runs: so it is also while the coroutine has an eager task run first. */
+static bool coroutine_runs(struct task_walk *w, uint64_t coroutine)
+{
+    int8_t state;
+
+    return task_walk_kind_of(w, coroutine) == TASK_KIND_COROUTINE &&
+           py_object_bytes(&w->objects, coroutine + w->objects.layout->coroutine_state, &state, sizeof state) &&
+           state == w->objects.version->runs;
+}
+
 static uint32_t state_of(struct task_walk *w, const struct task *t, const struct task_thread *thread)
 {
     uint32_t state;
 
-    if (thread && thread->running_task == t->address)
+    if ((thread && thread->running_task == t->address) || coroutine_runs(w, t->coroutine))
         return TASK_RUNNING;
     if (!t->awaits) /* it was created, or has been woken */
         return TASK_READY;

@@ -13,9 +13,10 @@ static const struct version {
 #define PYTHON(...)
 #define VARIANT(...)
 #define TASKS(...)
-#define BEHAVIOUR(ma, mi, lines, state, qualname, dicts, instances, ints, keys, name, larger, asyncio, awaits, number) \
+#define BEHAVIOUR(ma, mi, lines, state, qualname, dicts, instances, ints, keys, name, larger, asyncio, awaits, number, \
+                  runs)                                                                                               \
     {ma, mi, {PY_LINES_##lines, PY_STATE_##state, qualname, PY_DICTS_##dicts, PY_INSTANCES_##instances,             \
-              PY_INTS_##ints, keys, name, larger, asyncio, PY_AWAITS_##awaits, number}},
+              PY_INTS_##ints, keys, name, larger, asyncio, PY_AWAITS_##awaits, number, runs}},
 #include "formats/cpython/versions.def"
 #undef PYTHON
 #undef BEHAVIOUR

@@ -54,6 +54,7 @@ struct py_behaviour {
     bool asyncio_offsets;         /* asyncio has a table of the offsets of its tasks */
     enum py_awaits awaits;
     int16_t awaits_number;
+    int8_t runs; /* the state of a coroutine that runs, or that awaits one that does; where `awaits` says how */
 };
 
 /* Where a task of asyncio has its fields, in bytes behind the header of an object. */

@@ -77,6 +77,12 @@ static void test_states(void **state)
     task_walk_run(&space.tasks);
     assert_int_equal(space.table.tasks.data[1].state, TASK_READY);
     assert_int_equal(space.table.tasks.data[2].state, TASK_RUNNING);
+    /* One that is not the thread's current task, but whose coroutine runs: it has an eager task run first. */
+    int8_t *frame_state = (int8_t *)space.bytes + (space.table.tasks.data[1].coroutine + 67 - SPACE_BASE);
+    *frame_state = 0;
+    task_walk_run(&space.tasks);
+    assert_int_equal(space.table.tasks.data[1].state, TASK_RUNNING);
+    *frame_state = -1;
     /* A task that is done is none. */
     space_put(&space, space_task_at(1) + 104, 1ull << 32 | 2);
     task_walk_run(&space.tasks);
