@@ -90,7 +90,7 @@ void task_awaiters_find(struct task_walk *w)
     w->edges = EDGES_MIN + EDGES_A_TASK * (uint64_t)w->out->tasks.count;
     for (size_t i = 0; i < w->out->tasks.count; i++) {
         struct task *t = &w->out->tasks.data[i];
-        if (task_walk_kind_of(w, t->awaits) == TASK_KIND_GATHERING)
+        if (task_walk_kind_of(w, t->awaits) == TASK_KIND_GATHERING && !w->is_late(w->objects.ctx))
             add_children(w, t);
         if (w->fields.awaited_by) {
             uint64_t by = w->awaited_by.data[i];

@@ -18,6 +18,8 @@
 #include "formats/base/clock.h"
 
 #define TORN_TRIES 2 /* how often a list that changed is read again */
+#define FIRST_FIFTHS 3 /* of the time, until when the tasks are to be found first: to find them again takes as long */
+#define KNOWN_PAGES_MAX (1u << 20) /* of all processes that are remembered: 8 MiB */
 
 /* What is known of a process from its last look. */
 struct known {
@@ -123,7 +125,7 @@ static void begin(struct task_reader *r, const struct process *p, struct known *
     w->runtime = r->frames.config.process.runtime;
     w->tgid = p->tgid;
     w->hints = &known->hints;
-    r->memory.deadline_ns = now_ns() + budget_ns;
+    r->memory.deadline_ns = now_ns() + budget_ns / 5 * FIRST_FIFTHS;
     loop_threads_look(&known->loops, p->tgid);
     task_memory_begin(&r->memory, known->pages, known->count);
 }
@@ -140,17 +142,21 @@ static struct known *know(struct task_reader *r, const struct process *p)
     return VEC_PUSH(&r->known, new) ? &r->known.data[r->known.count - 1] : NULL;
 }
 
-/* Remembers which pages this look needed. */
+/* Remembers which pages this look needed, unless those of others leave no room. */
 static bool remember(struct task_reader *r, struct known *k)
 {
     uint32_t count = task_memory_used(&r->memory, NULL, 0);
+
+    if (r->known_pages - k->count + count > KNOWN_PAGES_MAX)
+        count = 0;
     uint64_t *pages = realloc(k->pages, (count ? count : 1) * sizeof *pages);
 
     if (!pages)
         return false;
     r->known_pages += (uint64_t)count - k->count;
     k->pages = pages;
-    k->count = task_memory_used(&r->memory, pages, count);
+    k->count = count;
+    task_memory_used(&r->memory, pages, count);
     return true;
 }
 
@@ -203,7 +209,7 @@ static bool compare_with_first(struct task_reader *r, struct task_table *out)
 
 /*
  * The interpreter knows the number that a thread has in its own pid namespace. Where that is another one, the thread is
- * known by its handle, from its samples.
+ * known by its handle, from its samples; one that has none counts as not known.
  */
 static void name_threads(const struct process *p, struct task_table *t)
 {
@@ -211,12 +217,17 @@ static void name_threads(const struct process *p, struct task_table *t)
 
     for (size_t i = 0; i < t->loops.count; i++) {
         struct task_loop *loop = &t->loops.data[i];
-        if (elsewhere)
-            loop->tid = p->tgid;
+        uint32_t tid = 0;
         for (size_t j = 0; loop->thread_handle && j < p->threads.count; j++) {
             if (p->threads.data[j].handle == loop->thread_handle)
-                loop->tid = p->threads.data[j].tid;
+                tid = p->threads.data[j].tid;
         }
+        if (!tid && elsewhere) {
+            tid = p->tgid;
+            if (loop->tid != p->ns_tgid)
+                loop->thread_handle = 0;
+        }
+        loop->tid = tid ? tid : loop->tid;
     }
 }
 
@@ -244,6 +255,7 @@ static void run(struct task_reader *r, struct task_table *out)
 struct error *task_reader_read(struct task_reader *r, const struct process *p, uint64_t budget_ns, struct task_table *out)
 {
     struct known *known = know(r, p);
+    uint64_t began_ns = now_ns();
     bool good = known != NULL;
 
     if (!good)
@@ -258,9 +270,12 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
             run(r, &r->first);
         name_threads(p, &r->first);
         if (!loops_slept(known, p, &r->first) && task_memory_changed(&r->memory)) {
+            r->memory.deadline_ns = began_ns + budget_ns;
+            r->memory.late = false;
             run(r, out);
             name_threads(p, out);
             good = compare_with_first(r, out);
+            out->unread = out->unread > r->first.unread ? out->unread : r->first.unread;
         } else {
             const struct task_table empty = *out;
             *out = r->first;

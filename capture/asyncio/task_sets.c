@@ -37,13 +37,16 @@ bool task_set_next(struct task_walk *w, struct task_set *s, uint64_t *key)
     return false;
 }
 
-/* The thread whose loop `loop` is; NULL: not known. */
+/* The thread whose loop `loop` is; NULL: not known, or the time is over. */
 static struct task_thread *thread_of(struct task_walk *w, uint64_t loop, uint64_t interpreter)
 {
     const struct py_objects *r = &w->objects;
     uint8_t number[64];
-    uint64_t handle, object = py_attribute(r, loop, "_thread_id", &w->hints->thread_id);
+    uint64_t handle, object;
 
+    if (w->is_late(r->ctx)) /* a loop's attributes may be many */
+        return NULL;
+    object = py_attribute(r, loop, "_thread_id", &w->hints->thread_id);
     if (!object || !py_object_bytes(r, object, number, r->header + 20) ||
         !py_int_of(r, number, r->header + 20, &handle) || !handle)
         return NULL;
