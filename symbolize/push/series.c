@@ -55,6 +55,7 @@ struct series {
     uint32_t making_count;
     /* All that were made. */
     struct intern keys;
+    struct intern types; /* values of PROFILE_NAME_LABEL; ids are those of the events */
     struct arena arena;
     VEC(struct labels) all;
     struct map made_of; /* by thread and event: index in `made` */
@@ -151,7 +152,7 @@ struct error *series_create(const struct push_request *request, struct limits *l
 
     if (!s)
         return error_no_memory();
-    s->limits = s->keys.arena.limits = s->arena.limits = s->made_of.limits = limits;
+    s->limits = s->keys.arena.limits = s->types.arena.limits = s->arena.limits = s->made_of.limits = limits;
     for (size_t i = 0; i < SERIES_WINDOWS_MAX; i++)
         s->windows[i].members.limits = limits;
     s->max_series = request->max_series;
@@ -187,6 +188,7 @@ void series_destroy(struct series *s)
     buf_deinit(&s->value);
     buf_deinit(&s->key);
     intern_deinit(&s->keys);
+    intern_deinit(&s->types);
     arena_deinit(&s->arena);
     limits_give(s->limits, s->all.count * sizeof *s->all.data + s->made.count * sizeof *s->made.data);
     VEC_DEINIT(&s->all);
@@ -434,14 +436,38 @@ static struct error *keep_labels(struct series *s, uint32_t *out)
     return NULL;
 }
 
-static struct error *make_series(struct series *s, const struct emit_event *event, const char *service, uint32_t *out)
+/* Names the profiles of the next event: after it, and where one before is spelled alike, with a number. */
+static bool name_type(struct series *s, const struct emit_event *event)
 {
-    struct buf type = {0};
+    struct buf word = {0};
 
-    profile_put_name(event, &type);
-    struct error *err = type.bad ? error_no_memory() : make_labels(s, buf_cstr(&type), service);
-    buf_deinit(&type);
-    return err ? err : keep_labels(s, out);
+    profile_put_name(event, &word);
+    size_t len = word.len_bytes < PROFILE_LABEL_VALUE_MAX - 16 ? word.len_bytes : PROFILE_LABEL_VALUE_MAX - 16;
+    bool room = true, taken = true;
+    word.len_bytes = len;
+    for (uint32_t n = 2; room && taken && !word.bad; n++) {
+        buf_put_u8(&word, 0); /* the labels' texts end so */
+        taken = !word.bad && (intern_find(&s->types, word.data, (uint32_t)word.len_bytes) != INTERN_NONE ||
+                              !strcmp((const char *)word.data, PROFILE_LOST_NAME));
+        if (!taken)
+            break;
+        room = limits_work(s->limits, 1 + word.len_bytes);
+        word.len_bytes = len;
+        buf_printf(&word, "_%u", n);
+    }
+    room = room && !word.bad && intern_id(&s->types, word.data, (uint32_t)word.len_bytes, NULL) != INTERN_NONE;
+    buf_deinit(&word);
+    return room;
+}
+
+static struct error *make_series(struct series *s, const struct emit_model *m, uint32_t event, const char *service, uint32_t *out)
+{
+    while (s->types.count <= event) {
+        if (!name_type(s, &m->events[s->types.count]))
+            return error_no_memory();
+    }
+    TRY(make_labels(s, (const char *)intern_get(&s->types, event)->data, service));
+    return keep_labels(s, out);
 }
 
 /* ---- samples ---- */
@@ -477,7 +503,7 @@ static struct error *find_made(struct series *s, const struct emit_model *m, con
     /* Names may change with every sample. */
     if (!set_facts(s, m, sample) || !limits_work(s->limits, strlen(m->processes[m->threads[sample->thread].process].cgroup)))
         return error_no_memory();
-    return make_series(s, &m->events[sample->event], NULL, &made->own);
+    return make_series(s, m, sample->event, NULL, &made->own);
 }
 
 /* The window, or a new one in place of the oldest. */
@@ -526,7 +552,7 @@ struct error *series_find(struct series *s, const struct emit_model *model, cons
         put_fact(&s->facts[FIELD_EVENT], model->events[sample->event].name);
         if (!set_host(s, model, sample->capture))
             return error_no_memory();
-        TRY(make_series(s, &model->events[sample->event], "other", &made->other));
+        TRY(make_series(s, model, sample->event, "other", &made->other));
     }
     *out = admitted ? made->own : made->other;
     return NULL;

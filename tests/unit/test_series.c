@@ -116,6 +116,27 @@ static void test_defaults(void **state)
     finish(&w);
 }
 
+/* Events whose names a store spells alike have profiles of their own; and none is taken for that of losses. */
+static void test_events_spelled_alike(void **state)
+{
+    static const char *const names[] = {"a:b", "a_b", "a-b_2", "a.b", "task-clock", "pycap_lost"};
+    static const char *const series[] = {"a_b", "a_b_2", "a_b_2_2", "a_b_3", "process_cpu_2", "pycap_lost_2"};
+    enum { COUNT = sizeof names / sizeof *names };
+    struct world w;
+    char want[64];
+
+    (void)state;
+    OK(begin(&w, NULL, NULL));
+    for (size_t i = 0; i < COUNT; i++)
+        synthetic_event(&w.s, names[i], "hits", false);
+    for (uint32_t i = COUNT; i--;) {
+        int len = snprintf(want, sizeof want, "__name__=%s ", series[i]);
+        assert_memory_equal(labels_of(&w, 0, 2 + i), want, (size_t)len);
+    }
+    assert_memory_equal(labels_of(&w, 0, 0), "__name__=process_cpu ", 21);
+    finish(&w);
+}
+
 /* Equal labels are one series: of the threads of a process, and of processes. */
 static void test_numbers(void **state)
 {
@@ -355,7 +376,7 @@ static void test_no_map(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_numbers),  cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_events_spelled_alike), cmocka_unit_test(test_numbers),  cmocka_unit_test(test_rules),
         cmocka_unit_test(test_service_name), cmocka_unit_test(test_map),  cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_most),     cmocka_unit_test(test_memory),   cmocka_unit_test(test_refused_rules),
         cmocka_unit_test(test_no_map),
