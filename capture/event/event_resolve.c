@@ -18,8 +18,27 @@ static struct error *about(const struct event_source *source, struct error *why)
     return err;
 }
 
+/* Fields that say how much there is at the hit, not how much more: a sum of them says nothing. */
+static const struct {
+    const char *category, *point, *field;
+} levels[] = {
+    {"kmem", "rss_stat", "size"},
+};
+
+static struct error *check_weight(const struct event_source *source)
+{
+    for (size_t i = 0; source->weight && i < sizeof levels / sizeof *levels; i++) {
+        if (!strcmp(source->category, levels[i].category) && !strcmp(source->point, levels[i].point) &&
+            !strcmp(source->weight, levels[i].field))
+            return error_create(ERROR_USAGE, "its field '%s' says how much memory there is at that moment, not how much more, so it "
+                                "cannot be added up; -e page-faults and -e memory-growth show what grows", source->weight);
+    }
+    return NULL;
+}
+
 static struct error *resolve_tracepoint(struct event_source *source, int *tracefs)
 {
+    TRY(check_weight(source));
     if (*tracefs < 0)
         TRY(tracefs_open(tracefs));
     TRY(tracepoint_find(*tracefs, source->category, source->point, source->weight, &source->tracepoint));

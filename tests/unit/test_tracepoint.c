@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capture/event/tracefs.h"
+#include "capture/event/event.h"
 #include "capture/event/tracepoint.h"
 
 #define COMMON "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
@@ -149,6 +150,21 @@ static void test_folder(void **state)
     assert_int_equal(rmdir(top), 0);
 }
 
+/* A field that is a level is refused whatever the kernel says of it; others are looked up. */
+static void test_levels(void **state)
+{
+    const struct event_places nowhere = {.tracefs = -1};
+    struct event_list events = {0};
+    (void)state;
+
+    OK(event_list_add(&events, "kmem:rss_stat/weight=size,unit=bytes/"));
+    struct error *err = event_list_resolve(&events, &nowhere);
+    assert_non_null(err);
+    assert_non_null(strstr(error_text(err), "event kmem:rss_stat: its field 'size' says how much memory there is at that moment"));
+    error_destroy(err);
+    event_list_deinit(&events);
+}
+
 static void test_this_kernel(void **state)
 {
     struct tracepoint t, weighed;
@@ -177,7 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields), cmocka_unit_test(test_refusals),    cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_near),
+        cmocka_unit_test(test_near), cmocka_unit_test(test_levels),
         cmocka_unit_test(test_folder), cmocka_unit_test(test_this_kernel),
     };
 
