@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/emit/amounts.h"
 
-#include <inttypes.h>
-
+#include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
 
 void amount_put(const struct emit_event *event, uint64_t weight, uint64_t all, struct buf *out)
 {
     struct size_text size;
+    struct number digits;
 
     if (event->is_bytes)
         buf_put_str(out, size_text(weight, &size));
     else if (!event->is_time)
-        buf_printf(out, "%" PRIu64, weight);
+        buf_put_str(out, grouped(weight, &digits));
     else if (all >= 1000000000)
         buf_printf(out, "%.2f s", (double)weight / 1e9);
     else

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
 #include "formats/base/utf8.h"
 
@@ -319,12 +320,13 @@ void name_weight(const struct emit_event *event, uint64_t weight, struct buf *ou
         const char *unit;
     } times[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "\xc2\xb5s"}, {1, "ns"}};
     struct size_text size;
+    struct number digits;
     size_t i = 0;
 
     if (event->is_bytes) {
         buf_put_str(out, size_text(weight, &size));
     } else if (!event->is_time) {
-        buf_printf(out, "%llu ", (unsigned long long)weight);
+        buf_printf(out, "%s ", grouped(weight, &digits));
         name_word(*event->unit ? event->unit : event->name, out);
     } else {
         while (i < sizeof times / sizeof *times - 1 && weight < times[i].ns)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/emit/shown.h"
 
-#include <inttypes.h>
-
 #include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
 #include "formats/emit/names.h"
@@ -10,13 +8,14 @@
 static void put_value(const struct emit_event *event, uint64_t value, struct buf *out)
 {
     struct size_text size;
+    struct number digits;
 
     if (event->is_bytes) {
         buf_put_str(out, size_text(value, &size));
     } else if (event->is_time) {
         buf_printf(out, "%.2f s", (double)value / 1e9);
     } else {
-        buf_printf(out, "%" PRIu64 " ", value);
+        buf_printf(out, "%s ", grouped(value, &digits));
         name_word(*event->unit ? event->unit : event->name, out);
     }
 }

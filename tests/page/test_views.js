@@ -281,6 +281,8 @@ test('the recording lists losses with their meaning, and rates', () => {
     equal(textOfSampling(data, {event: 0, frequencyHz: 199}), 'cpu-clock at 199 Hz')
     equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 10e6}), 'cpu-clock, a sample for about every 10.0 ms')
     equal(textOfSampling(data, {event: 0, frequencyHz: 0, period: 1}), 'cpu-clock')
+    const tasks = recording(CALLS, {events: [{name: 'task-wait', unit: 'ns', isTime: true, isWaiting: true, isTask: true}]})
+    equal(textOfSampling(tasks, {event: 0, frequencyHz: 0, period: 100e6}), 'task-wait, a look at all tasks every 100 ms')
     equal(textOfSetting(['command.wall_ns', '14972290543']), 'command.wall 15.0 s')
     equal(textOfSetting(['kernel', 'yes']), 'kernel yes')
 })

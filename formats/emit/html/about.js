@@ -12,6 +12,8 @@ const EXACT_TIMES_DRAWN = 200;
 
 function textOfSampling(data, rate) {
     const event = data.head.events[rate.event], name = event ? event.name : 'event ' + rate.event;
+    if (event && event.isTask && rate.period)
+        return name + ', a look at all tasks every ' + textOfAmount(event, rate.period);
     return rate.frequencyHz ? name + ' at ' + rate.frequencyHz.toLocaleString('en') + ' Hz'
         : rate.period > 1 ? name + ', a sample for about every ' + textOfAmount(event || {unit: ''}, rate.period) : name;
 }
@@ -93,7 +95,7 @@ function tableOfEvents(page) {
     });
     const heads = [['Event'], ['What it measures'], ['Recorded', true], ['Samples', true]];
 
-    return plainTable('A sample is one look at a thread: its stack, and the amount that it stands for',
+    return plainTable('A sample is one look at a thread, or a task: its stack, and the amount that it stands for',
         isFiltered ? [...heads, ['On this page', true], ['Samples', true]] : heads, rows);
 }
 
