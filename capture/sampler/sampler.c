@@ -183,7 +183,8 @@ struct error *sampler_enable(struct sampler *s)
 {
     for (uint32_t i = 0; i < s->options.events.count; i++)
         s->hits_skipped[i] = sampler_hits_skipped(s, i);
-    s->skel->bss->wait_enabled = s->skel->bss->hits_enabled = s->skel->bss->growth_enabled = 1;
+    s->skel->bss->wait_enabled = s->skel->bss->hits_enabled = 1;
+    s->skel->bss->growth_enabled = event_list_first(&s->options.events, EVENT_GROWTH) != EVENT_NONE;
     return perf_events_enable(s->events);
 }
 
