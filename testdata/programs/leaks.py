@@ -5,11 +5,11 @@ that: VmData and RssAnon, in bytes, and how many bytes the leaked objects have a
 Of the churn, churn_small() and churn_text() take small objects of the interpreter's arenas, and churn_large() blocks that are
 mapped for themselves and unmapped again. All of it is dropped before the function returns: none of it lives for as long
 as a second. With `small` the program leaks small objects, with `large` blocks that are mapped for themselves, with `both`
-as many bytes of each. The MIB are leaked evenly over at least SECONDS, in 16 or so many ROUNDS, each with churn after it.
+as many bytes of each; with `objects` it leaks small ones and has no churn_large(). The MIB are leaked evenly over at least SECONDS, in 16 or so many ROUNDS, each with churn after it.
 What is leaked in a round should be more than the 1 MiB of small objects that churn has at a time: else those who
 churn map the arenas in which later leaks find room. With a GATE it first runs warm(), until that file is there.
 
-usage: leaks.py small|large|both MIB SECONDS [GATE [ROUNDS]]
+usage: leaks.py small|large|both|objects MIB SECONDS [GATE [ROUNDS]]
 """
 import json
 import mmap
@@ -77,7 +77,8 @@ def churn_large():
 def churn():
     churn_small()
     churn_text()
-    churn_large()
+    if sys.argv[1] != "objects":
+        churn_large()
 
 
 def warm(gate):
@@ -101,7 +102,7 @@ def work(kinds, size, seconds, rounds):
 
 
 def main():
-    kinds = ["small", "large"] if sys.argv[1] == "both" else [sys.argv[1]]
+    kinds = {"both": ["small", "large"], "objects": ["small"]}.get(sys.argv[1], [sys.argv[1]])
     size, seconds = int(sys.argv[2]) << 20, float(sys.argv[3])
     churn()
     if len(sys.argv) > 4:

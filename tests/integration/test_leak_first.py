@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that leaks in one function and churns in others: what leaks is first in every view of what its memory grew by,
+and in sum it grew by what the kernel says."""
+import collections
+import json
+import re
+
+import pytest
+
+from conftest import PYTHON, ROOT, in_roots, interpreters
+from pprof_protobuf import Profile
+from wait_trace import script_samples
+
+PROGRAM = ROOT / "testdata/programs/leaks.py"
+PERIOD = 1 << 20
+OPTIONS = ["--python-only", "--interpreter", "calls"]
+# One for each way in which interpreters take and return memory; the others are for make check-long.
+SHORT = {"test_memory_growth": [(2, 7), (3, 8), (3, 11), (3, 13), (3, 14)], "test_page_faults": [(3, 13)]}
+# Before 3.10 an interpreter gives back small arenas all the time and touches new ones, which are page faults: they don't show
+# what leaks. Since then arenas have 1 MiB.
+FIRST = {"test_memory_growth": (2, 7), "test_page_faults": (3, 10)}
+PAGE = 4096
+NAME = re.compile(r"\b(leak_(?:small|large)|churn_(?:small|large|text))\b")
+
+
+def pytest_generate_tests(metafunc):
+    if "any_python" not in metafunc.fixturenames:
+        return
+    test = metafunc.function.__name__
+    found, missing = in_roots()
+    by_version = {i.version: i for i in interpreters() + found if i.version >= FIRST[test]}
+    metafunc.parametrize("any_python", [
+        *(pytest.param(i, id=i.name, marks=[] if i.version in SHORT[test] else pytest.mark.long) for i in by_version.values()),
+        *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
+
+
+# ---- the views: bytes by function, of all stacks that it is on ----
+
+def add_up(stacks):
+    found = collections.Counter()
+    for frames, value in stacks:
+        for name in {m[1] for m in map(NAME.search, frames) if m}:
+            found[name] += value
+    return found
+
+
+def of_folded(out):
+    return add_up((stack.split(";"), int(value)) for stack, value in (line.rsplit(" ", 1) for line in out.splitlines()))
+
+
+def of_perf_script(out):
+    return add_up((s.functions, s.value) for s in script_samples(out))
+
+
+def of_speedscope(out):
+    data = json.loads(out)
+    frames = [f["name"] for f in data["shared"]["frames"]]
+    profile, = data["profiles"]
+    assert profile["unit"] == "bytes"
+    return add_up(([frames[i] for i in stack], weight) for stack, weight in zip(profile["samples"], profile["weights"]))
+
+
+def of_ndjson(out):
+    stacks, samples = {}, []
+    for row in map(json.loads, out.splitlines()):
+        if row["type"] == "stack":
+            stacks[row["stack"]] = [f["function"] for f in row["frames"]]
+        else:
+            samples.append((stacks[row["stack"]], row["value"]))
+    return add_up(samples)
+
+
+def of_pprof(out):
+    profile = Profile(out)
+    column, = [i for i, (_, unit) in enumerate(profile.types) if unit == "bytes"]
+    return add_up(([f.name for f in s.frames], s.values[column]) for s in profile.samples)
+
+
+def of_top(out):
+    event, = json.loads(out)["events"]
+    table, = event["tables"]
+    return {NAME.search(row["name"])[1]: row["total_weight_bytes"] for row in table["rows"] if NAME.search(row["name"])}
+
+
+VIEWS = {"folded": of_folded, "perf-script": of_perf_script, "speedscope": of_speedscope, "ndjson": of_ndjson, "pprof": of_pprof}
+# Of what is for eyes alone, which one is named first.
+TEXTS = ["top", "tree", "brief"]
+
+
+def check_views(pysym, trace, event, python):
+    """The leaks are first in all of them, and all say the same of each function. Returns the bytes by function."""
+    options = [*OPTIONS, "--event", event, *(["--sysroot", python.root] if python.root else [])]
+    found = {}
+    for view, read in VIEWS.items():
+        done = pysym(trace, "-f", view, *options, text=view != "pprof")
+        assert done.returncode in (0, 3), done.stderr
+        found[view] = dict(read(done.stdout))
+    done = pysym(trace, "-f", "top", "--json", "--top", "0", *options)
+    found["top"] = of_top(done.stdout)
+    if event == "page-faults":  # of which perf has the number
+        found["perf-script"] = {name: count * PAGE for name, count in found["perf-script"].items()}
+    first = found["folded"]
+    for view, by_function in found.items():
+        assert by_function == first, view
+        leaks = [v for name, v in by_function.items() if name.startswith("leak")]
+        assert leaks and min(leaks) > max((v for n, v in by_function.items() if n.startswith("churn")), default=0), (view, by_function)
+    for view in TEXTS:
+        named = NAME.search(pysym(trace, "-f", view, *options).stdout)
+        assert named and named[1].startswith("leak"), view
+    return first
+
+
+def record_leak(pycap, tmp_path, python, options, kind, mib):
+    """The trace, and what the program printed. A file that is there opens its gate."""
+    trace = tmp_path / "t.bin"
+    done = pycap("record", "-v", "-o", trace, *options, "--", python, PROGRAM, kind, mib, "0.5", "/")
+    assert done.returncode == 0, done.stderr
+    return trace, json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def test_memory_growth(needs_bpf, pycap, pysym, tmp_path, any_python):
+    """Of small objects and of large blocks at once, 48 MiB of each; what came and went beside them is twelve times as much."""
+    trace, told, _ = record_leak(pycap, tmp_path, any_python.path, ["-e", "memory-growth"], "both", 96)
+    by_function = check_views(pysym, trace, "memory-growth", any_python)
+    assert by_function["leak_large"] == 48 << 20
+    assert told["churned"] > 10 * told["leaked"]
+    work = pysym(trace, "-f", "ndjson", *OPTIONS, "--event", "memory-growth", "--focus", "function:^work$",
+                 *(["--sysroot", any_python.root] if any_python.root else [])).stdout
+    grown = sum(row["value"] for row in map(json.loads, work.splitlines()) if row["type"] == "sample")
+    assert abs(grown - (told["after"]["VmData"] - told["before"]["VmData"])) <= PERIOD, told
+
+
+def test_page_faults(needs_bpf, pycap, pysym, tmp_path, any_python):
+    """Of small objects among small objects that come and go."""
+    trace, _, _ = record_leak(pycap, tmp_path, any_python.path, ["-e", "page-faults"], "objects", 64)
+    check_views(pysym, trace, "page-faults", any_python)
+
+
+def test_growth_beside_a_budget(needs_bpf, pycap, pysym, tmp_path):
+    """What the recorder may take changes periods, not sums."""
+    trace, told, said = record_leak(pycap, tmp_path, PYTHON, ["-F", "999", "-e", "cpu-clock,memory-growth", "--max-cpu", "0.5"],
+                                    "large", 256)
+    assert "Hz" in said and "from here on" in said, said
+    grown = of_folded(pysym(trace, "-f", "folded", *OPTIONS, "--event", "memory-growth").stdout)
+    assert abs(grown["leak_large"] - told["leaked"]) <= 0.1 * told["leaked"], (grown, said)
+
+
+def test_nothing_is_said_where_growth_is_not_recorded(needs_bpf, pycap, tmp_path):
+    program = "import os, time\nfor _ in range(20): os.fork() or os._exit(0)\ntime.sleep(0.3)"
+    done = pycap("record", "-v", "-F", "99", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", program)
+    assert "growth_" not in done.stderr and "Memory:" not in done.stderr, done.stderr
