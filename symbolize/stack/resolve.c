@@ -167,15 +167,19 @@ static struct error *find_event(struct resolver *r, const struct epoch *e, uint3
     return NULL;
 }
 
-/* The weight of a sample in the model: bytes for page faults, else the value in the trace. */
-static void weigh(const struct event_state *event, const struct trace_sample *sample, struct emit_sample *out)
+/*
+ * The weight of a sample in the model: bytes for page faults, else the value in the trace. A process may put any number into
+ * the field of a tracepoint, and a forged trace anywhere: then the event's samples weigh INT64_MAX in all, so that no sum of some
+ * of them is too large for whoever adds them up.
+ */
+static void weigh(const struct resolver *r, const struct event_state *event, const struct trace_sample *sample, struct emit_sample *out)
 {
+    const uint64_t left = INT64_MAX - r->model.totals.data[event->event].all_value;
+
     out->event = event->event;
-    out->value = sample->value;
-    out->faults = event->bytes > 1 ? sample->value : 0;
-    /* A nonsensical value in a forged trace becomes the largest number. */
-    if (event->bytes && __builtin_mul_overflow(sample->value, (uint64_t)event->bytes, &out->value))
-        out->value = UINT64_MAX;
+    if (__builtin_mul_overflow(sample->value, (uint64_t)(event->bytes ? event->bytes : 1), &out->value) || out->value > left)
+        out->value = left;
+    out->faults = event->bytes > 1 ? out->value / event->bytes : 0;
 }
 
 static struct error *name_process(struct resolver *r, const struct epoch *e, uint32_t process)
@@ -338,7 +342,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
 
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;
-    weigh(&r->event_states.data[event], sample, out);
+    weigh(r, &r->event_states.data[event], sample, out);
     out->thread = thread->thread;
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;
@@ -367,7 +371,7 @@ struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint
 
     if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
         TRY(find_event(r, e, event));
-    weigh(&r->event_states.data[event], sample, &left_out);
+    weigh(r, &r->event_states.data[event], sample, &left_out);
     add_to_totals(r, &r->event_states.data[event], &left_out, false);
     return NULL;
 }

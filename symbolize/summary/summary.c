@@ -388,7 +388,7 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
             s->time_event = row->name;
     }
     row->values_differ |= sample->value != row->first_value;
-    row->value += sample->value;
+    row->value = sample->value > INT64_MAX - row->value ? INT64_MAX : row->value + sample->value;
     thread->sample_count++;
     thread->time_ns += row->name == s->time_event ? sample->value : 0;
     if (shown)

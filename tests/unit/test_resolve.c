@@ -1061,6 +1061,29 @@ static void test_bytes_stay_bytes(void **state)
     teardown(&s);
 }
 
+/* Values that a process made up, or a trace: the sum of all is a number still, whichever are added. */
+static void test_sums_have_an_end(void **state)
+{
+    static const uint64_t values[] = {UINT64_C(1) << 62, 5, UINT64_C(1) << 62, UINT64_MAX, 7},
+                          want[] = {UINT64_C(1) << 62, 5, (UINT64_C(1) << 62) - 6, 0, 0};
+    struct scene s;
+    (void)state;
+
+    setup(&s, NULL);
+    uint32_t name = string(&s, "syscalls:sys_enter_write"), unit = string(&s, "bytes");
+    LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 1, .kind = TRACE_EVENT_COUNTED);
+    process(&s, 1, 100, "/usr/bin/python3");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const struct trace_sample in = {.time_ns = 50, .thread = 1, .value = values[i]};
+        struct emit_sample out;
+        bool kept;
+        OK(resolver_sample(s.resolver, &s.epoch, 1, &in, &out, &kept));
+        assert_true(out.value == want[i]);
+    }
+    assert_true(resolver_model(s.resolver)->totals[0].all_value == INT64_MAX);
+    teardown(&s);
+}
+
 /* Nanoseconds are CPU time, waiting of threads, of others, of tasks, or what is counted; only time of a thread is a span of its. */
 static void test_kinds_of_time(void **state)
 {
@@ -1099,7 +1122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds_of_time),
         cmocka_unit_test(test_faults_are_bytes),
-        cmocka_unit_test(test_bytes_stay_bytes),
+        cmocka_unit_test(test_bytes_stay_bytes), cmocka_unit_test(test_sums_have_an_end),
         cmocka_unit_test(test_mappings_over_time),
         cmocka_unit_test(test_python_stack),
         cmocka_unit_test(test_two_interpreters_share_a_tuple),
