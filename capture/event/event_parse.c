@@ -312,6 +312,9 @@ static struct error *read_terms(struct draft *d, const char *terms, size_t len)
         d->is_row = false;
     }
     if (*named) {
+        const struct event_source *other = event_source(named);
+        if (other && other != d->row)
+            return error_create(ERROR_USAGE, "event %.*s: name=%s is what another event is called", d->len, d->text, named);
         memcpy(made->name, named, strlen(named) + 1);
         d->is_row = false;
     }
