@@ -174,10 +174,12 @@ static struct error *put(struct task_waits *w, struct account *a, struct waiting
     return w->o.put(w->o.ctx, &m->sample, (uint32_t)sizeof m->sample + stack->len_bytes + text->len_bytes);
 }
 
-/* Hands on what a task has waited so far. `now_ns` is the time of the look. */
+/* Hands on what a task has waited so far. `now_ns` is the time of the look, or that at which the file ends. */
 static struct error *put_owed(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t now_ns)
 {
     uint64_t ns = t->owed_ns, time_ns = t->until_ns + LATE_NS < now_ns ? now_ns - LATE_NS : t->until_ns;
+
+    time_ns = time_ns < now_ns ? time_ns : now_ns;
 
     t->owed_ns = 0;
     return put(w, a, t, ns, time_ns);
@@ -389,9 +391,9 @@ static struct error *put_all(struct task_waits *w, struct account *a, uint64_t t
 }
 
 /* Hands on all that is known of the tasks, and forgets them; the account stays. */
-static struct error *forget_tasks(struct task_waits *w, struct account *a)
+static struct error *forget_tasks(struct task_waits *w, struct account *a, uint64_t time_ns)
 {
-    TRY(put_all(w, a, a->looked_ns));
+    TRY(put_all(w, a, time_ns));
     w->count -= a->tasks.count;
     w->kept_bytes -= a->kept_bytes;
     a->kept_bytes = 0;
@@ -419,7 +421,7 @@ static struct error *take_all(struct task_waits *w, struct account *a, const str
     for (size_t i = 0; i < table->tasks.count; i++) {
         TRY(take(w, a, table, (uint32_t)i));
         if (i % KEPT_CHECKED == 0 && keeps_too_much(w, a)) {
-            TRY(forget_tasks(w, a));
+            TRY(forget_tasks(w, a, table->time_ns));
             TRY(find_loops(w, a, table));
             forgot = true;
         }
@@ -462,7 +464,7 @@ struct error *task_waits_look(struct task_waits *w, const struct task_owner *own
     if (!keeps_too_much(w, a))
         return NULL;
     a->forgot = true;
-    return forget_tasks(w, a);
+    return forget_tasks(w, a, table->time_ns);
 }
 
 void task_waits_still(struct task_waits *w, uint64_t life, uint64_t time_ns)
@@ -484,7 +486,7 @@ struct error *task_waits_end(struct task_waits *w, uint64_t life, uint64_t time_
     take_still(a);
     for (size_t i = 0; i < a->tasks.count && time_ns > a->looked_ns; i++)
         TRY(end_wait(w, a, &a->tasks.data[i], UINT64_MAX, time_ns));
-    TRY(forget_tasks(w, a));
+    TRY(forget_tasks(w, a, time_ns > a->looked_ns ? time_ns : a->looked_ns));
     free(a);
     map_remove(&w->account_of, life);
     w->accounts.data[index] = w->accounts.data[--w->accounts.count];
@@ -493,11 +495,11 @@ struct error *task_waits_end(struct task_waits *w, uint64_t life, uint64_t time_
     return NULL;
 }
 
-struct error *task_waits_cut(struct task_waits *w)
+struct error *task_waits_cut(struct task_waits *w, uint64_t time_ns)
 {
     for (size_t i = 0; i < w->accounts.count; i++) {
         take_still(w->accounts.data[i]);
-        TRY(put_all(w, w->accounts.data[i], w->accounts.data[i]->looked_ns));
+        TRY(put_all(w, w->accounts.data[i], time_ns));
     }
     return NULL;
 }

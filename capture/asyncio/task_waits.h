@@ -53,8 +53,8 @@ struct error *task_waits_look(struct task_waits *w, const struct task_owner *own
 void task_waits_still(struct task_waits *w, uint64_t life, uint64_t time_ns);
 /* The process has ended at `time_ns`: hands on what its tasks have waited, and forgets it. */
 struct error *task_waits_end(struct task_waits *w, uint64_t life, uint64_t time_ns);
-/* Hands on what all tasks have waited until the last look at each: for a file that ends. */
-struct error *task_waits_cut(struct task_waits *w);
+/* Hands on what all tasks have waited until the last look at each: for a file that ends at `time_ns`. No sample is of later. */
+struct error *task_waits_cut(struct task_waits *w, uint64_t time_ns);
 
 /* How many tasks wait, as of the last looks; and the most that did at once. */
 uint64_t task_waits_count(const struct task_waits *w);

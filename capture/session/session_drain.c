@@ -202,7 +202,7 @@ struct error *session_cut_waits(struct session *s, uint64_t time_ns)
 {
     TRY(waits_cut(s->waits, time_ns, PIECE_NS));
     if (s->tasks)
-        TRY(task_looks_cut(s->tasks));
+        TRY(task_looks_cut(s->tasks, time_ns));
     TRY(queue_run(s->queue, time_ns, on_queued, s));
     return s->growth ? growth_settle_process(s->growth, UINT32_MAX) : NULL;
 }

@@ -346,9 +346,9 @@ uint64_t task_looks_due(const struct task_looks *l)
     return l->due_ns;
 }
 
-struct error *task_looks_cut(struct task_looks *l)
+struct error *task_looks_cut(struct task_looks *l, uint64_t time_ns)
 {
-    return task_waits_cut(l->waits);
+    return task_waits_cut(l->waits, time_ns);
 }
 
 struct error *task_looks_finish(struct task_looks *l, uint64_t time_ns)
@@ -360,7 +360,7 @@ struct error *task_looks_finish(struct task_looks *l, uint64_t time_ns)
         if (n->had_tasks && p && p->life == n->owner.life && is_readable(l, n, p))
             TRY(look(l, n, p));
     }
-    return task_waits_cut(l->waits);
+    return task_waits_cut(l->waits, now_ns());
 }
 
 void task_looks_losses(const struct task_looks *l, uint64_t losses[LOSS_LIMIT])

@@ -38,8 +38,8 @@ void task_looks_begin(struct task_looks *l, uint64_t time_ns);
 struct error *task_looks_run(struct task_looks *l, uint64_t time_ns);
 /* When it is due next, CLOCK_MONOTONIC. */
 uint64_t task_looks_due(const struct task_looks *l);
-/* Hands on what all tasks have waited so far: for a file that ends. */
-struct error *task_looks_cut(struct task_looks *l);
+/* Hands on what all tasks have waited so far: for a file that ends at `time_ns`. */
+struct error *task_looks_cut(struct task_looks *l, uint64_t time_ns);
 /* Looks for the last time, and hands on all. */
 struct error *task_looks_finish(struct task_looks *l, uint64_t time_ns);
 /* Adds what was lost so far. Quotas count for themselves. */

@@ -252,7 +252,7 @@ static void test_pieces(void **state)
     handed_on_ns = f->sum_ns;
     assert_in_range(handed_on_ns, TASKS * 30 * S, TASKS * 40 * S - 1);
     assert_in_range(most, 1, TASKS * strlen("t 11000 10000 11 500+2|\n") / 2);
-    assert_null(task_waits_cut(f->waits));
+    assert_null(task_waits_cut(f->waits, f->table.time_ns));
     assert_int_equal(f->sum_ns, TASKS * 40 * S - TASKS * S / 2); /* when they came is not known better */
     assert_int_equal(task_waits_count(f->waits), TASKS);
 }
@@ -302,7 +302,7 @@ static void test_ended_beside_changed(void **state)
         look(f);
         assert_int_equal(task_waits_count(f->waits), 1);
     }
-    assert_null(task_waits_cut(f->waits));
+    assert_null(task_waits_cut(f->waits, f->table.time_ns));
     assert_int_equal(f->sum_ns, 9 * S + S / 2);
 }
 
@@ -329,9 +329,22 @@ static void test_many(void **state)
             add(f, "t", 1600 * i, TASK_AWAITS_FUTURE, 500, TASK_NONE);
         look(f);
     }
-    assert_null(task_waits_cut(f->waits));
+    assert_null(task_waits_cut(f->waits, f->table.time_ns));
     assert_int_equal(task_waits_count(f->waits), REMEMBERED);
     assert_int_equal(f->sum_ns, REMEMBERED * (2 * S + S / 2) + MORE * UINT64_C(3) * S);
+}
+
+/* A file ends before the time of the last look: what was seen by then is of this file. */
+static void test_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
+    look_at_one(f, 12 * S, TASK_AWAITS_FUTURE, 500);
+    assert_null(task_waits_cut(f->waits, 12 * S - NS_PER_MS));
+    expect(f, "one 11000 500 11 500+2|\none 11999 1000+ 11 500+2|\n");
+    assert_null(task_waits_cut(f->waits, 12 * S));
+    expect(f, "");
 }
 
 /* Where nothing ran, a look is as good as known. */
@@ -387,6 +400,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_always_partial, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ended_beside_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_still, setup, teardown),
         cmocka_unit_test_setup_teardown(test_name_quota, setup, teardown),
     };
