@@ -68,6 +68,10 @@ BESIDE="
     choosing
     releases
     asyncio_tasks
+    event_kinds
+    leak_first
+    memory
+    memory_page
     stats
     page_scripts
 "

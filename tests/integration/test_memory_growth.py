@@ -31,7 +31,6 @@ def taken(needs_bpf, pycap, pysym, tmp_path):
     return run
 
 
-@pytest.mark.every_python
 def test_the_leak_is_first(taken, pysym, python):
     trace, told, below = taken(python.path, 32, "plain")
     assert below["leak"] == 32 * MIB

@@ -13,22 +13,20 @@ FIRST = (3, 12)  # whose tasks are read
 PERIOD_NS = 50_000_000  # between two looks
 SECONDS = 4
 
+# One for each way in which tasks are found; the others are for make check-long.
+SHORT = [(3, 12), (3, 14)]
+
 # Of a sample: until when and how long the task waited, what for, Python's functions (name, line), outermost first.
 Wait = collections.namedtuple("Wait", "task until_ns ns what stack")
 
 
-def of_kind(chosen):
-    """One interpreter for each way in which tasks are found."""
-    found, missing = in_roots()
-    by_version = {i.version: i for i in interpreters() + found if i.version in chosen}
-    return [*(pytest.param(i, id=i.name) for i in by_version.values()),
-            *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing
-              if tuple(map(int, name.split("-")[0].split("."))) in chosen)]
-
-
 def pytest_generate_tests(metafunc):
     if "with_tasks" in metafunc.fixturenames:
-        metafunc.parametrize("with_tasks", of_kind([FIRST, (3, 13), (3, 14), (3, 15)]))
+        found, missing = in_roots()
+        by_version = {i.version: i for i in interpreters() + found if i.version >= FIRST}
+        metafunc.parametrize("with_tasks", [
+            *(pytest.param(i, id=i.name, marks=[] if i.version in SHORT else pytest.mark.long) for i in by_version.values()),
+            *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
 
 
 def waits_of(pysym, trace, python):
