@@ -77,7 +77,7 @@ static inline bool event_has_rate(const struct event_source *source)
 {
     return source->kind == EVENT_CLOCK || source->kind == EVENT_HARDWARE;
 }
-/* Whether the event has a counter on each CPU, opened with perf_event_open(2), at whose ticks samples are taken. */
+/* Whether the event has a counter on each CPU, or those of its PMU, opened with perf_event_open(2), at whose ticks samples are taken. */
 static inline bool event_has_counter(const struct event_source *source)
 {
     return event_has_rate(source) || source->kind == EVENT_COUNTED;
