@@ -155,6 +155,16 @@ static inline uint64_t summary_duration_ns(const struct summary_file *f)
     return f->has_start && f->last_ns > f->start_ns ? f->last_ns - f->start_ns : 0;
 }
 
+/* Of different names. */
+static inline bool summary_has_several_events(const struct summary *s)
+{
+    for (size_t i = 1; i < s->events.count; i++) {
+        if (strcmp(s->events.data[i].name, s->events.data[0].name))
+            return true;
+    }
+    return false;
+}
+
 /* The value of a META record; NULL: the file has no record of that key. */
 static inline const char *summary_setting(const struct summary_file *f, const char *key)
 {

@@ -328,16 +328,6 @@ static int compare_losses(const void *a, const void *b)
     return strcmp(x->event, y->event);
 }
 
-/* Of different names. */
-static bool several_events(const struct summary *s)
-{
-    for (size_t i = 1; i < s->events.count; i++) {
-        if (strcmp(s->events.data[i].name, s->events.data[0].name))
-            return true;
-    }
-    return false;
-}
-
 static struct error *print_losses(const struct summary *s, FILE *out)
 {
     struct loss_row *rows = malloc((s->losses.count + 1) * sizeof *rows);
@@ -352,7 +342,7 @@ static struct error *print_losses(const struct summary *s, FILE *out)
     for (size_t i = 0; i < s->losses.count; i++) {
         const char *meaning = trace_loss_meaning(rows[i].reason);
         fprintf(out, "  %-22s%12s  ", rows[i].name, grouped(rows[i].count, &n));
-        if (several_events(s) && *rows[i].event)
+        if (summary_has_several_events(s) && *rows[i].event)
             fprintf(out, "%s: ", rows[i].event);
         fprintf(out, "%s\n", meaning ? meaning : "");
     }

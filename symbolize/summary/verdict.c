@@ -280,7 +280,9 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     }
     qsort(rows, count, sizeof *rows, compare_counts);
     for (size_t i = 0; i < count && i < LOSSES_SHOWN; i++) {
-        buf_printf(&v->line, "%s: %s", grouped(rows[i].count, &n), loss_text(&rows[i]));
+        bool names_event = summary_has_several_events(s) && *rows[i].event;
+        buf_printf(&v->line, "%s%s%s: %s", grouped(rows[i].count, &n), names_event ? " of " : "", names_event ? rows[i].event : "",
+                   loss_text(&rows[i]));
         put_line(v, i ? "" : question);
     }
     free(rows);

@@ -507,6 +507,8 @@ Processes
 
 Every figure, all losses and all modules: -v
 """
+    several = good(pysym(make(samples=100, second_event=5, losses=7), "-f", "summary"))
+    assert "\n             7 of cpu-clock: the ring buffer was full (a larger --ring-size helps)\n" in several
     verdict = text.split("Processes\n")[0]
     assert good(pysym(trace, "-f", "summary", "-v", "--interpreter", "calls")).startswith(verdict + f"{trace.name}\n  recorded ")
 

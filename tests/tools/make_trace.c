@@ -627,6 +627,7 @@ static void make(struct maker *m)
     if (get(m, LOSSES)) {
         struct trace_loss loss = {.time_ns = time_ns,
                                   .reason = LOSS_ring_full,
+                                  .event = m->event,
                                   .name = str(m, trace_loss_name(LOSS_ring_full)),
                                   .count = get(m, LOSSES)};
         trace_writer_put(m->w, TRACE_loss, &loss);
