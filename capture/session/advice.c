@@ -148,6 +148,18 @@ void advice_at_start(struct session *s)
 
 /* ---- at the end ---- */
 
+/* What a process did not do that ran well and has no sample. */
+static const char *what_it_did_not(const struct session *s, const char *tick)
+{
+    bool clock = s->proc != NULL;
+
+    for (uint32_t i = 0; i < s->events.count; i++)
+        clock = clock || event_has_rate(s->events.list[i].source);
+    if (s->tasks && s->events.count == 1)
+        return "had no asyncio task that waited when pycap looked";
+    return clock ? tick : "did nothing that the events count";
+}
+
 /* Why none of the processes given with -p brought a sample. */
 static void explain_pids(struct session *s)
 {
@@ -160,9 +172,8 @@ static void explain_pids(struct session *s)
         if (!read_stat(o->pids[i], &stat) || stat.state == 'Z' || stat.state == 'X')
             messages_line(o->messages, "process %u has ended", o->pids[i]);
         else
-            messages_line(o->messages, "process %u (%s) did not run at a tick: it waits, and only threads that run are "
-                                       "sampled",
-                          o->pids[i], stat.comm);
+            messages_line(o->messages, "process %u (%s) %s", o->pids[i], stat.comm,
+                          what_it_did_not(s, "did not run at a tick: it waits, and only threads that run are sampled"));
     }
 }
 
@@ -176,7 +187,7 @@ static void explain_command(const struct session *s)
     else if (!processes_counts(s->processes).seen_python)
         messages_line(s->o->messages, "%s ran no CPython; -a records the native frames of other programs", name);
     else
-        messages_line(s->o->messages, "%s did not run at a tick: it was too short, or waited", name);
+        messages_line(s->o->messages, "%s %s", name, what_it_did_not(s, "did not run at a tick: it was too short, or waited"));
 }
 
 void advice_no_sample(struct session *s)

@@ -64,6 +64,14 @@ def test_idle(record, idle):
     assert f"process {idle} (python3) did not run at a tick: it waits, and only threads that run are sampled\n" in said
 
 
+def test_idle_without_a_clock(record, idle):
+    """What has no ticks did not miss one."""
+    said = record("-d", "0.3", "-e", "task-wait", "-p", idle, status=1)
+    assert f"process {idle} (python3) had no asyncio task that waited when pycap looked\n" in said
+    said = record("-d", "0.3", "-e", "page-faults", "-p", idle, status=1)
+    assert f"process {idle} (python3) did nothing that the events count\n" in said
+
+
 def test_idle_host(record):
     """Recording a host is no mistake, whether something runs on it or not."""
     said = record("-d", "0.1", status=0)
