@@ -120,10 +120,10 @@ static void print_tasks(const struct session *s, FILE *f)
     struct number n;
 
     if (c.too_old)
-        messages_write(f, "asyncio tasks of %s were not looked at: that takes CPython 3.12 or later.\n",
+        messages_write(f, "%s ran CPython before 3.12, whose asyncio tasks cannot be looked at.\n",
                        counted(c.too_old, "process", "processes", &n));
     if (c.unknown)
-        messages_write(f, "asyncio tasks of %s were not looked at: where they are in this build of CPython is not known.\n",
+        messages_write(f, "%s ran a build of CPython of which it is not known where asyncio tasks are: they were not looked at.\n",
                        counted(c.unknown, "process", "processes", &n));
     if (s->tasks && !c.processes && !c.too_old && !c.unknown)
         messages_write(f, "No process had asyncio tasks.\n");
