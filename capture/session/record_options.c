@@ -258,9 +258,9 @@ const struct option_row record_option_rows[] = {
     {"frequency", 'r', "HZ", NULL, option_set_u64, MEMBER(session.frequency_hz), 1,
      EVENT_FREQUENCY_MAX, RATE},
     {"event", 'e', "EVENT,...",
-     "cpu-clock (default), off-cpu, page-faults, context-switches, cycles:u, syscalls:sys_enter_openat: perf's names,\n"
-     "see pycap(1); pycap info --events lists those of this host. May be repeated; NAME/period=N/ and NAME/freq=HZ/\n"
-     "are -c and -F for that event alone",
+     "cpu-clock (default), off-cpu, task-wait (asyncio), page-faults, memory-growth;\n"
+     "others by perf's names, like cycles:u, syscalls:sys_enter_openat, see pycap(1); pycap info --events\n"
+     "lists those of this host. May be repeated; NAME/period=N/ and NAME/freq=HZ/ are -c and -F for that event alone",
      add_events},
     {"count", 'c', "N", "a sample every N counts (16), for events that are counted, like page-faults", option_set_u64,
      MEMBER(period), 1, EVENT_PERIOD_MAX, "a number of counts, 1 at least"},
