@@ -39,8 +39,9 @@ static void print_account(const struct memory_account *a, FILE *out)
     struct size_text size, by;
 
     fprintf(out, "            %s: %s", a->event->name, size_text(a->bytes, &size));
-    if (a->finding == MEMORY_AGREES)
-        fprintf(out, ", as much as %s grew\n", what);
+    if (a->finding == MEMORY_AGREES) /* a tenth apart may be chance where samples are few */
+        fprintf(out, ", as much as %s grew%s\n", what,
+                (more < 0 ? -more : more) > (int64_t)(a->bytes / 10) ? ", as far as so few samples can tell" : "");
     else if (a->finding == MEMORY_UNKNOWN)
         fputs("\n", out);
     else

@@ -85,7 +85,7 @@ def test_faults_are_the_growth(grown, pysym, period):
     assert row["event"] == "page-faults" and row["finding"] == "agrees", row
     if period == 1:
         assert abs(row["event_bytes"] - row["anonymous_growth_bytes"]) <= 4 * PAGE + HELD_BACK
-    assert "as much as anonymous memory grew" in pysym(trace, "-f", "summary").stdout
+    assert "as much as anonymous memory grew\n" in pysym(trace, "-f", "summary").stdout
 
 
 def test_memory_that_is_given_back(grown, pysym):
