@@ -7,6 +7,8 @@
 /* A process that has new samples is read this often, so that little is unknown of one that ends; others less often. */
 #define BUSY_NS (200 * NS_PER_MS)
 #define QUIET_NS (10 * NS_PER_S)
+/* Where there are hundreds of processes, those with new samples are read less often: one of them in this time. */
+#define EACH_NS NS_PER_MS
 
 void trace_memory_init(struct trace_memory *m, const struct event_list *events)
 {
@@ -90,13 +92,20 @@ void trace_memory_sampled(struct trace_builder *b, struct process_note *n, uint3
     m->news = true;
 }
 
+static uint64_t interval_ns(const struct trace_memory *memory, const struct memory_note *m)
+{
+    uint64_t all_ns = memory->processes.count * EACH_NS, busy_ns = all_ns > BUSY_NS ? all_ns : BUSY_NS;
+
+    return m->news && busy_ns < QUIET_NS ? busy_ns : QUIET_NS;
+}
+
 static bool is_due(const struct trace_builder *b, const struct process *p, const struct memory_note *m, uint64_t time_ns)
 {
     if (p->ended_ns || !processes_wants(b->o.processes, p))
         return false;
     if (!m->tried_ns)
         return true;
-    return m->file == b->memory.file && time_ns - m->tried_ns >= (m->news ? BUSY_NS : QUIET_NS);
+    return m->file == b->memory.file && time_ns - m->tried_ns >= interval_ns(&b->memory, m);
 }
 
 static struct error *read_memory(struct trace_builder *b, uint64_t time_ns, bool all)

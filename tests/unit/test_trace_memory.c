@@ -200,6 +200,27 @@ static void test_limit(void **state)
     tear_down(&w);
 }
 
+/* Beside many others a process with new samples is read less often: 1,000 of them once in a second. */
+static void test_many_processes(void **state)
+{
+    struct world w;
+    struct process *p;
+    uint64_t begin = now_ns();
+
+    (void)state;
+    set_up(&w, "page-faults");
+    for (uint32_t i = 1; i < 1000; i++) {
+        OK(processes_begin(w.processes, 0x70000000 + i, 1, &p));
+        process_select(p, true, true);
+    }
+    OK(trace_builder_read_memory(w.builder, begin));
+    sample(&w);
+    OK(trace_builder_read_memory(w.builder, begin + NS_PER_S / 2));
+    OK(trace_builder_read_memory(w.builder, begin + NS_PER_S + NS_PER_S / 2));
+    assert_int_equal(next_file(&w).count, 2); /* the one from before the sample, and one */
+    tear_down(&w);
+}
+
 /* A process that is gone is tried once in a while, not at each of its samples. */
 static void test_gone(void **state)
 {
@@ -252,7 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_readings), cmocka_unit_test(test_files),  cmocka_unit_test(test_other_events),
         cmocka_unit_test(test_limit),    cmocka_unit_test(test_status),
-        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_gone),     cmocka_unit_test(test_many_processes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
