@@ -107,6 +107,7 @@ struct emit_event {
     bool is_task;     /* as asyncio tasks of the thread waited, of them. Many do at once: the thread's own time it is not */
     bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
     bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
+    bool is_memory;   /* and in bytes of memory that processes take from the kernel, by page faults or mappings */
 };
 
 /* Is it time that threads ran? */

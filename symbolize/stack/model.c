@@ -310,6 +310,7 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kin
     event.is_bytes = !strcmp(event.unit, TRACE_UNIT_BYTES);
     event.is_wall = m->wall && event.is_time && !strcmp(event.name, WALL_EVENT);
     event.is_counted = kind == TRACE_EVENT_COUNTED;
+    event.is_memory = event.is_counted && event.is_bytes && !strchr(event.name, ':'); /* no tracepoint */
     event.is_blame = event.is_time && kind == TRACE_EVENT_BLAME;
     event.is_task = event.is_time && kind == TRACE_EVENT_TASK;
     event.is_waiting = event.is_time && trace_event_waits(kind);

@@ -9,6 +9,7 @@
 #include "symbolize/stack/compose.h"
 #include "symbolize/stack/faces.h"
 #include "symbolize/stack/frames.h"
+#include "symbolize/stack/interpreter_names.h"
 #include "symbolize/stack/model.h"
 #include "symbolize/stack/source_stamps.h"
 #include "symbolize/stack/stack_map.h"
@@ -34,6 +35,7 @@ struct tuple_state {
     uint32_t next; /* of the same tuple, for another interpreter; MODEL_NONE: the last one */
     uint32_t sample_count;
     struct composed composed;
+    uint32_t taker; /* its stack for events of memory, see without_allocator() */
 };
 
 struct resolver {
@@ -232,6 +234,22 @@ struct error *resolver_record(struct resolver *r, const struct epoch *e, const s
     return NULL;
 }
 
+/*
+ * A stack without what the kernel and the C library have at its inner end: taking memory is what they are for, so it is the
+ * function that they did it for that grows. A stack of nothing else stays as it is.
+ */
+static uint32_t without_allocator(const struct resolver *r, uint32_t stack)
+{
+    for (uint32_t at = stack; at != EMIT_NO_STACK; at = r->model.stacks.data[at].parent) {
+        const struct emit_frame *frame = &r->model.view.frames[r->model.stacks.data[at].frame];
+        bool serves = frame->kind == EMIT_KERNEL ||
+                      (frame->kind == EMIT_NATIVE && frame->module && path_owner(frame->module) == MERGE_OWNER_C_LIBRARY);
+        if (!serves)
+            return at;
+    }
+    return stack;
+}
+
 static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tuple, uint32_t interpreter,
                                 uint64_t time_ns, uint32_t *out)
 {
@@ -249,6 +267,7 @@ static struct error *find_tuple(struct resolver *r, struct epoch *e, uint32_t tu
     if (state.next != MODEL_NONE && !limits_take(r->options.limits, sizeof state))
         return error_no_memory();
     TRY(compose(&r->composer, e, tuple, interpreter, time_ns, &state.composed));
+    state.taker = r->options.interpreter == MERGE_HIDE_INTERPRETER ? without_allocator(r, state.composed.stack) : state.composed.stack;
     *out = (uint32_t)r->tuple_states.count;
     if (!VEC_PUSH(&r->tuple_states, state))
         return error_no_memory();
@@ -298,16 +317,16 @@ static struct error *find_label_set(struct resolver *r, const struct epoch *e, u
 
 /* Sets the sample's labels and its stack as it was recorded; the innermost frame says what a thread waited for. */
 static struct error *find_stack(struct resolver *r, const struct epoch *e, const struct trace_sample *sample,
-                                const struct composed *composed, struct emit_sample *out)
+                                const struct tuple_state *tuple, struct emit_sample *out)
 {
     struct label_state labels = {.mark = MODEL_NONE};
 
     if (sample->label_set)
         TRY(find_label_set(r, e, sample->label_set, &labels));
     out->label_set = labels.set;
-    out->stack = composed->stack;
+    out->stack = r->model.events.data[out->event].is_memory ? tuple->taker : tuple->composed.stack;
     if (labels.mark != MODEL_NONE)
-        out->stack = model_stack(&r->model, composed->stack, labels.mark);
+        out->stack = model_stack(&r->model, out->stack, labels.mark);
     return out->stack == MODEL_NONE && labels.mark != MODEL_NONE ? error_no_memory() : NULL;
 }
 
@@ -351,7 +370,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->gil = !(sample->flags & TRACE_SAMPLE_GIL_KNOWN) ? EMIT_GIL_UNKNOWN
                : sample->flags & TRACE_SAMPLE_GIL      ? EMIT_GIL_HELD
                                                        : EMIT_GIL_NOT_HELD;
-    TRY(find_stack(r, e, sample, &state->composed, out));
+    TRY(find_stack(r, e, sample, state, out));
     out->in_interpreter = state->composed.in_interpreter;
     *kept = true;
     if (!stack_map_is_identity(&r->stack_map))

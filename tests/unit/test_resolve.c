@@ -515,6 +515,50 @@ static void test_native_and_kernel(void **state)
     (void)state;
 }
 
+/* What the kernel and the C library do to get memory is not shown for events of memory, unless all is to be. */
+static void test_allocator_is_hidden(void **state)
+{
+    static const struct resolver_options options[] = {{.interpreter = MERGE_HIDE_INTERPRETER}, {.interpreter = MERGE_HIDE_CALLS}};
+    static const struct {
+        const char *event, *unit;
+        uint32_t kind;
+        uint32_t depth[2]; /* by options: of a stack of Python, a library, the C library twice, and the kernel */
+        uint32_t served[2]; /* of one of the C library and the kernel alone */
+    } events[] = {
+        {"memory-growth", "bytes", TRACE_EVENT_COUNTED, {2, 5}, {3, 3}},
+        {"page-faults", "faults", TRACE_EVENT_COUNTED, {2, 5}, {3, 3}},
+        {"syscalls:sys_enter_write", "bytes", TRACE_EVENT_COUNTED, {5, 5}, {3, 3}},
+        {"cpu-clock", "ns", TRACE_EVENT_ON_CPU, {5, 5}, {3, 3}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof events / sizeof *events; i++) {
+        struct scene s;
+        setup(&s, &options[i % 2]);
+        LOAD(&s, host, .page_size = 4096);
+        uint32_t name = string(&s, events[i / 2].event), unit = string(&s, events[i / 2].unit);
+        LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = events[i / 2].kind);
+        process(&s, 1, 100, "/usr/bin/python3");
+        LOAD(&s, module, .id = 1, .path = string(&s, "/opt/no/such/_ext.so"));
+        LOAD(&s, module, .id = 2, .path = string(&s, "/opt/no/such/libc.so.6"));
+        uint32_t frame = python(&s, "f", "/a.py", 1, 1), native[3], kernel;
+        for (uint32_t n = 0; n < 3; n++)
+            LOAD(&s, native_frame, .id = native[n] = ++s.frames, .module = n ? 2 : 1, .offset = 0x10 + n);
+        LOAD(&s, kernel_frame, .id = kernel = ++s.frames, .address = 0xf010);
+        struct trace_tuple t = {.python_stack = stack(&s, &frame, 1), .native_stack = stack(&s, native, 3),
+                                .kernel_stack = stack(&s, &kernel, 1), .python_end = LOSS_complete, .native_end = LOSS_complete};
+        uint32_t whole = sample(&s, 1, tuple(&s, t), 1).stack;
+        t.python_stack = 0;
+        t.python_end = 0;
+        t.native_stack = stack(&s, native + 1, 2);
+        uint32_t alone = sample(&s, 1, tuple(&s, t), 1).stack;
+        const struct emit_model *m = resolver_model(s.resolver);
+        assert_int_equal(m->stacks[whole].depth, events[i / 2].depth[i % 2]);
+        assert_int_equal(m->stacks[alone].depth, events[i / 2].served[i % 2]);
+        teardown(&s);
+    }
+}
+
 static void test_a_stack_deeper_than_any(void **state)
 {
     struct scene s;
@@ -1134,6 +1178,7 @@ int main(void)
         cmocka_unit_test(test_exact_times),
         cmocka_unit_test(test_capture_facts),
         cmocka_unit_test(test_native_and_kernel),
+        cmocka_unit_test(test_allocator_is_hidden),
         cmocka_unit_test(test_a_stack_deeper_than_any),
         cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_period_changes),
