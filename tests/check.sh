@@ -22,7 +22,7 @@ add() { # PASSED FAILED SKIPPED
 }
 
 # Golden and live tests run as two processes side by side, one for each of two cores: BESIDE holds those that compare
-# stack by stack, or need no sampler. WAITING are those that mostly wait, for servers and for time: a third process. What is
+# stack by stack, or need no sampler. WAITING are those that mostly wait, for servers, programs and time: a third process. What is
 # marked alone comes when all have ended. What is marked long is for make check-long.
 BESIDE="
     pysym
@@ -67,7 +67,6 @@ BESIDE="
     docs
     choosing
     releases
-    asyncio_tasks
     event_kinds
     leak_first
     memory
@@ -76,6 +75,7 @@ BESIDE="
     page_scripts
 "
 WAITING="
+    asyncio_tasks
     profile_store
     store_http
     push

@@ -93,7 +93,8 @@ def test_golden(make, page):  # noqa: F811
     assert head.pop("summary").startswith("made.bin: 0.0 s from 2023-11-14 22:13:20 UTC on testhost\n")
     assert head.pop("verdict").startswith("made.bin: 0.0 s from 2023-11-14 22:13:20 UTC on testhost\n")
     assert head.pop("exporter").startswith("pysym ")
-    kinds = {"isTime": False, "isWaiting": False, "isWall": False, "isBlame": False, "isBytes": False, "isCounted": False}
+    kinds = {"isTime": False, "isWaiting": False, "isWall": False, "isBlame": False, "isBytes": False, "isCounted": False,
+             "isTask": False}
     assert head == {
         "format": 1, "name": "made.bin", "sets": ["made.bin"], "filters": "", "timeUnitNs": 500000, "sampleCount": 5,
         "events": [{"name": "cpu-clock", "unit": "ns", **kinds, "isTime": True, "period": 10000000},
@@ -122,7 +123,8 @@ def test_golden(make, page):  # noqa: F811
     assert read.columns("stacks", 2) == [[0, 1, 2, 1, 1, 1], [0, 1, 2, 3, 4, 5]]
     columns = {name: page_data.numbers(read.unpack(name)) for name in read.elements.data if name.startswith("sample-")}
     assert columns == {
-        "sample-stack": [2, 6, 2, 6, 6], "sample-thread": [0, 1, 0, 1, 0], "sample-event": [0, 0, 0, 0, 1],
+        "sample-stack": [2, 6, 2, 6, 3],  # the kernel served who touched memory
+        "sample-thread": [0, 1, 0, 1, 0], "sample-event": [0, 0, 0, 0, 1],
         "sample-time": [40, 40, 40, 40, 99],  # 10 ms each is 20 units; the last 25 ms earlier
         "sample-labels": [1, 2, 1, 2, 1], "sample-flags": [17, 2, 17, 2, 1]}
     assert "[python3.11]" not in read.strings  # the eval frames, which are not shown

@@ -119,7 +119,7 @@ def test_two_inputs(make, pysym, profile):  # noqa: F811
     p = profile(one, two)
     assert sums(p) == {**sums(profile(one)), **sums(profile(two))}
     assert [c.split(": ")[0] for c in p.comments if ": host testhost" in c] == [one.name, two.name]
-    assert [c for c in p.comments if c.startswith(f"{two.name}: lost: 7 ring_full (")]
+    assert [c for c in p.comments if c.startswith(f"{two.name}: lost: 7 ring_full of cpu-clock (")]
     durations = [json.loads(good(pysym(t, "-f", "top", "--json")))["duration_ns"] for t in (one, two)]
     assert p.duration_ns == sum(durations)
 
