@@ -72,7 +72,8 @@ def test_hits_are_the_programs_own_calls(needs_bpf, pysym, tmp_path):
 
 def test_stacks_end_at_the_tracepoint(needs_bpf, pycap, pysym, tmp_path):
     """What the kernel does to call the sampler is in no stack, and of a system call that begins there is nothing else."""
-    work = ("import os\ndef calls():\n    for _ in range(100): os.write(null, b'x')\n    if not os.fork(): os._exit(0)\n    os.wait()\n"
+    # pycap needs a moment to know a new process as Python.
+    work = ("import os, time\ntime.sleep(1.5)\ndef calls():\n    for _ in range(100): os.write(null, b'x')\n    if not os.fork(): os._exit(0)\n    os.wait()\n"
             "null = os.open('/dev/null', os.O_WRONLY)\ncalls()\n")
     trace = tmp_path / "t.bin"
     done = pycap("record", *RING, "-o", trace, "-e", f"{WRITES},{FORKS}", "--", PYTHON, "-c", work)
