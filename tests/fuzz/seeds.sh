@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -36,6 +36,7 @@ printf '\0cycles:u,LLC-load-misses/freq=9/pp,r1a8/unit=x,name=y/,cpu/event=0x3c,
 printf '\0probe:x,mem:0x1/rw/,{cycles}' >"$seeds/fuzz_event/refused"
 printf '\1name: x\nID: 840\nformat:\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\tfield:char b[16];\toffset:12;\tsize:16;\tsigned:1;\n\tfield:size_t count;\toffset:32;\tsize:8;\tsigned:0;\n' \
     >"$seeds/fuzz_event/format"
+printf '\10\0\2\0\0\0\0\0\0\0\0\20\0\1\100\0\0\0\0\0\0\0' >"$seeds/fuzz_tasks/words"
 printf '\2sched:sched_swich\nother:sched_switch\nodd\n' >"$seeds/fuzz_event/names"
 printf '\3config1:0-7,32-35' >"$seeds/fuzz_event/bits"
 
