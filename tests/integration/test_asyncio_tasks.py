@@ -140,6 +140,8 @@ def test_tasks_that_run_on(with_tasks):
         for task in (task for address, task in look.tasks.items() if address not in changed):
             functions = "".join(name + "," for name, _ in task["frames"])
             if "nested" in functions or task["state"] == "future":
-                assert possible.fullmatch(functions) or functions in ("sleep,main,", "main,"), task
+                # Of a task that runs, on a CPU or until it has one again, the coroutines that run await nothing.
+                runs = task["state"] == "running" and re.fullmatch("(nested,){1,5}", functions)
+                assert runs or possible.fullmatch(functions) or functions in ("sleep,main,", "main,"), (task["state"], functions)
             read += bool(possible.fullmatch(functions))
     assert read > len(looks) * 2000 * 0.5, [look.end for look in looks]
